@@ -13,7 +13,7 @@ def alexnet_step(batch: int) -> Callable[[], Any]:
     import msdump
 
     msdump.install_aliases()
-    from msdump.samples.train_alexnet import AlexNet
+    from msdump.cli.samples.train_alexnet import AlexNet
 
     return _step(lambda: AlexNet(10), (batch, 3, 227, 227))
 

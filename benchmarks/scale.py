@@ -20,7 +20,7 @@ from pathlib import Path
 
 import duckdb
 
-from msdump.ranks.tables import TABLE_COLUMNS
+from msdump.analysis.ranks.tables import TABLE_COLUMNS
 from msdump.tables.frames import FLAG, INTEGER, NUMBER, SIZES, TEXT
 
 TYPES = {INTEGER: "BIGINT", NUMBER: "DOUBLE", FLAG: "BOOLEAN", TEXT: "VARCHAR", SIZES: "BIGINT[]"}

@@ -30,7 +30,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from msdump._version import __version__
-from msdump.frontends.aliases import FRONTENDS, install_aliases, install_own_names
+from msdump.frontends.aliases import install_aliases, install_own_names
+from msdump.process.front_ends import FRONTENDS
 
 if TYPE_CHECKING:
     from msdump import errors

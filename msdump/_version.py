@@ -1,3 +1,8 @@
-"""The version of msdump, which every module may read."""
+"""The version of msdump, and where its code lies."""
+
+import os
 
 __version__ = "0.1.0"
+
+# With a separator at its end: the beginning of the path of each of its files, and of no other.
+FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from msdump.frontends.mindspore.other_paths import NOT_HERE
-from msdump.frontends.mindspore.reference import names_by_module
+from msdump.mindspore.other_paths import NOT_HERE
+from msdump.mindspore.reference import names_by_module
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "api-coverage.md"
@@ -23,7 +23,7 @@ _HEAD = """\
 # MindSpore, name by name
 
 `python -m tests.mindspore_coverage` writes this page from the modules themselves and from the names of MindSpore 2.0.0
-and 2.7.0 in `msdump/frontends/mindspore/mindspore_names.txt`. A name that works does what MindSpore's does on one
+and 2.7.0 in `msdump/mindspore/mindspore_names.txt`. A name that works does what MindSpore's does on one
 device, with the differences that [MindSpore](front-ends/mindspore.md#limits) lists; a name that does not raises
 `AttributeError` with the nearest one, and where MindSpore has it. Some names are there to raise an error that says why
 they cannot work without an Ascend.
@@ -43,7 +43,7 @@ def names() -> dict[str, dict[str, str]]:
 
 def namespace_of(path: str) -> Any:
     """The module or class of msdump for one of MindSpore; None where there is none."""
-    root = "msdump.frontends.mindspore"
+    root = "msdump.mindspore"
     if not path.startswith("mindspore"):
         return getattr(importlib.import_module(f"{root}.nn" if path == "Cell" else root), path)
     try:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "tests" / "golden" / "mindspore_signatures.txt"
-_NAMES = ROOT / "msdump" / "frontends" / "mindspore" / "mindspore_names.txt"
+_NAMES = ROOT / "msdump" / "mindspore" / "mindspore_names.txt"
 _CLASSES = ("Tensor", "Cell", "Parameter")
 # Stands for a default that the versions do not share, or that has no text of its own.
 ANY = "?"

@@ -39,7 +39,7 @@ def _config(folder: Path, **common: Any) -> dict[str, Any]:
 
 
 def _mindspore(folder: Path) -> Any:
-    from msdump.frontends.mindspore import Tensor, jit, ops
+    from msdump.mindspore import Tensor, jit, ops
 
     with msdump.dump(_config(folder)) as dump:
         jit(lambda x: ops.exp(x))(Tensor(np.ones(3, np.float32)))

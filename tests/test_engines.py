@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import msdump.kernels  # noqa: F401  (fills the registry)
+import msdump.mindspore.kernels  # noqa: F401  (fills the registry)
 from msdump.engine import opening
 from msdump.engine.graphs import GraphSession
 from msdump.errors import DumpError
@@ -21,11 +21,11 @@ from msdump.formats.bin import read_bin
 from msdump.formats.npy_reader import read_npy
 from msdump.formats.opdebug import read_opdebug
 from msdump.formats.statistic_csv import read_statistic_csv
-from msdump.graph.compile import finish
-from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
+from msdump.mindspore.program.compile import finish
+from msdump.mindspore.program.executor import Executor
 from msdump.process import sessions
 
 

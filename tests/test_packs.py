@@ -112,7 +112,7 @@ def test_a_run_writes_its_tables(name: str, container: str, tmp_path: Path) -> N
     """The same rows as `msdump stat --tables` has of its dump."""
     duckdb = pytest.importorskip("duckdb")
 
-    from msdump.ranks.job import write_tables
+    from msdump.analysis.ranks.job import write_tables
 
     entry = next(entry for entry in ENTRIES if entry.name == name)
     _needs(entry)

@@ -17,7 +17,7 @@ import pytest
 
 from msdump.formats.bin import BinFile, read_bin
 from msdump.formats.npy_reader import read_npy
-from msdump.frontends.mindspore.dataset import Cifar10Dataset
+from msdump.mindspore.dataset import Cifar10Dataset
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = ROOT / "sample_code" / "dump"
@@ -183,8 +183,8 @@ def test_pictures_that_lie_around_are_taken(tmp_path: Path) -> None:
 
 
 def test_the_packaged_sample_is_the_one_in_sample_code() -> None:
-    import msdump.samples
+    import msdump.cli.samples
 
-    packaged = Path(msdump.samples.__file__).with_name("train_alexnet.py")
+    packaged = Path(msdump.cli.samples.__file__).with_name("train_alexnet.py")
     assert packaged.read_bytes() == (SAMPLES / "train_alexnet.py").read_bytes()
     assert packaged.resolve() == (SAMPLES / "train_alexnet.py").resolve()

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-import msdump.frontends.mindspore.ops  # fills the registry, as the kernels do
-import msdump.kernels  # noqa: F401
 from msdump.graph.primitive import REGISTRY
 from msdump.statistics.stats import STATISTIC_CATEGORIES
 from msdump.tensors import dtypes

@@ -140,12 +140,12 @@ def memory(bench: Bench) -> Iterator[Mapping[str, Sample]]:
 @row("no-dump", SECTION, {"step": Line("200 small operators, no dump", "the same kernels called in a loop", "<= 1.02")})
 def no_dump(bench: Bench) -> Iterator[Mapping[str, Sample]]:
     """A small network, where the cost of code around operators would show."""
-    import msdump.kernels  # noqa: F401
-    from msdump.graph.compile import finish
-    from msdump.graph.executor import Executor
+    import msdump.mindspore.kernels  # noqa: F401
     from msdump.graph.graph import Graph
     from msdump.graph.primitive import Primitive
     from msdump.graph.types import TensorType
+    from msdump.mindspore.program.compile import finish
+    from msdump.mindspore.program.executor import Executor
 
     graph = Graph()
     value = graph.add_input("x", TensorType("float32", (64, 64)))

@@ -201,8 +201,8 @@ def index(bench: Bench) -> Iterator[Mapping[str, Sample]]:
 def statistics(bench: Bench) -> Iterator[Mapping[str, Sample]]:
     from joblib.externals.loky import get_reusable_executor
 
-    from msdump.ranks.tables import units_of, write_part
-    from msdump.ranks.work import each_unit
+    from msdump.analysis.ranks.tables import units_of, write_part
+    from msdump.analysis.ranks.work import each_unit
 
     with scratch() as folder:
         for rank in range(8):

@@ -35,7 +35,7 @@ def ranks(bench: Bench) -> Iterator[Mapping[str, Sample]]:
         import duckdb
     except ImportError as error:
         raise NotMeasurableError("needs duckdb (pip install '.[ranks]')") from error
-    from msdump.ranks.questions import Tables
+    from msdump.analysis.ranks.questions import Tables
 
     rows = (100_000 if bench.is_quick else 1_000_000) // (RANKS * STEPS)
     with scratch("disk") as folder:

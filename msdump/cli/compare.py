@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _merged(paths: list[str | None], args: argparse.Namespace, stack: ExitStack) -> list[str | None]:
-    from msdump.ranks.merge import merge_ranks
+    from msdump.analysis.ranks.merge import merge_ranks
 
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="msdump-merged-"))
     selected = selected_steps(args)

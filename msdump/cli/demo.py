@@ -18,6 +18,7 @@ from msdump.config.environment import CONTAINER, STRICT, UPLOAD, format_size
 from msdump.errors import ConfigError, DumpError, WriteError
 from msdump.formats.paths.sync import SyncLayout, parse_data_file_name, short_op_name
 from msdump.formats.sidecars import read_order
+from msdump.process.front_ends import front_end
 
 NET_NAME = "AlexNet"
 SCRIPT, CONFIG, DIGITS, DUMP = "train_alexnet.py", "data_dump.json", "datasets/digits", "dump"
@@ -68,13 +69,11 @@ def _prepare(folder: Path, batch_size: int) -> Path:
 
     Raises: ConfigError (no scikit-learn, no space on the disk), WriteError.
     """
-    from msdump.frontends.mindspore.dataset.digits import write_digits_as_cifar10
-
-    write_digits_as_cifar10(folder / DIGITS)
+    front_end("mindspore", "dataset.digits").write_digits_as_cifar10(folder / DIGITS)
     try:
         free_bytes = shutil.disk_usage(folder).free
         dump = _unused(folder)
-        source = importlib.resources.files("msdump.samples").joinpath(SCRIPT)
+        source = importlib.resources.files("msdump.cli.samples").joinpath(SCRIPT)
         (folder / SCRIPT).write_bytes(source.read_bytes())
         (folder / CONFIG).write_text(_configuration(dump), encoding="utf-8")
     except OSError as error:

@@ -175,7 +175,7 @@ def main(arguments: Sequence[str]) -> int:
 
     The second argument is "" for the folder's dump.json, an acl.json, or "own" for what the script configures.
     """
-    from msdump import _startup
+    from msdump.cli import _startup
     from msdump.cli.launch import run_script
     from msdump.config.environment import DUMP_CONFIG
 

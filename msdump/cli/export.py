@@ -18,7 +18,7 @@ tell that by theirs.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
-    from msdump.exporting import FORMS
+    from msdump.analysis.exporting import FORMS
 
     width = max(map(len, FORMS))
     forms = "\n".join(f"  {name:<{width}}  {form.meaning}; {form.path}" for name, form in FORMS.items())
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write; the result is the exit status that `--help` explains."""
-    from msdump.exporting import export
+    from msdump.analysis.exporting import export
 
     with progress_bar("export", sys.stderr) as advance:
         written, contents = export(

@@ -13,6 +13,7 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from msdump._version import FOLDER
 from msdump.cli.main import FAILED, INTERRUPTED
 from msdump.cli.printing import complain
 from msdump.errors import ConfigError, MsdumpError
@@ -91,7 +92,7 @@ def _status_of(execute: Callable[[], object]) -> int:
 
 def _print_own_error(error: MsdumpError, trace: types.TracebackType | None) -> None:
     """The user's frames and the message: how msdump found out is nobody's concern, the message says what to do."""
-    folders = [os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep]
+    folders = [FOLDER]
     torch = sys.modules.get("torch")
     if torch is not None and torch.__file__:
         folders.append(os.path.dirname(os.path.abspath(torch.__file__)) + os.sep)

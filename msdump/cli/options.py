@@ -14,7 +14,7 @@ from msdump.cli.printing import complain, is_terminal, say
 from msdump.errors import ConfigError
 
 if TYPE_CHECKING:
-    from msdump.ranks.layouts import LayoutRules
+    from msdump.analysis.ranks.layouts import LayoutRules
 
 _MSACCUCMP_PATH = re.compile(r"[_A-Za-z0-9/.,-]*")
 OP_HELP = "full name, last part of it (Conv2D-op12), or a glob that one operator matches"
@@ -75,7 +75,7 @@ def add_layout_options(parser: argparse.ArgumentParser) -> None:
 
 def selected_layouts(args: argparse.Namespace) -> LayoutRules | None:
     """What these options say.   Raises: ConfigError."""
-    from msdump.ranks.layouts import layout_rules
+    from msdump.analysis.ranks.layouts import layout_rules
 
     return layout_rules(args.mesh, args.dims, args.strategy)
 

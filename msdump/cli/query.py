@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ask; the result is the exit status that `--help` explains."""
-    from msdump.ranks.questions import Answer, Tables
+    from msdump.analysis.ranks.questions import Answer, Tables
 
     tables = Tables(args.tables, args.golden)
     if args.sql is not None:

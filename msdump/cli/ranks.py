@@ -23,8 +23,8 @@ from msdump.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from msdump.ranks.job import JobReport
-    from msdump.ranks.questions import Answer
+    from msdump.analysis.ranks.job import JobReport
+    from msdump.analysis.ranks.questions import Answer
 
 AGREE, DISAGREE, INCOMPLETE = 0, 1, 4
 _EPILOG = """
@@ -59,9 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Judge; the result is the exit status that `--help` explains."""
-    from msdump.ranks.job import job_report
-    from msdump.ranks.questions import Tables
-    from msdump.ranks.tables import are_tables
+    from msdump.analysis.ranks.job import job_report
+    from msdump.analysis.ranks.questions import Tables
+    from msdump.analysis.ranks.tables import are_tables
 
     given = [are_tables(path) for path in args.dumps]
     selected = {"rank": args.rank, "iteration": args.iteration}
@@ -93,7 +93,7 @@ def _check_tables_alone(args: argparse.Namespace, given: list[bool]) -> None:
 
 def _measure(args: argparse.Namespace, folder: str) -> list[str]:
     """Write the tables of the dumps.   Returns: what is wrong with them, which is said as well."""
-    from msdump.ranks.job import write_tables
+    from msdump.analysis.ranks.job import write_tables
 
     parts = write_tables(
         args.dumps, folder, rank=args.rank, iteration=args.iteration, engine=args.engine, jobs=args.jobs,
@@ -137,7 +137,7 @@ def _print(report: JobReport) -> None:
 
 
 def _print_unequal(report: JobReport) -> None:
-    from msdump.ranks.rank_sets import shown_ranks
+    from msdump.analysis.ranks.rank_sets import shown_ranks
 
     first = dict(zip(report.unequal.titles, report.unequal.rows[0], strict=True))
     ranks = shown_ranks(first["equal_ranks"])
@@ -175,7 +175,7 @@ def _print_columns(answer: Answer, titles: Sequence[str], most: int) -> None:
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    from msdump.ranks.rank_sets import shown_ranks
+    from msdump.analysis.ranks.rank_sets import shown_ranks
 
     suspects = shown_ranks(row["suspects"]) if row["has_majority"] else "no majority"
     ranks = shown_ranks(row["equal_ranks"])
@@ -189,7 +189,7 @@ def _text(value: Any) -> str:
 
 
 def _value(report: JobReport, problems: list[str]) -> dict[str, Any]:
-    from msdump.ranks.job import rows_as_values
+    from msdump.analysis.ranks.job import rows_as_values
 
     return {
         "ranks": [{"rank": rank, "host": host} for rank, host in report.hosts.items()],

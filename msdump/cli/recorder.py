@@ -11,8 +11,8 @@ from msdump.cli.printing import complain, say
 from msdump.errors import ConfigError
 
 if TYPE_CHECKING:
-    from msdump.recording.collecting import Survey
-    from msdump.recording.incidents import Incident
+    from msdump.engine.recording.collecting import Survey
+    from msdump.engine.recording.incidents import Incident
 
 THERE, NOTHING = 0, 1
 
@@ -31,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """List or collect.   Raises: ConfigError; FormatError; WriteError."""
-    from msdump.recording.collecting import collect, survey
-    from msdump.recording.incidents import incidents_below
+    from msdump.engine.recording.collecting import collect, survey
+    from msdump.engine.recording.incidents import incidents_below
 
     path = Path(args.path)
     if not path.is_dir():
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print_incident(path: Path, incident: Incident) -> None:
-    from msdump.recording.collecting import kept_by_rank
+    from msdump.engine.recording.collecting import kept_by_rank
 
     moment = datetime.datetime.fromtimestamp(incident.time).isoformat(" ", "seconds")
     rank = "" if incident.rank < 0 else f" of rank {incident.rank}"

@@ -11,8 +11,8 @@ from msdump.cli.printing import complain, print_table, say
 from msdump.errors import ConfigError
 
 if TYPE_CHECKING:
+    from msdump.analysis.ranks.vote import Vote
     from msdump.analysis.replay.replay import Replay, ReplayRun
-    from msdump.ranks.vote import Vote
 
 EXPLAINED, WRONG = 0, 1
 _TITLES = ("run", "output", "relative error", "largest error", "cosine")
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _vote(args: argparse.Namespace) -> int:
-    from msdump.ranks.vote import replay_everywhere
+    from msdump.analysis.ranks.vote import replay_everywhere
 
     vote = replay_everywhere(args.dump, args.operator, engine=args.engine, jobs=args.jobs, **selected_steps(args))
     problems = [ballot for ballot in vote.ballots if ballot.problem]

@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
     if args.tables is not None:
         args.tables = os.path.abspath(args.tables)
         optional_package("duckdb", "--tables")  # said before the first step
-    from msdump import _startup
+    from msdump.cli import _startup
     from msdump.process import sessions
 
     prefer_real = {"acl": False, "torchair": False, "torch_npu": True}
@@ -219,9 +219,9 @@ def _write_tables(folder: str | None) -> int:
     """A table part for each iteration that this process has dumped; the exit status."""
     if folder is None:
         return 0
+    from msdump.analysis.ranks.job import write_tables
     from msdump.engine.graphs import GraphSession
     from msdump.process import sessions
-    from msdump.ranks.job import write_tables
 
     lost = []
     for session in sessions.used():

@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write_tables(args: argparse.Namespace) -> int:
-    from msdump.ranks.job import write_tables
+    from msdump.analysis.ranks.job import write_tables
 
     selected = selected_steps(args)
     if selected["graph"] is not None or args.parquet or args.where:

@@ -30,8 +30,8 @@ def _steps(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Write the file that asks.   Raises: ConfigError; WriteError."""
-    from msdump.recording.collecting import survey
-    from msdump.recording.incidents import request
+    from msdump.engine.recording.collecting import survey
+    from msdump.engine.recording.incidents import request
 
     path = Path(args.path)
     recorders = survey(path)

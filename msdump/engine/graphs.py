@@ -34,6 +34,8 @@ from msdump.dumpers.sync import SyncDumper
 from msdump.dumpers.tally import Tally
 from msdump.dumpers.uploads import begin_upload, end_upload, sender
 from msdump.dumpers.writer_pool import WriterPool
+from msdump.engine.recording.opening import RingParts, open_ring
+from msdump.engine.recording.recorder import Recorder
 from msdump.engine.reloading import Reloader
 from msdump.errors import DumpError
 from msdump.formats import bin, npy
@@ -49,8 +51,6 @@ from msdump.graph.run import Gate, Observer
 from msdump.process import dry_run
 from msdump.process.report import GRAPHS, Report
 from msdump.process.sessions import Session, lock, remarks
-from msdump.recording.opening import RingParts, open_ring
-from msdump.recording.recorder import Recorder
 from msdump.storage.uploading import Uploader
 from msdump.tensors.records import TensorRecord
 

@@ -11,8 +11,8 @@ from msdump.engine import opening
 from msdump.errors import ConfigError
 
 if TYPE_CHECKING:
+    from msdump.engine.recording.recorder import Recorder
     from msdump.process.report import Report
-    from msdump.recording.recorder import Recorder
 
 
 class Recording:

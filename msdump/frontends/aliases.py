@@ -11,14 +11,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 from msdump.errors import ConfigError, did_you_mean
-
-FRONTENDS = {
-    "acl": "msdump.frontends.acl",
-    "mindspore": "msdump.frontends.mindspore",
-    "msprobe": "msdump.frontends.msprobe",
-    "torch_npu": "msdump.frontends.torch_npu",
-    "torchair": "msdump.frontends.torchair",
-}
+from msdump.process.front_ends import FRONTENDS, absence, is_installed
 
 
 class AliasFinder(MetaPathFinder):
@@ -45,6 +38,9 @@ class AliasFinder(MetaPathFinder):
         elif not fullname.startswith(self.alias + ".") or not self._is_in_use():
             return None
         real = self.target + fullname[len(self.alias) :]
+        name = self.alias.rpartition(".")[2]
+        if fullname == self.alias and name in FRONTENDS and not is_installed(name):
+            raise ModuleNotFoundError(absence(name), name=fullname)
         # The parent must be there first: find_spec of a child of something that is no package raises.
         parent = importlib.import_module(real.rpartition(".")[0])
         if not hasattr(parent, "__path__") or importlib.util.find_spec(real) is None:
@@ -107,4 +103,6 @@ def drop_aliases() -> None:
 def install_own_names() -> None:
     """Let `import msdump.NAME` find the frontends. Called once, by `import msdump`."""
     for name, target in FRONTENDS.items():
+        if target == f"msdump.{name}":
+            continue  # it lies there
         sys.meta_path.insert(0, AliasFinder(f"msdump.{name}", target))

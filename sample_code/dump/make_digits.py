@@ -5,9 +5,8 @@ python make_digits.py [FOLDER]
 
 import sys
 
-from msdump.mindspore.dataset.digits import write_digits_as_cifar10
-
 from msdump.errors import MsdumpError
+from msdump.mindspore.dataset.digits import write_digits_as_cifar10
 
 if __name__ == "__main__":
     try:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import msdump.analysis
-import msdump.frontends.mindspore  # declares operators of its own
-import msdump.kernels  # fills the registry
+import msdump.mindspore  # declares operators of its own
+import msdump.mindspore.kernels  # fills the registry
 from msdump.analysis import compare_dumps, compare_statistics, find_non_finite, write_statistic_files
 from msdump.graph.primitive import REGISTRY
 from msdump.graph.traits import MEMORY_USES, MemoryUse, memory_use

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.analysis.exporting.conftest import golden_dump_folder, home, hostile_dump, moved_dump, nan_dump  # noqa: F401
 from tests.analysis.small_dump import floats, write_dump
-from tests.exporting.conftest import golden_dump_folder, home, hostile_dump, moved_dump, nan_dump  # noqa: F401
 
 ROOT = Path(__file__).parents[2]
 IS_REQUIRED = os.environ.get("BROWSER_TESTS") == "required"

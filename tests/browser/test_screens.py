@@ -15,8 +15,8 @@ from msdump.analysis.measurements import Measurements
 from msdump.analysis.overview.contents import Contents
 from msdump.analysis.stat.statistics import tensor_statistics
 from msdump.viewing.report_file import write_report
+from tests.analysis.exporting.conftest import HOSTILE
 from tests.analysis.small_dump import write_dump
-from tests.exporting.conftest import HOSTILE
 
 OUT = ("output", 0)
 FRONT_ENDS = ("mindspore", "torch-compiled", "torch-eager", "onnx", "statistics")

@@ -8,13 +8,13 @@ import sys
 import numpy as np
 import pytest
 
-import msdump.kernels  # noqa: F401  (fills the registry)
+import msdump.mindspore.kernels  # noqa: F401  (fills the registry)
 from msdump.cli.main import main
-from msdump.graph.compile import finish
 from msdump.graph.graph import Graph, Parameter
 from msdump.graph.pb import model_bytes
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
+from msdump.mindspore.program.compile import finish
 
 
 @pytest.fixture

@@ -163,7 +163,7 @@ def test_a_python_that_is_started_finds_mindspore(tmp_path: Path) -> None:
     variables = {"PYTHONPATH": f"{tmp_path / 'site'}{os.pathsep}{ROOT}"}
     done = run(tmp_path, 'subprocess.run([sys.executable, "child.py"])\ninfer()', **variables)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "own msdump.frontends.mindspore.nn.layer.basic 3\n"
+    assert done.stdout == "own msdump.mindspore.nn.layer.basic 3\n"
 
 
 def test_children_of_a_run_with_the_real_mindspore_get_the_real_one(tmp_path: Path) -> None:

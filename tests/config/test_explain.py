@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import msdump.kernels  # noqa: F401  (fills the registry)
+import msdump.mindspore.kernels  # noqa: F401  (fills the registry)
 from msdump.config.explain import PARAMETER_ROW, describe, estimate, known_names, never_matches
 from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT
 from msdump.config.ranges import MINDSPORE_STRICT, parse_ranges
 from msdump.config.selection import Which
 from msdump.config.selectors import parse_selectors
-from msdump.graph.compile import finish
 from msdump.graph.graph import Graph, Parameter
 from msdump.graph.pb import model_bytes, read_model
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
-from msdump.testing.graphs import graphs
+from msdump.mindspore.program.compile import finish
+from msdump.mindspore.program.graph_cases import graphs
 from tests.plans import changed, plain_plan
 
 PLAN = plain_plan(Path("/dump"), engine="sync", device_target="CPU", iterations=parse_ranges("0|2-4"))

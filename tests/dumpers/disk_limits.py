@@ -24,10 +24,10 @@ from msdump.formats.npy_reader import read_npy
 from msdump.formats.paths.sync import SyncLayout, parse_data_file_name
 from msdump.formats.statistic_csv import StatisticWriter
 from msdump.formats.writer import Writer
-from msdump.graph.executor import Executor
 from msdump.graph.run import Observer
+from msdump.mindspore.program.executor import Executor
+from msdump.mindspore.program.graph_cases import GraphCase
 from msdump.tensors.records import TensorRecord
-from msdump.testing.graphs import GraphCase
 from tests.dumpers.memory_writer import MemoryWriter
 from tests.plans import plain_plan
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import msdump.kernels  # noqa: F401  (fills the registry)
+import msdump.mindspore.kernels  # noqa: F401  (fills the registry)
 from msdump.dumpers.limits import device_npy_size
 from msdump.dumpers.streaming import AsyncDumper
 from msdump.dumpers.tally import Tally
@@ -24,11 +24,11 @@ from msdump.formats.paths.acl import npy_file_name
 from msdump.formats.paths.sync import parse_data_file_name
 from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.formats.writer import Writer
-from msdump.graph.compile import finish
-from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph, Parameter, Value
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
+from msdump.mindspore.program.compile import finish
+from msdump.mindspore.program.executor import Executor
 from msdump.process import sessions
 from msdump.tensors import dtypes
 from msdump.tensors.device_layouts import DEVICE_FORMATS, cube_size, device_shape, from_device

@@ -25,7 +25,7 @@ from msdump.formats.npy_reader import read_npy
 from msdump.formats.paths.acl import parse_async_path, parse_bin_file_name
 from msdump.formats.paths.sync import parse_data_file_name
 from msdump.formats.statistic_csv import read_statistic_csv
-from msdump.graph.executor import Executor
+from msdump.mindspore.program.executor import Executor
 from msdump.process import sessions
 from tests.dumpers.test_sync import _small_graph
 
@@ -247,7 +247,7 @@ import numpy as np
 from msdump import opening, sessions
 from msdump.engine.graphs import GraphSession
 from msdump.formats.atomic import Folder
-from msdump.graph.executor import Executor
+from msdump.mindspore.program.executor import Executor
 from tests.dumpers.test_sync import _small_graph
 
 write, all_dumped = Folder.write, threading.Event()
@@ -306,7 +306,7 @@ import multiprocessing, sys
 import numpy as np
 from msdump import opening, sessions
 from msdump.engine.graphs import GraphSession
-from msdump.graph.executor import Executor
+from msdump.mindspore.program.executor import Executor
 from tests.dumpers.test_sync import _small_graph
 
 opened = opening.open_mindspore("CPU", 0) if sys.argv[1] == "late" else None

@@ -8,12 +8,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-import msdump.kernels  # noqa: F401  (fills the registry)
+import msdump.mindspore.kernels  # noqa: F401  (fills the registry)
 from msdump.dumpers.capture import Clock, GraphMemory, parameter_record
-from msdump.graph.compile import finish
 from msdump.graph.graph import Graph, Parameter
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
+from msdump.mindspore.program.compile import finish
 from msdump.tensors.records import OUTPUT, TensorKey
 
 

@@ -25,9 +25,9 @@ from msdump.dumpers.writer_pool import Job, WriterPool
 from msdump.errors import WriteError
 from msdump.formats.paths.sync import SyncLayout
 from msdump.formats.writer import WriteCounts
-from msdump.graph.executor import Executor
 from msdump.graph.primitive import Attrs
 from msdump.graph.run import Observer
+from msdump.mindspore.program.executor import Executor
 from msdump.tensors.arrays import Array
 from msdump.tensors.records import TINY_BYTES, TensorKey, TensorRecord
 from tests.dumpers.memory_writer import MemoryWriter

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pytest
 
-import msdump.kernels  # noqa: F401  (fills the registry)
+import msdump.mindspore.kernels  # noqa: F401  (fills the registry)
 from msdump.config.ranges import parse_ranges
 from msdump.dumpers.exception import ExceptionDumper
 from msdump.dumpers.tally import Tally
-from msdump.graph.compile import finish
-from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph, Parameter
 from msdump.graph.primitive import REGISTRY, Attrs, Primitive, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
+from msdump.mindspore.program.compile import finish
+from msdump.mindspore.program.executor import Executor
 from msdump.tensors.arrays import Array
 from tests.dumpers.memory_writer import MemoryWriter
 from tests.plans import plain_plan

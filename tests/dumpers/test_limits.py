@@ -41,15 +41,15 @@ from msdump.formats.npy import NpyWriter
 from msdump.formats.npy_reader import read_npy
 from msdump.formats.statistic_csv import StatisticWriter, read_statistic_csv
 from msdump.formats.writer import Writer
-from msdump.graph.compile import finish
-from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
+from msdump.mindspore.program.compile import finish
+from msdump.mindspore.program.executor import Executor
+from msdump.mindspore.program.graph_cases import GraphCase, graphs
 from msdump.tensors import device_layouts
 from msdump.tensors.records import TensorRecord
 from msdump.testing import records
-from msdump.testing.graphs import GraphCase, graphs
 from tests.contracts.writer_contract import record
 from tests.dumpers.disk_limits import (
     GB,

@@ -14,12 +14,12 @@ from msdump.formats.npy import NpyWriter
 from msdump.formats.npy_reader import read_npy
 from msdump.formats.statistic_csv import StatisticWriter, read_statistic_csv
 from msdump.formats.writer import Writer
-from msdump.graph.compile import finish
-from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
-from msdump.testing.graphs import GraphCase
+from msdump.mindspore.program.compile import finish
+from msdump.mindspore.program.executor import Executor
+from msdump.mindspore.program.graph_cases import GraphCase
 from tests.contracts.failing_calls import FailingCalls
 from tests.dumpers.disk_limits import async_dumper, by_iteration, plain, sync_dumper
 

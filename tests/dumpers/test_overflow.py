@@ -15,16 +15,16 @@ from msdump.config.ranges import parse_ranges
 from msdump.dumpers.overflow import AI_CORE_MODE, ATOMIC_MODE, ATOMIC_OP_TYPES, BOTH_MODE, OverflowDumper
 from msdump.dumpers.tally import Tally
 from msdump.formats.opdebug import Opdebug, parse_opdebug_content
-from msdump.graph.compile import finish
-from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph, Parameter
 from msdump.graph.primitive import REGISTRY, Attrs, Primitive, def_infer, def_kernel, def_primitive
 from msdump.graph.run import FinishedStep
 from msdump.graph.types import TensorType
+from msdump.mindspore.program.compile import finish
+from msdump.mindspore.program.executor import Executor
+from msdump.mindspore.program.graph_cases import GraphCase, graphs
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
 from msdump.tensors.records import AFTER, BEFORE, OpEvent
-from msdump.testing.graphs import GraphCase, graphs
 from tests.dumpers.memory_writer import MemoryWriter
 from tests.plans import plain_plan
 

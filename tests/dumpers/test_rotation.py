@@ -26,10 +26,10 @@ from msdump.formats.npy import NpyWriter
 from msdump.formats.opdebug import OpdebugJsonWriter
 from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.formats.writer import Writer
-from msdump.graph.executor import Executor
 from msdump.graph.types import TensorType
+from msdump.mindspore.program.executor import Executor
+from msdump.mindspore.program.graph_cases import GraphCase, graphs
 from msdump.tensors.records import TensorRecord
-from msdump.testing.graphs import GraphCase, graphs
 from tests.contracts.writer_contract import record
 from tests.dumpers.disk_limits import (
     async_dumper,

@@ -32,14 +32,14 @@ from msdump.formats.paths.acl import npy_file_name, parse_bin_file_name
 from msdump.formats.paths.sync import SyncLayout, parse_data_file_name
 from msdump.formats.statistic_csv import StatisticWriter, read_statistic_csv
 from msdump.formats.writer import WriteCounts, Writer
-from msdump.graph.compile import finish
-from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph, Parameter
 from msdump.graph.primitive import Primitive
 from msdump.graph.run import Observer
 from msdump.graph.types import TensorType
+from msdump.mindspore.program.compile import finish
+from msdump.mindspore.program.executor import Executor
+from msdump.mindspore.program.graph_cases import GraphCase, graphs
 from msdump.tensors.records import TensorRecord
-from msdump.testing.graphs import GraphCase, graphs
 from tests.dumpers.test_sync import write_config
 
 Key = tuple[str, str, int]

@@ -26,13 +26,13 @@ from msdump.errors import DumpError, WriteError
 from msdump.formats.npy_reader import read_npy
 from msdump.formats.paths.sync import parse_data_file_name
 from msdump.formats.statistic_csv import read_statistic_csv
-from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
+from msdump.mindspore.program.executor import Executor
+from msdump.mindspore.program.graph_cases import GraphCase, graphs
 from msdump.process import sessions
 from msdump.tensors.arrays import Array
 from msdump.tensors.records import AFTER, BEFORE, OpEvent
-from msdump.testing.graphs import GraphCase, graphs
 
 Key = tuple[str, str, int]
 
@@ -222,9 +222,9 @@ def test_why_nothing_was_dumped_does_not_contradict_itself() -> None:
 
 
 def _small_graph() -> Graph:
-    from msdump.graph.compile import finish
     from msdump.graph.primitive import Primitive
     from msdump.graph.types import TensorType
+    from msdump.mindspore.program.compile import finish
 
     graph = Graph()
     value = graph.add_input("x", TensorType("float32", (3,)))
@@ -285,9 +285,9 @@ def test_full_disk_stops_the_dump_not_the_training(caplog: pytest.LogCaptureFixt
 
 
 def test_a_string_is_told_and_counted_and_all_else_is_dumped(caplog: pytest.LogCaptureFixture) -> None:
-    from msdump.graph.compile import finish
     from msdump.graph.primitive import Primitive
     from msdump.graph.types import TensorType
+    from msdump.mindspore.program.compile import finish
 
     graph = Graph()
     x = graph.add_input("x", TensorType("float32", (3,)))
@@ -327,7 +327,7 @@ from msdump import opening, sessions
 from msdump.engine.graphs import GraphSession
 sys.path.insert(0, {tests!r})
 from tests.dumpers.test_sync import _small_graph
-from msdump.graph.executor import Executor
+from msdump.mindspore.program.executor import Executor
 
 opened = opening.open_mindspore("CPU", 0)
 executor = Executor(_small_graph(), opened.observers)
@@ -367,9 +367,9 @@ def test_sigkill_leaves_no_damaged_file(tmp_path: Path) -> None:
 
 
 def test_empty_tensor_has_no_file_and_one_row() -> None:
-    from msdump.graph.compile import finish
     from msdump.graph.primitive import Primitive
     from msdump.graph.types import TensorType
+    from msdump.mindspore.program.compile import finish
 
     graph = Graph()
     value = graph.add_input("x", TensorType("float32", (0, 3)))

@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 
-import msdump.kernels  # noqa: F401  (fills the registry)
+import msdump.mindspore.kernels  # noqa: F401  (fills the registry)
 from msdump.config.acl import load_acl_config, plan_acl
 from msdump.config.plan import Plan
 from msdump.engine.models import AclDump
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.paths.acl import safe_piece
-from msdump.graph.compile import finish
-from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph
 from msdump.graph.primitive import Primitive
 from msdump.graph.run import FinishedStep
 from msdump.graph.types import TensorType
+from msdump.mindspore.program.compile import finish
+from msdump.mindspore.program.executor import Executor
 from msdump.tensors.arrays import Array
 from msdump.tensors.records import AFTER, BEFORE, OpEvent
 

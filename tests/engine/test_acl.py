@@ -17,12 +17,12 @@ from msdump.formats.acl_stats_csv import read_acl_stats
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.opdebug import Opdebug, read_opdebug
 from msdump.formats.paths.acl import parse_acl_path, parse_bin_file_name, safe_piece
-from msdump.graph.compile import finish
-from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph, Parameter
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
-from msdump.testing.graphs import GraphCase, graphs
+from msdump.mindspore.program.compile import finish
+from msdump.mindspore.program.executor import Executor
+from msdump.mindspore.program.graph_cases import GraphCase, graphs
 from tests.engine.acl_plans import LONG_SCOPE, Witness, chain, make_dump, make_plan, run, tensors, tree
 
 MODES = {"input": {"input"}, "output": {"output"}, "all": {"input", "output"}}

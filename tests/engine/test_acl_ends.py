@@ -15,7 +15,7 @@ from msdump.engine.models import AclDump
 from msdump.errors import DumpError
 from msdump.formats.acl_chunks import DumpChunk
 from msdump.formats.dump_dir import DumpDir
-from msdump.graph.executor import Executor
+from msdump.mindspore.program.executor import Executor
 from msdump.tensors.records import OpEvent
 from tests.engine.acl_plans import LONG_SCOPE, Witness, chain, make_dump, make_plan, run, tensors, tree
 

@@ -32,8 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::F
 
 def _mindspore(mode: int) -> Step:
     import msdump.mindspore as ms
-
-    from msdump.frontends.mindspore import compiler
+    from msdump.mindspore import compiler
 
     class Net(ms.nn.Cell):
         def __init__(self) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import msdump
-from msdump.recording.collecting import kept_by_rank
-from msdump.recording.incidents import incidents_below
+from msdump.engine.recording.collecting import kept_by_rank
+from msdump.engine.recording.incidents import incidents_below
 from tests.faults.conftest import Servers
 from tests.faults.runs import temporary_files, tensors_on_disk
 from tests.faults.scripts import RECORDER, RING, TABLES, Entry

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from msdump.config.environment import GeGraphSettings, ge_graph_settings
 from msdump.config.selectors import FullNameSelector, parse_selectors
-from msdump.dumpers.recorders import GeGraphRecorder
 from msdump.errors import ConfigError, WriteError
 from msdump.graph.ge import (
     BUILD,
@@ -29,9 +28,10 @@ from msdump.graph.ge import (
     quoted,
 )
 from msdump.graph.graph import Graph
+from msdump.mindspore.saved_graphs import GeGraphRecorder
 from msdump.tensors import dtypes
 from tests.graph.emit_cases import SAME, emit_graphs, emit_primitives, hand_graph
-from tests.graph.test_device_formats import network
+from tests.mindspore.program.test_device_formats import network
 
 __all__ = ["emit_primitives"]
 

@@ -8,7 +8,7 @@ from msdump.graph.graph import Graph
 from msdump.graph.listing import order_csv_text
 from msdump.graph.pb import BOOKKEEPING, model_bytes, read_model
 from msdump.graph.primitive import REGISTRY, Primitive
-from msdump.testing.graphs import GraphCase, graphs
+from msdump.mindspore.program.graph_cases import GraphCase, graphs
 from tests.graph.emit_cases import HIDDEN, emit_graphs, emit_primitives, hand_graph
 
 __all__ = ["emit_primitives"]

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from msdump.graph.compile import finish
-from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph
 from msdump.graph.primitive import Primitive
 from msdump.graph.run import Observer
 from msdump.graph.types import TensorType
+from msdump.mindspore.program.compile import finish
+from msdump.mindspore.program.executor import Executor
 from tests.contracts.run_contract import Play, RunContract
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from msdump.analysis.compare.mapping import read_mapping as read_operator_map
 from msdump.analysis.graph_info import read_graph
 from msdump.analysis.msaccucmp.fusion_json import groups_of, read_fusion_json
+from msdump.analysis.ranks.layouts import strategy_layout
 from msdump.config.acl import load_acl_config, plan_acl
 from msdump.config.json_file import read_json_file
 from msdump.config.mindspore import parse_mindspore_config
@@ -50,12 +51,11 @@ from msdump.formats.paths.torchair import (
 from msdump.formats.sidecars import CONFIG_COPY_FILE, CONFIG_FILE, read_history, read_mapping, read_metadata, read_order
 from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.formats.strategy_file import read_strategy
-from msdump.frontends.mindspore.mindir.reader import from_mindir
-from msdump.frontends.mindspore.train.checkpoint_files import from_checkpoint, from_safetensors
 from msdump.graph.ge import read_ge_originals
 from msdump.graph.ir import parse_ir
 from msdump.graph.pb import read_model
-from msdump.ranks.layouts import strategy_layout
+from msdump.mindspore.mindir.reader import from_mindir
+from msdump.mindspore.train.checkpoint_files import from_checkpoint, from_safetensors
 from msdump.storage import files, remote
 from msdump.storage.packs import split_pack_path
 from msdump.viewing.redaction import redacted

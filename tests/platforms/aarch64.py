@@ -48,8 +48,8 @@ TESTS = (
     "tests/statistics/test_stats.py",
     "tests/tensors/test_device_layouts.py",
     "tests/formats",
-    "tests/kernels",
-    "tests/graph/test_executor.py",
+    "tests/mindspore/kernels",
+    "tests/mindspore/program/test_executor.py",
     "tests/analysis/compare/test_dumps.py",
 )
 # What maps files, aligns memory or counts pages.
@@ -59,7 +59,7 @@ TESTS_OF_PAGES = (
     "tests/formats/test_bin.py",
     "tests/formats/test_direct.py",
     "tests/formats/test_npy.py",
-    "tests/graph/test_executor.py",
+    "tests/mindspore/program/test_executor.py",
 )
 INDEX_FORMAT = "$(CODENAME) $(COMPONENT) $(REPO_URI)"
 

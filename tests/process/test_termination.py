@@ -14,7 +14,7 @@ import pytest
 
 from msdump.process.termination import in_thread
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 # Each sends the signal to its own process from a place whose exceptions Python only reports.
 PLACES = {
     "finaliser": "class Late:\n    def __del__(self):\n        end()\nLate()\n",

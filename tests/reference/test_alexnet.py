@@ -39,7 +39,7 @@ SCRIPT = """
 import numpy as np
 import mindspore as ms
 from mindspore import nn
-from msdump.samples.train_alexnet import AlexNet
+from msdump.cli.samples.train_alexnet import AlexNet
 
 ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
 net = AlexNet(10)

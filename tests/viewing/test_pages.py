@@ -12,8 +12,8 @@ from msdump.analysis.measurements import Measurements
 from msdump.analysis.overview.contents import Contents
 from msdump.errors import ConfigError
 from msdump.viewing.pages import Pages
+from tests.analysis.exporting.conftest import NAN_LINE
 from tests.analysis.small_dump import floats, write_dump
-from tests.exporting.conftest import NAN_LINE
 
 
 @pytest.fixture(scope="module")

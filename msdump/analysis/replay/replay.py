@@ -30,6 +30,7 @@ from msdump.analysis.replay import _torch_equivalents as torch_equivalents
 from msdump.analysis.steps import Slot, opened
 from msdump.errors import ConfigError, GraphError, KernelNotFoundError
 from msdump.formats.dump_dir import DumpDir
+from msdump.process.front_ends import front_end
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
 
@@ -174,11 +175,14 @@ def _run(compute: Callable[[], Sequence[Array]], dumped: Mapping[Slot, Array]) -
 
 
 def run_kernel(op_type: str, inputs: Sequence[Array], attrs: Mapping[str, Any]) -> list[Array]:
-    """Outputs of msdump's numpy kernel.   Raises: KernelNotFoundError, GraphError for inputs that do not fit."""
-    import msdump.kernels  # noqa: F401  fills the registry
+    """Outputs of a numpy kernel of the front end for MindSpore.
+
+    Raises: KernelNotFoundError; GraphError for inputs that do not fit; ConfigError where that front end is missing.
+    """
     from msdump.graph.primitive import definition_of
     from msdump.graph.types import TensorType
 
+    front_end("mindspore", "kernels")  # fills the registry
     definition = definition_of(op_type)
     if definition.infer is None or "numpy" not in definition.kernels:
         raise KernelNotFoundError(f"{op_type}: no numpy kernel is registered.")

@@ -10,11 +10,10 @@ import os
 import sys
 from types import FrameType
 
-import msdump
+from msdump._version import FOLDER
 
-_OWN = os.path.dirname(os.path.abspath(msdump.__file__)) + os.sep
 # What stands below the script: `msdump run`, not the script, called it.
-_BELOW = os.path.join(_OWN, "cli") + os.sep
+_BELOW = os.path.join(FOLDER, "cli") + os.sep
 Stack = tuple[str, ...]
 
 
@@ -24,7 +23,7 @@ def current_stack() -> Stack:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         path = frame.f_code.co_filename
-        if path.startswith(_OWN):
+        if path.startswith(FOLDER):
             if path.startswith(_BELOW):
                 break
         else:

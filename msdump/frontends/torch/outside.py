@@ -18,6 +18,8 @@ from typing import Any
 import torch
 from torch._dynamo import eval_frame, utils
 
+from msdump._version import FOLDER
+
 BREAK, SKIPPED = "graph break", "not captured"
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _RNN = "RNN, GRU, or LSTM"
@@ -34,7 +36,6 @@ Spot = str
 # (call or graph, "begin", "end" or "graph", how often it ran in the step)
 _Stop = tuple[Hashable, str, int]
 _FRAME = re.compile(r"(?P<file>.+)\((?P<line>[0-9]+)\): (?P<function>.*)")
-_MSDUMP = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep
 _MAX_SPOTS = 20
 
 
@@ -261,7 +262,7 @@ def _spot(stack: Iterable[str]) -> Spot:
     """The innermost frame that is neither PyTorch's nor msdump's."""
     for text in stack:
         frame = _FRAME.fullmatch(text)
-        if frame is not None and not frame["file"].startswith((_TORCH, _MSDUMP, "<")):
+        if frame is not None and not frame["file"].startswith((_TORCH, FOLDER, "<")):
             return f"{frame['file']}:{frame['line']} in {frame['function']}"
     return ""
 

@@ -18,7 +18,7 @@ from msdump.errors import DtypeError  # noqa: E402
 from msdump.frontends.torch import backend, device, runner  # noqa: E402
 from msdump.frontends.torch.convert import array_of  # noqa: E402
 from msdump.frontends.torch.device import ROW_LENGTH, measure, statistics_of_row  # noqa: E402
-from msdump.process import sessions
+from msdump.process import sessions  # noqa: E402
 from msdump.statistics.md5 import md5_hex  # noqa: E402
 from msdump.statistics.stats import MeasuredArray, has_nan, has_non_finite, measured_now, statistics  # noqa: E402
 from msdump.tensors import dtypes  # noqa: E402

@@ -455,8 +455,8 @@ def test_the_name_belongs_to_torchair_where_that_is_installed(is_first: bool, st
         "def serve(module, inputs, options=None):\n    print('theirs', options)\n    return module.forward\n"
     )
     code = (
-        "import torch, msdump.frontends.aliases\n"
-        f"if {stands_in}:\n    msdump.frontends.aliases.install_aliases(['torchair'], prefer_real=False)\n    import torchair\n"
+        "import torch, msdump\n"
+        f"if {stands_in}:\n    msdump.install_aliases(['torchair'], prefer_real=False)\n    import torchair\n"
         "options = {'remove_noop_ops': False}\n"
         "torch.compile(lambda x: x.sin(), backend='npugraph_ex', options=options)(torch.ones(3))\n"
     )

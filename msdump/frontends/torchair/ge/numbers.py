@@ -6,7 +6,7 @@ from enum import Enum, IntEnum
 
 
 class DataType(IntEnum):
-    """Source: TorchAir, class DataType. Those that msdump can hold are in `msdump.tensors.dtypes` with the same numbers."""
+    """Source: TorchAir, class DataType. Those that msdump can hold: `msdump.tensors.dtypes`."""
 
     DT_FLOAT = 0
     DT_FLOAT16 = 1

@@ -1,0 +1,184 @@
+"""A job as one: its tables are written by any engine, and what its ranks disagree about is found in them."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from msdump.analysis.ranks.layouts import LayoutRules
+from msdump.analysis.ranks.questions import TOLERANCE, Answer, Tables
+from msdump.analysis.ranks.tables import Part, units_of, write_part
+from msdump.analysis.ranks.work import DASK, PROCESSES, each_unit, on_each_worker, share_of
+from msdump.errors import ConfigError, FormatError, MsdumpError
+from msdump.formats.dump_dir import DumpDir
+
+_Value = TypeVar("_Value", int, str)
+
+
+def write_tables(
+    dumps: Sequence[str | os.PathLike[str]],
+    folder: str | os.PathLike[str],
+    *,
+    rank: int | Collection[int] | None = None,
+    iteration: int | Collection[int] | None = None,
+    engine: str = PROCESSES,
+    jobs: int | None = None,
+    part: str | None = None,
+    is_forced: bool = False,
+    rules: LayoutRules | None = None,
+    is_local: bool = False,
+) -> list[Part]:
+    """Measure the ranks and iterations of a job, a Parquet file for each; what is there already stays.
+
+    dumps   folders of one job, as of several machines
+    engine, jobs, part  as of `each_unit` and `share_of`
+    rules   layouts of tensors of which layout.json says nothing
+    is_local  the path leads to another disk on each machine: each worker measures what it finds there
+    Raises: as `units_of`, `each_unit` and `share_of`. What one unit lacks is said by its `Part`.
+    """
+    if is_local and engine.partition("=")[0] == DASK:
+        own = partial(_own_tables, dumps, folder, rank, iteration, part, is_forced, rules)
+        found = {one.path: one for each in on_each_worker(own, engine) for one in each}
+        if not found:
+            raise ConfigError(f"--local: expected a dump at {', '.join(map(str, dumps))} on some machine, got none.")
+        return [found[path] for path in sorted(found)]
+    units = share_of(units_of(dumps, rank, iteration), part)
+    return each_unit(
+        partial(write_part, folder=os.fspath(folder), is_forced=is_forced, rules=rules), units, engine, jobs
+    )
+
+
+def _own_tables(
+    dumps: Sequence[str | os.PathLike[str]],
+    folder: str | os.PathLike[str],
+    rank: int | Collection[int] | None,
+    iteration: int | Collection[int] | None,
+    part: str | None,
+    is_forced: bool,
+    rules: LayoutRules | None,
+) -> list[Part]:
+    """On a worker: the tables of what lies on its machine, which may be nothing."""
+    try:
+        units = share_of(units_of(dumps, rank, iteration), part)
+    except MsdumpError:
+        return []
+    return [write_part(unit, os.fspath(folder), is_forced, rules) for unit in units]
+
+
+@dataclass(frozen=True, slots=True)
+class JobReport:
+    """What is known of a job.
+
+    hosts      rank -> machine, where it is known
+    gaps       one sentence for each thing that is missing, or belongs to something else
+    notes      one sentence for each thing that is odd and spoils no answer: order is by iteration and operator
+    unequal    tensors that must be equal and are not, in logical time
+    messages   messages that arrived as something else than was sent
+    outliers   tensors of ranks that stand out
+    first      of each rank the first tensor that differs from the golden job's; None without one
+    compared   how many tensors of groups of ranks, and messages, had hashes to compare
+    """
+
+    hosts: dict[int, str | None]
+    gaps: tuple[str, ...]
+    notes: tuple[str, ...]
+    unequal: Answer
+    messages: Answer
+    outliers: Answer
+    first: Answer | None
+    compared: int
+    damaged: tuple[tuple[str, FormatError], ...]
+
+    @property
+    def suspects(self) -> dict[int, int]:
+        """Rank -> how many tensors speak against it, most of them first.
+
+        Ties without a majority speak against none, nor do messages of which either rank may be the one.
+        """
+        counts: dict[int, int] = {}
+        for answer in (self.unequal, self.messages):
+            place = answer.titles.index("suspects")
+            for row in answer.rows:
+                for rank in row[place] if row[-1] else ():
+                    counts[rank] = counts.get(rank, 0) + 1
+        return dict(sorted(counts.items(), key=lambda one: (-one[1], one[0])))
+
+
+def job_report(
+    tables: Tables, dumps: Sequence[str | os.PathLike[str]] = (), *, tolerance: float = TOLERANCE
+) -> JobReport:
+    """Judge the tables of a job.
+
+    dumps      whose layout.json tell how many ranks the job has, where tables do not
+    tolerance  as of `Tables.first_divergence`
+    """
+    found = tables.ranks()
+    counts = tables.rank_counts()
+    for dump in map(DumpDir.open, dumps):
+        counts.update({rank: layout.rank_count for rank, layout in dump.layouts.items()})
+    gaps = [*_missing(found, counts), *_strangers(counts), *_versions(tables.versions())]
+    hosts = {rank: host for rank, (host, _) in found.items()}
+    return JobReport(
+        hosts,
+        tuple(gaps),
+        tuple(_clocks(tables.clocks())),
+        tables.hashes(),
+        tables.messages(),
+        tables.outliers(),
+        tables.first_divergence(tolerance) if tables.has_golden else None,
+        tables.compared(),
+        tuple(tables.damaged),
+    )
+
+
+def _missing(found: Mapping[int, tuple[str | None, Sequence[int]]], counts: Mapping[int, int]) -> Iterator[str]:
+    """Ranks of which there is nothing, and iterations that some of the others lack."""
+    count = _most(counts.values()) or 0
+    missing = sorted(set(range(count)) - set(found))
+    if missing:
+        yield f"no dump of rank {_listed(missing)} of {count}"
+    every = {step for _, steps in found.values() for step in steps}
+    for rank, (_, steps) in sorted(found.items(), key=lambda one: -1 if one[0] is None else one[0]):
+        lacking = sorted(every - set(steps))
+        if lacking:
+            yield f"rank {rank} has no iteration {_listed(lacking)}"
+
+
+def _strangers(counts: Mapping[int, int]) -> Iterator[str]:
+    """Ranks that belong to another job than most of the others."""
+    most = _most(counts.values())
+    for rank, count in sorted(counts.items()):
+        if most is not None and count != most:
+            yield f"rank {rank} is of another job, which has {count} ranks rather than {most}"
+
+
+def _versions(versions: Mapping[int, str]) -> Iterator[str]:
+    most = _most(versions.values())
+    for rank, version in sorted(versions.items()):
+        if version != most:
+            yield f"rank {rank} was dumped by version {version}, most others by {most}"
+
+
+def _clocks(clocks: Mapping[int, float]) -> Iterator[str]:
+    for rank, seconds in sorted(clocks.items()):
+        side = "ahead of" if seconds > 0 else "behind"
+        yield f"the clock of rank {rank} is {abs(seconds):.0f} s {side} those of most others"
+
+
+def _most(values: Iterable[_Value]) -> _Value | None:
+    """The value that most have, the smallest of several; None of nothing."""
+    found = Counter(values)
+    return min(found, key=lambda value: (-found[value], value), default=None)
+
+
+def _listed(numbers: Sequence[int], most: int = 10) -> str:
+    return ", ".join(map(str, numbers[:most])) + (f" and {len(numbers) - most} more" if len(numbers) > most else "")
+
+
+def rows_as_values(answer: Answer) -> list[dict[str, Any]]:
+    """Rows of an answer as objects for JSON."""
+    return [dict(zip(answer.titles, row, strict=True)) for row in answer.rows]

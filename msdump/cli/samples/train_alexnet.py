@@ -1,0 +1,1 @@
+../../../sample_code/dump/train_alexnet.py

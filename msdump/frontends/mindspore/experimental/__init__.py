@@ -1,9 +1,0 @@
-"""`mindspore.experimental`."""
-
-from __future__ import annotations
-
-from msdump.frontends.mindspore.names import explain_missing, publish_all
-
-publish_all(__name__, "optim")
-
-__getattr__ = explain_missing(__name__, lazy=("optim",))

@@ -1,7 +1,0 @@
-"""`mindspore.version`: the version whose behaviour this is."""
-
-from __future__ import annotations
-
-from msdump.frontends.mindspore.releases import release_name
-
-__version__ = release_name()

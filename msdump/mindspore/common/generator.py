@@ -1,0 +1,49 @@
+"""Random numbers of scripts: seeds, and the state of the generator that everything random draws from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from msdump.mindspore.common.seed import get_seed, random_generator, set_seed
+from msdump.mindspore.common.tensor import Tensor
+from msdump.mindspore.names import publish
+
+
+def manual_seed(seed: int) -> None:
+    """Start all random numbers anew."""
+    set_seed(seed)
+
+
+def seed() -> int:
+    """Start all random numbers anew from a seed that the system chooses; that seed."""
+    number = int(np.random.SeedSequence().generate_state(1)[0])
+    set_seed(number)
+    return number
+
+
+def initial_seed() -> int:
+    """The seed that was set; without one, one is chosen."""
+    number = get_seed()
+    return seed() if number is None else number
+
+
+def get_rng_state() -> Tensor:
+    """The state of the generator as bytes, for `set_rng_state`."""
+    state = random_generator().bit_generator.state["state"]
+    numbers = b"".join(int(state[name]).to_bytes(16, "little") for name in ("state", "inc"))
+    return Tensor(np.frombuffer(numbers, np.uint8).copy())
+
+
+def set_rng_state(state: Tensor) -> None:
+    """Go on from a state.   Raises: ValueError for anything but a state of `get_rng_state`."""
+    numbers = state.asnumpy().astype(np.uint8).tobytes() if isinstance(state, Tensor) else b""
+    if len(numbers) != 32:
+        raise ValueError(f"set_rng_state: expected what get_rng_state gave, got {state!r}.")
+    generator: Any = random_generator().bit_generator
+    values = {name: int.from_bytes(numbers[at : at + 16], "little") for name, at in (("state", 0), ("inc", 16))}
+    generator.state = {**generator.state, "state": values}
+
+
+publish(__name__)

@@ -1,0 +1,89 @@
+"""What flows through a pipeline: rows that are computed on demand, and repeatable randomness.
+
+A row is a function without arguments that returns one array per column. Nothing is decoded or resized while
+a row waits in a shuffle buffer: it holds the few bytes it was made from, and a row that is never taken costs nothing.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from msdump.mindspore.dataset import config
+from msdump.tensors.arrays import Array
+
+Values = tuple[Array, ...]
+Row = Callable[[], Values]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One walk over a dataset: where its random numbers come from.
+
+    `seed` belongs to the iterator, `branches` says which inputs of `zip` and `concat` lead to this place, `epoch`
+    counts the walks.
+    """
+
+    seed: int
+    branches: tuple[int, ...] = ()
+    epoch: int = 0
+
+    def branch(self, child: int) -> Pass:
+        """The same walk, seen from one of several children."""
+        return replace(self, branches=(*self.branches, child))
+
+    def at_epoch(self, epoch: int) -> Pass:
+        """The same place in another walk."""
+        return replace(self, epoch=epoch)
+
+    def generator(self, height: int, *ordinals: int) -> np.random.Generator:
+        """Random numbers of the step that is `height` steps above its source.
+
+        They depend on the seed, the epoch, the place and `ordinals` only: not on which thread asks, and not on the
+        steps that follow.
+        """
+        # SeedSequence pads with zeros, so that [1] and [1, 0] would be one seed: every number is made positive.
+        words = [self.seed, self.epoch, height, len(self.branches), *self.branches, *ordinals]
+        return np.random.default_rng([word + 1 for word in words])
+
+
+def as_value(value: Any) -> Any:
+    """A value of a row: an array, or the dict itself, which a pipeline hands on as it is."""
+    return value if isinstance(value, dict) else np.asarray(value)
+
+
+def holds_objects(value: Any) -> bool:
+    """Is it an array of what are neither numbers nor strings?"""
+    return not isinstance(value, dict) and bool(value.dtype.hasobject)
+
+
+def constant(values: Sequence[Any]) -> Row:
+    """Row of values that are already there."""
+    arrays = tuple(as_value(value) for value in values)
+    return lambda: arrays
+
+
+class RandomTransform(ABC):
+    """A transform that draws numbers: from the pipeline's generator in a pipeline, from its own when called by hand."""
+
+    @abstractmethod
+    def draw(self, generator: np.random.Generator, *values: Any) -> Any:
+        """The transformed values; all random numbers come from `generator`."""
+
+    def __call__(self, *values: Any) -> Any:
+        return self.draw(config.eager_generator(), *values)
+
+
+def apply_operation(
+    operation: Callable[..., Any], values: tuple[Any, ...], make_generator: Callable[[], np.random.Generator]
+) -> tuple[Any, ...]:
+    """Values that an operation makes of `values`; a generator is made only for those that draw."""
+    if isinstance(operation, RandomTransform):
+        result = operation.draw(make_generator(), *values)
+    else:
+        result = operation(*values)
+    return result if isinstance(result, tuple) else (result,)

@@ -1,0 +1,300 @@
+"""The steps of a pipeline that move, pick and repeat rows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from msdump.errors import ConfigError
+from msdump.mindspore.dataset import checks
+from msdump.mindspore.dataset.pipeline import ColumnNames, Dataset, step
+from msdump.mindspore.dataset.rows import Pass, Row, Values, constant
+from msdump.mindspore.dataset.samplers import BuiltinSampler
+
+ENDLESS = -1
+
+
+class OneChild(Dataset):
+    """A step on one dataset that keeps its columns; subclasses say which rows come."""
+
+    def __init__(self, input_dataset: Dataset) -> None:
+        if not isinstance(input_dataset, Dataset):
+            raise TypeError(f"{type(self).__name__}: expected a dataset, got {type(input_dataset).__name__}.")
+        self._child = input_dataset
+
+    def get_col_names(self) -> list[str]:
+        return self._child.get_col_names()
+
+    def children(self) -> tuple[Dataset, ...]:
+        return (self._child,)
+
+    def known_size(self) -> int | None:
+        return self._child.known_size()
+
+
+@step
+class ShuffleDataset(OneChild):
+    """Rows drawn at random from a buffer; another order in each walk."""
+
+    def __init__(self, input_dataset: Dataset, buffer_size: int) -> None:
+        super().__init__(input_dataset)
+        self._buffer_size = checks.whole_number("shuffle(buffer_size)", buffer_size, 2)
+
+    def rows(self, walk: Pass) -> Iterator[Row]:
+        generator = walk.generator(self.height())
+        waiting: list[Row] = []
+        for row in self._child.rows(walk):
+            if len(waiting) < self._buffer_size:
+                waiting.append(row)
+                continue
+            slot = int(generator.integers(self._buffer_size))
+            drawn, waiting[slot] = waiting[slot], row
+            yield drawn
+        for slot in generator.permutation(len(waiting)):
+            yield waiting[slot]
+
+
+@step
+class RepeatDataset(OneChild):
+    """The same data several times; each time in a new order where something shuffles."""
+
+    def __init__(self, input_dataset: Dataset, count: int | None) -> None:
+        if count is not None and count != ENDLESS:
+            checks.whole_number("repeat(count)", count)
+        super().__init__(input_dataset)
+        self._count = ENDLESS if count is None else count
+
+    def rows(self, walk: Pass) -> Iterator[Row]:
+        rounds = itertools.count() if self._count == ENDLESS else range(self._count)
+        first = 0 if self._count == ENDLESS else walk.epoch * self._count
+        for number in rounds:
+            is_empty = True
+            for row in self._child.rows(walk.at_epoch(first + number)):
+                is_empty = False
+                yield row
+            if is_empty:  # an endless repeat of nothing would never come back
+                return
+
+    def known_size(self) -> int | None:
+        size = self._child.known_size()
+        if size in (0, ENDLESS):
+            return size
+        if self._count == ENDLESS:
+            return ENDLESS
+        return None if size is None else size * self._count
+
+    def get_repeat_count(self) -> int:
+        return self._count
+
+
+@step
+class TakeDataset(OneChild):
+    """The first `count` rows; -1: all."""
+
+    def __init__(self, input_dataset: Dataset, count: int) -> None:
+        super().__init__(input_dataset)
+        self._count = None if count == -1 else checks.whole_number("take(count)", count)
+
+    def rows(self, walk: Pass) -> Iterator[Row]:
+        return itertools.islice(self._child.rows(walk), self._count)
+
+    def known_size(self) -> int | None:
+        size = self._child.known_size()
+        if size is None or self._count is None:
+            return size
+        return self._count if size == ENDLESS else min(size, self._count)
+
+
+@step
+class SkipDataset(OneChild):
+    """All but the first `count` rows."""
+
+    def __init__(self, input_dataset: Dataset, count: int) -> None:
+        super().__init__(input_dataset)
+        self._count = checks.whole_number("skip(count)", count, 0)
+
+    def rows(self, walk: Pass) -> Iterator[Row]:
+        return itertools.islice(self._child.rows(walk), self._count, None)
+
+    def known_size(self) -> int | None:
+        size = self._child.known_size()
+        return size if size is None or size == ENDLESS else max(size - self._count, 0)
+
+
+@step
+class PartDataset(OneChild):
+    """One part of `split`: the rows at `places` of the child's order, in the order of `places`."""
+
+    def __init__(self, input_dataset: Dataset, places: Sequence[int], seed: int) -> None:
+        super().__init__(input_dataset)
+        self._slot_by_place = {place: slot for slot, place in enumerate(places)}
+        self._seed = seed
+
+    def rows(self, walk: Pass) -> Iterator[Row]:
+        # The child must come in one order in every walk of every part, or the parts would share rows.
+        picked: dict[int, Row] = {}
+        for place, row in enumerate(self._child.rows(Pass(self._seed))):
+            if place in self._slot_by_place:
+                picked[self._slot_by_place[place]] = row
+        return iter([picked[slot] for slot in sorted(picked)])
+
+    def known_size(self) -> int | None:
+        return len(self._slot_by_place)
+
+
+@step
+class ProjectDataset(OneChild):
+    """Some columns, in a given order."""
+
+    def __init__(self, input_dataset: Dataset, columns: ColumnNames) -> None:
+        super().__init__(input_dataset)
+        self._columns = checks.column_names("project(columns)", columns) or []
+        self._slots = checks.column_slots("project(columns)", input_dataset.get_col_names(), self._columns)
+        if not self._columns:
+            raise ConfigError("project(columns): expected at least one column, got none.")
+
+    def rows(self, walk: Pass) -> Iterator[Row]:
+        return (self._picked(row) for row in self._child.rows(walk))
+
+    def _picked(self, row: Row) -> Row:
+        def pick() -> Values:
+            values = row()
+            return tuple(values[slot] for slot in self._slots)
+
+        return pick
+
+    def get_col_names(self) -> list[str]:
+        return list(self._columns)
+
+
+@step
+class RenameDataset(OneChild):
+    """The same values under other names."""
+
+    def __init__(self, input_dataset: Dataset, input_columns: ColumnNames, output_columns: ColumnNames) -> None:
+        old = checks.column_names("rename(input_columns)", input_columns) or []
+        new = checks.column_names("rename(output_columns)", output_columns) or []
+        if len(old) != len(new):
+            raise ConfigError(f"rename: expected as many new names as old ones, got {old} -> {new}.")
+        names = input_dataset.get_col_names()
+        for slot, name in zip(checks.column_slots("rename(input_columns)", names, old), new, strict=True):
+            names[slot] = name
+        super().__init__(input_dataset)
+        self._columns = checks.column_names("rename(output_columns)", names) or []
+
+    def rows(self, walk: Pass) -> Iterator[Row]:
+        return self._child.rows(walk)
+
+    def get_col_names(self) -> list[str]:
+        return list(self._columns)
+
+
+@step
+class FilterDataset(OneChild):
+    """Rows that satisfy a predicate."""
+
+    def __init__(
+        self,
+        input_dataset: Dataset,
+        predicate: Callable[..., Any],
+        input_columns: ColumnNames | None = None,
+        num_parallel_workers: int | None = None,
+    ) -> None:
+        if not callable(predicate):
+            raise TypeError(f"filter(predicate): expected a function, got {type(predicate).__name__}.")
+        names = checks.column_names("filter(input_columns)", input_columns) or input_dataset.get_col_names()
+        super().__init__(input_dataset)
+        self._predicate = predicate
+        self._slots = checks.column_slots("filter(input_columns)", input_dataset.get_col_names(), names)
+
+    def rows(self, walk: Pass) -> Iterator[Row]:
+        for row in self._child.rows(walk):
+            values = row()
+            if bool(self._predicate(*(values[slot] for slot in self._slots))):
+                yield constant(values)
+
+    def known_size(self) -> int | None:
+        return None
+
+
+@step
+class ZipDataset(Dataset):
+    """Columns side by side."""
+
+    def __init__(self, datasets: Sequence[Dataset]) -> None:
+        self._children = _checked_datasets("zip", datasets)
+        names = [name for dataset in datasets for name in dataset.get_col_names()]
+        self._columns = checks.column_names("zip", names) or []
+
+    def rows(self, walk: Pass) -> Iterator[Row]:
+        walks = [child.rows(walk.branch(place)) for place, child in enumerate(self._children)]
+        return (_joined_row(rows) for rows in zip(*walks, strict=False))
+
+    def get_col_names(self) -> list[str]:
+        return list(self._columns)
+
+    def children(self) -> tuple[Dataset, ...]:
+        return self._children
+
+    def known_size(self) -> int | None:
+        sizes = [child.known_size() for child in self._children]
+        if None in sizes:
+            return None
+        finite = [size for size in sizes if size is not None and size != ENDLESS]
+        return min(finite) if finite else ENDLESS
+
+
+def _joined_row(rows: Sequence[Row]) -> Row:
+    return lambda: tuple(value for row in rows for value in row())
+
+
+@step
+class ConcatDataset(Dataset):
+    """Rows one dataset after the other."""
+
+    def __init__(self, datasets: Sequence[Dataset]) -> None:
+        self._children = _checked_datasets("concat", datasets)
+        names = self._children[0].get_col_names()
+        for child in self._children[1:]:
+            if child.get_col_names() != names:
+                raise ConfigError(f"concat: expected columns {names} in each dataset, got {child.get_col_names()}.")
+
+        self._sampler: BuiltinSampler | None = None
+
+    def use_sampler(self, sampler: Any) -> None:
+        """Let a sampler of rows that need not be shuffled, as DistributedSampler, choose rows of all the datasets."""
+        if not isinstance(sampler, BuiltinSampler):
+            raise TypeError(f"use_sampler: expected a sampler, got {type(sampler).__name__}.")
+        self._sampler = sampler
+
+    def rows(self, walk: Pass) -> Iterator[Row]:
+        rows = itertools.chain.from_iterable(
+            child.rows(walk.branch(place)) for place, child in enumerate(self._children)
+        )
+        if self._sampler is None:
+            return rows
+        waiting = list(rows)
+        return iter([waiting[place] for place in self._sampler.sampled(len(waiting), walk)])
+
+    def get_col_names(self) -> list[str]:
+        return self._children[0].get_col_names()
+
+    def children(self) -> tuple[Dataset, ...]:
+        return self._children
+
+    def known_size(self) -> int | None:
+        total = 0
+        for child in self._children:
+            size = child.known_size()
+            if size is None or size == ENDLESS:
+                return size
+            total += size
+        return total if self._sampler is None else self._sampler.sampled_count(total)
+
+
+def _checked_datasets(where: str, datasets: Sequence[Dataset]) -> tuple[Dataset, ...]:
+    for dataset in datasets:
+        if not isinstance(dataset, Dataset):
+            raise TypeError(f"{where}: expected datasets, got {type(dataset).__name__}.")
+    return tuple(datasets)

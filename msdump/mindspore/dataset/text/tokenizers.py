@@ -1,0 +1,346 @@
+"""Tokenizers: a string into strings; with `with_offsets` also where each begins and ends, in bytes of UTF-8, uint32."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import unicodedata
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from msdump.errors import ConfigError
+from msdump.mindspore.dataset import checks
+from msdump.mindspore.dataset.text.utils import NormalizeForm, single_text, text_array
+from msdump.mindspore.dataset.text.vocab import Vocab
+from msdump.tensors.arrays import Array
+
+Span = tuple[int, int]  # of characters
+_UNUSED_TOKEN = re.compile(r"\[(?:CLS|SEP|UNK|PAD|MASK|unused\d+)\]")
+# CJK blocks whose characters are words of their own.   Source: BERT's tokenizer
+_CJK = (
+    (0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F), (0x2B740, 0x2B81F), (0x2B820, 0x2CEAF),
+    (0xF900, 0xFAFF), (0x2F800, 0x2FA1F),
+)  # fmt: skip
+
+
+class _Tokenizer(ABC):
+    """Cuts one string into spans of it."""
+
+    def __init__(self, with_offsets: bool = False) -> None:
+        if not isinstance(with_offsets, bool):
+            raise TypeError(f"{type(self).__name__}(with_offsets): expected a bool, got {type(with_offsets).__name__}.")
+        self._with_offsets = with_offsets
+
+    def __call__(self, text: Any) -> Any:
+        return self.result([single_text(type(self).__name__, text)])
+
+    @abstractmethod
+    def spans(self, text: str) -> Iterable[Span]:
+        """Where the tokens are."""
+
+    def prepared(self, text: str) -> str:
+        """The text whose spans count."""
+        return text
+
+    def result(self, texts: Sequence[str]) -> Any:
+        """Tokens of the texts; one empty string when there are none."""
+        tokens: list[str] = []
+        offsets: list[Span] = []
+        for text in map(self.prepared, texts):
+            for first, last in self.spans(text):
+                tokens.append(text[first:last])
+                start = len(text[:first].encode())
+                offsets.append((start, start + len(text[first:last].encode())))
+        return with_offsets(tokens, offsets) if self._with_offsets else np.array(tokens or [""])
+
+
+def with_offsets(tokens: list[str], offsets: list[Span]) -> tuple[Array, Array, Array]:
+    """Tokens, starts and ends; one empty token when there are none."""
+    places = np.array(offsets or [(0, 0)], np.uint32)
+    return np.array(tokens or [""]), places[:, 0].copy(), places[:, 1].copy()
+
+
+class WhitespaceTokenizer(_Tokenizer):
+    """Words between white space."""
+
+    def spans(self, text: str) -> Iterable[Span]:
+        return (match.span() for match in re.finditer(r"\S+", text))
+
+
+class UnicodeCharTokenizer(_Tokenizer):
+    """Characters."""
+
+    def spans(self, text: str) -> Iterable[Span]:
+        return ((place, place + 1) for place in range(len(text)))
+
+
+class UnicodeScriptTokenizer(_Tokenizer):
+    """Runs of one script; white space is left out unless `keep_whitespace`.
+
+    The script of a letter is taken from its Unicode name, which agrees with the property for all common scripts.
+    """
+
+    def __init__(self, keep_whitespace: bool = False, with_offsets: bool = False) -> None:
+        super().__init__(with_offsets)
+        self._keeps = bool(keep_whitespace)
+
+    def spans(self, text: str) -> Iterable[Span]:
+        return ((first, last) for first, last in runs(text, _script) if self._keeps or not text[first:last].isspace())
+
+
+def runs(text: str, kind_of: Callable[[str, str], str]) -> Iterator[Span]:
+    """Spans of neighboring characters of one kind; `kind_of` gets a character and the kind before it."""
+    first, before = 0, ""
+    for place, character in enumerate(text):
+        kind = kind_of(character, before)
+        if place and kind != before:
+            yield first, place
+            first = place
+        before = kind
+    if text:
+        yield first, len(text)
+
+
+def _script(character: str, before: str) -> str:
+    if character.isspace():
+        return "SPACE"
+    category = unicodedata.category(character)
+    if category in ("Mn", "Me"):
+        return before or "COMMON"
+    if not category.startswith("L"):
+        return "COMMON"
+    name = unicodedata.name(character, "COMMON").removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ")
+    return name.split(" ")[0].split("-")[0]
+
+
+class RegexTokenizer(_Tokenizer):
+    """Text between matches of `delim_pattern`; matches that `keep_delim_pattern` matches too are tokens as well."""
+
+    def __init__(self, delim_pattern: str, keep_delim_pattern: str = "", with_offsets: bool = False) -> None:
+        super().__init__(with_offsets)
+        self._pattern = compiled("RegexTokenizer(delim_pattern)", delim_pattern)
+        self._kept = compiled("RegexTokenizer(keep_delim_pattern)", keep_delim_pattern) if keep_delim_pattern else None
+
+    def spans(self, text: str) -> Iterable[Span]:
+        place = 0
+        for match in self._pattern.finditer(text):
+            if match.start() > place:
+                yield place, match.start()
+            if self._kept is not None and self._kept.fullmatch(match.group()) and match.group():
+                yield match.span()
+            place = match.end()
+        if place < len(text):
+            yield place, len(text)
+
+
+def compiled(where: str, pattern: Any) -> Any:
+    """A pattern of `re`, or of the package regex where it has Unicode classes as in `\\p{Han}`.
+
+    Raises: TypeError, ConfigError (no pattern), ImportError that says how to install regex.
+    """
+    if not isinstance(pattern, str):
+        raise TypeError(f"{where}: expected a str, got {type(pattern).__name__}.")
+    module: Any = re
+    if re.search(r"\\[pP]\{|\[:", pattern):
+        try:
+            module = importlib.import_module("regex")
+        except ImportError as error:
+            raise ImportError(f"{where}: {pattern!r} needs the package regex. Install it: pip install regex") from error
+    try:
+        return module.compile(pattern)
+    except module.error as error:
+        raise ConfigError(f"{where}: expected a regular expression, got {pattern!r}: {error}") from error
+
+
+class BasicTokenizer(_Tokenizer):
+    """BERT's first step: normal form, blanks for control characters, and words, punctuation and CJK characters apart.
+
+    Edges: `lower_case` folds case and drops accents; `preserve_unused_token` keeps [CLS], [unused1] ... whole.
+    """
+
+    def __init__(
+        self,
+        lower_case: bool = False,
+        keep_whitespace: bool = False,
+        normalization_form: NormalizeForm = NormalizeForm.NONE,
+        preserve_unused_token: bool = True,
+        with_offsets: bool = False,
+    ) -> None:
+        super().__init__(with_offsets)
+        if not isinstance(normalization_form, NormalizeForm):
+            raise TypeError(
+                f"BasicTokenizer(normalization_form): expected a NormalizeForm, got {normalization_form!r}."
+            )
+        self._lower, self._keeps = bool(lower_case), bool(keep_whitespace)
+        self._form, self._preserves = normalization_form, bool(preserve_unused_token)
+
+    def prepared(self, text: str) -> str:
+        parts: list[str] = []
+        place = 0
+        for match in _UNUSED_TOKEN.finditer(text) if self._preserves else ():
+            parts += [self._normal(text[place : match.start()]), match.group()]
+            place = match.end()
+        return "".join([*parts, self._normal(text[place:])])
+
+    def _normal(self, text: str) -> str:
+        if self._lower:
+            folded = unicodedata.normalize("NFD", normalized(text, NormalizeForm.NFKC).casefold())
+            text = "".join(character for character in folded if unicodedata.category(character) != "Mn")
+        else:
+            text = normalized(text, self._form)
+        return "".join(" " if unicodedata.category(character) in ("Cc", "Cf") else character for character in text)
+
+    def spans(self, text: str) -> Iterable[Span]:
+        place = 0
+        for match in _UNUSED_TOKEN.finditer(text) if self._preserves else ():
+            yield from self._words(text, place, match.start())
+            yield match.span()
+            place = match.end()
+        yield from self._words(text, place, len(text))
+
+    def _words(self, text: str, start: int, end: int) -> Iterator[Span]:
+        for first, last in runs(text[start:end], _basic_kind):
+            kind = _basic_kind(text[start + first], "")
+            if kind == "single":
+                yield from ((start + place, start + place + 1) for place in range(first, last))
+            elif kind == "word" or self._keeps:
+                yield start + first, start + last
+
+
+def _basic_kind(character: str, before: str) -> str:
+    if character.isspace():
+        return "space"
+    code = ord(character)
+    if any(low <= code <= high for low, high in _CJK) or unicodedata.category(character).startswith("P"):
+        return "single"
+    is_ascii_sign = 33 <= code <= 126 and not character.isalnum()
+    return "single" if is_ascii_sign else "word"
+
+
+def normalized(text: str, form: NormalizeForm) -> str:
+    """`text` in a form of Unicode."""
+    return text if form is NormalizeForm.NONE else unicodedata.normalize(form.name, text)  # type: ignore[arg-type]
+
+
+class WordpieceTokenizer:
+    """BERT's second step: words into the longest pieces that are in `vocab`, marked after the first one of a word.
+
+    Edges: a word of more than `max_bytes_per_token` bytes, or with a rest that is not there, is `unknown_token`;
+           with unknown_token="" it stays, or its rest is left out.
+    """
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        suffix_indicator: str = "##",
+        max_bytes_per_token: int = 100,
+        unknown_token: str = "[UNK]",
+        with_offsets: bool = False,
+    ) -> None:
+        if not isinstance(vocab, Vocab):
+            raise TypeError(f"{type(self).__name__}(vocab): expected a Vocab, got {type(vocab).__name__}.")
+        self._words = set(vocab.vocab())
+        self._suffix, self._unknown = suffix_indicator, unknown_token
+        self._limit = checks.whole_number("WordpieceTokenizer(max_bytes_per_token)", max_bytes_per_token, 0)
+        self._with_offsets = bool(with_offsets)
+
+    def __call__(self, text: Any) -> Any:
+        words = [str(word) for word in text_array("WordpieceTokenizer", text).reshape(-1)]
+        return self.pieces_of(words, [0] * len(words))
+
+    def pieces_of(self, words: Sequence[str], starts: Sequence[int]) -> Any:
+        """Pieces of words that begin at these bytes."""
+        tokens: list[str] = []
+        offsets: list[Span] = []
+        for word, start in zip(words, starts, strict=True):
+            for piece, (first, last) in self._pieces(word):
+                tokens.append(piece)
+                offsets.append((start + len(word[:first].encode()), start + len(word[:last].encode())))
+        return with_offsets(tokens, offsets) if self._with_offsets else np.array(tokens or [""])
+
+    def _pieces(self, word: str) -> list[tuple[str, Span]]:
+        whole = [(self._unknown or word, (0, len(word)))]
+        if len(word.encode()) > self._limit:
+            return whole
+        pieces: list[tuple[str, Span]] = []
+        place = 0
+        while place < len(word):
+            mark = self._suffix if place else ""
+            end = next((end for end in range(len(word), place, -1) if mark + word[place:end] in self._words), None)
+            if end is None:
+                if self._unknown or not pieces:
+                    return whole
+                rest = (mark + word[place:], (place, len(word)))
+                return [*pieces, rest]
+            pieces.append((mark + word[place:end], (place, end)))
+            place = end
+        return pieces
+
+
+class BertTokenizer:
+    """`BasicTokenizer`, then `WordpieceTokenizer`."""
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        suffix_indicator: str = "##",
+        max_bytes_per_token: int = 100,
+        unknown_token: str = "[UNK]",
+        lower_case: bool = False,
+        keep_whitespace: bool = False,
+        normalization_form: NormalizeForm = NormalizeForm.NONE,
+        preserve_unused_token: bool = True,
+        with_offsets: bool = False,
+    ) -> None:
+        self._basic = BasicTokenizer(lower_case, keep_whitespace, normalization_form, preserve_unused_token, True)
+        self._pieces = WordpieceTokenizer(vocab, suffix_indicator, max_bytes_per_token, unknown_token, with_offsets)
+
+    def __call__(self, text: Any) -> Any:
+        words, starts, _ = self._basic(text)
+        return self._pieces.pieces_of([str(word) for word in words], [int(start) for start in starts])
+
+
+class PythonTokenizer:
+    """The words that a Python function makes of a string."""
+
+    def __init__(self, tokenizer: Callable[[str], Sequence[str]]) -> None:
+        if not callable(tokenizer):
+            raise TypeError(f"PythonTokenizer(tokenizer): expected a function, got {type(tokenizer).__name__}.")
+        self._tokenizer = tokenizer
+
+    def __call__(self, text: Any) -> Array:
+        if not isinstance(text, np.ndarray):
+            raise TypeError(f"PythonTokenizer: expected an array, got {type(text).__name__}.")
+        return np.array([str(word) for word in self._tokenizer(single_text("PythonTokenizer", text))] or [""])
+
+
+class _NotHere:
+    """A tokenizer whose dictionary or model msdump does not read."""
+
+    _instead = ""
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        raise NotImplementedError(
+            f"{type(self).__name__}: expected another tokenizer: msdump has not this one. {self._instead}"
+        )
+
+
+class JiebaTokenizer(_NotHere):
+    """Not there: Chinese words by dictionary."""
+
+    _instead = "Use PythonTokenizer(jieba.lcut) with the package jieba."
+
+
+class SentencePieceTokenizer(_NotHere):
+    """Not there: pieces of a SentencePiece model."""
+
+    _instead = "Use PythonTokenizer with the package sentencepiece."
+
+
+class SentencePieceVocab(_NotHere):
+    """Not there: a SentencePiece model."""
+
+    _instead = "Use PythonTokenizer with the package sentencepiece."

@@ -1,0 +1,224 @@
+"""`Vocab`: words and their numbers; `Lookup`, which replaces the ones by the others; vectors of words."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from msdump.errors import ConfigError, ExecutionError, FormatError
+from msdump.mindspore.common.dtype import DType, dtype_name
+from msdump.mindspore.dataset import checks
+from msdump.mindspore.dataset.pipeline import Dataset
+from msdump.mindspore.dataset.text.utils import text_array
+from msdump.tensors.arrays import Array
+
+
+class Vocab:
+    """Words with their numbers. Made by the functions `from_...`."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._words: dict[int, str] = {}
+
+    @classmethod
+    def from_list(
+        cls, word_list: Sequence[str], special_tokens: Sequence[str] | None = None, special_first: bool = True
+    ) -> Vocab:
+        """Numbers in the order of the list; `special_tokens` before or after.   Raises: TypeError, ConfigError."""
+        words = _checked_words("Vocab.from_list(word_list)", word_list)
+        special = _checked_words("Vocab.from_list(special_tokens)", special_tokens or [])
+        both = set(words) & set(special)
+        if both:
+            raise ConfigError(f"Vocab.from_list: expected special_tokens that are no words, got {sorted(both)}.")
+        ordered = [*special, *words] if special_first else [*words, *special]
+        return cls._of({word: number for number, word in enumerate(ordered)})
+
+    @classmethod
+    def from_dict(cls, word_dict: Mapping[str, int]) -> Vocab:
+        """The words and numbers of a dictionary.   Raises: TypeError, ConfigError."""
+        if not isinstance(word_dict, Mapping):
+            raise TypeError(f"Vocab.from_dict(word_dict): expected a dict, got {type(word_dict).__name__}.")
+        _checked_words("Vocab.from_dict(word_dict)", list(word_dict))
+        numbers = [checks.whole_number("Vocab.from_dict(word_dict)", number, 0) for number in word_dict.values()]
+        return cls._of(dict(zip(word_dict, numbers, strict=True)))
+
+    @classmethod
+    def from_file(
+        cls,
+        file_path: str | os.PathLike[str],
+        delimiter: str = "",
+        vocab_size: int | None = None,
+        special_tokens: Sequence[str] | None = None,
+        special_first: bool = True,
+    ) -> Vocab:
+        """A word in each line, up to `delimiter`; at most `vocab_size` of them.   Raises: ConfigError, FormatError."""
+        path = Path(checks.path_like("Vocab.from_file(file_path)", file_path))
+        if not path.is_file():
+            raise ConfigError(f"Vocab.from_file(file_path): expected a file, got none at {str(path)!r}.")
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except UnicodeDecodeError as error:
+            raise FormatError(f"{path}: expected UTF-8 text, got: {error}") from error
+        words = [line.partition(delimiter)[0] if delimiter else line for line in lines if line]
+        limit = None if vocab_size is None else checks.whole_number("Vocab.from_file(vocab_size)", vocab_size)
+        return cls.from_list(words[:limit], special_tokens, special_first)
+
+    @classmethod
+    def from_dataset(
+        cls,
+        dataset: Dataset,
+        columns: str | Sequence[str] | None = None,
+        freq_range: tuple[int | None, int | None] | None = None,
+        top_k: int | None = None,
+        special_tokens: Sequence[str] | None = None,
+        special_first: bool = True,
+    ) -> Vocab:
+        """The words of a dataset, the most frequent first, equally frequent ones in order of the alphabet.
+
+        freq_range   (least, most) times that a word comes; None: no limit
+        """
+        names = checks.column_names("Vocab.from_dataset(columns)", columns)
+        counts: Counter[str] = Counter()
+        for row in dataset.create_tuple_iterator(names, num_epochs=1, output_numpy=True):
+            for value in row:
+                counts.update(str(word) for word in text_array("Vocab.from_dataset", value).reshape(-1))
+        low, high = freq_range or (None, None)
+        chosen = [
+            word
+            for word, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+            if (low is None or count >= low) and (high is None or count <= high)
+        ]
+        limit = None if top_k is None else checks.whole_number("Vocab.from_dataset(top_k)", top_k)
+        return cls.from_list(chosen[:limit], special_tokens, special_first)
+
+    @classmethod
+    def _of(cls, numbers: dict[str, int]) -> Vocab:
+        vocab = cls()
+        vocab._numbers, vocab._words = numbers, {number: word for word, number in numbers.items()}
+        return vocab
+
+    def vocab(self) -> dict[str, int]:
+        """Word -> number."""
+        return dict(self._numbers)
+
+    def tokens_to_ids(self, tokens: Any) -> Any:
+        """Number of a word, or of each of a list; -1 for one that is not there."""
+        if isinstance(tokens, str):
+            return self._numbers.get(tokens, -1)
+        return [self._numbers.get(str(token), -1) for token in tokens]
+
+    def ids_to_tokens(self, ids: Any) -> Any:
+        """Word of a number, or of each of a list; "" for one that is not there."""
+        if isinstance(ids, (int, np.integer)):
+            return self._words.get(int(ids), "")
+        return [self._words.get(int(number), "") for number in ids]
+
+
+def _checked_words(where: str, words: Any) -> list[str]:
+    if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words):
+        raise TypeError(f"{where}: expected a list of str, got {type(words).__name__}.")
+    repeated = [word for word, count in Counter(words).items() if count > 1]
+    if repeated:
+        raise ConfigError(f"{where}: expected each word once, got {repeated[0]!r} more than once.")
+    return list(words)
+
+
+class Lookup:
+    """Numbers of the words in `vocab`; words that are not there have that of `unknown_token`.
+
+    Dtypes: `data_type` (int32)
+    Raises: ConfigError (unknown_token is not in vocab), ExecutionError (a word is not, and no unknown_token).
+    """
+
+    def __init__(self, vocab: Vocab, unknown_token: str | None = None, data_type: Any = "int32") -> None:
+        if not isinstance(vocab, Vocab):
+            raise TypeError(f"Lookup(vocab): expected a Vocab, got {type(vocab).__name__}.")
+        if unknown_token is not None and unknown_token not in vocab.vocab():
+            raise ConfigError(f"Lookup(unknown_token): expected a word of the vocab, got {unknown_token!r}.")
+        self._numbers = vocab.vocab()
+        self._unknown = None if unknown_token is None else self._numbers[unknown_token]
+        self._dtype = DType(dtype_name(data_type)).numpy
+
+    def __call__(self, text: Any) -> Array:
+        words = text_array("Lookup", text)
+        return np.array([self._number(str(word)) for word in words.reshape(-1)], self._dtype).reshape(words.shape)
+
+    def _number(self, word: str) -> int:
+        number = self._numbers.get(word, self._unknown)
+        if number is None:
+            raise ExecutionError(f"Lookup: expected words of the vocab, got {word!r}. Give unknown_token.")
+        return number
+
+
+class Vectors:
+    """Words with their vectors, from a text file: a word and its numbers in each line."""
+
+    def __init__(self) -> None:
+        self._vectors: dict[str, Array] = {}
+        self.dim = 0
+
+    @classmethod
+    def from_file(cls, file_path: str | os.PathLike[str], max_vectors: int | None = None) -> Any:
+        """The first `max_vectors` lines; a first line of two ints is a header.   Raises: ConfigError, FormatError."""
+        where = f"{cls.__name__}.from_file"
+        path = Path(checks.path_like(f"{where}(file_path)", file_path))
+        if not path.is_file():
+            raise ConfigError(f"{where}(file_path): expected a file, got none at {str(path)!r}.")
+        vectors = cls()
+        with path.open(encoding="utf-8", newline="\n") as file:
+            for number, line in enumerate(file):
+                words = line.rstrip().split(" ")
+                if len(words) == 2 and number == 0:
+                    continue
+                if max_vectors is not None and len(vectors._vectors) >= max_vectors:
+                    break
+                vectors._add(f"{path}, line {number + 1}", words)
+        return vectors
+
+    def _add(self, where: str, words: list[str]) -> None:
+        try:
+            values = np.array([float(word) for word in words[1:]], np.float32)
+        except ValueError as error:
+            raise FormatError(f"{where}: expected a word and numbers, got: {error}") from error
+        self.dim = self.dim or len(values)
+        if len(values) != self.dim or not self.dim:
+            raise FormatError(f"{where}: expected {self.dim} numbers, got {len(values)}.")
+        self._vectors.setdefault(words[0], values)
+
+    def find(self, word: str, is_lower_backup: bool) -> Array | None:
+        """Vector of a word, or of its lower-case form."""
+        found = self._vectors.get(word)
+        return self._vectors.get(word.lower()) if found is None and is_lower_backup else found
+
+
+class GloVe(Vectors):
+    """Vectors of GloVe (files glove.*.txt)."""
+
+
+class FastText(Vectors):
+    """Vectors of FastText (files *.vec)."""
+
+
+class ToVectors:
+    """Vectors of words; `unk_init` (zeros) for those that have none.   Shapes: () -> (dim,), (N,) -> (N, dim)"""
+
+    def __init__(
+        self, vectors: Vectors, unk_init: Sequence[float] | None = None, lower_case_backup: bool = False
+    ) -> None:
+        if not isinstance(vectors, Vectors):
+            raise TypeError(f"ToVectors(vectors): expected Vectors, got {type(vectors).__name__}.")
+        self._vectors, self._backup = vectors, bool(lower_case_backup)
+        self._unknown = np.zeros(vectors.dim, np.float32) if not unk_init else np.array(unk_init, np.float32)
+        if self._unknown.shape != (vectors.dim,):
+            raise ConfigError(f"ToVectors(unk_init): expected {vectors.dim} numbers, got {len(self._unknown)}.")
+
+    def __call__(self, text: Any) -> Array:
+        words = text_array("ToVectors", text)
+        found = [self._vectors.find(str(word), self._backup) for word in words.reshape(-1)]
+        rows = [self._unknown if vector is None else vector for vector in found]
+        return np.array(rows, np.float32).reshape(*words.shape, self._vectors.dim)

@@ -1,0 +1,193 @@
+"""Sources of lines of text: `TextFileDataset` and `CSVDataset`."""
+
+from __future__ import annotations
+
+import csv
+import glob
+import json
+import os
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from msdump.errors import ConfigError, FormatError
+from msdump.mindspore.dataset import checks
+from msdump.mindspore.dataset.file_lists import TabledSource, parameters
+from msdump.mindspore.dataset.rows import Pass, Row, constant
+from msdump.mindspore.dataset.samplers import BuiltinSampler, RandomSampler, SequentialSampler, check_shards
+
+Values = Sequence[Any]
+LINE_OPTIONS = "num_samples num_parallel_workers shuffle num_shards shard_id cache"
+
+
+class Shuffle(str, Enum):
+    """What is shuffled: all rows, the order of the files, or the rows within each file (MindDataset)."""
+
+    GLOBAL = "global"
+    FILES = "files"
+    INFILE = "infile"
+
+
+class BlockSampler(BuiltinSampler):
+    """The `shard_id`-th of `num_shards` blocks of neighboring rows; equally long, so the last one starts anew."""
+
+    def __init__(self, inner: BuiltinSampler, num_shards: int, shard_id: int) -> None:
+        self._num_shards, self._shard_id = num_shards, shard_id
+        self.add_child(inner)
+
+    def places(self, size: int, walk: Pass) -> Sequence[int]:
+        length = self.count(size)
+        return [(self._shard_id * length + place) % size for place in range(length)]
+
+    def count(self, size: int) -> int:
+        return -(-size // self._num_shards)
+
+
+class LineSource(TabledSource):
+    """A source that reads its files when it is first walked, and keeps their rows.
+
+    Edges: rows of several files come in turns, as from MindSpore's parallel readers; reader w of `num_parallel_workers`
+           (as many as files) has files w, w + num_parallel_workers, ... in the order of their names.
+    """
+
+    def _open(self, where: str, common: Mapping[str, Any], given: dict[str, Any]) -> None:
+        files, columns = self.listed(where, **given)
+        shuffle, num_shards, shard_id = common["shuffle"], common["num_shards"], common["shard_id"]
+        if not isinstance(shuffle, (bool, Shuffle)) or shuffle is Shuffle.INFILE:
+            raise TypeError(f"{where}(shuffle): expected a bool, Shuffle.GLOBAL or Shuffle.FILES, got {shuffle!r}.")
+        check_shards(num_shards, shard_id)
+        self._files, self._columns = sorted(files), list(columns)
+        count = common["num_samples"]
+        limit = None if count is None else checks.whole_number(f"{where}(num_samples)", count, 0)
+        is_random = shuffle is True or shuffle is Shuffle.GLOBAL
+        self._sampler = RandomSampler(False, limit) if is_random else SequentialSampler(None, limit)
+        if num_shards is not None and shard_id is not None:
+            first = RandomSampler() if is_random else SequentialSampler()
+            block = BlockSampler(first, num_shards, shard_id)
+            self._sampler = SequentialSampler(None, limit)
+            self._sampler.add_child(block)
+        workers = common["num_parallel_workers"] or len(files)
+        self._workers = checks.whole_number(f"{where}(num_parallel_workers)", workers)
+        self._rows: list[Values] | None = None
+
+    @abstractmethod
+    def listed(self, where: str, **given: Any) -> tuple[Sequence[str], Sequence[str]]:
+        """Files and columns, for the arguments that are not common to all.   Raises: TypeError, ConfigError."""
+
+    @abstractmethod
+    def parsed(self, path: str) -> Iterator[Values]:
+        """Rows of one file."""
+
+    def get_col_names(self) -> list[str]:
+        return list(self._columns)
+
+    def source_size(self) -> int:
+        return len(self._read())
+
+    def row_at(self, place: int) -> Row:
+        return constant(self._read()[place])
+
+    def _read(self) -> list[Values]:
+        if self._rows is None:
+            parts = []
+            for path in self._files:
+                try:
+                    parts.append(list(self.parsed(path)))
+                except (OSError, UnicodeDecodeError, csv.Error, json.JSONDecodeError, KeyError, TypeError) as error:
+                    raise FormatError(
+                        f"{path}: expected rows of {type(self).__name__}, got {type(error).__name__}: {error}"
+                    ) from error
+            turns = [[row for part in parts[turn :: self._workers] for row in part] for turn in range(self._workers)]
+            longest = max((len(turn) for turn in turns), default=0)
+            self._rows = [turn[place] for place in range(longest) for turn in turns if place < len(turn)]
+        return self._rows
+
+
+def matching_files(where: str, patterns: Any) -> list[str]:
+    """Files of a pattern or of several.   Raises: TypeError, ConfigError when one matches nothing."""
+    given = [patterns] if isinstance(patterns, (str, os.PathLike)) else patterns
+    if not isinstance(given, (list, tuple)) or not given:
+        raise TypeError(f"{where}(dataset_files): expected a path or a list of paths, got {patterns!r}.")
+    files: list[str] = []
+    for pattern in given:
+        text = checks.path_like(f"{where}(dataset_files)", pattern)
+        matches = sorted(glob.glob(text)) or ([text] if os.path.isfile(text) else [])
+        if not matches:
+            raise ConfigError(f"{where}(dataset_files): expected files, got none that match {text!r}.")
+        files += matches
+    return files
+
+
+def lines_of(path: str) -> Iterator[str]:
+    """Lines of a UTF-8 file, without their line feeds."""
+    with open(path, encoding="utf-8", newline="\n") as file:
+        for line in file:
+            yield line.removesuffix("\n")
+
+
+class TextFileDataset(LineSource):
+    """Lines that are not empty, in the column "text"."""
+
+    PARAMETERS = parameters(f"dataset_files {LINE_OPTIONS}", shuffle=Shuffle.GLOBAL)
+
+    def listed(self, where: str, **given: Any) -> tuple[Sequence[str], Sequence[str]]:
+        return matching_files(where, given["dataset_files"]), ["text"]
+
+    def parsed(self, path: str) -> Iterator[Values]:
+        return ((line,) for line in lines_of(path) if line)
+
+
+class CSVDataset(LineSource):
+    """Rows of CSV files. Without `column_names` the first line of each file names them.
+
+    column_defaults   one value of each column's type (int -> int32, float -> float32, str), which fills empty fields;
+                      None: all strings
+    """
+
+    PARAMETERS = parameters(
+        f"dataset_files field_delim column_defaults column_names {LINE_OPTIONS}",
+        field_delim=",",
+        column_defaults=None,
+        column_names=None,
+        shuffle=Shuffle.GLOBAL,
+    )
+
+    def listed(self, where: str, **given: Any) -> tuple[Sequence[str], Sequence[str]]:
+        files, delimiter, defaults = (given[name] for name in ("dataset_files", "field_delim", "column_defaults"))
+        files = matching_files(where, files)
+        if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n':
+            raise ConfigError(f"CSVDataset(field_delim): expected one character, got {delimiter!r}.")
+        if defaults is not None and not isinstance(defaults, list):
+            raise TypeError(f"CSVDataset(column_defaults): expected a list, got {type(defaults).__name__}.")
+        self._delimiter, self._has_header = delimiter, given["column_names"] is None
+        names = checks.column_names("CSVDataset(column_names)", given["column_names"])
+        if names is None:
+            with open(files[0], encoding="utf-8", newline="") as file:
+                names = next(csv.reader(file, delimiter=delimiter), [])
+        self._defaults = [""] * len(names) if defaults is None else list(defaults)
+        return files, names
+
+    def parsed(self, path: str) -> Iterator[Values]:
+        with open(path, encoding="utf-8", newline="") as file:
+            for number, fields in enumerate(csv.reader(file, delimiter=self._delimiter)):
+                if not fields or (self._has_header and number == 0):
+                    continue
+                if len(fields) != len(self._defaults):
+                    raise FormatError(
+                        f"{path}, line {number + 1}: expected {len(self._defaults)} fields, got {len(fields)}."
+                    )
+                yield [_field(path, number, text, kind) for text, kind in zip(fields, self._defaults, strict=True)]
+
+
+def _field(path: str, number: int, text: str, default: Any) -> Any:
+    try:
+        if isinstance(default, str) or default is None:
+            return text or default or ""
+        if isinstance(default, int):
+            return np.int32(text or default)
+        return np.float32(text or default)
+    except (ValueError, OverflowError) as error:
+        raise FormatError(f"{path}, line {number + 1}: expected {type(default).__name__}, got {text!r}.") from error

@@ -1,0 +1,329 @@
+"""Transforms that change colors: brightness, contrast, hue, histogram, number of levels.
+
+Arrays are computed as OpenCV does it (rounded half to even), Pillow images as Pillow does it, as in MindSpore.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from msdump.errors import ConfigError
+from msdump.mindspore.dataset import checks
+from msdump.mindspore.dataset.vision.base import ImageTransform, byte_array, color_array, number
+from msdump.mindspore.dataset.vision.resample import from_float
+from msdump.mindspore.dataset.vision.utils import pillow
+from msdump.tensors.arrays import Array
+
+# Source: OpenCV's conversion to gray, fixed point of 15 bits for bytes; ITU-R 601.
+_GRAY_WEIGHTS, _GRAY_BITS = (9798, 19235, 3735), 15
+_GRAY_SHARES = np.array([0.299, 0.587, 0.114], np.float32)
+
+
+def gray_of(image: Array) -> Array:
+    """Luminance of (H, W, 3).   Shapes: -> (H, W), dtype kept"""
+    if image.dtype == np.uint8:
+        total = image.astype(np.int64) @ np.array(_GRAY_WEIGHTS, np.int64)
+        return ((total + (1 << (_GRAY_BITS - 1))) >> _GRAY_BITS).astype(np.uint8)
+    return from_float(image.astype(np.float32) @ _GRAY_SHARES, image.dtype)
+
+
+def blended(first: Array | float, second: Array, share: float) -> Array:
+    """`first * (1 - share) + second * share` in the dtype of `second`."""
+    # Source: OpenCV's addWeighted: float32, the second product rounded, the first one fused with the sum.
+    factor = np.float32(share)
+    rounded = (second.astype(np.float32) * factor).astype(np.float64)
+    total = np.asarray(first, np.float64) * np.float64(np.float32(1.0) - factor) + rounded
+    return from_float(total.astype(np.float32), second.dtype)
+
+
+class Enhance(ImageTransform):
+    """`factor` between a degenerate image (0) and the image itself (1); above 1 beyond it."""
+
+    _pillow_enhancer = ""
+
+    def __init__(self, factor: float) -> None:
+        self._factor = number(f"{type(self).__name__}(factor)", factor, 0.0)
+
+    def of_pillow(self, image: Any) -> Any:
+        pillow(type(self).__name__)
+        from PIL import ImageEnhance
+
+        return getattr(ImageEnhance, self._pillow_enhancer)(image).enhance(self._factor)
+
+
+class AdjustBrightness(Enhance):
+    """All values times `brightness_factor`."""
+
+    _pillow_enhancer = "Brightness"
+
+    def __init__(self, brightness_factor: float) -> None:
+        super().__init__(brightness_factor)
+
+    def of_array(self, image: Array) -> Array:
+        return blended(0.0, image, self._factor)
+
+
+class AdjustContrast(Enhance):
+    """Away from, or toward, the mean luminance."""
+
+    _pillow_enhancer = "Contrast"
+
+    def __init__(self, contrast_factor: float) -> None:
+        super().__init__(contrast_factor)
+
+    def of_array(self, image: Array) -> Array:
+        mean = float(gray_of(color_array("AdjustContrast", image)).mean())
+        return blended(float(int(mean + 0.5)) if image.dtype == np.uint8 else mean, image, self._factor)
+
+
+class AdjustSaturation(Enhance):
+    """Away from, or toward, the gray image."""
+
+    _pillow_enhancer = "Color"
+
+    def __init__(self, saturation_factor: float) -> None:
+        super().__init__(saturation_factor)
+
+    def of_array(self, image: Array) -> Array:
+        gray = gray_of(color_array("AdjustSaturation", image))[:, :, None].astype(np.float64)
+        return blended(gray, image, self._factor)
+
+
+class AdjustSharpness(Enhance):
+    """Away from, or toward, a smoothed image; the outermost pixels stay."""
+
+    def __init__(self, sharpness_factor: float) -> None:
+        super().__init__(sharpness_factor)
+
+    def of_array(self, image: Array) -> Array:
+        return blended(smoothed(image).astype(np.float64), image, self._factor)
+
+    def of_pillow(self, image: Any) -> Any:
+        return self.of_array(np.asarray(image))
+
+
+def smoothed(image: Array) -> Array:
+    """Each inner pixel the mean of its 3 x 3 neighbours, itself with weight 5 of 13."""
+    work = image.astype(np.float64)
+    total = 4.0 * work[1:-1, 1:-1]
+    for row in range(3):
+        for column in range(3):
+            total += work[row : image.shape[0] - 2 + row, column : image.shape[1] - 2 + column]
+    result = image.copy()
+    result[1:-1, 1:-1] = from_float(total / 13.0, image.dtype)
+    return result
+
+
+class AdjustGamma(ImageTransform):
+    """`gain * image ** gamma`, where 1 is the largest value of the dtype; floats: `(gain * image) ** gamma`."""
+
+    def __init__(self, gamma: float, gain: float = 1) -> None:
+        self._gamma = number("AdjustGamma(gamma)", gamma, 0.0)
+        self._gain = number("AdjustGamma(gain)", gain)
+
+    def of_array(self, image: Array) -> Array:
+        if image.dtype.kind == "f":
+            powers = (image * image.dtype.type(self._gain)) ** self._gamma
+            return np.asarray(np.clip(powers, 0.0, 1.0).astype(image.dtype))
+        levels = (np.arange(256) / 255.0) ** self._gamma * 255.999 * self._gain  # Source: torchvision's scale
+        return np.asarray(np.clip(levels, 0, 255).astype(np.uint8)[byte_array("AdjustGamma", image)])
+
+    def of_pillow(self, image: Any) -> Any:
+        return pillow("AdjustGamma").fromarray(self.of_array(np.asarray(image)))
+
+
+class AdjustHue(ImageTransform):
+    """The hue turned by `hue_factor` of a whole turn, in [-0.5, 0.5]. Hues have 256 steps."""
+
+    def __init__(self, hue_factor: float) -> None:
+        self._factor = number("AdjustHue(hue_factor)", hue_factor, -0.5, 0.5)
+
+    def of_array(self, image: Array) -> Array:
+        hue, saturation, value = rgb_to_hsv(byte_array("AdjustHue", color_array("AdjustHue", image)) / 255.0)
+        # Source: OpenCV's full-range HSV: 256 steps when it counts them, 255 when it reads them.
+        turned = (np.rint(hue * 256.0) + int(self._factor * 255)) % 256
+        rounded = np.rint(saturation * 255.0) / 255.0
+        return from_float(hsv_to_rgb(turned / 255.0, rounded, value) * 255.0, image.dtype)
+
+    def of_pillow(self, image: Any) -> Any:
+        if image.mode in ("L", "1", "I", "F"):
+            return image
+        hue, saturation, value = image.convert("HSV").split()
+        turned = (np.asarray(hue).astype(np.int64) + int(self._factor * 255)) % 256
+        module = pillow("AdjustHue")
+        planes = (module.fromarray(turned.astype(np.uint8)), saturation, value)
+        return module.merge("HSV", planes).convert(image.mode)
+
+
+def rgb_to_hsv(image: Array) -> tuple[Array, Array, Array]:
+    """Hue, saturation in [0, 1], and value, of (..., 3).   Source: the formulas of Python's colorsys"""
+    work = image.astype(np.float64)
+    red, green, blue = work[..., 0], work[..., 1], work[..., 2]
+    largest, smallest = work.max(axis=-1), work.min(axis=-1)
+    spread = largest - smallest
+    safe = np.where(spread == 0, 1.0, spread)
+    from_red, from_green, from_blue = ((largest - plane) / safe for plane in (red, green, blue))
+    sector = np.where(
+        red == largest,
+        from_blue - from_green,
+        np.where(green == largest, 2.0 + from_red - from_blue, 4.0 + from_green - from_red),
+    )
+    hue = np.where(spread == 0, 0.0, (sector / 6.0) % 1.0)
+    saturation = np.where(spread == 0, 0.0, spread / np.where(largest == 0, 1.0, largest))
+    return hue, saturation, largest
+
+
+def hsv_to_rgb(hue: Array, saturation: Array, value: Array) -> Array:
+    """Red, green and blue as the last axis.   Source: the formulas of Python's colorsys"""
+    whole = np.trunc(hue * 6.0)
+    part = hue * 6.0 - whole
+    low = value * (1.0 - saturation)
+    falling, rising = value * (1.0 - saturation * part), value * (1.0 - saturation * (1.0 - part))
+    sector = (whole.astype(np.int64) % 6)[..., None]
+    planes = [
+        (value, rising, low),
+        (falling, value, low),
+        (low, value, rising),
+        (low, falling, value),
+        (rising, low, value),
+        (value, low, falling),
+    ]
+    return np.select([sector == number for number in range(6)], [np.stack(plane, axis=-1) for plane in planes])
+
+
+class _ColorSpace:
+    """(..., H, W, 3) with `is_hwc`, else (..., 3, H, W), through a function of the last axis, in float64."""
+
+    def __init__(self, is_hwc: bool = False) -> None:
+        if not isinstance(is_hwc, bool):
+            raise TypeError(f"{type(self).__name__}(is_hwc): expected a bool, got {type(is_hwc).__name__}.")
+        self._is_hwc = is_hwc
+
+    def __call__(self, image: Any) -> Array:
+        where = type(self).__name__
+        if not isinstance(image, np.ndarray):
+            raise TypeError(f"{where}: expected an array, got {type(image).__name__}. Use ToNumpy() before it.")
+        axis = -1 if self._is_hwc else -3
+        if image.ndim not in (3, 4) or image.shape[axis] != 3:
+            shape = "(H, W, 3) or (N, H, W, 3)" if self._is_hwc else "(3, H, W) or (N, 3, H, W)"
+            raise TypeError(f"{where}: expected an array of shape {shape}, got {image.shape}.")
+        return np.ascontiguousarray(np.moveaxis(self._convert(np.moveaxis(image, axis, -1)), -1, axis))
+
+    def _convert(self, image: Array) -> Array:
+        raise NotImplementedError
+
+
+class RgbToHsv(_ColorSpace):
+    """Hue and saturation in [0, 1], and the value, of red, green and blue."""
+
+    def _convert(self, image: Array) -> Array:
+        return np.stack(rgb_to_hsv(image), axis=-1)
+
+
+class HsvToRgb(_ColorSpace):
+    """Red, green and blue of hue, saturation and value."""
+
+    def _convert(self, image: Array) -> Array:
+        work = image.astype(np.float64)
+        return hsv_to_rgb(work[..., 0], work[..., 1], work[..., 2])
+
+
+class Invert(ImageTransform):
+    """`255 - image`."""
+
+    def of_array(self, image: Array) -> Array:
+        if image.ndim != 3:
+            raise ConfigError(f"Invert: expected an image of shape (H, W, C), got {image.shape}.")
+        return np.asarray(image.dtype.type(255) - image)
+
+    def of_pillow(self, image: Any) -> Any:
+        return pillow("Invert").fromarray(255 - np.asarray(image))
+
+
+class Posterize(ImageTransform):
+    """Only the `bits` highest bits of each value."""
+
+    def __init__(self, bits: int) -> None:
+        self._bits = checks.whole_number("Posterize(bits)", bits, 0)
+        if self._bits > 8:
+            raise ConfigError(f"Posterize(bits): expected an int in [0, 8], got {bits}.")
+
+    def of_array(self, image: Array) -> Array:
+        return byte_array("Posterize", image) & np.uint8((0xFF << (8 - self._bits)) & 0xFF)
+
+
+class Solarize(ImageTransform):
+    """`255 - value` for values in the range `threshold`: (low, high), or one number for (number, 255)."""
+
+    def __init__(self, threshold: float | Sequence[float]) -> None:
+        bounds = tuple(threshold) if isinstance(threshold, (tuple, list)) else (threshold, 255)
+        if len(bounds) != 2:
+            raise ConfigError(f"Solarize(threshold): expected a number or (low, high), got {bounds}.")
+        self._low = number("Solarize(threshold)", bounds[0], 0, 255)
+        self._high = number("Solarize(threshold)", bounds[1], self._low, 255)
+
+    def of_array(self, image: Array) -> Array:
+        is_inside = (image >= self._low) & (image <= self._high)
+        return np.where(is_inside, image.dtype.type(255) - image, image)
+
+
+class Equalize(ImageTransform):
+    """Each channel's histogram flattened."""
+
+    def of_array(self, image: Array) -> Array:
+        planes = byte_array("Equalize", image).reshape(*image.shape[:2], -1)
+        flat = [_equalized(planes[:, :, channel]) for channel in range(planes.shape[2])]
+        return np.stack(flat, axis=-1).reshape(image.shape)
+
+    def of_pillow(self, image: Any) -> Any:
+        pillow("Equalize")
+        from PIL import ImageOps
+
+        return ImageOps.equalize(image)
+
+
+def _equalized(plane: Array) -> Array:
+    counts = np.bincount(plane.reshape(-1), minlength=256)
+    first = int(np.flatnonzero(counts)[0])
+    if counts[first] == plane.size:
+        return plane.copy()
+    scale = np.float32(255.0) / np.float32(plane.size - counts[first])
+    sums = np.cumsum(counts) - counts[first]
+    sums[: first + 1] = 0
+    levels = from_float((sums.astype(np.float32) * scale).astype(np.float64), np.dtype(np.uint8))
+    return levels[plane]
+
+
+class AutoContrast(ImageTransform):
+    """Each channel stretched to 0 ... 255 after `cutoff` percent at both ends; `ignore`: values that do not count."""
+
+    def __init__(self, cutoff: float = 0.0, ignore: int | Sequence[int] | None = None) -> None:
+        self._cutoff = number("AutoContrast(cutoff)", cutoff, 0.0, 50.0)
+        given = [] if ignore is None else (list(ignore) if isinstance(ignore, (list, tuple)) else [ignore])
+        self._ignore = [checks.whole_number("AutoContrast(ignore)", value, 0) for value in given]
+
+    def of_array(self, image: Array) -> Array:
+        planes = byte_array("AutoContrast", image).reshape(*image.shape[:2], -1)
+        flat = [self._stretched(planes[:, :, channel]) for channel in range(planes.shape[2])]
+        return np.stack(flat, axis=-1).reshape(image.shape)
+
+    def _stretched(self, plane: Array) -> Array:
+        counts = np.bincount(plane.reshape(-1), minlength=256)
+        counts[[value for value in self._ignore if value < 256]] = 0
+        below, total = np.cumsum(counts), int(counts.sum())
+        cut = int(total * self._cutoff / 100.0)
+        inside = np.flatnonzero((below > cut) & (total - (below - counts) > cut))
+        if not len(inside) or inside[0] == inside[-1]:
+            return plane.copy()
+        scale = np.float32(255.0) / np.float32(int(inside[-1]) - int(inside[0]))
+        levels = np.clip(np.arange(256, dtype=np.float32) * scale - np.float32(inside[0]) * scale, 0, 255)
+        return np.asarray(levels.astype(np.uint8)[plane])
+
+    def of_pillow(self, image: Any) -> Any:
+        pillow("AutoContrast")
+        from PIL import ImageOps
+
+        return ImageOps.autocontrast(image, self._cutoff, self._ignore or None)

@@ -1,0 +1,335 @@
+"""Transforms that move pixels along a plane: rotate, shear, scale, perspective. Arrays are sampled as by OpenCV."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from msdump.errors import ConfigError
+from msdump.mindspore.dataset import checks
+from msdump.mindspore.dataset.vision.base import (
+    ImageTransform,
+    RandomImageTransform,
+    height_and_width,
+    number,
+    number_range,
+)
+from msdump.mindspore.dataset.vision.geometry import fill_values, inter_of
+from msdump.mindspore.dataset.vision.resample import from_float
+from msdump.mindspore.dataset.vision.utils import Inter, is_pillow, pillow, pillow_filter
+from msdump.tensors.arrays import Array
+
+# Source: OpenCV, imgwarp.cpp: coordinates in steps of 1/1024, interpolation in steps of 1/32 of a pixel.
+_COORDINATE_BITS, _STEP_BITS = 10, 5
+
+
+def warp(image: Array, backward: Array, shape: tuple[int, int], inter: Inter, fill: Sequence[float]) -> Array:
+    """Image of `shape` (height, width) whose pixel (x, y) is taken from `backward @ (x, y, 1)`.
+
+    backward   (2, 3) for an affine map, (3, 3) for a projective one
+    Edges: outside of the image there is `fill`.
+    """
+    columns, rows = np.meshgrid(np.arange(shape[1]), np.arange(shape[0]))
+    is_nearest = inter is Inter.NEAREST
+    if len(backward) == 2:
+        one, half = 1 << _COORDINATE_BITS, 1 << (_COORDINATE_BITS - (1 if is_nearest else _STEP_BITS + 1))
+        sums = [
+            np.rint(backward[axis, 0] * columns * one).astype(np.int64)
+            + np.rint((backward[axis, 1] * rows + backward[axis, 2]) * one).astype(np.int64)
+            + half
+            for axis in range(2)
+        ]
+        steps_x, steps_y = (total >> (_COORDINATE_BITS - (0 if is_nearest else _STEP_BITS)) for total in sums)
+    else:
+        point = np.tensordot(backward, np.stack([columns, rows, np.ones_like(rows)]), axes=1)
+        depth = np.where(point[2] == 0, np.inf, point[2])
+        scale = 1 if is_nearest else 1 << _STEP_BITS
+        steps_x, steps_y = (np.rint(point[axis] / depth * scale).astype(np.int64) for axis in range(2))
+    if is_nearest:
+        return _taken(image, steps_y, steps_x, fill)
+    return _interpolated(image, steps_x, steps_y, inter, fill)
+
+
+def _interpolated(image: Array, steps_x: Array, steps_y: Array, inter: Inter, fill: Sequence[float]) -> Array:
+    reach, kernel = (2, _cubic_weights) if inter is Inter.BICUBIC else (1, _linear_weights)
+    mask = (1 << _STEP_BITS) - 1
+    weights_x, weights_y = (kernel((steps & mask) / (mask + 1.0)) for steps in (steps_x, steps_y))
+    first_x, first_y = (steps_x >> _STEP_BITS) - reach + 1, (steps_y >> _STEP_BITS) - reach + 1
+    total: Any = 0.0
+    for row in range(2 * reach):
+        for column in range(2 * reach):
+            weight = weights_y[row] * weights_x[column]
+            values = _taken(image, first_y + row, first_x + column, fill).astype(np.float64)
+            total = total + values * (weight[..., None] if image.ndim == 3 else weight)
+    # OpenCV adds one half and cuts, which differs from rounding half to even only at exact halves.
+    return from_float(np.floor(total + 0.5) if image.dtype.kind in "iu" else total, image.dtype)
+
+
+def _linear_weights(part: Array) -> list[Array]:
+    return [1.0 - part, part]
+
+
+def _cubic_weights(part: Array) -> list[Array]:
+    a = -0.75
+    near = ((a + 2) * part - (a + 3)) * part * part + 1
+    far = ((a * (part + 1) - 5 * a) * (part + 1) + 8 * a) * (part + 1) - 4 * a
+    rest = 1 - part
+    next_near = ((a + 2) * rest - (a + 3)) * rest * rest + 1
+    return [far, near, next_near, 1 - far - near - next_near]
+
+
+def _taken(image: Array, rows: Array, columns: Array, fill: Sequence[float]) -> Array:
+    height, width = image.shape[:2]
+    is_inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
+    values = image[np.clip(rows, 0, height - 1), np.clip(columns, 0, width - 1)]
+    # MindSpore hands (r, g, b) to OpenCV as (b, g, r).
+    border = np.asarray(fill if len(fill) == 1 else fill[::-1], np.float64)
+    if image.ndim == 3:
+        border = np.resize(border, image.shape[2]) if len(border) == 1 else border[: image.shape[2]]
+        return np.asarray(np.where(is_inside[..., None], values, border.astype(image.dtype)))
+    return np.asarray(np.where(is_inside, values, border[0].astype(image.dtype)))
+
+
+class Rotate(ImageTransform):
+    """The image turned counter-clockwise by `degrees`, around its middle or `center` (x, y).
+
+    expand   make the image large enough for all of it; not together with `center`
+    """
+
+    def __init__(
+        self,
+        degrees: float,
+        resample: Inter = Inter.NEAREST,
+        expand: bool = False,
+        center: Sequence[float] | None = None,
+        fill_value: int | Sequence[int] = 0,
+    ) -> None:
+        self._degrees = number("Rotate(degrees)", degrees)
+        self._inter = inter_of("Rotate(resample)", resample)
+        if not isinstance(expand, bool):
+            raise TypeError(f"Rotate(expand): expected a bool, got {type(expand).__name__}.")
+        if center is not None and len(center) != 2:
+            raise ConfigError(f"Rotate(center): expected (x, y), got {tuple(center)}.")
+        self._expand, self._center = expand, center
+        self._fill = fill_values("Rotate(fill_value)", fill_value)
+
+    def of_array(self, image: Array) -> Array:
+        height, width = image.shape[:2]
+        x, y = self._center or ((width - 1) / 2.0, (height - 1) / 2.0)
+        turn = math.radians(self._degrees)
+        cosine, sine = math.cos(turn), math.sin(turn)
+        forward = np.array(
+            [
+                [cosine, sine, (1 - cosine) * x - sine * y],
+                [-sine, cosine, sine * x + (1 - cosine) * y],
+                [0.0, 0.0, 1.0],
+            ]
+        )
+        shape = (height, width)
+        if self._expand:
+            across, down = (
+                width * abs(cosine) + height * abs(sine),
+                width * abs(sine) + height * abs(cosine),
+            )
+            forward[0, 2] += across / 2.0 - width / 2.0
+            forward[1, 2] += down / 2.0 - height / 2.0
+            shape = (int(down), int(across))
+        return warp(image, np.linalg.inv(forward)[:2], shape, self._inter, self._fill)
+
+    def rotated_pillow(self, image: Any) -> Any:
+        """A Pillow image turned by Pillow, for RandomRotation."""
+        inter = pillow_filter("Rotate", self._inter)
+        return image.rotate(
+            self._degrees, inter, self._expand, self._center, fillcolor=pillow_fill(self._fill, image.mode)
+        )
+
+
+class RandomRotation(RandomImageTransform):
+    """`Rotate` by an angle drawn from `degrees`: (low, high), or one number for (-number, number)."""
+
+    def __init__(
+        self,
+        degrees: float | Sequence[float],
+        resample: Inter = Inter.NEAREST,
+        expand: bool = False,
+        center: Sequence[float] | None = None,
+        fill_value: int | Sequence[int] = 0,
+    ) -> None:
+        self._degrees = _symmetric("RandomRotation(degrees)", degrees)
+        self._arguments = (resample, expand, center, fill_value)
+        Rotate(0, *self._arguments)
+
+    def choose(self, generator: np.random.Generator, image: Any) -> Callable[[Any], Any]:
+        rotate = Rotate(generator.uniform(*self._degrees), *self._arguments)
+        return rotate.rotated_pillow if is_pillow(image) else rotate
+
+
+class Affine(ImageTransform):
+    """Rotation by `degrees` (clockwise), shift by parts of the size, scale, shear in degrees, around the middle."""
+
+    def __init__(
+        self,
+        degrees: float,
+        translate: Sequence[float],
+        scale: float,
+        shear: float | Sequence[float],
+        resample: Inter = Inter.NEAREST,
+        fill_value: int | Sequence[int] = 0,
+    ) -> None:
+        self._degrees = number("Affine(degrees)", degrees)
+        if not isinstance(translate, (list, tuple)) or len(translate) != 2:
+            raise TypeError(f"Affine(translate): expected two numbers, got {translate!r}.")
+        self._translate = [number("Affine(translate)", part, -1.0, 1.0) for part in translate]
+        self._scale = number("Affine(scale)", scale)
+        if self._scale <= 0:
+            raise ConfigError(f"Affine(scale): expected a positive number, got {scale}.")
+        shears = list(shear) if isinstance(shear, (list, tuple)) else [shear, 0.0]
+        if len(shears) != 2:
+            raise ConfigError(f"Affine(shear): expected a number or two, got {shear!r}.")
+        self._shear = [number("Affine(shear)", angle, -180.0, 180.0) for angle in shears]
+        self._inter = inter_of("Affine(resample)", resample)
+        self._fill = fill_values("Affine(fill_value)", fill_value)
+
+    def of_array(self, image: Array) -> Array:
+        height, width = image.shape[:2]
+        return warp(image, np.linalg.inv(self._forward(height, width))[:2], (height, width), self._inter, self._fill)
+
+    def transformed_pillow(self, image: Any) -> Any:
+        """A Pillow image moved by Pillow, for RandomAffine."""
+        backward = np.linalg.inv(self._forward(image.height, image.width, half=1.0))[:2]
+        module = pillow("Affine")
+        coefficients = tuple(float(value) for value in backward.reshape(-1))
+        fill, inter = pillow_fill(self._fill, image.mode), pillow_filter("Affine", self._inter)
+        return image.transform(image.size, module.Transform.AFFINE, coefficients, inter, fillcolor=fill)
+
+    def _forward(self, height: int, width: int, half: float = 0.0) -> Array:
+        turn, shear_x, shear_y = (math.radians(angle) for angle in (self._degrees, *self._shear))
+        middle_x, middle_y = (width - 1) / 2.0 + half, (height - 1) / 2.0 + half
+        # Source: torchvision's parametrization: rotate by turn - shear_y, shear along x, then along y.
+        a = math.cos(turn - shear_y) / math.cos(shear_y)
+        b = -math.cos(turn - shear_y) * math.tan(shear_x) / math.cos(shear_y) - math.sin(turn)
+        c = math.sin(turn - shear_y) / math.cos(shear_y)
+        d = -math.sin(turn - shear_y) * math.tan(shear_x) / math.cos(shear_y) + math.cos(turn)
+        linear = np.array([[a, b], [c, d]]) * self._scale
+        middle = np.array([middle_x, middle_y])
+        shift = np.array([self._translate[0] * width, self._translate[1] * height])
+        forward = np.eye(3)
+        forward[:2, :2] = linear
+        forward[:2, 2] = middle + shift - linear @ middle
+        return forward
+
+
+class RandomAffine(RandomImageTransform):
+    """`Affine` with drawn rotation, shift (parts of the size), scale and shear."""
+
+    def __init__(
+        self,
+        degrees: float | Sequence[float],
+        translate: Sequence[float] | None = None,
+        scale: Sequence[float] | None = None,
+        shear: float | Sequence[float] | None = None,
+        resample: Inter = Inter.NEAREST,
+        fill_value: int | Sequence[int] = 0,
+    ) -> None:
+        self._degrees = _symmetric("RandomAffine(degrees)", degrees)
+        shifts = [0.0] * 4 if translate is None else list(translate)
+        if len(shifts) == 2:
+            shifts = [-abs(shifts[0]), abs(shifts[0]), -abs(shifts[1]), abs(shifts[1])]
+        if len(shifts) != 4 or any(not -1 <= shift <= 1 for shift in shifts):
+            raise ConfigError(f"RandomAffine(translate): expected 2 or 4 numbers in [-1, 1], got {translate!r}.")
+        self._shifts = [float(shift) for shift in shifts]
+        self._scale = (1.0, 1.0) if scale is None else number_range("RandomAffine(scale)", scale, 0.0)
+        shears: list[float] = [0.0, 0.0]
+        if shear is not None:
+            shears = list(shear) if isinstance(shear, (list, tuple)) else list(_symmetric("RandomAffine(shear)", shear))
+        if len(shears) not in (2, 4):
+            raise ConfigError(f"RandomAffine(shear): expected a number, 2 or 4 numbers, got {shear!r}.")
+        self._shears = shears if len(shears) == 4 else [*shears, 0.0, 0.0]
+        self._inter, self._fill = resample, fill_value
+        Affine(0.0, [0.0, 0.0], 1.0, 0.0, resample, fill_value)
+
+    def choose(self, generator: np.random.Generator, image: Any) -> Callable[[Any], Any]:
+        low_x, high_x, low_y, high_y = self._shifts
+        height, width = height_and_width(image)
+        shift = [
+            round(generator.uniform(low_x, high_x) * width) / width,
+            round(generator.uniform(low_y, high_y) * height) / height,
+        ]
+        shear = [generator.uniform(low, high) for low, high in (self._shears[:2], self._shears[2:])]
+        degrees, scale = generator.uniform(*self._degrees), generator.uniform(*self._scale)
+        affine = Affine(degrees, shift, scale, shear, self._inter, self._fill)
+        return affine.transformed_pillow if is_pillow(image) else affine
+
+
+class Perspective(ImageTransform):
+    """The image moved so that four points, each (x, y), go from `start_points` to `end_points`."""
+
+    def __init__(
+        self,
+        start_points: Sequence[Sequence[float]],
+        end_points: Sequence[Sequence[float]],
+        interpolation: Inter = Inter.BILINEAR,
+    ) -> None:
+        for name, points in (("start_points", start_points), ("end_points", end_points)):
+            if not isinstance(points, (list, tuple)) or len(points) != 4 or any(len(point) != 2 for point in points):
+                raise ConfigError(f"Perspective({name}): expected 4 points (x, y), got {points!r}.")
+        self._start, self._end = np.asarray(start_points, np.float64), np.asarray(end_points, np.float64)
+        self._inter = inter_of("Perspective(interpolation)", interpolation)
+
+    def of_array(self, image: Array) -> Array:
+        return warp(image, self._backward(), (image.shape[0], image.shape[1]), self._inter, (0.0,))
+
+    def of_pillow(self, image: Any) -> Any:
+        module = pillow("Perspective")
+        coefficients = tuple(float(value) for value in self._backward().reshape(-1)[:8])
+        inter = pillow_filter("Perspective", self._inter)
+        return image.transform(image.size, module.Transform.PERSPECTIVE, coefficients, inter)
+
+    def _backward(self) -> Array:
+        """Homography from new points to old ones.   Shapes: -> (3, 3)"""
+        rows, sides = [], []
+        for (x, y), (old_x, old_y) in zip(self._end, self._start, strict=True):
+            rows += [[x, y, 1, 0, 0, 0, -old_x * x, -old_x * y], [0, 0, 0, x, y, 1, -old_y * x, -old_y * y]]
+            sides += [old_x, old_y]
+        solved = np.linalg.lstsq(np.array(rows), np.array(sides), rcond=None)[0]
+        return np.append(solved, 1.0).reshape(3, 3)
+
+
+class RandomPerspective(RandomImageTransform):
+    """`Perspective` that moves each corner inward by at most half of `distortion_scale`, with probability `prob`."""
+
+    def __init__(self, distortion_scale: float = 0.5, prob: float = 0.5, interpolation: Inter = Inter.BICUBIC) -> None:
+        self._scale = checks.probability("RandomPerspective(distortion_scale)", distortion_scale)
+        self._probability = checks.probability("RandomPerspective(prob)", prob)
+        self._inter = inter_of("RandomPerspective(interpolation)", interpolation)
+
+    def choose(self, generator: np.random.Generator, image: Any) -> Callable[[Any], Any] | None:
+        if not is_pillow(image):
+            raise ConfigError("RandomPerspective: expected a Pillow image, got an array. Use ToPIL() before it.")
+        if generator.random() >= self._probability:
+            return None
+        right, bottom = image.width - 1, image.height - 1
+        across, down = int(image.width / 2 * self._scale), int(image.height / 2 * self._scale)
+        start = [(0, 0), (right, 0), (right, bottom), (0, bottom)]
+        end = [
+            (abs(x - int(generator.integers(across + 1))), abs(y - int(generator.integers(down + 1)))) for x, y in start
+        ]
+        return Perspective(start, end, self._inter)
+
+
+def pillow_fill(fill: Sequence[float], mode: str) -> Any:
+    """Color of Pillow: one number for one channel, else one for each."""
+    numbers = tuple(int(value) for value in fill)
+    if mode not in ("RGB", "RGBA"):
+        return numbers[0]
+    return numbers * len(mode) if len(numbers) == 1 else numbers
+
+
+def _symmetric(where: str, value: Any) -> tuple[float, float]:
+    if isinstance(value, (list, tuple)):
+        return number_range(where, value, -math.inf)
+    positive = number(where, value, 0.0)
+    return -positive, positive

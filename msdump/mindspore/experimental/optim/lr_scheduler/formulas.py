@@ -1,0 +1,239 @@
+"""Base of schedules of learning rates, and those whose rate in an epoch is a formula of the epoch alone.
+
+They compute in Python, between the steps of the training: in a function that is compiled they are refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from msdump.mindspore.common.parameter import Parameter
+from msdump.mindspore.common.tensor import Tensor
+from msdump.mindspore.experimental.optim.optimizer import Optimizer
+from msdump.mindspore.names import publish
+from msdump.mindspore.sources import user_line
+from msdump.mindspore.tracer import current_tracer
+
+
+def _check_kind(cls_name: str, name: str, value: Any, *kinds: type) -> None:
+    """Raises: TypeError."""
+    if isinstance(value, bool) or not isinstance(value, kinds):
+        expected = " or ".join(kind.__name__ for kind in kinds)
+        raise TypeError(f"For '{cls_name}', the '{name}' must be {expected}, but got {type(value)}.")
+
+
+def _set(parameter: Parameter, value: float) -> None:
+    parameter.set_data(Tensor(np.array(value, np.float32)))
+
+
+def _held(parameter: Parameter) -> Tensor:
+    """What it holds now, as a tensor that stays so."""
+    return Tensor(parameter.asnumpy().copy())
+
+
+def _number(name: str, value: float) -> Parameter:
+    return Parameter(Tensor(np.float32(value)), name, requires_grad=False)
+
+
+def _of_groups(optimizer: Optimizer, rate: Any, name: str) -> list[float]:
+    """A rate of each group, from one for all or a list.   Raises: ValueError for a list of another length."""
+    count = len(optimizer.param_groups)
+    if isinstance(rate, list | tuple):
+        if len(rate) != count:
+            raise ValueError(f"Expected {count} values for {name}, got {len(rate)}")
+        return [float(each) for each in rate]
+    return [float(rate)] * count
+
+
+class _Schedule:
+    """What all schedules share: the rates that they set."""
+
+    def __init__(self, optimizer: Optimizer) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        self.optimizer = optimizer
+        self._last_lr = list(optimizer.lrs)
+
+    def get_last_lr(self) -> list[Tensor]:
+        """The rate of each group."""
+        return [_held(rate) for rate in self._last_lr]
+
+    def _rates(self) -> list[float]:
+        return [float(rate) for rate in self._last_lr]
+
+    def _set_rates(self, rates: Sequence[Any]) -> None:
+        for memory, rate in zip(self._last_lr, rates, strict=True):
+            _set(memory, float(rate))
+
+    def _check_place(self) -> None:
+        tracer = current_tracer()
+        if tracer is not None and not tracer.is_recording:
+            raise RuntimeError(
+                f"{user_line()}: expected {type(self).__name__}.step() between the steps of a training, got it in a "
+                "function that is compiled. Call it after that function."
+            )
+
+
+class LRScheduler(_Schedule):
+    """Base of schedules. Subclasses write `get_lr()`: the rate of each group in epoch `last_epoch`.
+
+    base_lrs     rates at the start
+    last_epoch   number of the epoch, a Parameter
+    """
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+        super().__init__(optimizer)
+        _check_kind(type(self).__name__, "last_epoch", last_epoch, int)
+        if last_epoch < -1:
+            raise ValueError(f"Invalid last_epoch: {last_epoch}")
+        for number, group in enumerate(optimizer.param_groups):
+            if last_epoch != -1 and "initial_lr" not in group:
+                raise KeyError(
+                    f"param 'initial_lr' is not specified in param_groups[{number}] when resuming an optimizer"
+                )
+            group.setdefault("initial_lr", group["lr"].value())
+        self.base_lrs = [float(group["initial_lr"]) for group in optimizer.param_groups]
+        self.groups_num = len(self.base_lrs)
+        self.last_epoch = _number(f"last_epoch_{type(self).__name__}", last_epoch)
+        self.step()
+
+    def get_lr(self) -> Sequence[Any]:
+        raise NotImplementedError(f"{type(self).__name__}: expected a get_lr() method.")
+
+    def step(self, epoch: Any = None) -> bool:
+        """Go to the next epoch, or to this one."""
+        self._check_place()
+        _set(self.last_epoch, self._epoch + 1 if epoch is None else float(epoch))
+        closed = getattr(self, "_get_closed_form_lr", None)
+        self._set_rates(self.get_lr() if epoch is None or closed is None else closed())
+        return True
+
+    @property
+    def _epoch(self) -> int:
+        return int(self.last_epoch)
+
+
+class _ClosedForm(LRScheduler):
+    """Base of schedules that say what the rate is in an epoch: `rate(base, epoch)`, whatever it was before.
+
+    In training they multiply the last rate by what the closed form changes by, so that schedules can be chained.
+    """
+
+    def rate(self, base: float, epoch: int) -> float:
+        raise NotImplementedError
+
+    def _get_closed_form_lr(self) -> list[float]:
+        return [self.rate(base, self._epoch) for base in self.base_lrs]
+
+    def get_lr(self) -> list[float]:
+        epoch = self._epoch
+        if epoch == 0:
+            return [rate * self.rate(1.0, 0) for rate in self._rates()]
+        before, now = self.rate(1.0, epoch - 1), self.rate(1.0, epoch)
+        if before == 0 != now:
+            return self._get_closed_form_lr()
+        return [rate if now == before else rate * now / before for rate in self._rates()]
+
+
+class StepLR(_ClosedForm):
+    """Times gamma every step_size epochs."""
+
+    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
+        _check_kind("StepLR", "step_size", step_size, int)
+        _check_kind("StepLR", "gamma", gamma, float)
+        self.step_size, self.gamma = step_size, gamma
+        super().__init__(optimizer, last_epoch)
+
+    def rate(self, base: float, epoch: int) -> float:
+        return float(base * self.gamma ** (epoch // self.step_size))
+
+
+class MultiStepLR(_ClosedForm):
+    """Times gamma at each of the milestones."""
+
+    def __init__(self, optimizer: Optimizer, milestones: list[int], gamma: float = 0.1, last_epoch: int = -1) -> None:
+        _check_kind("MultiStepLR", "milestones", milestones, list)
+        for milestone in milestones:
+            _check_kind("MultiStepLR", "milestones", milestone, int)
+        _check_kind("MultiStepLR", "gamma", gamma, float, int)
+        self.milestones, self.gamma = Counter(milestones), gamma
+        super().__init__(optimizer, last_epoch)
+
+    def rate(self, base: float, epoch: int) -> float:
+        return float(base * self.gamma ** sum(n for place, n in self.milestones.items() if place <= epoch))
+
+
+class ExponentialLR(_ClosedForm):
+    """Times gamma in every epoch."""
+
+    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
+        _check_kind("ExponentialLR", "gamma", gamma, float)
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def rate(self, base: float, epoch: int) -> float:
+        return float(base * self.gamma**epoch)
+
+
+class ConstantLR(_ClosedForm):
+    """Times a factor until epoch total_iters."""
+
+    def __init__(
+        self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
+    ) -> None:
+        if not 0 <= factor <= 1:
+            raise ValueError("Constant multiplicative factor expected to be between 0 and 1.")
+        _check_kind("ConstantLR", "total_iters", total_iters, int)
+        self.factor, self.total_iters = factor, total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def rate(self, base: float, epoch: int) -> float:
+        return base * (self.factor if epoch < self.total_iters else 1.0)
+
+
+class LinearLR(_ClosedForm):
+    """Times a factor that goes from start_factor to end_factor until epoch total_iters."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        start_factor: float = 1.0 / 3,
+        end_factor: float = 1.0,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
+        if not 0 < start_factor <= 1:
+            raise ValueError(
+                "Starting multiplicative factor expected to be greater than 0 and less than or equal to 1."
+            )
+        if not 0 <= end_factor <= 1:
+            raise ValueError("Ending multiplicative factor expected to be between 0 and 1.")
+        _check_kind("LinearLR", "total_iters", total_iters, int)
+        self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def rate(self, base: float, epoch: int) -> float:
+        share = min(epoch, self.total_iters) / self.total_iters
+        return base * (self.start_factor + (self.end_factor - self.start_factor) * share)
+
+
+class PolynomialLR(_ClosedForm):
+    """Falls to 0 in epoch total_iters, as a power of what is left."""
+
+    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
+        _check_kind("PolynomialLR", "power", power, float)
+        if power < 0:
+            raise ValueError(f"For 'PolynomialLR', the 'power' must be >= 0, but got {power}.")
+        _check_kind("PolynomialLR", "total_iters", total_iters, int)
+        self.total_iters, self.power = total_iters, power
+        super().__init__(optimizer, last_epoch)
+
+    def rate(self, base: float, epoch: int) -> float:
+        return float(base * (1.0 - min(epoch, self.total_iters) / self.total_iters) ** self.power)
+
+
+publish(__name__)

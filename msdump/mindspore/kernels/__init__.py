@@ -1,0 +1,32 @@
+"""What each operator computes. Importing this package registers every primitive in graph.primitive.REGISTRY."""
+
+from __future__ import annotations
+
+from msdump.mindspore.kernels import (
+    activation,
+    adaptive,
+    adaptive_pooling,
+    array,
+    bias,
+    binary_loss,
+    communication,
+    conv,
+    draws,
+    elementwise,
+    group_normalization,
+    indexing,
+    loss,
+    lstm,
+    masking,
+    matmul,
+    normalization,
+    optimizer,
+    pooling,
+    program,
+    random,
+    reduction,
+    second_order,
+    softmax,
+    torch_kernels,
+    updates,
+)

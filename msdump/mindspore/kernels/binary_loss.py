@@ -1,0 +1,214 @@
+"""Cross entropy of probabilities, or of logits, with targets in [0, 1], element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from msdump.errors import ExecutionError
+from msdump.graph.graph import Node, Value
+from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
+from msdump.graph.types import TensorType
+from msdump.mindspore.kernels.checks import (
+    FLOATS,
+    broadcast_shapes,
+    expect,
+    expect_count,
+    expect_dtype,
+    expect_same_dtype,
+)
+from msdump.mindspore.kernels.workspace import compute_type, quiet
+from msdump.mindspore.program.autodiff import GradBuilder, Grads, def_bprop
+from msdump.tensors.arrays import Array
+
+def_primitive("BinaryCrossEntropy", ("logits", "labels", "weight"))
+def_primitive("BinaryCrossEntropyGrad", ("logits", "labels", "dloss", "weight"))
+def_primitive("BCEWithLogitsLoss", ("predict", "target", "weight", "pos_weight"))
+
+# Source: MindSpore's CPU kernels cut logarithms there, and divide by no less.
+_LEAST_LOG, _LEAST_DIVISOR = -100.0, 1e-12
+
+
+def _expect_operands(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+    expect_dtype(types[0], FLOATS, "logits")
+    expect_same_dtype(types)
+    expect(types[1] == types[0], f"labels {types[0]}", types[1])
+    for type in types[2:]:
+        shape = broadcast_shapes([types[0].shape, type.shape])
+        expect(shape == types[0].shape, f"a weight that broadcasts to {types[0].shape}", type.shape)
+    reduction = attrs.get("reduction", "mean")
+    expect(reduction in ("none", "mean", "sum"), "reduction none, mean or sum", reduction)
+    return types[0] if reduction == "none" else TensorType(types[0].dtype, ())
+
+
+def _store_reduced(losses: Array, attrs: Attrs, out: Array) -> None:
+    reduction = attrs.get("reduction", "mean")
+    if reduction == "none":
+        np.copyto(out, losses, casting="unsafe")
+        return
+    total = np.add.reduce(losses, axis=None, dtype=np.float64)
+    out[...] = total / losses.size if reduction == "mean" else total
+
+
+def _wide(inputs: Sequence[Array]) -> list[Array]:
+    wide = compute_type(inputs[0].dtype)
+    return [array.astype(wide, copy=False) for array in inputs]
+
+
+# -- of probabilities --------------------------------------------------------------------------------------------------
+
+
+@def_infer("BinaryCrossEntropy")
+def _infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
+    """Attrs: reduction ("mean")."""
+    expect(len(types) in (2, 3), "2 or 3 operands", len(types))
+    return (_expect_operands(types, attrs),)
+
+
+@def_kernel("BinaryCrossEntropy")
+@quiet
+def _cross_entropy(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
+    """-weight * (y * log(x) + (1 - y) * log(1 - x)), logarithms cut at -100.
+
+    Edges:  NaN -> NaN.
+    Raises: ExecutionError for a probability outside of [0, 1], as MindSpore.
+    """
+    x, y, *weight = _wide(inputs)
+    is_outside = (x < 0) | (x > 1)
+    if is_outside.any():
+        raise ExecutionError(
+            f"expected logits between 0 and 1, got {float(x[is_outside][0])}. "
+            "Apply a sigmoid before, or take BCEWithLogitsLoss."
+        )
+    losses = -(y * np.maximum(np.log(x), _LEAST_LOG) + (1 - y) * np.maximum(np.log(1 - x), _LEAST_LOG))
+    _store_reduced(losses * weight[0] if weight else losses, attrs, out[0])
+
+
+@def_infer("BinaryCrossEntropyGrad")
+def _infer_grad(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
+    """Attrs: reduction ("mean")."""
+    expect(len(types) in (3, 4), "3 or 4 operands", len(types))
+    loss = _expect_operands([*types[:2], *types[3:]], attrs)
+    expect(types[2] == loss, f"dloss {loss}", types[2])
+    return (types[0],)
+
+
+@def_kernel("BinaryCrossEntropyGrad")
+@quiet
+def _cross_entropy_grad(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
+    """dloss * weight * (x - y) / (x * (1 - x)).   Edges: finite at 0 and 1, where the divisor is 1e-12."""
+    x, y, dloss, *weight = _wide(inputs)
+    gradient = (x - y) / np.maximum((1 - x) * x, _LEAST_DIVISOR) * dloss
+    if weight:
+        gradient = gradient * weight[0]
+    if attrs.get("reduction", "mean") == "mean":
+        gradient = gradient / max(x.size, 1)
+    np.copyto(out[0], gradient, casting="unsafe")
+
+
+def _share(builder: GradBuilder, dloss: Value, x: Value, weight: Sequence[Value], attrs: Attrs) -> Value:
+    """What reaches each element: `dloss`, its part of a mean, times its weight."""
+    if attrs.get("reduction", "mean") == "mean":
+        dloss = builder.add("RealDiv", [dloss, builder.constant(max(x.type.size, 1), x.type.dtype)])
+    return builder.add("Mul", [dloss, weight[0]]) if weight else dloss
+
+
+@def_bprop("BinaryCrossEntropy")
+def _cross_entropy_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
+    """Source: MindSpore: the weight has no gradient."""
+    x, y, *weight = node.inputs
+    grads: list[Value | None] = [None] * len(node.inputs)
+    if outer[0] is None:
+        return grads
+    attrs = {"reduction": node.primitive.attrs.get("reduction", "mean")}
+    if builder.wanted[0]:
+        grads[0] = builder.add("BinaryCrossEntropyGrad", [x, y, outer[0], *weight], attrs)
+    if builder.wanted[1]:
+        one = builder.constant(1, x.type.dtype)
+        slope = builder.add("Sub", [builder.add("Log", [builder.add("Sub", [one, x])]), builder.add("Log", [x])])
+        grads[1] = builder.add("Mul", [slope, _share(builder, outer[0], x, weight, attrs)])
+    return grads
+
+
+@def_bprop("BinaryCrossEntropyGrad")
+def _second_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
+    """Of share * (x - y) / d with d = x * (1 - x): share * (x * x - 2 * x * y + y) / d ** 2, -share / d, and the
+    quotient itself for dloss."""
+    x, y, dloss, *weight = node.inputs
+    grads: list[Value | None] = [None] * len(node.inputs)
+    if outer[0] is None:
+        return grads
+    dtype, add = x.type.dtype, builder.add
+    spread = add("Mul", [x, add("Sub", [builder.constant(1, dtype), x])])
+    divisor = add("Maximum", [spread, builder.constant(_LEAST_DIVISOR, dtype)])
+    share = _share(builder, outer[0], x, weight, node.primitive.attrs)
+    if builder.wanted[0]:
+        twice = add("Mul", [builder.constant(2, dtype), add("Mul", [x, y])])
+        bend = add("Add", [add("Sub", [add("Mul", [x, x]), twice]), y])
+        slope = add("RealDiv", [bend, add("Mul", [divisor, divisor])])
+        grads[0] = add("Mul", [add("Mul", [share, dloss]), slope])
+    if builder.wanted[1]:
+        grads[1] = add("Neg", [add("RealDiv", [add("Mul", [share, dloss]), divisor])])
+    if builder.wanted[2]:
+        quotient = add("RealDiv", [add("Sub", [x, y]), divisor])
+        grads[2] = builder.reduce_to(add("Mul", [share, quotient]), dloss.type.shape)
+    return grads
+
+
+# -- of logits ---------------------------------------------------------------------------------------------------------
+
+
+@def_infer("BCEWithLogitsLoss")
+def _infer_logits(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
+    """Attrs: reduction ("mean"), absent: names of the operands that are not there."""
+    expect_count(types, 4 - len(attrs.get("absent", ())))
+    return (_expect_operands(types, attrs),)
+
+
+def _optional(operands: Sequence[Array | Value], attrs: Attrs) -> list[Array | Value | None]:
+    remaining = iter(operands)
+    return [None if name in attrs.get("absent", ()) else next(remaining) for name in ("weight", "pos_weight")]
+
+
+@def_kernel("BCEWithLogitsLoss")
+@quiet
+def _logits_loss(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
+    """-weight * (pos_weight * y * log(s) + (1 - y) * log(1 - s)) with s = sigmoid(x), computed without overflow."""
+    x, y, *others = _wide(inputs)
+    weight, pos_weight = _optional(others, attrs)
+    # log(1 + e**-|x|) + max(-x, 0) is log(1 + e**-x) for both signs.
+    soft = np.log1p(np.exp(-np.abs(x))) + np.maximum(-x, 0)
+    factor = 1 if pos_weight is None else y * (pos_weight - 1) + 1  # type: ignore[operator]
+    losses = (1 - y) * x + soft * factor
+    _store_reduced(losses if weight is None else losses * weight, attrs, out[0])
+
+
+@def_bprop("BCEWithLogitsLoss")
+def _logits_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
+    """sigmoid(x) - y, and its like with weights.   Source: MindSpore: the weights have no gradient."""
+    x, y, *others = node.inputs
+    grads: list[Value | None] = [None] * len(node.inputs)
+    if outer[0] is None:
+        return grads
+    attrs, add = node.primitive.attrs, builder.add
+    weight, pos_weight = _optional(others, attrs)
+    share = _share(builder, outer[0], x, [weight] if isinstance(weight, Value) else [], attrs)
+    one = builder.constant(1, x.type.dtype)
+    if builder.wanted[0]:
+        sigmoid = add("Sigmoid", [x])
+        if isinstance(pos_weight, Value):
+            positive = add("Mul", [y, pos_weight])
+            factor = add("Sub", [add("Add", [positive, one]), y])
+            slope = add("Sub", [add("Mul", [factor, sigmoid]), positive])
+        else:
+            slope = add("Sub", [sigmoid, y])
+        grads[0] = add("Mul", [slope, share])
+    if builder.wanted[1]:
+        slope = add("Neg", [x])
+        if isinstance(pos_weight, Value):
+            rest = add("Log", [add("Add", [add("Exp", [add("Neg", [add("Abs", [x])])]), one])])
+            soft = add("Add", [rest, add("Maximum", [slope, builder.constant(0, x.type.dtype)])])
+            slope = add("Add", [slope, add("Mul", [add("Sub", [pos_weight, one]), soft])])
+        grads[1] = add("Mul", [slope, share])
+    return grads

@@ -1,0 +1,130 @@
+"""Cross entropy of logits (N, C) against class numbers or against distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from msdump.errors import ExecutionError, GraphError
+from msdump.graph.graph import Node
+from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
+from msdump.graph.types import TensorType
+from msdump.mindspore.kernels.checks import FLOATS, INDICES, expect, expect_count, expect_dtype, expect_shape
+from msdump.mindspore.kernels.softmax import log_softmax, softmax
+from msdump.mindspore.kernels.workspace import quiet, result_buffer, scratch, store, widened
+from msdump.mindspore.program.autodiff import GradBuilder, Grads, def_bprop
+from msdump.tensors.arrays import Array
+
+def_primitive(
+    "SparseSoftmaxCrossEntropyWithLogits",
+    ("features", "labels"),
+    grad_scope="gradSparseSoftmaxCrossEntropyWithLogits",
+)
+def_primitive("SoftmaxCrossEntropyWithLogits", ("features", "labels"), ("loss", "dlogits"))
+
+
+def _expect_logits(type: TensorType) -> None:
+    expect_dtype(type, FLOATS, "features")
+    expect(type.ndim == 2 and type.shape[1] > 0, "features of shape (N, C)", type.shape)
+
+
+# -- class numbers ------------------------------------------------------------------------------------
+
+
+@def_infer("SparseSoftmaxCrossEntropyWithLogits")
+def _sparse_type(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
+    """Attrs: is_grad, sens."""
+    expect_count(types, 2)
+    _expect_logits(types[0])
+    expect_dtype(types[1], INDICES, "labels")
+    expect_shape(types[1], types[0].shape[:1], "labels")
+    return (types[0] if attrs.get("is_grad", False) else TensorType(types[0].dtype, ()),)
+
+
+def _check_labels(labels: Array, classes: int) -> None:
+    is_wrong = (labels < 0) | (labels >= classes)
+    if is_wrong.any():
+        row = int(np.argmax(is_wrong))
+        raise ExecutionError(
+            f"labels[{row}]: expected a class in [0, {classes}), got {int(labels[row])}. "
+            f"The network has {classes} outputs: is that the number of classes of the dataset?"
+        )
+
+
+@def_kernel("SparseSoftmaxCrossEntropyWithLogits")
+@quiet
+def _sparse(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
+    """The mean loss, or with `is_grad` the gradient of the mean times `sens`.
+
+    Edges:  no rows -> a loss of NaN.
+    Raises: ExecutionError for a label outside the classes.
+    """
+    logits, labels = widened(inputs[0], "loss.logits"), inputs[1]
+    _check_labels(labels, logits.shape[1])
+    rows = np.arange(len(labels))
+    if not attrs.get("is_grad", False):
+        logs = scratch("loss.logs", logits.shape, logits.dtype)
+        log_softmax(logits, logs, axis=1)
+        total = np.add.reduce(-logs[rows, labels], dtype=np.float64)
+        out[0][...] = np.divide(total, len(labels))
+        return
+    gradient = result_buffer(out[0], "loss.result")
+    softmax(logits, gradient, axis=1)
+    gradient[rows, labels] -= 1
+    np.multiply(gradient, attrs.get("sens", 1) / max(1, len(labels)), out=gradient)
+    store(gradient, out[0])
+
+
+@def_bprop("SparseSoftmaxCrossEntropyWithLogits")
+def _sparse_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
+    """Source: MindSpore: the gradient is the same operator with is_grad."""
+    attrs = node.primitive.attrs
+    if attrs.get("is_grad", False):
+        raise GraphError(f"{node.where}: the gradient of a gradient is not defined for {node.op_type}.")
+    if outer[0] is None:
+        return (None, None)
+    gradient = builder.add(node.op_type, node.inputs, {**attrs, "is_grad": True})
+    return (builder.scale(gradient, outer[0]), None)
+
+
+# -- distributions ------------------------------------------------------------------------------------
+
+
+@def_infer("SoftmaxCrossEntropyWithLogits")
+def _dense_type(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
+    expect_count(types, 2)
+    _expect_logits(types[0])
+    expect_dtype(types[1], (types[0].dtype,), "labels")
+    expect(types[1] == types[0], f"labels {types[0]}", types[1])
+    return (TensorType(types[0].dtype, types[0].shape[:1]), types[0])
+
+
+@def_kernel("SoftmaxCrossEntropyWithLogits")
+@quiet
+def _dense(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
+    """loss[n] = -sum(labels * log softmax), dlogits = softmax - labels.
+
+    Edges:  a class of weight 0 adds nothing to the loss, however unlikely it is.
+    """
+    logits, labels = widened(inputs[0], "loss.logits"), widened(inputs[1], "loss.labels")
+    logs = scratch("loss.logs", logits.shape, logits.dtype)
+    log_softmax(logits, logs, axis=1)
+    np.multiply(logs, labels, out=logs)
+    logs[labels == 0] = 0
+    loss = result_buffer(out[0], "loss.result")
+    np.subtract(0, np.add.reduce(logs, axis=1), out=loss)
+    store(loss, out[0])
+    gradient = result_buffer(out[1], "loss.result")
+    softmax(logits, gradient, axis=1)
+    np.subtract(gradient, labels, out=gradient)
+    store(gradient, out[1])
+
+
+@def_bprop("SoftmaxCrossEntropyWithLogits")
+def _dense_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
+    """Source: MindSpore: dlogits times the gradient of the loss; labels and the second output carry none."""
+    if outer[0] is None:
+        return (None, None)
+    column = builder.add("ExpandDims", [outer[0]], {"axis": -1})
+    return (builder.add("Mul", [node.outputs[1], column]), None)

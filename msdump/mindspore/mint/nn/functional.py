@@ -1,0 +1,229 @@
+"""`mindspore.mint.nn.functional`: what layers compute, with PyTorch's parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msdump.mindspore.common.dtype import Type
+from msdump.mindspore.common.tensor import Tensor
+from msdump.mindspore.mint import shapes
+from msdump.mindspore.mint.forms import in_forms
+from msdump.mindspore.mint.nn import normalizations, windows
+from msdump.mindspore.names import explain_missing, publish
+from msdump.mindspore.ops import function as F
+from msdump.mindspore.ops.resizing import _bicubic_of_torch, _target
+
+_TABLE = """
+    adaptive_avg_pool1d input output_size
+    adaptive_avg_pool2d input output_size
+    adaptive_avg_pool3d input output_size
+    binary_cross_entropy input target weight=None reduction='mean'
+    dropout2d input p=0.5 training=True
+    fold input output_size kernel_size dilation=1 padding=0 stride=1
+    gelu input | approximate='none'
+    glu input dim=-1
+    grid_sample input grid mode='bilinear' padding_mode='zeros' align_corners=None
+    hardshrink input lambd=0.5
+    hardsigmoid input
+    hardswish input
+    interpolate input size=None scale_factor=None mode='nearest' align_corners=None recompute_scale_factor=None
+    l1_loss input target reduction='mean'
+    leaky_relu input negative_slope=0.01
+    logsigmoid input
+    mish input
+    mse_loss input target reduction='mean'
+    pixel_shuffle input upscale_factor
+    prelu input weight
+    selu input
+    sigmoid input
+    soft_margin_loss input target reduction='mean'
+    softshrink input lambd=0.5
+    tanh input
+    unfold input kernel_size dilation=1 padding=0 stride=1
+    upsample input size=None scale_factor=None mode='nearest' align_corners=None
+"""
+
+_SHAPES = ("embedding", "flatten", "one_hot")
+_OTHERS = {
+    name: vars(family)[name]
+    for family, names in (
+        (normalizations, vars(normalizations)["__all__"]),
+        (windows, vars(windows)["__all__"]),
+        (shapes, _SHAPES),
+    )
+    for name in names
+}
+
+
+def _interpolate(
+    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", *options: Any
+) -> Any:
+    """Data (N, C, ...) of another size, given as sizes or as factors; "bicubic" as PyTorch has it."""
+    if mode == "bicubic" and input.ndim == 4:
+        return _bicubic_of_torch(input, _target(input.shape[2:], size, scale_factor), bool(options and options[0]))
+    return F.interpolate(input, size, scale_factor, mode, *options)
+
+
+_COMPUTING = {**vars(F), "interpolate": _interpolate, "upsample": _interpolate}
+
+globals().update({**in_forms(_TABLE, _COMPUTING, __name__), **_OTHERS})
+
+# -- activations -------------------------------------------------------------------------------------------------------
+
+
+def _in_place(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
+    if not inplace:
+        return result
+    input[...] = result
+    return input
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """max(x, 0)."""
+    return _in_place(input, F.relu(input), inplace)
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """x kept between 0 and 6."""
+    return _in_place(input, F.relu6(input), inplace)
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * sigmoid(x)."""
+    return _in_place(input, F.silu(input), inplace)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """x above 0, alpha * (exp(x) - 1) below."""
+    below = F.mul(F.expm1(F.minimum(input, 0)), alpha)
+    return _in_place(input, F.elu(input) if alpha == 1 else F.where(F.greater(input, 0), input, below), inplace)
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """x kept between two bounds."""
+    return _in_place(input, F.hardtanh(input, min_val, max_val), inplace)
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """x above the threshold, a value elsewhere."""
+    return _in_place(input, F.threshold(input, threshold, value), inplace)
+
+
+def relu_(input: Tensor) -> Tensor:
+    """`relu` into its operand."""
+    return relu(input, inplace=True)
+
+
+def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """`elu` into its operand."""
+    return elu(input, alpha, inplace=True)
+
+
+def hardtanh_(input: Tensor, min_val: float = -1, max_val: float = 1) -> Tensor:
+    """`hardtanh` into its operand."""
+    return hardtanh(input, min_val, max_val, inplace=True)
+
+
+def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
+    """`threshold` into its operand."""
+    return _in_place(input, F.threshold(input, threshold, value), True)
+
+
+def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
+    """log(1 + exp(beta x)) / beta, x itself above the threshold."""
+    scaled = F.mul(input, beta)
+    smooth = F.div(F.log1p(F.exp(F.minimum(scaled, threshold))), beta)
+    return F.where(F.greater(scaled, threshold), input, smooth)
+
+
+def _chosen(input: Tensor, dim: int | None) -> int:
+    """The axis of a softmax that names none, as PyTorch chooses it."""
+    return dim if dim is not None else (0 if input.ndim in (0, 1, 3) else 1)
+
+
+def softmax(input: Tensor, dim: int | None = None, dtype: Type | None = None) -> Tensor:
+    """exp(x) over its sum along an axis."""
+    return F.softmax(input if dtype is None else F.cast(input, dtype), _chosen(input, dim))
+
+
+def log_softmax(input: Tensor, dim: int | None = None, *, dtype: Type | None = None) -> Tensor:
+    """Logarithm of `softmax`."""
+    return F.log_softmax(input if dtype is None else F.cast(input, dtype), _chosen(input, dim))
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Elements set to 0 with probability p, others over 1 - p."""
+    return _in_place(input, F.dropout(input, p, training), inplace)
+
+
+# -- losses ------------------------------------------------------------------------------------------------------------
+
+
+def _reduced(loss: Tensor, reduction: str) -> Tensor:
+    if reduction == "none":
+        return loss
+    return F.mean(loss) if reduction == "mean" else F.sum(loss)
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor, target: Tensor, weight: Any = None, reduction: str = "mean", pos_weight: Any = None
+) -> Tensor:
+    """Cross entropy of the sigmoid of logits."""
+    return F.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """Cross entropy of the softmax of logits and classes, or their probabilities."""
+    return F.cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
+
+
+def nll_loss(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
+) -> Tensor:
+    """Negative log likelihood of classes."""
+    return F.nll_loss(input, target, weight, ignore_index, reduction)
+
+
+def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
+    """Divergence of log probabilities from probabilities, or from their logarithms."""
+    likely = F.exp(target) if log_target else target
+    logarithm = target if log_target else F.log(F.maximum(target, 1e-38))
+    loss = F.mul(likely, F.sub(logarithm, input))
+    if reduction == "batchmean":
+        return F.div(F.sum(loss), input.shape[0])
+    return _reduced(loss, reduction)
+
+
+def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Any:
+    """Squared below beta, linear above."""
+    return F.smooth_l1_loss(input, target, beta, reduction)
+
+
+# -- products ----------------------------------------------------------------------------------------------------------
+
+
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x @ weight.T + bias."""
+    return F.dense(input, weight, bias)
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Tensor:
+    """x over its norm along an axis, or over eps where that is greater."""
+    return F.div(input, F.maximum(F.norm(input, p, dim, True), eps))
+
+
+def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> Any:
+    """More elements at both ends of the last axes."""
+    return F.pad(input, tuple(pad), mode, value)
+
+
+publish(__name__, *_OTHERS)
+
+__getattr__ = explain_missing(__name__)

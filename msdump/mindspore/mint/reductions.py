@@ -1,0 +1,192 @@
+"""Functions of `mindspore.mint` over axes: sums, extrema, statistics, sorted orders, places."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msdump.mindspore.common.dtype import Type, bool_, complex64, complex128, float_type, int64
+from msdump.mindspore.common.tensor import Tensor
+from msdump.mindspore.mint.forms import in_forms
+from msdump.mindspore.names import publish
+from msdump.mindspore.ops import function as F
+
+_TABLE = """
+    all input dim=None keepdim=False
+    any input dim=None keepdim=False
+    logsumexp input dim keepdim=False
+    nansum input dim=None keepdim=False | dtype=None
+    norm input p='fro' dim=None keepdim=False | dtype=None
+"""
+
+globals().update(in_forms(_TABLE, vars(F), __name__))
+
+
+def _in(input: Tensor, dtype: Type | None) -> Tensor:
+    return input if dtype is None else F.cast(input, dtype)
+
+
+def _summed(input: Tensor, dtype: Type | None) -> Tensor:
+    """The operand of a sum or product: whole numbers and bools add up in int64."""
+    return _in(input, dtype or (None if input.dtype in (*float_type, complex64, complex128) else int64))
+
+
+def _axis(dim: Any) -> Any:
+    return None if isinstance(dim, tuple | list) and not dim else dim
+
+
+def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Type | None = None) -> Tensor:
+    """Sum over axes, of all without any."""
+    return F.sum(_summed(input, dtype), _axis(dim), keepdim)
+
+
+def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Type | None = None) -> Tensor:
+    """Product over an axis, of all without one."""
+    return F.prod(_summed(input, dtype), dim, keepdim)
+
+
+def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Type | None = None) -> Tensor:
+    """Mean over axes, of all without any."""
+    return F.mean(_in(input, dtype), _axis(dim), keepdim)
+
+
+def amax(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
+    """Greatest element over axes, of all without any."""
+    return F.amax(input, _axis(dim), keepdim)
+
+
+def amin(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
+    """Least element over axes, of all without any."""
+    return F.amin(input, _axis(dim), keepdim)
+
+
+def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
+    """How many elements are not 0, over axes."""
+    return F.sum(F.cast(F.not_equal(input, 0), int64), _axis(dim))
+
+
+def _extreme(name: str, input: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The three forms of max and min: of all, of an axis with the places, of two tensors."""
+    other = args[0] if args and isinstance(args[0], Tensor) else kwargs.get("other")
+    if other is not None:
+        return (F.maximum if name == "max" else F.minimum)(input, other)
+    dim = kwargs.get("dim", args[0] if args else None)
+    keepdim = kwargs.get("keepdim", args[1] if len(args) > 1 else False)
+    if dim is None:
+        return (F.amax if name == "max" else F.amin)(input)
+    values, places = (F.max if name == "max" else F.min)(input, dim, keepdim)
+    return values, F.cast(places, int64)
+
+
+def max(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    """`max(input)`; `max(input, dim, keepdim=False)` with the places; `max(input, other)` of two tensors."""
+    return _extreme("max", input, args, kwargs)
+
+
+def min(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    """`min(input)`; `min(input, dim, keepdim=False)` with the places; `min(input, other)` of two tensors."""
+    return _extreme("min", input, args, kwargs)
+
+
+def sort(input: Tensor, *, dim: int = -1, descending: bool = False, stable: bool = False) -> tuple[Tensor, Tensor]:
+    """In order along an axis, and where each came from."""
+    values, places = F.sort(input, dim, descending)
+    return values, F.cast(places, int64)
+
+
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
+    """Places of the elements in order along an axis."""
+    return F.cast(F.argsort(input, dim, descending), int64)
+
+
+def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """Place of the greatest element along an axis, of the flat tensor without one."""
+    return F.cast(F.argmax(input, dim, keepdim), int64)
+
+
+def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """Place of the least element along an axis, of the flat tensor without one."""
+    return F.cast(F.argmin(input, dim, keepdim), int64)
+
+
+def cummax(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Greatest element so far along an axis, and its place."""
+    values, places = F.cummax(input, dim)
+    return values, F.cast(places, int64)
+
+
+def cummin(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Least element so far along an axis, and its place."""
+    values, places = F.cummin(input, dim)
+    return values, F.cast(places, int64)
+
+
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    """How often each whole number occurs, or the sum of its weights."""
+    counts = F.bincount(input, weights, minlength)
+    return F.cast(counts, int64) if weights is None else counts
+
+
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Tensor, Tensor]:
+    """The greatest or least k along an axis, and their places."""
+    values, places = F.topk(input, k, dim, largest, sorted)
+    return values, F.cast(places, int64)
+
+
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The k-th least element along an axis, counted from 1, and its place."""
+    both = tuple(F.narrow(each, dim, k - 1, 1) for each in sort(input, dim=dim))
+    first, second = both if keepdim else tuple(F.squeeze(each, dim) for each in both)
+    return first, second
+
+
+def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The middle element, of an even number the lower one; along an axis with its place."""
+    if dim is None:
+        return kthvalue(F.reshape(input, (-1,)), (input.size + 1) // 2)[0]
+    return kthvalue(input, (input.shape[dim] + 1) // 2, dim, keepdim)
+
+
+def _spread(input: Tensor, dim: Any, correction: int, keepdim: bool) -> tuple[Tensor, Tensor]:
+    return F.var_mean(input, _axis(dim), correction, keepdim)
+
+
+def var(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = False) -> Any:
+    """Squared deviations added up, over the count less `correction`."""
+    return F.var(input, _axis(dim), correction, keepdim)
+
+
+def std(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = False) -> Any:
+    """Square root of `var`."""
+    return F.std(input, _axis(dim), correction, keepdim)
+
+
+def var_mean(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """`var` and `mean`."""
+    return _spread(input, dim, correction, keepdim)
+
+
+def std_mean(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """`std` and `mean`."""
+    variance, center = _spread(input, dim, correction, keepdim)
+    return F.sqrt(variance), center
+
+
+def softmax(input: Tensor, dim: int, *, dtype: Type | None = None) -> Tensor:
+    """exp(x) over its sum along an axis."""
+    return F.softmax(_in(input, dtype), dim)
+
+
+def trace(input: Tensor) -> Tensor:
+    """Sum of the diagonal."""
+    return sum(F.diagonal(input))
+
+
+def equal(input: Tensor, other: Tensor) -> Any:
+    """Whether two tensors have the same shape and elements."""
+    if input.shape != other.shape:
+        return False
+    same = F.all(F.cast(F.equal(input, other), bool_))
+    return bool(same) if same.is_concrete else same
+
+
+publish(__name__)

@@ -1,0 +1,376 @@
+"""Attention with several heads, and encoders and decoders built of it. Weights are named as in MindSpore."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import numpy as np
+
+from msdump.mindspore.common.dtype import bool_, float_type
+from msdump.mindspore.common.initializer import (
+    HeUniform,
+    Uniform,
+    XavierNormal,
+    XavierUniform,
+    initializer,
+)
+from msdump.mindspore.common.parameter import Parameter
+from msdump.mindspore.common.tensor import Tensor
+from msdump.mindspore.names import publish
+from msdump.mindspore.nn.cell import Cell
+from msdump.mindspore.nn.layer.activation import GELU, ReLU
+from msdump.mindspore.nn.layer.basic import Dense, Dropout
+from msdump.mindspore.nn.layer.container import CellList
+from msdump.mindspore.nn.layer.normalization import LayerNorm
+from msdump.mindspore.ops import function as F
+from msdump.mindspore.releases import TRANSFORMER_NAMES
+
+
+def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    result = F.matmul(x, F.transpose(weight, (1, 0)))
+    return result if bias is None else F.add(result, bias)
+
+
+def _dense(inputs: int, outputs: int, has_bias: bool = True) -> Dense:
+    return Dense(inputs, outputs, HeUniform(math.sqrt(5)), Uniform(1 / math.sqrt(inputs)), has_bias)
+
+
+class MultiheadAttention(Cell):
+    """(query (L, N, E), key (S, N, kdim), value (S, N, vdim)) -> (output (L, N, E), weights (N, L, S)).
+
+    Edges: without a batch axis all have one less; with `batch_first` the batch is the first axis; masks are bools
+           (True is left out) or numbers that are added.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        has_bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        batch_first: bool = False,
+    ) -> None:
+        super().__init__()
+        if embed_dim % num_heads:
+            raise ValueError("The init argument 'embed_dim' must be divisible by 'num_heads'.")
+        self.embed_dim, self.num_heads, self.dropout = embed_dim, num_heads, dropout
+        self.kdim, self.vdim = embed_dim if kdim is None else kdim, embed_dim if vdim is None else vdim
+        self.batch_first, self.head_dim, self.add_zero_attn = batch_first, embed_dim // num_heads, add_zero_attn
+        self.in_proj_weight: Any = None
+        if self.kdim == self.vdim == embed_dim:
+            self.in_proj_weight = _xavier((3 * embed_dim, embed_dim), "in_proj_weight")
+        else:
+            self.q_proj_weight = _xavier((embed_dim, embed_dim), "q_proj_weight")
+            self.k_proj_weight = _xavier((embed_dim, self.kdim), "k_proj_weight")
+            self.v_proj_weight = _xavier((embed_dim, self.vdim), "v_proj_weight")
+        self.in_proj_bias: Any = None
+        if has_bias:
+            self.in_proj_bias = Parameter(initializer("zeros", 3 * embed_dim), "in_proj_bias")
+        self.out_proj = _dense(embed_dim, embed_dim, has_bias)
+        self.bias_k: Any = None
+        self.bias_v: Any = None
+        if add_bias_kv:
+            self.bias_k = Parameter(initializer(XavierNormal(), (1, 1, embed_dim)), "bias_k")
+            self.bias_v = Parameter(initializer(XavierNormal(), (1, 1, embed_dim)), "bias_v")
+
+    def construct(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+    ) -> tuple[Any, ...]:
+        is_batched = query.ndim == 3
+        operands = [query, key, value]
+        if self.batch_first and is_batched:
+            operands = [F.swapaxes(each, 0, 1) for each in operands]
+        if not is_batched:
+            operands = [F.expand_dims(each, 1) for each in operands]
+            key_padding_mask = None if key_padding_mask is None else F.expand_dims(key_padding_mask, 0)
+        output, weights = self._attended(operands, self._mask(operands, attn_mask, key_padding_mask))
+        if average_attn_weights:
+            weights = F.div(F.sum(weights, 1), float(self.num_heads))
+        if not is_batched:
+            output, weights = F.squeeze(output, 1), F.squeeze(weights, 0)
+        elif self.batch_first:
+            output = F.swapaxes(output, 0, 1)
+        return (output, weights) if need_weights else (output,)
+
+    def _projected(self, operands: list[Tensor]) -> list[Tensor]:
+        """Queries, keys and values of all heads side by side."""
+        biases: Any = (None,) * 3 if self.in_proj_bias is None else F.split(self.in_proj_bias, self.embed_dim)
+        if self.in_proj_weight is None:
+            weights: Any = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
+        else:
+            weights = F.split(self.in_proj_weight, self.embed_dim)
+        return [_linear(*each) for each in zip(operands, weights, biases, strict=True)]
+
+    def _attended(self, operands: list[Tensor], mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        length, batch = operands[0].shape[:2]
+        query, key, value = self._projected(operands)
+        if self.bias_k is not None:
+            key = F.concat([key, F.tile(self.bias_k, (1, batch, 1))])
+            value = F.concat([value, F.tile(self.bias_v, (1, batch, 1))])
+        heads = [self._heads(each) for each in (query, key, value)]
+        if self.add_zero_attn:
+            zeros = F.zeros((batch, self.num_heads, 1, self.head_dim), query.dtype)
+            heads[1:] = [F.concat([each, zeros], 2) for each in heads[1:]]
+        scale = math.sqrt(math.sqrt(self.head_dim))
+        scores = F.matmul(F.div(heads[0], scale), F.div(F.swapaxes(heads[1], -1, -2), scale))
+        if mask is not None:
+            scores = F.add(scores, mask)
+        weights = F.softmax(scores, -1)
+        if self.training and self.dropout:
+            weights = F.dropout(weights, self.dropout)
+        joined = F.reshape(F.transpose(F.matmul(weights, heads[2]), (2, 0, 1, 3)), (length * batch, self.embed_dim))
+        return F.reshape(self.out_proj(joined), (length, batch, self.embed_dim)), weights
+
+    def _heads(self, x: Tensor) -> Tensor:
+        """(L, N, E) -> (N, heads, L, E / heads)."""
+        split = F.reshape(x, (x.shape[0], x.shape[1], self.num_heads, self.head_dim))
+        return F.transpose(split, (1, 2, 0, 3))
+
+    def _mask(self, operands: list[Tensor], mask: Tensor | None, padding: Tensor | None) -> Tensor | None:
+        """What is added to the scores: (1 or N, 1 or heads, L, S)."""
+        added = [None if each is None else self._additive(each, operands[0]) for each in (mask, padding)]
+        length, source, batch = operands[0].shape[0], operands[1].shape[0], operands[0].shape[1]
+        extra = (self.bias_k is not None) + self.add_zero_attn
+        parts = []
+        if added[0] is not None:
+            shapes = {2: (1, 1, length, source), 3: (batch, self.num_heads, length, source)}
+            if added[0].ndim not in shapes:
+                raise ValueError(f"attn_mask's dimension {added[0].ndim} is not supported. Should be 2D or 3D.")
+            parts.append(F.reshape(added[0], shapes[added[0].ndim]))
+        if added[1] is not None:
+            parts.append(F.reshape(added[1], (batch, 1, 1, source)))
+        if not parts:
+            return None
+        total = parts[0] if len(parts) == 1 else F.add(*parts)
+        if extra:
+            total = F.concat([total, F.zeros((*total.shape[:3], extra), total.dtype)], 3)
+        return total
+
+    def _additive(self, mask: Tensor, like: Tensor) -> Tensor:
+        if mask.dtype in float_type:
+            return mask
+        if mask.dtype != bool_:
+            raise ValueError("only bool and floating types of masks are supported")
+        return F.masked_fill(F.zeros(mask.shape, like.dtype), mask, -math.inf)
+
+
+def _xavier(shape: tuple[int, int], name: str) -> Parameter:
+    return Parameter(initializer(XavierUniform(), shape), name)
+
+
+def _activation(activation: Any) -> Any:
+    """relu or gelu, of a name, a function or a Cell.   Raises: ValueError for anything else."""
+    named = {"relu": F.relu, "gelu": F.gelu}
+    if isinstance(activation, str) and activation in named:
+        return named[activation]
+    if isinstance(activation, ReLU | GELU) or any(activation is each for each in named.values()):
+        return activation
+    raise ValueError(f"The argument 'activation' must be relu or gelu, as name, function or Cell, not {activation}.")
+
+
+class _Layer(Cell):
+    """Base of layers: what follows the attention.
+
+    parts      blocks with a shortcut and a normalisation each
+    settings   the arguments, which stacks of layers repeat
+    """
+
+    parts = 2
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Any = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+    ) -> None:
+        super().__init__()
+        self.settings = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first)
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first)
+        if self.parts == 3:
+            self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first)
+        self._dense_names = ("dense1", "dense2") if TRANSFORMER_NAMES.is_in_force else ("linear1", "linear2")
+        for name, sizes in zip(
+            self._dense_names, ((d_model, dim_feedforward), (dim_feedforward, d_model)), strict=True
+        ):
+            setattr(self, name, _dense(*sizes))
+        self.dropout = Dropout(p=dropout)
+        for number in range(1, self.parts + 1):
+            setattr(self, f"norm{number}", LayerNorm((d_model,), epsilon=layer_norm_eps))
+            setattr(self, f"dropout{number}", Dropout(p=dropout))
+        self.activation = _activation(activation)
+        self.norm_first = norm_first
+
+    def _around(self, number: int, x: Tensor, block: Any) -> Tensor:
+        """x plus what a block makes of it, normalised before or after."""
+        norm, dropout = getattr(self, f"norm{number}"), getattr(self, f"dropout{number}")
+        if self.norm_first:
+            return F.add(x, dropout(block(norm(x))))
+        return norm(F.add(x, dropout(block(x))))
+
+    def _forward(self, x: Tensor) -> Any:
+        first, second = (getattr(self, name) for name in self._dense_names)
+        return second(self.dropout(self.activation(first(x))))
+
+    def _own(self, x: Tensor, mask: Tensor | None, padding: Tensor | None) -> Any:
+        return self.self_attn(x, x, x, padding, False, mask)[0]
+
+
+class TransformerEncoderLayer(_Layer):
+    """Attention of a sequence to itself, then two dense layers, each with a shortcut and a normalisation."""
+
+    def construct(
+        self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None
+    ) -> Tensor:
+        x = self._around(1, src, lambda each: self._own(each, src_mask, src_key_padding_mask))
+        return self._around(2, x, self._forward)
+
+
+class TransformerDecoderLayer(_Layer):
+    """As the encoder's, with attention to the encoder's result between."""
+
+    parts = 3
+
+    def construct(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+    ) -> Tensor:
+        def of_memory(x: Tensor) -> Any:
+            return self.multihead_attn(x, memory, memory, memory_key_padding_mask, False, memory_mask)[0]
+
+        x = self._around(1, tgt, lambda each: self._own(each, tgt_mask, tgt_key_padding_mask))
+        return self._around(3, self._around(2, x, of_memory), self._forward)
+
+
+class _Stack(Cell):
+    """Base of stacks: layers like a given one, each with the values that it has, and a normalisation."""
+
+    def __init__(self, layer: Any, num_layers: int, norm: Any = None) -> None:
+        super().__init__()
+        self.layers = CellList([_alike(layer) for _ in range(num_layers)])
+        self.num_layers, self.norm = num_layers, norm
+
+    def _normalised(self, x: Tensor) -> Tensor:
+        return x if self.norm is None else self.norm(x)
+
+
+def _alike(layer: Any) -> Any:
+    """Source: layers of a stack begin with equal weights."""
+    made = type(layer)(*copy.copy(layer.settings))
+    for new, old in zip(made.get_parameters(), layer.get_parameters(), strict=True):
+        np.copyto(new.array, old.array)
+    return made
+
+
+class TransformerEncoder(_Stack):
+    """Encoder layers one after another."""
+
+    def __init__(self, encoder_layer: TransformerEncoderLayer, num_layers: int, norm: Any = None) -> None:
+        super().__init__(encoder_layer, num_layers, norm)
+
+    def construct(
+        self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None
+    ) -> Tensor:
+        for layer in self.layers:
+            src = layer(src, src_mask, src_key_padding_mask)
+        return self._normalised(src)
+
+
+class TransformerDecoder(_Stack):
+    """Decoder layers one after another."""
+
+    def __init__(self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Any = None) -> None:
+        super().__init__(decoder_layer, num_layers, norm)
+
+    def construct(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+    ) -> Tensor:
+        masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
+        for layer in self.layers:
+            tgt = layer(tgt, memory, *masks)
+        return self._normalised(tgt)
+
+
+class Transformer(Cell):
+    """Encoder and decoder: (src (S, N, E), tgt (T, N, E)) -> (T, N, E)."""
+
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Any = "relu",
+        custom_encoder: Cell | None = None,
+        custom_decoder: Cell | None = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+    ) -> None:
+        super().__init__()
+        settings = (dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first)
+        if custom_encoder is None:
+            layer = TransformerEncoderLayer(d_model, nhead, *settings)
+            norm = LayerNorm((d_model,), epsilon=layer_norm_eps)
+            custom_encoder = TransformerEncoder(layer, num_encoder_layers, norm)
+        if custom_decoder is None:
+            decoder_layer = TransformerDecoderLayer(d_model, nhead, *settings)
+            norm = LayerNorm((d_model,), epsilon=layer_norm_eps)
+            custom_decoder = TransformerDecoder(decoder_layer, num_decoder_layers, norm)
+        self.encoder, self.decoder = custom_encoder, custom_decoder
+        for parameter in self.get_parameters():
+            if parameter.ndim > 1:
+                parameter.set_data(initializer(XavierUniform(), parameter.shape, parameter.dtype))
+        self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+
+    def construct(
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+    ) -> Any:
+        if src.ndim == 3 and src.shape[0 if self.batch_first else 1] != tgt.shape[0 if self.batch_first else 1]:
+            raise ValueError("The number of batch size for 'src' and 'tgt' must be equal.")
+        if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
+            raise ValueError("The number of features for 'src' and 'tgt' must be equal to `d_model`.")
+        memory = self.encoder(src, src_mask, src_key_padding_mask)
+        masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
+        return self.decoder(tgt, memory, *masks)
+
+
+publish(__name__)

@@ -1,0 +1,280 @@
+"""Shapes, parts and joins of tensors."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msdump.mindspore.common.tensor import Tensor
+from msdump.mindspore.names import publish
+from msdump.mindspore.numpy.creation import array, asarray
+from msdump.mindspore.ops import function as F
+
+
+def reshape(x: Any, new_shape: Any) -> Tensor:
+    """The same elements under another shape."""
+    return F.reshape(asarray(x), new_shape)
+
+
+def ravel(x: Any) -> Tensor:
+    """All elements along one axis."""
+    return F.reshape(asarray(x), (-1,))
+
+
+def copy(a: Any) -> Tensor:
+    """A tensor of its own with the same elements."""
+    return array(a)
+
+
+def expand_dims(a: Any, axis: Any) -> Tensor:
+    """New axes of size 1."""
+    x = asarray(a)
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    for each in sorted(each % (x.ndim + len(axes)) for each in axes):
+        x = F.expand_dims(x, each)
+    return x
+
+
+def squeeze(a: Any, axis: Any = None) -> Tensor:
+    """Without axes of size 1."""
+    return F.squeeze(asarray(a), axis)
+
+
+def transpose(a: Any, axes: Any = None) -> Tensor:
+    """Axes in another order; without `axes` reversed."""
+    x = asarray(a)
+    return F.transpose(x, tuple(reversed(range(x.ndim))) if axes is None else tuple(axis % x.ndim for axis in axes))
+
+
+def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
+    """Two axes exchanged."""
+    return F.swapaxes(asarray(x), axis1, axis2)
+
+
+def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
+    """Axes at other places."""
+    return F.movedim(asarray(a), source, destination)
+
+
+def rollaxis(x: Any, axis: int, start: int = 0) -> Tensor:
+    """An axis moved before `start`."""
+    tensor = asarray(x)
+    first, place = axis % tensor.ndim, start + tensor.ndim if start < 0 else start
+    return F.movedim(tensor, first, place - 1 if first < place else place)
+
+
+def broadcast_to(array: Any, shape: Any) -> Tensor:
+    """Repeated to a shape."""
+    return F.broadcast_to(asarray(array), (shape,) if isinstance(shape, int) else tuple(shape))
+
+
+def broadcast_arrays(*args: Any) -> list[Tensor]:
+    """All repeated to their common shape."""
+    import numpy
+
+    tensors = [asarray(each) for each in args]
+    shape = numpy.broadcast_shapes(*(each.shape for each in tensors))
+    return [F.broadcast_to(each, shape) for each in tensors]
+
+
+def concatenate(arrays: Any, axis: int | None = 0) -> Tensor:
+    """One after another along an axis; None: all as one axis."""
+    tensors = [asarray(each) for each in arrays]
+    return F.concat([F.reshape(each, (-1,)) for each in tensors] if axis is None else tensors, axis or 0)
+
+
+def append(arr: Any, values: Any, axis: int | None = None) -> Tensor:
+    """Values behind those of a tensor."""
+    return concatenate([arr, values], axis)
+
+
+def stack(arrays: Any, axis: int = 0) -> Tensor:
+    """Along a new axis."""
+    return F.stack([asarray(each) for each in arrays], axis)
+
+
+def _of_tensors(name: str, doc: str) -> Callable[[Any], Tensor]:
+    compute = getattr(F, name)
+
+    def joined(tup: Any) -> Tensor:
+        return tup if isinstance(tup, Tensor) else compute([asarray(each) for each in tup])
+
+    joined.__name__, joined.__doc__ = name, doc
+    return joined
+
+
+hstack, vstack = _of_tensors("hstack", "Side by side."), _of_tensors("vstack", "One below another.")
+dstack, column_stack = _of_tensors("dstack", "One behind another."), _of_tensors("column_stack", "Vectors as columns.")
+
+
+def _at_least(axes: int) -> Callable[..., Any]:
+    compute = getattr(F, f"atleast_{axes}d")
+
+    def extended(*arys: Any) -> Any:
+        results = [compute(asarray(each)) for each in arys]
+        return results[0] if len(results) == 1 else results
+
+    extended.__name__, extended.__doc__ = f"atleast_{axes}d", f"With {axes} axes at least."
+    return extended
+
+
+atleast_1d, atleast_2d, atleast_3d = _at_least(1), _at_least(2), _at_least(3)
+
+
+def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
+    """Parts along an axis, as equal as can be."""
+    return F.tensor_split(asarray(x), indices_or_sections, axis)
+
+
+def split(x: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
+    """Equal parts along an axis, or those between indices.   Raises: ValueError for parts that are not equal."""
+    tensor = asarray(x)
+    if isinstance(indices_or_sections, int) and tensor.shape[axis] % indices_or_sections:
+        raise ValueError(f"For 'split', expected a divisor of {tensor.shape[axis]}, but got {indices_or_sections}.")
+    return F.tensor_split(tensor, indices_or_sections, axis)
+
+
+def hsplit(x: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Parts side by side."""
+    tensor = asarray(x)
+    return split(tensor, indices_or_sections, 0 if tensor.ndim == 1 else 1)
+
+
+def vsplit(x: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Parts one below another."""
+    return split(x, indices_or_sections, 0)
+
+
+def dsplit(x: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Parts one behind another."""
+    return split(x, indices_or_sections, 2)
+
+
+def tile(a: Any, reps: Any) -> Tensor:
+    """Repeated along each axis."""
+    x, counts = asarray(a), (reps,) if isinstance(reps, int) else tuple(reps)
+    while x.ndim < len(counts):
+        x = F.expand_dims(x, 0)
+    return F.tile(x, (1,) * (x.ndim - len(counts)) + counts)
+
+
+def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tensor:
+    """Each element repeated along an axis."""
+    return F.repeat_interleave(asarray(a), repeats, axis)
+
+
+def flip(m: Any, axis: Any = None) -> Tensor:
+    """Elements in reverse order along axes."""
+    x = asarray(m)
+    axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    return F.flip(x, axes)
+
+
+def fliplr(m: Any) -> Tensor:
+    """Columns in reverse order."""
+    return flip(m, 1)
+
+
+def flipud(m: Any) -> Tensor:
+    """Rows in reverse order."""
+    return flip(m, 0)
+
+
+def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    """Elements moved along axes; those that leave come in at the front."""
+    return F.roll(asarray(a), shift, axis)
+
+
+def rot90(a: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
+    """Turned by k right angles."""
+    return F.rot90(asarray(a), k, axes)
+
+
+def diag(v: Any, k: int = 0) -> Any:
+    """The diagonal of a matrix, or the matrix of a diagonal."""
+    x = asarray(v)
+    return F.diagonal(x, k) if x.ndim == 2 else diagflat(x, k)
+
+
+def diagflat(v: Any, k: int = 0) -> Tensor:
+    """The matrix of a diagonal."""
+    return F.diagflat(asarray(v), k)
+
+
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """A diagonal of two axes."""
+    return F.diagonal(asarray(a), offset, axis1, axis2)
+
+
+def tril(m: Any, k: int = 0) -> Any:
+    """Zeros above a diagonal."""
+    return F.tril(asarray(m), k)
+
+
+def triu(m: Any, k: int = 0) -> Any:
+    """Zeros below a diagonal."""
+    return F.triu(asarray(m), k)
+
+
+def take(a: Any, indices: Any, axis: int | None = None, mode: str = "clip") -> Tensor:
+    """Elements at indices along an axis; indices outside are kept inside ("clip") or go round ("wrap")."""
+    x, index = asarray(a), asarray(indices)
+    x = F.reshape(x, (-1,)) if axis is None else x
+    place = 0 if axis is None else axis % x.ndim
+    size = x.shape[place]
+    if mode not in ("clip", "wrap"):
+        raise ValueError(f"For 'take', expected mode 'clip' or 'wrap', but got {mode!r}.")
+    index = F.clip_by_value(index, 0, size - 1) if mode == "clip" else F.floor_mod(index, size)
+    return F.gather(x, index, place)
+
+
+def take_along_axis(arr: Any, indices: Any, axis: int | None) -> Tensor:
+    """One element per index along an axis."""
+    x, index = asarray(arr), asarray(indices)
+    if axis is None:
+        return F.gather_elements(F.reshape(x, (-1,)), 0, F.reshape(index, (-1,)))
+    return F.gather_elements(x, axis, index)
+
+
+def meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy") -> list[Tensor]:
+    """Coordinates of a grid of vectors."""
+    vectors = [F.reshape(asarray(each), (-1,)) for each in xi]
+    places = list(range(len(vectors)))
+    if indexing == "xy" and len(vectors) > 1:
+        places[:2] = [1, 0]
+    grids = [
+        F.reshape(vector, tuple(-1 if axis == place else 1 for axis in range(len(vectors))))
+        for vector, place in zip(vectors, places, strict=True)
+    ]
+    return grids if sparse else broadcast_arrays(*grids)
+
+
+def size(a: Any, axis: int | None = None) -> int:
+    """How many elements, along an axis or in all."""
+    x = asarray(a)
+    return x.size if axis is None else x.shape[axis]
+
+
+def isscalar(element: Any) -> bool:
+    """Whether it is a number, a text or a truth value."""
+    return isinstance(element, builtins.bool | int | float | complex | str)
+
+
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+    """Differences of neighbours, n times."""
+    ends = [None if each is None else asarray(each) for each in (prepend, append)]
+    x = concatenate([each for each in (ends[0], asarray(a), ends[1]) if each is not None], axis)
+    for _ in range(n):
+        x = F.diff(x, 1, axis)
+    return x
+
+
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
+    """Differences of neighbours of all elements, between two sequences."""
+    parts = [diff(ravel(ary))]
+    parts = ([] if to_begin is None else [ravel(to_begin)]) + parts + ([] if to_end is None else [ravel(to_end)])
+    return concatenate(parts)
+
+
+publish(__name__)

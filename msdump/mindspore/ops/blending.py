@@ -1,0 +1,208 @@
+"""Functions of several operands, element by element: closeness, quotients without NaN, weights between tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msdump.mindspore.common.tensor import Tensor
+from msdump.mindspore.names import publish
+from msdump.mindspore.ops.arithmetic import floor_mod, less
+from msdump.mindspore.ops.declaration import COMMON, COMMON_FLOAT, FLOAT, operator
+from msdump.tensors import dtypes
+
+# -- comparison --------------------------------------------------------------------------------------------------------
+
+
+@operator("IsClose", init="rtol atol equal_nan", operands=COMMON, numpy="isclose", has_gradient=False)
+def _isclose(
+    torch: Any, input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Any:
+    """Where |input - other| is at most atol + rtol * |other|."""
+    return torch.isclose(input, other, rtol, atol, equal_nan)
+
+
+def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
+    """Where |input - other| is at most atol + rtol * |other|."""
+    return _isclose(input, other, rtol, atol, equal_nan)
+
+
+@operator("ApproximateEqual", init="tolerance", operands=COMMON, has_gradient=False, numpy=True)
+def approximate_equal(torch: Any, x: Tensor, y: Tensor, tolerance: float = 1e-5) -> Any:
+    """Where |x - y| is less than the tolerance."""
+    return torch.abs(torch.subtract(x, y)) < tolerance
+
+
+lt = less
+
+
+@operator("NanToNum", init="nan posinf neginf", numpy=lambda np, input, **values: _replaced(np, input, **values))
+def nan_to_num(torch: Any, input: Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
+    """NaN and infinities replaced; None: by 0 and by the ends of the dtype's range."""
+    return torch.nan_to_num(input, nan, posinf, neginf)
+
+
+def _replaced(np: Any, input: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
+    limits: Any = dtypes.float_limits(input.dtype) if dtypes.dtype_from_numpy(input.dtype).is_float else None
+    result = np.where(np.isnan(input), input.dtype.type(nan or 0), input)
+    for sign, value, limit in ((1, posinf, "max"), (-1, neginf, "min")):
+        if limits is not None:
+            end = input.dtype.type(getattr(limits, limit) if value is None else value)
+            result = np.where(input == sign * np.inf, end, result)
+    return result
+
+
+@operator("Eps", has_gradient=False, numpy=lambda np, x: np.full(x.shape, dtypes.float_limits(x.dtype).eps, x.dtype))
+def _eps(torch: Any, x: Tensor) -> Any:
+    """The distance from 1 to the next number of the dtype, in the shape of x."""
+    return torch.full_like(x, torch.finfo(x.dtype).eps)
+
+
+# -- quotients and remainders ------------------------------------------------------------------------------------------
+
+
+@operator("Xdivy", operands=COMMON_FLOAT, numpy=True)
+def xdivy(torch: Any, x: Tensor, y: Tensor) -> Any:
+    """x / y, 0 where x is 0."""
+    is_zero = x == 0
+    quotient = torch.divide(x, torch.where(is_zero, torch.ones_like(y), y))
+    return torch.where(is_zero, torch.zeros_like(quotient), quotient)
+
+
+@operator("DivNoNan", operands=COMMON, numpy=True)
+def _div_no_nan(torch: Any, x1: Tensor, x2: Tensor) -> Any:
+    """x1 / x2, 0 where x2 is 0."""
+    is_zero = x2 == 0
+    quotient = torch.divide(x1, torch.where(is_zero, torch.ones_like(x2), x2))
+    return torch.where(is_zero, torch.zeros_like(quotient), quotient)
+
+
+@operator("MulNoNan", operands=COMMON, numpy=True)
+def _mul_no_nan(torch: Any, x: Tensor, y: Tensor) -> Any:
+    """x * y, 0 where y is 0 whatever x is."""
+    product = torch.multiply(x, y)
+    return torch.where(y == 0, torch.zeros_like(product), product)
+
+
+def whole_quotient(library: Any, x: Any, y: Any) -> Any:
+    """x / y, rounded toward zero.   Edges: integers over 0 give the ends of their range, and 0 over 0 gives 0."""
+    if dtype_kind(x) == dtypes.FLOAT:
+        return library.trunc(x / y)
+    limits = library.iinfo(x.dtype)
+    ends = library.where(x > 0, library.full_like(x, limits.max), library.full_like(x, limits.min))
+    ends = library.where(x == 0, library.zeros_like(x), ends)
+    divisor = library.where(y == 0, library.ones_like(y), y)
+    return library.where(y == 0, ends, library.floor_divide(x - library.fmod(x, divisor), divisor))
+
+
+def dtype_kind(x: Any) -> str:
+    """Kind of the dtype table, of an array or a tensor of PyTorch."""
+    name = str(x.dtype).removeprefix("torch.")
+    return dtypes.dtype(name).kind
+
+
+@operator("TruncateDiv", operands=COMMON, numpy=True)
+def truncate_div(torch: Any, x: Tensor, y: Tensor) -> Any:
+    """x / y, rounded toward zero."""
+    return whole_quotient(torch, x, y)
+
+
+@operator("TruncateMod", operands=COMMON, numpy="fmod")
+def truncate_mod(torch: Any, x: Tensor, y: Tensor) -> Any:
+    """The remainder of the division that rounds toward zero."""
+    return torch.fmod(x, y)
+
+
+def remainder(input: Any, other: Any) -> Tensor:
+    """The remainder with the sign of the divisor."""
+    return floor_mod(input, other)
+
+
+# -- weights -----------------------------------------------------------------------------------------------------------
+
+
+@operator("Lerp", operands=COMMON, numpy=True)
+def lerp(torch: Any, input: Tensor, end: Tensor, weight: Tensor) -> Any:
+    """input + weight * (end - input)."""
+    return torch.add(input, torch.multiply(weight, torch.subtract(end, input)))
+
+
+@operator("Addcdiv", operands=COMMON, numpy=True)
+def addcdiv(torch: Any, input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Tensor = 1) -> Any:  # type: ignore[assignment]
+    """input + value * tensor1 / tensor2, the quotient of integers rounded toward zero."""
+    is_whole = dtype_kind(input) in (dtypes.INT, dtypes.UINT)
+    quotient = whole_quotient(torch, tensor1, tensor2) if is_whole else torch.divide(tensor1, tensor2)
+    return torch.add(input, torch.multiply(value, quotient))
+
+
+@operator("Addcmul", operands=COMMON, numpy=True)
+def addcmul(torch: Any, input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Tensor = 1) -> Any:  # type: ignore[assignment]
+    """input + value * tensor1 * tensor2."""
+    return torch.add(input, torch.multiply(value, torch.multiply(tensor1, tensor2)))
+
+
+# -- special functions -------------------------------------------------------------------------------------------------
+
+
+@operator("Logit", init="eps", operands=FLOAT)
+def _logit(torch: Any, input: Tensor, eps: float = -1.0) -> Any:
+    """log(x / (1 - x)), with x kept between eps and 1 - eps where eps is not negative."""
+    return torch.logit(input, eps if eps >= 0 else None)
+
+
+def logit(input: Tensor, eps: float | None = None) -> Any:
+    """log(x / (1 - x)), with x kept between eps and 1 - eps."""
+    return _logit(input, -1.0 if eps is None else eps)
+
+
+@operator("Mvlgamma", init="p", operands=FLOAT)
+def mvlgamma(torch: Any, input: Tensor, p: int) -> Any:
+    """Logarithm of the gamma function of p dimensions."""
+    return torch.special.multigammaln(input, p)
+
+
+@operator("Polygamma", init="", operands=FLOAT)
+def _polygamma(torch: Any, a: int, x: Tensor) -> Any:
+    """The derivative of order a of digamma."""
+    return torch.special.polygamma(a, x)
+
+
+def polygamma(n: Any, input: Tensor) -> Any:
+    """The derivative of order n of digamma."""
+    return _polygamma(n, input)
+
+
+@operator("Betainc", operands=COMMON_FLOAT, has_gradient=False)
+def _betainc(torch: Any, a: Tensor, b: Tensor, x: Tensor) -> Any:
+    """Regularized incomplete beta function I_x(a, b), by its continued fraction; no gradient."""
+    first, second, place = (each.double() for each in torch.broadcast_tensors(a, b, x))
+    is_large = place > (first + 1) / (first + second + 2)
+    p, q = torch.where(is_large, second, first), torch.where(is_large, first, second)
+    z = torch.where(is_large, 1 - place, place)
+    scale = torch.exp(torch.lgamma(p + q) - torch.lgamma(p) - torch.lgamma(q) + p * torch.log(z) + q * torch.log1p(-z))
+    fraction, c, d = torch.ones_like(z), torch.ones_like(z), torch.zeros_like(z)
+    for step in range(200):
+        m = step // 2
+        if step == 0:
+            numerator = torch.ones_like(z)
+        elif step % 2 == 0:
+            numerator = m * (q - m) * z / ((p + 2 * m - 1) * (p + 2 * m))
+        else:
+            numerator = -(p + m) * (p + q + m) * z / ((p + 2 * m) * (p + 2 * m + 1))
+        d = 1 / (1 + numerator * d)
+        c = 1 + numerator / c
+        fraction = fraction * c * d
+    result = scale * (fraction - 1) / p
+    result = torch.where(place <= 0, 0.0, torch.where(place >= 1, 1.0, torch.where(is_large, 1 - result, result)))
+    return result.to(a.dtype)
+
+
+@operator("PopulationCount", has_gradient=False)
+def population_count(torch: Any, input_x: Tensor) -> Any:
+    """How many bits of each whole number are 1; uint8."""
+    numbers: Any = input_x
+    bits = torch.iinfo(numbers.dtype).bits
+    wide = numbers.to(torch.int64)
+    return sum((wide >> place) & 1 for place in range(bits)).to(torch.uint8)
+
+
+publish(__name__, "lt")

@@ -1,0 +1,237 @@
+"""Functions beyond arithmetic, element by element: trigonometry, powers, rounding, bits, special functions."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from msdump.mindspore.common.tensor import Tensor
+from msdump.mindspore.kernels.torch_operator import torch_of
+from msdump.mindspore.names import publish
+from msdump.mindspore.ops.declaration import AS_IS, COMMON, COMMON_FLOAT, FLOAT, operator
+
+
+def _unary(op_type: str, torch: str, numpy: str, doc: str, operands: str = FLOAT) -> Callable[..., Any]:
+    """Operator of one operand that PyTorch and numpy have under these names; "": numpy has none."""
+
+    def function(library: Any, input: Tensor) -> Tensor:
+        return _part(library, torch)(input)
+
+    function.__doc__ = doc
+    return operator(op_type, operands=operands, numpy=numpy or None)(function)
+
+
+def _binary(
+    op_type: str, torch: str, numpy: str, doc: str, operands: str = COMMON_FLOAT, has_gradient: bool = True
+) -> Callable[..., Any]:
+    """Operator of two operands, as `_unary`."""
+
+    def function(library: Any, input: Tensor, other: Tensor) -> Tensor:
+        return _part(library, torch)(input, other)
+
+    function.__doc__ = doc
+    return operator(op_type, operands=operands, numpy=numpy or None, has_gradient=has_gradient)(function)
+
+
+def _part(library: Any, path: str) -> Any:
+    for name in path.split("."):
+        library = getattr(library, name)
+    return library
+
+
+# -- trigonometry ------------------------------------------------------------------------------------------------------
+
+tan = _unary("Tan", "tan", "tan", "Tangent.")
+asin = arcsin = _unary("Asin", "asin", "arcsin", "Inverse sine.")
+acos = arccos = _unary("ACos", "acos", "arccos", "Inverse cosine.")
+atan = arctan = _unary("Atan", "atan", "arctan", "Inverse tangent.")
+sinh = _unary("Sinh", "sinh", "sinh", "Hyperbolic sine.")
+cosh = _unary("Cosh", "cosh", "cosh", "Hyperbolic cosine.")
+asinh = arcsinh = _unary("Asinh", "asinh", "arcsinh", "Inverse hyperbolic sine.")
+acosh = arccosh = _unary("Acosh", "acosh", "arccosh", "Inverse hyperbolic cosine.")
+atanh = arctanh = _unary("Atanh", "atanh", "arctanh", "Inverse hyperbolic tangent.")
+sinc = _unary("Sinc", "sinc", "sinc", "sin(pi x) / (pi x), 1 at zero.")
+atan2 = arctan2 = _binary("Atan2", "atan2", "arctan2", "Angle of the point (other, input).")
+deg2rad = _unary("Deg2Rad", "deg2rad", "deg2rad", "Degrees as radians.")
+rad2deg = _unary("Rad2Deg", "rad2deg", "rad2deg", "Radians as degrees.")
+
+# -- powers and logarithms ---------------------------------------------------------------------------------------------
+
+exp2 = _unary("Exp2", "exp2", "exp2", "2 ** input.")
+expm1 = _unary("Expm1", "expm1", "expm1", "e ** input - 1, exact near zero.")
+log1p = _unary("Log1p", "log1p", "log1p", "log(1 + input), exact near zero.")
+log2 = _unary("Log2", "log2", "log2", "Logarithm of base 2.")
+log10 = _unary("Log10", "log10", "log10", "Logarithm of base 10.")
+hypot = _binary("Hypot", "hypot", "hypot", "sqrt(input ** 2 + other ** 2).")
+logaddexp = _binary("LogAddExp", "logaddexp", "logaddexp", "log(exp(input) + exp(other)).")
+logaddexp2 = _binary("LogAddExp2", "logaddexp2", "logaddexp2", "log2(2 ** input + 2 ** other).")
+float_power = _binary("FloatPower", "float_power", "float_power", "input ** other in float64.")
+ldexp = _binary("Ldexp", "ldexp", "", "input * 2 ** other.")
+xlogy = _binary("Xlogy", "xlogy", "", "input * log(other), 0 where input is 0.")
+
+# -- special functions -------------------------------------------------------------------------------------------------
+
+# Derivatives that PyTorch does not have, of x and of functions by their names in `torch.special`.
+_SLOPES: dict[str, Callable[[Any, Callable[[str], Any]], Any]] = {
+    "bessel_j0": lambda x, f: -f("bessel_j1"),
+    "bessel_j1": lambda x, f: (f("bessel_j0") / 2).where(x == 0, f("bessel_j0") - f("bessel_j1") / x),
+    "bessel_y0": lambda x, f: -f("bessel_y1"),
+    "bessel_y1": lambda x, f: f("bessel_y0") - f("bessel_y1") / x,
+    "modified_bessel_k0": lambda x, f: -f("modified_bessel_k1"),
+    "modified_bessel_k1": lambda x, f: -f("modified_bessel_k0") - f("modified_bessel_k1") / x,
+    "scaled_modified_bessel_k0": lambda x, f: f("scaled_modified_bessel_k0") - f("scaled_modified_bessel_k1"),
+    "scaled_modified_bessel_k1": lambda x, f: (
+        f("scaled_modified_bessel_k1") * (1 - 1 / x) - f("scaled_modified_bessel_k0")
+    ),
+}
+
+
+@functools.cache
+def _differentiable(name: str) -> Callable[[Any], Any]:
+    """The function of `torch.special` with its derivative, of any order."""
+    torch = torch_of(name)
+
+    class Special(torch.autograd.Function):  # type: ignore[name-defined, misc]
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return getattr(torch.special, name)(x)
+
+        @staticmethod
+        def backward(ctx: Any, outer: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            return outer * _SLOPES[name](x, lambda other: _differentiable(other)(x))
+
+    apply: Callable[[Any], Any] = Special.apply
+    return apply
+
+
+def _bessel(op_type: str, name: str, doc: str) -> Callable[..., Any]:
+    def function(torch: Any, input: Tensor) -> Tensor:
+        result: Tensor = _differentiable(name)(input)
+        return result
+
+    function.__doc__ = doc
+    return operator(op_type, operands=FLOAT)(function)
+
+
+erfc = _unary("Erfc", "erfc", "", "1 - erf(input).")
+erfinv = _unary("Erfinv", "erfinv", "", "Inverse of erf.")
+lgamma = _unary("Lgamma", "lgamma", "", "Logarithm of |gamma(input)|.")
+digamma = _unary("Digamma", "digamma", "", "Derivative of lgamma.")
+i0 = bessel_i0 = _unary("BesselI0", "special.i0", "i0", "Modified Bessel function I, order 0.")
+bessel_i0e = _unary("BesselI0e", "special.i0e", "", "exp(-|x|) * i0(x).")
+bessel_i1 = _unary("BesselI1", "special.i1", "", "Modified Bessel function I, order 1.")
+bessel_i1e = _unary("BesselI1e", "special.i1e", "", "exp(-|x|) * i1(x).")
+bessel_j0 = _bessel("BesselJ0", "bessel_j0", "Bessel function of the first kind, order 0.")
+bessel_j1 = _bessel("BesselJ1", "bessel_j1", "Bessel function of the first kind, order 1.")
+bessel_y0 = _bessel("BesselY0", "bessel_y0", "Bessel function of the second kind, order 0.")
+bessel_y1 = _bessel("BesselY1", "bessel_y1", "Bessel function of the second kind, order 1.")
+bessel_k0 = _bessel("BesselK0", "modified_bessel_k0", "Modified Bessel function K, order 0.")
+bessel_k1 = _bessel("BesselK1", "modified_bessel_k1", "Modified Bessel function K, order 1.")
+bessel_k0e = _bessel("BesselK0e", "scaled_modified_bessel_k0", "exp(x) * k0(x).")
+bessel_k1e = _bessel("BesselK1e", "scaled_modified_bessel_k1", "exp(x) * k1(x).")
+
+
+@operator("Igamma", operands=COMMON_FLOAT)
+def igamma(torch: Any, input: Tensor, other: Tensor) -> Tensor:
+    """Lower regularized incomplete gamma function."""
+    return _of_order(torch, torch.special.gammainc, input, other)
+
+
+@operator("Igammac", operands=COMMON_FLOAT)
+def igammac(torch: Any, input: Tensor, other: Tensor) -> Tensor:
+    """Upper regularized incomplete gamma function."""
+    return _of_order(torch, torch.special.gammaincc, input, other)
+
+
+@operator("Zeta", operands=COMMON_FLOAT)
+def zeta(torch: Any, input: Tensor, other: Tensor) -> Any:
+    """Hurwitz zeta function.   Source: MindSpore: the gradient of `input` is 0."""
+    fixed: Any = input
+    return torch.special.zeta(fixed.detach(), other) + _with_slope(torch, input, 0.0)
+
+
+def _of_order(torch: Any, function: Callable[..., Any], order: Any, x: Any) -> Any:
+    """A function of which PyTorch has no derivative with respect to its order: five points in float64 give it."""
+    value = function(order.detach(), x)
+    if not order.requires_grad:
+        return value
+    with torch.no_grad():
+        at, where = order.double(), x.double()
+        step = 1e-3 * torch.clamp(at.abs(), max=1.0)
+        near = function(at + step, where) - function(at - step, where)
+        far = function(at + 2 * step, where) - function(at - 2 * step, where)
+        slope = ((8 * near - far) / (12 * step)).to(order.dtype)
+    return value + _with_slope(torch, order, torch.broadcast_to(slope, value.shape))
+
+
+def _with_slope(torch: Any, operand: Any, slope: Any) -> Any:
+    """0 whose gradient with respect to the operand is `slope`."""
+    zero = operand - operand.detach()
+    return torch.where(torch.isfinite(zero), zero, 0) * slope
+
+
+# -- rounding and remainders -------------------------------------------------------------------------------------------
+
+trunc = _unary("Trunc", "trunc", "trunc", "Rounded toward zero.", AS_IS)
+rint = _unary("Rint", "round", "rint", "Rounded to the nearest, halves to even.")
+frac = _unary("Frac", "frac", "", "The part behind the point, with the sign of input.")
+fmod = _binary("Fmod", "fmod", "fmod", "Remainder with the sign of input.", COMMON)
+copysign = _binary("CopySign", "copysign", "copysign", "input with the sign of other.")
+nextafter = _binary(
+    "NextAfter", "nextafter", "nextafter", "The next float after input toward other.", has_gradient=False
+)
+fmax = _binary("Fmax", "fmax", "fmax", "The larger of each pair, the other where one is NaN.", COMMON)
+fmin = _binary("Fmin", "fmin", "fmin", "The smaller of each pair, the other where one is NaN.", COMMON)
+
+
+@operator("Heaviside", operands=COMMON, numpy=True, has_gradient=False)
+def heaviside(torch: Any, input: Tensor, other: Tensor) -> Tensor:
+    """0 below zero and for NaN, 1 above, `other` at zero."""
+    is_above = torch.where(input > 0, torch.ones_like(input), torch.zeros_like(input))
+    return torch.where(input == 0, other, is_above)
+
+
+# -- whole numbers and truth -------------------------------------------------------------------------------------------
+
+gcd = _binary("Gcd", "gcd", "gcd", "Greatest common divisor.", COMMON)
+lcm = _binary("Lcm", "lcm", "lcm", "Least common multiple.", COMMON)
+bitwise_and = _binary("BitwiseAnd", "bitwise_and", "bitwise_and", "input & other.", COMMON)
+bitwise_or = _binary("BitwiseOr", "bitwise_or", "bitwise_or", "input | other.", COMMON)
+bitwise_xor = _binary("BitwiseXor", "bitwise_xor", "bitwise_xor", "input ^ other.", COMMON)
+bitwise_left_shift = _binary("LeftShift", "bitwise_left_shift", "left_shift", "input << other.", COMMON)
+bitwise_right_shift = _binary("RightShift", "bitwise_right_shift", "right_shift", "input >> other.", COMMON)
+invert = _unary("Invert", "bitwise_not", "invert", "~input.", AS_IS)
+logical_xor = _binary("LogicalXor", "logical_xor", "logical_xor", "Where just one of both is true.", AS_IS)
+signbit = _unary("SignBit", "signbit", "signbit", "Where the sign is negative, also of zeros.", AS_IS)
+isposinf = _unary("IsPosInf", "isposinf", "isposinf", "Where input is +inf.", AS_IS)
+isneginf = _unary("IsNegInf", "isneginf", "isneginf", "Where input is -inf.", AS_IS)
+
+# -- complex numbers ---------------------------------------------------------------------------------------------------
+
+conj = _unary("Conj", "conj_physical", "conj", "The complex conjugate.", AS_IS)
+polar = _binary("Polar", "polar", "", "Complex number of a length and an angle.")
+
+
+def _angles(np: Any, input: Any) -> Any:
+    """numpy's angle of -0.0 is pi."""
+    return (
+        np.angle(input) if input.dtype.kind == "c" else np.where(input < 0, np.pi, np.where(input == input, 0, input))
+    )
+
+
+@operator("Angle", operands=FLOAT, numpy=_angles)
+def angle(torch: Any, input: Tensor) -> Any:
+    """The angle of a complex number; of a real one 0 or pi."""
+    return torch.angle(input)
+
+
+@operator("Real")
+def real(torch: Any, input: Tensor) -> Tensor:
+    """The real part."""
+    return input.real.clone() if torch.is_complex(input) else input.clone()  # type: ignore[attr-defined]
+
+
+publish(__name__)

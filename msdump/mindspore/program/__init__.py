@@ -1,0 +1,1 @@
+"""Compiled programs: gradients, control flow, order, memory, and the executor that runs them."""

@@ -1,0 +1,72 @@
+"""`mindspore.train.metrics`: numbers gathered over an evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msdump.errors import did_you_mean
+from msdump.mindspore.names import explain_missing, publish_all
+from msdump.mindspore.train.metrics.base import Metric, rearrange_inputs
+from msdump.mindspore.train.metrics.classification import (
+    F1,
+    Accuracy,
+    Fbeta,
+    Precision,
+    Recall,
+    Top1CategoricalAccuracy,
+    Top5CategoricalAccuracy,
+    TopKCategoricalAccuracy,
+)
+from msdump.mindspore.train.metrics.confusion import ConfusionMatrix, ConfusionMatrixMetric
+from msdump.mindspore.train.metrics.curves import ROC, auc
+from msdump.mindspore.train.metrics.means import MAE, MSE, Loss, Perplexity
+from msdump.mindspore.train.metrics.similarity import BleuScore, CosineSimilarity, Dice, OcclusionSensitivity
+from msdump.mindspore.train.metrics.surfaces import (
+    HausdorffDistance,
+    MeanSurfaceDistance,
+    RootMeanSquareDistance,
+)
+
+_BY_NAME: dict[str, Callable[..., Any]] = {
+    "accuracy": Accuracy,
+    "acc": Accuracy,
+    "precision": Precision,
+    "recall": Recall,
+    "F1": F1,
+    "dice": Dice,
+    "roc": ROC,
+    "auc": auc,
+    "bleu_score": BleuScore,
+    "cosine_similarity": CosineSimilarity,
+    "occlusion_sensitivity": OcclusionSensitivity,
+    "topk": TopKCategoricalAccuracy,
+    "hausdorff_distance": HausdorffDistance,
+    "top_1_accuracy": Top1CategoricalAccuracy,
+    "top_5_accuracy": Top5CategoricalAccuracy,
+    "mae": MAE,
+    "mse": MSE,
+    "loss": Loss,
+    "mean_surface_distance": MeanSurfaceDistance,
+    "root_mean_square_distance": RootMeanSquareDistance,
+    "perplexity": Perplexity,
+    "confusion_matrix": ConfusionMatrix,
+    "confusion_matrix_metric": ConfusionMatrixMetric,
+}
+
+
+def names() -> list[str]:
+    """Names that `get_metric_fn` takes."""
+    return sorted(_BY_NAME)
+
+
+def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Any:
+    """Metric of a name.   Raises: KeyError with the nearest name."""
+    if name not in _BY_NAME:
+        raise KeyError(f"metric: expected one of {names()}, got {name!r}. {did_you_mean(name, _BY_NAME)}".rstrip())
+    return _BY_NAME[name](*args, **kwargs)
+
+
+publish_all(__name__)
+
+__getattr__ = explain_missing(__name__)

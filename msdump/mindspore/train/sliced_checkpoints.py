@@ -1,0 +1,110 @@
+"""Checkpoints of networks whose parameters are cut over devices. Here every rank has all of each parameter.
+
+What needs a strategy file, which says how parameters were cut, is an error that says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from msdump.mindspore.common.parameter import Parameter
+from msdump.mindspore.common.tensor import Tensor
+from msdump.mindspore.names import publish
+from msdump.mindspore.nn.cell import Cell
+from msdump.mindspore.train.serialization import load_checkpoint, load_param_into_net
+
+
+def _no_strategy(name: str) -> NoReturn:
+    raise RuntimeError(
+        f"{name}: expected parameters that every rank has whole, got a strategy of cutting them. msdump cuts no "
+        "parameters; convert the checkpoint with MindSpore and load the result."
+    )
+
+
+def load_distributed_checkpoint(
+    network: Cell,
+    checkpoint_filenames: Sequence[str] | None = None,
+    predict_strategy: Any = None,
+    train_strategy_filename: str | None = None,
+    strict_load: bool = False,
+    dec_key: bytes | None = None,
+    dec_mode: str = "AES-GCM",
+    format: str = "ckpt",
+    **options: Any,
+) -> None:
+    """Load the file of one rank.   Raises: RuntimeError for several files or a strategy."""
+    if predict_strategy is not None or train_strategy_filename or len(checkpoint_filenames or ()) != 1:
+        _no_strategy("load_distributed_checkpoint")
+    parameters = load_checkpoint((checkpoint_filenames or [""])[0], dec_key=dec_key, dec_mode=dec_mode, format=format)
+    load_param_into_net(network, parameters, strict_load)
+
+
+def merge_sliced_parameter(sliced_parameters: Sequence[Parameter], strategy: Mapping[str, Any] | None = None) -> Any:
+    """Slices of one parameter along axis 0, joined.
+
+    Raises: TypeError, ValueError for anything but slices of one parameter; RuntimeError for a strategy.
+    """
+    if strategy is not None:
+        _no_strategy("merge_sliced_parameter")
+    if not isinstance(sliced_parameters, list) or not all(isinstance(item, Parameter) for item in sliced_parameters):
+        raise TypeError(
+            "For 'merge_sliced_parameter', the 'sliced_parameters' should be list of Parameter, but got "
+            f"{type(sliced_parameters)}."
+        )
+    names = {item.name for item in sliced_parameters}
+    if len(names) != 1:
+        raise ValueError(f"For 'merge_sliced_parameter', expected slices of one parameter, but got {sorted(names)}.")
+    joined = np.concatenate([item.asnumpy() for item in sliced_parameters])
+    return Parameter(Tensor(joined), name=names.pop())
+
+
+def build_searched_strategy(strategy_filename: str) -> NoReturn:
+    """Raises: RuntimeError."""
+    _no_strategy("build_searched_strategy")
+
+
+def restore_group_info_list(group_info_file_name: str) -> NoReturn:
+    """Raises: RuntimeError."""
+    _no_strategy("restore_group_info_list")
+
+
+def merge_pipeline_strategys(src_strategy_dirs: str, dst_strategy_file: str) -> NoReturn:
+    """Raises: RuntimeError."""
+    _no_strategy("merge_pipeline_strategys")
+
+
+def rank_list_for_transform(
+    rank_id: int, src_strategy_file: str | None = None, dst_strategy_file: str | None = None
+) -> NoReturn:
+    """Raises: RuntimeError."""
+    _no_strategy("rank_list_for_transform")
+
+
+def transform_checkpoint_by_rank(
+    rank_id: int,
+    checkpoint_files_map: Mapping[int, str],
+    save_checkpoint_file_name: str,
+    src_strategy_file: str | None = None,
+    dst_strategy_file: str | None = None,
+) -> NoReturn:
+    """Raises: RuntimeError."""
+    _no_strategy("transform_checkpoint_by_rank")
+
+
+def transform_checkpoints(
+    src_checkpoints_dir: str,
+    dst_checkpoints_dir: str,
+    ckpt_prefix: str,
+    src_strategy_file: str | None = None,
+    dst_strategy_file: str | None = None,
+    process_num: int = 1,
+    output_format: str = "ckpt",
+) -> NoReturn:
+    """Raises: RuntimeError."""
+    _no_strategy("transform_checkpoints")
+
+
+publish(__name__)

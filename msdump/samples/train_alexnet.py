@@ -1,1 +1,0 @@
-../../sample_code/dump/train_alexnet.py

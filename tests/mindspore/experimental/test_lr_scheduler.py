@@ -1,0 +1,193 @@
+"""Schedules of `mindspore.experimental.optim` against PyTorch's, and how they work with the optimizers."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+import msdump.mindspore as ms
+from msdump.mindspore import Parameter, Tensor, nn, ops
+from msdump.mindspore.experimental import optim
+from msdump.mindspore.experimental.optim import lr_scheduler
+
+# Name -> options of MindSpore's and PyTorch's.
+SCHEDULES: list[tuple[str, dict[str, Any]]] = [
+    ("StepLR", {"step_size": 3, "gamma": 0.5}),
+    ("MultiStepLR", {"milestones": [2, 5, 5], "gamma": 0.5}),
+    ("ExponentialLR", {"gamma": 0.8}),
+    ("ConstantLR", {"factor": 0.25, "total_iters": 4}),
+    ("LinearLR", {"start_factor": 0.2, "end_factor": 0.9, "total_iters": 4}),
+    ("PolynomialLR", {"total_iters": 6, "power": 2.0}),
+    ("CosineAnnealingLR", {"T_max": 4, "eta_min": 0.01}),
+    ("CosineAnnealingWarmRestarts", {"T_0": 2, "T_mult": 2, "eta_min": 0.01}),
+    ("CosineAnnealingWarmRestarts", {"T_0": 3}),
+    *(
+        ("CyclicLR", {"base_lr": [0.1, 0.2], "max_lr": 0.5, "step_size_up": 3, "step_size_down": 2, **options})
+        for options in ({}, {"mode": "triangular2"}, {"mode": "exp_range", "gamma": 0.9})
+    ),
+    ("LambdaLR", {"lr_lambda": lambda epoch: 0.9**epoch}),
+    ("LambdaLR", {"lr_lambda": [lambda epoch: 0.9**epoch, lambda epoch: epoch // 2 + 1]}),
+    ("MultiplicativeLR", {"lr_lambda": lambda epoch: 0.9 + 0.01 * epoch}),
+]
+METRICS = [5.0, 4.0, 4.1, 4.2, 3.99999, 4.0, 4.5, 1.0, 1.0, 1.0, 1.0, 1.0]
+PLATEAUS: list[dict[str, Any]] = [
+    {"patience": 1, "factor": 0.5},
+    {"patience": 1, "factor": 0.5, "cooldown": 2, "min_lr": [0.03, 0.06]},
+    {"mode": "max", "patience": 0, "threshold": 0.5, "threshold_mode": "abs"},
+    {"mode": "max", "patience": 2, "threshold": 0.5},
+]
+
+
+def _optimizer(**options: Any) -> Any:
+    first, second = (Parameter(Tensor(np.ones(2, np.float32)), name=name) for name in "ab")
+    return optim.SGD([{"params": [first]}, {"params": second, "lr": 0.2}], lr=0.1, **options)
+
+
+def _reference(**options: Any) -> Any:
+    torch = pytest.importorskip("torch")
+    first, second = (torch.ones(2, requires_grad=True) for _ in range(2))
+    return torch.optim.SGD([{"params": [first]}, {"params": second, "lr": 0.2}], lr=0.1, **options)
+
+
+def _rates(optimizer: Any) -> list[float]:
+    return [float(group["lr"]) for group in optimizer.param_groups]
+
+
+def _check_epochs(optimizer: Any, schedule: Any, reference: Any, theirs: Any, metrics: Any = None) -> None:
+    for epoch in range(12):
+        np.testing.assert_allclose(_rates(optimizer), _rates(reference), rtol=2e-5, atol=1e-8, err_msg=str(epoch))
+        assert [float(rate) for rate in schedule.get_last_lr()] == _rates(optimizer)
+        reference.step()
+        for each in (schedule, theirs):
+            each.step(*[] if metrics is None else [metrics[epoch]])
+
+
+@pytest.mark.parametrize(("name", "options"), SCHEDULES, ids=[name for name, _ in SCHEDULES])
+def test_rates_equal_those_of_torch(name: str, options: dict[str, Any]) -> None:
+    optimizer, reference = _optimizer(), _reference()
+    torch_options = {**options, "cycle_momentum": False} if name == "CyclicLR" else options
+    theirs = getattr(__import__("torch").optim.lr_scheduler, name)(reference, **torch_options)
+    _check_epochs(optimizer, getattr(lr_scheduler, name)(optimizer, **options), reference, theirs)
+
+
+@pytest.mark.parametrize("options", PLATEAUS)
+def test_plateaus_are_those_of_torch(options: dict[str, Any]) -> None:
+    optimizer, reference = _optimizer(), _reference()
+    theirs = __import__("torch").optim.lr_scheduler.ReduceLROnPlateau(reference, **options)
+    _check_epochs(optimizer, lr_scheduler.ReduceLROnPlateau(optimizer, **options), reference, theirs, METRICS)
+
+
+def test_schedules_one_after_the_other_and_together() -> None:
+    optimizer = _optimizer()
+    parts = [lr_scheduler.ConstantLR(optimizer, 0.1, 2), lr_scheduler.ExponentialLR(optimizer, 0.5)]
+    schedule, rates = lr_scheduler.SequentialLR(optimizer, parts, [3]), []
+    for _ in range(6):
+        rates.append(_rates(optimizer)[0])
+        schedule.step()
+    np.testing.assert_allclose(rates, [0.01, 0.01, 0.1, 0.1, 0.05, 0.025], rtol=1e-6)
+    optimizer = _optimizer()
+    both = [lr_scheduler.StepLR(optimizer, 2, 0.5), lr_scheduler.ExponentialLR(optimizer, 0.9)]
+    for _ in range(4):
+        for each in both:
+            each.step()
+    np.testing.assert_allclose(_rates(optimizer), [0.1 * 0.25 * 0.9**4, 0.2 * 0.25 * 0.9**4], rtol=1e-5)
+
+
+def test_every_schedule_is_checked() -> None:
+    own = {
+        name
+        for name in lr_scheduler.__all__
+        if inspect.isclass(getattr(lr_scheduler, name)) and name not in ("LRScheduler", "SequentialLR")
+    }
+    assert own == {name for name, _ in SCHEDULES} | {"ReduceLROnPlateau"}
+
+
+def test_a_step_reads_the_rate_and_the_options_of_now(either_mode: int) -> None:
+    """Compiled graphs read the memory of the rate; for other options they are compiled again."""
+    weight = Parameter(Tensor(np.array([1.0], np.float32)), name="w")
+    optimizer = optim.SGD([weight], lr=0.5)
+    schedule = lr_scheduler.ExponentialLR(optimizer, 0.5)
+    gradient = (Tensor(np.array([1.0], np.float32)),)
+    weights = []
+    for change in (lambda: None, schedule.step, lambda: _change("lr", 1.0), lambda: _change("weight_decay", 1.0)):
+
+        def _change(name: str, value: float) -> None:
+            optimizer.param_groups[0][name] = value
+
+        change()
+        optimizer(gradient)
+        weights.append(float(weight.asnumpy()[0]))
+    assert weights == [0.5, 0.25, -0.75, -1.0]
+
+
+class _Plain(optim.Optimizer):
+    """As users write optimizers."""
+
+    def __init__(self, params: Any, lr: float) -> None:
+        super().__init__(params, {"lr": lr})
+
+    def construct(self, gradients: Any) -> Any:
+        for group_id, group in enumerate(self.param_groups):
+            start = self.group_start_id[group_id]
+            for index, param in enumerate(group["params"]):
+                ops.assign(param, param - gradients[start + index] * group["lr"])
+        return True
+
+
+def test_an_optimizer_of_the_script_trains(either_mode: int) -> None:
+    net = nn.Dense(3, 1, weight_init="ones", bias_init="zeros")
+    optimizer = _Plain(net.trainable_params()[:1], 0.25)
+    optimizer.add_param_group({"params": net.trainable_params()[1], "lr": 0.5})
+    x = Tensor(np.ones((2, 3), np.float32))
+    gradient = ms.value_and_grad(lambda x: net(x).sum(), None, optimizer.parameters)
+    optimizer(gradient(x)[1])
+    np.testing.assert_array_equal(net.weight.asnumpy(), [[0.5, 0.5, 0.5]])
+    np.testing.assert_array_equal(net.bias.asnumpy(), [-1.0])
+    assert "Parameter Group 1\n    lr: 0.5" in repr(optimizer)
+
+
+def test_states_of_groups_that_come_later(either_mode: int) -> None:
+    first, second = (Parameter(Tensor(np.ones(2, np.float32)), name=name) for name in "ab")
+    optimizer = optim.Adam([first], 0.5)
+    optimizer.add_param_group({"params": [second], "lr": 0.25})
+    optimizer((Tensor(np.ones(2, np.float32)), Tensor(np.ones(2, np.float32))))
+    np.testing.assert_allclose([first.asnumpy()[0], second.asnumpy()[0]], [0.5, 0.75], rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (lambda p: optim.Adam(p, lr=-1.0), ValueError),
+        (lambda p: optim.Adam(p, betas=(1.0, 0.5)), ValueError),
+        (lambda p: optim.SGD(p, "fast"), TypeError),
+        (lambda p: optim.SGD(p, 0.1, nesterov=True), ValueError),
+        (lambda p: optim.SGD([], 0.1), ValueError),
+        (lambda p: optim.SGD([{"params": p}, {"params": p}], 0.1), ValueError),
+        (lambda p: optim.SGD([{"params": set(p)}], 0.1), TypeError),
+        (lambda p: optim.SGD([Tensor([1.0])], 0.1), TypeError),
+        (lambda p: optim.Rprop(p, etas=(0.5, 0.9)), ValueError),
+        (lambda p: lr_scheduler.StepLR(nn.SGD(p), 2), TypeError),
+        (lambda p: lr_scheduler.StepLR(optim.SGD(p, 0.1), 2.5), TypeError),
+        (lambda p: lr_scheduler.LambdaLR(optim.SGD(p, 0.1), [abs, abs]), ValueError),
+        (lambda p: lr_scheduler.CosineAnnealingWarmRestarts(optim.SGD(p, 0.1), 0), ValueError),
+    ],
+)
+def test_bad_arguments(make: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        make([Parameter(Tensor(np.ones(2, np.float32)), name="w")])
+
+
+def test_a_schedule_in_a_compiled_function_is_refused() -> None:
+    optimizer = _optimizer()
+    schedule = lr_scheduler.ExponentialLR(optimizer, 0.5)
+
+    @ms.jit
+    def step(x: Any) -> Any:
+        schedule.step()
+        return x * 2
+
+    with pytest.raises(RuntimeError, match=r"test_lr_scheduler\.py:\d+.*ExponentialLR\.step\(\) between the steps"):
+        step(Tensor([1.0]))

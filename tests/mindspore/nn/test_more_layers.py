@@ -1,0 +1,312 @@
+"""Paddings, pictures, functions, normalisations, embeddings and attention against PyTorch or formulas of MindSpore."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import msdump.mindspore as ms
+from msdump.mindspore import Parameter, Tensor, nn, ops
+from tests.mindspore.nn.against_torch import RNG, check, numbers
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+
+ROWS, LINE, IMAGE, VOLUME = numbers(4, 6), numbers(2, 4, 8), numbers(2, 4, 6, 7), numbers(2, 4, 3, 4, 5)
+SQUARE = numbers(3, 3)
+
+
+def _instance_norm(x: Any, gamma: Any, beta: Any) -> Any:
+    return F.instance_norm(x, weight=gamma, bias=beta)
+
+
+CASES: dict[str, tuple[Any, Any, list[Any]]] = {
+    "constant_1d": (lambda: nn.ConstantPad1d((1, 2), 0.5), lambda x: F.pad(x, (1, 2), value=0.5), [LINE]),
+    "constant_2d": (
+        lambda: nn.ConstantPad2d((-1, 1, 0, 2), 0.5),
+        lambda x: F.pad(x, (-1, 1, 0, 2), value=0.5),
+        [IMAGE],
+    ),
+    "constant_3d": (lambda: nn.ConstantPad3d(1, -1), lambda x: F.pad(x, (1,) * 6, value=-1), [VOLUME]),
+    "zero_2d": (lambda: nn.ZeroPad2d(1), lambda x: F.pad(x, (1,) * 4), [IMAGE]),
+    "reflection_1d": (lambda: nn.ReflectionPad1d((2, 1)), lambda x: F.pad(x, (2, 1), "reflect"), [LINE]),
+    "reflection_2d": (lambda: nn.ReflectionPad2d((1, 2, 3, 0)), lambda x: F.pad(x, (1, 2, 3, 0), "reflect"), [IMAGE]),
+    "reflection_3d": (lambda: nn.ReflectionPad3d(1), lambda x: F.pad(x, (1,) * 6, "reflect"), [VOLUME]),
+    "replication_1d": (lambda: nn.ReplicationPad1d(2), lambda x: F.pad(x, (2, 2), "replicate"), [LINE]),
+    "replication_2d": (
+        lambda: nn.ReplicationPad2d((1, 0, 2, 1)),
+        lambda x: F.pad(x, (1, 0, 2, 1), "replicate"),
+        [IMAGE],
+    ),
+    "replication_3d": (lambda: nn.ReplicationPad3d(1), lambda x: F.pad(x, (1,) * 6, "replicate"), [VOLUME]),
+    "pad_reflect": (
+        lambda: nn.Pad(((1, 1), (0, 2)), "REFLECT"),
+        lambda x: F.pad(x[None], (0, 2, 1, 1), "reflect")[0],
+        [ROWS],
+    ),
+    "batch_norm_3d": (
+        lambda: nn.BatchNorm3d(4, use_batch_statistics=True),
+        lambda x, gamma, beta: F.batch_norm(x, None, None, gamma, beta, True),
+        [VOLUME],
+    ),
+    "instance_norm_1d": (lambda: nn.InstanceNorm1d(4), _instance_norm, [LINE]),
+    "instance_norm_2d": (lambda: nn.InstanceNorm2d(4), _instance_norm, [IMAGE]),
+    "instance_norm_3d": (lambda: nn.InstanceNorm3d(4), _instance_norm, [VOLUME]),
+    "bi_dense": (
+        lambda: nn.BiDense(6, 6, 3),
+        lambda x, y, weight, bias: F.bilinear(x, y, weight, bias),
+        [ROWS, numbers(4, 6)],
+    ),
+    "pixel_shuffle": (lambda: nn.PixelShuffle(2), lambda x: F.pixel_shuffle(x, 2), [IMAGE]),
+    "pixel_unshuffle": (lambda: nn.PixelUnshuffle(2), lambda x: F.pixel_unshuffle(x, 2), [IMAGE[..., :6]]),
+    "channel_shuffle": (
+        lambda: nn.ChannelShuffle(2),
+        lambda x: x.view(2, 2, 2, 6, 7).transpose(1, 2).reshape(x.shape),
+        [IMAGE],
+    ),
+    "nearest": (lambda: nn.Upsample((9, 5)), lambda x: F.interpolate(x, (9, 5)), [IMAGE]),
+    "nearest_line": (lambda: nn.Upsample(scale_factor=2.0), lambda x: F.interpolate(x, scale_factor=2.0), [LINE]),
+    "linear": (lambda: nn.Upsample(11, mode="linear"), lambda x: F.interpolate(x, 11, mode="linear"), [LINE]),
+    "bilinear": (
+        lambda: nn.Upsample((9, 5), mode="bilinear", align_corners=True),
+        lambda x: F.interpolate(x, (9, 5), mode="bilinear", align_corners=True),
+        [IMAGE],
+    ),
+    "bicubic": (
+        lambda: nn.Upsample((9, 5), mode="bicubic", align_corners=True),
+        lambda x: F.interpolate(x, (9, 5), mode="bicubic", align_corners=True),
+        [IMAGE],
+    ),
+    "trilinear": (
+        lambda: nn.Upsample((4, 2, 7), mode="trilinear"),
+        lambda x: F.interpolate(x, (4, 2, 7), mode="trilinear"),
+        [VOLUME],
+    ),
+    "area": (lambda: nn.Upsample((3, 4), mode="area"), lambda x: F.interpolate(x, (3, 4), mode="area"), [IMAGE]),
+    "log_sum_exp": (lambda: nn.ReduceLogSumExp(1, True), lambda x: x.logsumexp(1, True), [ROWS]),
+    "lgamma": (nn.LGamma, torch.lgamma, [numbers(5, low=0.2)]),
+    "digamma": (nn.DiGamma, torch.digamma, [numbers(5, low=0.2)]),
+    "lbeta": (
+        nn.LBeta,
+        lambda x, y: torch.lgamma(x) + torch.lgamma(y) - torch.lgamma(x + y),
+        [numbers(5, low=0.2), numbers(5, low=0.2)],
+    ),
+    "mat_mul": (lambda: nn.MatMul(True), lambda x, y: x.transpose(-1, -2) @ y, [numbers(2, 3, 4), numbers(3, 5)]),
+    "norm": (lambda: nn.Norm(1, True), lambda x: x.norm(dim=1, keepdim=True), [ROWS]),
+    "clip_by_norm": (
+        lambda: nn.ClipByNorm(1),
+        lambda x, n: x * n / torch.maximum(x.norm(dim=1, keepdim=True), n),
+        [ROWS, np.array(1.5, np.float32)],
+    ),
+    "regularizer": (lambda: nn.L1Regularizer(0.3), lambda x: 0.3 * x.abs().sum(), [ROWS]),
+    "roll": (lambda: nn.Roll((1, 2), (0, -1)), lambda x: x.roll((1, 2), (0, -1)), [ROWS]),
+    "tril": (lambda: nn.Tril(), lambda x: x.tril(), [SQUARE]),
+    "triu": (lambda: nn.Triu(), lambda x: x.triu(), [SQUARE]),
+    "matrix_diag": (nn.MatrixDiag, torch.diag_embed, [ROWS]),
+    "matrix_diag_part": (nn.MatrixDiagPart, lambda x: x.diagonal(dim1=-2, dim2=-1), [numbers(2, 3, 4)]),
+    "matrix_set_diag": (
+        nn.MatrixSetDiag,
+        lambda x, d: x - torch.diag_embed(x.diagonal(dim1=-2, dim2=-1)) + torch.diag_embed(d),
+        [numbers(2, 3, 3), numbers(2, 3)],
+    ),
+    "unflatten": (lambda: nn.Unflatten(1, (2, 3)), lambda x: x.unflatten(1, (2, 3)), [ROWS]),
+    "psnr": (
+        nn.PSNR,
+        lambda x, y: 10 * torch.log10(1 / ((x - y) ** 2).mean((-3, -2, -1))),
+        [numbers(2, 3, 4, 4, low=0.0), numbers(2, 3, 4, 4, low=0.0)],
+    ),
+    "central_crop": (lambda: nn.CentralCrop(0.5), lambda x: x[..., 1:5, 1:6], [IMAGE]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_layers_equal_torch(name: str, either_mode: int) -> None:
+    make, reference, data = CASES[name]
+    check(make(), reference, data, rtol=3e-5, atol=2e-5)
+
+
+def test_pictures_of_the_documentation(either_mode: int) -> None:
+    """Source: values that MindSpore 2.0 gave on a CPU."""
+    ramp = np.linspace(0, 1, 3 * 16 * 16).reshape(1, 3, 16, 16).astype(np.float32)
+    np.testing.assert_allclose(nn.SSIM()(Tensor(ramp), Tensor(ramp**2)).asnumpy(), [0.65061742], rtol=1e-4)
+    large = np.linspace(0, 1, 3 * 32 * 32).reshape(1, 3, 32, 32).astype(np.float32)
+    measure = nn.MSSSIM(power_factors=(0.5, 0.5))
+    np.testing.assert_allclose(measure(Tensor(large), Tensor(large**2)).asnumpy(), [0.76525146], rtol=1e-4)
+    steps = Tensor(np.arange(1, 17, dtype=np.float32).reshape(1, 1, 4, 4))
+    lines = Tensor(np.arange(1, 9, dtype=np.float32).reshape(1, 1, 2, 4))
+    wide = nn.ResizeBilinear(True)(lines, scale_factor=2).asnumpy()
+    np.testing.assert_array_equal(wide[0, 0, 1], [2.0, 2.25, 2.75, 3.25, 3.75, 4.25, 4.75, 5.0])
+    tall = nn.ResizeBilinear()(lines, (5, 5)).asnumpy()
+    np.testing.assert_allclose(tall[0, 0, 1], [2.6, 3.4, 4.2, 5.0, 5.6], rtol=1e-6)
+    down, right = nn.ImageGradients()(steps)
+    assert down.asnumpy()[0, 0, :, 0].tolist() == [4, 4, 4, 0]
+    assert right.asnumpy()[0, 0, 0].tolist() == [1, 1, 1, 0]
+
+
+def test_patches_as_channels(either_mode: int) -> None:
+    """Source: ExtractImagePatches: the place in the window counts before the channel."""
+    patches = nn.Unfold([1, 2, 3, 1], [1, 2, 1, 1], [1, 1, 1, 1])(Tensor(IMAGE)).asnumpy()
+    expected = F.unfold(torch.tensor(IMAGE), (2, 3), stride=(2, 1)).view(2, 4, 6, 3, 5).transpose(1, 2)
+    np.testing.assert_array_equal(patches, expected.reshape(2, 24, 3, 5).numpy())
+
+
+def test_constants_and_statistics(either_mode: int) -> None:
+    assert nn.Range(1, 8, 2)().asnumpy().tolist() == [1, 3, 5, 7]
+    mean, variance = nn.Moments((0, 1))(Tensor(np.array([[1, 2], [3, 5]], np.float32)))
+    assert (float(mean), float(variance)) == (2.75, 2.1875)
+    lookup = nn.EmbeddingLookup(
+        3, 2, max_norm=1.0, param_init=Tensor(np.array([[3, 4], [0, 1], [0.3, 0.4]], np.float32))
+    )
+    rows = lookup(Tensor(np.array([0, 2], np.int32)))
+    np.testing.assert_allclose(rows.asnumpy(), [[0.6, 0.8], [0.3, 0.4]], rtol=1e-6)
+    assert [each.name for each in lookup.trainable_params()] == ["embedding_table"]
+
+
+@pytest.mark.parametrize("make", [nn.Dropout1d, nn.Dropout2d, nn.Dropout3d])
+def test_whole_channels_are_dropped(make: Any, either_mode: int) -> None:
+    data = {
+        nn.Dropout1d: np.ones((8, 16, 3)),
+        nn.Dropout2d: np.ones((8, 16, 3, 2)),
+        nn.Dropout3d: np.ones((8, 16, 2, 1, 2)),
+    }
+    layer, ones = make(0.25), Tensor(data[make].astype(np.float32))
+    assert layer(ones) is ones or np.array_equal(layer(ones).asnumpy(), ones.asnumpy())
+    layer.set_train()
+    result = layer(ones).asnumpy().reshape(128, -1)
+    assert set(np.unique(result)) == {0.0, np.float32(1 / 0.75)} and np.all(result == result[:, :1])
+    gradient = ops.grad(lambda x: layer(x).sum())(ones).asnumpy()
+    assert set(np.unique(gradient)) <= {0.0, np.float32(1 / 0.75)}
+
+
+@pytest.mark.parametrize("axis", [None, 0])
+def test_a_layer_over_time(axis: int | None, either_mode: int) -> None:
+    dense = nn.Dense(3, 2, "normal")
+    data = Tensor(numbers(2, 4, 3))
+    np.testing.assert_allclose(
+        nn.TimeDistributed(dense, 1, axis)(data).asnumpy(), dense(data).asnumpy(), rtol=1e-5, atol=1e-6
+    )
+
+
+def _attention(options: dict[str, Any]) -> tuple[Any, Any]:
+    """Ours and PyTorch's, with equal weights."""
+    theirs = torch.nn.MultiheadAttention(8, 2, **options)
+    renamed = {"has_bias" if key == "bias" else key: value for key, value in options.items()}
+    ours = nn.MultiheadAttention(8, 2, **renamed)
+    for name, weight in theirs.named_parameters():
+        ours.parameters_dict()[name].set_data(Tensor(weight.detach().numpy()))
+    return ours, theirs
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"batch_first": True, "bias": False}, {"add_bias_kv": True, "add_zero_attn": True}, {"kdim": 5, "vdim": 6}],
+)
+def test_attention_equals_torch(options: dict[str, Any], either_mode: int) -> None:
+    ours, theirs = _attention(options)
+    query, key, value = numbers(3, 4, 8), numbers(3, 4, options.get("kdim", 8)), numbers(3, 4, options.get("vdim", 8))
+    batch, length = (3, 4) if "batch_first" in options else (4, 3)
+    padding = RNG.random((batch, length)) < 0.3
+    padding[:, 0] = False
+    mask = np.triu(np.full((length, length), -1.0, np.float32), 1)
+    left_out = torch.tensor(padding).float().masked_fill(torch.tensor(padding), -math.inf)
+    operands = map(torch.tensor, (query, key, value))
+    expected, weights = theirs(*operands, key_padding_mask=left_out, attn_mask=torch.tensor(mask))
+    found, found_weights = ours(*map(Tensor, (query, key, value)), Tensor(padding), attn_mask=Tensor(mask))
+    np.testing.assert_allclose(found.asnumpy(), expected.detach().numpy(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found_weights.asnumpy(), weights.detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_transformer_equals_torch(norm_first: bool, either_mode: int) -> None:
+    options = {"dim_feedforward": 16, "dropout": 0.0, "norm_first": norm_first}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch tells which of its fast paths it cannot take
+        theirs = torch.nn.Transformer(8, 2, 2, 1, **options)
+    ours = nn.Transformer(8, 2, 2, 1, **options)
+    named = ours.parameters_dict()
+    for name, weight in theirs.named_parameters():
+        ms_name = name.replace("linear", "dense")
+        if "norm" in name:
+            ms_name = ms_name.replace("weight", "gamma").replace("bias", "beta")
+        named.pop(ms_name).set_data(Tensor(weight.detach().numpy()))
+    assert not named
+    source, target = numbers(3, 2, 8), numbers(4, 2, 8)
+    expected = theirs(torch.tensor(source), torch.tensor(target)).detach().numpy()
+    np.testing.assert_allclose(ours(Tensor(source), Tensor(target)).asnumpy(), expected, rtol=1e-4, atol=1e-5)
+
+
+class _Loss(nn.Cell):
+    """Mean square of a product with a weight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = Parameter(Tensor(np.ones(3, np.float32)), "w")
+
+    def construct(self, x: Any) -> Any:
+        return ((x * self.w) ** 2).mean()
+
+
+def test_wrappers(either_mode: int) -> None:
+    net, data = _Loss(), Tensor(numbers(4, 3))
+    (gradient,) = nn.WithGradCell(net)(data)
+    np.testing.assert_allclose(gradient.asnumpy(), 2 * (data.asnumpy() ** 2).sum(0) / 12, rtol=1e-5)
+    parts = nn.PipelineCell(net, 2)(data)
+    np.testing.assert_array_equal(nn.GradAccumulationCell(net, 2)(data).asnumpy(), parts.asnumpy())
+    np.testing.assert_allclose(float(parts), 2 * float(net(data)), rtol=1e-5)
+    np.testing.assert_allclose(float(nn.MicroBatchInterleaved(net)(data)), 2 * float(net(data)), rtol=1e-5)
+    nn.ParameterUpdate(net.w)(Tensor(np.full(3, 2.0, np.float32)))
+    assert net.w.asnumpy().tolist() == [2.0] * 3
+
+
+def test_products_with_jacobians(either_mode: int) -> None:
+    x, y, v = (Tensor(numbers(3)) for _ in range(3))
+    output, gradients = nn.Vjp(lambda a, b: a * b)(x, y, v)
+    np.testing.assert_allclose(output.asnumpy(), x.asnumpy() * y.asnumpy(), rtol=1e-6)
+    np.testing.assert_allclose(gradients[0].asnumpy(), y.asnumpy() * v.asnumpy(), rtol=1e-6)
+    _, change = nn.Jvp(lambda a: a**3)(x, v)
+    np.testing.assert_allclose(change.asnumpy(), 3 * x.asnumpy() ** 2 * v.asnumpy(), rtol=1e-5)
+
+
+def test_layers_in_one(either_mode: int) -> None:
+    both = nn.Conv2dBnAct(4, 2, 3, has_bn=True, activation="leakyrelu", alpha=0.1)
+    assert [each.name for each in both.trainable_params()] == ["conv.weight", "batchnorm.gamma", "batchnorm.beta"]
+    plain = nn.DenseBnAct(6, 3, "normal", activation="relu")
+    dense = ops.relu(plain.dense(Tensor(ROWS)))
+    np.testing.assert_allclose(plain(Tensor(ROWS)).asnumpy(), dense.asnumpy(), rtol=1e-6)
+    half = nn.Dense(6, 3, dtype=ms.float16)
+    assert half.weight.dtype == half.bias.dtype == ms.float16
+    sparse = ms.COOTensor(
+        Tensor(np.array([[0, 1], [1, 0]], np.int32)), Tensor(np.array([1.0, 2.0], np.float32)), (2, 3)
+    )
+    assert nn.SparseToDense()(sparse).asnumpy().tolist() == [[0, 1, 0], [2, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (lambda: nn.ConstantPad2d((1,), 0), ValueError),
+        (lambda: nn.ReflectionPad1d(-1), ValueError),
+        (lambda: nn.ReplicationPad2d([1, 1, 1, 1]), TypeError),
+        (lambda: nn.Upsample((3, 3), mode="linear")(Tensor(IMAGE)), ValueError),
+        (lambda: nn.Upsample()(Tensor(IMAGE)), ValueError),
+        (lambda: nn.InstanceNorm2d(0), ValueError),
+        (lambda: nn.SyncBatchNorm(4, process_groups=[[0, 1]]), RuntimeError),
+        (lambda: nn.MultiheadAttention(7, 2), ValueError),
+        (lambda: nn.TransformerEncoderLayer(8, 2, activation="tanh"), ValueError),
+        (lambda: nn.PipelineCell(_Loss(), 0), ValueError),
+        (lambda: nn.PipelineCell(_Loss(), 3)(Tensor(numbers(4, 3))), ValueError),
+        (lambda: nn.GetNextSingleOp([ms.float32], [(1,)], "queue"), NotImplementedError),
+        (lambda: nn.Roll((1, 2), 0), ValueError),
+        (lambda: nn.CentralCrop(2.0), ValueError),
+        (lambda: nn.ResizeBilinear()(Tensor(numbers(1, 1, 2, 2))), ValueError),
+        (lambda: nn.ResizeBilinear()(Tensor(numbers(1, 1, 2, 2)), (3, 3), 2), ValueError),
+        (lambda: nn.SSIM()(Tensor(ROWS), Tensor(ROWS)), ValueError),
+    ],
+)
+def test_bad_arguments(make: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        make()
