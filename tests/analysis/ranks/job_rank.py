@@ -1,4 +1,4 @@
-"""A rank of a job of four gloo processes, one with a fault: `python -m tests.analysis.ranks.job_rank KIND FOLDER RANK`."""
+"""A rank of a job of four gloo processes, one with a fault: `python -m tests.analysis.ranks.job_rank KIND DIR RANK`."""
 
 from __future__ import annotations
 
