@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 import os
 import re
 import signal
@@ -15,6 +17,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from msdump.errors import KernelNotFoundError
+from msdump.process.front_ends import is_installed
+
+ROOT = Path(__file__).resolve().parent.parent
 
 # A busy machine fails no test: no example has a time limit.
 settings.register_profile("busy", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
@@ -22,6 +27,34 @@ settings.load_profile("busy")
 
 _PREFIXES = ("MINDSPORE_", "MS_", "MSDUMP_", "ASCEND_", "ACL_", "DUMP_GE_", "DUMP_GRAPH_")
 _NAMES = ("RANK_ID", "RANK_SIZE", "RANK_TABLE_FILE", "DEVICE_ID", "GRAPH_OP_RUN")
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """In a tree without the stand-in for MindSpore: the tests that import it, themselves or through their helpers."""
+    if is_installed("mindspore") or collection_path.suffix != ".py":
+        return None
+    return _imports_mindspore(collection_path) or None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """And those that run a script of it in another process, which say so by the mark."""
+    if not is_installed("mindspore"):
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("mindspore")])
+        items[:] = [item for item in items if not item.get_closest_marker("mindspore")]
+
+
+@functools.cache
+def _imports_mindspore(path: Path) -> bool:
+    modules = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            modules |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    if any(f"{module}.".startswith(("mindspore.", "msdump.mindspore.")) for module in modules):
+        return True
+    files = [ROOT.joinpath(*module.split(".")).with_suffix(".py") for module in modules if module.startswith("tests.")]
+    return any(_imports_mindspore(file) for file in files if file.is_file())
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -63,6 +63,7 @@ class Variant:
     environment   variables to set; None removes one
     prefix        a command that runs the rest of its command line in another setting
     is_elsewhere  whether a copy of the checkout runs, in a folder whose name has blanks and letters beyond ASCII
+    has_mindspore  whether the stand-in for MindSpore and its tests are in the tree; False makes a copy
     has_lowest_versions  whether the lowest Python and versions of packages that setup.cfg allows run the tests
     """
 
@@ -73,6 +74,7 @@ class Variant:
     umask: int = -1
     is_elsewhere: bool = False
     is_shuffled: bool = False
+    has_mindspore: bool = True
     has_lowest_versions: bool = False
 
 
@@ -96,6 +98,7 @@ VARIANTS = (
     Variant("other-user", prefix=("unshare", "--user", "--map-user=65534", "--map-group=65534")),
     Variant("other-path", is_elsewhere=True),
     Variant("random-order", is_shuffled=True),
+    Variant("without-mindspore", has_mindspore=False),
     Variant("lowest-versions", has_lowest_versions=True),
 )
 
@@ -173,13 +176,16 @@ def _run_tests(variant: Variant, python: Sequence[str], processes: str, has_slow
 @contextmanager
 def _checkout(variant: Variant, environment: dict[str, str | None]) -> Iterator[Path]:
     """The folder where the tests run: this checkout, or a copy of it elsewhere."""
-    if not variant.is_elsewhere:
+    if not variant.is_elsewhere and variant.has_mindspore:
         yield ROOT
         return
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name) / "a folder – überall 文件"
+        folder = Path(name) / ("a folder – überall 文件" if variant.is_elsewhere else "folder")
         left_out = shutil.ignore_patterns(".git", ".venv", "venv", "build", "dist", "__pycache__", ".*_cache")
         shutil.copytree(ROOT, folder / "msdump", ignore=left_out, symlinks=True)
+        if not variant.has_mindspore:
+            for part in ("msdump", "tests"):
+                shutil.rmtree(folder / "msdump" / part / "mindspore")
         (folder / "tmp").mkdir()
         environment |= {"PYTHONPATH": str(folder / "msdump"), "TMPDIR": str(folder / "tmp")}
         yield folder / "msdump"
