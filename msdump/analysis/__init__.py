@@ -1,6 +1,6 @@
 """What the files of a dump mean: compare, find, measure, replay. Everything loads on first use.
 
-    msdump.analysis.compare_dumps("mine", "golden").first_wrong
+msdump.analysis.compare_dumps("mine", "golden").first_wrong
 """
 
 from __future__ import annotations
