@@ -328,8 +328,11 @@ def _check_png_size(width: int, height: int) -> None:
 
 
 def _opened(encoded: bytes, kind: str) -> Any:
-    """A picture whose head is read.   Raises: CallError 100000."""
-    from PIL import Image
+    """A picture whose head is read.   Raises: CallError 100000; ImportError that says how to install Pillow."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ImportError("acl.media: decoding needs Pillow. Install it: pip install 'msdump[images]'") from error
 
     try:
         with warnings.catch_warnings():

@@ -120,7 +120,7 @@ def pillow(where: str) -> Any:
     try:
         from PIL import Image
     except ImportError as error:
-        raise ImportError(f"{where}: needs Pillow. Install it with: pip install Pillow") from error
+        raise ImportError(f"{where}: needs Pillow. Install it: pip install 'msdump[images]'") from error
     return Image
 
 
