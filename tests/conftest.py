@@ -30,23 +30,16 @@ _NAMES = ("RANK_ID", "RANK_SIZE", "RANK_TABLE_FILE", "DEVICE_ID", "GRAPH_OP_RUN"
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """In a tree without the stand-in for MindSpore: the tests that import it, themselves or through their helpers."""
+    """In a tree without the stand-in for MindSpore: files that import it, themselves or through their helpers."""
     if is_installed("mindspore") or collection_path.suffix != ".py":
         return None
     return _imports_mindspore(collection_path) or None
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """And those that run a script of it in another process, which say so by the mark."""
-    if not is_installed("mindspore"):
-        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("mindspore")])
-        items[:] = [item for item in items if not item.get_closest_marker("mindspore")]
-
-
 @functools.cache
 def _imports_mindspore(path: Path) -> bool:
     modules = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Import):
             modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -73,6 +66,13 @@ def pytest_runtest_call() -> Generator[None, None, None]:
         if find_spec("torch") is not None:
             raise
         pytest.skip("needs PyTorch")
+
+
+@pytest.fixture(scope="session")
+def needs_mindspore() -> None:
+    """For tests and fixtures that import or start a script of MindSpore: skipped where nothing stands in for it."""
+    if not is_installed("mindspore"):
+        pytest.skip("needs the stand-in for MindSpore")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = """
 import os, sys, threading
 from pathlib import Path
-from msdump import sessions
+from msdump.process import sessions
 from tests.contracts import session_players
 step = session_players.{player}(Path(sys.argv[1]))
 step()

@@ -244,7 +244,8 @@ def test_sigterm_is_taken_only_where_nobody_handles_it(folder: Path) -> None:
 SLOW = """
 import os, sys, threading, time
 import numpy as np
-from msdump import opening, sessions
+from msdump.engine import opening
+from msdump.process import sessions
 from msdump.engine.graphs import GraphSession
 from msdump.formats.atomic import Folder
 from msdump.mindspore.program.executor import Executor
@@ -304,7 +305,8 @@ def test_whatever_ends_the_process_everything_is_written(folder: Path, ending: s
 FORK = """
 import multiprocessing, sys
 import numpy as np
-from msdump import opening, sessions
+from msdump.engine import opening
+from msdump.process import sessions
 from msdump.engine.graphs import GraphSession
 from msdump.mindspore.program.executor import Executor
 from tests.dumpers.test_sync import _small_graph

@@ -32,7 +32,7 @@ from msdump.tensors.arrays import Array
 from msdump.tensors.records import TINY_BYTES, TensorKey, TensorRecord
 from tests.dumpers.memory_writer import MemoryWriter
 from tests.dumpers.test_streaming import chain
-from tests.engine.acl_plans import chain as acl_chain
+from tests.engine.acl_chains import chain as acl_chain
 from tests.engine.acl_plans import make_dump
 from tests.plans import plain_plan
 

@@ -323,7 +323,8 @@ def test_a_graph_that_cannot_be_described_loses_no_tensor_by_itself(tmp_path: Pa
 KILLED = """
 import sys
 import numpy as np
-from msdump import opening, sessions
+from msdump.engine import opening
+from msdump.process import sessions
 from msdump.engine.graphs import GraphSession
 sys.path.insert(0, {tests!r})
 from tests.dumpers.test_sync import _small_graph

@@ -1,4 +1,4 @@
-"""Dumps from the keys of an acl.json, small models to run under them, and what they have left."""
+"""Dumps from the keys of an acl.json, and what they have left."""
 
 from __future__ import annotations
 
@@ -8,20 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-import msdump.mindspore.kernels  # noqa: F401  (fills the registry)
 from msdump.config.acl import load_acl_config, plan_acl
 from msdump.config.plan import Plan
 from msdump.engine.models import AclDump
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.paths.acl import safe_piece
 from msdump.graph.graph import Graph
-from msdump.graph.primitive import Primitive
 from msdump.graph.run import FinishedStep
-from msdump.graph.types import TensorType
-from msdump.mindspore.program.compile import finish
-from msdump.mindspore.program.executor import Executor
 from msdump.tensors.arrays import Array
 from msdump.tensors.records import AFTER, BEFORE, OpEvent
 
@@ -94,25 +87,3 @@ class Witness:
     def _keep(self, event: OpEvent, io: str, arrays: Sequence[Array]) -> None:
         for slot, array in enumerate(arrays):
             self.found[event.iteration, safe_piece(event.op.full_name), io, slot] = array.copy()
-
-
-def chain(
-    *op_types: str, graph_id: int = 0, shape: tuple[int, ...] = (2, 3), name: str = "x", scope: str = "net"
-) -> Graph:
-    """An input, and one operator after the other."""
-    graph = Graph(f"kernel_graph_{graph_id}", graph_id)
-    value = graph.add_input(name, TensorType("float16", shape))
-    for op_type in op_types:
-        value = graph.add_node(Primitive(op_type), [value], scope).outputs[0]
-    graph.outputs = [value]
-    return finish(graph)
-
-
-def run(
-    graph: Graph, dump: AclDump, *values: float, names: Sequence[str] = ("net",), first: int = 0, model_id: int = 1
-) -> None:
-    executor = Executor(graph, dump.observe_model(model_id, names))
-    shape = graph.inputs[0].type.shape
-    with np.errstate(over="ignore"):
-        for iteration, value in enumerate(values, first):
-            executor.run([np.full(shape, value, np.float16)], iteration)

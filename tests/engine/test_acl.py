@@ -23,7 +23,8 @@ from msdump.graph.types import TensorType
 from msdump.mindspore.program.compile import finish
 from msdump.mindspore.program.executor import Executor
 from msdump.mindspore.program.graph_cases import GraphCase, graphs
-from tests.engine.acl_plans import LONG_SCOPE, Witness, chain, make_dump, make_plan, run, tensors, tree
+from tests.engine.acl_chains import chain, run
+from tests.engine.acl_plans import LONG_SCOPE, Witness, make_dump, make_plan, tensors, tree
 
 MODES = {"input": {"input"}, "output": {"output"}, "all": {"input", "output"}}
 

@@ -17,7 +17,8 @@ from msdump.formats.acl_chunks import DumpChunk
 from msdump.formats.dump_dir import DumpDir
 from msdump.mindspore.program.executor import Executor
 from msdump.tensors.records import OpEvent
-from tests.engine.acl_plans import LONG_SCOPE, Witness, chain, make_dump, make_plan, run, tensors, tree
+from tests.engine.acl_chains import chain, run
+from tests.engine.acl_plans import LONG_SCOPE, Witness, make_dump, make_plan, tensors, tree
 
 
 class Chunks:

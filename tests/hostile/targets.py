@@ -54,8 +54,7 @@ from msdump.formats.strategy_file import read_strategy
 from msdump.graph.ge import read_ge_originals
 from msdump.graph.ir import parse_ir
 from msdump.graph.pb import read_model
-from msdump.mindspore.mindir.reader import from_mindir
-from msdump.mindspore.train.checkpoint_files import from_checkpoint, from_safetensors
+from msdump.process.front_ends import is_installed
 from msdump.storage import files, remote
 from msdump.storage.packs import split_pack_path
 from msdump.viewing.redaction import redacted
@@ -272,14 +271,20 @@ def acl_json(data: bytes) -> None:
 
 
 def checkpoint(data: bytes) -> None:
+    from msdump.mindspore.train.checkpoint_files import from_checkpoint
+
     from_checkpoint(data, "input.ckpt")
 
 
 def safetensors(data: bytes) -> None:
+    from msdump.mindspore.train.checkpoint_files import from_safetensors
+
     from_safetensors(data, "input.safetensors")
 
 
 def mindir(data: bytes) -> None:
+    from msdump.mindspore.mindir.reader import from_mindir
+
     try:
         from_mindir(data, "input.mindir")
     except ValueError as error:
@@ -339,7 +344,7 @@ TARGETS: dict[str, Target] = {
         *(npy, bin, core, dump, dump_folder_bin, dump_folder_npy, pt, pt_pickle, pack),
         *(statistic, acl_stats, mapping, metadata, layout, strategy, history, order, ir, pb, ge, graph_ir, graph_pb),
         *(opdebug, opdebug_json, mindspore_json, acl_json, fusion_json, operator_map, names, address),
-        *(checkpoint, safetensors, mindir),
+        *((checkpoint, safetensors, mindir) if is_installed("mindspore") else ()),
         *((viewer,) if all(map(importlib.util.find_spec, ("starlette", "uvicorn"))) else ()),
     )
 }
