@@ -44,7 +44,7 @@ def _imports_mindspore(path: Path) -> bool:
             modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             modules |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    if any(f"{module}.".startswith(("mindspore.", "msdump.mindspore.")) for module in modules):
+    if any(f"{module}.".startswith(("mindspore.", "msdump.mindspore.", "tests.mindspore.")) for module in modules):
         return True
     files = [ROOT.joinpath(*module.split(".")).with_suffix(".py") for module in modules if module.startswith("tests.")]
     return any(_imports_mindspore(file) for file in files if file.is_file())
