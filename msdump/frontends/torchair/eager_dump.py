@@ -88,13 +88,13 @@ class DumpedGraph:
         rank = rank_dir(files.root, *process_rank())
         if not files.enter(os.fspath(rank), self._graph.values):
             return self._graph.run_unobserved(args)
-        files.begin_run(*place, step_dir(rank, *place))
+        files.runs.begin_run(*place, step_dir(rank, *place))
         try:
             return self._graph.run(step, args)
         finally:
             # Also after Ctrl-C, of which observers are not told.
             self._dump.dumper.end_iteration(*place)
-            files.end_run(*place)
+            files.runs.end_run(*place)
 
 
 def _is_unshown(record: TensorRecord) -> bool:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from msdump.config.environment import CONTAINER, UPLOAD, disk_limits
 from msdump.dumpers.ignored import say_ignored
-from msdump.dumpers.limits import DiskGuard, Footprint, LimitedWriter
-from msdump.dumpers.packs import LimitedPacks, PackedWriter, is_packed, packed
+from msdump.dumpers.limits import DiskGuard, Footprint
+from msdump.dumpers.run_files import RunFiles
 from msdump.dumpers.tally import Tally
 from msdump.errors import DumpError, WriteError
 from msdump.formats.writer import LinkFolder, WriteCounts, Writer
@@ -45,7 +45,7 @@ class FileDump:
     make_writer  of (directory of a record, mode of files, mode of folders, what to call for a value without a file,
                  what opens a folder, None for those of the disk)
     clash        what becomes of files of an earlier run, for a warning
-    can_be_packed  the files of an iteration go into one archive where MSDUMP_CONTAINER asks for it
+    can_be_packed  as of RunFiles
 
     A file that cannot be written ends the dump into this folder, is said once, and leaves the model alone.
     Files and folders get the modes that the umask gives any file of this process.   Source: TorchAir, numpy.save.
@@ -67,23 +67,18 @@ class FileDump:
         self.lock = threading.Lock()
         self.tally = Tally(on_stop="The dump is not complete, the model goes on without it. %s")
         self._clash = clash
-        self._dir_mode = 0o777 & ~mask
-        # The folder as it was named, and where it is.
-        self._home = Path(root), Path(os.path.realpath(root))
-        # The same for each run that has one of its own.
-        self._folders: dict[tuple[int, int], tuple[Path, Path]] = {}
-        guard = DiskGuard(self._home[1], disk_limits())
+        mode, self._dir_mode = 0o666 & ~mask, 0o777 & ~mask
         say_ignored(f"the dump into {root}", *(() if can_be_packed else (CONTAINER,)), UPLOAD)
-        mode = 0o666 & ~mask
-        if can_be_packed and is_packed():
-            packs = LimitedPacks(
-                lambda record: self._folder(record)[1], guard, mode, self._dir_mode, rotation=guard.rotation
-            )
-            files = make_writer(lambda record: self._folder(record)[1], mode, self._dir_mode, skip, packs.open)
-            self.writer: Writer = PackedWriter(LimitedWriter(files, guard, packed(footprint)), packs)
-        else:
-            files = make_writer(lambda record: self._folder(record)[0], mode, self._dir_mode, skip, None)
-            self.writer = LimitedWriter(files, guard, footprint, lambda record: self._folder(record)[1])
+        self.runs = RunFiles(
+            Path(root),
+            lambda directory, open_folder: make_writer(directory, mode, self._dir_mode, skip, open_folder),
+            footprint,
+            DiskGuard(Path(os.path.realpath(root)), disk_limits()),
+            mode,
+            self._dir_mode,
+            can_be_packed,
+        )
+        self.writer = self.runs.writer
         # What a process that this one was forked from has counted.
         self._before = WriteCounts()
         kind.add(self)
@@ -107,13 +102,6 @@ class FileDump:
         self.kind.begin(self)
         return not self.tally.error
 
-    def begin_run(self, graph_id: int, iteration: int, folder: Path) -> None:
-        """Files of a run of a graph come into a folder of its own, until `end_run`."""
-        self._folders[graph_id, iteration] = folder, Path(os.path.realpath(folder))
-
-    def end_run(self, graph_id: int, iteration: int) -> None:
-        self._folders.pop((graph_id, iteration), None)
-
     def report(self) -> Report:
         """Counts of this process up to now. Values that have no file are skipped, not written."""
         written = self.writer.counts - self._before
@@ -127,9 +115,6 @@ class FileDump:
 
     def _count_skipped(self) -> None:
         self.tally.count_skipped(_SKIPPED)
-
-    def _folder(self, record: TensorRecord) -> tuple[Path, Path]:
-        return self._folders.get((record.graph_id, record.iteration), self._home)
 
 
 class FileDumps:
