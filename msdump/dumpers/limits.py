@@ -6,6 +6,7 @@ WriteError, and that is what ends a dump: the training goes on.
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 import shutil
@@ -59,6 +60,16 @@ class HasCounts(Protocol):
     def counts(self) -> WriteCounts: ...
 
 
+class _Used:
+    """What a dump has of the disk: its writers, and bytes that are held for a write or were removed. See `lock`."""
+
+    def __init__(self) -> None:
+        self.writers: list[HasCounts] = []
+        self.reserved = 0
+        self.removed = 0
+        self.lock = threading.Lock()
+
+
 class DiskGuard:
     """What may still be written below one folder. Shared by all writers of a dump; any thread may call it.
 
@@ -84,12 +95,16 @@ class DiskGuard:
         self._root = root
         self._limits = limits
         self._usage = usage
-        self._writers: list[HasCounts] = []
+        self._used = _Used()
         self._home: Path | None = None
-        self._lock = threading.Lock()
-        self._reserved = 0
-        self._removed = 0
         self.rotation = self.new_rotation()
+
+    def beside(self, root: Path) -> DiskGuard:
+        """The guard of another folder of the same dump: the budget is for both, the iterations of each are its own."""
+        guard = copy.copy(self)
+        guard._root, guard._home = root, None
+        guard.rotation = guard.new_rotation()
+        return guard
 
     def new_rotation(self) -> Rotation | None:
         """For writers whose iterations are counted apart from those of others; None: all iterations are kept."""
@@ -98,7 +113,7 @@ class DiskGuard:
 
     def watch(self, writer: HasCounts) -> None:
         """Count what this writer puts on the disk."""
-        self._writers.append(writer)
+        self._used.writers.append(writer)
 
     def expect_folder(self, home: Path) -> None:
         """From now on a write is refused once this folder is gone: what it held is lost, and nobody would notice."""
@@ -107,7 +122,7 @@ class DiskGuard:
     @property
     def used_bytes(self) -> int:
         """Bytes that the dump has on the disk now."""
-        return sum(writer.counts.bytes_written for writer in self._writers) - self._removed
+        return sum(writer.counts.bytes_written for writer in self._used.writers) - self._used.removed
 
     def reserve(self, size_bytes: int) -> None:
         """Hold room for a write until `release`.
@@ -121,10 +136,10 @@ class DiskGuard:
             )
         while True:
             try:
-                with self._lock:
+                with self._used.lock:
                     self._check_budget(size_bytes)
                     self._check_floor(size_bytes)
-                    self._reserved += size_bytes
+                    self._used.reserved += size_bytes
                 return
             except WriteError:
                 freed = self._make_room()
@@ -134,17 +149,17 @@ class DiskGuard:
 
     def release(self, size_bytes: int) -> None:
         """The write is done, and counted by its writer, or has failed."""
-        with self._lock:
-            self._reserved -= size_bytes
+        with self._used.lock:
+            self._used.reserved -= size_bytes
 
     def give_back(self, size_bytes: int) -> None:
         """Bytes were removed from the disk."""
-        with self._lock:
-            self._removed += size_bytes
+        with self._used.lock:
+            self._used.removed += size_bytes
 
     def _check_budget(self, size_bytes: int) -> None:
         budget = self._limits.budget_bytes
-        used = self.used_bytes + self._reserved
+        used = self.used_bytes + self._used.reserved
         # A further name of a file takes nothing, and rooms are held generously: they may be a little too large already.
         if budget is not None and size_bytes and used + size_bytes > budget:
             raise WriteError(
@@ -159,10 +174,11 @@ class DiskGuard:
         usage = self._usage(self._root)
         if floor is None:
             floor = default_floor(usage)
-        if usage.free - self._reserved - size_bytes < floor:
+        needed = self._used.reserved + size_bytes
+        if usage.free - needed < floor:
             raise WriteError(
                 f"{self._root}: expected at least {format_size(floor)} of the disk to stay free ({FLOOR}), got "
-                f"{usage.free} bytes free and {self._reserved + size_bytes} to write. Free space, dump less, or set "
+                f"{usage.free} bytes free and {needed} to write. Free space, dump less, or set "
                 f"{FLOOR} or {KEEP}."
             )
 

@@ -21,11 +21,11 @@ MakeWriter = Callable[[Callable[[TensorRecord], Path], Callable[[Path], LinkFold
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """named: as the front end calls it; opened: where it was when the run began; current: where it is"""
+    """named: as the front end calls it; current: where that is; opened: where it was when the run began"""
 
     named: Path
-    opened: Path
     current: Path
+    opened: Path
 
 
 def _folder(path: Path) -> _Folder:
@@ -73,9 +73,8 @@ class RunFiles:
 
     def move_run(self, graph_id: int, iteration: int, folder: Path, names: Iterable[str]) -> None:
         """The folder has another path now, and holds files of these names, which go with the run."""
-        self._folders[graph_id, iteration] = replace(
-            self._folders[graph_id, iteration], current=Path(os.path.realpath(folder))
-        )
+        opened = self._folders[graph_id, iteration].opened
+        self._folders[graph_id, iteration] = replace(_folder(folder), opened=opened)
         self.expect(graph_id, iteration, names)
 
     def expect(self, graph_id: int, iteration: int, names: Iterable[str]) -> None:

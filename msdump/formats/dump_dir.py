@@ -32,7 +32,7 @@ from msdump.formats.paths.sync import MAPPING_FILE, METADATA_FOLDER, STATISTIC_F
 from msdump.formats.sidecars import read_mapping, read_order
 from msdump.storage import files as storage
 from msdump.storage.pack_format import INDEX_FOLDER
-from msdump.storage.packs import split_pack_path
+from msdump.storage.packs import is_pack_name, split_pack_path
 from msdump.storage.plain import SIDE_BYTES, is_temporary, unreadable
 from msdump.tables.html_table import html_table
 from msdump.tensors.makers import maker
@@ -207,7 +207,10 @@ class DumpDir:
         """Execution order of the graph whose tensors lie in a folder."""
         place, graph_id = folder.place, folder.place.graph_id
         if place.layout == MSPROBE:
-            return self._msprobe_order(os.path.join(os.path.dirname(folder.path), MSPROBE_FILE))
+            parent = os.path.dirname(folder.path)
+            # A pack of the tensors lies where their folder would.
+            beside = os.path.dirname(parent) if is_pack_name(parent) else parent
+            return self._msprobe_order(os.path.join(beside, MSPROBE_FILE))
         if graph_id is None:
             return OperatorOrder()
         if place.layout == SYNC:

@@ -113,7 +113,7 @@ class Uploader:
     def __init__(self, root: str, address: str, folders: Sequence[str]) -> None:
         self._root = root
         self._url = canonical(address)
-        self._folders = tuple(dict.fromkeys(folders))
+        self._folders = dict.fromkeys(folders)
         self._waiting: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._sent: list[Sent] = []
         self._done: set[str] = set()
@@ -125,8 +125,12 @@ class Uploader:
         self._thread.start()
 
     def send(self, path: str) -> None:
-        """A file that is whole."""
+        """A file that is whole; one that has changed since is sent again."""
         self._waiting.put(path)
+
+    def add(self, folder: str) -> None:
+        """A further folder, below the root, of which all is sent at the end."""
+        self._folders[folder] = None
 
     def close(self) -> Sent:
         """Wait for all, and send what is left: side files. Idempotent."""
@@ -147,6 +151,7 @@ class Uploader:
 
     def _work(self) -> None:
         while (path := self._waiting.get()) is not None:
+            self._done.discard(path)
             if not os.path.exists(path):
                 continue  # an old iteration that was removed to make room
             sent = _send(self._root, self._url, _Files([path], []), {})

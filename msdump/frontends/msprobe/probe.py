@@ -50,6 +50,8 @@ class Probe(sessions.Session):
         self.first_step = 0
         self._selection = Selection(settings)
         self._recorder = Recorder(settings, form)
+        # A signal waits for what is being sent.
+        self.has_threads = self._recorder.files.has_uploads
         self.api_calls = ApiCalls(self)
         self.module_calls = module_calls(self)
         self._is_running = False
@@ -181,7 +183,7 @@ class Probe(sessions.Session):
         with self._dumping():
             step = Path(self.settings.dump_path) / f"step{self.iteration}"
             self._folders[self.settings.dump_path], self.step_folder = None, str(step)
-            self._recorder.open(step / folder)
+            self._recorder.open(step / folder, self.iteration)
             self._recorder.flush()
         return not self._recorder.tally.error
 
@@ -209,7 +211,7 @@ class Probe(sessions.Session):
 
     def report(self) -> Report:
         tally = self._recorder.tally
-        report = tally.report(self.folder, KIND, self._recorder.counts)
+        report = tally.report(self.folder, KIND, self._recorder.files.counts)
         records, calls = self._recorder.records_written, self._recorder.calls_named
         return replace(report, operators_seen=records, operators_selected=records, calls_named=calls)
 
@@ -223,6 +225,7 @@ class Probe(sessions.Session):
         with self._dumping():
             self._move_to_rank()
             self._recorder.end_step()
+        self._recorder.close()
         report = self.report()
         if report.error:
             raise DumpError(f"{self.folder}: the dump is not complete. {report.error}")

@@ -19,12 +19,8 @@ import torch
 # Before functions of PyTorch are wrapped.
 from torch import save as save_tensor
 
-from msdump.config.environment import CONTAINER, KEEP, UPLOAD, disk_limits
-from msdump.dumpers.ignored import say_ignored
-from msdump.dumpers.limits import DiskGuard
 from msdump.dumpers.tally import Tally
 from msdump.errors import WriteError
-from msdump.formats.atomic import Folder, make_dirs
 from msdump.formats.msprobe_json import (
     CONSTRUCT_FILE,
     DATA_FOLDER,
@@ -35,22 +31,22 @@ from msdump.formats.msprobe_json import (
     dump_content,
     stack_content,
 )
-from msdump.formats.writer import WriteCounts
 from msdump.frontends.msprobe.config import DEBUG, MD5, STRUCTURE, XOR, Settings
+from msdump.frontends.msprobe.files import ProbeFiles
 from msdump.frontends.msprobe.parents import Parents
 from msdump.frontends.msprobe.stacks import Stack
 from msdump.frontends.msprobe.statistics import NO_NUMBERS, as_numbers, crc_of, numbers_of, sliced, xor_of
 from msdump.frontends.msprobe.tensor_kinds import Unwrapped, unwrapped
-from msdump.frontends.msprobe.values import Describer
+from msdump.frontends.msprobe.values import Describer, tensors_in
 from msdump.frontends.msprobe.values import Path as ValuePath
 
 log = logging.getLogger("msdump")
 _KEYS = ("Max", "Min", "Mean", "Norm")
-_MODE, _DIR_MODE = 0o600, 0o700
 # Records after which the numbers of tensors are fetched from their device.
 _FETCH_EVERY = 1000
 _UNMEASURED = "without numbers"
 _UNSAVED = "without a file"
+_TWICE = "with the name of another in the same pack"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -82,8 +78,10 @@ class Recorder:
     """All calls come with `lock` held.
 
     tally    counts and the first failure, which ends the dump
-    counts   of files; records_written: of records, of all steps; calls_named: of calls at task structure
+    files    of all steps
+    records_written  of all steps; calls_named: calls at task structure
     parents  of the step that is open
+    Raises: as `ProbeFiles`.
     """
 
     def __init__(self, settings: Settings, form: Form = PYTORCH) -> None:
@@ -91,15 +89,11 @@ class Recorder:
         self._form = form
         self.tally = Tally(on_stop="The dump is not complete, the script goes on without it. %s")
         self._settings = settings
-        self._limits = disk_limits()
-        say_ignored("a dump of msprobe's layout", CONTAINER, UPLOAD, KEEP)
-        self.counts = WriteCounts()
-        self._begin_guard()
+        self.files = ProbeFiles(settings.dump_path)
+        self._files = self.files.below(settings.dump_path)
         self.records_written = 0
         self.calls_named = 0
         self._has_warned = False
-        self._home: Path | None = None
-        self._tensors: Folder | None = None
         self._reset()
 
     def _reset(self) -> None:
@@ -109,6 +103,8 @@ class Recorder:
         # Descriptions whose numbers are still on their device.
         self._unfetched: list[dict[str, Any]] = []
         self._next_flush = _FETCH_EVERY
+        # Tensors of which dump.json alone tells, and the one on disk does not.
+        self._unlisted = 0
         self._is_changed = True
 
     def change(self, settings: Settings) -> None:
@@ -116,12 +112,7 @@ class Recorder:
         old, self._settings = self._settings, settings
         if (old.dump_path, old.task, old.level) != (settings.dump_path, settings.task, settings.level):
             self.end_step()
-        if old.dump_path != settings.dump_path:
-            self._begin_guard()
-
-    def _begin_guard(self) -> None:
-        self._guard = DiskGuard(Path(self._settings.dump_path), self._limits)
-        self._guard.watch(self)
+        self._files = self.files.below(settings.dump_path)
 
     @contextmanager
     def dumping(self) -> Iterator[None]:
@@ -132,28 +123,23 @@ class Recorder:
     @property
     def is_open(self) -> bool:
         """Whether a step takes records."""
-        return self._home is not None
+        return self.home is not None
 
     @property
     def home(self) -> Path | None:
-        return self._home
+        """The folder of the step."""
+        return self._files.home
 
-    def open(self, home: Path) -> None:
-        """Records go to this folder from now on, those of an earlier `open` of the same step included.
+    def open(self, home: Path, step: int) -> None:
+        """Records go to this folder, of this step, from now on, those of an earlier `open` included.
 
         Raises: WriteError.
         """
-        self._guard.reserve(0)
-        make_dirs(home, _DIR_MODE)
-        if self._home is None and not self._has_warned and any(home.iterdir()):
+        if not self.is_open and not self._has_warned and home.is_dir() and any(home.iterdir()):
             self._has_warned = True
             log.warning("%s holds files of an earlier run: those of equal names are replaced.", home)
-        if self._tensors is not None and self._home != home:
-            self._close_folder()
-        self._home = home
-        if self._settings.saves_tensors and self._tensors is None:
-            make_dirs(home / DATA_FOLDER, _DIR_MODE)
-            self._tensors = Folder(home / DATA_FOLDER)
+        self._is_changed |= self.home != home
+        self._files.open(home, step, self._settings.saves_tensors)
 
     def leave_to_parent(self) -> None:
         """In a process that was forked: a thread of the parent may have held the lock."""
@@ -162,26 +148,20 @@ class Recorder:
 
     def move(self, home: Path) -> None:
         """The folder gets another name, with all that it holds.   Raises: WriteError."""
-        if self._home is None or self._home == home:
-            return
-        try:
-            os.rename(self._home, home)
-        except OSError as error:
-            raise WriteError(f"{home}: expected to rename {self._home.name} to it, got {error.strerror}.") from error
-        self._home = home
-        self._is_changed = True
+        self._is_changed |= self.home != home
+        self._files.move(home)
 
     def end_step(self) -> None:
-        """Write what is there and forget it."""
-        self.flush()
-        self._close_folder()
-        self._home = None
-        self._reset()
+        """Write what is there and forget it.   Raises: WriteError."""
+        try:
+            self.flush()
+        finally:
+            self._files.end_step()
+            self._reset()
 
-    def _close_folder(self) -> None:
-        if self._tensors is not None:
-            self._tensors.close()
-            self._tensors = None
+    def close(self) -> None:
+        """No record comes any more: finish all files, and send what MSDUMP_UPLOAD sends."""
+        self.files.close(self.tally)
 
     # -- records -----------------------------------------------------------------------------------
 
@@ -237,7 +217,14 @@ class Recorder:
     # -- values ------------------------------------------------------------------------------------
 
     def describe(self, value: Any, base: str) -> Any:
-        """JSON of a value.   base: the beginning of file names of its tensors"""
+        """JSON of a value.
+
+        base    the beginning of file names of its tensors
+        Raises: WriteError, also for what is still under way when the dump has ended: its tensors are lost.
+        """
+        if self.tally.error:
+            self.tally.count_lost(len(tensors_in(value)))
+            raise WriteError(self.tally.error)
         describer = Describer(
             lambda tensor, path: self._tensor(tensor, base, path), lambda array, path: self._array(array, base, path)
         )
@@ -245,7 +232,6 @@ class Recorder:
 
     def _tensor(self, tensor: torch.Tensor, base: str, path: ValuePath) -> dict[str, Any]:
         kind = unwrapped(tensor)
-        self.tally.tensors_written += 1
         part = sliced(kind.tensor, self._settings.slices) if self._settings.slices else kind.tensor
         form = self._form
         content: dict[str, Any] = {"type": form.type or kind.type, "dtype": form.dtype(tensor)}
@@ -261,10 +247,12 @@ class Recorder:
         if form.type is None:
             content["requires_grad"] = tensor.requires_grad
         content.update(kind.sharding)
-        if kind.has_data and self._is_saved(base) and kind.tensor.untyped_storage().data_ptr():
-            self._save(part, content, _file_name(base, path, form.suffix))
+        is_saved = kind.has_data and self._is_saved(base) and bool(kind.tensor.untyped_storage().data_ptr())
+        if not (is_saved and self._save(part, content, _file_name(base, path, form.suffix))):
+            self._unlisted += 1
         if summary == MD5:
             content[MD5] = self._measured(kind, lambda: crc_of(part), None)
+        self.tally.count_written(1)
         return content
 
     def _measured(self, kind: Unwrapped, measure: Callable[[], Any], nothing: Any) -> Any:
@@ -289,39 +277,49 @@ class Recorder:
         return content
 
     def _is_saved(self, base: str) -> bool:
-        if self._tensors is None:
+        if not (self._settings.saves_tensors and self._files.takes_tensors):
             return False
         return not self._settings.saved_names or any(part in base for part in self._settings.saved_names)
 
-    def _save(self, tensor: torch.Tensor, content: dict[str, Any], name: str) -> None:
-        """Raises: WriteError."""
-        assert self._tensors is not None
+    def _save(self, tensor: torch.Tensor, content: dict[str, Any], name: str) -> bool:
+        """Whether there is a file now.   Raises: WriteError, and the tensor is lost."""
         try:
             data = self._form.data(tensor)
         except (RuntimeError, NotImplementedError, TypeError):
             self.tally.count_skipped(_UNSAVED)
-            return
-        content["data_name"] = name
-        self._write(self._tensors, name, data)
+            return False
+        try:
+            is_written = self._files.save_tensor(name, data)
+        except WriteError:
+            self.tally.count_lost(1)
+            raise
+        if is_written:
+            content["data_name"] = name
+        else:
+            self.tally.count_skipped(_TWICE)
+        return is_written
 
     # -- files -------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Write the records up to now.   Raises: WriteError."""
-        if self._home is None or not self._is_changed:
+        """Write the records up to now.   Raises: WriteError, and the tensors that they tell of are lost."""
+        home, settings = self.home, self._settings
+        if home is None or not self._is_changed:
             return
         self._fetch()
-        settings = self._settings
-        data_folder = str(self._home / DATA_FOLDER) if settings.saves_tensors else None
+        data_folder = str(home / DATA_FOLDER) if settings.saves_tensors else None
         content = dump_content(settings.task, settings.level, data_folder, self._records, self._form.framework)
-        with Folder(self._home) as folder:
-            if settings.level == DEBUG:
-                self._write(folder, DEBUG_FILE, as_json(content))
-            else:
-                self._write(folder, MSPROBE_FILE, as_json(content))
-                if settings.has_extra_info:
-                    self._write(folder, STACK_FILE, as_json(stack_content(self._names_by_stack)))
-                    self._write(folder, CONSTRUCT_FILE, as_json(self.parents.by_name))
+        texts = {DEBUG_FILE if settings.level == DEBUG else MSPROBE_FILE: as_json(content)}
+        if settings.level != DEBUG and settings.has_extra_info:
+            texts[STACK_FILE] = as_json(stack_content(self._names_by_stack))
+            texts[CONSTRUCT_FILE] = as_json(self.parents.by_name)
+        unlisted, self._unlisted = self._unlisted, 0
+        try:
+            for name, text in texts.items():
+                self._files.save_text(name, text)
+        except WriteError:
+            self.tally.take_back(unlisted)
+            raise
         self._is_changed = False
 
     def _fetch(self) -> None:
@@ -337,15 +335,6 @@ class Recorder:
             for (content, key), number in zip(places, numbers, strict=True):
                 content[key] = number
         self._unfetched.clear()
-
-    def _write(self, folder: Folder, name: str, data: bytes | memoryview) -> None:
-        size = len(data)
-        self._guard.reserve(size)
-        try:
-            written = folder.write(name, [data], _MODE, replace=True)
-        finally:
-            self._guard.release(size)
-        self.counts += WriteCounts(1, 0, size, written)
 
 
 def _file_name(base: str, path: ValuePath, suffix: str) -> str:
