@@ -93,6 +93,28 @@ def eager(folder: Path, matches: bool = True) -> Step:
     return _torchair(set_options)
 
 
+def msprobe(folder: Path, matches: bool = True) -> Step:
+    import torch
+
+    from msdump.frontends.msprobe.pytorch import PrecisionDebugger
+
+    config = {
+        "task": "statistics", "dump_path": str(folder), "level": "L1", "extra_info": False,
+        "statistics": {"list": [] if matches else ["nope"], "tensor_list": ["relu"]},
+    }  # fmt: skip
+    path = folder.parent / "config.json"
+    path.write_text(json.dumps(config))
+    debugger = PrecisionDebugger(str(path))
+
+    def step() -> None:
+        debugger.start()
+        torch.ones(2, 3).relu() + 1
+        debugger.stop()
+        debugger.step()
+
+    return step
+
+
 def captured(folder: Path, matches: bool = True) -> Step:
     """Nothing can be left out here."""
 

@@ -386,3 +386,16 @@ def test_a_folder_without_permission(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     assert "is not writable" in why_not_writable(tmp_path / "new")
     tmp_path.chmod(0o700)
+
+
+def test_folders_of_one_dump_share_its_budget(tmp_path: Path) -> None:
+    first = DiskGuard(tmp_path / "a", DiskLimits(budget_bytes=100, floor_bytes=0, keep_iterations=1))
+    second = first.beside(tmp_path / "b")
+    first.reserve(60)
+    with pytest.raises(WriteError, match=r"b: expected at most 100 bytes of dump .* got 60 and 50 more"):
+        second.reserve(50)
+    second.reserve(40)
+    first.release(60)
+    second.release(40)
+    assert first.used_bytes == second.used_bytes == 0
+    assert first.rotation is not second.rotation

@@ -38,6 +38,11 @@ class TestEager(TestTorch):
     player, files, in_one_step = "eager", "*.npy", 5
 
 
+class TestMsprobe(TestTorch):
+    # dump.json, and the operand and the result of an operator, which are equal.
+    player, files, in_one_step, writes_first = "msprobe", "*", 3, True
+
+
 class TestCaptured(TestTorch):
     player, files, in_one_step = "captured", "*.pt", 3
     can_choose = counts_steps = False

@@ -148,3 +148,19 @@ def test_an_uploader_whose_thread_ended_still_sends(s3: SmallS3, dump: Path, mon
     assert (sent.files, sent.failed) == (3, ())
     assert uploader.close() == sent
     assert _held(s3) == _on_disk(dump)
+
+
+def test_a_file_that_has_changed_is_sent_again(s3: SmallS3, dump: Path) -> None:
+    """And a folder that was added later is sent at the end, alone."""
+    uploader = Uploader(str(dump), JOB, [])
+    path = dump / "rank_0" / "a.npy"
+    for content in (b"first", b"second"):
+        path.write_bytes(content)
+        uploader.send(str(path))
+        while s3.objects.get("job/rank_0/a.npy") is None or s3.objects["job/rank_0/a.npy"].content != content:
+            assert uploader._thread.is_alive()
+    (dump / "rank_1").mkdir()
+    (dump / "rank_1" / "b.json").write_bytes(b"{}")
+    uploader.add(str(dump / "rank_1"))
+    assert not uploader.close().failed
+    assert _held(s3) == {"job/rank_0/a.npy": b"second", "job/rank_1/b.json": b"{}"}
