@@ -39,6 +39,7 @@ def _config(folder: Path, **common: Any) -> dict[str, Any]:
 
 
 def _mindspore(folder: Path) -> Any:
+    pytest.importorskip("msdump.mindspore")
     from msdump.mindspore import Tensor, jit, ops
 
     with msdump.dump(_config(folder)) as dump:
@@ -210,7 +211,7 @@ SCRIPTS = (
 @pytest.mark.parametrize("entry", SCRIPTS, ids=str)
 def test_a_script_runs_to_its_end(entry: Entry, tmp_path: Path) -> None:
     """With 4 under `msdump run`, as the dump is not complete."""
-    pytest.importorskip({"torch": "torch", "acl": "onnxruntime"}.get(entry.family, "numpy"))
+    pytest.importorskip({"torch": "torch", "acl": "onnxruntime", "mindspore": "msdump.mindspore"}[entry.family])
     root = str(Path(__file__).parents[1])
     runs = []
     for name, variables in (("plain", {}), ("full", {BUDGET: "1"})):

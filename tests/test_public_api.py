@@ -85,7 +85,7 @@ def test_a_misspelled_name_is_answered_with_the_nearest() -> None:
 
 
 def test_frontends_resolve_on_first_use() -> None:
-    assert msdump.mindspore is importlib.import_module("msdump.mindspore")
+    assert msdump.torchair is importlib.import_module("msdump.torchair")
     with pytest.raises(AttributeError, match="mindspor3"):
         _ = msdump.mindspor3
 

@@ -83,7 +83,7 @@ def run_lenet(folder: Path, weights: dict[str, np.ndarray[Any, np.dtype[Any]]], 
 
 
 @pytest.fixture(scope="session")
-def own_dump(real_dump: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def own_dump(needs_mindspore: None, real_dump: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same two steps, run here."""
     return run_lenet(tmp_path_factory.mktemp("own"), first_weights(real_dump), saved_data="full")
 

@@ -20,6 +20,7 @@ from msdump.errors import ConfigError, DumpError, WriteError
 from msdump.formats.paths.sync import SyncLayout
 from msdump.formats.sidecars import write_order
 
+pytestmark = pytest.mark.usefixtures("needs_mindspore")
 CONV3 = "Default/network-WithLossCell/_backbone-AlexNet/conv3-Conv2d/Conv2D-op4"
 
 

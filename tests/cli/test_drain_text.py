@@ -109,6 +109,7 @@ for step in range(12):
 """
 
 
+@pytest.mark.usefixtures("needs_mindspore")
 def test_ctrl_c_while_a_run_waits_for_its_writers(tmp_path: Path) -> None:
     common = {
         "dump_mode": 0, "path": str(tmp_path / "dump"), "net_name": "Net", "iteration": "all", "saved_data": "tensor",

@@ -30,6 +30,7 @@ def msdump(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=300)
 
 
+@pytest.mark.usefixtures("needs_mindspore")
 @pytest.mark.parametrize("is_sync", [True, False], ids=["sync", "async"])
 @pytest.mark.parametrize("saved_data", ["tensor", "statistic"])
 def test_one_step_is_measured_and_leaves_nothing(tmp_path: Path, is_sync: bool, saved_data: str) -> None:
@@ -51,6 +52,7 @@ def test_one_step_is_measured_and_leaves_nothing(tmp_path: Path, is_sync: bool, 
         assert found["size"] == f"{sum(inodes.values()) / 1024:.3g} KiB"
 
 
+@pytest.mark.usefixtures("needs_mindspore")
 def test_a_script_of_one_step_is_measured_by_it(tmp_path: Path) -> None:
     configure(tmp_path, is_sync=True)
     (tmp_path / "train.py").write_text(TRAIN)

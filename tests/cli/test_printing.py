@@ -217,6 +217,7 @@ def test_results_in_files_are_whole(hostile_dump: Path, tmp_path: Path) -> None:
 # -- streams without a reader -------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("needs_mindspore")
 @pytest.mark.parametrize("redirection", ["2>&-", "1>&- 2>&-", "0<&- 2>&-", "2>&1 >/dev/null | true"])
 def test_a_closed_stream_does_not_change_the_result(redirection: str, tmp_path: Path) -> None:
     """The report of a complete dump has nowhere to go; the dump is complete all the same."""

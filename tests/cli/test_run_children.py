@@ -57,6 +57,8 @@ def environment(**variables: str) -> dict[str, str]:
 
 
 def run(folder: Path, script: str, *options: str, begin: str = NETWORK, **variables: str) -> Result:
+    if begin is NETWORK:
+        pytest.importorskip("msdump.mindspore")
     (folder / "script.py").write_text(begin + textwrap.dedent(script))
     return subprocess.run(
         command(*options), cwd=folder, env=environment(**variables), capture_output=True, text=True, timeout=300
@@ -151,6 +153,7 @@ def test_children_get_the_options_of_torch(tmp_path: Path, method: str) -> None:
     assert ranks(tmp_path) == ["rank_0", "rank_1"]
 
 
+@pytest.mark.usefixtures("needs_mindspore")
 def test_a_python_that_is_started_finds_mindspore(tmp_path: Path) -> None:
     """Below another one that ran `sitecustomize` of the user, whose own modules it finds as well."""
     configure(tmp_path)
@@ -250,6 +253,7 @@ infer("0")
 """
 
 
+@pytest.mark.usefixtures("needs_mindspore")
 def test_two_processes_of_one_rank_are_refused(tmp_path: Path) -> None:
     configure(tmp_path)
     (tmp_path / "script.py").write_text(NETWORK + WAIT)
@@ -273,6 +277,7 @@ def test_two_processes_of_one_rank_are_refused(tmp_path: Path) -> None:
     assert third.returncode == 0, third.stderr
 
 
+@pytest.mark.usefixtures("needs_mindspore")
 def test_two_processes_of_one_rank_are_told_apart_where_each_run_has_a_folder(tmp_path: Path) -> None:
     configure(tmp_path, is_sync=False)
     (tmp_path / "script.py").write_text(NETWORK + WAIT)

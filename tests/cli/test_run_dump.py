@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.usefixtures("needs_mindspore")
 TRAIN = """
 import sys
 import numpy as np

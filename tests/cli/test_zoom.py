@@ -66,8 +66,7 @@ def configuration(folder: Path, is_sync: bool) -> None:
 @pytest.mark.parametrize("is_sync", [True, False], ids=["sync", "async"])
 @pytest.mark.parametrize("script", [MINDSPORE, TORCH], ids=["mindspore", "torch"])
 def test_statistics_then_the_tensors_of_the_suspect(script: str, is_sync: bool, tmp_path: Path) -> None:
-    if script is TORCH:
-        pytest.importorskip("torch")
+    pytest.importorskip("torch" if script is TORCH else "msdump.mindspore")
     (tmp_path / "train.py").write_text(script)
     configuration(tmp_path, is_sync)
     assert msdump_command(tmp_path, "run", "--config", "dump.json", "train.py").returncode == 0

@@ -11,7 +11,7 @@ import pytest
 
 from tests.faults.runs import Server, build_library
 
-_NEEDS = {"mindspore": (), "torch": ("torch",), "acl": ("onnx", "onnxruntime")}
+_NEEDS = {"mindspore": ("msdump.mindspore",), "torch": ("torch",), "acl": ("onnx", "onnxruntime")}
 
 
 class Servers:

@@ -10,6 +10,9 @@ from tests.contracts.session_contract import SessionContract
 class TestMindSpore(SessionContract):
     player, files, in_one_step = "mindspore", "*.npy", 3
 
+    @pytest.fixture(autouse=True)
+    def needs(self, needs_mindspore: None) -> None: ...
+
 
 class TestTorch(SessionContract):
     player, files, in_one_step, has_threads = "torch_backend", "*.npy", 3, False

@@ -81,7 +81,7 @@ def run_script(folder: Path, middle: str) -> Path:
 
 
 @pytest.fixture(scope="session")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(needs_mindspore: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of the script."""
     return tmp_path_factory.mktemp("exported")
 

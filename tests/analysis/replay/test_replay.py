@@ -69,6 +69,7 @@ def test_every_operator_of_the_tables_has_a_case() -> None:
         assert set(table.EXPRESSIONS) | set(table.FUNCTIONS) <= set(CASES)
 
 
+@pytest.mark.usefixtures("needs_mindspore")
 @pytest.mark.parametrize("op_type", CASES)
 def test_the_short_forms_compute_what_the_kernels_do(op_type: str) -> None:
     inputs, attrs = CASES[op_type]

@@ -52,7 +52,7 @@ class LeNet(nn.Module):
 
 
 def run_mindspore(weights: dict[str, Any], x: Any) -> Any:
-    import msdump.mindspore as ms
+    ms = pytest.importorskip("msdump.mindspore")
 
     class Net(ms.nn.Cell):  # type: ignore[name-defined, misc]
         def __init__(self) -> None:
