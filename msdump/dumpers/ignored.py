@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import logging
 
-from msdump.config.environment import CONTAINER, KEEP, PACK, UPLOAD, container, disk_limits, upload_address
+from msdump.config.environment import CONTAINER, PACK, UPLOAD, container, upload_address
 
 log = logging.getLogger("msdump")
-_CONSEQUENCES = {
-    CONTAINER: "its files stay files",
-    UPLOAD: "`msdump upload` sends its files",
-    KEEP: "all iterations stay on the disk",
-}
+_CONSEQUENCES = {CONTAINER: "its files stay files", UPLOAD: "`msdump upload` sends its files"}
 
 
 def say_ignored(dump: str, *names: str) -> None:
@@ -19,11 +15,7 @@ def say_ignored(dump: str, *names: str) -> None:
 
     Raises: ConfigError for values that no dump takes.
     """
-    asked = {
-        CONTAINER: container() == PACK,
-        UPLOAD: bool(upload_address()),
-        KEEP: disk_limits().keep_iterations is not None,
-    }
+    asked = {CONTAINER: container() == PACK, UPLOAD: bool(upload_address())}
     for name in names:
         if asked[name]:
             log.warning("%s has no effect on %s: %s.", name, dump, _CONSEQUENCES[name])
