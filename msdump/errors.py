@@ -147,6 +147,17 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return "Did you mean " + " or ".join(f'"{by_lower[match]}"' for match in near) + "?"
 
 
+def refused(first_line: str, where: str, expected: str, got: str, fix: str = "") -> str:
+    """The text of an error about one value of a configuration: two lines.
+
+    first_line  what the library says that reads this configuration on an NPU; "" where msdump alone reads it
+    Edges:      paths of the system need not be UTF-8; the text is.
+    """
+    text = f"{where}: expected {expected}, got {got}. {fix}".rstrip()
+    lines = f"{first_line}\n{text}" if first_line else text
+    return lines.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def without_secrets(text: str) -> str:
     """The text with *** for the user and password of each address in it, and for each value of its query and fragment.
 

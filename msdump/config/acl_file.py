@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from msdump.config.json_file import JsonFile, parse_json, shown, stamp_of
-from msdump.errors import ConfigError, FormatError
+from msdump.errors import ConfigError, FormatError, refused
 from msdump.process import dry_run
 from msdump.storage.plain import read_plain
 
@@ -46,36 +46,30 @@ class AclConfigError(ConfigError):
 
     def with_line(self, line: str) -> AclConfigError:
         """The same refusal with one line more."""
-        return AclConfigError(_printable(f"{self}\n{line}"), self.acl_error, self.ep_code, self.item)
+        return AclConfigError(f"{self}\n{line}", self.acl_error, self.ep_code, self.item)
 
 
 def item_refusal(ep_code: str, item: str, reason: str, expected: str, value: Any, fix: str = "") -> AclConfigError:
     """Error for one item: the code with its reason, then where, what came and how to fix it."""
-    text = f"{ep_code}: {item}: {reason}\n{item}: expected {expected}, got {shown(value)}. {fix}"
-    return AclConfigError(_printable(text.rstrip()), INVALID_DUMP_CONFIG, ep_code, item)
+    text = refused(f"{ep_code}: {item}: {reason}", item, expected, shown(value), fix)
+    return AclConfigError(text, INVALID_DUMP_CONFIG, ep_code, item)
 
 
 def missing_item(item: str, expected: str, fix: str = "") -> AclConfigError:
     """Error for an item that must be there."""
-    text = f"{CONTENT}: {item}: the item is not found\n{item}: expected {expected}, got no such key. {fix}"
-    return AclConfigError(text.rstrip(), INVALID_DUMP_CONFIG, CONTENT, item)
+    text = refused(f"{CONTENT}: {item}: the item is not found", item, expected, "no such key", fix)
+    return AclConfigError(text, INVALID_DUMP_CONFIG, CONTENT, item)
 
 
 def conflict(reason: str, item: str, expected: str, value: Any, fix: str) -> AclConfigError:
     """Error for an item that cannot stand beside another one."""
-    text = f"{CONFLICT}: {reason}\n{item}: expected {expected}, got {shown(value)}. {fix}"
-    return AclConfigError(_printable(text), INVALID_DUMP_CONFIG, CONFLICT, item)
+    text = refused(f"{CONFLICT}: {reason}", item, expected, shown(value), fix)
+    return AclConfigError(text, INVALID_DUMP_CONFIG, CONFLICT, item)
 
 
 def file_refusal(acl_error: int, path: object, reason: str, expected: str, got: str, fix: str = "") -> AclConfigError:
     """Error for the file itself."""
-    text = f"{SYNTAX}: {path}: {reason}\n{path}: expected {expected}, got {got}. {fix}"
-    return AclConfigError(_printable(text.rstrip()), acl_error, SYNTAX)
-
-
-def _printable(text: str) -> str:
-    """Paths of the system need not be UTF-8; messages are."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return AclConfigError(refused(f"{SYNTAX}: {path}: {reason}", str(path), expected, got, fix), acl_error, SYNTAX)
 
 
 def read_acl_file(path: str | os.PathLike[str] | None) -> JsonFile:

@@ -11,7 +11,7 @@ from msdump.config.environment import size_of
 from msdump.config.json_file import shown
 from msdump.config.plan import TRIGGERS, RecorderPlan
 from msdump.config.sections import Boolean, String, Unsigned, where
-from msdump.errors import ConfigError, did_you_mean
+from msdump.errors import ConfigError, did_you_mean, refused
 
 RECORDER = "recorder_settings"
 _NUMBER = r"[-+]?(?:[0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})(?:[eE][-+]?[0-9]{1,3})?"
@@ -66,7 +66,7 @@ def _check_count(value: int, info: ValidationInfo) -> int:
 
 
 def _refusal(info: ValidationInfo, expected: str, value: Any, fix: str = "") -> ConfigError:
-    return ConfigError(f"{where(info)}: expected {expected}, got {shown(value)}. {fix}".rstrip())
+    return ConfigError(refused("", where(info), expected, shown(value), fix))
 
 
 class RecorderSettings(BaseModel):

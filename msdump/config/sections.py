@@ -19,7 +19,7 @@ from msdump.config.json_file import expanded_advice, json_type, shown
 from msdump.config.plan import ASCEND, ASYNC, CPU, OVERFLOW_ALL, SYNC
 from msdump.config.ranges import MINDSPORE, MINDSPORE_STRICT, NumberRanges, parse_ranges
 from msdump.config.selectors import parse_selectors
-from msdump.errors import ConfigError, did_you_mean
+from msdump.errors import ConfigError, did_you_mean, refused
 from msdump.statistics import stats
 
 COMMON, E2E = "common_dump_settings", "e2e_dump_settings"
@@ -65,9 +65,7 @@ def where(info: ValidationInfo) -> str:
 
 def refusal(first_line: str, info: ValidationInfo, expected: str, value: Any, fix: str = "") -> ConfigError:
     """Error for one field: MindSpore's line, then where, what came and how to fix it."""
-    text = f"{first_line}\n{where(info)}: expected {expected}, got {shown(value)}. {fix}".rstrip()
-    # pydantic keeps messages as UTF-8, which a path from the environment need not be.
-    return ConfigError(text.encode("utf-8", "backslashreplace").decode("utf-8"))
+    return ConfigError(refused(first_line, where(info), expected, shown(value), fix))
 
 
 def check_unsigned(value: Any, info: ValidationInfo) -> Any:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from msdump.config.json_file import JsonFile, json_type, mapping_as_file, read_json_file, shown
-from msdump.errors import ConfigError, did_you_mean
+from msdump.errors import ConfigError, did_you_mean, refused
 
 log = logging.getLogger("msdump")
 STATISTICS, TENSOR, STRUCTURE = "statistics", "tensor", "structure"
@@ -312,7 +312,7 @@ def numbers(where: str, given: Any) -> frozenset[int]:
 
 
 def _refuse(where: str, expected: str, value: Any) -> NoReturn:
-    raise ConfigError(f"{where}: expected {expected}, got {_text(value)} ({_type_of(value)}). Correct it.")
+    raise ConfigError(refused("", where, expected, f"{_text(value)} ({_type_of(value)})", "Correct it."))
 
 
 def _refuse_unsupported(where: str, value: Any, reason: str) -> NoReturn:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import Any
 
-from msdump.errors import ConfigError, did_you_mean
+from msdump.errors import ConfigError, did_you_mean, refused
 from msdump.frontends.torchair.backend import require_torch
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig, without_effect
 from msdump.frontends.torchair.debug_save.debug_log import NPUGRAPH_EX, open_debug_log, setup_logger
@@ -117,11 +117,9 @@ def config_from_options(options: dict[str, Any]) -> CompilerConfig:
     own = _own_options()
     for name, value in options.items():
         if name not in _OPTIONS:
-            raise ConfigError(
-                f"Invalid option '{name}', allowed options: {_ALLOWED}\n"
-                f'torch.compile(backend="npugraph_ex", options=...): expected these names, got {name!r}. '
-                f"{did_you_mean(name, _ALLOWED)}".rstrip()
-            )
+            first_line = f"Invalid option '{name}', allowed options: {_ALLOWED}"
+            place, advice = 'torch.compile(backend="npugraph_ex", options=...)', did_you_mean(name, _ALLOWED)
+            raise ConfigError(refused(first_line, place, "these names", repr(name), advice))
         if name in own:
             own[name].value = value
             if own[name].is_default:

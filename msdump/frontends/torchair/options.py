@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, final
 
 from msdump.config.linear_regex import LinearPattern, is_costly
-from msdump.errors import ConfigError, did_you_mean
+from msdump.errors import ConfigError, did_you_mean, refused
 
 INT64_MAX = 2**63 - 1
 
@@ -79,11 +79,10 @@ class Option:
         if self._check is not None:
             value = self._check(self.where, value)
         elif self.optional is not None and value not in self.optional:
-            raise ConfigError(
-                f"Value {value!r} (type: {type(value)}) not in optional list {self.optional!r} "
-                f"(type: {type(self.optional[0])}).\n"
-                f"{self.where}: expected one of {self.optional}, got {value!r}. Set one of these, or leave it alone."
-            )
+            kind, kinds = type(value), type(self.optional[0])
+            first_line = f"Value {value!r} (type: {kind}) not in optional list {self.optional!r} (type: {kinds})."
+            fix = "Set one of these, or leave it alone."
+            raise ConfigError(refused(first_line, self.where, f"one of {self.optional}", repr(value), fix))
         self.raw = value
 
     @property
@@ -125,19 +124,16 @@ class OptionTree:
     def __getattr__(self, name: str) -> Any:
         members: dict[str, Any] = self.__dict__.get("_members", {})
         if name not in members:
-            raise AttributeError(
-                f"{self.__dict__.get('_where', 'config')}: expected one of {sorted(members)}, got {name!r}. "
-                f"{did_you_mean(name, members)}".rstrip()
-            )
+            where, advice = self.__dict__.get("_where", "config"), did_you_mean(name, members)
+            raise AttributeError(refused("", where, f"one of {sorted(members)}", repr(name), advice))
         member = members[name]
         return member.read() if isinstance(member, Option) else member
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self._members and not (self._is_open and name.startswith("_")):
-            raise ConfigError(
-                f"{self._kind} has no option {name}, all options {list(self._members)}\n"
-                f"{self._where}: expected one of these, got {name!r}. {did_you_mean(name, self._members)}".rstrip()
-            )
+            first_line = f"{self._kind} has no option {name}, all options {list(self._members)}"
+            advice = did_you_mean(name, self._members)
+            raise ConfigError(refused(first_line, self._where, "one of these", repr(name), advice))
         member = self._members.get(name)
         if isinstance(member, OptionTree):
             raise ConfigError(
@@ -171,15 +167,11 @@ def integer(minimum: int, maximum: int) -> Check:
 
     def check(where: str, value: Any) -> Any:
         if not isinstance(value, int):
-            raise ConfigError(
-                f"Please set integer type, but got {type(value)}\n"
-                f"{where}: expected an integer from {minimum} to {maximum}, got {value!r}."
-            )
+            first_line = f"Please set integer type, but got {type(value)}"
+            raise ConfigError(refused(first_line, where, f"an integer from {minimum} to {maximum}", repr(value)))
         if not minimum <= value <= maximum:
-            raise ConfigError(
-                f"Please set value in [{minimum}, {maximum}], {value} is out of range.\n"
-                f"{where}: expected an integer of that range, got {value}."
-            )
+            first_line = f"Please set value in [{minimum}, {maximum}], {value} is out of range."
+            raise ConfigError(refused(first_line, where, "an integer of that range", repr(value)))
         return value
 
     return check
@@ -196,22 +188,17 @@ def text(default: str, pattern: str, example: str) -> Check:
 
     pattern  as TorchAir writes it in its message; matched in bounded time
     """
-    matcher = _matcher(pattern)
+    matcher, expected = _matcher(pattern), f'text such as "{example}"'
 
     def check(where: str, value: Any) -> Any:
         if value is None:
             return default
         if not isinstance(value, str):
-            raise OptionTypeError(
-                f"expected string or bytes-like object, got '{type(value).__name__}'\n"
-                f'{where}: expected text such as "{example}", got {value!r}.'
-            )
+            first_line = f"expected string or bytes-like object, got '{type(value).__name__}'"
+            raise OptionTypeError(refused(first_line, where, expected, repr(value)))
         if not matcher.fullmatch(value):
-            raise ConfigError(
-                f"Please set legal regex value format match {pattern}, {value} is Illegal format, "
-                f"correct example:{example}.\n"
-                f'{where}: expected text such as "{example}", got "{value}".'
-            )
+            first_line = f"Please set legal regex value format match {pattern}, {value} is Illegal format, "
+            raise ConfigError(refused(f"{first_line}correct example:{example}.", where, expected, f'"{value}"'))
         return value
 
     return check
@@ -220,28 +207,24 @@ def text(default: str, pattern: str, example: str) -> Check:
 def dictionary(where: str, value: Any) -> Any:
     """A check that takes a dict or None."""
     if value is not None and not isinstance(value, dict):
-        raise OptionTypeError(
-            f"value must be dict or None, got {type(value)}\n{where}: expected dict or None, got {value!r}."
-        )
+        first_line = f"value must be dict or None, got {type(value)}"
+        raise OptionTypeError(refused(first_line, where, "dict or None", repr(value)))
     return value
 
 
 def function(where: str, value: Any) -> Any:
     """A check that takes a function or None."""
     if value is not None and not callable(value):
-        raise OptionTypeError(
-            f"value must be Callable or None, got {type(value)}\n{where}: expected a function or None, got {value!r}."
-        )
+        first_line = f"value must be Callable or None, got {type(value)}"
+        raise OptionTypeError(refused(first_line, where, "a function or None", repr(value)))
     return value
 
 
 def file(where: str, value: Any) -> Any:
     """A check that takes the path of a file, or None."""
     if value is not None and not os.path.isfile(value):
-        raise OptionPathError(
-            f"Please set legal file path, {value} is not found or is not a file!\n"
-            f"{where}: expected the path of a file, got {value!r}. Make the file first."
-        )
+        first_line = f"Please set legal file path, {value} is not found or is not a file!"
+        raise OptionPathError(refused(first_line, where, "the path of a file", repr(value), "Make the file first."))
     return value
 
 
@@ -250,32 +233,27 @@ def json_file(where: str, value: Any) -> Any:
     if value is None:
         return None
     if value == "":
-        raise ConfigError(f"File path cannot be empty!\n{where}: expected the path of a .json file or None, got ''.")
+        raise ConfigError(refused("File path cannot be empty!", where, "the path of a .json file or None", "''"))
     if not (os.path.isfile(value) and os.fspath(value).endswith(".json")):
-        raise OptionPathError(
-            f"Please set legal file path, {value} is not found or is not '.json' file!\n"
-            f"{where}: expected the path of a .json file, got {value!r}."
-        )
+        first_line = f"Please set legal file path, {value} is not found or is not '.json' file!"
+        raise OptionPathError(refused(first_line, where, "the path of a .json file", repr(value)))
     return value
 
 
 def folder(where: str, value: Any) -> Any:
     """A check that takes the path of a folder."""
     if value is None or not os.path.isdir(value):
-        raise OptionPathError(
-            f"Please set legal dir path, {value} is not found or is not a file directory!\n"
-            f"{where}: expected the path of a folder, got {value!r}. Make the folder first."
-        )
+        first_line = f"Please set legal dir path, {value} is not found or is not a file directory!"
+        raise OptionPathError(refused(first_line, where, "the path of a folder", repr(value), "Make the folder first."))
     return value
 
 
 def new_folder(where: str, value: Any) -> Any:
     """A check that takes the path of a folder that is made when it is missing, and keeps it as an absolute one."""
     if not isinstance(value, (str, os.PathLike)):
-        raise OptionTypeError(
-            f"expected str, bytes or os.PathLike object, not {type(value).__name__}\n"
-            f"{where}: expected the path of a folder, got {value!r}. Leave it alone for the current folder."
-        )
+        first_line = f"expected str, bytes or os.PathLike object, not {type(value).__name__}"
+        fix = "Leave it alone for the current folder."
+        raise OptionTypeError(refused(first_line, where, "the path of a folder", repr(value), fix))
     if "\0" in os.fspath(value):
-        raise ConfigError(f"embedded null byte\n{where}: expected the path of a folder, got {value!r}.")
+        raise ConfigError(refused("embedded null byte", where, "the path of a folder", repr(value)))
     return os.path.realpath(value)
