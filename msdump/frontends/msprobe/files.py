@@ -84,6 +84,7 @@ class StepFiles:
     """
 
     def __init__(self, root: Path, guard: DiskGuard, uploader: Uploader | None) -> None:
+        self._guard = guard
         self._uploader = uploader
         modes = _MODE, _DIR_MODE
         self._tensors = RunFiles(root, _tensor_writer, _FOOTPRINT, guard, *modes, True, self._name_pack)
@@ -113,6 +114,8 @@ class StepFiles:
         """Files go to this folder, of this step, until `end_step`.   Raises: WriteError."""
         if (home, step) != (self.home, self._step):
             self.end_step()
+            # Nothing is made where the disk is full.
+            self._guard.reserve(0)
             self.home, self._step = home, step
             self._texts.begin_run(_GRAPH, step, home)
             self._texts.expect(_GRAPH, step, ())

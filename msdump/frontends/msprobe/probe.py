@@ -101,7 +101,7 @@ class Probe(sessions.Session):
     def is_chosen(self) -> bool:
         """Whether this step of this rank is dumped."""
         settings = self.settings
-        if settings.is_enabled is False or self.has_ended or not self.may_dump():
+        if settings.is_enabled is False or self.has_ended or self._recorder.tally.error or not self.may_dump():
             return False
         if settings.steps and self.iteration not in settings.steps:
             return False
@@ -135,9 +135,10 @@ class Probe(sessions.Session):
         self._is_running = False
         with self._dumping():
             self._move_to_rank()
-            if self._recorder.is_open:
-                self._recorder.tally.count_dumped(self.iteration)
+            is_whole = self._recorder.is_open and not self._recorder.tally.error
             self._recorder.end_step()
+            if is_whole:
+                self._recorder.tally.count_dumped(self.iteration)
         self.api_calls.counts.clear()
         self.module_calls.end_step()
         self._gradient_turns.clear()

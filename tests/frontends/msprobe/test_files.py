@@ -154,12 +154,21 @@ def test_the_budget_holds_and_what_is_lost_is_counted(
     assert "MSDUMP_DISK_BUDGET" in (report.failure or "")
     on_disk = len(tensors_of(root)) if task == "tensor" else sum(map(described, root.rglob("dump.json")))
     assert report.tensors_written == on_disk
+    # The step in which a limit is reached is the last one that has files.
+    assert len(list(root.glob("*/*/dump.json"))) - report.iterations_dumped in (0, 1) and report.iterations_dumped < 4
     # Where dump.json alone cannot be written, all tensors have their files.
     assert report.lost > 0 or (task == "tensor" and on_disk)
     assert conclude([report], may_be_empty=False, stream=io.StringIO()) == DUMP_FAILED
     for path in root.rglob("*.json"):
         json.loads(path.read_text())
     assert not list(root.rglob("*.part")) and not [path for path in root.rglob(".*") if path.is_file()]
+
+
+def test_nothing_is_made_on_a_full_disk(msprobe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MSDUMP_DISK_FLOOR", "4000T")
+    root = dump(msprobe, tmp_path, 3)
+    assert not root.exists() and "MSDUMP_DISK_FLOOR" in (sessions.reports()[-1].failure or "")
+    assert sessions.reports()[-1].iterations_dumped == 0
 
 
 def test_a_file_that_is_written_again_counts_once(
