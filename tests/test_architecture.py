@@ -27,6 +27,7 @@ def test_the_way_is_short_and_its_files_are_there(name: str) -> None:
         assert (ROOT / "msdump" / file).is_file(), file
 
 
+@pytest.mark.usefixtures("needs_mindspore")
 def test_packages_of_the_table_are_there() -> None:
     table = TEXT[TEXT.index("## Packages") : TEXT.index("## From a configuration")]
     cells = re.findall(r"^\|[^|]+\| ((?:`\w+/`(?:, )?)+) \|", table, re.MULTILINE)

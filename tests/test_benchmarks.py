@@ -94,6 +94,7 @@ def test_results_replace_those_of_the_same_row(tmp_path: Path) -> None:
     assert json.loads(path.read_text()) == document
 
 
+@pytest.mark.usefixtures("needs_mindspore")
 def test_a_worker_measures_in_its_turn_and_stands_still_between() -> None:
     with workers.Worker("mindspore_chain", count=20, is_graph=True, is_peer=False) as worker:
         assert worker.turn() > 0
@@ -106,6 +107,7 @@ def test_a_worker_that_fails_says_why() -> None:
         workers.Worker("nothing")
 
 
+@pytest.mark.usefixtures("needs_mindspore")
 def test_the_command_lists_and_measures(tmp_path: Path) -> None:
     def run(*arguments: str) -> str:
         command = [sys.executable, "-m", "benchmarks", *arguments]

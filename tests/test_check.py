@@ -81,7 +81,7 @@ def test_each_variant_is_another_one() -> None:
     for variant in machines.VARIANTS:
         is_other = variant.processor or variant.environment or variant.prefix or variant.is_elsewhere
         is_other = is_other or variant.is_shuffled or variant.has_lowest_versions
-        assert is_other or variant.umask >= 0, variant.name
+        assert is_other or variant.umask >= 0 or not variant.has_mindspore, variant.name
 
 
 def test_lowest_versions_need_their_python(

@@ -120,6 +120,7 @@ def test_the_core_loads_without_the_packages_that_only_some_files_need(module: s
     assert not modules_after(f"import {module}") & LATE
 
 
+@pytest.mark.usefixtures("needs_mindspore")
 def test_a_script_without_a_dump_loads_neither_dumper_nor_writers() -> None:
     loaded = modules_after("import msdump.mindspore")
     assert not {module for module in loaded if module.startswith(("msdump.dumpers.", "msdump.formats.npy"))}

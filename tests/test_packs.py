@@ -82,6 +82,7 @@ def test_old_packs_are_removed(name: str, tmp_path: Path) -> None:
     assert len(list((tmp_path / "run" / "dump").rglob("*.tar"))) == 1
 
 
+@pytest.mark.usefixtures("needs_mindspore")
 def test_a_wrong_container_is_refused_before_the_first_step(tmp_path: Path) -> None:
     run = _run(ENTRIES[0], tmp_path / "run", MSDUMP_CONTAINER="zip")
     assert run.returncode != 0
@@ -89,6 +90,7 @@ def test_a_wrong_container_is_refused_before_the_first_step(tmp_path: Path) -> N
     assert 'MSDUMP_CONTAINER: expected files or pack, got "zip"' in run.stderr
 
 
+@pytest.mark.usefixtures("needs_mindspore")
 def test_the_key_of_the_json_comes_before_the_variable(tmp_path: Path) -> None:
     import json
 

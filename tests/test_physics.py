@@ -64,7 +64,7 @@ def counted(folder: Path, kind: str) -> Run:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
+def runs(needs_mindspore: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
     return {kind: counted(tmp_path_factory.mktemp(kind), kind) for kind in ("tensor", "statistic", "bin", "npy")}
 
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.xdist_group("scripts")
 
 
 @pytest.fixture(scope="module")
-def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def out(needs_mindspore: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("scripts")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MINDSPORE_", "MSDUMP_"))}
     command = [sys.executable, "-m", "tests.scripts.run_all", str(folder), *NAMES]

@@ -127,6 +127,7 @@ def listed(file: Path) -> list[tuple[str, frozenset[str]]]:
     ],
     ids=["dtypes", "statistic categories", "operators that overwrite inputs"],
 )
+@pytest.mark.usefixtures("needs_mindspore")
 def test_no_second_table_exists(names: dict[str, str], own: str, allowed: dict[tuple[str, str], str]) -> None:
     """A list of three or more has a reason here, and each reason is for a list that is there."""
     assert len(set(names.values())) >= 3

@@ -19,6 +19,7 @@ from msdump._proto.debug_graph_pb2 import ModelProto
 from msdump.formats.paths.sync import parse_data_file_name
 from msdump.formats.statistic_csv import read_statistic_csv
 
+pytestmark = pytest.mark.usefixtures("needs_mindspore")
 SCRIPT = """
 import numpy as np
 import mindspore as ms

@@ -168,7 +168,7 @@ def test_objects_of_the_script_stay_what_they_are(way: Any, tmp_path: Path) -> N
 
 
 def test_cells_stay_what_they_are(tmp_path: Path) -> None:
-    import msdump.mindspore as ms
+    ms = pytest.importorskip("msdump.mindspore")
     from msdump.mindspore import nn as cells
 
     def job() -> tuple[Any, Any]:

@@ -144,6 +144,7 @@ def literals(nodes: list[ast.expr]) -> Iterator[str]:
     return (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
+@pytest.mark.usefixtures("needs_mindspore")
 def test_no_other_module_names_a_variable():
     named = {
         (file.relative_to(ROOT / "msdump").as_posix(), name)

@@ -72,7 +72,7 @@ def data_files(folder: Path) -> int:
 
 
 def test_a_block_dumps_cells_also_those_that_ran_before(tmp_path: Path) -> None:
-    import msdump.mindspore as ms
+    ms = pytest.importorskip("msdump.mindspore")
 
     class Net(ms.nn.Cell):
         def construct(self, x: Any) -> Any:
@@ -131,7 +131,7 @@ def test_a_block_in_a_block_and_beside_the_environment(configured: Path, tmp_pat
 
 
 def test_a_block_that_has_ended_keeps_no_dumper(tmp_path: Path) -> None:
-    import msdump.mindspore as ms
+    ms = pytest.importorskip("msdump.mindspore")
 
     class Net(ms.nn.Cell):
         def construct(self, x: Any) -> Any:

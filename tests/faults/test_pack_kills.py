@@ -33,9 +33,7 @@ _KILLED = """
     from pathlib import Path
     from msdump.formats.pack import Packs
     from msdump.formats.npy import NpyWriter
-    from msdump.formats.paths.sync import SyncLayout
-from msdump.tensors.records import TensorRecord
-from tests.contracts.writer_contract import record
+    from tests.contracts.writer_contract import by_iteration, record
     root = Path(sys.argv[1])
     packs = Packs(by_iteration(root), 0o400)
     writer = NpyWriter(by_iteration(root), open_folder=packs.open)
@@ -56,7 +54,7 @@ def test_a_killed_writer_leaves_whole_members(tmp_path: Path, pytestconfig: pyte
         command = [sys.executable, "-c", textwrap.dedent(_KILLED), folder]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
-        process.stdout.readline()
+        assert process.stdout.readline() == "ready\n"
         time.sleep(rng.random() / 10)
         process.send_signal(signal.SIGKILL)
         process.communicate()

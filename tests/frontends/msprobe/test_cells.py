@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("torch")
+pytest.importorskip("msdump.mindspore")
 import msdump
 from tests.frontends.msprobe.running import config_file
 from tests.frontends.msprobe.test_run import run
