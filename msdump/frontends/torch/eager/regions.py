@@ -62,6 +62,10 @@ class Region:
         named = [("args", list(args)), *keywords.items()]
         return [Tensor(place, tensor, False) for name, value in named for place, tensor in tensors_in(value, name)]
 
+    def attributes(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
+        """Where it comes from."""
+        return {"region": self.place}
+
 
 def _function_of(frame: FrameType) -> tuple[CodeType, str]:
     code = frame.f_code
