@@ -1,12 +1,12 @@
 """A dump as steps of operators: the tensors of DumpDir, or the rows of its statistics, gathered under the operator that
-had them; which ranks, graphs and iterations are selected, and what to say when a dump holds none of them."""
+had them; and the error where a dump holds none of those that are selected."""
 
 from __future__ import annotations
 
 import functools
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from operator import attrgetter
@@ -20,12 +20,12 @@ from msdump.formats.dump_folders import DumpedFolder
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
 from msdump.formats.msprobe_json import read_msprobe_json
 from msdump.formats.paths.parse import FX, DumpName, Place, safe_text
+from msdump.formats.selection import ALL_STEPS, Numbers, StepSelection, is_selected
 from msdump.formats.statistic_csv import StatisticRow, read_statistic_csv
 from msdump.storage.plain import unreadable
 from msdump.tensors.makers import maker
 from msdump.tensors.records import DEFAULT_FORMAT, INPUT, OUTPUT
 
-Numbers = int | Collection[int] | None
 PARAMETER = "Parameter"
 _OP_NUMBER = re.compile(r"-op[0-9]+$")
 STATISTIC = "statistic"  # form of the file of a tensor without bytes
@@ -153,14 +153,7 @@ def opened(dump: DumpDir | str | os.PathLike[str]) -> DumpDir:
     return dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
 
 
-def read_steps(
-    dump: DumpDir,
-    *,
-    rank: int | Collection[int] | None = None,
-    graph: int | str | Collection[int] | None = None,
-    iteration: int | Collection[int] | None = None,
-    every_run: bool = False,
-) -> list[Step]:
+def read_steps(dump: DumpDir, selection: StepSelection = ALL_STEPS, *, every_run: bool = False) -> list[Step]:
     """Steps of a dump in the order in which they ran; constants, which belong to no step, are left out.
 
     every_run  a step for each run of a graph that ran several times in an iteration, as the body of a loop does
@@ -169,7 +162,7 @@ def read_steps(
     gathered: dict[StepKey, list[DumpedTensor]] = {}
     place: Place | None = None
     step: list[DumpedTensor] = []
-    for tensor in dump.tensors(rank=rank, graph=graph, iteration=iteration):
+    for tensor in dump.tensors_of(selection):
         # Tensors of one folder come one after the other, and share its place.
         if tensor.file.place is not place:
             place = tensor.file.place
@@ -291,12 +284,7 @@ class StatisticSteps:
 
 
 def read_statistic_steps(
-    dump: DumpDir,
-    *,
-    rank: int | Collection[int] | None = None,
-    graph: int | Collection[int] | None = None,
-    iteration: int | Collection[int] | None = None,
-    every_run: bool = False,
+    dump: DumpDir, selection: StepSelection = ALL_STEPS, *, every_run: bool = False
 ) -> tuple[StatisticSteps, list[tuple[str, FormatError]]]:
     """All statistics of a dump (statistic.csv, ACL's csv of one operator, msprobe's dump.json), and the damaged files.
 
@@ -313,9 +301,9 @@ def read_statistic_steps(
         )
         readers += ((place, path, partial(read_msprobe_json, path)) for place, path in dump.msprobe_files())
     for place, path, reader in readers:
-        key = StepKey(place.rank_id, place.graph_id, place.iteration)
-        if not all(is_selected(value, numbers) for value, numbers in zip(key, (rank, graph, iteration), strict=True)):
+        if not selection.takes(place):
             continue
+        key = StepKey(place.rank_id, place.graph_id, place.iteration)
         try:
             read = reader()
         except FormatError as error:
@@ -350,18 +338,11 @@ def _place_in_order(tensor: DumpedTensor) -> tuple[int, int]:
     return (last if tensor.position is None else tensor.position, tensor.timestamp_us or 0)
 
 
-def is_selected(value: int | None, numbers: Numbers) -> bool:
-    """Whether a rank, graph or iteration is among those that were selected; None selects all."""
-    return numbers is None or (value == numbers if isinstance(numbers, int) else value in numbers)
-
-
 def nothing_selected(
     dump: DumpDir,
+    selection: StepSelection,
     *,
     expected: str,
-    rank: Numbers = None,
-    graph: int | str | Collection[int] | None = None,
-    iteration: Numbers = None,
     advice: str = "Is it the folder that holds rank_0, or one below it?",
 ) -> ConfigError:
     """The error that names the selector which fits nothing, with what would fit; `advice` where the dump is empty.
@@ -371,10 +352,11 @@ def nothing_selected(
     places = _places(dump)
     if not places:
         return ConfigError(f"{dump.path}: expected {expected}, got none. {advice}")
+    graph = selection.graph
     selectors = (
-        ("rank", rank, {place.rank_id for place in places}),
+        ("rank", selection.rank, {place.rank_id for place in places}),
         ("graph", None if isinstance(graph, str) else graph, {place.graph_id for place in places}),
-        ("iteration", iteration, {place.iteration for place in places}),
+        ("iteration", selection.iteration, {place.iteration for place in places}),
     )
     for name, numbers, values in selectors:
         if not any(is_selected(value, numbers) for value in values):

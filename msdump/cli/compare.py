@@ -79,10 +79,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _merged(paths: list[str | None], args: argparse.Namespace, stack: ExitStack) -> list[str | None]:
     from msdump.analysis.ranks.merge import merge_ranks
+    from msdump.formats.selection import StepSelection
 
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="msdump-merged-"))
-    selected = selected_steps(args)
-    if selected["rank"] is not None:
+    if args.rank is not None:
         raise ConfigError("--merge: expected it without --rank, got both. All ranks of a job make one.")
     rules = selected_layouts(args)
     merged: list[str | None] = []
@@ -91,7 +91,7 @@ def _merged(paths: list[str | None], args: argparse.Namespace, stack: ExitStack)
             merged.append(None)
             continue
         target = os.path.join(folder, str(number))
-        result = merge_ranks([path], target, graph=selected["graph"], iteration=selected["iteration"], rules=rules)
+        result = merge_ranks([path], target, StepSelection(**selected_steps(args)), rules=rules)
         if not args.quiet:
             complain(f"{path}: {result.tensors} tensors, {result.joined} of them joined from several ranks")
         for where, problem in result.problems:

@@ -37,10 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write; the result is the exit status that `--help` explains."""
     from msdump.analysis.exporting import export
+    from msdump.formats.selection import StepSelection
 
     with progress_bar("export", sys.stderr) as advance:
         written, contents = export(
-            args.dump, args.to, args.output, args.golden, **selected_steps(args), mapping=args.mapping,
+            args.dump, args.to, args.output, args.golden, StepSelection(**selected_steps(args)), mapping=args.mapping,
             thread_count=args.threads, progress=advance,
         )  # fmt: skip
     if written.text:

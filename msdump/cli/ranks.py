@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from msdump.analysis.ranks.job import JobReport
     from msdump.analysis.ranks.questions import Answer
+    from msdump.formats.selection import StepSelection
 
 AGREE, DISAGREE, INCOMPLETE = 0, 1, 4
 _EPILOG = """
@@ -62,9 +63,10 @@ def run(args: argparse.Namespace) -> int:
     from msdump.analysis.ranks.job import job_report
     from msdump.analysis.ranks.questions import Tables
     from msdump.analysis.ranks.tables import are_tables
+    from msdump.formats.selection import StepSelection
 
     given = [are_tables(path) for path in args.dumps]
-    selected = {"rank": args.rank, "iteration": args.iteration}
+    selection = StepSelection(args.rank, iteration=args.iteration)
     problems: list[str] = []
     with ExitStack() as stack:
         if any(given):
@@ -73,8 +75,8 @@ def run(args: argparse.Namespace) -> int:
         else:
             folder = args.tables or stack.enter_context(tempfile.TemporaryDirectory(prefix="msdump-tables-"))
             dumps, folders = args.dumps, [folder]
-            problems = _measure(args, folder)
-        tables = Tables(folders, args.golden, **selected)
+            problems = _measure(args, folder, selection)
+        tables = Tables(folders, args.golden, selection)
         report = job_report(tables, dumps, tolerance=args.tolerance)
     if not write_json(args, lambda: _value(report, problems)):
         _print(report)
@@ -91,13 +93,13 @@ def _check_tables_alone(args: argparse.Namespace, given: list[bool]) -> None:
         raise ConfigError("--tables, --part, --mesh, --dims, --strategy: expected them with dumps, got tables.")
 
 
-def _measure(args: argparse.Namespace, folder: str) -> list[str]:
+def _measure(args: argparse.Namespace, folder: str, selection: StepSelection) -> list[str]:
     """Write the tables of the dumps.   Returns: what is wrong with them, which is said as well."""
     from msdump.analysis.ranks.job import write_tables
 
     parts = write_tables(
-        args.dumps, folder, rank=args.rank, iteration=args.iteration, engine=args.engine, jobs=args.jobs,
-        part=args.part, is_forced=args.force, rules=selected_layouts(args), is_local=args.local,
+        args.dumps, folder, selection, engine=args.engine, jobs=args.jobs, part=args.part,
+        is_forced=args.force, rules=selected_layouts(args), is_local=args.local,
     )  # fmt: skip
     problems = [f"{part.unit.part_name}: {part.problem}" for part in parts if part.problem]
     problems += [f"{path}: {error}" for part in parts for path, error in part.damaged]

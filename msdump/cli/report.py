@@ -39,6 +39,7 @@ def run(args: argparse.Namespace) -> int:
     from msdump.analysis.overview.contents import Contents
     from msdump.config.environment import format_size, parse_size
     from msdump.formats.dump_dir import DumpDir
+    from msdump.formats.selection import StepSelection
     from msdump.viewing.markdown import markdown
     from msdump.viewing.report_file import LARGEST_BYTES, write_report
 
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         contents = Contents(
             DumpDir.open(args.dump, keeps_headers=True),
             None if args.golden is None else DumpDir.open(args.golden, keeps_headers=True),
-            **selected_steps(args),
+            StepSelection(**selected_steps(args)),
             mapping=args.mapping,
             measurements=Measurements(has_exponents=True),
             thread_count=args.threads,

@@ -221,6 +221,7 @@ def _write_tables(folder: str | None) -> int:
         return 0
     from msdump.analysis.ranks.job import write_tables
     from msdump.engine.graphs import GraphSession
+    from msdump.formats.selection import StepSelection
     from msdump.process import sessions
 
     lost = []
@@ -229,7 +230,7 @@ def _write_tables(folder: str | None) -> int:
         if report.kind in (GRAPHS, MODELS) and report.tensors_written:
             # Other ranks of the job may dump into the same folder.
             rank = session.plan.where.rank_id if isinstance(session, GraphSession) else None
-            parts = write_tables([report.path], folder, rank=rank, jobs=1)
+            parts = write_tables([report.path], folder, StepSelection(rank), jobs=1)
             complain(f"msdump: {format_count(sum(part.is_new for part in parts), 'table part')} in {folder}")
             lost += [f"{part.path}: {part.problem}" for part in parts if part.problem]
     if lost:

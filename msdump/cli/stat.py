@@ -96,16 +96,15 @@ def run(args: argparse.Namespace) -> int:
 
 def _write_tables(args: argparse.Namespace) -> int:
     from msdump.analysis.ranks.job import write_tables
+    from msdump.formats.selection import StepSelection
 
-    selected = selected_steps(args)
-    if selected["graph"] is not None or args.parquet or args.where:
+    if args.graph is not None or args.parquet or args.where:
         raise ConfigError(
             "--tables: expected no --graph, --parquet and --where beside it. Ask the tables: msdump query."
         )
     parts = write_tables(
-        [args.dump], args.tables, rank=selected["rank"], iteration=selected["iteration"], engine=args.engine,
-        jobs=args.jobs, part=args.part, is_forced=args.force, rules=selected_layouts(args),
-        is_local=args.local,
+        [args.dump], args.tables, StepSelection(args.rank, iteration=args.iteration), engine=args.engine,
+        jobs=args.jobs, part=args.part, is_forced=args.force, rules=selected_layouts(args), is_local=args.local,
     )  # fmt: skip
     new = sum(part.is_new and not part.problem for part in parts)
     if not write_json(args, lambda: {"tensors": [], "damaged": [], "tables": [part.path for part in parts]}):

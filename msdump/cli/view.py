@@ -40,10 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until Ctrl-C; the result is the exit status that `--help` explains."""
+    from msdump.formats.selection import StepSelection
     from msdump.viewing.filling import Wanted
     from msdump.viewing.serving import Viewing
 
-    wanted = Wanted(args.dump, args.golden, args.mapping, selected_steps(args), args.threads, args.follow)
+    selection = StepSelection(**selected_steps(args))
+    wanted = Wanted(args.dump, args.golden, args.mapping, selection, args.threads, args.follow)
     with Viewing(
         wanted,
         host=args.host,

@@ -29,6 +29,7 @@ from msdump.formats.paths import parse
 from msdump.formats.paths.acl import parse_stats_file_name
 from msdump.formats.paths.parse import MODEL, MSPROBE, OPERATOR, SYNC, Place, safe_text
 from msdump.formats.paths.sync import MAPPING_FILE, METADATA_FOLDER, STATISTIC_FILE
+from msdump.formats.selection import StepSelection
 from msdump.formats.sidecars import read_mapping, read_order
 from msdump.storage import files as storage
 from msdump.storage.pack_format import INDEX_FOLDER
@@ -128,16 +129,13 @@ class DumpDir:
         iteration: int | Collection[int] | None = None,
     ) -> Iterator[DumpedFile]:
         """Data files of the folders that fit; none is opened.   graph: an id, or a glob of the net or model name"""
+        return self.files_of(StepSelection(rank, graph, iteration))
+
+    def files_of(self, selection: StepSelection) -> Iterator[DumpedFile]:
+        """As `files`."""
         for folder in self._walk():
-            place = folder.place
-            if not (_is_one_of(place.rank_id, rank) and _is_one_of(place.iteration, iteration)):
-                continue
-            if isinstance(graph, str):
-                if not fnmatch.fnmatchcase(place.model or "", graph):
-                    continue
-            elif not _is_one_of(place.graph_id, graph):
-                continue
-            yield from self._files_of(folder)
+            if selection.takes(folder.place):
+                yield from self._files_of(folder)
 
     def tensors(
         self,
@@ -156,11 +154,11 @@ class DumpDir:
         op_name  a glob of the name in the file name or of the full name
         Raises:  FormatError for a damaged file when the dump was opened strictly; otherwise it goes to `damaged`.
         """
-        is_whole = op_type is None and op_name is None and io is None and slot is None
-        for file in self.files(rank=rank, graph=graph, iteration=iteration):
-            if is_whole:
-                yield from self.read(file)
-                continue
+        selection = StepSelection(rank, graph, iteration)
+        if op_type is None and op_name is None and io is None and slot is None:
+            yield from self.tensors_of(selection)
+            return
+        for file in self.files_of(selection):
             if not _is_one_of(file.op_type, op_type) or not (op_name is None or _has_name(file, op_name)):
                 continue
             # Names of files that hold several tensors do not tell these.
@@ -169,6 +167,11 @@ class DumpDir:
             for tensor in self.read(file):
                 if (io is None or tensor.io == io) and _is_one_of(tensor.slot, slot):
                     yield tensor
+
+    def tensors_of(self, selection: StepSelection) -> Iterator[DumpedTensor]:
+        """As `tensors`: all of the selected steps."""
+        for file in self.files_of(selection):
+            yield from self.read(file)
 
     def __iter__(self) -> Iterator[DumpedTensor]:
         return self.tensors()

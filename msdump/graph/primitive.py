@@ -80,15 +80,16 @@ class PrimitiveDef:
         return kernel
 
     def _provider(self, where: str) -> str:
-        for provider in _order:
+        order = _ORDERS[provider_choice]
+        for provider in order:
             if provider in self.kernels:
                 return provider
-        raise KernelNotFoundError(f"{where}: {self.op_type} has no kernel of {' or '.join(_order)}.")
+        raise KernelNotFoundError(f"{where}: {self.op_type} has no kernel of {' or '.join(order)}.")
 
 
-# Libraries that compute operators, the reference first; and those in use, the preferred one first.
+# Libraries that compute operators, the reference first; and those in use by choice, the preferred one first.
 PROVIDERS = ("numpy", "torch")
-_order: tuple[str, ...] = PROVIDERS
+_ORDERS = {"auto": PROVIDERS, "numpy": PROVIDERS[:1], "torch": PROVIDERS[::-1]}
 provider_choice = "auto"
 """What `choose_providers` was told last."""
 
@@ -99,11 +100,10 @@ def choose_providers(name: str) -> None:
     name    "auto": numpy, and PyTorch for what numpy cannot; "torch": the other way round; "numpy": nothing else
     Raises: GraphError for another name.
     """
-    global _order, provider_choice
-    orders = {"auto": PROVIDERS, "numpy": PROVIDERS[:1], "torch": PROVIDERS[::-1]}
-    if name not in orders:
+    global provider_choice
+    if name not in _ORDERS:
         raise GraphError(f"kernels: expected auto, numpy or torch, got {name!r}.")
-    _order, provider_choice = orders[name], name
+    provider_choice = name
 
 
 REGISTRY: dict[str, PrimitiveDef] = {}

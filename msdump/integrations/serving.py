@@ -6,9 +6,9 @@ and may run several times in one. SGLang's `sglang.srt.plugins` name functions i
 
 from __future__ import annotations
 
-from msdump.config.environment import is_serving_watched
+import functools
 
-_is_on = False
+from msdump.config.environment import is_serving_watched
 
 
 def register() -> None:
@@ -17,10 +17,12 @@ def register() -> None:
     Only operators of the thread that loads plug-ins are seen. Idempotent.
     Raises: ConfigError for a wrong configuration or a PyTorch that is too old.
     """
-    global _is_on
-    if _is_on or not is_serving_watched():
-        return
+    if is_serving_watched():
+        _watch()
+
+
+@functools.cache
+def _watch() -> None:
     from msdump.frontends.torch.redirect import redirect_torch
 
     redirect_torch(None, None, False, is_eager=True)
-    _is_on = True

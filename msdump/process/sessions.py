@@ -7,7 +7,7 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from msdump.errors import DumpError
 from msdump.process import termination
@@ -90,6 +90,10 @@ class ProcessOwned(ABC):
         self._finish()
 
 
+S = TypeVar("S", bound="Session")
+T = TypeVar("T")
+
+
 class Session(ProcessOwned):
     """One dump of this process, of one configuration. It is on the list from `begin` on, also after its end."""
 
@@ -99,6 +103,15 @@ class Session(ProcessOwned):
     def __init__(self) -> None:
         super().__init__()
         self._outbox: Outbox | None = None
+        self._shared: dict[Callable[..., Any], Any] = {}
+
+    def shared(self: S, make: Callable[[S], T]) -> T:
+        """What `make` makes of this session: made once, and the same for all who ask."""
+        with lock:
+            if make not in self._shared:
+                self._shared[make] = make(self)
+            value: T = self._shared[make]
+            return value
 
     @property
     @abstractmethod
@@ -149,7 +162,6 @@ class Session(ProcessOwned):
                 self._outbox.finish(self.report())
 
 
-S = TypeVar("S", bound=Session)
 _sessions: list[Session] = []
 _is_closing_at_exit = False
 # The script says by itself what is dumped, so that no configuration of the environment is missing.

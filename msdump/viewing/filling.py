@@ -12,7 +12,7 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from msdump.analysis.overview.contents import Contents, has_tensors
 from msdump.errors import MsdumpError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.formats.selection import ALL_STEPS, StepSelection
 from msdump.viewing.index import Index, Progress, TensorPlace
 from msdump.viewing.pages import SCHEMA, Pages, encoded
 from msdump.viewing.report_file import asset
@@ -43,14 +44,13 @@ MEASURING, COMPARING, READY, FAILED = "measuring", "comparing", "ready", "failed
 class Wanted:
     """What is to be looked at.
 
-    selected     rank, graph and iteration as of `tensor_statistics`
     is_followed  whether to go on when all is done, for a dump that grows
     """
 
     dump: str
     golden: str | None = None
     mapping: str | None = None
-    selected: dict[str, Any] = field(default_factory=dict)
+    selection: StepSelection = ALL_STEPS
     thread_count: int | None = None
     is_followed: bool = False
 
@@ -84,7 +84,7 @@ def program() -> str:
 
 def stamp_of(wanted: Wanted) -> str:
     """Changes when a file comes, goes or changes; made without opening one."""
-    digest = hashlib.sha256(repr((wanted.mapping, sorted(wanted.selected.items()))).encode())
+    digest = hashlib.sha256(repr((wanted.mapping, wanted.selection)).encode())
     for root in (wanted.dump, wanted.golden, wanted.mapping):
         if root is not None:
             for line in _files_below(root):
@@ -119,7 +119,7 @@ def _files_below(root: str) -> Iterator[bytes]:
 def _fill_once(wanted: Wanted, index: Index, stamp: str) -> None:
     def contents(measurements: Measurements, **options: Any) -> Contents:
         how = {"thread_count": wanted.thread_count, **options}
-        return Contents(dump, golden, **wanted.selected, mapping=wanted.mapping, measurements=measurements, **how)
+        return Contents(dump, golden, wanted.selection, mapping=wanted.mapping, measurements=measurements, **how)
 
     def rough() -> Contents:
         is_known = index.has_measurements

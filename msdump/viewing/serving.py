@@ -79,7 +79,7 @@ class Viewing:
         )
         self._temporary = None if has_index else Path(tempfile.mkdtemp(prefix="msdump-view-"))
         if self._temporary is None:
-            path = place_of(wanted.dump, wanted.golden, wanted.mapping, sorted(wanted.selected.items(), key=str))
+            path = place_of(wanted.dump, wanted.golden, wanted.mapping, wanted.selection)
             remove_old(path.parent, time.time())
         else:
             path = self._temporary / "index.sqlite"

@@ -13,6 +13,7 @@ import pytest
 
 from msdump.analysis.measurements import Measurements
 from msdump.analysis.overview.contents import Contents
+from msdump.formats.selection import StepSelection
 from msdump.viewing import filling
 from msdump.viewing.filling import FAILED, MEASURING, READY, Wanted, fill, stamp_of
 from msdump.viewing.index import Index, Progress
@@ -100,7 +101,7 @@ def test_a_dump_that_grows_is_followed(dump: Path, tmp_path: Path, monkeypatch: 
 
 
 def test_the_stamp_sees_each_change(dump: Path) -> None:
-    stamps = {stamp_of(Wanted(str(dump))), stamp_of(Wanted(str(dump), selected={"rank": (0,)}))}
+    stamps = {stamp_of(Wanted(str(dump))), stamp_of(Wanted(str(dump), selection=StepSelection(rank=(0,))))}
     assert stamp_of(Wanted(str(dump))) in stamps
     (file,) = dump.rglob("*Add*")
     os.utime(file, ns=(5, 5))

@@ -37,6 +37,7 @@ from msdump.analysis.steps import Operator, Slot, Step, nothing_selected, opened
 from msdump.errors import ConfigError, FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.formats.selection import StepSelection
 from msdump.tensors.records import INPUT, OUTPUT
 
 DumpPath = DumpDir | str | os.PathLike[str]
@@ -71,6 +72,7 @@ def compare_dumps(
     Raises:  ConfigError when the dumps have no operator in common; FormatError when there is nothing at a path.
     """
     dumps = [opened(dump) for dump in (mine, golden, *(() if reference is None else (reference,)))]
+    selection = StepSelection(rank, graph, iteration)
     graphs: list[GraphFiles] = []
     steps_of_dumps: list[list[Step]] = []
     for place, dump in enumerate(dumps):
@@ -82,10 +84,10 @@ def compare_dumps(
             continue
         with dump.listed_once():
             graphs.append(GraphFiles(dump))
-            steps_of_dumps.append(_steps(dump, graphs[-1], rank, graph, iteration))
+            steps_of_dumps.append(_steps(dump, graphs[-1], selection))
     for dump, steps in zip(dumps, steps_of_dumps, strict=True):
         if not any(step.operators for step in steps):
-            raise _no_tensors(dump, rank, graph, iteration)
+            raise _no_tensors(dump, selection)
     operator_map = mapping if isinstance(mapping, OperatorMap) else read_mapping(mapping) if mapping else OperatorMap()
     gathered_steps = gathered(steps_of_dumps, operator_map.originals)
     sides = [Side(steps, files) for steps, files in zip(gathered_steps, graphs, strict=True)]
@@ -121,30 +123,18 @@ def _yardsticks(mine: Side, other: Side, mapping: OperatorMap) -> dict[int, Oper
     }
 
 
-def _steps(
-    dump: DumpDir,
-    graphs: GraphFiles,
-    rank: int | Collection[int] | None,
-    graph: int | str | Collection[int] | None,
-    iteration: int | Collection[int] | None,
-) -> list[Step]:
+def _steps(dump: DumpDir, graphs: GraphFiles, selection: StepSelection) -> list[Step]:
     """Steps of a dump; a dump of outputs alone gets its inputs from the operators that made them."""
-    steps = read_steps(dump, rank=rank, graph=graph, iteration=iteration)
-    return [with_inputs(step, graphs.of(step.key)) for step in steps]
+    return [with_inputs(step, graphs.of(step.key)) for step in read_steps(dump, selection)]
 
 
-def _no_tensors(
-    dump: DumpDir,
-    rank: int | Collection[int] | None,
-    graph: int | str | Collection[int] | None,
-    iteration: int | Collection[int] | None,
-) -> ConfigError:
+def _no_tensors(dump: DumpDir, selection: StepSelection) -> ConfigError:
     text = f"{dump.path}: expected a dump with tensors, got none."
     if dump.damaged:
         return ConfigError(f"{text} {len(dump.damaged)} of its files are damaged; the first: {dump.damaged[0][1]}")
     if (dump.statistic_files() or dump.msprobe_files()) and not any(dump.files()):
         return ConfigError(f"{text} It holds statistics only: compare those with `msdump stat DIR --diff OTHER`.")
-    return nothing_selected(dump, expected="a dump with tensors", rank=rank, graph=graph, iteration=iteration)
+    return nothing_selected(dump, selection, expected="a dump with tensors")
 
 
 class _TensorJudge:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msdump.errors import ConfigError, did_you_mean
+from msdump.formats.selection import ALL_STEPS, StepSelection
 
 if TYPE_CHECKING:
     from msdump.analysis.overview.contents import Contents
@@ -75,14 +76,15 @@ def export(
     to: str,
     path: str | os.PathLike[str] | None = None,
     golden: DumpDir | str | os.PathLike[str] | None = None,
-    **selected: Any,
+    selection: StepSelection = ALL_STEPS,
+    **options: Any,
 ) -> tuple[Written, Contents]:
     """Write a dump in a form of `FORMS`; what was written, and what was read.
 
     path      None: the form's own name in the current folder; "-" gives the text instead of writing it, where the form
               is one file of text
     golden    dump to compare with, for the forms that take one
-    selected  rank, graph, iteration, mapping, thread_count and progress, as of `tensor_statistics` and `compare_dumps`
+    options   mapping, thread_count and progress, as of `tensor_statistics` and `compare_dumps`
     Raises:   ConfigError for a form that is not there, a golden dump that it does not take, an absent package, or a
               place that is taken by something else; FormatError when there is no dump; WriteError.
     """
@@ -98,7 +100,7 @@ def export(
     if form.has_exponents:
         from msdump.analysis.measurements import Measurements
 
-        selected["measurements"] = Measurements(has_exponents=True)
-    contents = Contents(dump, golden, **selected)
+        options["measurements"] = Measurements(has_exponents=True)
+    contents = Contents(dump, golden, selection, **options)
     module = importlib.import_module(f"msdump.analysis.exporting.{form.module}")
     return module.export(contents, to, os.fspath(form.path if path is None else path)), contents

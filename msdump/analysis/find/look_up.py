@@ -24,7 +24,6 @@ from msdump.analysis.steps import (
     StatisticSteps,
     Step,
     StepKey,
-    is_selected,
     nothing_selected,
     opened,
     read_statistic_steps,
@@ -35,6 +34,7 @@ from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_file import read_dump
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.parse import BIN
+from msdump.formats.selection import ALL_STEPS, StepSelection, is_selected
 from msdump.formats.statistic_csv import StatisticRow
 from msdump.graph.types import SourceLine
 from msdump.statistics.exponents import ExponentHistogram, exponent_histogram
@@ -69,13 +69,7 @@ class FoundOperator:
 
 
 def find_operator(
-    dump: DumpDir,
-    name: str,
-    *,
-    rank: int | Collection[int] | None = None,
-    graph: int | Collection[int] | None = None,
-    iteration: int | Collection[int] | None = None,
-    takes_statistics: bool = False,
+    dump: DumpDir, name: str, selection: StepSelection = ALL_STEPS, *, takes_statistics: bool = False
 ) -> FoundOperator:
     """The operator that a name means, in the first step that has it.
 
@@ -85,10 +79,10 @@ def find_operator(
 
     Raises: ConfigError when no operator or more than one goes by that name.
     """
-    steps = read_steps(dump, rank=rank, graph=graph, iteration=iteration)
+    steps = read_steps(dump, selection)
     table = None
     if not steps:
-        table, damaged = read_statistic_steps(dump, rank=rank, graph=graph, iteration=iteration)
+        table, damaged = read_statistic_steps(dump, selection)
         steps = list(table.steps)
         if damaged and not steps:
             raise damaged[0][1]
@@ -98,7 +92,7 @@ def find_operator(
                 f"{shlex.join(['msdump', 'zoom', str(dump.path), name])} --run SCRIPT."
             )
     if not steps:
-        raise nothing_selected(dump, expected="a dump with tensors", rank=rank, graph=graph, iteration=iteration)
+        raise nothing_selected(dump, selection, expected="a dump with tensors")
     for step in steps:
         matches = [operator for operator in step.operators if name in operator.names]
         matches = matches or [o for o in step.operators if any(original == name for original, _ in o.originals)]
@@ -174,7 +168,7 @@ def find_source_line(
         for line in [next((line for line in reversed(node.source) if _matches(line, text)), None)]
         if line is not None
     ]
-    files = _files_by_operator(dump, rank, graph, iteration) if hits else {}
+    files = _files_by_operator(dump, StepSelection(rank, graph, iteration)) if hits else {}
     return [
         SourceHit(one, node, line, tuple(files.get((one.rank_id, one.graph_id, node.full_name), ())))
         for one, node, line in hits
@@ -209,14 +203,9 @@ def _squeezed(text: str) -> str:
     return "".join(text.split())
 
 
-def _files_by_operator(
-    dump: DumpDir,
-    rank: int | Collection[int] | None,
-    graph: int | Collection[int] | None,
-    iteration: int | Collection[int] | None,
-) -> dict[tuple[int | None, int | None, str], list[str]]:
+def _files_by_operator(dump: DumpDir, selection: StepSelection) -> dict[tuple[int | None, int | None, str], list[str]]:
     files: dict[tuple[int | None, int | None, str], list[str]] = {}
-    for file in dump.files(rank=rank, graph=graph, iteration=iteration):
+    for file in dump.files_of(selection):
         if file.known_full_name is not None:
             key = file.place.rank_id, file.place.graph_id, file.known_full_name
             files.setdefault(key, []).append(file.path)
@@ -285,7 +274,7 @@ def show_operator(
     Raises:  ConfigError when no operator or several go by that name; FormatError when there is nothing at the path.
     """
     dump = opened(dump)
-    target = find_operator(dump, name, rank=rank, graph=graph, iteration=iteration, takes_statistics=True)
+    target = find_operator(dump, name, StepSelection(rank, graph, iteration), takes_statistics=True)
     node = target.node
     tensors = []
     for io, slot, tensor in target.operator.all_tensors():

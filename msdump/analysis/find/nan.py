@@ -12,7 +12,6 @@ import os
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from msdump.analysis._payload import Progress
 from msdump.analysis.find._health import HealthTable
@@ -44,6 +43,7 @@ from msdump.analysis.unset import UnsetTensors, has_same_statistics
 from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.formats.selection import StepSelection
 from msdump.graph.traits import is_collective
 from msdump.graph.types import SourceLine
 from msdump.tables.html_table import html_table
@@ -237,18 +237,18 @@ def find_non_finite(
     Raises:  ConfigError when there is nothing to look at; FormatError when there is nothing at the path.
     """
     dump = opened(dump)
-    selected: Any = {"rank": rank, "graph": graph, "iteration": iteration}
+    selection = StepSelection(rank, graph, iteration)
     with dump.listed_once():
         graphs, health = GraphFiles(dump), HealthTable()
-        table, damaged = read_statistic_steps(dump, **selected, every_run=True)
+        table, damaged = read_statistic_steps(dump, selection, every_run=True)
         measured = list(table.steps)
         health.add_rows(table.row, _tensors(measured), damaged)
         keys = {step.key for step in measured}
-        others = [step for step in read_steps(dump, **selected, every_run=True) if step.key not in keys]
+        others = [step for step in read_steps(dump, selection, every_run=True) if step.key not in keys]
     health.add_tensors(_tensors(others), damaged, thread_count, progress, measurements)
     steps = sorted([*measured, *others], key=_when)
     if not any(step.operators for step in steps):
-        raise nothing_selected(dump, expected="tensors or statistics", rank=rank, graph=graph, iteration=iteration)
+        raise nothing_selected(dump, selection, expected="tensors or statistics")
 
     def unset_in(step: Step) -> UnsetTensors:
         graph = graphs.of(step.key)

@@ -14,11 +14,12 @@ from typing import Any
 
 from msdump.analysis.find._health import HealthTable
 from msdump.analysis.find.look_up import find_operator
-from msdump.analysis.steps import Operator, Step, is_selected, opened, read_statistic_steps, read_steps
+from msdump.analysis.steps import Operator, Step, opened, read_statistic_steps, read_steps
 from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.parse import FX
+from msdump.formats.selection import StepSelection
 
 _DEVICES = list(range(8))
 _NET_NAME = "Net"
@@ -67,26 +68,20 @@ def plan_zoom(
     Raises: ConfigError when no operator or several go by that name; FormatError when there is nothing at the path.
     """
     dump = opened(dump)
-    operator = find_operator(dump, name, rank=rank, graph=graph, iteration=iteration, takes_statistics=True).operator
-    suspicious = _first_bad(dump, operator, rank, graph, iteration)
+    selection = StepSelection(rank, graph, iteration)
+    operator = find_operator(dump, name, selection, takes_statistics=True).operator
+    suspicious = _first_bad(dump, operator, selection)
     tensor = next(iter(_tensors(operator)))
     place = tensor.file.place
     return Zoom(operator, (max(0, suspicious - around), suspicious + around), suspicious, place.model, place.layout)
 
 
-def _first_bad(
-    dump: DumpDir,
-    operator: Operator,
-    rank: int | Collection[int] | None,
-    graph: int | Collection[int] | None,
-    iteration: int | Collection[int] | None,
-) -> int:
+def _first_bad(dump: DumpDir, operator: Operator, selection: StepSelection) -> int:
     """Number of the first iteration in which the operator has a value that is not finite, else of its first one."""
     health, damaged = HealthTable(), list[tuple[str, FormatError]]()
-    table, _ = read_statistic_steps(dump, rank=rank, graph=graph, iteration=iteration)
+    table, _ = read_statistic_steps(dump, selection)
     measured = {step.key for step in table.steps}
-    others = [step for step in read_steps(dump, rank=rank, graph=graph) if step.key not in measured]
-    steps = [*table.steps, *(step for step in others if is_selected(step.key.iteration, iteration))]
+    steps = [*table.steps, *(step for step in read_steps(dump, selection) if step.key not in measured)]
     numbers: dict[int, bool] = {}
     for step in sorted(steps, key=lambda step: step.key.iteration or 0):
         tensors = [tensor for one in _same(step, operator) for tensor in _tensors(one)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import cached_property
 from itertools import groupby
 from typing import Any
@@ -21,6 +21,7 @@ from msdump.analysis.stat.statistics import tensor_statistics
 from msdump.analysis.steps import Operator, StepKey, opened
 from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
+from msdump.formats.selection import ALL_STEPS, StepSelection
 from msdump.graph.types import SourceLine
 
 DumpPath = DumpDir | str | os.PathLike[str]
@@ -68,10 +69,8 @@ class Contents:
         self,
         dump: DumpPath,
         golden: DumpPath | None = None,
+        selection: StepSelection = ALL_STEPS,
         *,
-        rank: int | Collection[int] | None = None,
-        graph: int | Collection[int] | None = None,
-        iteration: int | Collection[int] | None = None,
         mapping: OperatorMap | str | os.PathLike[str] | None = None,
         measurements: Measurements | None = None,
         is_compared: bool = True,
@@ -82,7 +81,12 @@ class Contents:
         self.dump = opened(dump)
         self.golden = None if golden is None else opened(golden)
         self._mapping = mapping
-        self._steps: dict[str, Any] = {"rank": rank, "graph": graph, "iteration": iteration}
+        self._selection = selection
+        self._steps: dict[str, Any] = {
+            "rank": selection.rank,
+            "graph": selection.graph,
+            "iteration": selection.iteration,
+        }
         self._measurements = Measurements() if measurements is None else measurements
         self._is_compared = is_compared
         self._is_searched = is_searched
@@ -115,7 +119,7 @@ class Contents:
     @cached_property
     def golden_contents(self) -> Contents | None:
         """The golden dump as one of its own, of the same steps."""
-        return None if self.golden is None else Contents(self.golden, **self._steps, **self._how)
+        return None if self.golden is None else Contents(self.golden, selection=self._selection, **self._how)
 
     @cached_property
     def health(self) -> HealthOfDump:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from msdump.analysis.steps import Step, StepKey, nothing_selected, opened, read_statistic_steps, read_steps
 from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
+from msdump.formats.selection import StepSelection
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +85,16 @@ def list_dump(
              nothing at the path.
     """
     dump = opened(dump)
-    steps = read_steps(dump, rank=rank, graph=graph, iteration=iteration)
+    selection = StepSelection(rank, graph, iteration)
+    steps = read_steps(dump, selection)
     verified = dump.verify() if verifies else None
-    table, damaged = read_statistic_steps(dump, rank=rank, graph=graph, iteration=iteration)
+    table, damaged = read_statistic_steps(dump, selection)
     covered = {step.key for step in steps}
     listed = [_listed(step, is_statistic=False) for step in steps]
     listed += [_listed(step, is_statistic=True) for step in table.steps if step.key not in covered]
     problems = (*dump.damaged, *damaged)
     if not listed and not problems:
-        raise nothing_selected(dump, expected="tensors or statistics", rank=rank, graph=graph, iteration=iteration)
+        raise nothing_selected(dump, selection, expected="tensors or statistics")
     return DumpListing(
         str(dump.path),
         tuple(sorted(listed, key=lambda step: tuple(-1 if part is None else part for part in step.key))),

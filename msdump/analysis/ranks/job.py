@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -15,6 +15,7 @@ from msdump.analysis.ranks.tables import Part, units_of, write_part
 from msdump.analysis.ranks.work import DASK, PROCESSES, each_unit, on_each_worker, share_of
 from msdump.errors import ConfigError, FormatError, MsdumpError
 from msdump.formats.dump_dir import DumpDir
+from msdump.formats.selection import ALL_STEPS, StepSelection
 
 _Value = TypeVar("_Value", int, str)
 
@@ -22,9 +23,8 @@ _Value = TypeVar("_Value", int, str)
 def write_tables(
     dumps: Sequence[str | os.PathLike[str]],
     folder: str | os.PathLike[str],
+    selection: StepSelection = ALL_STEPS,
     *,
-    rank: int | Collection[int] | None = None,
-    iteration: int | Collection[int] | None = None,
     engine: str = PROCESSES,
     jobs: int | None = None,
     part: str | None = None,
@@ -41,12 +41,12 @@ def write_tables(
     Raises: as `units_of`, `each_unit` and `share_of`. What one unit lacks is said by its `Part`.
     """
     if is_local and engine.partition("=")[0] == DASK:
-        own = partial(_own_tables, dumps, folder, rank, iteration, part, is_forced, rules)
+        own = partial(_own_tables, dumps, folder, selection, part, is_forced, rules)
         found = {one.path: one for each in on_each_worker(own, engine) for one in each}
         if not found:
             raise ConfigError(f"--local: expected a dump at {', '.join(map(str, dumps))} on some machine, got none.")
         return [found[path] for path in sorted(found)]
-    units = share_of(units_of(dumps, rank, iteration), part)
+    units = share_of(units_of(dumps, selection), part)
     return each_unit(
         partial(write_part, folder=os.fspath(folder), is_forced=is_forced, rules=rules), units, engine, jobs
     )
@@ -55,15 +55,14 @@ def write_tables(
 def _own_tables(
     dumps: Sequence[str | os.PathLike[str]],
     folder: str | os.PathLike[str],
-    rank: int | Collection[int] | None,
-    iteration: int | Collection[int] | None,
+    selection: StepSelection,
     part: str | None,
     is_forced: bool,
     rules: LayoutRules | None,
 ) -> list[Part]:
     """On a worker: the tables of what lies on its machine, which may be nothing."""
     try:
-        units = share_of(units_of(dumps, rank, iteration), part)
+        units = share_of(units_of(dumps, selection), part)
     except MsdumpError:
         return []
     return [write_part(unit, os.fspath(folder), is_forced, rules) for unit in units]

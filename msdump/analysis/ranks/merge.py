@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.layout_json import PARTIAL, RankLayout, TensorLayout
 from msdump.formats.npy import npy_array, npy_header
+from msdump.formats.selection import ALL_STEPS, StepSelection
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
 from msdump.tensors.records import OUTPUT
@@ -52,9 +53,8 @@ class Merged:
 def merge_ranks(
     dumps: Sequence[str | os.PathLike[str]],
     target: str | os.PathLike[str],
+    selection: StepSelection = ALL_STEPS,
     *,
-    graph: int | Collection[int] | None = None,
-    iteration: int | Collection[int] | None = None,
     rules: LayoutRules | None = None,
 ) -> Merged:
     """Write the dump that one device would have left, as `rank_0` below a new folder.
@@ -75,7 +75,7 @@ def merge_ranks(
     steps: dict[tuple[int, int], dict[int, dict[str, Operator]]] = {}
     for dump in opened:
         layouts.update(dump.layouts)
-        for step in read_steps(dump, graph=graph, iteration=iteration):
+        for step in read_steps(dump, selection):
             place = step.key.graph_id or 0, step.key.iteration or 0
             by_rank = steps.setdefault(place, {})
             by_rank[step.key.rank_id or 0] = {operator.label: operator for operator in step.operators}

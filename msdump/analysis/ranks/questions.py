@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from msdump.analysis.ranks.rank_sets import parse_ranks
 from msdump.analysis.ranks.tables import MORE_COLUMNS, duckdb_path, parts_of
 from msdump.errors import ConfigError, FormatError
+from msdump.formats.selection import ALL_STEPS, StepSelection
 from msdump.tables.frames import optional_package
 
 Row = tuple[Any, ...]
@@ -171,9 +172,7 @@ class Tables:
         self,
         tables: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
         golden: str | os.PathLike[str] | None = None,
-        *,
-        rank: int | Collection[int] | None = None,
-        iteration: int | Collection[int] | None = None,
+        selection: StepSelection = ALL_STEPS,
     ) -> None:
         """Open them.
 
@@ -183,10 +182,10 @@ class Tables:
         self._duckdb = optional_package("duckdb", "query")
         self._database = self._duckdb.connect()
         self.damaged: list[tuple[str, FormatError]] = []
-        self._add("tensors", parts_of(tables, rank, iteration))
+        self._add("tensors", parts_of(tables, selection))
         self.has_golden = golden is not None
         if golden is not None:
-            self._add("golden", parts_of(golden, rank, iteration))
+            self._add("golden", parts_of(golden, selection))
 
     def _add(self, name: str, parts: Sequence[os.PathLike[str]]) -> None:
         whole = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from msdump.analysis.ranks.layouts import LayoutRules, layout_of
 from msdump.analysis.ranks.rank_sets import format_ranks
 from msdump.analysis.stat.rows import COLUMNS, TensorStatistics, statistic_table
 from msdump.analysis.stat.statistics import tensor_statistics
-from msdump.analysis.steps import Slot, StepKey, is_selected, read_steps
+from msdump.analysis.steps import Slot, StepKey, read_steps
 from msdump.analysis.unset import UnsetTensors
 from msdump.errors import ConfigError, FormatError, MsdumpError, WriteError
 from msdump.formats.atomic import make_dirs, remove_leftovers, scratch_folder
@@ -28,6 +28,7 @@ from msdump.formats.dump_folders import DumpedFolder
 from msdump.formats.layout_json import RankLayout, format_placement
 from msdump.formats.layout_messages import MessageOperand
 from msdump.formats.paths.sync import METADATA_FOLDER
+from msdump.formats.selection import ALL_STEPS, StepSelection, is_selected
 from msdump.formats.sidecars import read_metadata
 from msdump.storage.remote import is_remote
 from msdump.tables.frames import FLAG, INTEGER, TEXT, Column, Table, duckdb_connection, optional_package, table_of
@@ -72,6 +73,10 @@ class Unit:
     others: int = 0
 
     @property
+    def selection(self) -> StepSelection:
+        return StepSelection(self.rank, iteration=self.iteration)
+
+    @property
     def part_name(self) -> str:
         """Of its file, the same wherever it runs."""
         rank = "none" if self.rank is None else f"{self.rank:05}"
@@ -94,11 +99,7 @@ class Part:
     damaged: tuple[tuple[str, str], ...] = ()
 
 
-def units_of(
-    dumps: Iterable[str | os.PathLike[str]],
-    rank: int | Collection[int] | None = None,
-    iteration: int | Collection[int] | None = None,
-) -> list[Unit]:
+def units_of(dumps: Iterable[str | os.PathLike[str]], selection: StepSelection = ALL_STEPS) -> list[Unit]:
     """All units of some dumps, by iteration and rank; names of folders are read, no file.
 
     Raises: FormatError when there is nothing at a path; ConfigError when two of them have the same unit, as two jobs in
@@ -110,9 +111,7 @@ def units_of(
         places: dict[tuple[int, int | None], dict[str, DumpedFolder]] = {}
         for folder in DumpDir.open(path).folders():
             place = folder.place
-            if place.iteration is None or not is_selected(place.rank_id, rank):
-                continue
-            if is_selected(place.iteration, iteration):
+            if place.iteration is not None and selection.takes(place):
                 places.setdefault((place.iteration, place.rank_id), {}).setdefault(place.time or "", folder)
         for key, by_time in places.items():
             latest = by_time[max(by_time)]
@@ -201,7 +200,7 @@ def _written_twice(dump: DumpDir, unit: Unit) -> int:
     """How many tensors have files of two runs, which differ by nothing but their time stamps."""
     names = Counter(
         re.sub(rf"\.{file.timestamp_us}\.", "..", file.original_name)
-        for file in dump.files(rank=unit.rank, iteration=unit.iteration)
+        for file in dump.files_of(unit.selection)
         if file.timestamp_us is not None
     )
     return sum(count > 1 for count in names.values())
@@ -211,7 +210,7 @@ def _unset(dump: DumpDir, unit: Unit) -> set[tuple[StepKey, str, str, Slot]]:
     graphs = GraphFiles(dump)
     return {
         (step.key, operator.label, io, slot)
-        for step in read_steps(dump, rank=unit.rank, iteration=unit.iteration)
+        for step in read_steps(dump, unit.selection)
         for operator, io, slot in UnsetTensors(step, graphs.of(step.key)).places
     }
 
@@ -277,8 +276,7 @@ def write_parquet_file(table: Table, path: str) -> None:
 
 def parts_of(
     tables: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    rank: int | Collection[int] | None = None,
-    iteration: int | Collection[int] | None = None,
+    selection: StepSelection = ALL_STEPS,
 ) -> list[Path]:
     """Parts in folders of tables, or parts themselves.
 
@@ -293,7 +291,7 @@ def parts_of(
                 "`msdump stat DIR --tables FOLDER` writes them."
             )
         found += parts
-    selected = [part for part in found if _is_selected(part, rank, iteration)]
+    selected = [part for part in found if _is_selected(part, selection)]
     if not selected:
         raise FormatError(f"{found[0].parent}: expected tables of these ranks and iterations, got none of them.")
     return selected
@@ -310,12 +308,12 @@ def _parts_in(path: Path) -> list[Path]:
     return sorted(part for part in path.glob("*.parquet") if PART.fullmatch(part.name)) if path.is_dir() else []
 
 
-def _is_selected(part: Path, rank: int | Collection[int] | None, iteration: int | Collection[int] | None) -> bool:
+def _is_selected(part: Path, selection: StepSelection) -> bool:
     match = PART.fullmatch(part.name)
     if match is None:
-        return rank is None and iteration is None
+        return selection == ALL_STEPS
     own = None if match["rank"] == "none" else int(match["rank"])
-    return is_selected(own, rank) and is_selected(int(match["iteration"]), iteration)
+    return is_selected(own, selection.rank) and is_selected(int(match["iteration"]), selection.iteration)
 
 
 TABLE_COLUMNS: Sequence[Column] = (*COLUMNS, *MORE_COLUMNS)

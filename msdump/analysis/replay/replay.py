@@ -30,6 +30,7 @@ from msdump.analysis.replay import _torch_equivalents as torch_equivalents
 from msdump.analysis.steps import Slot, opened
 from msdump.errors import ConfigError, GraphError, KernelNotFoundError
 from msdump.formats.dump_dir import DumpDir
+from msdump.formats.selection import StepSelection
 from msdump.process.front_ends import front_end
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
@@ -109,7 +110,7 @@ def replay_operator(
              shows inputs after they were overwritten; KernelNotFoundError for a type that msdump cannot run.
     """
     dump = opened(dump)
-    target = find_operator(dump, name, rank=rank, graph=graph, iteration=iteration)
+    target = find_operator(dump, name, StepSelection(rank, graph, iteration))
     inputs, attrs = inputs_of(target)
     outputs = {slot: tensor.load_host() for slot, tensor in target.operator.outputs.items()}
     if not outputs:

@@ -16,6 +16,7 @@ from msdump.analysis.steps import opened
 from msdump.errors import ConfigError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.npy import npy_array
+from msdump.formats.selection import StepSelection
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
 
@@ -87,7 +88,7 @@ def write_repro(
     Raises:  ConfigError as `replay_operator`, for a folder that is not empty, and for torch without an equivalent.
     """
     dump = opened(dump)
-    match = find_operator(dump, name, rank=rank, graph=graph, iteration=iteration)
+    match = find_operator(dump, name, StepSelection(rank, graph, iteration))
     arrays, attrs = inputs_of(match)
     folder = Path(target)
     inputs = [f"input_{number}.npy" for number in range(len(arrays))]

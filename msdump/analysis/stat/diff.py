@@ -16,6 +16,7 @@ from msdump.analysis.unset import has_same_statistics
 from msdump.errors import ConfigError, FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.formats.selection import StepSelection
 from msdump.formats.statistic_csv import StatisticRow
 
 # Six digits are what a csv keeps.
@@ -41,17 +42,16 @@ def compare_statistics(
              nothing at a path.
     """
     dumps = tuple(opened(dump) for dump in (mine, golden))
+    selection = StepSelection(rank, graph, iteration)
     tables: list[StatisticSteps] = []
     damaged: list[tuple[str, FormatError]] = []
     for dump in dumps:
-        table, problems = read_statistic_steps(dump, rank=rank, graph=graph, iteration=iteration)
+        table, problems = read_statistic_steps(dump, selection)
         if not table.steps:
             advice = "`msdump stat DIR --csv OUT` makes one."
             if not (dump.statistic_files() or dump.statistic_dump_files() or dump.msprobe_files()):
                 raise ConfigError(f"{dump.path}: expected a statistic.csv, got none. {advice}")
-            raise nothing_selected(
-                dump, expected="a statistic.csv", rank=rank, graph=graph, iteration=iteration, advice=advice
-            )
+            raise nothing_selected(dump, selection, expected="a statistic.csv", advice=advice)
         tables.append(table)
         damaged += problems
     operator_map = mapping if isinstance(mapping, OperatorMap) or mapping is None else read_mapping(mapping)

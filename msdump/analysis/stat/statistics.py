@@ -22,6 +22,7 @@ from msdump.errors import ConfigError, DtypeError, FormatError, did_you_mean
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.sync import STATISTIC_FILE
+from msdump.formats.selection import StepSelection
 from msdump.formats.statistic_csv import StatisticRow, StatisticWriter
 from msdump.statistics.batches import measure_each
 from msdump.statistics.exponents import ExponentHistogram, exponent_histogram
@@ -62,9 +63,10 @@ def tensor_statistics(
     Raises:  ConfigError when there is nothing to measure; FormatError when there is nothing at the path.
     """
     dump = opened(dump)
+    selection = StepSelection(rank, graph, iteration)
     with dump.listed_once():
-        steps = read_steps(dump, rank=rank, graph=graph, iteration=iteration)
-        table, damaged = read_statistic_steps(dump, rank=rank, graph=graph, iteration=iteration)
+        steps = read_steps(dump, selection)
+        table, damaged = read_statistic_steps(dump, selection)
         graphs = GraphFiles(dump)
     covered = {step.key for step in steps}
     roles = Roles(graphs)
@@ -90,7 +92,7 @@ def tensor_statistics(
         types = {operator.op_type for step in (*steps, *table.steps) for operator in step.operators}
         if types and op_type is not None:
             raise _unknown_type(op_type, types)
-        raise nothing_selected(dump, expected="tensors or statistics", rank=rank, graph=graph, iteration=iteration)
+        raise nothing_selected(dump, selection, expected="tensors or statistics")
     return StatisticReport(tuple(rows), problem_list)
 
 
@@ -235,13 +237,14 @@ def write_statistic_files(
     Raises:  ConfigError when a file is there already or there are no tensors; WriteError.
     """
     dump = opened(dump)
+    selection = StepSelection(rank, graph, iteration)
     root = dump.path if files.is_folder(dump.path) else dump.path.parent
     by_folder: dict[str, list[DumpedTensor]] = {}
-    for tensor in dump.tensors(rank=rank, graph=graph, iteration=iteration):
+    for tensor in dump.tensors_of(selection):
         if not tensor.file.place.is_constants:
             by_folder.setdefault(files.folder_below(root, tensor.path), []).append(tensor)
     if not by_folder:
-        raise nothing_selected(dump, expected="tensors", rank=rank, graph=graph, iteration=iteration)
+        raise nothing_selected(dump, selection, expected="tensors")
     written: list[Path] = []
     problems: list[tuple[str, FormatError]] = []
     for folder, tensors in by_folder.items():

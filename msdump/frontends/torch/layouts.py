@@ -26,7 +26,6 @@ from msdump.formats.layout_json import (
 )
 from msdump.formats.layout_messages import MessageOperand
 from msdump.frontends.torch.tensor_map import TensorMap
-from msdump.process import sessions
 from msdump.tensors.records import OUTPUT
 
 if TYPE_CHECKING:
@@ -226,14 +225,7 @@ class LayoutBook:
 
 def layouts_of(session: GraphSession) -> LayoutBook:
     """The book of a session, which all that its process dumps shares."""
-    with sessions.lock:
-        book = _books.get(session)
-        if book is None:
-            book = _books[session] = LayoutBook(session)
-        return book
-
-
-_books: weakref.WeakKeyDictionary[GraphSession, LayoutBook] = weakref.WeakKeyDictionary()
+    return session.shared(LayoutBook)
 
 
 def layout_of_dtensor(tensor: Any) -> Any:

@@ -12,15 +12,12 @@ from msdump.config.environment import RANK_ID, TORCH_LOCAL_RANK, TORCH_RANK
 from msdump.config.sections import STATISTIC_CATEGORIES
 from msdump.engine import opening
 from msdump.frontends.torch.steps import Steps
-from msdump.process import sessions
 
 if TYPE_CHECKING:
     from msdump.engine.graphs import GraphSession
 
 # Columns of statistic.csv when none are chosen: all but the digest, which takes twenty times as long as the others.
 _CATEGORIES = tuple(category for category in STATISTIC_CATEGORIES if category != "md5")
-
-_steps: tuple[GraphSession, Steps] | None = None
 
 
 def open_session(example_inputs: Sequence[Any] = ()) -> GraphSession | None:
@@ -29,11 +26,12 @@ def open_session(example_inputs: Sequence[Any] = ()) -> GraphSession | None:
 
 
 def steps_of(session: GraphSession) -> Steps:
-    global _steps
-    with sessions.lock:
-        if _steps is None or _steps[0] is not session:
-            _steps = session, Steps(session.next_iteration)
-        return _steps[1]
+    """Those that all of the session share."""
+    return session.shared(_new_steps)
+
+
+def _new_steps(session: GraphSession) -> Steps:
+    return Steps(session.next_iteration)
 
 
 def _rank_id() -> int | None:

@@ -17,6 +17,7 @@ from msdump.analysis.ranks.questions import Tables
 from msdump.analysis.ranks.tables import TABLE_COLUMNS
 from msdump.cli.main import main
 from msdump.errors import ConfigError, FormatError
+from msdump.formats.selection import StepSelection
 from tests.analysis.ranks.conftest import MakeJob
 from tests.analysis.small_dump import Array
 
@@ -139,12 +140,12 @@ def test_a_folder_of_any_name_is_itself_and_no_pattern(
 ) -> None:
     """Beside folders that the name would match as a pattern, with the same file names and other contents."""
     monkeypatch.chdir(tmp_path)
-    write_tables([make_job()], "~", jobs=1, iteration=1)
+    write_tables([make_job()], "~", StepSelection(iteration=1), jobs=1)
     assert list(tmp_path.joinpath("~").iterdir())
     for name in NAMES:
         if name != "~":
             shutil.copytree("~", name)
-    write_tables([make_job("other")], "axb", jobs=1, iteration=0)
+    write_tables([make_job("other")], "axb", StepSelection(iteration=0), jobs=1)
     for other in ("c1", "dxe", "ax/b", "x"):
         shutil.copytree("axb", other)
     for name in NAMES:

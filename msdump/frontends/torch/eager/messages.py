@@ -1,4 +1,4 @@
-"""Messages of an iteration: which one a send or a receive is, and which buffers they still occupy.
+"""Messages of an iteration: which one a send or a receive is, which buffers they still occupy, and what arrived.
 
 A receive returns before its message is there, and the program waits when it likes. What has arrived is therefore
 looked at as late as possible: right before the first operator that reads or writes the buffer, or when the iteration
@@ -8,40 +8,35 @@ ends.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from msdump.formats.layout_messages import Message
+from msdump.formats.layout_messages import Message, MessageOperand
+from msdump.frontends.torch.eager.operands import CallOperands
 from msdump.frontends.torch.eager.regions import Region
 from msdump.frontends.torch.eager.signatures import Signature, Tensor
 from msdump.frontends.torch.eager.stage import Call, Stage
 from msdump.frontends.torch.eager.tensors import local
-from msdump.frontends.torch.layouts import process_group
+from msdump.frontends.torch.layouts import LayoutBook, process_group
 from msdump.graph.types import SourceLine
-from msdump.tensors.arrays import Array
+from msdump.tensors.records import INPUT, OUTPUT
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
     """A send or a receive that is shown.
 
-    name     full name of the operator
     message  None where its sender is not known before it has arrived
     work     what the call returned
-    early    slot -> what a receive overwrites
     """
 
     stage: Stage
-    scope: str
-    number: int
-    name: str
     call: Call
     message: Message | None
     work: Any
-    early: Mapping[int, Array]
     source: Sequence[SourceLine]
 
     @property
@@ -64,9 +59,16 @@ class Transfer:
 
 
 class Messages:
-    """Of one program; the thread that runs its operators calls it."""
+    """Of one program; the thread that runs its operators calls it.
 
-    def __init__(self) -> None:
+    book           has the messages of the job
+    count_skipped  counts tensors that cannot be dumped, by the reason
+    """
+
+    def __init__(self, operands: CallOperands, book: LayoutBook, count_skipped: Callable[[str], None]) -> None:
+        self._operands = operands
+        self._book = book
+        self._count_skipped = count_skipped
         self._counts: Counter[tuple[str, int, int, int]] = Counter()
         self._sends: list[Transfer] = []
         self._receives: list[Transfer] = []
@@ -98,7 +100,31 @@ class Messages:
 
     def note(self, transfer: Transfer) -> None:
         """A transfer is under way."""
-        (self._sends if transfer.call.signature.is_send else self._receives).append(transfer)
+        if transfer.call.signature.is_send:
+            self._sends.append(transfer)
+            self._keep(transfer)
+        else:
+            self._receives.append(transfer)
+
+    def settle(self, signature: Signature | Region, tensors: Sequence[Tensor], name: str) -> None:
+        """An operator is about to run: show what has arrived in its tensors.   name: of the operator"""
+        sends, receives = self.touched(signature, tensors)
+        for transfer in sends:
+            self._keep(transfer, f"overwritten by {name} before the message was waited for")
+        for transfer in receives:
+            misuse = "" if transfer.is_over else f"used by {name} before the message was waited for"
+            self._show_received(transfer, misuse)
+
+    def finish(self, stage: Stage) -> None:
+        """A stage ends: show the receives that nothing has touched."""
+        taken = [one for one in self._receives if one.stage is stage]
+        self._receives = [one for one in self._receives if one.stage is not stage]
+        self._sends = [one for one in self._sends if one.stage is not stage]
+        for transfer in taken:
+            if transfer.is_over:
+                self._show_received(transfer)
+            else:
+                self._count_skipped("tensors of a receive that its iteration did not wait for")
 
     def touched(
         self, signature: Signature | Region, tensors: Sequence[Tensor]
@@ -121,12 +147,22 @@ class Messages:
             self._receives = [one for one in self._receives if one not in receives]
         return sends, receives
 
-    def take_receives(self, stage: Stage) -> list[Transfer]:
-        """Receives of a stage that ends, whose buffers nothing has touched; its sends are forgotten."""
-        taken = [one for one in self._receives if one.stage is stage]
-        self._receives = [one for one in self._receives if one.stage is not stage]
-        self._sends = [one for one in self._sends if one.stage is not stage]
-        return taken
+    def _show_received(self, transfer: Transfer, misuse: str = "") -> None:
+        """Show a receive as an operator that has run just now: what has arrived is its output."""
+        call = transfer.call
+        self._operands.read(call)
+        self._operands.note_writes(call.tensors)
+        self._operands.write(call, [(each.name, each.tensor) for each in call.tensors])
+        transfer.stage.show(call, lambda: transfer.source)
+        self._keep(transfer, misuse)
+
+    def _keep(self, transfer: Transfer, misuse: str = "") -> None:
+        """Put the message into the layout of the job."""
+        if transfer.message is not None and self._book.is_on:
+            io = INPUT if transfer.call.signature.is_send else OUTPUT
+            stage = transfer.stage
+            operand = stage.graph.graph_id, transfer.call.name, io, 0, stage.iteration
+            self._book.note_message(MessageOperand(*operand, transfer.message, misuse))
 
 
 def _extent(tensor: Any) -> tuple[int, int] | None:

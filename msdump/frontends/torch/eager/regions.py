@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-import weakref
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import CodeType, FrameType
@@ -16,7 +15,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from msdump.frontends.torch.eager.signatures import Tensor, tensors_in
 from msdump.graph.types import SourceLine
-from msdump.process import sessions
 
 if TYPE_CHECKING:
     from msdump.engine.graphs import GraphSession
@@ -61,6 +59,10 @@ class Region:
         """What it is given; that it writes none of it is not said."""
         named = [("args", list(args)), *keywords.items()]
         return [Tensor(place, tensor, False) for name, value in named for place, tensor in tensors_in(value, name)]
+
+    def attributes(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
+        """Where it comes from."""
+        return {"region": self.place}
 
 
 def _function_of(frame: FrameType) -> tuple[CodeType, str]:
@@ -114,12 +116,10 @@ def _times(count: int) -> str:
 
 def counts_of(session: GraphSession) -> RegionCounts:
     """Those of a session, which all programs that it watches share; its report has their lines."""
-    with sessions.lock:
-        counts = _counts.get(session)
-        if counts is None:
-            counts = _counts[session] = RegionCounts()
-            session.add_remarks(counts.lines)
-        return counts
+    return session.shared(_new_counts)
 
 
-_counts: weakref.WeakKeyDictionary[GraphSession, RegionCounts] = weakref.WeakKeyDictionary()
+def _new_counts(session: GraphSession) -> RegionCounts:
+    counts = RegionCounts()
+    session.add_remarks(counts.lines)
+    return counts

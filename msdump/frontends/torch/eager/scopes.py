@@ -1,19 +1,24 @@
-"""Scopes: the modules around an operator."""
+"""Scopes: the modules around an operator, or around the one that a backward operator computes the gradient of."""
 
 from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch._dynamo import OptimizedModule
 
-from msdump.frontends.torch.places import ROOT
+from msdump.frontends.torch.eager.stage import FORWARD, UPDATE
+from msdump.frontends.torch.places import BACKWARD_ROOT, ROOT
 
 # `torch.compile` puts a module into another one, under this name.
 _COMPILED = "_orig_mod"
+# Scopes of operators of earlier iterations whose backward may still come.
+_MAX_NODE_SCOPES = 1 << 17
+
+_sequence_number: Callable[[], int] = getattr(torch.autograd, "_get_sequence_nr")  # noqa: B009 - not for type checkers
 
 
 class Scopes:
@@ -139,3 +144,46 @@ class NodeScopes:
     def forget(self, kept: int) -> None:
         """Keep so many entries, the newest; between two iterations, as a backward pass may reach back over some."""
         del self._lasts[:-kept], self._texts[:-kept]
+
+
+class OperatorScopes:
+    """Scopes of the operators of all stages. Those of the backward have the scope of what they are the gradient of."""
+
+    def __init__(self, scopes: Scopes) -> None:
+        self._scopes = scopes
+        self._nodes = NodeScopes()
+        self._backward: dict[str, str] = {}
+
+    def begin(self) -> None:
+        """An iteration begins."""
+        self._nodes.forget(_MAX_NODE_SCOPES)
+
+    def find(self, part: int, node: Any, optimizers: Sequence[str]) -> str:
+        """Of an operator that is about to run.
+
+        node        of autograd, which runs the operator; None outside of a backward pass
+        optimizers  names of those whose steps are under way, the innermost last
+        """
+        if part == UPDATE:
+            return f"{ROOT}/{optimizers[-1]}" if optimizers else self._scopes.current
+        if part == FORWARD:
+            scope = self._scopes.current
+            if torch.is_grad_enabled():
+                self.note_nodes(scope)
+            return scope
+        if self._scopes.is_inside or node is None:
+            scope = self._scopes.current
+        else:
+            scope = self._nodes.find(node._sequence_nr())
+        if torch.is_grad_enabled():
+            # Of nodes that are made for gradients of gradients, or anew.
+            self.note_nodes(scope)
+        backward = self._backward.get(scope)
+        if backward is None:
+            backward = self._backward[scope] = BACKWARD_ROOT + scope.removeprefix(ROOT)
+        return backward
+
+    def note_nodes(self, scope: str) -> None:
+        """Nodes of autograd that were made since the last call belong to this scope."""
+        # The first operator since a node of autograd was made is that of the node.
+        self._nodes.note(_sequence_number() - 1, scope)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,19 +21,31 @@ from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
 from msdump.tensors.records import OpInfo, TensorInfo, TensorKey
 
+# The parts of a step.
+FORWARD, BACKWARD, UPDATE = range(3)
+
 
 @dataclass(slots=True)
 class Call:
-    """One call of an operator that has run.
+    """One call of an operator.
 
-    inputs, outputs  what is known of each operand, and its array
+    scope            the modules around it
+    number           how many operators of its type ran before it in this stage of the iteration
+    name             full name, of the scope, the type, and the number
+    inputs, outputs  what is known of each operand
+    copies           slot -> an input that the call may overwrite, as it was before
+    read, written    arrays of the inputs and of the outputs
     error            what it raised
     """
 
     signature: Signature | Region
+    scope: str
+    number: int
+    name: str
     tensors: Sequence[Tensor]
     attributes: Callable[[], dict[str, Any]]
     inputs: tuple[TensorInfo, ...]
+    copies: Mapping[int, Array] = field(default_factory=dict)
     read: Sequence[Array] = ()
     outputs: tuple[TensorInfo, ...] = ()
     written: Sequence[Array] = ()
@@ -41,9 +53,13 @@ class Call:
 
 
 class Stage:
-    """Attributes: `graph`, which grows with each operator that runs for the first time."""
+    """Attributes: `part` of a step; `graph`, which grows with each operator that runs for the first time; `iteration`,
+    the last one that was watched.
+    """
 
-    def __init__(self, graph_id: int, observers: Sequence[Observer]) -> None:
+    def __init__(self, part: int, graph_id: int, observers: Sequence[Observer]) -> None:
+        self.part = part
+        self.iteration = -1
         self.graph = Graph(f"kernel_graph_{graph_id}", graph_id, is_open=True)
         self._observers = tuple(observers)
         self._seen = ObservedGraph(self.graph, self._observers)
@@ -61,6 +77,7 @@ class Stage:
         self._overwritten: dict[int, tuple[TensorInfo, Array]] = {}
 
     def begin(self, iteration: int) -> None:
+        self.iteration = iteration
         self._counts.clear()
         self._by_memory.clear()
         self._overwritten.clear()
@@ -90,21 +107,20 @@ class Stage:
         self._counts[op_type] = number + 1
         return number
 
-    def show(self, call: Call, scope: str, number: int, source: Callable[[], Sequence[SourceLine]]) -> None:
-        """Tell the observers of a call.   Raises: what it raised."""
+    def show(self, call: Call, source: Callable[[], Sequence[SourceLine]]) -> None:
+        """Report a call to the observers.   Raises: what the call raised."""
         assert self._run is not None
-        full_name = f"{scope}/{call.signature.op_type}-op{number}"
         with lock:
-            op = self._ops.get((full_name, call.inputs, call.outputs))
+            op = self._ops.get((call.name, call.inputs, call.outputs))
             if op is None:
-                op = self._add(call, scope, number, full_name, source)
+                op = self._add(call, source)
             self._run.launch(_OneCall(call), op.index, op)
 
-    def show_failed(self, call: Call, scope: str, number: int, source: Callable[[], Sequence[SourceLine]]) -> None:
+    def show_failed(self, call: Call, source: Callable[[], Sequence[SourceLine]]) -> None:
         """As `show`, of a call that raised. The script may catch that, and go on with the iteration."""
         assert self._run is not None
         try:
-            self.show(call, scope, number, source)
+            self.show(call, source)
         except Exception as error:
             if error is not call.error:
                 raise
@@ -122,23 +138,18 @@ class Stage:
 
     # -- parts ------------------------------------------------------------------------------------
 
-    def _add(
-        self, call: Call, scope: str, number: int, full_name: str, source: Callable[[], Sequence[SourceLine]]
-    ) -> OpInfo:
+    def _add(self, call: Call, source: Callable[[], Sequence[SourceLine]]) -> OpInfo:
         mutates = tuple(slot for slot, each in enumerate(call.tensors) if each.is_written)
-        if full_name not in self._nodes:
-            self._nodes[full_name] = self._node(call, scope, number, source(), mutates)
+        if call.name not in self._nodes:
+            self._nodes[call.name] = self._node(call, source(), mutates)
         index = len(self._seen.ops)
-        op = OpInfo(
-            self.graph.graph_id, index, call.signature.op_type, full_name, index, 0, call.inputs, call.outputs, mutates
-        )
-        self._ops[full_name, call.inputs, call.outputs] = op
+        op_type = call.signature.op_type
+        op = OpInfo(self.graph.graph_id, index, op_type, call.name, index, 0, call.inputs, call.outputs, mutates)
+        self._ops[call.name, call.inputs, call.outputs] = op
         self._seen.append(op)
         return op
 
-    def _node(
-        self, call: Call, scope: str, number: int, source: Sequence[SourceLine], mutates: tuple[int, ...]
-    ) -> Node:
+    def _node(self, call: Call, source: Sequence[SourceLine], mutates: tuple[int, ...]) -> Node:
         names = tuple(each.name for each in call.tensors)
         op_type = call.signature.op_type
         definition = PrimitiveDef(op_type, input_names=names, mutates=mutates, has_side_effect=bool(mutates))
@@ -146,8 +157,8 @@ class Stage:
         primitive = Primitive(op_type, attributes, definition=definition)
         inputs = [self._value(info, name) for info, name in zip(call.inputs, names, strict=True)]
         types = [TensorType(info.dtype, info.shape) for info in call.outputs]
-        node = self.graph.add_foreign_node(primitive, inputs, types, scope, source)
-        node.op_id = number
+        node = self.graph.add_foreign_node(primitive, inputs, types, call.scope, source)
+        node.op_id = call.number
         for info, value in zip(call.outputs, node.outputs, strict=True):
             self._values[info.key.value_id] = value
         return node
@@ -241,7 +252,3 @@ class _End(Calls):
     def key(self, value: Value) -> TensorKey:
         kept = self._overwritten.get(value.id)
         return self._parameters[value.id][0].key if kept is None else kept[0].key
-
-
-def info_of(tensor: Any, key: TensorKey, dtype: str) -> TensorInfo:
-    return TensorInfo(key, dtype, tuple(tensor.shape))

@@ -89,3 +89,9 @@ def local(tensor: Any) -> Any:
 def memory_of(tensor: Any) -> int:
     """Equal for tensors that share memory."""
     return int(local(tensor).untyped_storage()._cdata)
+
+
+def version_of(tensor: Any) -> int | None:
+    """How often it was written, as far as autograd knows; None where nobody counts."""
+    own = local(tensor)
+    return None if own.is_inference() else int(own._version)

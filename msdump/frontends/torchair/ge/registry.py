@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib
 import pkgutil
 from collections.abc import Callable
@@ -42,7 +43,6 @@ _CONVERTERS: dict[Any, Callable[..., Any]] = {}
 _OWN: dict[str, Callable[..., Any]] = {}
 _KERNELS: dict[str, Kernel] = {}
 _SIZE_KERNELS: dict[str, Kernel] = {}
-_is_loaded = False
 
 
 def converter(*targets: str | Callable[..., Any]) -> Callable[[Function], Function]:
@@ -197,12 +197,10 @@ def kernel_of(op_type: str) -> Kernel:
     return entry
 
 
+@functools.cache
 def _load() -> None:
     """Import every file of operators, once."""
-    global _is_loaded
-    if not _is_loaded:
-        _is_loaded = True
-        from msdump.frontends.torchair.ge import ops
+    from msdump.frontends.torchair.ge import ops
 
-        for module in pkgutil.iter_modules(ops.__path__):
-            importlib.import_module(f"{ops.__name__}.{module.name}")
+    for module in pkgutil.iter_modules(ops.__path__):
+        importlib.import_module(f"{ops.__name__}.{module.name}")

@@ -195,89 +195,6 @@ def names(folder: Path, iteration: int) -> set[str]:
     }
 
 
-def test_operators_of_other_iterations_are_not_looked_at(tmp_path: Path) -> None:
-    model = nn.Linear(3, 2)
-    modes = []
-
-    def hook(module: Any, args: Any) -> None:
-        modes.append(current_mode() is not None)
-
-    with msdump.watch(model, config(tmp_path, iteration="1|3")):
-        handle = nn.ReLU().register_forward_pre_hook(hook)
-        for _ in range(5):
-            y = model(torch.ones(1, 3))
-            modes.append(current_mode() is not None)
-            y.sum().backward()
-        handle.remove()
-    assert modes == [False, True, False, True, False]
-    assert {tensor.iteration for tensor in msdump.open(tmp_path).tensors()} == {1, 3}
-
-
-def test_without_modules_a_backward_ends_an_iteration(tmp_path: Path) -> None:
-    weight = torch.ones(3, requires_grad=True)
-    with msdump.watch(config=config(tmp_path)):
-        for _ in range(3):
-            (weight * weight.sin()).sum().backward()
-            with torch.no_grad():
-                weight -= 0.1 * weight.grad
-    for iteration in range(3):
-        assert {"aten.sin.default-op0", "aten.sub_.Tensor-op0"} <= names(tmp_path, iteration)
-    assert not names(tmp_path, 3)
-
-
-def test_a_script_may_end_its_iterations_itself(tmp_path: Path) -> None:
-    first, second = nn.Linear(3, 3), nn.Linear(3, 3)
-    with msdump.watch(config=config(tmp_path, dump_mode=1, kernels=["addmm"])) as watch:
-        watch.step()
-        for _ in range(2):
-            first(torch.ones(1, 3)).sum().backward()
-            second(torch.ones(1, 3)).sum().backward()
-            first(torch.ones(1, 3))
-            watch.step()
-    expected = {f"aten.addmm.default-op{number}" for number in range(3)}
-    assert [names(tmp_path, iteration) & expected for iteration in range(3)] == [expected, expected, set()]
-
-
-@both_engines
-def test_parameters_are_those_of_the_forward_pass(is_sync: bool, tmp_path: Path) -> None:
-    """Also where the script ends its iterations, an optimizer runs before that, and operators before the module."""
-    model = nn.Sequential(nn.Linear(3, 2))
-    optimizer = torch.optim.SGD(model.parameters(), 0.5)
-    weights = []
-    with msdump.watch(config=config(tmp_path, is_sync)) as watch:
-        for _ in range(3):
-            weights.append(model[0].weight.detach().clone().numpy())
-            model(torch.ones(4, 3)).square().sum().backward()
-            optimizer.step()
-            watch.step()
-    shown = [
-        (tensor.iteration, tensor.load())
-        for tensor in msdump.open(tmp_path).tensors(graph=0, op_type="Parameter")
-        if tensor.op_name == "0.weight"
-    ]
-    assert [iteration for iteration, _ in shown] == [0, 1, 2]
-    for iteration, array in shown:
-        np.testing.assert_array_equal(array, weights[iteration])
-
-
-def test_a_closure_of_an_optimizer_is_no_part_of_it(tmp_path: Path) -> None:
-    model = nn.Linear(3, 2)
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
-
-    def closure() -> Any:
-        optimizer.zero_grad()
-        loss = model(torch.ones(4, 3)).square().sum()
-        loss.backward()
-        return loss
-
-    with msdump.watch(model, config(tmp_path)):
-        optimizer.step(closure)
-    names = {graph: {file.op_name for file in msdump.open(tmp_path).files(graph=graph)} for graph in (0, 1, 2)}
-    assert "aten.addmm.default-op0" in names[0] and "aten.pow.Tensor_Scalar-op0" in names[0]
-    assert any("mm" in name for name in names[1])
-    assert "aten.add_.Tensor-op0" in names[2] and not any("mm" in name for name in names[2])
-
-
 def test_the_last_iteration_of_a_script_that_closes_nothing(tmp_path: Path) -> None:
     """Python begins no thread any longer when it ends."""
     script = (
@@ -354,16 +271,6 @@ def test_a_block_that_another_thread_leaves(tmp_path: Path, caplog: pytest.LogCa
     assert [record.levelname for record in caplog.records if "another one" in record.message] == ["WARNING"]
 
 
-def test_evaluation_is_an_iteration_of_its_own(tmp_path: Path) -> None:
-    model = nn.Linear(3, 2)
-    with msdump.watch(model, config(tmp_path)):
-        model(torch.ones(1, 3)).sum().backward()
-        with torch.no_grad():
-            model(torch.ones(1, 3))
-            model(torch.ones(2, 3))
-    assert {tensor.iteration for tensor in msdump.open(tmp_path).tensors()} == {0, 1, 2}
-
-
 # -- what else a configuration asks for --------------------------------------------------------------------------------
 
 
@@ -395,18 +302,6 @@ def test_an_overflow_is_found(tmp_path: Path) -> None:
         (model(torch.full((1, 3), 1.0)).exp() * 1e38 * 1e38).sum()
     report = watch.report()
     assert report is not None and report.overflows and "aten.mul.Tensor-op1" in report.overflows[0]
-
-
-@both_engines
-def test_the_script_may_catch_what_an_operator_raises(is_sync: bool, tmp_path: Path) -> None:
-    with msdump.watch(config=config(tmp_path, is_sync)) as watch:
-        x = torch.ones(3).exp()
-        with pytest.raises(IndexError):
-            x.index_select(0, torch.tensor([7]))
-        x.sin()
-    assert {"aten.exp.default-op0", "aten.sin.default-op0"} <= names(tmp_path, 0)
-    report = watch.report()
-    assert report is not None and not report.error and not report.lost
 
 
 def test_statistics(tmp_path: Path) -> None:
@@ -444,49 +339,6 @@ def test_large_tensors_are_measured_where_they_lie(is_sync: bool, input_output: 
     measured = rows("statistic")
     assert measured == rows("full")
     assert any("(3000,200)" in row and "bfloat16" in row for row in measured)
-
-
-# -- tensors that are no plain ones ------------------------------------------------------------------------------------
-
-
-@both_engines
-def test_what_cannot_be_shown_is_counted(is_sync: bool, tmp_path: Path) -> None:
-    with msdump.watch(config=config(tmp_path, is_sync)) as watch:
-        (torch.eye(3).to_sparse() * 2).to_dense().sin()
-        torch.ones(3, device="meta") + 1
-        torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8).dequantize()
-        torch.func.vmap(lambda row: row.cos().sum())(torch.ones(2, 3))
-        torch.func.jacrev(lambda x: x.tanh())(torch.ones(3))
-        with torch.inference_mode():
-            torch.ones(3).tan()
-    report = watch.report()
-    assert report is not None and not report.error
-    assert {"sparse_coo tensor", "tensor on the meta device", "quantized tensor"} <= set(report.skipped)
-    found = names(tmp_path, 0) | names(tmp_path, 1)
-    assert {f"aten.{name}.default-op0" for name in ("sin", "cos", "tanh", "tan")} <= found
-
-
-@both_engines
-def test_memory_may_be_freed_behind_a_tensor(is_sync: bool, tmp_path: Path) -> None:
-    with msdump.watch(config=config(tmp_path, is_sync)):
-        x = torch.full((1000,), 2.0)
-        y = x * 3
-        y.untyped_storage().resize_(0)
-        del x
-        torch.zeros(1000)
-    (product,) = (
-        tensor for tensor in msdump.open(tmp_path).tensors() if "mul" in tensor.op_name and tensor.io == "output"
-    )
-    assert (product.load() == 6).all()
-
-
-def test_operators_of_higher_order_run(tmp_path: Path) -> None:
-    def chosen(x: Any) -> Any:
-        return torch.cond(x.sum() > 0, lambda y: y.sin(), lambda y: y.cos(), (x,))
-
-    with msdump.watch(config=config(tmp_path)):
-        result = chosen(torch.ones(3))
-    assert torch.equal(result, torch.ones(3).sin())
 
 
 # -- mistakes ----------------------------------------------------------------------------------------------------------
@@ -592,54 +444,3 @@ def test_a_script_that_knows_nothing_of_it(tmp_path: Path) -> None:
     assert "3 of 3 dumped" in done.stderr
     for iteration in range(3):
         assert {"aten.addmm.default-op0", "aten.mm.default-op0"} <= names(tmp_path / "dump", iteration)
-
-
-def test_the_dump_holds_the_line_and_its_text(tmp_path: Path) -> None:
-    with msdump.watch(None, config(tmp_path / "dump")):
-        torch.log(torch.ones(3))  # the line that is looked for
-    (row,) = (
-        row for row in msdump.stat(tmp_path / "dump").rows if "log" in row.tensor.op_type and row.tensor.io == "output"
-    )
-    assert row.node is not None and row.node.own_line is not None
-    assert Path(row.node.own_line.path).name == "test_watch.py"
-    assert row.node.own_line.code.strip() == "torch.log(torch.ones(3))  # the line that is looked for"
-
-
-def test_what_is_skipped_is_named_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level("INFO", "msdump.skipped"), msdump.watch(config=config(tmp_path, True)):
-        torch.eye(2).to_sparse()
-    assert [one for one in caplog.messages if one.endswith(": sparse_coo tensor") and "to_sparse" in one]
-
-
-# -- scopes of gradients -----------------------------------------------------------------------------------------------
-
-
-def test_scopes_are_not_forgotten_inside_of_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However few of earlier steps are kept: each gradient has the modules of its own operator."""
-    monkeypatch.setattr(program, "_MAX_NODE_SCOPES", 4)
-    model = nn.Sequential(*(nn.Sequential(nn.Linear(3, 3), nn.Tanh()) for _ in range(6)))
-    with msdump.watch(model, config(tmp_path, saved_data="statistic")) as watch:
-        for _ in range(8):
-            model(torch.ones(2, 3)).sum().backward()
-            assert len(watch._program._node_scopes) <= 4 + 2 * 12 + 2
-        scopes = {node.scope for node in watch._program._stages[1].graph.nodes if "tanh" in node.full_name}
-    assert scopes == {f"Gradients/Default/{block}-Sequential/1-Tanh" for block in range(6)}
-
-
-def test_a_backward_reaches_back_over_several_iterations(tmp_path: Path) -> None:
-    model = nn.Sequential(nn.Linear(3, 3), nn.Tanh())
-    with msdump.watch(model, config(tmp_path)) as watch:
-        (model(torch.ones(2, 3)) + model(torch.ones(2, 3))).sum().backward()
-        found = [node.scope for node in watch._program._stages[1].graph.nodes if "tanh" in node.full_name]
-    assert found == ["Gradients/Default/1-Tanh"] * 2
-
-
-def test_gradients_of_gradients_have_the_scope_of_what_they_belong_to(tmp_path: Path) -> None:
-    model = nn.Sequential(nn.Linear(3, 3), nn.Tanh())
-    x = torch.ones(2, 3, requires_grad=True)
-    with msdump.watch(model, config(tmp_path)) as watch:
-        (gradient,) = torch.autograd.grad(model(x).sum(), x, create_graph=True)
-        gradient.square().sum().backward()
-        nodes = watch._program._stages[1].graph.nodes
-    assert {node.scope for node in nodes if "tanh" in node.full_name} == {"Gradients/Default/1-Tanh"}
-    assert {node.scope for node in nodes if ".mm." in node.full_name} == {"Gradients/Default/0-Linear"}

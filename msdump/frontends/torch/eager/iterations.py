@@ -1,0 +1,134 @@
+"""Iterations of a program: when one begins, and which part of it runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from msdump.frontends.torch.eager.regions import Region
+from msdump.frontends.torch.eager.scopes import Scopes
+from msdump.frontends.torch.eager.stage import BACKWARD, FORWARD, UPDATE
+from msdump.frontends.torch.steps import Steps
+
+
+class Iterations:
+    """Of one program. The caller holds what keeps operators of its program apart.
+
+    An iteration begins as `Steps` says, when a module is called; where no module is called, with the first operator
+    that is recorded for gradients after a backward. A script that calls `step` ends its iterations itself.
+
+    model        whose calls begin iterations; None: the outermost modules that are called
+    current      number of the iteration that runs; None before the first one and after `step`
+    is_explicit  whether the script says when an iteration ends
+    is_paused    whether what runs is part of no iteration
+    has_modules  whether calls of modules begin iterations
+    optimizers   names of those whose steps are under way, the innermost last
+    """
+
+    def __init__(self, steps: Steps, model: torch.nn.Module | None, scopes: Scopes) -> None:
+        self.model = model
+        self.current: int | None = None
+        self.is_explicit = False
+        self.is_paused = False
+        self.has_modules = model is not None
+        self.optimizers: list[str] = []
+        self._steps = steps
+        self._scopes = scopes
+        self._backwards = _Backwards()
+
+    # -- which iteration --------------------------------------------------------------------------
+
+    def of_call(self, module: torch.nn.Module | Region) -> int | None:
+        """An outermost module is called, or a region that has modules inside.
+
+        Returns: the iteration that begins; None: the current one goes on.
+        """
+        self.has_modules = True
+        is_ours = self.model is None or module is self.model or isinstance(module, Region)
+        if not is_ours or (self.current is not None and self.is_explicit):
+            return None
+        iteration = self._steps.forward(module, torch.is_grad_enabled())
+        return None if iteration == self.current else iteration
+
+    def without_modules(self) -> int | None:
+        """An operator runs that no module has announced.   Returns: as `of_call`."""
+        is_new = not self.is_explicit and self._steps.is_over and torch.is_grad_enabled() and not self.optimizers
+        if self.model is None and (self.current is None or is_new):
+            return self._steps.forward("script", torch.is_grad_enabled())
+        return None
+
+    def calls_model(self, args: Sequence[Any]) -> bool:
+        """Whether a region that is given these calls modules, outside of all that are called, as parameters tell."""
+        if self._scopes.is_inside:
+            return False
+        parameters = _parameters(args)
+        if self.model is None:
+            return bool(parameters)
+        own = {id(parameter) for parameter in self.model.parameters()} if parameters else ()
+        return any(id(parameter) in own for parameter in parameters)
+
+    # -- which part -------------------------------------------------------------------------------
+
+    def part(self, node: Any) -> int:
+        """Of the operator that runs.   node: of autograd, which runs it; None outside of a backward pass"""
+        return BACKWARD if node is not None else UPDATE if self._is_updating() else FORWARD
+
+    def part_of_region(self, args: Sequence[Any], node: Any) -> int:
+        """As `part`, of a region, before an iteration begins with it.
+
+        It is an update where it is given the gradients of parameters that it is given.
+        """
+        if self.is_in_backward(node):
+            return BACKWARD
+        gradients = {id(each.grad) for each in _parameters(args) if each.grad is not None}
+        is_update = any(id(each) in gradients for each in args) or self._is_in_optimizer()
+        return UPDATE if is_update else FORWARD
+
+    def is_in_backward(self, node: Any) -> bool:
+        """Compiled autograd runs nodes without their being current; threads of autograd are in no call of it."""
+        return node is not None or self._backwards.depth > 0
+
+    def _is_in_optimizer(self) -> bool:
+        """A closure that an optimizer calls needs gradients, and is no part of it."""
+        return bool(self.optimizers) and not torch.is_grad_enabled()
+
+    def _is_updating(self) -> bool:
+        """In an optimizer, or between the backward and the next iteration, as where gradients are clipped."""
+        if self.optimizers:
+            return not torch.is_grad_enabled()
+        return self._steps.is_over and not (self.is_explicit and self._scopes.is_inside)
+
+    # -- what happens -----------------------------------------------------------------------------
+
+    def end_step(self) -> None:
+        """What is called next begins another iteration, but where the script says when one ends."""
+        self._steps.backward()
+
+    def enter_backward(self) -> None:
+        self._backwards.depth += 1
+        if not self.is_paused:
+            self._steps.backward()
+
+    def leave_backward(self) -> None:
+        self._backwards.depth -= 1
+
+    def enter_optimizer(self, name: str) -> None:
+        self.optimizers.append(f"optimizer-{name}")
+
+    def leave_optimizer(self) -> None:
+        if self.optimizers:
+            self.optimizers.pop()
+        self._steps.backward()
+
+
+class _Backwards(threading.local):
+    """How many backward passes this thread is in."""
+
+    depth = 0
+
+
+def _parameters(args: Sequence[Any]) -> list[torch.nn.Parameter]:
+    return [each for each in args if isinstance(each, torch.nn.Parameter)]

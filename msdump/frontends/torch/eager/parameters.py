@@ -1,0 +1,56 @@
+"""Parameters and buffers of the model: their names, and their values as the forward pass left them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from msdump.frontends.torch.eager.operands import CallOperands
+from msdump.frontends.torch.eager.scopes import plain_name
+from msdump.frontends.torch.eager.stage import Call, Stage
+from msdump.frontends.torch.eager.tensors import memory_of
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import TensorInfo
+
+if TYPE_CHECKING:
+    from msdump.config.plan import Plan
+
+
+class Parameters:
+    """Of one program.   plan: of the current iteration"""
+
+    def __init__(self, operands: CallOperands) -> None:
+        self.plan: Plan | None = None
+        self._operands = operands
+
+    def name(self, module: torch.nn.Module) -> None:
+        """A module is called: its parameters and buffers have their names in it."""
+        for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+            self._operands.names.set(tensor, plain_name(name))
+
+    def note(self, stage: Stage, call: Call) -> None:
+        """A call has read its inputs: those that are parameters are dumped when the stage ends."""
+        for info, each in zip(call.inputs, call.tensors, strict=True):
+            name = self._operands.names.get(each.tensor)
+            if name is not None:
+                stage.add_parameter(info, name, each.tensor, memory_of(each.tensor))
+
+    def keep(self, forward: Stage, written: Sequence[Any]) -> None:
+        """Copy those of the forward pass that a call outside of it is about to write.
+
+        An optimizer may write before the forward pass ends, where the script says when a step ends.
+
+        written   tensors that the call may write
+        """
+        if forward.is_watched:
+            memories = {memory_of(tensor) for tensor in written if self._operands.is_readable(tensor)}
+            forward.keep_parameters(memories, self._copy)
+
+    def _copy(self, name: str, tensor: Any) -> tuple[TensorInfo, Array] | None:
+        plan = self.plan
+        if plan is None or not plan.operands.outputs or not plan.dumps_parameter(name):
+            return None
+        info = self._operands.info(tensor)
+        return info, self._operands.values.saved(info, tensor)
