@@ -134,7 +134,7 @@ def finalize() -> None:
 
 
 def get_recent_err_msg() -> str:
-    """What failed calls of this thread said since the last call of this; "" when none failed."""
+    """Errors of this thread's calls since the last call of this function; "" when none failed."""
     return take_messages()
 
 

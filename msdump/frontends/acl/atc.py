@@ -1,4 +1,4 @@
-"""Atc: what ATC was told of a model's open sizes when it made the `.om` file that a script was written for.
+"""Atc: ATC's options for a model's open sizes, with which it made the `.om` file that a script was written for.
 
 The options stand in a file beside the model, `net.atc` for `net.onnx`, or under the key `atc` of the model's metadata,
 as they stood on the command line:

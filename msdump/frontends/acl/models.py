@@ -33,7 +33,7 @@ INSTALL = "pip install onnx onnxruntime"
 class LoadedModel:
     """A loaded model. Runs may come from any thread.
 
-    inputs, outputs  those of the model; what ATC was told of it has closed some sizes
+    inputs, outputs  those of the model; ATC's options have fixed some sizes
     control          the input that says which gear a run is in; None for a model without gears
     fixed_shapes     index of an input -> shape that a call chose for its open sizes
     """
@@ -276,7 +276,7 @@ def load(source: str | bytes, function: str) -> int:
 
 
 def described(source: str | bytes, model: OnnxModel) -> LoadedModel:
-    """A model with what ATC was told of it.   Raises: CallError 100013."""
+    """A model with ATC's options for it.   Raises: CallError 100013."""
     atc, where = atc_of(source, model.metadata)
     return LoadedModel(model, atc, where)
 

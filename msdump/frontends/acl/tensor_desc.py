@@ -87,7 +87,7 @@ def create_tensor_desc(data_type: int, shape: Sequence[int], format: int) -> int
 
 @returns_nothing("aclDestroyTensorDesc")
 def destroy_tensor_desc(desc: int) -> None:
-    """Forget a description; a handle that is none is ignored but for the log."""
+    """Destroy a description; an invalid handle is logged and ignored."""
     process.handles.remove(as_int(desc, "desc"), TensorDesc, "desc")
 
 
@@ -243,7 +243,7 @@ def set_tensor_place_ment(tensor_desc: int, mem_type: int) -> None:
 def set_tensor_const(tensor_desc: int, data_buffer: int, length: int) -> None:
     """Say the data of a constant input: a copy of `length` bytes at an address.
 
-    Operators read these data, whatever their buffer has.
+    Operators read these data, not those of their buffer.
     """
     held, size = find(tensor_desc), as_int(length, "length")
     if size <= 0:

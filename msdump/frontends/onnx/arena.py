@@ -121,7 +121,7 @@ class Arena:
             del self.arrays[value.id], self._written[value.id]
 
     def _bound_launch(self, call: NodeCall, outputs: Sequence[Value]) -> Launch:
-        """onnxruntime writes where it is told to.
+        """onnxruntime writes to given buffers.
 
         Edges:  where it makes another shape than was foreseen, the results get memory of their own from then on.
         """

@@ -191,7 +191,7 @@ class OnnxModel:
         return tuple(seen.arena for seen in self._observed.values() if seen.arena is not None)
 
     def observed_graphs(self) -> tuple[Graph, ...]:
-        """Graphs that observers have been told of, oldest first."""
+        """Graphs that were shown to observers, oldest first."""
         return tuple(seen.graph for seen in self._observed.values())
 
     # -- parts ------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ def why_unreadable(tensor: Any) -> str:
 
 
 class _TensorMemory:
-    """Memory of a tensor as numpy asks for it. Arrays made of it keep the memory alive, whatever becomes of the tensor.
+    """Memory of a tensor as an `__array_interface__`. Arrays made of it keep the memory alive without the tensor.
 
     Source: `Tensor.numpy` marks the storage, and PyTorch then refuses to resize it for ever; an address marks nothing.
     """

@@ -38,7 +38,7 @@ class CaptureInfo:
     stage        "forward", "backward" or "inference"
     inputs       name -> (name to show, kind) of each placeholder
     open_outputs how many of the first outputs go to the user, who may write them later
-    shared       names of placeholders whose memory somebody may write later
+    shared       names of placeholders whose memory may be written later
     forward      nodes of the forward graph by FX `seq_nr`, for a backward graph
     gradients    name and shape of the input of the model whose gradient each output of a backward graph is
     """
@@ -62,7 +62,7 @@ class FxGraph:
     skipped  why tensors are not shown -> how many
     by_seq_nr  first operator of each `seq_nr`
     by_name  all FX nodes
-    opaque   ids of values that may lie in anybody's memory
+    opaque   ids of values whose memory is not known
     """
 
     graph: Graph
@@ -109,7 +109,7 @@ def graph_from_fx(module: fx.GraphModule, sizes: Sizes, graph_id: int, origin: C
 def settle(result: FxGraph, open_roots: set[int]) -> None:
     """Number and check a graph whose nodes are all there, and find out whose memory stays as it is.
 
-    open_roots   ids of values whose memory somebody else may write when the run has ended
+    open_roots   ids of values whose memory may be written when the run has ended
     """
     written = result.opaque | {result.roots[value.id] for node in result.graph.nodes for value in _written(node)}
     for value in (*result.graph.inputs, *result.graph.parameters, *_results(result.graph)):

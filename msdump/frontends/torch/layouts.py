@@ -81,7 +81,7 @@ class LayoutBook:
                         self._replicas.set(parameter, _replicated(parameter, mesh))
 
     def note_gradients(self) -> None:
-        """The backward is over: gradients of such parameters are copies now, unless the model was told to wait."""
+        """The backward is over: gradients of such parameters are copies now, unless the model is set to wait."""
         for model in self._models:
             if getattr(model, "require_forward_param_sync", True):
                 for parameter in model.parameters():
@@ -99,7 +99,7 @@ class LayoutBook:
         return mesh if is_equal else None
 
     def layout(self, tensor: Any) -> TensorLayout | None:
-        """How a tensor lies over the ranks; None where nothing is known of it."""
+        """Placement of a tensor over the ranks; None where it is not known."""
         spec = layout_of_dtensor(tensor)
         if spec is None:
             return self._replicas.get(tensor) or self._gradients.get(tensor)

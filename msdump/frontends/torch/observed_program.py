@@ -73,7 +73,7 @@ class ObservedFxProgram:
 
         copies         brings tensors of a device to the host; None where they are there
         measures_only  no observer wants more than statistics: of a device nothing else is brought
-        report         told why a tensor cannot be shown
+        report         called with the reason why a tensor cannot be shown
         """
         slots = self.program.begin(args)
         calls = _ProgramCalls(self, slots, copies, report, measures_only and copies is not None)

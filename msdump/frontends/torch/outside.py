@@ -1,6 +1,6 @@
 """What of a script's models ran outside of the graphs that were captured: breaks, frames, and operators between graphs.
 
-Dynamo goes on without a word where it cannot capture something. Whatever runs there is in no dump.
+Dynamo continues silently where it cannot capture code. What runs there is in no dump.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _line(place: Place, count: int) -> str:
 
 class Gaps:
     """Operators of a step that no graph holds: inside of a compiled call before, between and after its graphs, and
-    between two compiled calls. Each gap is looked at once. Any thread may call it; each has gaps of its own.
+    between two compiled calls. Each gap is checked once. Any thread may call it; each has gaps of its own.
 
     The look is a profiler of the C++ library, for one gap at a time: inside of a compiled call until every gap of it is
     known, between calls where one was seen to follow the other. It is off while anything else of the script runs. Where
@@ -142,7 +142,7 @@ class Gaps:
             self._depart()
 
     def end(self, call: Hashable) -> None:
-        """It ends, be it by an exception."""
+        """It ends, normally or by an exception."""
         with self._lock:
             self._arrive(call, "end")
             self._walk.depth -= 1

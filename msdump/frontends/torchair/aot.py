@@ -47,7 +47,7 @@ Run = Callable[[list[Any]], Any]
 
 
 class _Backend:
-    """What one backend remembers between the graphs that it compiles."""
+    """State of a backend between the graphs that it compiles."""
 
     def __init__(self, config: CompilerConfig, decompositions: dict[Any, Callable[..., Any]], tool: str) -> None:
         self.config = config

@@ -92,7 +92,7 @@ class DumpedGraph:
         try:
             return self._graph.run(step, args)
         finally:
-            # Also after Ctrl-C, of which observers are not told.
+            # Also after Ctrl-C, of which observers are not notified.
             self._dump.dumper.end_iteration(*place)
             files.runs.end_run(*place)
 

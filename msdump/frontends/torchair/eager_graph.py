@@ -35,8 +35,8 @@ NodeFilter = Callable[[Node], Any]
 class NodePlan:
     """A node that is dumped.
 
-    is_collective  its results are not there before somebody waited for them
-    is_wait        it is that wait: its input is not there before it ran
+    is_collective  results are valid after `wait_tensor`
+    is_wait        it is `wait_tensor`: its input is valid after it ran
     """
 
     name: str
@@ -142,7 +142,7 @@ class EagerGraph:
         self.values = sum(len(inputs) + len(outputs) for inputs, outputs in self.places.values())
 
     def run(self, step: int, args: list[Any]) -> Any:
-        """Run the graph; `args` is emptied, so that inputs are freed as soon as nobody needs them."""
+        """Run the graph; `args` is emptied, so that inputs are freed after their last use."""
         watched = self._seen.begin(step)
         if watched is None:
             return self.run_unobserved(args)
@@ -202,7 +202,7 @@ class _GraphOfCalls:
         self.graph = Graph(f"graph_{graph_id}", graph_id)
         self.places: dict[str, Slots] = {}
         self._module = module
-        # Tensors that nobody has written since they were made.
+        # Tensors that have not been written since they were made.
         self._values: dict[_Source, Value] = {}
 
     def add(self, node: Node, plan: NodePlan | None) -> None:

@@ -47,7 +47,7 @@ class FileDump:
     clash        what becomes of files of an earlier run, for a warning
     can_be_packed  as of RunFiles
 
-    A file that cannot be written ends the dump into this folder, is said once, and leaves the model alone.
+    A write error stops the dump into this folder, is logged once, and does not stop the model.
     Files and folders get the modes that the umask gives any file of this process.   Source: TorchAir, numpy.save.
     Raises: ConfigError for what the environment asks of dumps and cannot be read.
     """

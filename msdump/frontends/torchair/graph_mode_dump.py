@@ -150,7 +150,7 @@ class FileDump(AclSession):
         return self
 
 
-# Files that ask for nothing, which is said once.
+# Files without any request, which are logged once.
 _idle_files: set[str] = set()
 sessions.call_at_reset(_idle_files.clear)
 

@@ -49,7 +49,7 @@ class FirstRun:
 
     def run(self, args: list[Any]) -> Any:
         """Results of the graph; the list of arguments is emptied."""
-        # Never released: there is one first run, whatever the threads.
+        # Never released: there is one first run over all threads.
         if not self._is_first.acquire(blocking=False):
             return self._run(args)
         capture_id = next(_capture_ids)

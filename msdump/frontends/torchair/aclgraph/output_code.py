@@ -1,4 +1,4 @@
-"""`output_code.py`: a captured graph as a script of its own. It needs PyTorch, and nothing else."""
+"""`output_code.py`: a captured graph as a stand-alone script, which needs PyTorch alone."""
 
 from __future__ import annotations
 

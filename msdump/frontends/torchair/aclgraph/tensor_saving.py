@@ -42,7 +42,7 @@ def save_npugraph_tensor(tensor: torch.Tensor, save_path: str) -> None:
 
     device  index of the CUDA device, 0 on the CPU;   count  how often this path was saved to, from 0
     Edges:  views are saved alone, without the memory around them. A file that cannot be written ends the dump into
-            that folder, is said once, and leaves the model alone.
+            that folder, is logged once, and does not stop the model.
     Source: TorchAir, torch.ops.npu.save_npugraph_tensor.
     """
     dry_run.note_run(save_path, captured)

@@ -240,7 +240,7 @@ class Event:
 class Streams:
     """The streams of one graph while it is converted, by the label of `scope.npu_stream_switch`; None: the default one.
 
-    Source: TorchAir; an event is the last operator of the stream, and whatever the waiting stream does next gets a
+    Source: TorchAir; an event is the last operator of the stream, and the next operator of the waiting stream gets a
     control edge from it.
     """
 

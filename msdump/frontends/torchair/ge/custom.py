@@ -44,7 +44,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """What PyTorch knows of a result of the node.   Source: TorchAir, ge.TensorSpec.
+    """PyTorch's metadata of a result of the node.   Source: TorchAir, ge.TensorSpec.
 
     size  ints, and SymInts where they are open
     """

@@ -1,4 +1,4 @@
-"""DumpedGraph: a GE graph that runs while observers look on, and the Graph that they are told."""
+"""DumpedGraph: an observed GE graph, and its `Graph`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class DumpedGraph:
 
     Calls are iterations, counted from 0. Every set of sizes is another graph for observers. Any thread may call it;
     runs that are watched wait for each other.
-    report   told why tensors cannot be shown, and how many
+    report   called with the reason why tensors cannot be shown, and their number
     """
 
     def __init__(

@@ -52,7 +52,7 @@ class GeTensor:
 
     @property
     def path(self) -> Path:
-        """Where it lies in what its operator returns."""
+        """Its index in what its operator returns."""
         if self.op.call is not None:
             return self.op.call.paths[self.index]
         return () if len(self.op.outputs) == 1 else (self.index,)
@@ -97,7 +97,7 @@ class AtenCall:
     indices: tuple[int | None, ...]
 
 
-# Where something lies in what a call returns: places in tuples, from the outermost.
+# Path to a value in what a call returns: indices into tuples, from the outermost.
 Path = tuple[int, ...]
 
 

@@ -213,7 +213,7 @@ def move_transpose_into_mm(graph: GeGraph, config: CompilerConfig) -> None:
                 moved.append(tensor.op)
                 op.attrs[attr] = not op.attrs.get(attr, False)
                 tensor = op.inputs[operand] = tensor.op.inputs["x"]
-    # Of two in a row, the one nearer to the product came first in the list: once it is gone, the other is unread.
+    # Of two in a row, the one nearer to the product came first in the list: once it is removed, the other is unread.
     for transpose in moved:
         remove_unread(graph, [transpose])
 

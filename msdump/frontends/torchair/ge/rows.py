@@ -57,7 +57,7 @@ def axis(name: str) -> Attr:
 
 
 def choice(name: str, spellings: Sequence[str]) -> Attr:
-    """An attribute in words, which ATen numbers."""
+    """An attribute as text, where ATen has a number."""
     return Attr(name, spellings.__getitem__, spellings.index)
 
 

@@ -186,7 +186,7 @@ class ViewChains:
             return x
         given = [self._size(size, x) for size in sizes]
         if given.count(-1) > 1:
-            raise LookupError(f"{sizes}: expected at most one size that nobody knows.")
+            raise LookupError(f"{sizes}: expected at most one unknown size (-1).")
         return self._ge.op("Reshape", {"x": x, "shape": self._ge.sizes(given)})
 
     def _size(self, size: Any, x: GeTensor) -> Any:

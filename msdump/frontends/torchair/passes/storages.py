@@ -1,4 +1,4 @@
-"""What a graph says of memory: which nodes share it, read it and write it, and whose shape is only promised."""
+"""Memory of a graph: which nodes share, read and write it, and whose shape is only a hint."""
 
 from __future__ import annotations
 
