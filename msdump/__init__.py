@@ -6,7 +6,7 @@ Write a dump
     with msdump.watch(model, "data_dump.json"): ...         every operator of PyTorch as it runs, without torch.compile
     with msdump.recorder("kept"): ...                       the last steps, on the disk when something goes wrong
 
-Read one, whoever wrote it
+Read a dump, of any tool
     dump = msdump.open("dump")                              a folder of any level, or one file
     dump.sql("select op_type, max(l2norm) from tensors group by op_type")     the same as a table, with duckdb
     for tensor in dump.tensors(iteration=3, op_type="Add"):

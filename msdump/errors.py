@@ -9,7 +9,7 @@ MsdumpError
 |  +- OperandTypeError (TypeError)          ... operands of dtypes that an operator cannot take
 |  +- TracedValueError                      ... it asks for a value that only a run knows
 |  +- UncompilableError                     ... no graph can hold it
-|  +- KernelNotFoundError                   nobody knows how to compute this operator
+|  +- KernelNotFoundError                   no kernel is registered for this operator
 |  +- ExecutionError                        an operator failed while it ran
 +- DumpError (RuntimeError)                 a dump is incomplete
 |  +- WriteError                            a file could not be written

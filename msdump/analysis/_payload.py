@@ -38,7 +38,7 @@ def identity(tensor: DumpedTensor) -> Key:
 
 
 def key_of(*tensors: DumpedTensor) -> Key:
-    """The identities of tensors; their names where one of the files is gone."""
+    """The identities of tensors; their names where a file was removed."""
     try:
         return tuple(map(identity, tensors))
     except OSError:
@@ -126,7 +126,7 @@ def each_on_all_cores(
 
     thread_count   None for one thread per core that this process may use
     progress       called with (done, in all) by the calling thread; of `sizes`, in bytes
-    by_caller      keys of items that no thread would work on faster, whatever their sizes
+    by_caller      keys of items of any size that threads do not speed up
     Edges:         items that have not begun when the caller stops are dropped.
     """
     done, total = 0, len(items) if sizes is None else sum(sizes[key] for key in items)

@@ -187,7 +187,7 @@ class _Origins:
 
     def __init__(self, follow: Callable[[str], Origin | tuple[str, int | None] | None]) -> None:
         self._follow = follow
-        # Per value: origin, and whether an item between here and there has told its slot.
+        # Per value: origin, and whether an item between here and there has determined its slot.
         self._origins: dict[str, tuple[Origin | None, bool]] = {}
 
     def of(self, value: str) -> Origin | None:

@@ -91,7 +91,7 @@ class Measurements:
 
 
 def is_as_stored(tensor: DumpedTensor) -> bool:
-    """Whether the host has the tensor as it lies in the file, without the padding of a device format."""
+    """Whether the file holds the tensor in the host's order, without the padding of a device format."""
     return tensor.format not in device_layouts.DEVICE_FORMATS or tensor.original_shape is None
 
 

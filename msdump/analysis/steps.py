@@ -63,7 +63,7 @@ class StepKey(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Operator:
-    """One operator of one step with whatever was dumped of it.
+    """One operator of one step, with its dumped tensors.
 
     op_name    as the files' names say it
     full_name  with scope, where the dump tells it
@@ -274,7 +274,7 @@ _fields_of_operator = attrgetter(*(one.name for one in fields(Operator)))
 
 
 def with_own_operators(step: Step) -> Step:
-    """The step as a second reading of the same files gives it: operators are told apart by what object they are."""
+    """The step as a second reading of the same files gives it: operators are compared by identity."""
     return replace(step, operators=tuple(_made_operator(*_fields_of_operator(one)) for one in step.operators))
 
 

@@ -22,7 +22,7 @@ def exponent_bars(histogram: ExponentHistogram) -> str:
     width = math.ceil(len(counts) / BINS)
     bars = [sum(counts[start : start + width]) for start in range(0, len(counts), width)]
     largest = max(bars)
-    # Whatever is there is seen, however little.
+    # A block that is not empty is visible, however small.
     text = "".join(" " if not bar else _BLOCKS[math.ceil(bar * len(_BLOCKS) / largest) - 1] for bar in bars)
     return f"2^{histogram.first} {text} 2^{histogram.first + len(bars) * width}"
 

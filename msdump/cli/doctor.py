@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "what is wrong with them. Folders, and the names of the user and the machine, are left out."
     )
     parser.epilog = (
-        "exit status: 0 nothing is wrong; 1 something is, and is said; 2 wrong usage.\n"
+        "exit status: 0 no problem; 1 problems were found and printed; 2 wrong usage.\n"
         "The speed of the disk is measured with a file of 64 MiB, which is removed."
     )
     parser.add_argument(

@@ -124,7 +124,7 @@ def _folder_near(path: Path) -> Iterator[Path]:
 class _Stopwatch:
     """Looks at the dumps between two steps, and ends the script when it has seen enough.
 
-    A step begins with whatever began the first one.
+    A step begins with the operator that began the first step.
     """
 
     def __init__(self, result: Path) -> None:

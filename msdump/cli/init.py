@@ -141,7 +141,7 @@ def run(args: argparse.Namespace) -> int:
 
 @contextmanager
 def _limited(space: str) -> Iterator[None]:
-    """What is said of the room is what will hold for the command."""
+    """The reported disk space is what the command will have."""
     before = os.environ.get(BUDGET)
     if space != NO_LIMIT:
         os.environ[BUDGET] = space

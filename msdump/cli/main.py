@@ -22,7 +22,7 @@ COMMAND_GROUPS = {
         "run": "run a training script and dump what its configuration asks for",
         "acl": "run an ONNX model and dump what an acl.json asks for",
         "init": "ask five questions and write the configuration that follows",
-        "plan": "say in words what a configuration will dump, before anything runs",
+        "plan": "explain what a configuration will dump, without running anything",
         "schema": "print the JSON schema of a configuration, for editors and checks",
     },
     "look": {

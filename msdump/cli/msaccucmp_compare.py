@@ -338,7 +338,7 @@ def _run_batch(args: argparse.Namespace, request: Request) -> int:
             continue
         golden = next((path for path in _goldens(args.golden, device, model, step) if os.path.isdir(path)), args.golden)
         prefix = f"{device}_{model}_{step}_result"
-        # Each model has its result, whatever became of the one before it.
+        # Each model has its result, also after a failure of an earlier model.
         own = _run_folder(args, request, str(folder), golden, str(fusion), prefix)
         code = code or own
     return code

@@ -129,7 +129,7 @@ def _print_operators(label: str, operators: Sequence[Operator]) -> None:
 
 
 def _print_benign(benign: Sequence[BenignInf], shows_all: bool) -> None:
-    """One line for each operator, whatever the number of its steps."""
+    """One line for each operator, independent of the number of its steps."""
     steps: dict[str, int] = {}
     for one in benign:
         stops = ", ".join(dict.fromkeys(other.label for other in one.stops[:3]))

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Put each folder of an iteration into one tar archive beside it, with an index at its end. Commands read packs "
         "as they read folders; `tar xf` brings the folder back."
     )
-    parser.epilog = f"MSDUMP_CONTAINER=pack has a dump write packs at once.\n\n{EXIT_STATUS}"
+    parser.epilog = f"With MSDUMP_CONTAINER=pack a dump writes packs directly.\n\n{EXIT_STATUS}"
     add_tree_arguments(parser, "leave the folders where they are")
 
 

@@ -1,4 +1,4 @@
-"""`msdump plan CONFIG`: what a configuration will dump, in words and numbers, before anything runs."""
+"""`msdump plan CONFIG`: explain what a configuration will dump, without running anything."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CONFIG_WRONG, NEVER_MATCHES = FAILED, 3
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is to be said of one configuration.
+    """The report on one configuration.
 
     status   of the command, if it were the only one
     rows     labels and texts
@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "config",
         metavar="CONFIG",
         nargs="*",
-        help="dump configuration, a .json file; an acl.json too; several are told apart",
+        help="dump configuration, a .json file; an acl.json too; several are reported one by one",
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="say only what is wrong, or can never match")
     add_json_option(parser)

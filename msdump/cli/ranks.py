@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 AGREE, DISAGREE, INCOMPLETE = 0, 1, 4
 _EPILOG = """
 What must be equal stands in layout.json of each rank: parameters and gradients of replicas, results of all-reduce,
-all-gather and broadcast, whatever DTensor replicates, and what one rank sends to another. Hashes are compared, so no
+all-gather and broadcast, replicated DTensors, and what a rank sends to another rank. Hashes are compared, so no
 golden run is needed.
 
 Tables alone are enough: `msdump stat DIR --tables FOLDER` writes them, and then the dump is not read any more.
@@ -92,7 +92,7 @@ def _check_tables_alone(args: argparse.Namespace, given: list[bool]) -> None:
 
 
 def _measure(args: argparse.Namespace, folder: str) -> list[str]:
-    """Write the tables of the dumps.   Returns: what is wrong with them, which is said as well."""
+    """Write the tables of the dumps.   Returns: what is wrong with them, which is printed as well."""
     from msdump.analysis.ranks.job import write_tables
 
     parts = write_tables(

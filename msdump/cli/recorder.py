@@ -1,4 +1,4 @@
-"""`msdump recorder list|collect PATH`: what flight recorders have kept, and what dead processes have left."""
+"""`msdump recorder list|collect PATH`: steps that flight recorders have kept, rings of ended processes."""
 
 from __future__ import annotations
 

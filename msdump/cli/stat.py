@@ -191,7 +191,7 @@ def _measure(args: argparse.Namespace) -> int:
 
     selected = {"where": args.where, "sort": args.sort, "is_reversed": args.reverse, "top": args.top}
     columns = None if args.columns is None else columns_named(re.split(r" *, *", args.columns.strip()), "--columns")
-    select_rows((), **selected)  # what is wrong with them is told before the dump is read
+    select_rows((), **selected)  # raises before the dump is read
     with progress_bar("stat", sys.stderr) as advance:
         report = tensor_statistics(
             args.dump, **selected_steps(args), op_type=args.op_type,

@@ -49,7 +49,7 @@ Source = str | os.PathLike[str] | Mapping[str, Any] | JsonFile | None
 class AclConfig:
     """An acl.json that holds.
 
-    section   None: the file has no `dump` that says anything
+    section   None: the file has no `dump`, or an empty one
     warnings  what is odd but no error, one sentence each, for the log
     """
 
@@ -240,7 +240,7 @@ def parse_position(text: str) -> Position | None:
 
 
 def blacklist_warnings(items: Sequence[DumpListItem]) -> list[str]:
-    """Elements of the blacklists that do nothing; ACL warns of them and goes on."""
+    """Elements of the blacklists that do nothing; ACL logs a warning and continues."""
     sentences = []
     for index, item in enumerate(items):
         for key in ("optype_blacklist", "opname_blacklist"):

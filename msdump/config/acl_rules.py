@@ -68,7 +68,7 @@ class Section(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore", protected_namespaces=())
 
     def has(self, key: str) -> bool:
-        """True when the key stands in the file, whatever its value."""
+        """True when the file has the key, with any value."""
         return key in self.model_fields_set
 
 
@@ -125,7 +125,7 @@ def parse_section(value: Any) -> DumpSection:
 
 def _first(problems: Sequence[ErrorDetails]) -> ErrorDetails:
     """In the order of the fields, elements one after the other; but all elements of a blacklist or of ranges are
-    objects before anything in one of them is looked at.   Source: CANN, adump.
+    objects before the content of any is checked.   Source: CANN, adump.
     """
     first = problems[0]
     siblings = [

@@ -137,7 +137,7 @@ class Which:
     def selects(self, op_name: str, model_names: Sequence[str] = (), original_names: tuple[str, ...] = ()) -> bool:
         """True when an operator or parameter is selected by itself, ranges and the operators around it left aside.
 
-        Edges:  the memory watcher dumps the watched. What a script marked is told by the operator, not by its name.
+        Edges:  the memory watcher dumps the watched. Marks of a script belong to the operator, not to its name.
         """
         if self.watched_names:
             return op_name in self.watched_names

@@ -49,7 +49,7 @@ class Clock:
         return next(self.stamps(1))
 
     def stamps(self, count: int) -> Iterator[int]:
-        """For so many records at once."""
+        """For this number of records."""
         with self._lock:
             first = max(self._now_us(), self._last + 1)
             self._last = first + count - 1 if count else self._last
@@ -76,7 +76,7 @@ def selected_operands(op: OpInfo, mask: int) -> tuple[Operand, ...]:
 
 
 def keys_to_keep(ops: Sequence[OpInfo], masks: Sequence[int]) -> dict[int, tuple[int, ...]]:
-    """Op index -> mutated input slots whose old value somebody dumps, so that it is copied before the op runs.
+    """Op index -> mutated input slots whose old value is dumped, so that it is copied before the op runs.
 
     A dump that is written when the step has ended would otherwise show the new value under the old name.
     """
@@ -162,7 +162,7 @@ def parameter_record(
 
 
 class GraphMemory:
-    """Which tensors of a graph lie in memory that nobody writes while they wait."""
+    """Which tensors of a graph lie in memory that is not written while they wait."""
 
     def __init__(self, graph: Graph, ops: Sequence[OpInfo]) -> None:
         mutated = {op.inputs[slot].key.value_id for op in ops for slot in op.mutates}
@@ -172,22 +172,22 @@ class GraphMemory:
         self.lends = bool(self._borrowed_ids)
 
     def is_constant(self, key: TensorKey | None) -> bool:
-        """True for memory that nobody ever writes."""
+        """True for memory that is never written."""
         return key is not None and key.value_id in self._constant_ids
 
     def is_held(self, key: TensorKey | None) -> bool:
-        """True for memory that nobody writes as long as somebody refers to it."""
+        """True for memory that is immutable while it is referenced."""
         return key is not None and key.value_id in self._held_ids
 
     def is_borrowed(self, key: TensorKey | None) -> bool:
-        """True for memory that nobody writes before the run has ended."""
+        """True for user memory, which is stable until the run has ended."""
         return key is not None and key.value_id in self._borrowed_ids
 
 
 class WatchedGraph(GraphMemory):
     """What the dumper decided about one graph at compile time.
 
-    takes_empty  whether outputs of operators count without elements, as where somebody writes their statistics
+    takes_empty  whether outputs of operators count without elements, as where their statistics are written
     """
 
     def __init__(self, graph: Graph, plan: Plan, takes_empty: bool = False) -> None:
@@ -217,7 +217,7 @@ class WatchedGraph(GraphMemory):
     def add(self, op: OpInfo) -> int:
         """A further operator of an open graph. Returns what the plan asks for of it.
 
-        What it overwrites is not kept: whoever runs an open graph shows copies.
+        What it overwrites is not kept: the caller that runs an open graph shows copies.
         """
         (mask,) = self._plan.masks([op.full_name], [op.is_marked])
         self.ops.append(op)
@@ -372,7 +372,7 @@ class InputCopies:
         self.arrays: dict[TensorKey, Array] = {}
 
     def take(self, event: OpEvent, slots: Iterable[int]) -> None:
-        """Copy the inputs in `slots`; forgets those of the operator before."""
+        """Copy the inputs in `slots`, and drop the copies of the previous operator."""
         self.arrays.clear()
         for slot in slots:
             array = event.inputs[slot]

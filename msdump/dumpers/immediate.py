@@ -52,7 +52,7 @@ class ImmediateDumper(Dumper):
         self.end_iteration(event.op.graph_id, event.iteration)
 
     def end_iteration(self, graph_id: int, iteration: int) -> None:
-        """No more of this run comes. A front end says so after Ctrl-C as well. Idempotent."""
+        """The run is over. A front end calls it after Ctrl-C as well. Idempotent."""
         if self._stamps.pop((graph_id, iteration), None) is None:
             return
         with self._dumping():

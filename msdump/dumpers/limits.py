@@ -116,7 +116,7 @@ class DiskGuard:
         self._used.writers.append(writer)
 
     def expect_folder(self, home: Path) -> None:
-        """From now on a write is refused once this folder is gone: what it held is lost, and nobody would notice."""
+        """From now on refuse writes once this folder is removed: its loss would go unnoticed otherwise."""
         self._home = home
 
     @property
@@ -280,7 +280,7 @@ class LimitedWriter:
 
 
 class _OpenIteration:
-    """Tensors that an iteration has on disk, and bytes that are promised to it but not written."""
+    """Tensors that an iteration has on disk, and bytes that are reserved for it but not written."""
 
     def __init__(self) -> None:
         self._written: AlreadyWritten[None] = AlreadyWritten()
@@ -337,7 +337,7 @@ STATISTIC_FOOTPRINT = Footprint(row_size, are_repeats_alike=True, is_deferred=la
 
 @dataclass(frozen=True, slots=True)
 class DiskSpace:
-    """What a run would find on the disk below one folder, before anything runs. Nothing is written to find out.
+    """What a run would find on the disk below one folder, before a run. Nothing is written to find out.
 
     free_bytes   of the disk now
     floor_bytes  that the dump leaves free

@@ -50,9 +50,9 @@ class Watcher(AclOperatorDumper):
     originals  name of an operator -> its names before it was renamed or fused
 
     The executor is asked to keep what watched operators read and make until the run ends (KEEP): where a device uses
-    the memory of a dead tensor again, the second file would differ with nobody to blame. A trigger that runs before a
-    watched operator finds nothing of it to save. Operators with a shape that only the data decide have no fixed place
-    in memory: they neither trigger nor are they saved again.
+    the memory of a dead tensor again, the second file would differ without an operator at fault. A trigger that runs
+    before a watched operator finds nothing of it to save. Operators with a shape that only the
+    data decide have no fixed address: they neither trigger nor are they saved again.
     Source: ACL, `dump_scene` watcher.
     """
 
@@ -72,7 +72,7 @@ class Watcher(AclOperatorDumper):
         self._which = which
         self._originals = originals
         self._triggers: WeakKeyDictionary[Graph, frozenset[int]] = WeakKeyDictionary()
-        # By graph id. `close` takes them out from another thread, so whoever needs one asks once.
+        # By graph id. `close` takes them out from another thread, so a caller reads it once.
         self._run_by_graph: dict[int, _Run] = {}
 
     def on_graph(self, graph: Graph) -> Sequence[int]:

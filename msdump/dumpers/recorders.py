@@ -52,7 +52,7 @@ class GraphFilesDumper(Dumper):
         if not self._is_over() and not graph.is_open:
             with self._dumping():
                 self._recorder.record(graph)
-        # Operators of an open graph are told one by one.
+        # Operators of an open graph are announced one by one.
         return [] if graph.is_open else [0] * len(graph.kernels)
 
     def on_operator(self, graph: Graph, op: OpInfo) -> int:

@@ -20,7 +20,7 @@ from msdump.tensors.records import TensorRecord
 log = logging.getLogger("msdump")
 
 _Name = tuple[int, int]
-# Files that a folder has once, whoever writes to it.
+# Files that a folder has once, shared by all its writers.
 _COMMON_FILES = (STATISTIC_FILE, MAPPING_FILE)
 _NOT_EMPTY = (errno.ENOTEMPTY, errno.EEXIST)
 
@@ -69,7 +69,7 @@ class Rotation:
         self._lock = threading.Lock()
 
     def join(self, writer: object) -> None:
-        """An iteration is complete when everybody who joined has ended it."""
+        """An iteration is complete when each writer that joined has ended it."""
         self._writers.add(writer)
 
     def leave(self, writer: object) -> None:
@@ -190,7 +190,7 @@ def _remove_files(folder: Path, names: set[str], spares: SpareFiles | None) -> i
                 status = os.stat(name, dir_fd=handle, follow_symlinks=False)
                 if spares is None or not spares.adopt(handle, name, status):
                     os.unlink(name, dir_fd=handle)
-                # Writers do not count mapping.csv, so nobody is owed its bytes.
+                # Writers do not count mapping.csv, so its bytes are not credited.
                 freed += status.st_size if status.st_nlink == 1 and name != MAPPING_FILE else 0
         return freed
     finally:

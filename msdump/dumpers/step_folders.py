@@ -16,7 +16,7 @@ from msdump.tensors.records import TensorRecord
 
 
 def claim_time(root: Path, device_id: int, holds: FolderHolds) -> str:
-    """Name of a time folder in which nobody else has this device, whose folder is made and held.
+    """Name of a time folder in which no other dump has this device, whose folder is made and held.
 
     Another process, or a run before in the same second, would give its files the same names.
     Raises: WriteError.
@@ -74,7 +74,7 @@ class StepFolders:
         graph_id, step_id = record.graph_id, record.iteration
         time = self._time_of(step_id)
         if self.plan.how.jit_level == "O0":
-            # An exception is dumped in a step that nobody announced.
+            # An exception is dumped in a step that was not announced.
             is_dynamic = self._dynamic.get((graph_id, step_id), False)
             return self._operators.data_dir(step_id, time, step_id if is_dynamic else None)
         return self._models.data_dir(step_id, time, _model_name(graph_id), graph_id, step_id)

@@ -66,7 +66,7 @@ class Running(Generic[W]):
 
 
 class StreamingDumper(Dumper, Generic[W]):
-    """Memory stays reused, the step goes on while files are written.
+    """Memory stays reused, and the step continues while files are written.
 
     writers   get the records of one operator at a time, from several threads at once
     delivery  copies, queues and counts; dumpers of several models may share one
@@ -78,14 +78,14 @@ class StreamingDumper(Dumper, Generic[W]):
         super().__init__(tally, clock, model)
         self._writers = tuple(writers)
         self._delivery = delivery
-        # Graphs come and go with their models; nobody says goodbye.
+        # Graphs are freed with their models, without notice.
         self._watched: WeakKeyDictionary[Graph, W] = WeakKeyDictionary()
         # By graph id. Another thread may end the dump while a model runs, so it is asked for once in a call.
         self._running: dict[int, Running[W]] = {}
 
     @property
     def writers(self) -> tuple[Writer, ...]:
-        """They are closed by the owner of `delivery`, or by whoever puts another dumper in this one's place."""
+        """They are closed by the owner of `delivery`, or by the caller that replaces this dumper."""
         return self._writers
 
     def on_iteration_end(self, step: FinishedStep) -> None:
@@ -239,7 +239,7 @@ class AsyncDumper(StreamingDumper[WatchedGraph]):
         return super()._begin(graph, iteration)
 
     def _end(self, graph_id: int, is_complete: bool = False) -> None:
-        """The run ends: nobody may read any longer what was lent."""
+        """The run ends: borrowed memory must not be read any more."""
         self._old_inputs.clear()
         self._turns.end()
         super()._end(graph_id, is_complete)
@@ -409,7 +409,7 @@ class AclOperatorDumper(StreamingDumper[AclWatchedGraph]):
         if found is None and not running.measured.has(record.identity):
             found = measured_now(record.data, record.dtype)
             if has_nan(found, record.dtype):
-                found = None  # which element comes first decides what the extremes are
+                found = None  # the extremes depend on the first element
             running.measured.put(record, found)
         return record if found is None else replace(record, data=found)
 

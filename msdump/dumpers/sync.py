@@ -35,7 +35,7 @@ class SyncDumper(Dumper):
     whole        those of them that get all records of a step in one piece, because measuring many tensors at once takes
                  less time; they bring threads of their own
     constants    gets the constants of each graph, once
-    earlier      the dumper whose place this one takes, which knows what of graphs is written and said
+    earlier      the dumper that this one replaces, which knows which graphs are written and reported
     """
 
     needs_all_values = True
@@ -92,7 +92,7 @@ class SyncDumper(Dumper):
         self._watched[graph.graph_id].add_parameter(value)
 
     def before_op(self, event: OpEvent) -> None:
-        """Copy what the operator will overwrite, into buffers that live as long as the graph."""
+        """Copy what the operator will overwrite, into buffers with the lifetime of the graph."""
         if self._is_over():
             return
         watched = self._watched[event.op.graph_id]
@@ -182,7 +182,7 @@ class SyncDumper(Dumper):
             for job in jobs:
                 job.result()
         finally:
-            # After a failure nothing more is begun, and nobody reads the arrays once this has returned.
+            # After a failure no further job starts, and no job reads the arrays once this has returned.
             for job in jobs:
                 job.cancel()
             wait(jobs)

@@ -36,7 +36,7 @@ class Tally:
     error: str = ""
     skipped: Skipped = field(default_factory=Skipped)
     overflows: list[str] | None = None
-    """Full names of operators that overflowed or raised, in order; None unless somebody looks for them."""
+    """Full names of operators that overflowed or raised, in order; None where they are not recorded."""
     names_seen: set[str] = field(default_factory=set)
     on_stop: str = "Dump stopped, training goes on: %s"
     """What the log says of the error with which the dump stops."""

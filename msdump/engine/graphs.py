@@ -168,11 +168,11 @@ class GraphSession(Session):
         return self._tally.error or ""
 
     def count_skipped(self, reason: str, count: int = 1, name: str = "") -> None:
-        """Tensors that a frontend cannot show to anybody, for the report; as `Tally.count_skipped`."""
+        """Count tensors that a frontend cannot show to observers, for the report; as `Tally.count_skipped`."""
         self._tally.count_skipped(reason, count, name)
 
     def keep_layout(self, layout: RankLayout) -> None:
-        """How the tensors of this rank lie over its job, in place of what was said before. A failure ends the dump."""
+        """Set the placement of this rank's tensors over its job, replacing earlier calls. A failure ends the dump."""
         if self._metadata_dir is not None and not self.error and not self.is_foreign:
             with self._tally.stop_on_failure():
                 write_layout(self._metadata_dir, layout)

@@ -83,7 +83,7 @@ class AclDump(ProcessOwned):
         # What is left of statistics is text and small files: a second thread would wait for Python, or for the first.
         threads = 1 if plan.saved.statistics else 2
         self._delivery = Delivery(self._tally, _budget(plan), threads, offsets)
-        # The folder of the device is made later; nobody else dumps below it.
+        # The folder of the device is made later; no other dump writes below it.
         self._uploader = None if self._sink is not None else begin_upload(self.root, [self.root])
         self._observers: list[Observer] = []
         self._writers: list[Writer] = []
@@ -166,12 +166,13 @@ class AclDump(ProcessOwned):
         return self._keep(make)
 
     def count_skipped(self, count_by_reason: Mapping[str, int]) -> None:
-        """Values that a frontend cannot show to anybody, for the report: once for a model, however often it runs."""
+        """Count values that a frontend cannot show to observers, for the report: once per model, not per run."""
         for reason, count in count_by_reason.items():
             self._tally.count_skipped(reason, count)
 
     def wants_arena(self) -> bool:
-        """True when models should keep all their values in one piece of memory, so that one may trample on another."""
+        """True when models should keep all their values in one piece of memory, so that an
+        out-of-bounds write reaches another tensor."""
         return self.plan.trigger.is_watcher
 
     def report(self) -> Report:
@@ -321,10 +322,10 @@ def _budget(plan: Plan) -> int:
 
 
 class AclFolders:
-    """The folder of a dump's time, made when somebody first asks for it. Any thread may call it.
+    """The time folder of a dump, made on first use. Any thread may call it.
 
     root      None: nothing is made, and folders are below the current one
-    on_made   told the folder of the device once it is there
+    on_made   called with the folder of the device once it exists
     """
 
     def __init__(self, root: Path | None, device_id: int, on_made: Callable[[Path], None]) -> None:
@@ -341,7 +342,7 @@ class AclFolders:
         return None if self._layout is None else self._layout.operator_dir
 
     def let_go(self) -> None:
-        """Let commands change what lies in the folder."""
+        """Let commands change the folder."""
         self._holds.release()
 
     def layout(self) -> AclDumpLayout:

@@ -125,7 +125,7 @@ def _reload(session: GraphSession, environ: Mapping[str, str], make_plan: _MakeP
 
     source = session.plan.source
     path = source.given
-    # The steps of a flight recorder are told by one plan from the beginning to the end.
+    # A flight recorder keeps one plan from the beginning to the end.
     if path is not None and session.recorder is None and not Environment.from_os(environ).is_strict:
         session.reload_with(Reloader(source, lambda: make_plan(environ, read_json_file(path))))
 
@@ -302,7 +302,7 @@ def dump(config: Config) -> Dump:
              MindSpore and of torch.compile with the backend msdump, an acl.json dumps models that are loaded inside of
              the block; or a plan of either
     Edges:   graphs are compiled anew inside, and once more behind the block.
-    Raises:  ConfigError; what depends on the device is said when the first graph is compiled.
+    Raises:  ConfigError; what depends on the device is raised when the first graph is compiled.
     """
     from msdump.config.acl_rules import DUMP
     from msdump.config.json_file import mapping_as_file, read_json_file

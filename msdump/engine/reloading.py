@@ -36,7 +36,8 @@ class Reloader:
     clock   seconds, injected by tests
 
     A file that cannot be read or does not hold changes nothing. When it has been so for a second, and at the end of the
-    session, that is logged once, and told in a file `plan.error` beside it, which goes when the file is good again.
+    session, that is logged once, and written to a file `plan.error` beside it, which is removed when the file is valid
+    again.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class Reloader:
         return changed.plan
 
     def close(self) -> None:
-        """The session ends: what is wrong now nobody will mend in time."""
+        """Report an error that is pending when the session ends."""
         if self._error and not self._is_told:
             self._tell()
 

@@ -114,7 +114,7 @@ class Folder:
         return fd
 
     def has(self, name: str) -> bool:
-        """Whether anything, a broken link included, has this name."""
+        """Whether a file, folder or link, also a broken one, has this name."""
         try:
             os.stat(name, dir_fd=self._fd, follow_symlinks=False)
         except FileNotFoundError:
@@ -142,7 +142,7 @@ class Folder:
                 except OSError as error:
                     if error.errno not in _NO_UNNAMED:
                         raise
-                # If it was another trouble, the sibling meets it as well, and its error is the one to tell.
+                # Another error occurs with the sibling as well, and is reported from there.
                 size = self._write_sibling(name, chunks, mode, replace)
                 self._has_unnamed = False
                 return size
@@ -316,7 +316,7 @@ class Folder:
                         _remove_dead_scratch(os.path.join(self.path, name))
                         continue
                     # A living process, on this machine or another, holds the lock until its file has its name.
-                    # A shared one: network filesystems give no other to whoever may only read.
+                    # A shared lock: network filesystems give only shared locks to read-only opens.
                     fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
                     os.unlink(name, dir_fd=self._fd)
                 finally:
@@ -408,7 +408,7 @@ def _remove_dead_scratch(path: str) -> None:
 
 
 def _remove_scratch(path: Path) -> None:
-    """The lock goes last: without it nobody would know whose the rest is."""
+    """The lock file is removed last: without it the owner of the rest would be unknown."""
     with contextlib.suppress(OSError):
         for name in os.listdir(path):
             if name != _SCRATCH_LOCK:
@@ -420,7 +420,7 @@ def _remove_scratch(path: Path) -> None:
 
 
 def set_mode(fd: int, mode: int) -> None:
-    """Give an open file this mode, whatever the umask is."""
+    """Give an open file this mode, independent of the umask."""
     if stat.S_IMODE(os.fstat(fd).st_mode) != mode:
         os.fchmod(fd, mode)
 

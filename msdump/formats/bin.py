@@ -33,7 +33,7 @@ CONTAINER_VERSION = "2.0"
 class BinWriter(OperatorFileWriter):
     """Writer of one dump file per operator.
 
-    is_host_format   True: every tensor is written as the host has it, whatever format its record names
+    is_host_format   True: every tensor is written in the host's format, not in that of its record
     """
 
     tensors_from = 2  # behind the length of the header, and the header
@@ -407,7 +407,7 @@ def _original_op(block: Any) -> tuple[str, int] | None:
 
 
 def _shape(dims: Sequence[int], where: str) -> tuple[int, ...]:
-    """Refuse shapes that no file could fill before anybody allocates for them."""
+    """Validate a shape before memory is allocated for it: no file could fill some."""
     shape = tuple(int(dim) for dim in dims)
     if len(shape) > MAX_NDIM or math.prod(filter(None, shape)) > _MAX_ELEMENTS:
         raise FormatError(f"{where}: expected a shape that an array can have, got {len(shape)} axes {shape[:8]}.")

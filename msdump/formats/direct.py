@@ -26,7 +26,7 @@ PAGE = 4096
 # Answers of filesystems that know no such writes, or want other blocks.
 NO_DIRECT = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS}
 _BUFFER_BYTES = 4 << 20
-# A run that lies well is written as it lies when it is at least this long.
+# An aligned run of at least this size is written without a copy.
 _RUN_BYTES = 256 << 10
 # Others take the flag and go through the page cache all the same, or copy what was written (tmpfs, btrfs, NFS).
 _FILESYSTEMS = {"ext4", "xfs"}

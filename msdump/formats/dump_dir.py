@@ -1,4 +1,4 @@
-"""DumpDir: any folder of dump files, whoever wrote it, as a stream of tensors.
+"""DumpDir: any folder of dump files, of any tool, as a stream of tensors.
 
     dump = msdump.open("rank_0")                  # or any folder above or below it, or one file
     for tensor in dump.tensors(iteration=3, op_type="Conv2D", io="output"):
@@ -239,7 +239,7 @@ class DumpDir:
         return sorted(found, key=lambda file: (file.timestamp_us or 0, file.path))
 
     def statistic_files(self) -> list[tuple[Place, Path]]:
-        """Every statistic.csv and where it lies."""
+        """Every statistic.csv and its path."""
         return self._side_files(lambda name: name == STATISTIC_FILE)
 
     def statistic_dump_files(self) -> list[tuple[Place, Path, str]]:
@@ -253,7 +253,7 @@ class DumpDir:
         ]
 
     def msprobe_files(self) -> list[tuple[Place, Path]]:
-        """Every dump.json of msprobe and where it lies."""
+        """Every dump.json of msprobe and its path."""
         files = self._side_files(lambda name: name == MSPROBE_FILE)
         return [(place, path) for place, path in files if place.layout == MSPROBE]
 

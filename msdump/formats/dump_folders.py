@@ -34,7 +34,7 @@ class DumpedFolder:
 class FolderWalk:
     """The folders at a path, which may be that of one file.
 
-    damage   told the path of a folder or pack that cannot be listed, and why
+    damage   called with the path of a folder or pack that cannot be listed, and why
     foreign  takes the paths that belong to no dump
     """
 

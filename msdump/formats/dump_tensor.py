@@ -29,7 +29,7 @@ _NO_BYTES = np.empty(0, np.uint8)
 
 @dataclass(frozen=True, slots=True)
 class DumpedFile:
-    """A data file that nobody has opened yet: all that its path says.
+    """A data file that has not been opened: what its path says.
 
     original_name    name of the file, restored where mapping.csv had shortened it
     position         in the execution order of its graph; None where no csv tells it
@@ -54,7 +54,7 @@ class DumpedFile:
 
     @property
     def op_name(self) -> str:
-        """As the file's name says it: the last part of the full name, or the whole with `_`."""
+        """As in the file's name: the last part of the full name, or the whole with `_`."""
         return self.name.op_name
 
     @property

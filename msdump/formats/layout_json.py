@@ -110,7 +110,7 @@ def _ranks_like(mesh: Mesh, axes: tuple[int, ...]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class TensorLayout:
-    """How one tensor lies over a mesh.   shape: of the whole tensor, in elements; placements: one for each axis"""
+    """Placement of a tensor over a mesh.   shape: of the whole tensor, in elements; placements: one for each axis"""
 
     shape: tuple[int, ...]
     placements: tuple[Placement, ...]
@@ -129,7 +129,7 @@ class TensorLayout:
         )
 
     def block(self, rank: int) -> tuple[slice, ...] | None:
-        """Where in the whole tensor the part of a rank lies.
+        """Position of a rank's part in the whole tensor.
 
         Units:  elements of the whole tensor, one slice for each dimension.
         Edges:  an empty slice where there are more ranks than rows; None where the part is no single block (STRIDED).

@@ -196,7 +196,7 @@ class PackFolder:
             part = f"{stem}{PART_SUFFIX}"
             try:
                 fd = self._parent.open_file(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-                try_lock(fd)  # commands leave a pack alone that somebody writes
+                try_lock(fd)  # commands do not touch a pack that is being written
             except FileExistsError:
                 continue
             except OSError as error:
@@ -211,7 +211,7 @@ class PackFolder:
             raise write_error(f"{self.path}{SUFFIX}", "to make this pack", error) from error
 
     def _publish(self, part: str) -> str:
-        """Rename to a name that nobody has."""
+        """Rename to a free name."""
         handle = self._parent.descriptor
         number = 0
         while True:
@@ -320,7 +320,7 @@ class Packs:
     """The packs of one dump. It stands behind the writers that fill them, and ends a pack when they have.
 
     directory    folder that a record belongs to, which only its graph and its iteration decide
-    on_finished  told the path of each whole pack, and the graph and the iteration that it is of
+    on_finished  called with the path of each whole pack, and the graph and the iteration that it is of
     """
 
     writes_once = True

@@ -208,7 +208,7 @@ class _Damaged:
 
     @property
     def _gaps(self) -> list[Gap]:
-        """Without what lies where the old index does."""
+        """Without the entries that overlap the old index."""
         index = self._contents.index_offset
         if index is None:
             index = index_offset(self._source.size, self._source.read)

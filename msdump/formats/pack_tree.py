@@ -202,7 +202,7 @@ def unpack_tree(root: str | os.PathLike[str], keeps_packs: bool = False) -> Iter
     keeps_packs  leave them where they are
     Edges:   a pack stays that is not whole or not understood, which `lost` says; so does one beside files of a process
              that dumps. Files that are there with equal bytes count as done; rows of statistic.csv and mapping.csv join
-             those of a file that is there. Nobody but the owner may write a file, and none may be run.
+             those of a file that is there. Only the owner may write a file, and no file is executable.
     Raises:  FormatError for a pack that leads out of its folder; WriteError, also where another file of that name is
              there; the pack stays then.
     """

@@ -114,7 +114,8 @@ class StatisticWriter:
     open_folder  the pack that stands for a folder, when the rows go there
 
     Each distinct tensor, known by its key, is measured once per iteration. Lines are appended when their iteration
-    ends, in the order of their time stamps, whoever measured them. Arrays are not kept. Any thread may call it.
+    ends, in the order of their time stamps, whichever thread measured them. Arrays are not kept.
+    Any thread may call it.
     """
 
     writes_once = True
@@ -193,7 +194,7 @@ class StatisticWriter:
     def _write_iteration(self, records: Sequence[TensorRecord]) -> None:
         with self._lock:
             iteration = self._iterations.setdefault(_place(records[0]), _Iteration())
-        # Before anything is measured: a file that cannot be opened ends the dump.
+        # Before the first measurement: a file that cannot be opened ends the dump.
         files = self._files(iteration, records)
         texts, end = self._measure_all(iteration, records), self._row_end
         with iteration.lock:
@@ -249,7 +250,7 @@ class StatisticWriter:
         ]
 
     def _unordered_text(self, record: TensorRecord, measured: Measured) -> str:
-        """Complex numbers have neither order nor sign: nothing but their count and their bytes can be said."""
+        """Complex numbers have neither order nor sign: only their count and bytes are reported."""
         known = {"count": str(record.data.size), _MD5: measured.md5}
         return ",".join(known.get(category, _NULL) for category in self._categories)
 

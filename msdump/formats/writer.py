@@ -78,7 +78,7 @@ class Writer(Protocol):
         ...
 
     def end_iteration(self, graph_id: int, iteration: int) -> None:
-        """No record of this iteration comes any more: finish it and forget its tensors. Idempotent.
+        """The iteration is over: finish its files and drop its tensors. Idempotent.
 
         Raises: WriteError, whose `unwritten` counts the records that `write` took and that are lost with it; what does
                 not depend on the failure is finished all the same.
@@ -253,7 +253,7 @@ class OpenFolders(Generic[F]):
         finish_all([folder.close for folder in folders])
 
 
-# -- one file per operator, whatever is in it --------------------------------------------------------------------------
+# -- one file per operator ---------------------------------------------------------------------------------------------
 
 
 class OperatorFileWriter(ABC):

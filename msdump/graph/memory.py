@@ -96,7 +96,7 @@ class Memory:
 
 
 def _sources(graph: Graph) -> dict[int, Value]:
-    """Values without memory of their own. A view of memory that somebody mutates would change under its reader,
+    """Values without memory of their own. A view of memory that an operator mutates would change under its reader,
     so such a view is a copy."""
     source: dict[int, Value] = {}
 

@@ -1,4 +1,4 @@
-"""The dumps of this process: one list, and how each ends, be it by `close`, at exit, by a signal or in a fork."""
+"""The list of this process's dumps, and how each ends: by `close`, at exit, by a signal or in a fork."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PoolState(Protocol):
 
 
 class Pool(Protocol):
-    """Threads that write while the script goes on."""
+    """Threads that write while the script continues."""
 
     def drain(self, timeout: float | None = None) -> bool:
         """Wait until everything is written; False when the time, in seconds, was over first."""
@@ -93,7 +93,7 @@ class ProcessOwned(ABC):
 class Session(ProcessOwned):
     """One dump of this process, of one configuration. It is on the list from `begin` on, also after its end."""
 
-    # Whether threads write while the script goes on, which a signal must not cut off.
+    # Whether threads write while the script continues, which a signal must not cut off.
     has_threads = False
 
     def __init__(self) -> None:
@@ -169,7 +169,7 @@ def begin(session: S) -> S:
         _sessions.append(session)
         if not _is_closing_at_exit:
             _is_closing_at_exit = True
-            # A script need not finish what it began; whoever closes twice does nothing.
+            # A script need not close its session; a second call of `close` does nothing.
             termination.call_when_process_ends(_close_at_exit)
     return session
 
@@ -230,7 +230,7 @@ def close_all(dumps: Iterable[Closable] | None = None) -> None:
 
 
 def _close_at_exit() -> None:
-    """The script ended without closing: a dump that is not complete is said aloud, as nobody else can."""
+    """The script ended without closing its sessions: close them, and log each dump that is incomplete."""
     for session in list(_sessions):
         try:
             session.close()
@@ -271,7 +271,7 @@ def note_own_configuration() -> None:
 
 
 def is_anything_configured() -> bool:
-    """Whether a dump began in this process, or the script has a configuration of its own."""
+    """Whether a dump began in this process, or the script has its own configuration."""
     return bool(_sessions) or _has_own_configuration
 
 
@@ -312,12 +312,12 @@ _at_reset: list[Callable[[], None]] = []
 
 
 def call_at_reset(function: Callable[[], None]) -> None:
-    """Call it at each `reset_for_tests`, to forget what a module remembers of sessions."""
+    """Call it at each `reset_for_tests`, to clear what a module keeps of sessions."""
     _at_reset.append(function)
 
 
 def reset_for_tests() -> None:
-    """Forget the sessions, so that one process can be configured again."""
+    """Drop the sessions, so that the process can be configured again."""
     global _is_closing_at_exit, _has_own_configuration, _has_warned
     for session in _sessions:
         session.let_go()

@@ -242,7 +242,7 @@ def _widened(builder: Any, word: Any, half_shift: int) -> Any:
 
 
 def _has_half_instructions() -> bool:
-    """Whether the processor converts float16; where numba compiles for another one, nobody knows."""
+    """Whether the processor converts float16; False where numba compiles for another processor."""
     if _config.CPU_NAME or _config.CPU_FEATURES:
         return False
     return bool(llvm.get_host_cpu_features().get("f16c")) or platform.machine() in ("aarch64", "arm64")

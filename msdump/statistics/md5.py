@@ -21,7 +21,7 @@ _COMPILED_BYTES = 1 << 20
 _COPIED_BYTES = 1 << 20
 # hashlib digests one message faster than a lane does: this much more than the longest message must be there.
 _GAIN = 1.5
-# The dtypes of numpy that hashlib takes as they are; each is there once, for ever, and others have the long way.
+# The dtypes of numpy that hashlib takes as they are; numpy has one object of each; others take the slow path.
 _PLAIN = frozenset(id(np.dtype(code)) for code in "?bBhHiIlLqQefdFD" if sys.byteorder == "little")
 
 

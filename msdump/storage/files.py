@@ -140,7 +140,7 @@ def known_start(file: IO[bytes]) -> bytes:
 
 
 def part_of(file: IO[bytes], offset: int, size: int) -> Array:
-    """(size,) uint8, bytes of an open file, read-only: mapped where it lies on the disk.
+    """(size,) uint8, bytes of an open file, read-only: mapped where it is on the disk.
 
     Raises: ValueError when the file has fewer; OSError.
     """
@@ -162,7 +162,7 @@ def read_file(path: PathLike, max_bytes: int = SIDE_BYTES) -> bytes:
 
 def read_start(path: PathLike, count: int) -> tuple[bytes, os.stat_result] | None:
     """At most so many first bytes of a file on the disk, and what the system says of it: one opening for both; None for
-    a file that lies elsewhere.   Raises: as `open_file`."""
+    a file that is elsewhere.   Raises: as `open_file`."""
     text = os.fspath(path)
     if is_remote(text):
         return None
@@ -249,8 +249,8 @@ def _indexed(path: PathLike) -> tuple[Pack, Member] | None:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What lies in one archive or below one address: names of files by folder, what is no file, and what of the archive
-    could not be understood, in words."""
+    """Content of an archive or of an address: names of files by folder, entries that are no files, and a text on what
+    could not be parsed."""
 
     names_by_folder: dict[str, list[str]]
     foreign: tuple[str, ...] = ()

@@ -69,7 +69,7 @@ def _tail(size: int, read: Read) -> tuple[int, int, int] | None:
 
 
 def index_offset(size: int, read: Read) -> int | None:
-    """Where the header of the index lies, by the tail of the archive."""
+    """Offset of the index's header, from the tail of the archive."""
     place = _tail(size, read)
     return None if place is None else place[0] - BLOCK
 

@@ -87,7 +87,7 @@ class Contents:
 
     @property
     def damage(self) -> tuple[str, ...]:
-        """What of the archive could not be understood, in words; () when it is whole."""
+        """Texts on what of the archive could not be parsed; () when it is complete."""
         found = [f"{one.size} bytes at offset {one.offset} that no header explains" for one in self.gaps]
         if self.cut_bytes:
             found.append(f"{self.cut_bytes} bytes of a last member that was cut")

@@ -85,7 +85,7 @@ class Pack:
         return next((part.hash for part in hashed_parts(member) if part.offset == offset), None)
 
     def verified_hash(self, member: Member, offset: int) -> str | None:
-        """As `claimed_hash`, once the bytes were found to have it, be it by an earlier process.
+        """As `claimed_hash`, once the bytes were checked, by this or an earlier process.
 
         Raises: FormatError when they have another; OSError.
         """

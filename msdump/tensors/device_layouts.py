@@ -46,7 +46,7 @@ def cube_size(dtype_name: str) -> int:
 
 
 def host_format(shape: Sequence[int]) -> str:
-    """Format that a host tensor has on record when nobody gave it another.   Source: MindSpore async dump."""
+    """Format recorded for a host tensor that was given no other format.   Source: MindSpore async dump."""
     return "NCHW" if len(shape) == 4 else "ND"
 
 

@@ -31,7 +31,7 @@ _NOTHING = "(?!)"
 
 
 class Redaction:
-    """What is private in some answers of `Pages`, and how they are shown to anybody.
+    """What is private in some answers of `Pages`, and how they are shown to other people.
 
     answers  all of them, so that a text of one may repeat a path of another
     places   paths of the dumps: what stands above them is hidden wherever it occurs
@@ -56,7 +56,7 @@ class Redaction:
         self._kept = re.compile(rf"(?<![\w/.])/(?:{_any_of(kept)})(?![\w/-])")
 
     def of(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """A copy of an answer that may be shown to anybody."""
+        """A copy of an answer that may be shown to other people."""
         return {name: self._value(value, name) for name, value in answer.items()}
 
     def text(self, text: str) -> str:

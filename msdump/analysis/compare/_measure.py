@@ -32,7 +32,7 @@ _DtypePair = tuple[str, str]
 class Measured:
     """Metrics of one pair; None for tensors of the same bytes. `problem` says why there are none.
 
-    dtypes   of the numbers, which a file may store in a wider dtype; None where nobody has looked yet
+    dtypes   of the numbers, which a file may store in a wider dtype; None before it is looked up
     """
 
     metrics: PairMetrics | None = None
@@ -136,7 +136,7 @@ class Measurer:
     def _measure(self, mine: DumpedTensor, golden: DumpedTensor, thread_count: int) -> Measured | FormatError:
         try:
             one, other = self._key(mine, golden)
-            # Names stand for the identities of files that are gone.
+            # Names replace the identities of files that were removed.
             is_one = identity(mine) == identity(golden) if isinstance(one, str) else one == other
             if is_one:
                 return _measured(dtypes=(mine.true_dtype, golden.true_dtype))

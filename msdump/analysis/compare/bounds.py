@@ -63,7 +63,7 @@ def real_dtype(array: Array, name: str) -> str:
     """dtype that the numbers of a float32 tensor really have, where no file tells it: MindSpore stores bfloat16 as
     float32 in npy.
 
-    Edges: only told from 16 distinct values on, because zeros, ones and small integers fit into any float.
+    Edges: recognised from 16 distinct values on, because zeros, ones and small integers fit into any float.
     """
     if name != "float32" or array.dtype != np.float32:
         return name
@@ -92,7 +92,7 @@ def errors_of(pair: PairMetrics | None) -> Errors:
 
 
 def reason_to_differ(pair: PairMetrics, bounds: Bounds, yardstick: Errors | None = None) -> str:
-    """Why two tensors do not agree, in words; "" when they do.
+    """Text why two tensors do not agree; "" when they do.
 
     yardstick   then an error counts only when it is larger than twice that one, and than a few roundings
     """

@@ -53,7 +53,7 @@ class Pairing:
 
 def pair_steps(mine: Sequence[Step], golden: Sequence[Step]) -> list[tuple[Step, Step]]:
     """Steps that belong together, in mine's order: by rank, graph and iteration; graph ids may differ when a rank has
-    one graph per iteration, and where a process numbers whatever it compiles, whose graphs are told by their operators;
+    one graph per iteration, and where a process numbers all that it compiles: their operators identify graphs then;
     two single steps always belong together, and so do two single ranks."""
     if len(mine) == 1 and len(golden) == 1:
         return [(mine[0], golden[0])]
@@ -86,8 +86,8 @@ def _graphs_by_operators(
 ) -> dict[tuple[int | None, int | None], int | None]:
     """(rank, graph id) of mine -> id of the golden graph that shares most operators with it, each taken once.
 
-    Empty but for graphs whose steps are told by time. Of graphs that are alike, those of one id belong together, then
-    those that come at the same place among the graphs of their process.
+    Empty except for graphs whose steps are identified by time. Among equal graphs, those with the same id are paired,
+    then those with the same index among the graphs of their process.
     """
     # A compiler's operators have types of their own.
     has_types = not any(is_gathered(steps) for steps in (mine, golden))
@@ -261,7 +261,7 @@ _Fits = Callable[[Operator, Operator], bool]
 
 
 def _looked_up(operators: Iterable[Operator], keys: Iterable[Hashable]) -> _KeyOf:
-    """The keys of these operators, which must live as long as the function."""
+    """The keys of these operators, which must outlive the function."""
     known = dict(zip(map(id, operators), keys, strict=True))
     return lambda operator: known.get(id(operator))
 

@@ -1,4 +1,4 @@
-"""A comparison in words, as table rows, as msaccucmp's csv and as json."""
+"""A comparison as text, as table rows, as msaccucmp's csv and as json."""
 
 from __future__ import annotations
 

@@ -404,7 +404,7 @@ def _failed(path: str, error: Exception) -> Result:
 
 
 def _text(tensor: BinTensor, error: Exception) -> str:
-    """The error with its place, said once."""
+    """The error, prefixed once with its path."""
     text = str(error)
     return text if tensor.where in text else f"{tensor.where}: {text}"
 

@@ -42,7 +42,7 @@ def export(contents: Contents, to: str, path: str) -> Written:
 def github_commands(found: Sequence[Finding]) -> str:
     """One command for each finding, ready to be printed by a step of a job.
 
-    Edges: a path below the current folder is told from there on, as that of the checkout; nothing in a name ends a
+    Edges: a path below the current folder becomes relative to it, as in the checkout; nothing in a name ends a
            command or begins another.
     """
     return "".join(f"::error {_properties(finding)}::{_text(finding.text, _IN_TEXT)}\n" for finding in found)
@@ -117,7 +117,7 @@ def _plain(text: str) -> str:
 
 
 def _local(path: str) -> str:
-    """A path from the current folder on where it lies below it; else as it is."""
+    """A path relative to the current folder if it is below it; else unchanged."""
     if not os.path.isabs(path):
         return path
     local = os.path.relpath(path)

@@ -77,7 +77,7 @@ def _write(writers: Any, folder: Path, tensors: Mapping[_Name, list[_Row]], has_
                     for name, value in values.items()
                     if value is not None
                 ]
-                # `add_scalar` complains of each NaN, which is what somebody looks for here.
+                # `add_scalar` warns about each NaN, which is expected here.
                 writer.file_writer.add_summary(summary(value=scalars), iteration, walltime=wall)
                 if row.exponents is not None and row.exponents.count:
                     histogram = _histogram(row.exponents)

@@ -70,7 +70,7 @@ class HealthTable:
 
     def __init__(self) -> None:
         self._by_key: dict[Key, Health] = {}
-        self._has_bad: bool | None = None  # where nobody has looked since something was added
+        self._has_bad: bool | None = None  # None: to be computed again
 
     def __len__(self) -> int:
         return len(self._by_key)

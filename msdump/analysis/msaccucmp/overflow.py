@@ -168,7 +168,7 @@ def _number(value: Any) -> str:
 
 
 def _op_name(file: DumpedFile) -> str:
-    """As the header says it, else as the file's name does."""
+    """From the header, else from the file's name."""
     if file.form != parse.BIN:
         return file.known_full_name or file.op_name
     try:

@@ -114,7 +114,7 @@ class Contents:
 
     @cached_property
     def golden_contents(self) -> Contents | None:
-        """The golden dump as one of its own, of the same steps."""
+        """The golden dump as an independent dump, of the same steps."""
         return None if self.golden is None else Contents(self.golden, **self._steps, **self._how)
 
     @cached_property

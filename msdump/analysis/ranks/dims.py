@@ -81,7 +81,7 @@ class Dims:
     text        as it was
     cuts        axis -> the dimension that it cuts, zero-based
     sums        axes along which the ranks hold terms of a sum
-    replicated  axes that are said to hold copies
+    replicated  axes that hold copies, as declared
     """
 
     text: str
@@ -91,7 +91,7 @@ class Dims:
     replicated: frozenset[str]
 
     def layout(self, mesh: MeshSizes, rank: int, shape: tuple[int, ...]) -> TensorLayout:
-        """How a tensor lies of which a rank holds a part of a shape.   Raises: ConfigError for another ndim."""
+        """Placement of a tensor of which a rank holds a part of this shape.   Raises: ConfigError for another ndim."""
         if len(shape) != self.ndim:
             raise ConfigError(
                 f"--dims '{self.text}': expected a tensor of {self.ndim} dimensions, got shape {shape}. "

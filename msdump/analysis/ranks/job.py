@@ -38,7 +38,7 @@ def write_tables(
     engine, jobs, part  as of `each_unit` and `share_of`
     rules   layouts of tensors of which layout.json says nothing
     is_local  the path leads to another disk on each machine: each worker measures what it finds there
-    Raises: as `units_of`, `each_unit` and `share_of`. What one unit lacks is said by its `Part`.
+    Raises: as `units_of`, `each_unit` and `share_of`. What a unit lacks is reported in its `Part`.
     """
     if is_local and engine.partition("=")[0] == DASK:
         own = partial(_own_tables, dumps, folder, rank, iteration, part, is_forced, rules)
@@ -61,7 +61,7 @@ def _own_tables(
     is_forced: bool,
     rules: LayoutRules | None,
 ) -> list[Part]:
-    """On a worker: the tables of what lies on its machine, which may be nothing."""
+    """On a worker: the tables of the dumps on its machine, maybe none."""
     try:
         units = share_of(units_of(dumps, rank, iteration), part)
     except MsdumpError:
@@ -95,7 +95,7 @@ class JobReport:
 
     @property
     def suspects(self) -> dict[int, int]:
-        """Rank -> how many tensors speak against it, most of them first.
+        """Rank -> number of tensors in which it is outvoted, largest first.
 
         Ties without a majority speak against none, nor do messages of which either rank may be the one.
         """

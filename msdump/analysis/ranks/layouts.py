@@ -101,7 +101,7 @@ def layout_of(
 
 
 def strategy_layout(strategy: ParameterStrategy, rank: int, shape: tuple[int, ...]) -> TensorLayout | None:
-    """How a parameter lies of which a rank holds a part of a shape; None where the strategy does not tell it of them.
+    """Placement of a parameter of which a rank holds a part of this shape; None where the strategy does not define it.
 
     The parallel optimizer cuts the piece that tensor parallelism has left, so its axis comes last here.
     """

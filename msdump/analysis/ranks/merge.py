@@ -80,7 +80,7 @@ def merge_ranks(
             by_rank = steps.setdefault(place, {})
             by_rank[step.key.rank_id or 0] = {operator.label: operator for operator in step.operators}
     if len({rank for by_rank in steps.values() for rank in by_rank}) == 1:
-        rules = None  # a run of one device, whatever the layout of the other job is
+        rules = None  # a run of one device needs no layout
     if not steps:
         raise ConfigError(f"{', '.join(str(dump.path) for dump in opened)}: expected tensors of a job, got none.")
     for (graph_id, number), by_rank in sorted(steps.items()):

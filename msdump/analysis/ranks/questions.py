@@ -18,11 +18,11 @@ TOLERANCE = 1e-5
 # The name of a tensor in its step, the same on all ranks.
 _NAME = "coalesce(full_name, op_name) AS name"
 _KEY = "iteration, graph, name, io, slot_name"
-# What lies in memory that nobody has written is the same nowhere.
+# The values of uninitialised memory differ on every rank.
 _MINE = f"SELECT *, {_NAME} FROM tensors WHERE NOT is_unset"
 # More than one rank must hold the tensor: texts of several have one of these signs.
 _SHARED = "(contains(equal_ranks, '-') OR contains(equal_ranks, ','))"
-# Ranks of a group that must agree: the majority's hash, where there is one, and who has another.
+# Ranks of a group that must agree: the majority's hash, where there is one, and the ranks with another hash.
 _HASHES = f"""
 WITH named AS ({_MINE} AND md5 IS NOT NULL AND {_SHARED}),
 votes AS (
@@ -91,8 +91,8 @@ _FIRST_TITLES = (
     "rank", "host", "iteration", "graph", "operator", "name", "io", "slot", "l2norm", "golden l2norm", "error",
 )  # fmt: skip
 
-# What was sent and what has arrived. Who used a buffer too early is known, or told by what came in its place: what the
-# buffer held before, or what the sender computed later.
+# Sent and received tensors. A buffer that was used too early is known, or recognised by the
+# received values: what the buffer held before, or what the sender computed later.
 _MESSAGES = f"""
 WITH named AS ({_MINE} AND md5 IS NOT NULL),
 pairs AS (
@@ -165,7 +165,7 @@ class Answer:
 
 
 class Tables:
-    """Tables of a job as one.   damaged: (file, what is wrong) of parts that cannot be read; the rest is asked."""
+    """Tables of a job as one.   damaged: (file, what is wrong) of parts that cannot be read and are left out."""
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ class Tables:
                 self.damaged.append((os.fspath(part), error))
         if not whole:
             raise self.damaged[0][1]
-        # Whoever wrote a part before there was a column says nothing about it.
+        # Parts of older versions lack newer columns: NULL.
         rows = self._database.read_parquet(whole, union_by_name=True, hive_partitioning=False)
         absent = [f"NULL AS {each.name}" for each in MORE_COLUMNS if each.name not in rows.columns]
         rows.project(", ".join(["*", *absent])).create_view(name)

@@ -1,6 +1,6 @@
 """Tables of a job: a Parquet file for each rank and iteration, with a row for each tensor, written whole or not at all.
 
-A part's name tells its rank and iteration, so that whoever runs again, on any machine, leaves out what is there.
+A part's name tells its rank and iteration, so that a second run, on any machine, skips the parts that exist.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def write_part(unit: Unit, folder: str, is_forced: bool = False, rules: LayoutRu
 
     rules   layouts of tensors of which layout.json says nothing
 
-    Errors are told by the result, so that one bad rank does not end the work of a thousand.
+    Errors are returned in the result, so that one bad rank does not end the work of a thousand.
     """
     path = os.path.join(folder, unit.part_name)
     remove_leftovers(folder)

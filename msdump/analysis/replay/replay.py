@@ -151,7 +151,7 @@ def inputs_of(target: FoundOperator) -> tuple[list[Array], Mapping[str, Any]]:
 
 
 def _read_slots(node: GraphNode) -> list[int]:
-    """Inputs that must be there: those that operators or parameters made; constants may be attributes as well."""
+    """Inputs that must be in the dump: results of operators, and parameters; constants may be attributes instead."""
     return [number for number, origin in enumerate(node.inputs) if origin is not None and not origin.is_constant]
 
 

@@ -13,7 +13,7 @@ _shtab_msdump_commands() {
     acl:'run an ONNX model and dump what an acl.json asks for'
     compare:'Compare two dumps tensor by tensor and name the first operator that goes wrong.'
     completion:'Print the script with which a shell completes commands, options, files and operator names.'
-    convert:'Convert dump files, and whatever lies below folders, to files that other tools read.'
+    convert:'Convert dump files, and all files below folders, to files that other tools read.'
     demo:'Train AlexNet for a few steps on real pictures, dump the first step, and show what was dumped.'
     doctor:'Say what an issue should say: versions, processor, speed and room of the disk, environment variables, and what is wrong with them. Folders, and the names of the user and the machine, are left out.'
     export:'Write a dump in the form of another tool.'
@@ -241,7 +241,7 @@ _shtab_msdump_plan_options=(
   "--device-target[device profile of the run (CPU)]:device_target:(CPU GPU Ascend)"
   "--device-id[device of the run (DEVICE_ID, or 0)]:N:"
   "(- : *)--dry-run[run the first two steps of a script (the rest of the line\: its arguments) and say how many bytes and files one step leaves and how much time it adds\; what was written is removed. Without CONFIG\: for a script of TorchAir or ACL that configures its dump itself]:SCRIPT:_files"
-  "(*)::dump configuration, a .json file\; an acl.json too\; several are told apart:_files"
+  "(*)::dump configuration, a .json file\; an acl.json too\; several are reported one by one:_files"
 )
 
 # guard to ensure default positional specs are added only once per session

@@ -40,7 +40,7 @@ class Incident:
     """Steps that all ranks keep.
 
     why    name of the trigger; `text` says more
-    rank   that declared it, -1 where it was nobody's process; step: that it ran then
+    rank   that declared it, -1 without a declaring rank; step: the one that rank ran
     first, last  steps that are kept, both included
     time   seconds since 1970
     """
@@ -121,7 +121,7 @@ class IncidentLog:
                 return own
 
     def take_request(self) -> Request | None:
-        """What somebody asks for by `trigger.json`, which is gone then: one rank alone gets it."""
+        """Consume `trigger.json` and return its request; exactly one rank succeeds."""
         file = self.folder / REQUEST
         try:
             os.stat(file)

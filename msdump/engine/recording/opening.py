@@ -88,5 +88,5 @@ class RingParts:
         )
 
     def make_room(self) -> int:
-        """Remove the oldest step of the ring: its tensors, or where there is one alone, the oldest statistics."""
+        """Remove the tensors of the ring's oldest step, or with a single step, the oldest statistics."""
         return self.tensors.drop_oldest() or self.statistics.drop_oldest()

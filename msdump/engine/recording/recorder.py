@@ -37,7 +37,7 @@ class Recorder:
     clock  seconds
     on_end  called when nothing of this process is in the ring any longer
 
-    `replicas` compares what several ranks hold; None where nobody listens for that.
+    `replicas` compares what several ranks hold; None where no trigger needs it.
     `flush` waits, at most so many seconds, until what was shown is in the ring; the engine sets it.
     """
 
@@ -231,7 +231,7 @@ class Recorder:
             self._fail(error)
 
     def _keep(self, ended: int) -> None:
-        """Pin what is whole; an incident whose last step has ended goes to its folder, while the script goes on."""
+        """Pin complete steps; copy an incident whose last step has ended to its folder, while the script continues."""
         with self._lock:
             try:
                 for incident in list(self._open):
@@ -263,7 +263,7 @@ class Recorder:
         log.info("Flight recorder: kept steps %s of %s.", kept.whole, incident.name)
 
     def _fail(self, error: BaseException) -> None:
-        """Said once; the ring goes on, and what it holds stays there."""
+        """Log once; the ring continues, and keeps its steps."""
         if not self.error:
             self.error = str(error)
             log.error("Flight recorder, which goes on: %s", error)

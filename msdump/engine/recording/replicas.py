@@ -101,7 +101,7 @@ class Replicas:
             noted.shared = len(noted.names)
 
     def end_step(self) -> str:
-        """The step has ended: tell what was in it, and compare what other ranks have told.
+        """The step has ended: publish its digests, and compare those that other ranks have published.
 
         Returns: what differs; "" where nothing does, or it did before.
         Raises:  WriteError; FormatError for what another rank has written.
@@ -199,7 +199,7 @@ class Replicas:
 
 
 def _read(path: Path) -> list[GroupStep]:
-    """What another rank has told; nothing where it has told nothing yet.   Raises: FormatError."""
+    """What another rank has published; empty where it has published nothing yet.   Raises: FormatError."""
     try:
         content = json.loads(read_plain(path, _MAX_BYTES))
     except FileNotFoundError:

@@ -10,7 +10,7 @@
                 rank_3/
                 steps.json      which of them are whole
 
-Files outlive the process that wrote them, be it killed: whatever it has not kept yet, `collect` keeps.
+Files outlive a killed process: `collect` keeps what it has not kept yet.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def own_homes(ring: Path, path: Path) -> list[Path]:
 def take_home(ring: Path, path: Path, rank: int) -> Path:
     """The folder in the ring for a rank that records to this path, made where there is none.
 
-    Folders such as /dev/shm are everybody's: a folder or a link that another user made there is left alone.
+    Every user may write to folders such as /dev/shm: folders and links of other users there are not used.
     Raises: WriteError.
     """
     first = ring_home(ring, path)
@@ -136,7 +136,7 @@ class RankRing:
         self._hold = FolderHold.make(self.state, "Give each process a RANK_ID of its own, or a `path` of its own.")
 
     def try_hold(self) -> bool:
-        """Hold what a dead process has left; False when somebody has it.   Raises: WriteError."""
+        """Lock an abandoned ring; False when another process has locked it.   Raises: WriteError."""
         self._hold = FolderHold.take(self.state)
         return self._hold is not None
 
@@ -153,7 +153,7 @@ class RankRing:
             self._steps.append(f"{step}\n")
 
     def leave(self, is_empty: bool) -> None:
-        """The process records no longer.   is_empty: nothing that is pinned is needed by anybody."""
+        """The process records no longer.   is_empty: no pinned step is needed any more."""
         if self._steps is not None:
             self._steps.close()
             self._steps = None
@@ -202,7 +202,7 @@ class RankRing:
         return {int(line) for line in text.split("\n")[:-1] if _is_number(line)}
 
     def steps(self) -> Tree:
-        """What lies in the ring now."""
+        """Content of the ring."""
         return tree_of(self.tree)
 
     def pinned(self, name: str) -> Kept:
@@ -219,7 +219,7 @@ class RankRing:
         return Kept(whole, cut)
 
     def pin(self, name: str, step: int, tree: Tree, is_whole: bool) -> bool:
-        """Keep the files of a step for an incident, wherever the ring goes on; False when they are gone.
+        """Keep the files of a step for an incident, while the ring continues; False when they were removed.
 
         Raises: WriteError.
         """

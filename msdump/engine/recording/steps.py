@@ -28,7 +28,7 @@ class StepBook:
         self._lock = threading.Lock()
 
     def begin(self, graph_id: int, step: int) -> None:
-        """A graph begins to run in a step; -1: nobody sees what runs in it."""
+        """A graph begins to run in a step; -1: the step is not recorded."""
         with self._lock:
             before = self.running
             if before is None or step > before:

@@ -65,7 +65,7 @@ _ASYNC_PATHS = tuple(
 class BinFileName:
     """The pieces of a dump file's name, which says nothing of its tensors.
 
-    op_name    full name with `_` for whatever is neither letter, digit, `_` nor `-`
+    op_name    full name with `_` for all but letters, digits, `_` and `-`
     stream_id  None in very old names
     task_part  further numbers of split tasks: task type, context, thread, device
     """

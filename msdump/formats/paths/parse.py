@@ -331,7 +331,7 @@ def _async(parts: tuple[str, ...], first: int) -> Place | None:
         above = first
         place = _async_place("/".join((*parts[first:], "x")))
     if place is None:
-        # A step of its own makes the layout without models complete; it is not told further.
+        # A step completes the folders without models; it is not parsed further.
         found = parse_async_path("/".join(("0", *parts[first:], "x")))
         if found is None or found.model_name is not None:
             return None

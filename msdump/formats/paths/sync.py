@@ -39,7 +39,7 @@ _DATA_FILE = re.compile(
 class DataFileName:
     """The pieces of a data file's name.
 
-    op_name  as the name says it: last part of the full name, or (later versions) the whole scope with `_`
+    op_name  as in the file's name: last part of the full name, or (later versions) the whole scope with `_`
     dtype    piece of later versions ("Float32"); None in names of MindSpore up to 2.3, which msdump writes
     """
 
