@@ -19,7 +19,7 @@ from msdump.formats.dump_dir import DumpDir, OperatorOrder
 from msdump.formats.dump_folders import DumpedFolder
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
 from msdump.formats.msprobe_json import read_msprobe_json
-from msdump.formats.paths.parse import FX, DumpName, Place, safe_text
+from msdump.formats.paths.parse import FX, DumpName, FolderLevels, safe_text
 from msdump.formats.statistic_csv import StatisticRow, read_statistic_csv
 from msdump.storage.plain import unreadable
 from msdump.tensors.makers import maker
@@ -167,7 +167,7 @@ def read_steps(
     Edges:  when a run has written into the folder of an earlier one, the newest tensor of each operator counts.
     """
     gathered: dict[StepKey, list[DumpedTensor]] = {}
-    place: Place | None = None
+    place: FolderLevels | None = None
     step: list[DumpedTensor] = []
     for tensor in dump.tensors(rank=rank, graph=graph, iteration=iteration):
         # Tensors of one folder come one after the other, and share its place.
@@ -305,7 +305,7 @@ def read_statistic_steps(
     rows: dict[tuple[str, int], StatisticRow] = {}
     damaged: list[tuple[str, FormatError]] = []
     tensors: dict[StepKey, list[DumpedTensor]] = {}
-    readers: list[tuple[Place, Path, Callable[[], list[StatisticRow]]]] = []
+    readers: list[tuple[FolderLevels, Path, Callable[[], list[StatisticRow]]]] = []
     with dump.listed_once():
         readers += ((place, path, partial(read_statistic_csv, path)) for place, path in dump.statistic_files())
         readers += (
@@ -336,7 +336,7 @@ def read_statistic_steps(
     return StatisticSteps(steps, rows), damaged
 
 
-def _tensor(path: Path, place: Place, line: int, row: StatisticRow, order: OperatorOrder) -> DumpedTensor:
+def _tensor(path: Path, place: FolderLevels, line: int, row: StatisticRow, order: OperatorOrder) -> DumpedTensor:
     """A tensor without bytes; its `offset` is its row."""
     position = order.find(row.op_name)
     full_name = None if position is None else order.full_names[position]
@@ -408,7 +408,7 @@ def _text(numbers: Numbers) -> str:
     return str(numbers)
 
 
-def _places(dump: DumpDir) -> list[Place]:
+def _places(dump: DumpDir) -> list[FolderLevels]:
     """Places of data files and of statistics, each once."""
     places = dict.fromkeys(file.place for file in dump.files() if not file.place.is_constants)
     places |= dict.fromkeys(place for place, _ in dump.statistic_files())

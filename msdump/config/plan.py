@@ -45,7 +45,7 @@ class When:
 
 
 @dataclass(frozen=True)
-class Operands:
+class OperandSelection:
     """Which operands of a selected operator. Parameters and constants count as outputs.
 
     Source: MindSpore, `input_output`; ACL, `dump_mode`.
@@ -183,7 +183,7 @@ class Plan:
 
     when: When
     which: Which
-    operands: Operands
+    operands: OperandSelection
     saved: Saved
     trigger: Trigger
     where: Where

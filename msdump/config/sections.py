@@ -44,15 +44,15 @@ class Profile:
 
 
 @dataclass(frozen=True)
-class Context:
+class SectionContext:
     """What the checks of one section need beside the section."""
 
     profile: Profile
     engine: str = SYNC
 
 
-def _context(info: ValidationInfo) -> Context:
-    return cast(Context, info.context)
+def _context(info: ValidationInfo) -> SectionContext:
+    return cast(SectionContext, info.context)
 
 
 # -- types of fields --------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ _COLLECTIVE_PREFIX = "Hcom"
 
 
 @dataclass(frozen=True)
-class Operator:
+class ModelOperator:
     """An operator of a model as the selection sees it.
 
     original_names  of the operators that were fused or renamed into this one; `layer` takes them too
@@ -147,7 +147,7 @@ class Which:
         """Inputs and outputs that the blacklists of the model, and those for every model, take out."""
         return NO_POSITIONS.union(*(each.skipped(op_type, op_name) for each in self.matching(model_names)))
 
-    def choose(self, operators: Sequence[Operator], model_names: Sequence[str] = ()) -> list[Choice | None]:
+    def choose(self, operators: Sequence[ModelOperator], model_names: Sequence[str] = ()) -> list[Choice | None]:
         """For each operator of a model, in the order of execution: what is dumped of it; None = nothing.
 
         Edges:  operators that hand in data are dumped when a chosen operator reads them, or with everything.
@@ -169,7 +169,7 @@ class Which:
             for operator, is_in in zip(operators, chosen, strict=True)
         ]
 
-    def triggers(self, operator: Operator) -> bool:
+    def triggers(self, operator: ModelOperator) -> bool:
         """True when the memory watcher saves the watched outputs again after this operator.
 
         Edges:  neither a watched operator nor a collective one (Hcom...) does that.
@@ -196,7 +196,7 @@ class Which:
                 advice_by_text[selector.text] = advice(selector, names)
         return advice_by_text
 
-    def advice(self, operators: Sequence[Operator], model_names: Sequence[str] = ()) -> list[str]:
+    def advice(self, operators: Sequence[ModelOperator], model_names: Sequence[str] = ()) -> list[str]:
         """What `dump_list` names and this model does not have, one sentence each, for the log."""
         lists = self.matching(model_names)
         if self.lists and not lists:
@@ -234,7 +234,7 @@ def _note_missing(sentences: dict[str, None], lack: str, written: Iterable[str],
             sentences[f"{lack} {name}. {did_you_mean(name, sorted(possible))}".rstrip()] = None
 
 
-def _choose_data(operators: Sequence[Operator], chosen: list[bool], is_everything: bool) -> None:
+def _choose_data(operators: Sequence[ModelOperator], chosen: list[bool], is_everything: bool) -> None:
     """Add the operators that hand data to chosen ones, in place."""
     pairs = list(zip(operators, chosen, strict=True))
     read = {place for operator, is_in in pairs if is_in for place in operator.producers}
@@ -243,7 +243,7 @@ def _choose_data(operators: Sequence[Operator], chosen: list[bool], is_everythin
             chosen[place] = is_everything or place in read
 
 
-def _usable_ranges(lists: Sequence[OperatorList], operators: Sequence[Operator]) -> list[NameRange]:
+def _usable_ranges(lists: Sequence[OperatorList], operators: Sequence[ModelOperator]) -> list[NameRange]:
     """Ranges but for those that begin or end at an operator of data."""
     data = {operator.op_name for operator in operators if operator.is_data}
     return [ends for each in lists for ends in each.ranges if not data & {ends.begin, ends.end}]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, Plan
-from msdump.config.selection import Choice, Operator
+from msdump.config.selection import Choice, ModelOperator
 from msdump.graph.graph import SAVED, Graph, KeyTable, Node, Value
 from msdump.graph.run import FinishedStep
 from msdump.tensors.arrays import Array
@@ -57,7 +57,7 @@ class Clock:
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class SelectedOperand:
     """One input or output of an operator that the plan asks for."""
 
     io: str
@@ -65,13 +65,13 @@ class Operand:
     info: TensorInfo
 
 
-def selected_operands(op: OpInfo, mask: int) -> tuple[Operand, ...]:
+def selected_operands(op: OpInfo, mask: int) -> tuple[SelectedOperand, ...]:
     """Operands that the mask asks for, inputs first."""
-    operands: list[Operand] = []
+    operands: list[SelectedOperand] = []
     if mask & DUMP_INPUT:
-        operands.extend(Operand(INPUT, slot, info) for slot, info in enumerate(op.inputs))
+        operands.extend(SelectedOperand(INPUT, slot, info) for slot, info in enumerate(op.inputs))
     if mask & DUMP_OUTPUT:
-        operands.extend(Operand(OUTPUT, slot, info) for slot, info in enumerate(op.outputs))
+        operands.extend(SelectedOperand(OUTPUT, slot, info) for slot, info in enumerate(op.outputs))
     return tuple(operands)
 
 
@@ -91,7 +91,7 @@ def keys_to_keep(ops: Sequence[OpInfo], masks: Sequence[int]) -> dict[int, tuple
 
 def op_records(
     event: OpEvent,
-    operands: Sequence[Operand],
+    operands: Sequence[SelectedOperand],
     graph_id: int,
     stamps: Iterator[int],
     kept: Mapping[TensorKey, Array],
@@ -195,7 +195,7 @@ class WatchedGraph(GraphMemory):
         self.ops = [] if graph.is_open else graph.op_infos()
         super().__init__(graph, self.ops)
         self.masks = plan.masks([op.full_name for op in self.ops], [op.is_marked for op in self.ops])
-        self.operands: list[tuple[Operand, ...]] = [
+        self.operands: list[tuple[SelectedOperand, ...]] = [
             selected_operands(op, mask) for op, mask in zip(self.ops, self.masks, strict=True)
         ]
         self.keep = keys_to_keep(self.ops, self.masks)
@@ -247,7 +247,7 @@ class WatchedGraph(GraphMemory):
         """
         return self._op_sizes[index]
 
-    def _size_of(self, operands: Sequence[Operand]) -> int:
+    def _size_of(self, operands: Sequence[SelectedOperand]) -> int:
         return sum(0 not in each.info.shape or (self._takes_empty and each.io == OUTPUT) for each in operands)
 
 
@@ -261,7 +261,7 @@ class DataOperator:
 
     value: Value
     info: TensorInfo
-    operands: tuple[Operand, ...]
+    operands: tuple[SelectedOperand, ...]
 
 
 class AclWatchedGraph(GraphMemory):
@@ -280,8 +280,8 @@ class AclWatchedGraph(GraphMemory):
         super().__init__(graph, self.ops)
         of_data = len(choices) - len(self.ops)
         wanted = plan.operands.sides
-        self.before: list[tuple[Operand, ...]] = []
-        self.after: list[tuple[Operand, ...]] = []
+        self.before: list[tuple[SelectedOperand, ...]] = []
+        self.after: list[tuple[SelectedOperand, ...]] = []
         for op, choice in zip(self.ops, choices[of_data:], strict=True):
             operands = _operands(op.inputs, op.outputs, wanted, choice)
             is_apart = overwrites_inputs(op)
@@ -318,18 +318,18 @@ class AclWatchedGraph(GraphMemory):
         self.late_data.append(found)
 
 
-def graph_operators(graph: Graph, originals: Mapping[str, tuple[str, ...]]) -> list[Operator]:
+def graph_operators(graph: Graph, originals: Mapping[str, tuple[str, ...]]) -> list[ModelOperator]:
     """The operators of a graph as ACL counts them: one of type `Data` for each input, then those that compute.
 
     originals   name of an operator -> its names before it was renamed or fused
     """
     place_by_value = {value.id: place for place, value in enumerate(graph.inputs)}
-    operators = [Operator(DATA, value.name) for value in graph.inputs]
+    operators = [ModelOperator(DATA, value.name) for value in graph.inputs]
     place_by_node = {node.id: len(operators) + index for index, node in enumerate(graph.kernels)}
     for node in graph.kernels:
         places = (_producer(value, place_by_value, place_by_node) for value in node.inputs)
         producers = tuple(dict.fromkeys(place for place in places if place is not None))
-        operators.append(Operator(node.op_type, node.full_name, originals.get(node.full_name, ()), producers))
+        operators.append(ModelOperator(node.op_type, node.full_name, originals.get(node.full_name, ()), producers))
     return operators
 
 
@@ -343,12 +343,15 @@ def overwrites_inputs(op: OpInfo) -> bool:
 
 def _operands(
     inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], wanted: Sequence[str], choice: Choice | None
-) -> tuple[Operand, ...]:
+) -> tuple[SelectedOperand, ...]:
     if choice is None:
         return ()
     infos_by_io = {INPUT: inputs, OUTPUT: outputs}
     return tuple(
-        Operand(io, slot, info) for io in wanted for slot, info in enumerate(infos_by_io[io]) if choice.dumps(io, slot)
+        SelectedOperand(io, slot, info)
+        for io in wanted
+        for slot, info in enumerate(infos_by_io[io])
+        if choice.dumps(io, slot)
     )
 
 

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 
 from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT
-from msdump.dumpers.capture import Clock, Operand, op_records, selected_operands
+from msdump.dumpers.capture import Clock, SelectedOperand, op_records, selected_operands
 from msdump.dumpers.dumper import Dumper
 from msdump.dumpers.tally import Tally
 from msdump.formats.writer import Writer
@@ -26,7 +26,7 @@ class ImmediateDumper(Dumper):
         super().__init__(tally, clock, self)
         self._writers = tuple(writers)
         # By graph and operator: what it reads, what it makes.
-        self._operands: dict[int, list[tuple[tuple[Operand, ...], tuple[Operand, ...]]]] = {}
+        self._operands: dict[int, list[tuple[tuple[SelectedOperand, ...], tuple[SelectedOperand, ...]]]] = {}
         # By graph and iteration: the stamp of the operator that runs now.
         self._stamps: dict[tuple[int, int], int] = {}
 
@@ -70,7 +70,7 @@ class ImmediateDumper(Dumper):
             with self._tally.stop_on_failure():
                 writer.close()
 
-    def _write(self, event: OpEvent, operands: Sequence[Operand]) -> None:
+    def _write(self, event: OpEvent, operands: Sequence[SelectedOperand]) -> None:
         if self._is_over():
             self._tally.count_lost(len(operands))
             return

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
-from msdump.config.selection import Operator, Which
-from msdump.dumpers.capture import AclWatchedGraph, Clock, Operand, op_records
+from msdump.config.selection import ModelOperator, Which
+from msdump.dumpers.capture import AclWatchedGraph, Clock, SelectedOperand, op_records
 from msdump.dumpers.delivery import Delivery, Round
 from msdump.dumpers.staging import staged_size
 from msdump.dumpers.streaming import AclOperatorDumper
@@ -31,7 +31,7 @@ class _Output:
     """What a watched operator has made in this run: the executor's own memory, not a copy."""
 
     op: OpInfo
-    operands: Sequence[Operand]
+    operands: Sequence[SelectedOperand]
     arrays: Sequence[Array]
 
 
@@ -118,7 +118,7 @@ class Watcher(AclOperatorDumper):
         super()._end(graph_id, is_complete)
 
     def _is_trigger(self, op: OpInfo) -> bool:
-        return self._which.triggers(Operator(op.op_type, op.full_name, self._originals.get(op.full_name, ())))
+        return self._which.triggers(ModelOperator(op.op_type, op.full_name, self._originals.get(op.full_name, ())))
 
     def _is_named(self, op: OpInfo) -> bool:
         """Without `layer` every operator triggers; those that cannot were not asked for by name."""

@@ -25,7 +25,7 @@ _COMMON_FILES = (STATISTIC_FILE, MAPPING_FILE)
 _NOT_EMPTY = (errno.ENOTEMPTY, errno.EEXIST)
 
 
-class _Iteration:
+class _IterationNames:
     """What an iteration may have left: folder -> names that its records have in any layout."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class Rotation:
         self._common_files = common_files
         self._is_shared = is_shared
         self._writers: set[object] = set()
-        self._iterations: dict[_Name, _Iteration] = {}
+        self._iterations: dict[_Name, _IterationNames] = {}
         self._owner: dict[Path, _Name | None] = {}
         """Folder -> the only iteration that used it; None when several did."""
         self._lock = threading.Lock()
@@ -83,7 +83,7 @@ class Rotation:
         """Files of these names are about to appear in a folder, in iteration `number` of a graph."""
         name = (graph_id, number)
         with self._lock:
-            iteration = self._iterations.setdefault(name, _Iteration())
+            iteration = self._iterations.setdefault(name, _IterationNames())
             names = iteration.names.get(folder)
             if names is None:
                 names = iteration.names[folder] = {
@@ -133,7 +133,7 @@ class Rotation:
             yield folder
             folder = folder.parent
 
-    def _remove(self, name: _Name, iteration: _Iteration) -> int:
+    def _remove(self, name: _Name, iteration: _IterationNames) -> int:
         freed = 0
         for folder, names in iteration.names.items():
             try:

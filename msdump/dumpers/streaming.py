@@ -17,7 +17,7 @@ from msdump.dumpers.capture import (
     Clock,
     DataOperator,
     GraphMemory,
-    Operand,
+    SelectedOperand,
     WatchedGraph,
     op_records,
     parameter_record,
@@ -137,7 +137,7 @@ class StreamingDumper(Dumper, Generic[W]):
         self,
         running: Running[W],
         event: OpEvent,
-        operands: Sequence[Operand],
+        operands: Sequence[SelectedOperand],
         lost: int,
         kept: Mapping[TensorKey, Array] = _NO_ARRAYS,
     ) -> None:
@@ -321,7 +321,7 @@ class AsyncDumper(StreamingDumper[WatchedGraph]):
             self._tally.count_skipped("empty tensor")
 
 
-def _mask(op: OpInfo, operands: Sequence[Operand]) -> int:
+def _mask(op: OpInfo, operands: Sequence[SelectedOperand]) -> int:
     is_overwritten = any(operand.io == INPUT and operand.slot in op.mutates for operand in operands)
     return (AFTER if operands else 0) | (BEFORE if is_overwritten else 0)
 
@@ -414,7 +414,7 @@ class AclOperatorDumper(StreamingDumper[AclWatchedGraph]):
         return record if found is None else replace(record, data=found)
 
 
-def _identity(operand: Operand) -> Identity:
+def _identity(operand: SelectedOperand) -> Identity:
     """`identity` of the record that will be made of an operand."""
     info = operand.info
     return info.key, info.shape, info.dtype, info.format

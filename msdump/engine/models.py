@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msdump.config.environment import disk_limits
 from msdump.config.plan import Plan
-from msdump.config.selection import Choice, Operator
+from msdump.config.selection import Choice, ModelOperator
 from msdump.dumpers.capture import AclWatchedGraph, Clock, graph_operators
 from msdump.dumpers.delivery import Delivery
 from msdump.dumpers.dumper import NoDumper
@@ -113,7 +113,7 @@ class AclDump(ProcessOwned):
             for text in plan.which.advice((), model_names):
                 log.warning("%s", text)
             return ()
-        folder = ModelFolder(self._folders, model_names[0] if model_names else "model", model_id, plan)
+        folder = IterationFolders(self._folders, model_names[0] if model_names else "model", model_id, plan)
         rotation = self._guard.new_rotation()
 
         def make() -> Observer:
@@ -148,7 +148,7 @@ class AclDump(ProcessOwned):
         folder = OperatorFolder(self._folders)
 
         def watch(graph: Graph) -> AclWatchedGraph:
-            operators = [Operator(node.op_type, node.full_name) for node in graph.kernels]
+            operators = [ModelOperator(node.op_type, node.full_name) for node in graph.kernels]
             return AclWatchedGraph(graph, self.plan, [Choice()] * len(operators))
 
         def begins(_: int) -> bool:
@@ -221,7 +221,7 @@ class AclDump(ProcessOwned):
 
     def _ordinary(
         self,
-        folder: ModelFolder,
+        folder: IterationFolders,
         model_names: Sequence[str],
         originals: Mapping[str, tuple[str, ...]],
         rotation: Rotation | None,
@@ -251,7 +251,7 @@ class AclDump(ProcessOwned):
             return Watcher(self.plan.which, names_before, *parts)
         return AclOperatorDumper(*parts)
 
-    def _overflow(self, folder: ModelFolder, model_id: int, rotation: Rotation | None) -> Observer:
+    def _overflow(self, folder: IterationFolders, model_id: int, rotation: Rotation | None) -> Observer:
         writer, debug = self._writer(folder, rotation), self._writer(folder, rotation)
 
         def count(graph: Graph, iteration: int) -> None:
@@ -281,7 +281,7 @@ class AclDump(ProcessOwned):
             self._makers[observer] = make
         return (observer,)
 
-    def _writer(self, folder: ModelFolder | OperatorFolder, rotation: Rotation | None = None) -> Writer:
+    def _writer(self, folder: IterationFolders | OperatorFolder, rotation: Rotation | None = None) -> Writer:
         """Of tensors or, when the plan asks for them, of statistics.
 
         rotation   counts the folder's iterations; None: they all stay
@@ -360,7 +360,7 @@ class AclFolders:
         return layout
 
 
-class ModelFolder:
+class IterationFolders:
     """Folders of one model, one for each iteration that is dumped.
 
     The number in a folder's name is the iteration's where the plan chooses iterations, else it counts from 0.

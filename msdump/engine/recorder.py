@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Recording:
     """See `msdump.recorder`."""
 
-    def __init__(self, dump: opening.Dump) -> None:
+    def __init__(self, dump: opening.DumpBlock) -> None:
         self._dump = dump
 
     def __enter__(self) -> Recording:

@@ -94,7 +94,7 @@ def data_offsets(records: Sequence[TensorRecord], is_host_format: bool = False) 
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
+class _TensorBlock:
     """One tensor as the header describes it."""
 
     record: TensorRecord
@@ -103,13 +103,13 @@ class _Block:
     size_bytes: int
 
 
-def _header(records: Sequence[TensorRecord], is_host_format: bool) -> tuple[bytes, list[_Block]]:
+def _header(records: Sequence[TensorRecord], is_host_format: bool) -> tuple[bytes, list[_TensorBlock]]:
     """The serialized header, and its tensors in the order of their data. Looks at no data."""
     message, blocks = _message(records, is_host_format)
     return message.SerializeToString(), blocks
 
 
-def _message(records: Sequence[TensorRecord], is_host_format: bool) -> tuple[Any, list[_Block]]:
+def _message(records: Sequence[TensorRecord], is_host_format: bool) -> tuple[Any, list[_TensorBlock]]:
     from msdump._proto import dump_data_pb2
 
     first = records[0]
@@ -118,7 +118,7 @@ def _message(records: Sequence[TensorRecord], is_host_format: bool) -> tuple[Any
         dump_time=first.timestamp_us,
         op_name=first.op_name.encode(errors="replace").decode(),
     )
-    blocks: list[_Block] = []
+    blocks: list[_TensorBlock] = []
     for is_input, entries in ((True, message.input), (False, message.output)):
         of_side = sorted((r for r in records if (r.io == INPUT) is is_input), key=lambda record: record.slot)
         for record in of_side:
@@ -129,7 +129,7 @@ def _message(records: Sequence[TensorRecord], is_host_format: bool) -> tuple[Any
     return message, blocks
 
 
-def _block(record: TensorRecord, is_host_format: bool) -> _Block:
+def _block(record: TensorRecord, is_host_format: bool) -> _TensorBlock:
     row = dtypes.dtype(record.dtype)
     if not row.is_dumped:
         raise DtypeError(f"bin: expected a dtype that CANN has a number of, got {row.name}.")
@@ -144,10 +144,10 @@ def _block(record: TensorRecord, is_host_format: bool) -> _Block:
         shape = device_layouts.device_shape(
             shape, name, device_layouts.cube_size(record.dtype), max(1, record.sub_format)
         )
-    return _Block(record, name, shape, packed_size(row.name, math.prod(shape)))
+    return _TensorBlock(record, name, shape, packed_size(row.name, math.prod(shape)))
 
 
-def _describe(block: _Block, entry: Any) -> None:
+def _describe(block: _TensorBlock, entry: Any) -> None:
     """Fill the header's entry of one tensor."""
     entry.data_type = dtypes.dtype(block.record.dtype).acl_number
     entry.format = device_layouts.FORMAT_NUMBER[block.format]

@@ -27,7 +27,7 @@ from msdump.formats.layout_json import LAYOUT_FILE, RankLayout, read_layout
 from msdump.formats.msprobe_json import MSPROBE_FILE, read_msprobe_records
 from msdump.formats.paths import parse
 from msdump.formats.paths.acl import parse_stats_file_name
-from msdump.formats.paths.parse import MODEL, MSPROBE, OPERATOR, SYNC, Place, safe_text
+from msdump.formats.paths.parse import MODEL, MSPROBE, OPERATOR, SYNC, FolderLevels, safe_text
 from msdump.formats.paths.sync import MAPPING_FILE, METADATA_FOLDER, STATISTIC_FILE
 from msdump.formats.sidecars import read_mapping, read_order
 from msdump.storage import files as storage
@@ -238,11 +238,11 @@ class DumpDir:
         found = [file for file in files if file.form == parse.OVERFLOW]
         return sorted(found, key=lambda file: (file.timestamp_us or 0, file.path))
 
-    def statistic_files(self) -> list[tuple[Place, Path]]:
+    def statistic_files(self) -> list[tuple[FolderLevels, Path]]:
         """Every statistic.csv and its path."""
         return self._side_files(lambda name: name == STATISTIC_FILE)
 
-    def statistic_dump_files(self) -> list[tuple[Place, Path, str]]:
+    def statistic_dump_files(self) -> list[tuple[FolderLevels, Path, str]]:
         """Every csv that ACL writes for one operator instead of its tensors: where it lies, and the name that it has
         or, where that was too long, stands for."""
         return [
@@ -252,7 +252,7 @@ class DumpDir:
             if parse_stats_file_name(original) is not None
         ]
 
-    def msprobe_files(self) -> list[tuple[Place, Path]]:
+    def msprobe_files(self) -> list[tuple[FolderLevels, Path]]:
         """Every dump.json of msprobe and its path."""
         files = self._side_files(lambda name: name == MSPROBE_FILE)
         return [(place, path) for place, path in files if place.layout == MSPROBE]
@@ -417,7 +417,7 @@ class DumpDir:
             self._orders[key] = OperatorOrder(tuple(names), {name: number for number, name in enumerate(names)})
         return self._orders[key]
 
-    def _side_files(self, is_wanted: Any) -> list[tuple[Place, Path]]:
+    def _side_files(self, is_wanted: Any) -> list[tuple[FolderLevels, Path]]:
         return [
             (folder.place, Path(folder.path, name))
             for folder in self._walk()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from msdump.errors import FormatError
-from msdump.formats.paths.parse import FX, Place, parse_place
+from msdump.formats.paths.parse import FX, FolderLevels, parse_place
 from msdump.storage import files as storage
 from msdump.storage.pack_format import PART_SUFFIX
 from msdump.storage.packs import is_pack_name, split_pack_path, without_packs
@@ -27,7 +27,7 @@ class DumpedFolder:
     """One folder of a dump and the names of its plain files, sorted."""
 
     path: str
-    place: Place
+    place: FolderLevels
     names: tuple[str, ...]
 
 
@@ -156,7 +156,7 @@ def is_plain_below(path: str | os.PathLike[str], root: str | os.PathLike[str]) -
     return os.path.commonpath((real, target)) == real
 
 
-def _place(path: str) -> Place:
+def _place(path: str) -> FolderLevels:
     """What a folder's path says; packs on the way stand for nothing."""
     parts = path.split(os.sep)
     plain = without_packs(parts)

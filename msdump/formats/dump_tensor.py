@@ -13,7 +13,7 @@ from msdump.formats.bin import BinTensor
 from msdump.formats.dump_file import read_dump
 from msdump.formats.npy_reader import SmallNpy, read_npy, scan_npy
 from msdump.formats.paths import parse
-from msdump.formats.paths.parse import DumpName, Place
+from msdump.formats.paths.parse import DumpName, FolderLevels
 from msdump.formats.pt_tensor import read_pt_tensor
 from msdump.storage import files
 from msdump.storage.plain import unreadable
@@ -37,7 +37,7 @@ class DumpedFile:
     """
 
     path: str
-    place: Place
+    place: FolderLevels
     name: DumpName
     original_name: str
     position: int | None = None

@@ -80,7 +80,7 @@ def _npy_dtype(dtype_name: str) -> np.dtype[Any]:
     return dtypes.dtype(dtypes.dtype(dtype_name).npy_name).numpy.newbyteorder("<")
 
 
-class _Iteration:
+class _IterationFiles:
     """Open folders of one iteration, and which file holds which tensor."""
 
     def __init__(self, folders: OpenFolders[LinkFolder]) -> None:
@@ -132,7 +132,7 @@ class NpyWriter:
         self._is_device_format = is_device_format
         self._content = content or self._npy_content
         self._replaces = replaces
-        self._iterations: dict[tuple[int, int], _Iteration] = {}
+        self._iterations: dict[tuple[int, int], _IterationFiles] = {}
         self._lock = threading.Lock()
         self._counter = Counter()
 
@@ -159,7 +159,7 @@ class NpyWriter:
     def close(self) -> None:
         finish_all([functools.partial(self.end_iteration, *place) for place in list(self._iterations)])
 
-    def _iteration_of(self, record: TensorRecord) -> _Iteration:
+    def _iteration_of(self, record: TensorRecord) -> _IterationFiles:
         name = (record.graph_id, record.iteration)
         found = self._iterations.get(name)
         if found is None:
@@ -167,7 +167,7 @@ class NpyWriter:
                 found = self._iterations.get(name)
                 if found is None:
                     folders = OpenFolders(self._directory, self._open_folder)
-                    found = self._iterations[name] = _Iteration(folders)
+                    found = self._iterations[name] = _IterationFiles(folders)
         return found
 
     def _open(self, path: Path) -> DumpFolder:

@@ -18,11 +18,11 @@ from msdump.formats.direct import Buffer
 from msdump.formats.folders import held_for_change, write_error
 from msdump.formats.pack import described
 from msdump.formats.pack_tree import Packed, alone, chunks_of, named, packs_below, readable
-from msdump.formats.paths.parse import Place
+from msdump.formats.paths.parse import FolderLevels
 from msdump.formats.paths.sync import MAPPING_FILE
 from msdump.storage.pack_format import BLOCK, INDEX_FOLDER, PART_SUFFIX, SUFFIX, Member, end_of_pack, header, padding
 from msdump.storage.pack_index import index_offset, read_contents
-from msdump.storage.pack_scan import Contents, Gap, scan
+from msdump.storage.pack_scan import ArchiveContents, Gap, scan
 from msdump.storage.packs import use_contents
 from msdump.storage.sources import LocalSource, stamp_of
 
@@ -65,7 +65,9 @@ class _Damaged:
     indexed   what its index tells; None where it has none that can be read
     """
 
-    def __init__(self, source: LocalSource, path: str, contents: Contents, indexed: Contents | None) -> None:
+    def __init__(
+        self, source: LocalSource, path: str, contents: ArchiveContents, indexed: ArchiveContents | None
+    ) -> None:
         self._source = source
         self._path = path
         self._contents = contents
@@ -168,7 +170,7 @@ class _Damaged:
         if known is not None and (known.offset, known.size) == (member.offset, member.size):
             return replace(member, head=known.head, hashes=known.hashes)
         file = f"{self._path}/{member.name}"
-        chunks, tensors_from = chunks_of(Place(), file, member.name.rpartition("/")[2])
+        chunks, tensors_from = chunks_of(FolderLevels(), file, member.name.rpartition("/")[2])
         head, hashes = described([chunk for chunk in chunks if chunk.nbytes], tensors_from)
         return replace(member, head=head, hashes=hashes)
 
@@ -260,7 +262,7 @@ class _Damaged:
         return at + len(blocks) + len(text) + padding(len(text))
 
 
-def _agree(contents: Contents, indexed: Contents) -> bool:
+def _agree(contents: ArchiveContents, indexed: ArchiveContents) -> bool:
     """Whether headers and index tell of the same members, and of nothing else."""
     places = [{one.name: (one.offset, one.size) for one in each.members.values()} for each in (contents, indexed)]
     return places[0] == places[1] and not contents.damage and not contents.foreign

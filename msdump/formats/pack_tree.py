@@ -17,13 +17,13 @@ from msdump.formats.dump_folders import DumpedFolder
 from msdump.formats.dump_tensor import DumpedFile
 from msdump.formats.folders import held_for_change, try_lock, write_error
 from msdump.formats.pack import PackFolder
-from msdump.formats.paths.parse import MSPROBE, Place, parse_dump_name
+from msdump.formats.paths.parse import MSPROBE, FolderLevels, parse_dump_name
 from msdump.formats.paths.sync import MAPPING_FILE, STATISTIC_FILE
 from msdump.formats.sidecars import append_mapping, read_mapping
 from msdump.storage.files import map_file
 from msdump.storage.pack_format import BLOCK, SUFFIX
 from msdump.storage.pack_index import read_contents
-from msdump.storage.pack_scan import Contents, scan
+from msdump.storage.pack_scan import ArchiveContents, scan
 from msdump.storage.packs import has_wrong_hash, is_pack_name
 from msdump.storage.plain import OPEN_FLAGS, unreadable
 from msdump.storage.sources import LocalSource, Source, stamp_of
@@ -161,7 +161,7 @@ def _holds(path: str, folder: str, files: Mapping[str, os.stat_result]) -> bool:
     return bool(files)
 
 
-def chunks_of(place: Place, path: str, name: str) -> tuple[list[memoryview], int]:
+def chunks_of(place: FolderLevels, path: str, name: str) -> tuple[list[memoryview], int]:
     """Bytes of a file, cut where its tensors begin, so that each gets a hash; (chunks, number of the first tensor)."""
     raw = map_file(path).data
     parsed = parse_dump_name(name)
@@ -219,7 +219,7 @@ def unpack_tree(root: str | os.PathLike[str], keeps_packs: bool = False) -> Iter
                 yield _unpack(path, home, source, contents, keeps_packs)
 
 
-def _unpack(path: str, home: str, source: LocalSource, contents: Contents, keeps_pack: bool) -> Packed:
+def _unpack(path: str, home: str, source: LocalSource, contents: ArchiveContents, keeps_pack: bool) -> Packed:
     is_wrong, problems = _problems(path, source, contents)
     _extract(home, source, contents, is_wrong)
     if not keeps_pack and not problems:
@@ -231,7 +231,7 @@ def _unpack(path: str, home: str, source: LocalSource, contents: Contents, keeps
     return Packed(path, len(contents.members) - len(is_wrong), source.size, "; ".join(problems))
 
 
-def _problems(path: str, source: LocalSource, contents: Contents) -> tuple[set[str], list[str]]:
+def _problems(path: str, source: LocalSource, contents: ArchiveContents) -> tuple[set[str], list[str]]:
     """Names of members whose bytes are not those that the index tells, and all that is not whole or not understood."""
     problems = list(contents.damage)
     if contents.foreign:
@@ -256,7 +256,7 @@ def _problems(path: str, source: LocalSource, contents: Contents) -> tuple[set[s
     return is_wrong, problems
 
 
-def _extract(home: str, source: Source, contents: Contents, without: set[str]) -> None:
+def _extract(home: str, source: Source, contents: ArchiveContents, without: set[str]) -> None:
     """Write the members, but for some, into folders below `home`."""
     names: dict[int, str] = {}
     folders: dict[str, Folder] = {}

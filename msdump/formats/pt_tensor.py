@@ -86,7 +86,7 @@ class _Storage:
 
 
 @dataclass(frozen=True, slots=True)
-class _View:
+class _StridedView:
     storage: _Storage
     offset: int
     shape: tuple[int, ...]
@@ -95,7 +95,7 @@ class _View:
 
 def _rebuild_tensor(
     storage: Any, offset: Any, shape: Any, strides: Any, _requires_grad: Any = None, _hooks: Any = None, marks: Any = ()
-) -> _View:
+) -> _StridedView:
     is_sound = isinstance(storage, _Storage) and type(shape) is type(strides) is tuple
     if not is_sound or not len(shape) == len(strides) <= 64:
         raise ValueError("a tensor without storage, shape or strides")
@@ -103,7 +103,7 @@ def _rebuild_tensor(
         raise ValueError("a tensor with offset, shape or strides that are no sizes")
     if marks:
         raise ValueError("a conjugate or negative view. Save `tensor.resolve_conj().resolve_neg()`")
-    return _View(storage, offset, shape, strides)
+    return _StridedView(storage, offset, shape, strides)
 
 
 def _rebuild_parameter(data: Any, *_: Any) -> Any:
@@ -201,7 +201,7 @@ def _check_order(archive: zipfile.ZipFile, file: IO[bytes], name: str) -> None:
         raise ValueError("the bytes of another machine's order")
 
 
-def _unpickled(content: bytes) -> _View:
+def _unpickled(content: bytes) -> _StridedView:
     """Raises: pickle.UnpicklingError; any error that a call above, or Python's reader, raises."""
     for number, (opcode, argument, _) in enumerate(pickletools.genops(content)):
         if number >= _MAX_OPCODES:
@@ -212,7 +212,7 @@ def _unpickled(content: bytes) -> _View:
         if opcode.name in _PUTS and int(argument or 0) >= len(content):
             raise ValueError(f"a pickle of {len(content)} bytes with {argument} entries")
     value = _Unpickler(io.BytesIO(content)).load()
-    if not isinstance(value, _View):
+    if not isinstance(value, _StridedView):
         raise ValueError(f"{type(value).__name__}")
     return value
 
@@ -247,7 +247,7 @@ def _place(archive: zipfile.ZipFile, file: IO[bytes], name: str) -> tuple[int, i
     return place, size
 
 
-def _located(where: str, view: _View, place: int, size: int) -> PtTensor:
+def _located(where: str, view: _StridedView, place: int, size: int) -> PtTensor:
     item = dtypes.dtype(view.storage.dtype).bits // 8
     count = math.prod(view.shape)
     dense = [math.prod(view.shape[axis + 1 :]) for axis in range(len(view.shape))]

@@ -19,7 +19,7 @@ from msdump.formats.atomic import make_dirs
 from msdump.formats.pack import MemberText, PackFolder
 from msdump.formats.paths.sync import KEPT_NAMES, STATISTIC_FILE, op_name_in_files, safe_op_type
 from msdump.formats.writer import Counter, WriteCounts, finish_all
-from msdump.statistics.batches import Measured, measure_all
+from msdump.statistics.batches import MeasuredTensor, measure_all
 from msdump.statistics.stats import STATISTIC_CATEGORIES, StatisticCategory
 from msdump.storage.files import read_file
 from msdump.storage.plain import GRAPH_BYTES
@@ -51,7 +51,7 @@ def format_number(value: float | int | None) -> str:
     return _NULL if value is None else f"{float(value):g}"
 
 
-def _text_of(category: StatisticCategory) -> Callable[[Measured], str]:
+def _text_of(category: StatisticCategory) -> Callable[[MeasuredTensor], str]:
     if category.name == _MD5:
         return attrgetter(_MD5)
     value = attrgetter(f"numbers.{category.attribute}")
@@ -63,7 +63,7 @@ _CATEGORY_BY_NAME = {category.name: category for category in STATISTIC_CATEGORIE
 _TEXT_BY_CATEGORY = {category.name: _text_of(category) for category in STATISTIC_CATEGORIES}
 
 
-def _columns_text(categories: Sequence[str]) -> Callable[[Measured], str]:
+def _columns_text(categories: Sequence[str]) -> Callable[[MeasuredTensor], str]:
     """Function that makes the text of these columns of a tensor with numbers."""
     chosen = [_CATEGORY_BY_NAME[name] for name in categories]
     attributes = [each.attribute for each in chosen if each.name != _MD5]
@@ -72,7 +72,7 @@ def _columns_text(categories: Sequence[str]) -> Callable[[Measured], str]:
     form = ",".join("%%s" if each.name == _MD5 else "%s" if each.is_count else "%g" for each in chosen)
     has_md5 = _MD5 in categories
 
-    def text(measured: Measured) -> str:
+    def text(measured: MeasuredTensor) -> str:
         # Nearly all tensors have finite values: one format for all columns takes a third of the time.
         numbers = measured.numbers
         if values is not None and numbers is not None and numbers.max is not None:
@@ -90,7 +90,7 @@ def _quoted(text: str) -> str:
     return text
 
 
-class _Iteration:
+class _MeasuredIteration:
     """What is known of one iteration: texts of measured tensors, and lines that wait for their turn.
 
     measured  text by key and dtype. Not by `TensorRecord.identity`: the numbers of a tensor are those of its views of
@@ -140,7 +140,7 @@ class StatisticWriter:
         self._row_end = "\n" if categories is None else ",\n"
         self._mode = mode
         self._thread_count = min(4, os.cpu_count() or 1) if thread_count is None else thread_count
-        self._iterations: dict[tuple[int, int], _Iteration] = {}
+        self._iterations: dict[tuple[int, int], _MeasuredIteration] = {}
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
         self._counter = Counter()
@@ -193,7 +193,7 @@ class StatisticWriter:
 
     def _write_iteration(self, records: Sequence[TensorRecord]) -> None:
         with self._lock:
-            iteration = self._iterations.setdefault(_place(records[0]), _Iteration())
+            iteration = self._iterations.setdefault(_place(records[0]), _MeasuredIteration())
         # Before the first measurement: a file that cannot be opened ends the dump.
         files = self._files(iteration, records)
         texts, end = self._measure_all(iteration, records), self._row_end
@@ -203,7 +203,7 @@ class StatisticWriter:
                 row = f"{identity},{text}{end}" if text else identity + end
                 iteration.lines[file].append((record.timestamp_us, row))
 
-    def _measure_all(self, iteration: _Iteration, records: Sequence[TensorRecord]) -> list[str]:
+    def _measure_all(self, iteration: _MeasuredIteration, records: Sequence[TensorRecord]) -> list[str]:
         """Text of the chosen columns for each record."""
         known = iteration.measured
         names = [None if record.key is None else (record.key, record.dtype) for record in records]
@@ -249,7 +249,7 @@ class StatisticWriter:
             for record, each in zip(records, measured, strict=True)
         ]
 
-    def _unordered_text(self, record: TensorRecord, measured: Measured) -> str:
+    def _unordered_text(self, record: TensorRecord, measured: MeasuredTensor) -> str:
         """Complex numbers have neither order nor sign: only their count and bytes are reported."""
         known = {"count": str(record.data.size), _MD5: measured.md5}
         return ",".join(known.get(category, _NULL) for category in self._categories)
@@ -260,7 +260,7 @@ class StatisticWriter:
                 self._pool = ThreadPoolExecutor(self._thread_count - 1, "msdump-statistics")
             return self._pool
 
-    def _files(self, iteration: _Iteration, records: Sequence[TensorRecord]) -> list[AppendFile | MemberText]:
+    def _files(self, iteration: _MeasuredIteration, records: Sequence[TensorRecord]) -> list[AppendFile | MemberText]:
         folder = self._directory(records[0])
         file = self._file(iteration, folder)
         files = []
@@ -271,7 +271,7 @@ class StatisticWriter:
             files.append(file)
         return files
 
-    def _file(self, iteration: _Iteration, folder: Path) -> AppendFile | MemberText:
+    def _file(self, iteration: _MeasuredIteration, folder: Path) -> AppendFile | MemberText:
         """The open file of a folder, with its header."""
         found = iteration.files.get(folder)
         if found is not None:

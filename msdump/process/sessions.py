@@ -20,7 +20,7 @@ log = logging.getLogger("msdump")
 lock = threading.RLock()
 
 
-class PoolState(Protocol):
+class PoolProgress(Protocol):
     """How far threads have come, in bytes."""
 
     @property
@@ -39,7 +39,7 @@ class Pool(Protocol):
     def give_up(self) -> None:
         """Write nothing more; what waits is lost."""
 
-    def state(self) -> PoolState: ...
+    def state(self) -> PoolProgress: ...
 
 
 class ProcessOwned(ABC):

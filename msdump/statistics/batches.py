@@ -30,14 +30,14 @@ _LANES = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredTensor:
     """What a tensor holds. `numbers` is None for complex ones, which have no order; `md5` is empty where not wanted."""
 
     numbers: Statistics | None
     md5: str = ""
 
 
-_measured = maker(Measured)
+_measured = maker(MeasuredTensor)
 
 
 def measure_all(
@@ -46,7 +46,7 @@ def measure_all(
     has_md5: bool = False,
     pool: Executor | None = None,
     thread_count: int = 1,
-) -> list[Measured]:
+) -> list[MeasuredTensor]:
     """Statistics of each tensor and, where wanted, its MD5.
 
     pool    gives threads beside the caller's, which works as well; None: the caller's alone

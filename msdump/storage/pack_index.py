@@ -22,7 +22,7 @@ from msdump.storage.pack_format import (
     VERSION,
     Member,
 )
-from msdump.storage.pack_scan import Contents, Read, check_name, scan
+from msdump.storage.pack_scan import ArchiveContents, Read, check_name, scan
 
 # How a part of a name begins and ends among others that are joined by zero bytes; such that are empty, "." or "..".
 _ODD_PARTS = tuple(f"{begin}{part}{end}" for part in ("", ".", "..") for begin in "/\0" for end in "/\0")
@@ -30,7 +30,7 @@ _ODD_PARTS = tuple(f"{begin}{part}{end}" for part in ("", ".", "..") for begin i
 
 def read_contents(
     where: str, size: int, read: Read, ignores_index: bool = False, search_bytes: int | None = None
-) -> Contents:
+) -> ArchiveContents:
     """What an archive holds, by its index or, where it has none, by its headers.
 
     where   for messages
@@ -124,7 +124,7 @@ class _Rows(Mapping[str, Member]):
         return name in self._number_by_name
 
 
-def _indexed(where: str, data: bytes, end: int) -> Contents:
+def _indexed(where: str, data: bytes, end: int) -> ArchiveContents:
     try:
         content = json.loads(data)
         if content["msdump_index"] != VERSION:
@@ -144,4 +144,4 @@ def _indexed(where: str, data: bytes, end: int) -> Contents:
     if joined.count("\0") != len(members) + 1 or any(part in joined for part in _ODD_PARTS):
         for name in members:
             check_name(where, name)
-    return Contents(members, end=end, has_index=True)
+    return ArchiveContents(members, end=end, has_index=True)

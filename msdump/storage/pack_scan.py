@@ -55,7 +55,7 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class ArchiveContents:
     """What an archive holds.
 
     members   files by name, in the order of the archive
@@ -109,7 +109,7 @@ def check_name(where: str, name: str) -> None:
         )
 
 
-def scan(where: str, size: int, read: Read, search_bytes: int | None = None) -> Contents:
+def scan(where: str, size: int, read: Read, search_bytes: int | None = None) -> ArchiveContents:
     """Members by their headers, up to the end of the archive or the first member that is cut.
 
     search_bytes  how far behind a damaged header the next one is looked for; None: up to the end of the file
@@ -138,7 +138,7 @@ class _Scan:
         self._has_ended = False  # the tail of a pack was there
         self._at = self._start = self._end = 0
 
-    def contents(self) -> Contents:
+    def contents(self) -> ArchiveContents:
         """Raises: FormatError."""
         while True:
             block = self._read(self._at, BLOCK)
@@ -310,11 +310,11 @@ class _Scan:
         folders = self._own_folders or {"-"}
         return len(self._own_times) == len(folders) == 1 and None not in self._own_times and _is_one_name(folders)
 
-    def _found(self, is_whole: bool = True, cut_bytes: int = 0, rest_bytes: int = 0) -> Contents:
+    def _found(self, is_whole: bool = True, cut_bytes: int = 0, rest_bytes: int = 0) -> ArchiveContents:
         """What a dump has of it: index and tail are parts of the pack."""
         # A pack gets its index and its end at once.
         is_own = self._is_own and (not is_whole or self._index_offset is not None)
-        return Contents(
+        return ArchiveContents(
             {name: one for name, one in self._members.items() if not is_of_index(name)},
             tuple(self._foreign),
             self._end,

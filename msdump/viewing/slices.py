@@ -1,6 +1,6 @@
 """A part of a tensor as a picture, as text, as a file: bounded, whatever the tensor's size.
 
-cut = Slice.of(array, "0, :, :, 3")
+cut = ArraySlice.of(array, "0, :, :, 3")
 cut.picture()   # at most 512 x 512 cells, each with its least, largest and mean value and what is not finite in it
 cut.text()      # at most 200 x 50 elements
 """
@@ -31,7 +31,7 @@ _Index = tuple[int | slice, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class ArraySlice:
     """The part of an array that an expression names.
 
     values  the part: a view of at most two axes
@@ -44,7 +44,7 @@ class Slice:
     axes: tuple[int, ...]
 
     @classmethod
-    def of(cls, array: Array, expression: str | None = None) -> Slice:
+    def of(cls, array: Array, expression: str | None = None) -> ArraySlice:
         """Take a part.
 
         array       of any shape; numbers or bools

@@ -29,7 +29,7 @@ _DtypePair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredPair:
     """Metrics of one pair; None for tensors of the same bytes. `problem` says why there are none.
 
     dtypes   of the numbers, which a file may store in a wider dtype; None before it is looked up
@@ -40,8 +40,8 @@ class Measured:
     dtypes: _DtypePair | None = ("", "")
 
 
-_measured = maker(Measured)
-_SAME_FILES = Measured(dtypes=None)
+_measured = maker(MeasuredPair)
+_SAME_FILES = MeasuredPair(dtypes=None)
 
 
 class Measurer:
@@ -60,7 +60,7 @@ class Measurer:
         self._has_divergence = has_divergence
         self._thread_count = thread_count or available_cores()
         self._progress = progress
-        self._known: dict[Key, Measured] = {}
+        self._known: dict[Key, MeasuredPair] = {}
         # By what objects they are, which are kept so that no others take their places.
         self._keys: dict[tuple[int, int], tuple[Key, DumpedTensor, DumpedTensor]] = {}
         self._tops: dict[Key, float] = {}
@@ -76,7 +76,7 @@ class Measurer:
         sizes = {key: mine.size_bytes + golden.size_bytes for key, (mine, golden) in waiting.items()}
         total, done = sum(sizes.values()), 0
         small = {key: pair for key, pair in waiting.items() if sizes[key] < _LARGE_BYTES}
-        results: dict[Key, Measured | FormatError] = {}
+        results: dict[Key, MeasuredPair | FormatError] = {}
         for key, result in in_runs(self._measure_each, small, {key: sizes[key] for key in small}, self._thread_count):
             results[key] = result
             done += sizes[key]
@@ -88,7 +88,7 @@ class Measurer:
                 self._report(done, total)
             self._remember(key, mine, results[key])
 
-    def of(self, mine: DumpedTensor, golden: DumpedTensor) -> Measured:
+    def of(self, mine: DumpedTensor, golden: DumpedTensor) -> MeasuredPair:
         """Result of a pair; measured now when it is not known."""
         key = self._key(mine, golden)
         if key not in self._known:
@@ -123,17 +123,17 @@ class Measurer:
         if self._progress is not None:
             self._progress(done, total)
 
-    def _remember(self, key: Key, mine: DumpedTensor, result: Measured | FormatError) -> None:
-        if isinstance(result, Measured):
+    def _remember(self, key: Key, mine: DumpedTensor, result: MeasuredPair | FormatError) -> None:
+        if isinstance(result, MeasuredPair):
             self._known[key] = result
         else:
-            self._known[key] = Measured(problem=str(result))
+            self._known[key] = MeasuredPair(problem=str(result))
             self.damaged.append((mine.path, result))
 
-    def _measure_each(self, pairs: Sequence[tuple[DumpedTensor, DumpedTensor]]) -> list[Measured | FormatError]:
+    def _measure_each(self, pairs: Sequence[tuple[DumpedTensor, DumpedTensor]]) -> list[MeasuredPair | FormatError]:
         return [self._measure(mine, golden, 1) for mine, golden in pairs]
 
-    def _measure(self, mine: DumpedTensor, golden: DumpedTensor, thread_count: int) -> Measured | FormatError:
+    def _measure(self, mine: DumpedTensor, golden: DumpedTensor, thread_count: int) -> MeasuredPair | FormatError:
         try:
             one, other = self._key(mine, golden)
             # Names replace the identities of files that were removed.
@@ -143,14 +143,14 @@ class Measurer:
             if is_small_copy(mine, golden):
                 return _SAME_FILES
             if _has_equal_hash(mine, golden):
-                return Measured(dtypes=(mine.true_dtype, golden.true_dtype))
+                return MeasuredPair(dtypes=(mine.true_dtype, golden.true_dtype))
             x, y = _arrays(mine, golden)
             dtypes = _real_dtypes(mine, golden, x, y)
             if x.size != y.size:
                 return FormatError(f"{mine.where}: expected {y.size} elements as in {golden.where}, got {x.size}.")
             if equal_bytes(x, y):
-                return Measured(dtypes=dtypes)
-            return Measured(compare_arrays(x, y, self._has_divergence, thread_count), dtypes=dtypes)
+                return MeasuredPair(dtypes=dtypes)
+            return MeasuredPair(compare_arrays(x, y, self._has_divergence, thread_count), dtypes=dtypes)
         except FormatError as error:
             return error
         except OSError as error:

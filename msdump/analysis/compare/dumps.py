@@ -22,7 +22,7 @@ from msdump.analysis.compare.pairing import (
     pair_operators,
     pair_steps,
 )
-from msdump.analysis.compare.pipeline import Side, StepPair, compare_pairs, pair_sides
+from msdump.analysis.compare.pipeline import ComparedSide, StepPair, compare_pairs, pair_sides
 from msdump.analysis.compare.result import (
     AGREES,
     DIFFERS,
@@ -88,7 +88,7 @@ def compare_dumps(
             raise _no_tensors(dump, rank, graph, iteration)
     operator_map = mapping if isinstance(mapping, OperatorMap) else read_mapping(mapping) if mapping else OperatorMap()
     gathered_steps = gathered(steps_of_dumps, operator_map.originals)
-    sides = [Side(steps, files) for steps, files in zip(gathered_steps, graphs, strict=True)]
+    sides = [ComparedSide(steps, files) for steps, files in zip(gathered_steps, graphs, strict=True)]
     pairs = pair_sides(sides[0], sides[-1], operator_map)
     if not any(pair.pairing.pairs for pair in pairs):
         raise ConfigError(
@@ -112,7 +112,7 @@ def _is_same_dump(one: DumpDir, other: DumpDir) -> bool:
     return one.path == other.path and one.is_strict == other.is_strict
 
 
-def _yardsticks(mine: Side, other: Side, mapping: OperatorMap) -> dict[int, Operator]:
+def _yardsticks(mine: ComparedSide, other: ComparedSide, mapping: OperatorMap) -> dict[int, Operator]:
     """mine's operator -> the operator of the other low-precision run, by id."""
     return {
         id(pair.mine): pair.golden

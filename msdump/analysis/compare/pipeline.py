@@ -32,7 +32,7 @@ Judge = Callable[[OperatorPair, str, Slot, DumpedTensor, DumpedTensor], TensorRe
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class ComparedSide:
     """The steps of one dump and its graph files.
 
     is_same   whether two of its tensors hold the same values
@@ -54,7 +54,7 @@ class StepPair:
     unset: tuple[UnsetTensors, UnsetTensors]
 
 
-def pair_sides(mine: Side, golden: Side, mapping: OperatorMap | None) -> list[StepPair]:
+def pair_sides(mine: ComparedSide, golden: ComparedSide, mapping: OperatorMap | None) -> list[StepPair]:
     """Steps that belong together, in mine's order, with their operators paired."""
     pairs = []
     for one, other in pair_steps(mine.steps, golden.steps):
@@ -67,7 +67,7 @@ def pair_sides(mine: Side, golden: Side, mapping: OperatorMap | None) -> list[St
 
 def compare_pairs(
     paths: Sequence[Path],
-    sides: tuple[Side, Side],
+    sides: tuple[ComparedSide, ComparedSide],
     pairs: Sequence[StepPair],
     mapping: OperatorMap | None,
     judge: Judge,

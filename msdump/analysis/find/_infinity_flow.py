@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from msdump.analysis._in_place import Moment
 from msdump.analysis._payload import key_of
-from msdump.analysis.find._health import Health, HealthTable
+from msdump.analysis.find._health import HealthTable, NonFiniteCounts
 from msdump.analysis.graph_info import GraphFile, GraphNode, Origin
 from msdump.analysis.steps import Operator, Slot, Step, StepKey
 from msdump.analysis.unset import UnsetTensors
@@ -46,7 +46,7 @@ class BadTensor:
     io: str
     slot: Slot
     tensor: DumpedTensor
-    health: Health
+    health: NonFiniteCounts
 
     @property
     def nan(self) -> int | None:
@@ -238,7 +238,7 @@ class _Links:
         self._by_key[key_of(bad.tensor)] = self._by_print[_fingerprint(bad)] = place
         self._by_counts[_counts(bad.health)] = place
 
-    def of_counts(self, health: Health) -> _Place | None:
+    def of_counts(self, health: NonFiniteCounts) -> _Place | None:
         """The last output with so many NaN and Inf."""
         return self._by_counts.get(_counts(health))
 
@@ -252,7 +252,7 @@ class _Links:
         return self._by_key.get(key_of(bad.tensor)) or self._by_print.get(_fingerprint(bad))
 
 
-def _counts(health: Health) -> object:
+def _counts(health: NonFiniteCounts) -> object:
     return health.nan, health.negative_inf, health.positive_inf
 
 

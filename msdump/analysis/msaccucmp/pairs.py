@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from msdump.analysis.compare.result_csv import NO_VALUE
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
-from msdump.analysis.msaccucmp.align import Origin
+from msdump.analysis.msaccucmp.align import FusionOrigin
 from msdump.analysis.msaccucmp.fusion_json import FusedOperator, FusedOutput, groups_of
 from msdump.analysis.msaccucmp.sides import Side, SideTensor
 from msdump.formats.paths.acl import safe_piece
@@ -94,7 +94,7 @@ class Pair:
     mine: SideTensor | None = None
     golden: SideTensor | None = None
     sequence: int | None = None
-    origin: Origin | None = None
+    origin: FusionOrigin | None = None
     problem: str = ""
 
     @property
@@ -103,7 +103,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Pairing:
+class PairedRows:
     """All rows, and what msaccucmp would end with because of operators that have no counterpart."""
 
     pairs: tuple[Pair, ...]
@@ -114,7 +114,7 @@ class Pairing:
         return any(pair.mine is not None for pair in self.pairs)
 
 
-def pairs_by_name(mine: Side, golden: Side) -> Pairing:
+def pairs_by_name(mine: Side, golden: Side) -> PairedRows:
     """Tensors of operators that have one name on both sides; one row for an operator that only one side has.
 
     Edges:   operators of mine come in the order of their time stamps, then those that only golden has. A tensor that
@@ -133,7 +133,7 @@ def pairs_by_name(mine: Side, golden: Side) -> Pairing:
         shown = (name, ANY) if both[0] else (ANY, name)
         side = "the golden" if both[0] else "my"
         pairs.append(Pair(number, NO_VALUE, *shown, problem=f"{name}: {side} folder has no dump file of it."))
-    return Pairing(tuple(pairs), code)
+    return PairedRows(tuple(pairs), code)
 
 
 def _tensors_of_both(number: int, name: str, mine: Side, golden: Side) -> Iterator[Pair]:
@@ -156,7 +156,7 @@ def _is_comparable(mine: Sequence[SideTensor], golden: Sequence[SideTensor]) -> 
 
 def pairs_by_fusion(
     mine: Side, golden: Side, operators: Sequence[FusedOperator], selected: Collection[int] | None = None
-) -> Pairing:
+) -> PairedRows:
     """Rows of a fused model: each output with the original output that it stands for, each input with that of the
     operator that made it.
 
@@ -171,7 +171,7 @@ def pairs_by_fusion(
             rows, has_all = _rows_of_group(number, group, model)
             pairs += rows
             is_complete = is_complete and has_all
-    return Pairing(tuple(pairs), ExitCode.NONE if is_complete else ExitCode.NO_DUMP_FILE)
+    return PairedRows(tuple(pairs), ExitCode.NONE if is_complete else ExitCode.NO_DUMP_FILE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +256,7 @@ def _rows_of(number: int, operator: FusedOperator, names: tuple[str, str], model
             tensor,
             other,
             operator.sequence,
-            Origin() if output is None else Origin(output.origin_format, output.origin_shape),
+            FusionOrigin() if output is None else FusionOrigin(output.origin_format, output.origin_shape),
             problem="" if has_no_reason else f"{place}: the golden folder has no file of it{made_by}.",
         )
 

@@ -43,10 +43,10 @@ def parse_condition(text: str, columns: Sequence[Column], where: str = "--where"
              anything but `nan`; texts of shapes are sizes with `x` ("2x3").
     Raises:  ConfigError that says at which character, and what is allowed there.
     """
-    return _Parser(text, columns, where).parse()
+    return _ConditionParser(text, columns, where).parse()
 
 
-class _Parser:
+class _ConditionParser:
     """One text, from its beginning to its end."""
 
     def __init__(self, text: str, columns: Sequence[Column], where: str) -> None:

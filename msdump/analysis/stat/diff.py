@@ -8,7 +8,7 @@ from collections.abc import Collection
 from msdump.analysis.compare.bounds import Bounds, bounds_of
 from msdump.analysis.compare.mapping import OperatorMap, read_mapping
 from msdump.analysis.compare.pairing import OperatorPair
-from msdump.analysis.compare.pipeline import Side, compare_pairs, pair_sides
+from msdump.analysis.compare.pipeline import ComparedSide, compare_pairs, pair_sides
 from msdump.analysis.compare.result import AGREES, DIFFERS, IDENTICAL, NOT_COMPARED, Comparison, TensorResult
 from msdump.analysis.graph_info import GraphFiles, with_inputs
 from msdump.analysis.steps import Slot, StatisticSteps, nothing_selected, opened, read_statistic_steps
@@ -70,11 +70,11 @@ def compare_statistics(
     return compare_pairs([dump.path for dump in dumps], (one, other), pairs, operator_map, judge, lambda: damaged)
 
 
-def _side(dump: DumpDir, table: StatisticSteps) -> Side:
+def _side(dump: DumpDir, table: StatisticSteps) -> ComparedSide:
     """Whether two of its tensors are the same, MD5 or equal numbers tell."""
     graphs = GraphFiles(dump)
     steps = [with_inputs(step, graphs.of(step.key)) for step in table.steps]
-    return Side(steps, graphs, lambda one, other: has_same_statistics(table.row(one), table.row(other)))
+    return ComparedSide(steps, graphs, lambda one, other: has_same_statistics(table.row(one), table.row(other)))
 
 
 def _verdict(mine: StatisticRow, golden: StatisticRow, bounds: Bounds) -> tuple[str, str]:

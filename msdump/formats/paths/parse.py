@@ -241,7 +241,7 @@ _DEBUG_FILES = "debug_files"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FolderLevels:
     """What a folder says; None where its layout has no such level.
 
     rank_id       process in the job; where only the device is known, the device
@@ -277,13 +277,13 @@ class Place:
         )
 
 
-def parse_place(parts: Sequence[str]) -> Place:
+def parse_place(parts: Sequence[str]) -> FolderLevels:
     """What the parts of a folder's absolute path say; the deepest layout that fits wins."""
     return _parse_place(tuple(parts))
 
 
 @functools.lru_cache(maxsize=4096)
-def _parse_place(parts: tuple[str, ...]) -> Place:
+def _parse_place(parts: tuple[str, ...]) -> FolderLevels:
     for first in range(len(parts) - 1, -1, -1):
         part = parts[first]
         if _RANK.fullmatch(part):
@@ -300,14 +300,14 @@ def _parse_place(parts: tuple[str, ...]) -> Place:
             found = None
         if found is not None:
             return found
-    return Place()
+    return FolderLevels()
 
 
-def _sync_place(parts: tuple[str, ...], first: int) -> Place | None:
+def _sync_place(parts: tuple[str, ...], first: int) -> FolderLevels | None:
     tail = parts[first:]
     path = parse_sync_path("/".join((*tail, "x")))
     if path is not None and path.kind in (DATA, CONSTANTS):
-        return Place(
+        return FolderLevels(
             SYNC,
             path.rank_id,
             model=path.net_name,
@@ -317,11 +317,11 @@ def _sync_place(parts: tuple[str, ...], first: int) -> Place | None:
             rank_depth=first + 1,
         )
     if len(tail) == 3 and tail[1] == _DEBUG_FILES and _NUMBER.fullmatch(tail[2]):
-        return Place(SYNC, int(tail[0][5:]), iteration=int(tail[2]), rank_depth=first + 1)
+        return FolderLevels(SYNC, int(tail[0][5:]), iteration=int(tail[2]), rank_depth=first + 1)
     return None
 
 
-def _async(parts: tuple[str, ...], first: int) -> Place | None:
+def _async(parts: tuple[str, ...], first: int) -> FolderLevels | None:
     """With a step before the time when there is one; only such layouts may end without a model."""
     place = None
     if first and _NUMBER.fullmatch(parts[first - 1]):
@@ -335,17 +335,17 @@ def _async(parts: tuple[str, ...], first: int) -> Place | None:
         found = parse_async_path("/".join(("0", *parts[first:], "x")))
         if found is None or found.model_name is not None:
             return None
-        place = Place(OPERATOR, found.device_id, found.device_id, found.time, None, None, found.iteration)
+        place = FolderLevels(OPERATOR, found.device_id, found.device_id, found.time, None, None, found.iteration)
         place = replace(place, data_index=found.iteration)
     world = _WORLD.fullmatch(parts[above - 1]) if above else None
     return place if world is None else replace(place, rank_id=int(world[2]))
 
 
-def _async_place(text: str) -> Place | None:
+def _async_place(text: str) -> FolderLevels | None:
     found = parse_async_path(text)
     if found is None:
         return None
-    return Place(
+    return FolderLevels(
         OPERATOR if found.model_name is None else MODEL,
         found.device_id,
         found.device_id,
@@ -357,26 +357,26 @@ def _async_place(text: str) -> Place | None:
     )
 
 
-def _fx_place(parts: tuple[str, ...], first: int) -> Place | None:
+def _fx_place(parts: tuple[str, ...], first: int) -> FolderLevels | None:
     found = parse_torchair_path("/".join((*parts[first:], "x")))
     if found is None:
         return None
     model = parts[first + 1]
-    return Place(FX, found.global_rank, model=model, graph_id=found.graph_id, iteration=found.step)
+    return FolderLevels(FX, found.global_rank, model=model, graph_id=found.graph_id, iteration=found.step)
 
 
-def _exception_place(tail: tuple[str, ...]) -> Place | None:
+def _exception_place(tail: tuple[str, ...]) -> FolderLevels | None:
     if len(tail) == 3 and tail[1] == "data-dump" and _NUMBER.fullmatch(tail[2]):
-        return Place(EXCEPTION, int(tail[2]), int(tail[2]))
+        return FolderLevels(EXCEPTION, int(tail[2]), int(tail[2]))
     return None
 
 
-def _probe_place(tail: tuple[str, ...]) -> Place | None:
+def _probe_place(tail: tuple[str, ...]) -> FolderLevels | None:
     """`step3/rank0`, or `step3/proc1234` of a process without ranks.   Source: msprobe"""
     rank = _PROBE_RANK.fullmatch(tail[1]) if len(tail) in (2, 3) else None
     if rank is None:
         return None
-    return Place(MSPROBE, None if rank[1] is None else int(rank[1]), iteration=int(tail[0][4:]))
+    return FolderLevels(MSPROBE, None if rank[1] is None else int(rank[1]), iteration=int(tail[0][4:]))
 
 
 def _or_first(number: int | None) -> int:

@@ -23,7 +23,7 @@ from msdump.formats.paths.torchair import (
 )
 from msdump.formats.torchair import TorchairWriter, Unshown, torchair_size
 from msdump.frontends.torchair.eager_graph import EagerGraph, NodePlan, Slots
-from msdump.frontends.torchair.file_dump import FileDump, eager
+from msdump.frontends.torchair.file_dump import FolderDump, eager
 from msdump.frontends.torchair.ranks import process_rank
 from msdump.process import dry_run
 from msdump.tensors.records import INPUT as READ
@@ -35,7 +35,7 @@ class EagerDump:
 
     def __init__(self, root: str, clock: Clock) -> None:
         self._places: dict[tuple[int, str], Slots] = {}
-        self.files = FileDump(
+        self.files = FolderDump(
             root,
             eager,
             lambda *parts: TorchairWriter(parts[0], self._name, *parts[1:]),
@@ -67,7 +67,7 @@ def eager_dump(root: str, clock: Clock) -> EagerDump:
 _dumps: dict[str, EagerDump] = {}
 
 
-class DumpedGraph:
+class DumpedFxGraph:
     """One compiled graph. Each call of `run` is one step with a folder of its own; any thread may call it.
 
     A step whose number was given keeps it when the model raises in the middle: its files never mix with another call's.

@@ -37,7 +37,7 @@ def umask() -> int:
     return mask
 
 
-class FileDump:
+class FolderDump:
     """What goes below one folder. Any thread may use it.
 
     lock         for writers of iterations that others end
@@ -122,16 +122,16 @@ class FileDumps:
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
-        self._made: list[FileDump] = []
-        self._begun: dict[str, FileDump] = {}
+        self._made: list[FolderDump] = []
+        self._begun: dict[str, FolderDump] = {}
         self._session: _FilesSession | None = None
         self._lock = threading.RLock()
 
-    def add(self, dump: FileDump) -> None:
+    def add(self, dump: FolderDump) -> None:
         """A dump of this kind was made."""
         self._made.append(dump)
 
-    def begin(self, dump: FileDump) -> None:
+    def begin(self, dump: FolderDump) -> None:
         """A graph is compiled, or runs, with this dump."""
         if dump.root in self._begun:
             return

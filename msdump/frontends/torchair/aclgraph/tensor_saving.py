@@ -19,7 +19,7 @@ from msdump.errors import WriteError
 from msdump.formats.npy import NpyWriter
 from msdump.formats.paths.torchair import rank_dir
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
-from msdump.frontends.torchair.file_dump import FileDump, captured
+from msdump.frontends.torchair.file_dump import FolderDump, captured
 from msdump.frontends.torchair.ranks import process_rank
 from msdump.process import dry_run
 from msdump.tensors.arrays import Array
@@ -29,7 +29,7 @@ ORIGINAL = "original"
 _CLASH = ", in place of those with equal names"
 # Runs of each file name, in this process: nothing is overwritten by another graph, nor by a later step.
 _counts: Counter[str] = Counter()
-_dumps: dict[str, FileDump] = {}
+_dumps: dict[str, FolderDump] = {}
 _lock = threading.Lock()
 
 
@@ -76,11 +76,11 @@ def _content(tensor: torch.Tensor) -> Array:
     return np.frombuffer(data.getbuffer(), np.uint8)
 
 
-def _dump(folder: str) -> FileDump:
+def _dump(folder: str) -> FolderDump:
     """What goes into a folder.   Raises: ConfigError for a limit of the environment that cannot be read."""
     with _lock:
         if folder not in _dumps:
-            _dumps[folder] = FileDump(folder, captured, _writer, _FOOTPRINT, _CLASH)
+            _dumps[folder] = FolderDump(folder, captured, _writer, _FOOTPRINT, _CLASH)
         return _dumps[folder]
 
 

@@ -1,4 +1,4 @@
-"""DumpedGraph: an observed GE graph, and its `Graph`."""
+"""DumpedGeGraph: an observed GE graph, and its `Graph`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from msdump.graph.run import Observer
 _watched_ids = itertools.count()
 
 
-class DumpedGraph:
+class DumpedGeGraph:
     """Called as AOT Autograd calls a graph: with a list of arguments, which it empties.
 
     Calls are iterations, counted from 0. Every set of sizes is another graph for observers. Any thread may call it;

@@ -102,7 +102,7 @@ Path = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class ArgumentSlot:
     """The place of an operator's input among the arguments of a call."""
 
     index: int
@@ -130,7 +130,7 @@ class WholeCall:
 
 
 def _filled(value: Any, inputs: Sequence[Any]) -> Any:
-    if isinstance(value, Slot):
+    if isinstance(value, ArgumentSlot):
         return inputs[value.index]
     if isinstance(value, tuple | list):
         return type(value)([_filled(item, inputs) for item in value])

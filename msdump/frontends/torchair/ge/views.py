@@ -27,7 +27,7 @@ _TRANSPOSES = frozenset(("aten.permute.default", "aten.transpose.int", "aten.t.d
 Finish = Callable[[fx.Node, GeTensor], None]
 
 
-class Values(dict[fx.Node, Any]):
+class NodeValues(dict[fx.Node, Any]):
     """What stands for each node of the FX graph. A view that waits is made when it is read."""
 
     def __init__(self, chains: ViewChains) -> None:
@@ -81,7 +81,7 @@ class ViewChains:
         self._looked_at = 0
         # Bases that stand for a view which the graph returns.
         self._returned: set[GeTensor] = set()
-        self.values = Values(self)
+        self.values = NodeValues(self)
 
     def takes(self, node: fx.Node) -> bool:
         """Whether a node is a view that can wait; it does then."""

@@ -16,7 +16,7 @@ from torch import fx
 
 from msdump.frontends.torch.operators import is_collective, op_type, plain
 from msdump.frontends.torchair.ge.builder import Builder
-from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeTensor, Path, Slot, WholeCall
+from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, ArgumentSlot, GeTensor, Path, WholeCall
 from msdump.frontends.torchair.ge.registry import has_kernel
 from msdump.frontends.torchair.passes.fake_values import computed
 
@@ -147,7 +147,7 @@ class _Arguments:
             return stored
         if isinstance(value, GeTensor):
             self.inputs[self._free(name)] = value
-            return Slot(len(self.inputs) - 1)
+            return ArgumentSlot(len(self.inputs) - 1)
         if isinstance(value, tuple | list) and _has_input(value):
             items = [self.place(f"{name}{index}", item) for index, item in enumerate(value)]
             return tuple(items) if isinstance(value, tuple) else items

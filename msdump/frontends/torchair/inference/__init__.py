@@ -41,7 +41,7 @@ def cache_compile(
     Raises:  ConfigError (a ValueError) for other functions, and for a config that is not the backend's.
     Source:  TorchAir, inference.cache_compile.
     """
-    from msdump.frontends.torchair.inference.cached_function import CachedFunction, Place, require_method
+    from msdump.frontends.torchair.inference.cached_function import CachedFunction, CacheLocation, require_method
 
     require_method(func)
     own = getattr(next(iter(getattr(backend, "args", ())), None), "config", None)
@@ -51,7 +51,7 @@ def cache_compile(
         raise ConfigError(
             "cache_compile: expected the config that the backend was made with, got another one. Give one of the two."
         )
-    place = Place(cache_dir, global_rank, tp_rank, pp_rank, ge_cache)
+    place = CacheLocation(cache_dir, global_rank, tp_rank, pp_rank, ge_cache)
     return CachedFunction(func, config or own or CompilerConfig(), dynamic, place, custom_decompositions or {}, kwargs)
 
 

@@ -32,7 +32,7 @@ _IGNORED = ("fullgraph",)  # it always is one
 
 
 @dataclass(frozen=True)
-class Place:
+class CacheLocation:
     """Where the file lies; see `cache_compile`."""
 
     cache_dir: str | None
@@ -76,7 +76,7 @@ class CachedFunction:
         method: Any,
         config: CompilerConfig,
         dynamic: bool,
-        place: Place,
+        place: CacheLocation,
         decompositions: dict[Any, Callable[..., Any]],
         others: dict[str, Any],
     ) -> None:
