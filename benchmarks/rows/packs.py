@@ -39,9 +39,9 @@ def _operators(shape: tuple[int, ...]) -> list[list[object]]:
 def _write(folder: Path, operators: list[list[object]], is_packed: bool) -> None:
     from msdump.formats.npy import NpyWriter
     from msdump.formats.pack import Packs
-    from msdump.formats.paths.sync import SyncLayout
+    from msdump.formats.paths.sync import SyncPaths
 
-    layout = SyncLayout(folder, 0, "Net")
+    layout = SyncPaths(folder, 0, "Net")
     directory = lambda record: layout.data_dir(record.graph_id, record.iteration)  # noqa: E731
     packs = Packs(directory, 0o400) if is_packed else None
     writer = NpyWriter(directory, is_direct=True, open_folder=None if packs is None else packs.open)

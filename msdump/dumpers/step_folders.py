@@ -9,7 +9,7 @@ from pathlib import Path
 from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, Plan
 from msdump.config.selectors import FullNameSelector, OpTypeSelector
 from msdump.formats.folders import FolderHolds, claim_dir
-from msdump.formats.paths.acl import AclLayout, AclOperatorLayout, PlainLayout, format_time
+from msdump.formats.paths.acl import AclOperatorPaths, AclPaths, PlainPaths, format_time
 from msdump.formats.sidecars import acl_json_path, initial_acl_json, step_acl_json, write_acl_json
 from msdump.graph.graph import Graph
 from msdump.tensors.records import TensorRecord
@@ -40,13 +40,13 @@ class RunFolders:
         self.plan = plan
         self.holds = FolderHolds()
         path, device_id = plan.where.path, plan.where.device_id
-        self._layout = PlainLayout(path, claim_time(path, device_id, self.holds), device_id)
-        self.home = self._layout.device_dir
+        self._paths = PlainPaths(path, claim_time(path, device_id, self.holds), device_id)
+        self.home = self._paths.device_dir
         # Another run has another time, and graphs of its own.
         self.graphs_home = self.home.parent
 
     def directory(self, record: TensorRecord) -> Path:
-        return self._layout.data_dir(_model_name(record.graph_id), record.graph_id, record.iteration)
+        return self._paths.data_dir(_model_name(record.graph_id), record.graph_id, record.iteration)
 
     def begin_step(self, graph: Graph, iteration: int) -> None:
         """Nothing: the folder of an iteration is made with its first file."""
@@ -61,8 +61,8 @@ class StepFolders:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.holds = FolderHolds()
-        self._models = AclLayout(plan.where.path, plan.where.device_id)
-        self._operators = AclOperatorLayout(plan.where.path, plan.where.device_id)
+        self._models = AclPaths(plan.where.path, plan.where.device_id)
+        self._operators = AclOperatorPaths(plan.where.path, plan.where.device_id)
         self._json = acl_json_path(plan.where.path, plan.where.device_id)
         self._dynamic: dict[tuple[int, int], bool] = {}
         self._times: dict[int, str] = {}

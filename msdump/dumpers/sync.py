@@ -13,7 +13,7 @@ from msdump.dumpers.delivery import batches
 from msdump.dumpers.dumper import Dumper
 from msdump.dumpers.recorders import GraphRecorder
 from msdump.dumpers.tally import Attempt, Tally
-from msdump.formats.paths.sync import SyncLayout
+from msdump.formats.paths.sync import SyncPaths
 from msdump.formats.sidecars import append_history
 from msdump.formats.writer import Writer, takers_of
 from msdump.graph.graph import Graph, Value
@@ -43,7 +43,7 @@ class SyncDumper(Dumper):
     def __init__(
         self,
         plan: Plan,
-        layout: SyncLayout,
+        paths: SyncPaths,
         writers: Sequence[Writer],
         constants: Writer,
         tally: Tally,
@@ -56,12 +56,12 @@ class SyncDumper(Dumper):
         self._with_constants: set[int] = set() if earlier is None else earlier._with_constants
         self._told_of: set[tuple[int, str]] = set() if earlier is None else earlier._told_of
         self._plan = plan
-        self._layout = layout
+        self._paths = paths
         self._writers = tuple(writers)
         self._whole = tuple(writer for writer in writers if writer in whole)
         self._shared = tuple(writer for writer in writers if writer not in whole)
         self._constants = constants
-        self._recorder = GraphRecorder(layout)
+        self._recorder = GraphRecorder(paths)
         self._watched: dict[int, WatchedGraph] = {}
         # Open graphs that have operators which the file of the graph lacks.
         self._grown: set[int] = set()
@@ -117,7 +117,7 @@ class SyncDumper(Dumper):
             for writer in (*self._writers, self._constants):
                 writer.end_iteration(graph_id, iteration)
             if step.graph.is_entry:
-                append_history(self._layout.history_file(graph_id), iteration)
+                append_history(self._paths.history_file(graph_id), iteration)
             self._tally.count_dumped(iteration)
 
     # -- parts ------------------------------------------------------------------------------------

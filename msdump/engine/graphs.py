@@ -43,7 +43,7 @@ from msdump.formats.folders import FolderHold, FolderHolds
 from msdump.formats.layout_json import RankLayout, write_layout
 from msdump.formats.opdebug import OpdebugJsonWriter
 from msdump.formats.paths.acl import npy_file_name
-from msdump.formats.paths.sync import SyncLayout
+from msdump.formats.paths.sync import SyncPaths
 from msdump.formats.sidecars import write_metadata
 from msdump.formats.statistic_csv import StatisticWriter
 from msdump.formats.writer import WriteCounts, Writer
@@ -171,11 +171,11 @@ class GraphSession(Session):
         """Count tensors that a frontend cannot show to observers, for the report; as `Tally.count_skipped`."""
         self._tally.count_skipped(reason, count, name)
 
-    def keep_layout(self, layout: RankLayout) -> None:
+    def keep_layout(self, placement: RankLayout) -> None:
         """Set the placement of this rank's tensors over its job, replacing earlier calls. A failure ends the dump."""
         if self._metadata_dir is not None and not self.error and not self.is_foreign:
             with self._tally.stop_on_failure():
-                write_layout(self._metadata_dir, layout)
+                write_layout(self._metadata_dir, placement)
 
     def next_iteration(self) -> int:
         """Number of the run that starts now; one counter for all root graphs.   Source: MindSpore, several graphs."""
@@ -308,18 +308,18 @@ def _start_recorder(plan: Plan, wish: RecorderPlan) -> GraphSession:
 
 
 def _start_sync(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) -> GraphSession:
-    layout = SyncLayout(plan.where.path, plan.where.rank_id, plan.where.net_name)
-    hold = FolderHold.make(layout.metadata_dir.parent, _OTHER_RANKS)
-    if not write_metadata(layout.metadata_dir, plan.source.text, plan.how.device_target, MS_VERSION, plan.how.kernels):
-        log.warning("%s: holds an earlier dump; files of both runs will lie side by side.", layout.metadata_dir.parent)
+    paths = SyncPaths(plan.where.path, plan.where.rank_id, plan.where.net_name)
+    hold = FolderHold.make(paths.metadata_dir.parent, _OTHER_RANKS)
+    if not write_metadata(paths.metadata_dir, plan.source.text, plan.how.device_target, MS_VERSION, plan.how.kernels):
+        log.warning("%s: holds an earlier dump; files of both runs will lie side by side.", paths.metadata_dir.parent)
 
-    guard.expect_folder(layout.metadata_dir.parent)
+    guard.expect_folder(paths.metadata_dir.parent)
 
     def directory(record: TensorRecord) -> Path:
-        return layout.data_dir(record.graph_id, record.iteration)
+        return paths.data_dir(record.graph_id, record.iteration)
 
     tally, clock = Tally() if ring is None else ring.tally, Clock()
-    uploader = None if ring is not None else begin_upload(plan.where.path, [layout.metadata_dir.parent])
+    uploader = None if ring is not None else begin_upload(plan.where.path, [paths.metadata_dir.parent])
     dumper: SyncDumper | None = None
 
     def wire(plan: Plan) -> Wired:
@@ -344,14 +344,14 @@ def _start_sync(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) -> 
             failing = ExceptionDumper(plan, writers, tally, clock)
             failing.needs_all_values = True  # the dumper that takes its place after a reload may need them
             return Wired(failing, tuple(writers))
-        arrays = npy.NpyWriter(lambda record: layout.constants_dir(record.graph_id))
+        arrays = npy.NpyWriter(lambda record: paths.constants_dir(record.graph_id))
         constants = LimitedWriter(arrays, guard, NPY_FOOTPRINT)
         marked = writers if ring is None else [*writers, ring.marker]
-        dumper = SyncDumper(plan, layout, marked, constants, tally, clock, dumper, whole)
+        dumper = SyncDumper(plan, paths, marked, constants, tally, clock, dumper, whole)
         return Wired(dumper, (*writers, constants))
 
-    graphs = (GraphFilesDumper(layout, tally),) if plan.trigger.exception else ()
-    return _session(plan, wire, tally, graphs, hold, ring, layout.metadata_dir, uploader)
+    graphs = (GraphFilesDumper(paths, tally),) if plan.trigger.exception else ()
+    return _session(plan, wire, tally, graphs, hold, ring, paths.metadata_dir, uploader)
 
 
 def _session(
@@ -380,13 +380,13 @@ def _start_async(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) ->
     tally, clock = Tally() if ring is None else ring.tally, Clock()
     overflows: list[Overflow] = []
     graphs: tuple[Observer, ...] = ()
-    layout = SyncLayout(folders.graphs_home, plan.where.rank_id, plan.where.net_name)
+    paths = SyncPaths(folders.graphs_home, plan.where.rank_id, plan.where.net_name)
     if plan.how.has_graph_files:
-        graphs = (GraphFilesDumper(layout, tally),)
+        graphs = (GraphFilesDumper(paths, tally),)
 
     uploader = None
     if ring is None:
-        uploader = begin_upload(plan.where.path, [folders.home, layout.metadata_dir.parent])
+        uploader = begin_upload(plan.where.path, [folders.home, paths.metadata_dir.parent])
 
     def wire(plan: Plan) -> Wired:
         folders.plan = plan
@@ -402,7 +402,7 @@ def _start_async(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) ->
         dumper = AsyncDumper(plan, marked, tally, budget, 2, clock, offsets, folders.begin_step)
         return Wired(dumper, writers, dumper.pool)
 
-    return _session(plan, wire, tally, graphs, folders.holds, ring, layout.metadata_dir, uploader)
+    return _session(plan, wire, tally, graphs, folders.holds, ring, paths.metadata_dir, uploader)
 
 
 def _async_writers(

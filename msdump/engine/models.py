@@ -32,7 +32,7 @@ from msdump.formats import bin
 from msdump.formats.acl_chunks import ChunkFolder, ChunkSink, DumpChunk
 from msdump.formats.acl_stats_csv import AclStatsWriter
 from msdump.formats.folders import FolderHolds
-from msdump.formats.paths.acl import AclDumpLayout, format_time
+from msdump.formats.paths.acl import AclDumpPaths, format_time
 from msdump.formats.writer import OpenFolder, WriteCounts, Writer
 from msdump.graph.graph import Graph
 from msdump.graph.run import Observer
@@ -333,31 +333,31 @@ class AclFolders:
         self._device_id = device_id
         self._on_made = on_made
         self._holds = FolderHolds()
-        self._layout: AclDumpLayout | None = None
+        self._paths: AclDumpPaths | None = None
         self._lock = threading.Lock()
 
     @property
     def home(self) -> Path | None:
         """Folder of the device; None before there is one."""
-        return None if self._layout is None else self._layout.operator_dir
+        return None if self._paths is None else self._paths.operator_dir
 
     def let_go(self) -> None:
         """Let commands change the folder."""
         self._holds.release()
 
-    def layout(self) -> AclDumpLayout:
+    def paths(self) -> AclDumpPaths:
         """Raises: WriteError when the folder cannot be made."""
         with self._lock:
-            if self._layout is None:
-                self._layout = self._begin()
-            return self._layout
+            if self._paths is None:
+                self._paths = self._begin()
+            return self._paths
 
-    def _begin(self) -> AclDumpLayout:
+    def _begin(self) -> AclDumpPaths:
         if self._root is None:
-            return AclDumpLayout("", format_time(datetime.datetime.now()), self._device_id)
-        layout = AclDumpLayout(self._root, claim_time(self._root, self._device_id, self._holds), self._device_id)
-        self._on_made(layout.operator_dir)
-        return layout
+            return AclDumpPaths("", format_time(datetime.datetime.now()), self._device_id)
+        paths = AclDumpPaths(self._root, claim_time(self._root, self._device_id, self._holds), self._device_id)
+        self._on_made(paths.operator_dir)
+        return paths
 
 
 class IterationFolders:
@@ -396,7 +396,7 @@ class IterationFolders:
     def directory(self, record: TensorRecord) -> Path:
         """Folder of a record; any thread may ask.   Raises: WriteError."""
         index = self._index_by_iteration.get(record.iteration, record.iteration)
-        return self._folders.layout().model_dir(self.model_name, self.model_id, index)
+        return self._folders.paths().model_dir(self.model_name, self.model_id, index)
 
 
 class OperatorFolder:
@@ -407,4 +407,4 @@ class OperatorFolder:
 
     def directory(self, record: TensorRecord) -> Path:
         """Folder of a record; any thread may ask.   Raises: WriteError."""
-        return self._folders.layout().operator_dir
+        return self._folders.paths().operator_dir

@@ -16,7 +16,7 @@ from msdump.formats.paths.sync import (
     DATA,
     MAPPING_FILE,
     STATISTIC_FILE,
-    SyncLayout,
+    SyncPaths,
     parse_data_file_name,
     parse_sync_path,
 )
@@ -67,18 +67,18 @@ def write_dump(tree: DumpTree, root: str | os.PathLike[str], rank_id: int = 0) -
 
     Returns the root.
     """
-    layout = SyncLayout(root, rank_id, tree.net_name)
-    write_metadata(layout.metadata_dir, _CONFIG_TEXT, "CPU", "2.0.0")
-    write_order(layout.order_file(0), "".join(f"{line}\n" for line in (ORDER_TITLE, *tree.full_names)))
+    paths = SyncPaths(root, rank_id, tree.net_name)
+    write_metadata(paths.metadata_dir, _CONFIG_TEXT, "CPU", "2.0.0")
+    write_order(paths.order_file(0), "".join(f"{line}\n" for line in (ORDER_TITLE, *tree.full_names)))
 
     def directory(record: TensorRecord) -> Path:
-        return layout.data_dir(record.graph_id, record.iteration)
+        return paths.data_dir(record.graph_id, record.iteration)
 
     npy, statistics = NpyWriter(directory), StatisticWriter(directory)
     for iteration, step in tree.records_by_iteration.items():
         npy.write(step)
         statistics.write(step)
-        append_history(layout.history_file(0), iteration)
+        append_history(paths.history_file(0), iteration)
     npy.close()
     statistics.close()
     return Path(root)

@@ -23,7 +23,7 @@ from msdump.dumpers.sync import SyncDumper
 from msdump.dumpers.tally import Tally
 from msdump.dumpers.writer_pool import Job, WriterPool
 from msdump.errors import WriteError
-from msdump.formats.paths.sync import SyncLayout
+from msdump.formats.paths.sync import SyncPaths
 from msdump.formats.writer import WriteCounts
 from msdump.graph.primitive import Attrs
 from msdump.graph.run import Observer
@@ -233,8 +233,8 @@ def test_nothing_is_read_any_more_when_a_step_has_failed_to_be_written(
 
     monkeypatch.setattr(sync_module, "wait", wait)
     case, tally = chain(2, 2 << 20), Tally()
-    layout = SyncLayout(tmp_path, 0, "Net")
-    dumper = SyncDumper(plain_plan(), layout, [Writer()], MemoryWriter(), tally)
+    paths = SyncPaths(tmp_path, 0, "Net")
+    dumper = SyncDumper(plain_plan(), paths, [Writer()], MemoryWriter(), tally)
     Executor(case.graph, [dumper]).run(case.inputs, 0)
     assert tally.error == "no room"
     assert has_ended.is_set()

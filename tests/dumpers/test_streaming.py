@@ -29,7 +29,7 @@ from msdump.formats.bin import BinWriter, read_bin
 from msdump.formats.npy import NpyWriter
 from msdump.formats.npy_reader import read_npy
 from msdump.formats.paths.acl import npy_file_name, parse_bin_file_name
-from msdump.formats.paths.sync import SyncLayout, parse_data_file_name
+from msdump.formats.paths.sync import SyncPaths, parse_data_file_name
 from msdump.formats.statistic_csv import StatisticWriter, read_statistic_csv
 from msdump.formats.writer import WriteCounts, Writer
 from msdump.graph.graph import Graph, Parameter
@@ -75,8 +75,8 @@ def run_all(case: GraphCase, observers: Sequence[Observer]) -> list[bytes]:
 def dump_sync(case: GraphCase, plan: Plan, root: Path) -> tuple[list[bytes], Tally]:
     tally = Tally()
     writers: list[Writer] = [NpyWriter(by_iteration(root)), StatisticWriter(by_iteration(root))]
-    layout = SyncLayout(root / "sync", 0, "Net")
-    dumper = SyncDumper(plan, layout, writers, NpyWriter(lambda _: layout.constants_dir(0)), tally, fixed_clock())
+    paths = SyncPaths(root / "sync", 0, "Net")
+    dumper = SyncDumper(plan, paths, writers, NpyWriter(lambda _: paths.constants_dir(0)), tally, fixed_clock())
     return run_all(case, [dumper]), tally
 
 

@@ -197,7 +197,7 @@ def format_time(moment: datetime.datetime) -> str:
     return f"{moment:%Y%m%d%H%M%S}"
 
 
-class PlainLayout:
+class PlainPaths:
     """Folders of the graph engine's own dump.
 
     time   `format_time` of the moment when the dump began; one for all its graphs
@@ -219,7 +219,7 @@ class PlainLayout:
         return path
 
 
-class AclLayout:
+class AclPaths:
     """Folders of a dump through ACL: the user's step comes first, and each step has a time of its own."""
 
     def __init__(self, root: str | os.PathLike[str], device_id: int) -> None:
@@ -227,11 +227,11 @@ class AclLayout:
         self._device_id = device_id
 
     def data_dir(self, step_id: int, time: str, model_name: str, model_id: int, iteration: int) -> Path:
-        plain = PlainLayout(self.root / str(step_id), time, self._device_id)
+        plain = PlainPaths(self.root / str(step_id), time, self._device_id)
         return plain.data_dir(model_name, model_id, iteration)
 
 
-class AclOperatorLayout:
+class AclOperatorPaths:
     """Folders of a dump through ACL where operators are launched one by one (`jit_level` O0): no models."""
 
     def __init__(self, root: str | os.PathLike[str], device_id: int) -> None:
@@ -260,7 +260,7 @@ CSV_SUFFIX = ".csv"
 _WATCHER_JOINT = "_To_"
 
 
-class AclDumpLayout:
+class AclDumpPaths:
     """Folders of one dump.
 
     root   of the dump: `dump_path`, or a folder of one process below it
@@ -268,7 +268,7 @@ class AclDumpLayout:
     """
 
     def __init__(self, root: str | os.PathLike[str], time: str, device_id: int) -> None:
-        self._plain = PlainLayout(root, time, device_id)
+        self._plain = PlainPaths(root, time, device_id)
 
     @property
     def operator_dir(self) -> Path:

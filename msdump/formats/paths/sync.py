@@ -169,7 +169,7 @@ class SyncPath:
     iteration: int | None = None
 
 
-class SyncLayout:
+class SyncPaths:
     """Paths of one rank's synchronous dump.   Source: MindSpore dump guide, sync dump tree.
 
     Raises: ConfigError for a net name that is no plain folder name.

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from msdump.errors import FormatError
 from msdump.formats.paths.acl import (
-    AclDumpLayout,
-    AclLayout,
-    AclOperatorLayout,
+    AclDumpPaths,
+    AclOperatorPaths,
     AclPath,
+    AclPaths,
     AsyncPath,
     BinFileName,
-    PlainLayout,
+    PlainPaths,
     bin_file_name,
     format_bin_file_name,
     format_time,
@@ -155,9 +155,9 @@ def test_folders_parse_back(
     time = format_time(moment)
     root = Path("dump")
     name = safe_piece(model)
-    plain = PlainLayout(root, time, device_id).data_dir(model, model_id, iteration)
-    acl = AclLayout(root, device_id).data_dir(step_id, time, model, model_id, iteration)
-    operators = AclOperatorLayout(root, device_id)
+    plain = PlainPaths(root, time, device_id).data_dir(model, model_id, iteration)
+    acl = AclPaths(root, device_id).data_dir(step_id, time, model, model_id, iteration)
+    operators = AclOperatorPaths(root, device_id)
     made = {
         plain: AsyncPath(time, device_id, "file", name, model_id, iteration),
         acl: AsyncPath(time, device_id, "file", name, model_id, iteration, step_id),
@@ -188,7 +188,7 @@ def test_other_paths_are_no_asynchronous_dump(text: str) -> None:
 
 
 def test_the_tree_of_the_guide() -> None:
-    layout = PlainLayout("/dump", "20231201103000", 3)
+    layout = PlainPaths("/dump", "20231201103000", 3)
     assert layout.data_dir("kernel_graph_0", 1, 5) == Path("/dump/20231201103000/3/kernel_graph_0/1/5")
     assert layout.data_dir("a/../b", 1, 5) == Path("/dump/20231201103000/3/a____b/1/5")
 
@@ -202,7 +202,7 @@ one_record = records(["float32"], max_size=1).filter(bool).map(lambda found: fou
 def test_paths_of_models_parse_back(
     time: str, device_id: int, model_name: str, model_id: int, data_index: int, one: TensorRecord
 ) -> None:
-    layout = AclDumpLayout("/root", time, device_id)
+    layout = AclDumpPaths("/root", time, device_id)
     folder = layout.model_dir(model_name, model_id, data_index)
     path = (folder / bin_file_name(one)).relative_to("/root")
     expected = AclPath(time, device_id, bin_file_name(one), safe_piece(model_name), model_id, data_index)
@@ -215,7 +215,7 @@ def test_paths_of_models_parse_back(
 @quick
 @given(times, numbers, one_record)
 def test_paths_of_single_operators_parse_back(time: str, device_id: int, one: TensorRecord) -> None:
-    layout = AclDumpLayout("/root", time, device_id)
+    layout = AclDumpPaths("/root", time, device_id)
     path = (layout.operator_dir / bin_file_name(one)).relative_to("/root")
     assert parse_acl_path(path) == AclPath(time, device_id, bin_file_name(one))
     place = parse_place(layout.operator_dir.parts)
