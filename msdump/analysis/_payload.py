@@ -99,17 +99,17 @@ def loaded_each(tensors: Sequence[DumpedTensor], *, is_raw: bool) -> tuple[dict[
     is_raw   as it is stored; False: as the host has it
     """
     # A small file is an npy file, which is stored as the host has it.
-    arrays = small_arrays({place: tensor.small for place, tensor in enumerate(tensors) if tensor.small is not None})
+    arrays = small_arrays({index: tensor.small for index, tensor in enumerate(tensors) if tensor.small is not None})
     problems: dict[int, FormatError] = {}
-    for place, tensor in enumerate(tensors):
-        if place in arrays:
+    for index, tensor in enumerate(tensors):
+        if index in arrays:
             continue
         try:
-            arrays[place] = loaded(tensor, is_raw)
+            arrays[index] = loaded(tensor, is_raw)
         except FormatError as error:
-            problems[place] = error
+            problems[index] = error
         except OSError as error:
-            problems[place] = unreadable(tensor.path, error)
+            problems[index] = unreadable(tensor.path, error)
     return arrays, problems
 
 

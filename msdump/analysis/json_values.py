@@ -64,7 +64,7 @@ def operator_value(operator: Operator) -> Value:
     return {"operator": operator.label, "op_type": operator.op_type}
 
 
-def place_value(step: StepKey, operator: Operator) -> Value:
+def location_value(step: StepKey, operator: Operator) -> Value:
     """An operator of a step."""
     return {"step": step_value(step), **operator_value(operator)}
 

@@ -100,8 +100,8 @@ def _store_key(tensor: DumpedTensor) -> StoreKey | None:
         device, inode, start, size, time = files.content_id(tensor.path)
     except (OSError, FormatError):
         return None
-    place = "" if tensor.offset >= 0 else f"{tensor.io} {tensor.slot}"
-    return device, inode, start + max(0, tensor.offset) if start else tensor.offset, place, size, time
+    member = "" if tensor.offset >= 0 else f"{tensor.io} {tensor.slot}"
+    return device, inode, start + max(0, tensor.offset) if start else tensor.offset, member, size, time
 
 
 def _measured(tensor: DumpedTensor, has_exponents: bool) -> Measurement:

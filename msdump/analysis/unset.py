@@ -21,14 +21,14 @@ class UnsetTensors:
 
     graph    tells who made an input; where it does not, an input is unset when its bytes are those of an unset result
     is_same  whether two tensors of one dtype and shape hold the same bytes
-    places   all of them, by operator
+    operands   all of them, by operator
     """
 
     def __init__(self, step: Step, graph: GraphFile | None, is_same: IsSame = has_same_bytes) -> None:
         self._graph = graph
         self._is_same = is_same
-        self._places: set[tuple[int, str, Slot]] = set()
-        self.places: list[tuple[Operator, str, Slot]] = []
+        self._keys: set[tuple[int, str, Slot]] = set()
+        self.operands: list[tuple[Operator, str, Slot]] = []
         self._results: set[tuple[str, int]] = set()
         self._tensors: list[DumpedTensor] = []
         for operator in step.operators:
@@ -36,7 +36,7 @@ class UnsetTensors:
                 self._add(operator)
 
     def has(self, operator: Operator, io: str, slot: Slot) -> bool:
-        return (id(operator), io, slot) in self._places
+        return (id(operator), io, slot) in self._keys
 
     def _add(self, operator: Operator) -> None:
         if not self._results and not self._tensors and not makes_unset(operator.op_type):
@@ -57,8 +57,8 @@ class UnsetTensors:
 
     def _put(self, operator: Operator, io: str, slots: Iterable[Slot]) -> None:
         for slot in slots:
-            self._places.add((id(operator), io, slot))
-            self.places.append((operator, io, slot))
+            self._keys.add((id(operator), io, slot))
+            self.operands.append((operator, io, slot))
 
     def _is_input(self, slot: Slot, tensor: DumpedTensor, node: GraphNode | None) -> bool:
         if node is not None:

@@ -140,16 +140,16 @@ def _dump(folder: str) -> list[Row]:
     from msdump.formats.dump_dir import DumpDir
 
     dump = DumpDir.open(folder)
-    folders = [one for one in dump.folders() if one.place.iteration is not None]
+    folders = [one for one in dump.folders() if one.levels.iteration is not None]
     if not folders:
         return []
-    places = [one.place for one in folders]
-    ranks = sorted({place.rank_id for place in places if place.rank_id is not None})
+    all_levels = [one.levels for one in folders]
+    ranks = sorted({levels.rank_id for levels in all_levels if levels.rank_id is not None})
     return [
         ("ranks", str(len(ranks))),
-        ("graphs", str(len({(place.model, place.graph_id) for place in places}))),
-        ("iterations", str(len({place.iteration for place in places}))),
-        ("layouts", ", ".join(sorted({str(place.layout) for place in places}))),
+        ("graphs", str(len({(levels.model, levels.graph_id) for levels in all_levels}))),
+        ("iterations", str(len({levels.iteration for levels in all_levels}))),
+        ("layouts", ", ".join(sorted({str(levels.grammar) for levels in all_levels}))),
         ("files", str(sum(len(one.names) for one in folders))),
     ]
 

@@ -168,8 +168,8 @@ def _print_first(answer: Answer) -> None:
 
 
 def _print_columns(answer: Answer, titles: Sequence[str], most: int) -> None:
-    places = [answer.titles.index(title) for title in titles]
-    print_table(titles, [[_text(row[place]) for place in places] for row in answer.rows[:most]], sys.stdout)
+    columns = [answer.titles.index(title) for title in titles]
+    print_table(titles, [[_text(row[column]) for column in columns] for row in answer.rows[:most]], sys.stdout)
     if len(answer.rows) > most:
         say(f"and {len(answer.rows) - most} more")
 

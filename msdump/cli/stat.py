@@ -226,7 +226,7 @@ def _print_rows(rows: Sequence[TensorStatistics], columns: Sequence[Column] | No
         print_table(_TITLES, lines, sys.stdout, numbers=(0, 5, 6, 7, 8, 9, 10, 11))
         return
     titles = [column.name for column in columns]
-    numbers = [place for place, column in enumerate(columns) if column.kind in (INTEGER, NUMBER)]
+    numbers = [number for number, column in enumerate(columns) if column.kind in (INTEGER, NUMBER)]
     print_table(titles, [cells(row, columns) for row in rows], sys.stdout, numbers)
 
 

@@ -251,8 +251,8 @@ def blacklist_warnings(items: Sequence[DumpListItem]) -> list[str]:
                 elif not entry.pos:
                     sentences.append(f"{where}: it has no pos, so it takes nothing out of {entry.name}.")
                 sentences += [
-                    f'{where}.pos[{place}]: expected inputN or outputN, got "{text}". It takes nothing out.'
-                    for place, text in enumerate(entry.pos)
+                    f'{where}.pos[{entry_index}]: expected inputN or outputN, got "{text}". It takes nothing out.'
+                    for entry_index, text in enumerate(entry.pos)
                     if parse_position(text) is None
                 ]
     return sentences

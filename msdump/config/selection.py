@@ -237,10 +237,10 @@ def _note_missing(sentences: dict[str, None], lack: str, written: Iterable[str],
 def _choose_data(operators: Sequence[ModelOperator], chosen: list[bool], is_everything: bool) -> None:
     """Add the operators that hand data to chosen ones, in place."""
     pairs = list(zip(operators, chosen, strict=True))
-    read = {place for operator, is_in in pairs if is_in for place in operator.producers}
-    for place, operator in enumerate(operators):
+    read = {index for operator, is_in in pairs if is_in for index in operator.producers}
+    for index, operator in enumerate(operators):
         if operator.is_data:
-            chosen[place] = is_everything or place in read
+            chosen[index] = is_everything or index in read
 
 
 def _usable_ranges(lists: Sequence[OperatorList], operators: Sequence[ModelOperator]) -> list[NameRange]:

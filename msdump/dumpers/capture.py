@@ -323,12 +323,12 @@ def graph_operators(graph: Graph, originals: Mapping[str, tuple[str, ...]]) -> l
 
     originals   name of an operator -> its names before it was renamed or fused
     """
-    place_by_value = {value.id: place for place, value in enumerate(graph.inputs)}
+    index_by_value = {value.id: slot for slot, value in enumerate(graph.inputs)}
     operators = [ModelOperator(DATA, value.name) for value in graph.inputs]
-    place_by_node = {node.id: len(operators) + index for index, node in enumerate(graph.kernels)}
+    index_by_node = {node.id: len(operators) + index for index, node in enumerate(graph.kernels)}
     for node in graph.kernels:
-        places = (_producer(value, place_by_value, place_by_node) for value in node.inputs)
-        producers = tuple(dict.fromkeys(place for place in places if place is not None))
+        indices = (_producer(value, index_by_value, index_by_node) for value in node.inputs)
+        producers = tuple(dict.fromkeys(producer for producer in indices if producer is not None))
         operators.append(ModelOperator(node.op_type, node.full_name, originals.get(node.full_name, ()), producers))
     return operators
 
@@ -355,13 +355,13 @@ def _operands(
     )
 
 
-def _producer(value: Value, place_by_value: dict[int, int], place_by_node: dict[int, int]) -> int | None:
+def _producer(value: Value, index_by_value: dict[int, int], index_by_node: dict[int, int]) -> int | None:
     """Place of the operator that makes a value; one that only keeps an order hands on its first operand."""
     node: Node | None = value.node
-    while node is not None and node.id not in place_by_node and node.inputs:
+    while node is not None and node.id not in index_by_node and node.inputs:
         value = node.inputs[0]
         node = value.node
-    return place_by_value.get(value.id) if node is None else place_by_node.get(node.id)
+    return index_by_value.get(value.id) if node is None else index_by_node.get(node.id)
 
 
 class InputCopies:

@@ -99,11 +99,11 @@ class _RaisedDumper(Dumper):
         name, kind = op.full_name, type(error).__name__
         failed = f"{name} raised {kind} and could not be dumped".replace("%", "%%") + ": %s"
         with self._dumping(len(records), failed) as attempt:
-            place = self._save(records, event, error)
+            path_note = self._save(records, event, error)
             attempt.count_written(len(records))
             self._tally.count_dumped(event.iteration, object())  # operators outside of models count each call
             self._tally.add_overflow(name)
-            log.error("iteration %d: %s raised %s; it was dumped%s.", event.iteration, name, kind, place)
+            log.error("iteration %d: %s raised %s; it was dumped%s.", event.iteration, name, kind, path_note)
 
     # -- parts ------------------------------------------------------------------------------------
 

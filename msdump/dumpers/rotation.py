@@ -89,8 +89,8 @@ class Rotation:
                 names = iteration.names[folder] = {
                     common for common in self._common_files if not os.path.lexists(folder / common)
                 }
-                for place in self._below_root(folder):
-                    self._owner[place] = name if self._owner.setdefault(place, name) == name else None
+                for subfolder in self._below_root(folder):
+                    self._owner[subfolder] = name if self._owner.setdefault(subfolder, name) == name else None
             names.update(file_names)
 
     def end(self, writer: object, graph_id: int, iteration: int) -> int:
@@ -138,12 +138,12 @@ class Rotation:
         for folder, names in iteration.names.items():
             try:
                 freed += _remove_files(folder, names, self._spares)
-                for place in self._below_root(folder):
-                    if self._owner.get(place) != name:
+                for subfolder in self._below_root(folder):
+                    if self._owner.get(subfolder) != name:
                         break
                     with contextlib.suppress(FileNotFoundError):
-                        os.rmdir(place)
-                    del self._owner[place]
+                        os.rmdir(subfolder)
+                    del self._owner[subfolder]
             except OSError as error:
                 if error.errno in _NOT_EMPTY:
                     continue

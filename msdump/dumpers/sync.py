@@ -146,9 +146,9 @@ class SyncDumper(Dumper):
             if some:
                 records += op_records(event, some, step.graph.graph_id, stamps, watched.kept)
         if self._plan.saved.is_host_layout:
-            for place, record in enumerate(records):
+            for record_index, record in enumerate(records):
                 if record.format != DEFAULT_FORMAT:
-                    records[place] = replace(record, format=DEFAULT_FORMAT, sub_format=0)
+                    records[record_index] = replace(record, format=DEFAULT_FORMAT, sub_format=0)
         return records
 
     def _write(self, records: Sequence[TensorRecord], attempt: Attempt) -> None:

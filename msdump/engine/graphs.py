@@ -292,16 +292,16 @@ def _start_recorder(plan: Plan, wish: RecorderPlan) -> GraphSession:
     say_ignored("the ring of a flight recorder", CONTAINER, UPLOAD)
     ring = open_ring(plan.where.path, plan.where.rank_id, wish)
     is_async = plan.how.engine == ASYNC
-    inner = replace(plan, where=replace(plan.where, path=ring.place.tree if is_async else ring.place.home))
+    inner = replace(plan, where=replace(plan.where, path=ring.rank_ring.tree if is_async else ring.rank_ring.home))
     try:
         limits = replace(disk_limits(), budget_bytes=ring.budget_bytes, keep_iterations=None)
-        parts = RingParts.make(inner, ring.recorder, wish, ring.place.spares)
+        parts = RingParts.make(inner, ring.recorder, wish, ring.rank_ring.spares)
         guard = DiskGuard(
             inner.where.path, limits, make_room=parts.make_room, budget_name="the budget of the recorder's ring"
         )
         session = (_start_async if is_async else _start_sync)(inner, guard, parts)
     except BaseException:
-        ring.place.leave(is_empty=True)
+        ring.rank_ring.leave(is_empty=True)
         raise
     ring.recorder.begin()
     return session
@@ -327,15 +327,15 @@ def _start_sync(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) -> 
         writers: list[Writer] = []
         whole: list[Writer] = []
         packs = _packs(plan, guard, directory, 0o400, uploader)
-        place = None if packs is None else packs.open
+        opener = None if packs is None else packs.open
         if plan.saved.tensors:
             is_device_format, spares = not plan.saved.is_host_layout, None if ring is None else ring.spares
             arrays = npy.NpyWriter(
-                directory, is_direct=True, is_device_format=is_device_format, spares=spares, open_folder=place
+                directory, is_direct=True, is_device_format=is_device_format, spares=spares, open_folder=opener
             )
             writers.append(_limited(arrays, guard, DEVICE_NPY_FOOTPRINT, directory, ring, packs))
         if plan.saved.statistics:
-            statistics = StatisticWriter(directory, plan.saved.columns, open_folder=place)
+            statistics = StatisticWriter(directory, plan.saved.columns, open_folder=opener)
             whole.append(_limited(statistics, guard, STATISTIC_FOOTPRINT, directory, ring, packs))
             writers += whole
         # Behind those that fill them.
@@ -414,24 +414,24 @@ def _async_writers(
     """
 
     packs = _packs(plan, guard, directory, _ASYNC_MODE, uploader)
-    place = None if packs is None else packs.open
+    opener = None if packs is None else packs.open
     # Behind those that fill them.
     last: tuple[Writer, ...] = () if packs is None else (packs,)
     if plan.saved.file_format == "bin":
         is_host = plan.saved.is_host_layout
-        binary = bin.BinWriter(directory, _ASYNC_MODE, is_host_format=is_host, is_direct=True, open_folder=place)
+        binary = bin.BinWriter(directory, _ASYNC_MODE, is_host_format=is_host, is_direct=True, open_folder=opener)
         offsets = functools.partial(bin.data_offsets, is_host_format=is_host)
         return (_limited(binary, guard, BIN_FOOTPRINT, directory, ring, packs), *last), offsets
     writers: list[Writer] = []
     if plan.saved.tensors:
         spares = None if ring is None else ring.spares
         arrays = npy.NpyWriter(
-            directory, _ASYNC_MODE, file_name=npy_file_name, is_direct=True, spares=spares, open_folder=place
+            directory, _ASYNC_MODE, file_name=npy_file_name, is_direct=True, spares=spares, open_folder=opener
         )
         writers.append(_limited(arrays, guard, NPY_FOOTPRINT, directory, ring, packs))
     if plan.saved.statistics:
         # Digests are computed by the threads that write, which there are several of.
-        rows = StatisticWriter(directory, plan.saved.columns, _ASYNC_MODE, thread_count=1, open_folder=place)
+        rows = StatisticWriter(directory, plan.saved.columns, _ASYNC_MODE, thread_count=1, open_folder=opener)
         writers.append(_limited(rows, guard, STATISTIC_FOOTPRINT, directory, ring, packs))
     return (*writers, *last), npy.data_offsets
 

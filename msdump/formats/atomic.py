@@ -302,12 +302,12 @@ class Folder:
     def remove_leftovers(self) -> None:
         """Remove hidden files whose process was killed before they got their names; once a process and folder."""
         status = os.fstat(self._fd)
-        place = os.path.abspath(self.path), status.st_dev, status.st_ino
-        if place in _swept_folders:
+        folder_key = os.path.abspath(self.path), status.st_dev, status.st_ino
+        if folder_key in _swept_folders:
             return
         if len(_swept_folders) >= _MAX_SWEPT_FOLDERS:
             _swept_folders.clear()
-        _swept_folders.add(place)
+        _swept_folders.add(folder_key)
         for name in filter(SIBLING.fullmatch, os.listdir(self._fd)):
             with contextlib.suppress(OSError):  # not ours to read, in use, or gone
                 fd = self.open_file(name, os.O_RDONLY)

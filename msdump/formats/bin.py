@@ -86,11 +86,11 @@ def data_offsets(records: Sequence[TensorRecord], is_host_format: bool = False) 
     """Where in its file the data of each record of one operator begins; the same for each run of that operator."""
     header, blocks = _header(records, is_host_format)
     offset = 8 + len(header)
-    offset_by_place: dict[tuple[str, int], int] = {}
+    offset_by_slot: dict[tuple[str, int], int] = {}
     for block in blocks:
-        offset_by_place[block.record.io, block.record.slot] = offset
+        offset_by_slot[block.record.io, block.record.slot] = offset
         offset += block.size_bytes
-    return [offset_by_place[record.io, record.slot] for record in records]
+    return [offset_by_slot[record.io, record.slot] for record in records]
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,9 +68,9 @@ def write_direct(fd: int, chunks: Sequence[Buffer]) -> int:
         start = 0
         while start < chunk.nbytes:
             left = chunk.nbytes - start
-            place = written + filled
-            if left >= _RUN_BYTES and (address + start - place) % PAGE == 0:
-                head = -place % PAGE
+            position = written + filled
+            if left >= _RUN_BYTES and (address + start - position) % PAGE == 0:
+                head = -position % PAGE
                 buffer[filled : filled + head] = chunk[start : start + head]
                 written += _write_at(fd, buffer[: filled + head], written)
                 filled = 0
@@ -93,10 +93,10 @@ def write_direct(fd: int, chunks: Sequence[Buffer]) -> int:
     return written + filled
 
 
-def _write_at(fd: int, view: memoryview, place: int) -> int:
+def _write_at(fd: int, view: memoryview, position: int) -> int:
     done = 0
     while done < view.nbytes:
-        count = os.pwrite(fd, view[done:], place + done)
+        count = os.pwrite(fd, view[done:], position + done)
         if count <= 0 or (count % PAGE and done + count < view.nbytes):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         done += count

@@ -89,7 +89,7 @@ class DumpDir:
         """What a notebook shows: the folders and how many files they hold; nothing is opened."""
         folders = list(self.folders())
         rows = (
-            (one.place.rank_id, one.place.model, one.place.graph_id, one.place.iteration, len(one.names))
+            (one.levels.rank_id, one.levels.model, one.levels.graph_id, one.levels.iteration, len(one.names))
             for one in folders
         )
         return html_table(str(self.path), ("rank", "model", "graph", "iteration", "files"), rows, len(folders))
@@ -129,13 +129,13 @@ class DumpDir:
     ) -> Iterator[DumpedFile]:
         """Data files of the folders that fit; none is opened.   graph: an id, or a glob of the net or model name"""
         for folder in self._walk():
-            place = folder.place
-            if not (_is_one_of(place.rank_id, rank) and _is_one_of(place.iteration, iteration)):
+            levels = folder.levels
+            if not (_is_one_of(levels.rank_id, rank) and _is_one_of(levels.iteration, iteration)):
                 continue
             if isinstance(graph, str):
-                if not fnmatch.fnmatchcase(place.model or "", graph):
+                if not fnmatch.fnmatchcase(levels.model or "", graph):
                     continue
-            elif not _is_one_of(place.graph_id, graph):
+            elif not _is_one_of(levels.graph_id, graph):
                 continue
             yield from self._files_of(folder)
 
@@ -179,7 +179,7 @@ class DumpDir:
 
         Raises: FormatError for the first that differs when the dump was opened strictly.
         """
-        packs = {places[0]: None for folder in self._walk() if (places := split_pack_path(folder.path)) is not None}
+        packs = {parts[0]: None for folder in self._walk() if (parts := split_pack_path(folder.path)) is not None}
         return sum(self._verify_pack(path) for path in packs)
 
     def read(self, file: DumpedFile) -> list[DumpedTensor]:
@@ -205,17 +205,17 @@ class DumpDir:
 
     def order_in(self, folder: DumpedFolder) -> OperatorOrder:
         """Execution order of the graph whose tensors lie in a folder."""
-        place, graph_id = folder.place, folder.place.graph_id
-        if place.layout == MSPROBE:
+        levels, graph_id = folder.levels, folder.levels.graph_id
+        if levels.grammar == MSPROBE:
             parent = os.path.dirname(folder.path)
             # A pack of the tensors lies where their folder would.
             beside = os.path.dirname(parent) if is_pack_name(parent) else parent
             return self._msprobe_order(os.path.join(beside, MSPROBE_FILE))
         if graph_id is None:
             return OperatorOrder()
-        if place.layout == SYNC:
-            return self.order(os.sep.join(folder.path.split(os.sep)[: place.rank_depth]), graph_id)
-        rank_dir = _rank_beside(folder) if place.layout == MODEL else None
+        if levels.grammar == SYNC:
+            return self.order(os.sep.join(folder.path.split(os.sep)[: levels.rank_depth]), graph_id)
+        rank_dir = _rank_beside(folder) if levels.grammar == MODEL else None
         return OperatorOrder() if rank_dir is None else self.order(rank_dir, graph_id)
 
     def may_run_again(self, file: DumpedFile) -> bool:
@@ -224,11 +224,11 @@ class DumpDir:
 
         Source: MindSpore: only the first graph of a program has a history.
         """
-        place = file.place
-        if place.layout != SYNC:
-            return place.layout == MODEL
-        folder = os.path.join(os.sep.join(file.path.split(os.sep)[: place.rank_depth]), "execution_order")
-        names = [f"ms_{kind}_order_graph_{place.graph_id}.csv" for kind in ("execution", "global_execution")]
+        levels = file.levels
+        if levels.grammar != SYNC:
+            return levels.grammar == MODEL
+        folder = os.path.join(os.sep.join(file.path.split(os.sep)[: levels.rank_depth]), "execution_order")
+        names = [f"ms_{kind}_order_graph_{levels.graph_id}.csv" for kind in ("execution", "global_execution")]
         has_order, has_history = (storage.exists(os.path.join(folder, name)) for name in names)
         return has_order and not has_history
 
@@ -246,7 +246,7 @@ class DumpDir:
         """Every csv that ACL writes for one operator instead of its tensors: where it lies, and the name that it has
         or, where that was too long, stands for."""
         return [
-            (folder.place, Path(folder.path, name), original)
+            (folder.levels, Path(folder.path, name), original)
             for folder in self._walk()
             for name, original in self._original_names(folder)
             if parse_stats_file_name(original) is not None
@@ -255,7 +255,7 @@ class DumpDir:
     def msprobe_files(self) -> list[tuple[FolderLevels, Path]]:
         """Every dump.json of msprobe and its path."""
         files = self._side_files(lambda name: name == MSPROBE_FILE)
-        return [(place, path) for place, path in files if place.layout == MSPROBE]
+        return [(levels, path) for levels, path in files if levels.grammar == MSPROBE]
 
     def rank_dirs(self) -> list[Path]:
         """Folders `rank_N` of dumps, at or above or below the folder that was opened; of several runs the last first.
@@ -265,9 +265,9 @@ class DumpDir:
         found: dict[str, None] = {}
         beside: dict[str, None] = {}
         for folder in self._walk():
-            if folder.place.rank_depth:
-                found[os.sep.join(folder.path.split(os.sep)[: folder.place.rank_depth])] = None
-            elif folder.place.layout in (MODEL, OPERATOR):
+            if folder.levels.rank_depth:
+                found[os.sep.join(folder.path.split(os.sep)[: folder.levels.rank_depth])] = None
+            elif folder.levels.grammar in (MODEL, OPERATOR):
                 beside.update(dict.fromkeys(_roots_of(folder)))
         for root in sorted(beside, reverse=True):
             found.update(dict.fromkeys(_ranks_in(root)))
@@ -347,14 +347,14 @@ class DumpDir:
         self, folder: DumpedFolder, names: Iterable[tuple[str, str]], order: OperatorOrder = _NO_ORDER
     ) -> Iterator[DumpedFile]:
         """Files of a folder whose names are those of data files, with long names restored."""
-        parse_name = parse.parse_msprobe_name if folder.place.layout == MSPROBE else parse.parse_dump_name
-        before, place = os.path.join(folder.path, ""), folder.place
+        parse_name = parse.parse_msprobe_name if folder.levels.grammar == MSPROBE else parse.parse_dump_name
+        before, levels = os.path.join(folder.path, ""), folder.levels
         for name, original in names:
             parsed = parse_name(original)
             if parsed is not None:
                 position = order.find(parsed.op_name)
                 full_name = None if position is None else order.full_names[position]
-                yield _dumped_file(before + name, place, parsed, original, position, full_name)
+                yield _dumped_file(before + name, levels, parsed, original, position, full_name)
             elif not _is_side_file(folder, original):
                 self._foreign.add(before + name)
 
@@ -419,7 +419,7 @@ class DumpDir:
 
     def _side_files(self, is_wanted: Any) -> list[tuple[FolderLevels, Path]]:
         return [
-            (folder.place, Path(folder.path, name))
+            (folder.levels, Path(folder.path, name))
             for folder in self._walk()
             for name in folder.names
             if is_wanted(name)
@@ -430,7 +430,7 @@ def _rank_beside(folder: DumpedFolder) -> str | None:
     """Folder of the rank that an asynchronous dump's folder belongs to; the device's number stands for a rank's."""
     for root in _roots_of(folder):
         ranks = _ranks_in(root)
-        own = [path for path in ranks if os.path.basename(path) == f"rank_{folder.place.rank_id}"]
+        own = [path for path in ranks if os.path.basename(path) == f"rank_{folder.levels.rank_id}"]
         if own or len(ranks) == 1:
             return (own or ranks)[0]
     return None
@@ -439,9 +439,9 @@ def _rank_beside(folder: DumpedFolder) -> str | None:
 def _roots_of(folder: DumpedFolder) -> list[str]:
     """Folders above one of an asynchronous dump where those of its ranks may lie: the time's, and that of all steps."""
     parts = folder.path.split(os.sep)
-    if folder.place.time not in parts:
+    if folder.levels.time not in parts:
         return []
-    depth = len(parts) - parts[::-1].index(folder.place.time or "")
+    depth = len(parts) - parts[::-1].index(folder.levels.time or "")
     has_step = depth > 2 and parts[depth - 2].isdigit()
     return [os.sep.join(parts[:depth]), *([os.sep.join(parts[: depth - 2])] if has_step else [])]
 
@@ -497,7 +497,7 @@ def _is_side_file(folder: DumpedFolder, name: str) -> bool:
     """True for what a dump has beside its data."""
     if is_temporary(name):
         return True  # a file that a writer has not published yet
-    if folder.place.layout == MSPROBE:
+    if folder.levels.grammar == MSPROBE:
         return True
     parent = os.path.basename(folder.path)
     if parent in ("graphs", "execution_order", METADATA_FOLDER, INDEX_FOLDER):

@@ -37,7 +37,7 @@ class DumpedFile:
     """
 
     path: str
-    place: FolderLevels
+    levels: FolderLevels
     name: DumpName
     original_name: str
     position: int | None = None
@@ -156,22 +156,22 @@ class DumpedTensor:
 
     @property
     def rank_id(self) -> int | None:
-        return self.file.place.rank_id
+        return self.file.levels.rank_id
 
     @property
     def graph_id(self) -> int | None:
         """Graph id or model id."""
-        return self.file.place.graph_id
+        return self.file.levels.graph_id
 
     @property
     def model(self) -> str | None:
         """Net name or model name."""
-        return self.file.place.model
+        return self.file.levels.model
 
     @property
     def iteration(self) -> int | None:
         """None for constants and where no folder tells it."""
-        return self.file.place.iteration
+        return self.file.levels.iteration
 
     @property
     def position(self) -> int | None:

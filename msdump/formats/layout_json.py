@@ -36,7 +36,7 @@ _MAX_SIZE = 1 << 62
 _MAX_TEXT = 4096
 _Operand = TypeVar("_Operand", "Operand", MessageOperand)
 # By graph, a form of the name, io and slot.
-_ByPlace: TypeAlias = "dict[tuple[int, str, str, int], list[_Operand]]"
+_ByOperand: TypeAlias = "dict[tuple[int, str, str, int], list[_Operand]]"
 _PLACEMENT = re.compile(
     r"(?P<replicate>replicate)|shard\((?P<dim>[0-9]{1,2})\)"
     r"|strided_shard\((?P<strided>[0-9]{1,2}), (?P<split>[0-9]{1,9})\)"
@@ -104,8 +104,8 @@ class Mesh:
 def _ranks_like(mesh: Mesh, axes: tuple[int, ...]) -> tuple[int, ...]:
     # Thousands of tensors of a rank lie over a few meshes, each of which may have thousands of ranks.
     own = [mesh.coordinates[axis] for axis in axes]
-    places = ((rank, mesh._coordinates_at(index)) for index, rank in enumerate(mesh.ranks))
-    return tuple(sorted(rank for rank, place in places if [place[axis] for axis in axes] == own))
+    ranks_and_coordinates = ((rank, mesh._coordinates_at(index)) for index, rank in enumerate(mesh.ranks))
+    return tuple(sorted(rank for rank, position in ranks_and_coordinates if [position[axis] for axis in axes] == own))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +184,8 @@ class RankLayout:
     meshes: tuple[Mesh, ...] = ()
     operands: tuple[Operand, ...] = ()
     messages: tuple[MessageOperand, ...] = ()
-    _by_place: _ByPlace[Operand] = field(default_factory=dict, compare=False, repr=False)
-    _messages_by_place: _ByPlace[MessageOperand] = field(default_factory=dict, compare=False, repr=False)
+    _by_operand: _ByOperand[Operand] = field(default_factory=dict, compare=False, repr=False)
+    _message_by_operand: _ByOperand[MessageOperand] = field(default_factory=dict, compare=False, repr=False)
 
     def find(self, graph_id: int, name: str, io: str, slot: int, iteration: int = 0) -> TensorLayout | None:
         """Layout of a tensor; None where none is known.
@@ -193,23 +193,26 @@ class RankLayout:
         name   full name of the operator, its last part, or the form that it has in names of files
         Edges: before the first iteration that is known of an operand its layout is None.
         """
-        found = _latest(self.operands, self._by_place, (graph_id, name, io, slot), iteration)
+        found = _latest(self.operands, self._by_operand, (graph_id, name, io, slot), iteration)
         return None if found is None else found.layout
 
     def find_message(self, graph_id: int, name: str, io: str, slot: int, iteration: int = 0) -> MessageOperand | None:
         """The message whose content a tensor is; as `find`."""
-        return _latest(self.messages, self._messages_by_place, (graph_id, name, io, slot), iteration)
+        return _latest(self.messages, self._message_by_operand, (graph_id, name, io, slot), iteration)
 
 
 def _latest(
-    operands: Sequence[_Operand], by_place: _ByPlace[_Operand], place: tuple[int, str, str, int], iteration: int
+    operands: Sequence[_Operand],
+    by_operand: _ByOperand[_Operand],
+    operand_key: tuple[int, str, str, int],
+    iteration: int,
 ) -> _Operand | None:
-    """The last one of a place that holds in an iteration.   by_place: filled here, by every form of the name"""
-    if not by_place:
+    """The last one of a place that holds in an iteration.   by_operand: filled here, by every form of the name"""
+    if not by_operand:
         for operand in operands:
             for form in {operand.name, safe_text(operand.name), short_op_name(operand.name)}:
-                by_place.setdefault((operand.graph_id, form, operand.io, operand.slot), []).append(operand)
-    known = [each for each in by_place.get(place, ()) if each.iteration <= iteration]
+                by_operand.setdefault((operand.graph_id, form, operand.io, operand.slot), []).append(operand)
+    known = [each for each in by_operand.get(operand_key, ()) if each.iteration <= iteration]
     return max(known, key=lambda each: each.iteration, default=None)
 
 
@@ -268,7 +271,7 @@ def layout_text(layout: RankLayout) -> str:
                 "layout": number,
             }
         )
-    place = {mesh: number for number, mesh in enumerate(meshes)}
+    mesh_number = {mesh: number for number, mesh in enumerate(meshes)}
     head = {"version": VERSION, "rank": layout.rank, "rank_count": layout.rank_count, "host": layout.host}
     tables: dict[str, list[dict[str, Any]]] = {
         "groups": [{"name": group.name, "ranks": group.ranks} for group in layout.groups],
@@ -280,7 +283,7 @@ def layout_text(layout: RankLayout) -> str:
             {
                 "shape": each.shape,
                 "placements": [format_placement(placement) for placement in each.placements],
-                "mesh": place[each.mesh],
+                "mesh": mesh_number[each.mesh],
             }
             for each in numbers
         ],
@@ -374,10 +377,10 @@ def _layout(row: Any, where: str, meshes: Sequence[Mesh]) -> TensorLayout:
 def _operand(row: Any, where: str, layouts: Sequence[TensorLayout]) -> Operand:
     has_layout = _value(row, "layout", where) is not None
     layout = layouts[_number(row, "layout", where, 0, len(layouts) - 1)] if has_layout else None
-    return Operand(*_place(row, where), layout)
+    return Operand(*_operand_key(row, where), layout)
 
 
-def _place(row: Any, where: str) -> tuple[int, str, str, int, int]:
+def _operand_key(row: Any, where: str) -> tuple[int, str, str, int, int]:
     """Graph, name, io, slot and iteration of an operand."""
     io = _text(row, "io", where)
     if io not in (INPUT, OUTPUT):
@@ -390,7 +393,7 @@ def _message_operand(row: Any, where: str, rank_count: int) -> MessageOperand:
     source, destination = (_number(row, key, where, 0, rank_count - 1) for key in ("source", "destination"))
     tag, number = _number(row, "tag", where, -_MAX_SIZE), _number(row, "number", where)
     message = Message(_text(row, "group", where), source, destination, tag, number)
-    return MessageOperand(*_place(row, where), message, _text(row, "misuse", where))
+    return MessageOperand(*_operand_key(row, where), message, _text(row, "misuse", where))
 
 
 def _rows(content: Mapping[str, Any], key: str) -> list[tuple[str, Any]]:

@@ -157,7 +157,7 @@ class NpyWriter:
             ended.folders.close()
 
     def close(self) -> None:
-        finish_all([functools.partial(self.end_iteration, *place) for place in list(self._iterations)])
+        finish_all([functools.partial(self.end_iteration, *step) for step in list(self._iterations)])
 
     def _iteration_of(self, record: TensorRecord) -> _IterationFiles:
         name = (record.graph_id, record.iteration)

@@ -249,16 +249,16 @@ class PackFolder:
 
         One call to the system for a small member: a killed process leaves whole members, and the last one cut.
         """
-        place, end = self._size, self._size + size
+        offset, end = self._size, self._size + size
         # Copying little is cheaper than telling the system of several pieces.
         pieces = (b"".join(chunks),) if size < _JOINED_BYTES else chunks
         views = [memoryview(piece) for piece in pieces if len(piece)]
         try:
-            while place < end:
-                count = os.pwritev(self._fd, views[:_MAX_BUFFERS], place)
+            while offset < end:
+                count = os.pwritev(self._fd, views[:_MAX_BUFFERS], offset)
                 if not count:
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                place += count
+                offset += count
                 while views and count >= views[0].nbytes:
                     count -= views.pop(0).nbytes
                 if count:
@@ -358,9 +358,9 @@ class Packs:
     def write(self, records: Sequence[TensorRecord]) -> None:
         """Note where the records of an iteration lie."""
         for record in records:
-            place = record.graph_id, record.iteration
-            if place not in self._paths:
-                self._paths[place] = self._directory(record)
+            step = record.graph_id, record.iteration
+            if step not in self._paths:
+                self._paths[step] = self._directory(record)
 
     def end_iteration(self, graph_id: int, iteration: int) -> None:
         """Raises: WriteError."""
@@ -376,4 +376,4 @@ class Packs:
 
     def close(self) -> None:
         """Raises: WriteError."""
-        finish_all([functools.partial(self.end_iteration, *place) for place in list(self._paths)])
+        finish_all([functools.partial(self.end_iteration, *step) for step in list(self._paths)])

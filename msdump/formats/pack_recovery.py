@@ -218,8 +218,8 @@ class _Damaged:
 
     def _copy(self, pieces: list[Buffer], start: int, end: int, at: int) -> int:
         """Add bytes of the old pack, with the headers that were restored."""
-        places = sorted({start, end, *(one for one in self._blocks if start < one < end)})
-        for first, last in itertools.pairwise(places):
+        bounds = sorted({start, end, *(one for one in self._blocks if start < one < end)})
+        for first, last in itertools.pairwise(bounds):
             blocks = self._blocks.get(first, b"")
             pieces.append(blocks)
             there = self._source.array(first + len(blocks), max(0, min(last, self._source.size) - first - len(blocks)))
@@ -264,8 +264,8 @@ class _Damaged:
 
 def _agree(contents: ArchiveContents, indexed: ArchiveContents) -> bool:
     """Whether headers and index tell of the same members, and of nothing else."""
-    places = [{one.name: (one.offset, one.size) for one in each.members.values()} for each in (contents, indexed)]
-    return places[0] == places[1] and not contents.damage and not contents.foreign
+    extents = [{one.name: (one.offset, one.size) for one in each.members.values()} for each in (contents, indexed)]
+    return extents[0] == extents[1] and not contents.damage and not contents.foreign
 
 
 def _named_whole(path: str) -> str:

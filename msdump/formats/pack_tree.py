@@ -69,7 +69,7 @@ def pack_tree(root: str | os.PathLike[str], keeps_folders: bool = False) -> Iter
     """
     dump = DumpDir.open(root)
     for folder in dump.folders():
-        if folder.place.iteration is None or folder.place.layout == MSPROBE or not os.path.isdir(folder.path):
+        if folder.levels.iteration is None or folder.levels.grammar == MSPROBE or not os.path.isdir(folder.path):
             continue
         with held_for_change([folder.path, os.path.dirname(folder.path)]) as busy:
             yield Packed(folder.path, 0, 0, busy) if busy else _pack(folder, keeps_folders)
@@ -94,8 +94,8 @@ def _files_of(path: str) -> tuple[dict[str, os.stat_result], list[str]]:
     files: dict[str, os.stat_result] = {}
     others: list[str] = []
     try:
-        for place in (path, os.path.dirname(path)):
-            with Folder(place) as folder:
+        for folder_path in (path, os.path.dirname(path)):
+            with Folder(folder_path) as folder:
                 folder.remove_leftovers()
         with os.scandir(path) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
@@ -120,7 +120,7 @@ def _write_pack(folder: DumpedFolder, files: Mapping[str, os.stat_result]) -> st
             if known != name:
                 pack.link(known, name)
                 continue
-            chunks, tensors_from = chunks_of(folder.place, os.path.join(folder.path, name), name)
+            chunks, tensors_from = chunks_of(folder.levels, os.path.join(folder.path, name), name)
             pack.write(name, chunks, status.st_mode & 0o777, tensors_from=tensors_from)
         return pack.finish()
     except OSError as error:
@@ -161,13 +161,13 @@ def _holds(path: str, folder: str, files: Mapping[str, os.stat_result]) -> bool:
     return bool(files)
 
 
-def chunks_of(place: FolderLevels, path: str, name: str) -> tuple[list[memoryview], int]:
+def chunks_of(levels: FolderLevels, path: str, name: str) -> tuple[list[memoryview], int]:
     """Bytes of a file, cut where its tensors begin, so that each gets a hash; (chunks, number of the first tensor)."""
     raw = map_file(path).data
     parsed = parse_dump_name(name)
     if parsed is None or not raw.nbytes:
         return [raw], 0
-    tensors, errors = DumpedFile(path, place, parsed, name).scan()
+    tensors, errors = DumpedFile(path, levels, parsed, name).scan()
     parts = sorted((tensor.offset, tensor.size_bytes) for tensor in tensors if tensor.size_bytes)
     ends = [*(start for start, _ in parts[1:]), raw.nbytes]
     # Gaps, or data that the file does not tell the place of: then the file as a whole.

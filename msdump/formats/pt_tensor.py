@@ -174,14 +174,14 @@ def read_pt_tensor(path: str | os.PathLike[str]) -> PtTensor:
                 root = _root(archive)
                 view = _unpickled(_content(archive, file, f"{root}/data.pkl", _PICKLE_BYTES))
                 _check_order(archive, file, f"{root}/byteorder")
-                place, size = _place(archive, file, f"{root}/data/{view.storage.key}")
+                start, size = _extent(archive, file, f"{root}/data/{view.storage.key}")
         except (zipfile.BadZipFile, pickle.UnpicklingError, struct.error, EOFError, NotImplementedError) as error:
             raise FormatError(f"{where}: expected a file of torch.save, got a damaged one: {_shown(error)}.") from error
         except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, MemoryError) as error:
             raise FormatError(
                 f"{where}: expected a file of torch.save with one tensor, got something else: {_shown(error)}."
             ) from error
-    return _located(where, view, place, size)
+    return _located(where, view, start, size)
 
 
 def _shown(error: Exception) -> str:
@@ -222,15 +222,15 @@ def _content(archive: zipfile.ZipFile, file: IO[bytes], name: str, max_bytes: in
     info = archive.getinfo(name)
     if info.file_size > max_bytes:
         raise ValueError(f"more than a tensor: {name} has {info.file_size} bytes")
-    place, size = _place(archive, file, name)
-    file.seek(place)
+    start, size = _extent(archive, file, name)
+    file.seek(start)
     content = file.read(size)
     if zlib.crc32(content) != info.CRC:
         raise zipfile.BadZipFile(f"{name} has another checksum")
     return content
 
 
-def _place(archive: zipfile.ZipFile, file: IO[bytes], name: str) -> tuple[int, int]:
+def _extent(archive: zipfile.ZipFile, file: IO[bytes], name: str) -> tuple[int, int]:
     """Offset and size of a member."""
     info = archive.getinfo(name)
     if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & _IS_ENCRYPTED:
@@ -241,13 +241,13 @@ def _place(archive: zipfile.ZipFile, file: IO[bytes], name: str) -> tuple[int, i
     signature, *_, name_size, extra_size = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
     if signature != _LOCAL_SIGNATURE:
         raise ValueError("no member where the directory says")
-    place, size = info.header_offset + _LOCAL_HEADER.size + name_size + extra_size, info.file_size
-    if place + size > size_of(file):
+    start, size = info.header_offset + _LOCAL_HEADER.size + name_size + extra_size, info.file_size
+    if start + size > size_of(file):
         raise EOFError(f"{name} ends behind the end of the file")
-    return place, size
+    return start, size
 
 
-def _located(where: str, view: _StridedView, place: int, size: int) -> PtTensor:
+def _located(where: str, view: _StridedView, first_byte: int, size: int) -> PtTensor:
     item = dtypes.dtype(view.storage.dtype).bits // 8
     count = math.prod(view.shape)
     dense = [math.prod(view.shape[axis + 1 :]) for axis in range(len(view.shape))]
@@ -261,4 +261,4 @@ def _located(where: str, view: _StridedView, place: int, size: int) -> PtTensor:
     start, needed = view.offset * item, count * item
     if start + needed > size:
         raise FormatError(f"{where}: expected {start + needed} data bytes, got {size}.")
-    return PtTensor(view.storage.dtype, view.shape, place + start, needed)
+    return PtTensor(view.storage.dtype, view.shape, first_byte + start, needed)

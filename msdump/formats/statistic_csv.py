@@ -153,7 +153,7 @@ class StatisticWriter:
         """Raises: WriteError, DtypeError for dtypes without order."""
         start = 0
         for end in range(1, len(records) + 1):
-            if end == len(records) or _place(records[end]) != _place(records[start]):
+            if end == len(records) or _step_key(records[end]) != _step_key(records[start]):
                 self._write_iteration(records[start:end])
                 start = end
 
@@ -165,7 +165,7 @@ class StatisticWriter:
         finish_all([functools.partial(self._finish, file, ended.lines[file]) for file in ended.files.values()])
 
     def close(self) -> None:
-        ends = [functools.partial(self.end_iteration, *place) for place in list(self._iterations)]
+        ends = [functools.partial(self.end_iteration, *step) for step in list(self._iterations)]
         try:
             finish_all(ends)
         finally:
@@ -193,7 +193,7 @@ class StatisticWriter:
 
     def _write_iteration(self, records: Sequence[TensorRecord]) -> None:
         with self._lock:
-            iteration = self._iterations.setdefault(_place(records[0]), _MeasuredIteration())
+            iteration = self._iterations.setdefault(_step_key(records[0]), _MeasuredIteration())
         # Before the first measurement: a file that cannot be opened ends the dump.
         files = self._files(iteration, records)
         texts, end = self._measure_all(iteration, records), self._row_end
@@ -328,7 +328,7 @@ def _check_is_first(record: TensorRecord) -> None:
         )
 
 
-def _place(record: TensorRecord) -> tuple[int, int]:
+def _step_key(record: TensorRecord) -> tuple[int, int]:
     return record.graph_id, record.iteration
 
 

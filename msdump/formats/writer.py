@@ -316,7 +316,7 @@ class OperatorFileWriter(ABC):
             folders.close()
 
     def close(self) -> None:
-        finish_all([functools.partial(self.end_iteration, *place) for place in list(self._iterations)])
+        finish_all([functools.partial(self.end_iteration, *step) for step in list(self._iterations)])
 
     def _folders_of(self, record: TensorRecord) -> OpenFolders[FileFolder]:
         with self._lock:

@@ -135,6 +135,6 @@ def merged(one: ExponentHistogram, other: ExponentHistogram) -> ExponentHistogra
     size = max(one.first + len(one.positive), other.first + len(other.positive)) - first
     sides = np.zeros((2, size), np.int64)
     for part in (one, other):
-        place = slice(part.first - first, part.first - first + len(part.positive))
-        sides[:, place] += np.array((part.positive, part.negative), np.int64)
+        columns = slice(part.first - first, part.first - first + len(part.positive))
+        sides[:, columns] += np.array((part.positive, part.negative), np.int64)
     return _trimmed(first, *sides)

@@ -213,23 +213,25 @@ def _emit_keys(builder: Any, scalar: Any, largest: Any, largest_unsigned: Any, s
 def _emit_doubles(builder: Any, element: Any, bits: int, half_shift: int) -> tuple[list[Any], float]:
     """The next STEP elements in float64, in any order, and what they must be multiplied by."""
     single, double = ir.VectorType(FLOAT, _DOUBLES), ir.VectorType(DOUBLE, _DOUBLES)
-    places = [builder.gep(element, [I64(part)]) for part in range(0, STEP, _DOUBLES)]
+    addresses = [builder.gep(element, [I64(part)]) for part in range(0, STEP, _DOUBLES)]
     if bits == 64:
-        return [load(builder, place, DOUBLE, _DOUBLES) for place in places], 1.0
+        return [load(builder, address, DOUBLE, _DOUBLES) for address in addresses], 1.0
     scale = 1.0
     if bits == 32:
-        singles = [load(builder, place, FLOAT, _DOUBLES) for place in places]
+        singles = [load(builder, address, FLOAT, _DOUBLES) for address in addresses]
     elif half_shift == 16:
         # A bfloat16 is the upper half of a float32: of two neighbours one is shifted there, the other is there.
-        pairs = [load(builder, place, I32, _DOUBLES, align=2) for place in places[::2]]
+        pairs = [load(builder, address, I32, _DOUBLES, align=2) for address in addresses[::2]]
         shifted = [builder.shl(pair, splat(I32, _DOUBLES, 16)) for pair in pairs]
         masked = [builder.and_(pair, splat(I32, _DOUBLES, 0xFFFF0000)) for pair in pairs]
         singles = [builder.bitcast(word, single) for word in (*shifted, *masked)]
     elif _has_half_instructions():
-        singles = [builder.fpext(load(builder, place, HALF, _DOUBLES), single) for place in places]
+        singles = [builder.fpext(load(builder, address, HALF, _DOUBLES), single) for address in addresses]
     else:
         scale = 2.0**112
-        words = [builder.zext(load(builder, place, I16, _DOUBLES), ir.VectorType(I32, _DOUBLES)) for place in places]
+        words = [
+            builder.zext(load(builder, address, I16, _DOUBLES), ir.VectorType(I32, _DOUBLES)) for address in addresses
+        ]
         singles = [builder.bitcast(_widened(builder, word, half_shift), single) for word in words]
     return [builder.fpext(value, double) for value in singles], scale
 

@@ -41,10 +41,10 @@ def read_contents(
     Raises: FormatError for an index that is damaged or contradicts itself, and for names that no dump has: absolute
             ones, ones that lead out, two of one name, links to what is not an earlier member.
     """
-    place = _tail(size, read)
-    if place is None or ignores_index:
+    extent = _tail(size, read)
+    if extent is None or ignores_index:
         return scan(where, size, read, search_bytes)
-    offset, length, checksum = place
+    offset, length, checksum = extent
     data = read(offset, length)
     if len(data) != length or zlib.crc32(data) != checksum:
         raise FormatError(
@@ -70,8 +70,8 @@ def _tail(size: int, read: Read) -> tuple[int, int, int] | None:
 
 def index_offset(size: int, read: Read) -> int | None:
     """Offset of the index's header, from the tail of the archive."""
-    place = _tail(size, read)
-    return None if place is None else place[0] - BLOCK
+    extent = _tail(size, read)
+    return None if extent is None else extent[0] - BLOCK
 
 
 class _Rows(Mapping[str, Member]):

@@ -276,9 +276,9 @@ class _Scan:
             blocks = np.frombuffer(data, np.uint8, len(data) // BLOCK * BLOCK).reshape(-1, BLOCK)
             for number in np.flatnonzero((blocks[:, 257:262] == _MAGIC).all(axis=1)):
                 if self._is_next(blocks[number].tobytes(), is_own):
-                    place = at + int(number) * BLOCK
-                    self._gap(place)
-                    self._end = self._at = self._start = place
+                    header_offset = at + int(number) * BLOCK
+                    self._gap(header_offset)
+                    self._end = self._at = self._start = header_offset
                     self._extended = {}
                     return True
             if not blocks.size:

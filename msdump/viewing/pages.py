@@ -51,7 +51,7 @@ class Pages:
 
     def tensors(self, path: str) -> list[TensorStatistics]:
         """The rows of `tensors` in the answer for a step.   Raises: as `get`."""
-        steps = {f"step/{place(key)}": operators for key, operators in self._steps.items()}
+        steps = {f"step/{step_path(key)}": operators for key, operators in self._steps.items()}
         return [row for operator in steps[path] for row in operator.tensors]
 
     def get(self, path: str) -> Answer:
@@ -73,9 +73,9 @@ class Pages:
         comparison = self._contents.comparison
         if comparison is not None:
             for step in comparison.steps:
-                makers[f"compare/{place(step.mine)}"] = partial(self._compare, comparison, step)
+                makers[f"compare/{step_path(step.mine)}"] = partial(self._compare, comparison, step)
         for key in self._steps:
-            makers[f"step/{place(key)}"] = partial(self._step, key)
+            makers[f"step/{step_path(key)}"] = partial(self._step, key)
         makers.update(self._series("trend", lambda key: (key.rank_id, key.graph_id), lambda key: key.iteration))
         makers.update(self._series("ranks", lambda key: (key.graph_id, key.iteration), lambda key: key.rank_id))
         return makers
@@ -198,7 +198,7 @@ class Pages:
     def _step(self, key: StepKey) -> Answer:
         operators = self._steps[key]
         lines: dict[SourceLine, int] = {}
-        sources = {operator.operator.label: place for place, operator in enumerate(operators)}
+        sources = {operator.operator.label: index for index, operator in enumerate(operators)}
         operator_rows: list[tuple[Any, ...]] = []
         tensor_rows: list[tuple[Any, ...]] = []
         for operator in operators:
@@ -282,7 +282,7 @@ def _table(names: Iterable[str], rows: list[tuple[Any, ...]]) -> Answer:
     return {name: list(column) for name, column in zip(names, columns, strict=True)}
 
 
-def place(key: StepKey) -> str:
+def step_path(key: StepKey) -> str:
     """A step as part of a path."""
     return _parts(key)
 

@@ -231,8 +231,8 @@ def _slice(index: Index, step: str, number: int, what: str, expression: str | No
     if what not in (MINE, OTHER, DIFFERENCE):
         raise ConfigError(f"what: expected {MINE}, {OTHER} or {DIFFERENCE}, got {what!r}.")
     if what != DIFFERENCE:
-        place = index.tensor(f"{GOLDEN if what == OTHER else ''}{step}", number)
-        return ArraySlice.of(_tensor(place, what).load_host(), expression)
+        location = index.tensor(f"{GOLDEN if what == OTHER else ''}{step}", number)
+        return ArraySlice.of(_tensor(location, what).load_host(), expression)
     mine, golden = (
         ArraySlice.of(_tensor(index.tensor(f"{prefix}{step}", number), name).load_host(), expression)
         for prefix, name in (("", MINE), (GOLDEN, OTHER))
@@ -249,11 +249,11 @@ def _wide(values: Any) -> Any:
     return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
 
 
-def _tensor(place: TensorPlace | None, what: str) -> DumpedTensor:
-    if place is None:
+def _tensor(location: TensorPlace | None, what: str) -> DumpedTensor:
+    if location is None:
         raise ConfigError(f"tensor: expected one that the dump holds, got none ({what}).")
-    for tensor in DumpDir.open(place.file).tensors():
+    for tensor in DumpDir.open(location.file).tensors():
         found = tensor.io, tensor.slot, tensor.part, tensor.keyword, tensor.offset
-        if found == (place.io, place.slot, place.part, place.keyword, place.offset):
+        if found == (location.io, location.slot, location.part, location.keyword, location.offset):
             return tensor
-    raise FormatError(f"{place.file}: expected {place.io} {place.slot}, got a file without elements of it.")
+    raise FormatError(f"{location.file}: expected {location.io} {location.slot}, got a file without elements of it.")

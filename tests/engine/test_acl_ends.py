@@ -136,7 +136,7 @@ def test_models_run_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         thread.join(60)
     dump.close()
     for tensor in DumpDir.open(tmp_path / "dump", strict=True):
-        place = tensor.file.place
+        place = tensor.file.levels
         assert place.graph_id is not None and place.data_index is not None
         assert abs(tensor.load()).max() == abs(tensor.load()).min() == 100 * place.graph_id + place.data_index
     assert len(tree(tmp_path / "dump")) == 4 * 10 * 4

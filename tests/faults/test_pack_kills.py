@@ -33,7 +33,7 @@ _KILLED = """
     from pathlib import Path
     from msdump.formats.pack import Packs
     from msdump.formats.npy import NpyWriter
-    from msdump.formats.paths.sync import SyncLayout
+    from msdump.formats.paths.sync import SyncPaths
 from msdump.tensors.records import TensorRecord
 from tests.contracts.writer_contract import record
     root = Path(sys.argv[1])

@@ -112,11 +112,11 @@ class Measurer:
 
     def _key(self, mine: DumpedTensor, golden: DumpedTensor) -> Key:
         """`key_of` of a pair, which asks the file system once."""
-        place = id(mine), id(golden)
-        found = self._keys.get(place)
+        identities = id(mine), id(golden)
+        found = self._keys.get(identities)
         if found is None:
             key = key_of(mine) * 2 if mine is golden else key_of(mine, golden)
-            found = self._keys[place] = key, mine, golden
+            found = self._keys[identities] = key, mine, golden
         return found[0]
 
     def _report(self, done: int, total: int) -> None:

@@ -73,10 +73,10 @@ def compare_dumps(
     dumps = [opened(dump) for dump in (mine, golden, *(() if reference is None else (reference,)))]
     graphs: list[GraphFiles] = []
     steps_of_dumps: list[list[Step]] = []
-    for place, dump in enumerate(dumps):
-        twin = next((earlier for earlier, other in enumerate(dumps[:place]) if _is_same_dump(dump, other)), None)
+    for index, dump in enumerate(dumps):
+        twin = next((earlier for earlier, other in enumerate(dumps[:index]) if _is_same_dump(dump, other)), None)
         if twin is not None:
-            dumps[place] = dumps[twin]
+            dumps[index] = dumps[twin]
             graphs.append(graphs[twin])
             steps_of_dumps.append([with_own_operators(step) for step in steps_of_dumps[twin]])
             continue

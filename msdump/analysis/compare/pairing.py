@@ -92,7 +92,7 @@ def _graphs_by_operators(
     # A compiler's operators have types of their own.
     has_types = not any(is_gathered(steps) for steps in (mine, golden))
     sides = [_operators_by_graph(steps, has_types) for steps in (mine, golden)]
-    orders = [_places(side) for side in sides]
+    orders = [_indices(side) for side in sides]
     candidates = []
     for one, names in sides[0].items():
         for other, others in sides[1].items():
@@ -124,14 +124,14 @@ def _operators_by_graph(
     return graphs
 
 
-def _places(graphs: Iterable[tuple[int | None, int | None]]) -> dict[tuple[int | None, int | None], int]:
+def _indices(graphs: Iterable[tuple[int | None, int | None]]) -> dict[tuple[int | None, int | None], int]:
     """Place of each graph among those of its process."""
     counts: dict[int | None, int] = defaultdict(int)
-    places = {}
+    indices = {}
     for graph in graphs:
-        places[graph] = counts[graph[0]]
+        indices[graph] = counts[graph[0]]
         counts[graph[0]] += 1
-    return places
+    return indices
 
 
 def _joined(mine: Sequence[Step], golden: Sequence[Step], key: Callable[[Step], Hashable]) -> list[tuple[Step, Step]]:
@@ -282,7 +282,7 @@ class _OperatorPairing:
 
     def __init__(self, mine: Sequence[Operator], golden: Sequence[Operator]) -> None:
         self._sides = list(mine), list(golden)
-        self._place = {id(operator): place for place, operator in enumerate(mine)}
+        self._index = {id(operator): index for index, operator in enumerate(mine)}
         self._pairs: list[OperatorPair] = []
         self._expected: list[Operator] = []
 
@@ -384,13 +384,13 @@ class _OperatorPairing:
             side[:] = [operator for operator in side if id(operator) not in used]
 
     def result(self) -> Pairing:
-        def place(pair: OperatorPair) -> int:
+        def pair_index(pair: OperatorPair) -> int:
             # A chain is made while it is paired, and stands where its last operator does.
-            last = pair.mine.parts[-1] if id(pair.mine) not in self._place else pair.mine
-            return self._place[id(last)]
+            last = pair.mine.parts[-1] if id(pair.mine) not in self._index else pair.mine
+            return self._index[id(last)]
 
         mine, golden = self._sides
-        return Pairing(tuple(sorted(self._pairs, key=place)), tuple(mine), tuple(golden), tuple(self._expected))
+        return Pairing(tuple(sorted(self._pairs, key=pair_index)), tuple(mine), tuple(golden), tuple(self._expected))
 
 
 def _is_meant(operator: Operator, name: str, by_name: bool) -> bool:
@@ -431,13 +431,13 @@ def _chains(operators: Sequence[Operator], names: tuple[str, ...], by_name: bool
         if id(operator) in used or not _is_meant(operator, names[0], by_name):
             continue
         links: list[tuple[Operator, Slot | None]] = [(operator, None)]
-        place = start
+        last_index = start
         for name in names[1:]:
-            step = _next_link(operators, place, links[-1][0], name, by_name, used)
+            step = _next_link(operators, last_index, links[-1][0], name, by_name, used)
             if step is None:
                 break
-            place, slot = step
-            links.append((operators[place], slot))
+            last_index, slot = step
+            links.append((operators[last_index], slot))
         if len(links) == len(names):
             used |= {id(part) for part, _ in links}
             chains.append(_merged(links))
@@ -445,12 +445,12 @@ def _chains(operators: Sequence[Operator], names: tuple[str, ...], by_name: bool
 
 
 def _next_link(
-    operators: Sequence[Operator], place: int, before: Operator, name: str, by_name: bool, used: set[int]
+    operators: Sequence[Operator], last_index: int, before: Operator, name: str, by_name: bool, used: set[int]
 ) -> tuple[int, Slot | None] | None:
     """Nearest later operator that reads the first output of `before`, and the input that does so."""
     output = next(iter(before.outputs.values()), None)
     guesses: list[tuple[int, Slot | None]] = []
-    for later in range(place + 1, len(operators)):
+    for later in range(last_index + 1, len(operators)):
         operator = operators[later]
         if id(operator) in used or not _is_meant(operator, name, by_name):
             continue

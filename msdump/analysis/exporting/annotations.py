@@ -50,8 +50,10 @@ def github_commands(found: Sequence[Finding]) -> str:
 
 def _properties(finding: Finding) -> str:
     line = finding.line
-    place = {} if line is None else {"file": _local(line.path), "line": str(line.line)}
-    return ",".join(f"{name}={_text(text, _IN_PROPERTY)}" for name, text in {**place, "title": finding.title}.items())
+    properties = {} if line is None else {"file": _local(line.path), "line": str(line.line)}
+    return ",".join(
+        f"{name}={_text(text, _IN_PROPERTY)}" for name, text in {**properties, "title": finding.title}.items()
+    )
 
 
 def _text(text: str, escapes: dict[str, str]) -> str:
@@ -77,7 +79,7 @@ def _result(finding: Finding) -> dict[str, Any]:
     name = printable(finding.operator.label)
     location: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": name, "kind": "function"}]}
     if finding.line is not None:
-        location["physicalLocation"] = _place(finding.line)
+        location["physicalLocation"] = _location(finding.line)
     return {
         "ruleId": finding.kind,
         "ruleIndex": list(KINDS).index(finding.kind),
@@ -89,7 +91,7 @@ def _result(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _place(line: SourceLine) -> dict[str, Any]:
+def _location(line: SourceLine) -> dict[str, Any]:
     local = _local(line.path)
     artifact: dict[str, str]
     if os.path.isabs(local):

@@ -106,7 +106,7 @@ class _Step:
 
 def _is_record(operator: ExportedOperator) -> bool:
     """Whether the dump is one of msprobe, whose names these are."""
-    return operator.tensors[0].tensor.file.place.layout == MSPROBE
+    return operator.tensors[0].tensor.file.levels.grammar == MSPROBE
 
 
 def _part(text: str) -> str:

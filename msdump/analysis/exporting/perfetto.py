@@ -40,7 +40,7 @@ def export(contents: Contents, to: str, path: str) -> Written:
 
 
 def _names(operators: Iterable[ExportedOperator]) -> Iterator[_Event]:
-    tracks = {(_rank(one.step), _graph(one.step), one.tensors[0].tensor.file.place.model) for one in operators}
+    tracks = {(_rank(one.step), _graph(one.step), one.tensors[0].tensor.file.levels.model) for one in operators}
     for rank in sorted({rank for rank, _, _ in tracks}):
         yield {"ph": "M", "pid": rank, "tid": 0, "name": "process_name", "args": {"name": f"rank {rank}"}}
     for rank, graph, model in sorted(tracks, key=lambda one: (one[0], one[1], one[2] or "")):

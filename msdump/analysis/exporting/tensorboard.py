@@ -41,7 +41,7 @@ def export(contents: Contents, to: str, path: str) -> Written:
         for row, health in zip(operator.tensors, operator.healths, strict=True):
             key = operator.step.rank_id or 0, operator.step.graph_id or 0, operator.operator.label, *_slot(row)
             found.setdefault(key, []).append((operator.step.iteration or 0, row, health.rank))
-    order = {key: place for place, key in enumerate(found)}
+    order = {key: index for index, key in enumerate(found)}
     room = MOST_TAGS // _TAGS
     kept = sorted(sorted(found, key=lambda key: (*_importance(found[key]), order[key]))[:room], key=order.__getitem__)
     notes = []
@@ -88,14 +88,14 @@ def _histogram(exponents: ExponentHistogram) -> dict[str, Any]:
     """Counts over log2 of the magnitude, which TensorBoard's linear axis can show."""
     counts = [one + other for one, other in zip(exponents.positive, exponents.negative, strict=True)]
     first, last = exponents.first, exponents.first + len(counts)
-    middles = [first + place + 0.5 for place in range(len(counts))]
+    middles = [first + index + 0.5 for index in range(len(counts))]
     return {
         "min": float(first),
         "max": float(last),
         "num": float(sum(counts)),
         "sum": math.fsum(count * middle for count, middle in zip(counts, middles, strict=True)),
         "sum_squares": math.fsum(count * middle**2 for count, middle in zip(counts, middles, strict=True)),
-        "bucket_limits": [float(first), *(float(first + place + 1) for place in range(len(counts)))],
+        "bucket_limits": [float(first), *(float(first + index + 1) for index in range(len(counts)))],
         "bucket_counts": [0.0, *map(float, counts)],
     }
 

@@ -93,7 +93,7 @@ class HealthTable:
         reported: set[str] = set()
         for tensor in tensors:
             row = row_of(tensor)
-            if tensor.file.place.layout == MSPROBE:
+            if tensor.file.levels.grammar == MSPROBE:
                 self._by_key[key_of(tensor)] = _health_of_extremes(getattr(row, "max", None), getattr(row, "min", None))
                 continue
             nan, *infinities = (getattr(row, name, None) for name in ("nan", "negative_inf", "positive_inf"))
@@ -138,21 +138,21 @@ _PLAIN = frozenset(row.name for row in dtypes.TABLE if row.kind == dtypes.FLOAT 
 def _measured(tensors: Sequence[DumpedTensor]) -> list[NonFiniteCounts | FormatError]:
     """Plain floats together, the others one by one; what cannot hold a bad value is not read."""
     rows = [dtypes.BY_NAME.get(tensor.dtype) for tensor in tensors]
-    places = [place for place, row in enumerate(rows) if row is not None and row.kind in _KINDS]
-    arrays, problems = loaded_each([tensors[place] for place in places], is_raw=True)
+    row_numbers = [row_number for row_number, row in enumerate(rows) if row is not None and row.kind in _KINDS]
+    arrays, problems = loaded_each([tensors[row_number] for row_number in row_numbers], is_raw=True)
     results: list[NonFiniteCounts | FormatError] = [_FINE] * len(tensors)
     for number, problem in problems.items():
-        results[places[number]] = problem
+        results[row_numbers[number]] = problem
     plain: dict[int, Array] = {}
     for number, array in arrays.items():
         if dtypes.dtype_from_numpy(array.dtype).name in _PLAIN:
-            plain[places[number]] = array
+            plain[row_numbers[number]] = array
         else:
-            results[places[number]] = _health(array)
+            results[row_numbers[number]] = _health(array)
     names = [dtypes.dtype_from_numpy(array.dtype).name for array in plain.values()]
-    for place, numbers in zip(plain, measure_each(list(plain.values()), names), strict=True):
+    for row_number, numbers in zip(plain, measure_each(list(plain.values()), names), strict=True):
         assert isinstance(numbers, Statistics)  # plain floats have an order
-        results[place] = _of_numbers(numbers)
+        results[row_number] = _of_numbers(numbers)
     return results
 
 

@@ -42,7 +42,7 @@ from msdump.statistics.stats import Statistics, statistics
 from msdump.tensors import dtypes
 from msdump.tensors.records import INPUT
 
-_PLACE = re.compile(r"(?P<file>[^:]+):(?P<line>[0-9]{1,9})")
+_FILE_AND_LINE = re.compile(r"(?P<file>[^:]+):(?P<line>[0-9]{1,9})")
 # An operator has a few tensors; the import of a compiler takes longer than these take without it.
 _PLAIN_BYTES = 8 << 20
 _PREVIEW = 6
@@ -190,10 +190,10 @@ def nearest_lines(dump: DumpDir | str | os.PathLike[str], text: str) -> str:
 
 
 def _matches(line: SourceLine, text: str) -> bool:
-    place = _PLACE.fullmatch(text.strip())
-    if place is not None:
-        name, asked = line.path.replace("\\", "/"), _plain_path(place["file"])
-        return line.line == int(place["line"]) and (name == asked or name.endswith("/" + asked))
+    asked_line = _FILE_AND_LINE.fullmatch(text.strip())
+    if asked_line is not None:
+        name, asked = line.path.replace("\\", "/"), _plain_path(asked_line["file"])
+        return line.line == int(asked_line["line"]) and (name == asked or name.endswith("/" + asked))
     return _squeezed(text) in _squeezed(line.code)
 
 
@@ -218,7 +218,7 @@ def _files_by_operator(
     files: dict[tuple[int | None, int | None, str], list[str]] = {}
     for file in dump.files(rank=rank, graph=graph, iteration=iteration):
         if file.known_full_name is not None:
-            key = file.place.rank_id, file.place.graph_id, file.known_full_name
+            key = file.levels.rank_id, file.levels.graph_id, file.known_full_name
             files.setdefault(key, []).append(file.path)
     return files
 

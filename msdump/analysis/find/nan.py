@@ -274,7 +274,7 @@ def find_non_finite(
         frozenset(
             (step.key, operator.label, io, slot)
             for step, tensors in zip(steps_with_inputs, unset, strict=True)
-            for operator, io, slot in tensors.places
+            for operator, io, slot in tensors.operands
         ),
     )
 
@@ -325,8 +325,8 @@ class _Search:
             kind = NAN if any(bad.health.has_nan for bads in self._spoiled.values() for bad in bads) else INF
             only = self._only_parameters(kind)
             self.nan, self.inf = (only, None) if kind == NAN else (None, only)
-        places = [(place, result) for place, result in ((nan, self.nan), (inf, self.inf)) if result is not None]
-        self.first = min(places, key=lambda one: -1 if one[0] is None else one[0])[1] if places else None
+        first_steps = [(place, result) for place, result in ((nan, self.nan), (inf, self.inf)) if result is not None]
+        self.first = min(first_steps, key=lambda one: -1 if one[0] is None else one[0])[1] if first_steps else None
         stages.end(step.key, is_bad=self.first is not None)
 
     def _bad(self, index: int, tensors: tuple[BadTensor, ...]) -> tuple[BadTensor, ...]:
@@ -376,8 +376,8 @@ class _Search:
         roots = [root for bad in self._flow.inputs[index] for root in self._flow.roots_of(index, bad)]
         return self._operators(dict.fromkeys(root.operator for root in roots if root.operator != index))
 
-    def _operators(self, places: Iterable[int]) -> tuple[Operator, ...]:
-        return tuple(self._flow.operators[place] for place in places)
+    def _operators(self, indices: Iterable[int]) -> tuple[Operator, ...]:
+        return tuple(self._flow.operators[i] for i in indices)
 
     def _benign(self, root: InfRoot) -> BenignInf:
         node = self._flow.node(root.operator)

@@ -34,14 +34,14 @@ class Zoom:
     iterations  first and last one
     suspicious  the iteration that they lie around
     model       net name or model name; None where the folders do not tell it
-    layout      of the dump, see `formats.paths.parse`
+    grammar      of the dump, see `formats.paths.parse`
     """
 
     operator: Operator
     iterations: tuple[int, int]
     suspicious: int
     model: str | None
-    layout: str
+    grammar: str
 
     @property
     def steps(self) -> str:
@@ -70,8 +70,8 @@ def plan_zoom(
     operator = find_operator(dump, name, rank=rank, graph=graph, iteration=iteration, takes_statistics=True).operator
     suspicious = _first_bad(dump, operator, rank, graph, iteration)
     tensor = next(iter(_tensors(operator)))
-    place = tensor.file.place
-    return Zoom(operator, (max(0, suspicious - around), suspicious + around), suspicious, place.model, place.layout)
+    levels = tensor.file.levels
+    return Zoom(operator, (max(0, suspicious - around), suspicious + around), suspicious, levels.model, levels.grammar)
 
 
 def _first_bad(
@@ -118,7 +118,7 @@ def mindspore_config(zoom: Zoom, path: str) -> dict[str, Any]:
         "common_dump_settings": {
             "dump_mode": 1,
             "path": path,
-            "net_name": zoom.model if zoom.layout == "sync" and zoom.model else _NET_NAME,
+            "net_name": zoom.model if zoom.grammar == "sync" and zoom.model else _NET_NAME,
             "iteration": zoom.steps,
             "saved_data": "tensor",
             "input_output": 0,
@@ -154,6 +154,6 @@ def acl_config(zoom: Zoom, path: str) -> dict[str, Any]:
 
 def torchair_lines(zoom: Zoom) -> str | None:
     """The setting of TorchAir's eager data dump, which scripts make themselves; None for other dumps."""
-    if zoom.layout != FX:
+    if zoom.grammar != FX:
         return None
     return f"config.debug.data_dump.filter = lambda node: node if node.name == {zoom.operator.op_name!r} else None"

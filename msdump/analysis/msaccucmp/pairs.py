@@ -27,7 +27,7 @@ _DEQUANT_ENDINGS = ("_dequant_layer", "AscendDequant", "_dequant")
 def parse_range(text: str) -> tuple[int, int | None, int]:
     """(start, end, step) of `-r`; end None for the last operator.   Raises: AnalysisError for another form."""
     parts = [part.strip() for part in text.split(",")]
-    if len(parts) != 3 or not all(_is_number(part) for place, part in enumerate(parts) if (place, part) != (1, "-1")):
+    if len(parts) != 3 or not all(_is_number(part) for index, part in enumerate(parts) if (index, part) != (1, "-1")):
         raise AnalysisError(
             ExitCode.INVALID_PARAM, f'-r: expected start,end,step, such as 1,-1,1 or ",,2", got "{text}".'
         )
@@ -137,9 +137,9 @@ def pairs_by_name(mine: Side, golden: Side) -> PairedRows:
 
 
 def _tensors_of_both(number: int, name: str, mine: Side, golden: Side) -> Iterator[Pair]:
-    places = dict.fromkeys((tensor.io, tensor.index) for side in (mine, golden) for tensor in side.of(name))
+    slots = dict.fromkeys((tensor.io, tensor.index) for side in (mine, golden) for tensor in side.of(name))
     op_type = mine.of(name)[0].op_type
-    for io, index in sorted(places, key=lambda place: (place[0] != INPUT, place[1])):
+    for io, index in sorted(slots, key=lambda slot: (slot[0] != INPUT, slot[1])):
         sides = mine.find(name, io, index), golden.find(name, io, index)
         problem = "" if all(sides) else f"{name}: only {'my' if sides[0] else 'the golden'} file has {io} {index}."
         yield Pair(number, op_type, name, name, name, io, index, *sides, problem=problem)
@@ -218,7 +218,7 @@ def _compared(group: Sequence[FusedOperator], mine: Side) -> Sequence[FusedOpera
         return group
     if not group[0].l1_group:
         return [operator for operator in group if not operator.is_inner]
-    order = {name: place for place, name in enumerate(mine.op_names)}
+    order = {name: index for index, name in enumerate(mine.op_names)}
     dumped = sorted(
         (operator for operator in group if safe_piece(operator.name) in order),
         key=lambda operator: order[safe_piece(operator.name)],
@@ -243,7 +243,7 @@ def _rows_of(number: int, operator: FusedOperator, names: tuple[str, str], model
             # Both sides are dumps of one model: the operator has its own file there.
             other = model.golden.find(operator.name, tensor.io, tensor.index)
         made_by = "" if output is None else f", which stands for {output.origin_name}:{output.origin_index}"
-        place = f"{operator.name}:{tensor.io}:{tensor.index}"
+        label = f"{operator.name}:{tensor.io}:{tensor.index}"
         # Source: msaccucmp gives no reason where the golden framework has written no file of what a graph is fed.
         has_no_reason = other is not None or (maker is not None and maker.op_type == _GRAPH_INPUT)
         yield Pair(
@@ -257,7 +257,7 @@ def _rows_of(number: int, operator: FusedOperator, names: tuple[str, str], model
             other,
             operator.sequence,
             FusionOrigin() if output is None else FusionOrigin(output.origin_format, output.origin_shape),
-            problem="" if has_no_reason else f"{place}: the golden folder has no file of it{made_by}.",
+            problem="" if has_no_reason else f"{label}: the golden folder has no file of it{made_by}.",
         )
 
 

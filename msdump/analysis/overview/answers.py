@@ -11,8 +11,8 @@ from msdump.analysis.json_values import (
     Value,
     damaged_values,
     line_value,
+    location_value,
     operator_value,
-    place_value,
     step_value,
     tensor_value,
 )
@@ -59,7 +59,7 @@ def non_finite_value(report: NonFiniteReport) -> Value:
 
 def _origin(one: NonFinite) -> Value:
     return {
-        **place_value(one.step, one.operator),
+        **location_value(one.step, one.operator),
         "kind": one.kind,
         "how": one.how,
         "line": line_value(one.line),
@@ -77,7 +77,7 @@ def _origin(one: NonFinite) -> Value:
 
 def _benign(one: BenignInf) -> Value:
     return {
-        **place_value(one.step, one.operator),
+        **location_value(one.step, one.operator),
         "how": one.how,
         "line": line_value(one.line),
         "tensors": [_bad_tensor(tensor) for tensor in one.tensors],
@@ -87,7 +87,7 @@ def _benign(one: BenignInf) -> Value:
 
 def _growth(growth: Growth) -> Value:
     return {
-        **place_value(growth.step, growth.operator),
+        **location_value(growth.step, growth.operator),
         "before": step_value(growth.before),
         "tensor": tensor_value(growth.tensor, None, io=growth.io, slot=growth.slot),
         "largest": growth.largest,
@@ -108,7 +108,7 @@ def _operators(operators: Iterable[Operator]) -> list[Value]:
 
 def shown_value(shown: ShownOperator) -> Value:
     return {
-        **place_value(shown.found.key, shown.found.operator),
+        **location_value(shown.found.key, shown.found.operator),
         "tensors": [
             {
                 **tensor_value(one.tensor, one.numbers, io=one.io, slot=one.slot, shape=one.shape),
@@ -157,7 +157,7 @@ def source_value(hits: Iterable[SourceHit]) -> Value:
 
 def replay_value(result: Replay) -> Value:
     return {
-        **place_value(result.found.key, result.found.operator),
+        **location_value(result.found.key, result.found.operator),
         "is_explained": result.is_explained,
         "reason": result.reason or None,
         "runs": {

@@ -54,10 +54,12 @@ def part_of_mesh(mesh: MeshSizes, rank: int, axes: tuple[str, ...]) -> Mesh:
             f"--mesh: expected sizes of a job that has rank {rank}, got {mesh.rank_count} ranks. Correct the sizes."
         )
     sizes = tuple(size for _, size in mesh.axes)
-    own = tuple(int(place) for place in np.unravel_index(rank, sizes))
-    slices = tuple(slice(None) if name in axes else place for name, place in zip(mesh.names, own, strict=True))
+    own = tuple(int(coordinate) for coordinate in np.unravel_index(rank, sizes))
+    slices = tuple(
+        slice(None) if name in axes else coordinate for name, coordinate in zip(mesh.names, own, strict=True)
+    )
     ranks = tuple(int(one) for one in np.arange(mesh.rank_count).reshape(sizes)[slices].ravel())
-    coordinates = tuple(place for name, place in zip(mesh.names, own, strict=True) if name in axes)
+    coordinates = tuple(coordinate for name, coordinate in zip(mesh.names, own, strict=True) if name in axes)
     return Mesh(axes, tuple(mesh.size(name) for name in axes), ranks, coordinates)
 
 

@@ -101,9 +101,9 @@ class JobReport:
         """
         counts: dict[int, int] = {}
         for answer in (self.unequal, self.messages):
-            place = answer.titles.index("suspects")
+            column = answer.titles.index("suspects")
             for row in answer.rows:
-                for rank in row[place] if row[-1] else ():
+                for rank in row[column] if row[-1] else ():
                     counts[rank] = counts.get(rank, 0) + 1
         return dict(sorted(counts.items(), key=lambda one: (-one[1], one[0])))
 

@@ -89,13 +89,13 @@ def layout_of(
     known: RankLayout | None,
     rules: LayoutRules | None,
     rank: int | None,
-    place: tuple[int, str, str, int, int],
+    operand: tuple[int, str, str, int, int],
     shape: tuple[int, ...] | None,
 ) -> TensorLayout | None:
-    """Layout of a tensor.   place: graph, name, io, slot and iteration; rules: None, there are none"""
-    found = None if known is None else known.find(*place)
+    """Layout of a tensor.   operand: graph, name, io, slot and iteration; rules: None, there are none"""
+    found = None if known is None else known.find(*operand)
     if found is None and rules is not None and rank is not None and shape is not None:
-        _, name, io, slot, _ = place
+        _, name, io, slot, _ = operand
         found = rules.find(rank, name, io, slot, tuple(shape))
     return found
 

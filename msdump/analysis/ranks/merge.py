@@ -76,8 +76,8 @@ def merge_ranks(
     for dump in opened:
         layouts.update(dump.layouts)
         for step in read_steps(dump, graph=graph, iteration=iteration):
-            place = step.key.graph_id or 0, step.key.iteration or 0
-            by_rank = steps.setdefault(place, {})
+            step_key = step.key.graph_id or 0, step.key.iteration or 0
+            by_rank = steps.setdefault(step_key, {})
             by_rank[step.key.rank_id or 0] = {operator.label: operator for operator in step.operators}
     if len({rank for by_rank in steps.values() for rank in by_rank}) == 1:
         rules = None  # a run of one device needs no layout
@@ -108,7 +108,7 @@ def _merge_step(
                 array, is_joined = _whole(where, tensor, io, slot, label, first, by_rank, layouts, key)
                 name = dtypes.dtype_from_numpy(array.dtype).name
                 data = np.ascontiguousarray(npy_array(array, name))
-                folder = root / "rank_0" / (tensor.file.place.model or "Net") / str(key.graph_id) / str(key.iteration)
+                folder = root / "rank_0" / (tensor.file.levels.model or "Net") / str(key.graph_id) / str(key.iteration)
                 make_dirs(folder)
                 header = npy_header(name, tuple(array.shape))
                 write_file(folder / os.path.basename(tensor.path), [header, data.tobytes()], 0o400, replace=True)
@@ -150,8 +150,8 @@ def _whole(
         block = layout.block(rank)
         if block is None:
             raise FormatError(f"{where}: expected parts that are blocks, got a strided shard. It cannot be joined.")
-        place = tuple(one.indices(size) for one, size in zip(block, layout.shape, strict=True))
-        if not all(stop > start for start, stop, _ in place):
+        bounds = tuple(one.indices(size) for one, size in zip(block, layout.shape, strict=True))
+        if not all(stop > start for start, stop, _ in bounds):
             continue  # of more ranks than rows; nothing is dumped of it
         operator = by_rank.get(rank, {}).get(label)
         mine = None if operator is None else (operator.outputs if io == OUTPUT else operator.inputs).get(slot)
@@ -162,15 +162,15 @@ def _whole(
             continue  # a replica of one that is there
         seen.add(own.equal_ranks)
         part = _loaded(mine)
-        if part.shape != tuple(stop - start for start, stop, _ in place):
-            shape = tuple(stop - start for start, stop, _ in place)
+        if part.shape != tuple(stop - start for start, stop, _ in bounds):
+            shape = tuple(stop - start for start, stop, _ in bounds)
             raise FormatError(f"{where}: expected a part of shape {shape} on rank {rank}, got {part.shape}.")
-        terms[place] = terms.get(place, 0) + 1
-        parts[place] = part if place not in parts else _joined(where, parts[place], part, operation)
+        terms[bounds] = terms.get(bounds, 0) + 1
+        parts[bounds] = part if bounds not in parts else _joined(where, parts[bounds], part, operation)
     whole = np.zeros(layout.shape, next((part.dtype for part in parts.values()), dtype))
-    for place, part in parts.items():
-        total = part / terms[place] if operation == "avg" else part
-        whole[tuple(slice(*indices) for indices in place)] = total
+    for bounds, part in parts.items():
+        total = part / terms[bounds] if operation == "avg" else part
+        whole[tuple(slice(*indices) for indices in bounds)] = total
     return whole.astype(dtype), True
 
 

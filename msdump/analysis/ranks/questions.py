@@ -219,9 +219,11 @@ class Tables:
 
     def hashes(self) -> Answer:
         """Tensors that must be equal on some ranks and are not, in logical time; a tie makes all of them suspects."""
-        place = _HASH_TITLES.index("equal_ranks")
+        column = _HASH_TITLES.index("equal_ranks")
         rows = self._database.execute(_HASHES).fetchall()
-        return Answer(_HASH_TITLES, tuple((*row[:place], parse_ranks(row[place]), *row[place + 1 :]) for row in rows))
+        return Answer(
+            _HASH_TITLES, tuple((*row[:column], parse_ranks(row[column]), *row[column + 1 :]) for row in rows)
+        )
 
     def messages(self) -> Answer:
         """Messages that arrived as something else than was sent; without a known cause both ranks are suspects."""

@@ -107,14 +107,14 @@ def units_of(
     found: dict[tuple[int, int | None], Unit] = {}
     paths = [os.fspath(path) for path in dumps]
     for path in paths:
-        places: dict[tuple[int, int | None], dict[str, DumpedFolder]] = {}
+        folders_by_time: dict[tuple[int, int | None], dict[str, DumpedFolder]] = {}
         for folder in DumpDir.open(path).folders():
-            place = folder.place
-            if place.iteration is None or not is_selected(place.rank_id, rank):
+            levels = folder.levels
+            if levels.iteration is None or not is_selected(levels.rank_id, rank):
                 continue
-            if is_selected(place.iteration, iteration):
-                places.setdefault((place.iteration, place.rank_id), {}).setdefault(place.time or "", folder)
-        for key, by_time in places.items():
+            if is_selected(levels.iteration, iteration):
+                folders_by_time.setdefault((levels.iteration, levels.rank_id), {}).setdefault(levels.time or "", folder)
+        for key, by_time in folders_by_time.items():
             latest = by_time[max(by_time)]
             own = _folder_of_rank(latest, path, is_one_run=len(by_time) == 1)
             if key in found:
@@ -134,11 +134,11 @@ def _folder_of_rank(folder: DumpedFolder, root: str, is_one_run: bool) -> str:
     Of several runs in one dump it is that of the run.
     """
     if is_remote(root):
-        head, found, _ = f"{folder.path}/".partition(f"/rank_{folder.place.rank_id}/")
-        return f"{head}/rank_{folder.place.rank_id}" if found else root
+        head, found, _ = f"{folder.path}/".partition(f"/rank_{folder.levels.rank_id}/")
+        return f"{head}/rank_{folder.levels.rank_id}" if found else root
     path = Path(os.path.abspath(folder.path))
     top = Path(os.path.abspath(root))
-    names = [f"rank_{folder.place.rank_id}", *([] if is_one_run else [folder.place.time])]
+    names = [f"rank_{folder.levels.rank_id}", *([] if is_one_run else [folder.levels.time])]
     for parent in (path, *path.parents):
         if parent.name in names:
             return os.fspath(parent)
@@ -212,7 +212,7 @@ def _unset(dump: DumpDir, unit: Unit) -> set[tuple[StepKey, str, str, Slot]]:
     return {
         (step.key, operator.label, io, slot)
         for step in read_steps(dump, rank=unit.rank, iteration=unit.iteration)
-        for operator, io, slot in UnsetTensors(step, graphs.of(step.key)).places
+        for operator, io, slot in UnsetTensors(step, graphs.of(step.key)).operands
     }
 
 
@@ -224,11 +224,11 @@ def _with_job(table: Table, facts: Facts, rows: Sequence[TensorStatistics], is_u
     for row, unset in zip(rows, is_unset, strict=True):
         tensor, step = row.tensor, row.step
         name = tensor.full_name or tensor.op_name
-        place = step.graph_id or 0, name, tensor.io, tensor.slot or 0, step.iteration or 0
-        found = layout_of(layout, facts.rules, facts.rank, place, tuple(row.shape))
+        operand_key = step.graph_id or 0, name, tensor.io, tensor.slot or 0, step.iteration or 0
+        found = layout_of(layout, facts.rules, facts.rank, operand_key, tuple(row.shape))
         placements = None if found is None else ", ".join(map(format_placement, found.placements))
         equal = None if found is None else format_ranks(found.equal_ranks)
-        sent = None if layout is None else layout.find_message(*place)
+        sent = None if layout is None else layout.find_message(*operand_key)
         message = (None, None, None) if sent is None else _message(sent)
         stamp = tensor.file.timestamp_us
         more.append((host, rank_count, facts.version, stamp, placements, equal, *message, unset))

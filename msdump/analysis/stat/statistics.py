@@ -174,15 +174,15 @@ def _measure_group(
     results: dict[int, _Measured | FormatError] = {**problems}
     names = [dtypes.dtype_from_numpy(array.dtype).name for array in arrays.values()]
     digests = md5_many(list(arrays.values())) if has_md5 else [None] * len(arrays)
-    for (place, array), name, numbers, digest in zip(
+    for (index, array), name, numbers, digest in zip(
         arrays.items(), names, measure_each(list(arrays.values()), names), digests, strict=True
     ):
         if isinstance(numbers, DtypeError):
-            results[place] = FormatError(f"{tensors[place].where}: {numbers}")
+            results[index] = FormatError(f"{tensors[index].where}: {numbers}")
         else:
             exponents = exponent_histogram(array, name) if has_exponents else None
-            results[place] = numbers, digest, tuple(array.shape), exponents
-    return [results[place] for place in range(len(tensors))]
+            results[index] = numbers, digest, tuple(array.shape), exponents
+    return [results[index] for index in range(len(tensors))]
 
 
 def _known_group(measurements: Measurements, tensors: Sequence[DumpedTensor]) -> list[_Measured | FormatError]:
@@ -238,7 +238,7 @@ def write_statistic_files(
     root = dump.path if files.is_folder(dump.path) else dump.path.parent
     by_folder: dict[str, list[DumpedTensor]] = {}
     for tensor in dump.tensors(rank=rank, graph=graph, iteration=iteration):
-        if not tensor.file.place.is_constants:
+        if not tensor.file.levels.is_constants:
             by_folder.setdefault(files.folder_below(root, tensor.path), []).append(tensor)
     if not by_folder:
         raise nothing_selected(dump, expected="tensors", rank=rank, graph=graph, iteration=iteration)

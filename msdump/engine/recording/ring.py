@@ -181,11 +181,11 @@ class RankRing:
         shutil.rmtree(self.tree, ignore_errors=True)
         with contextlib.suppress(FileNotFoundError):
             for name in os.listdir(self.state):
-                place = self.state / name
-                if place.is_dir() and not place.is_symlink():
-                    shutil.rmtree(place, ignore_errors=True)
+                path = self.state / name
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path, ignore_errors=True)
                 else:
-                    place.unlink(missing_ok=True)
+                    path.unlink(missing_ok=True)
 
     # -- of any process ---------------------------------------------------------------------------
 
@@ -263,10 +263,10 @@ def tree_of(root: Path) -> Tree:
     for folder, _, files in os.walk(root):
         if not files:
             continue
-        place = Path(folder)
-        inner = place.relative_to(root)
-        if inner.parts and _is_number(place.name):
-            tree.steps.setdefault(int(place.name), []).append(inner)
+        step_folder = Path(folder)
+        inner = step_folder.relative_to(root)
+        if inner.parts and _is_number(step_folder.name):
+            tree.steps.setdefault(int(step_folder.name), []).append(inner)
         else:
             tree.common += [inner / name for name in files]
     return tree
@@ -292,14 +292,16 @@ def choose_ring(ring: str, budget: int, path: Path) -> tuple[Path, int, str]:
             return folder, free * 9 // 10, f"the ring may take {free * 9 // 10} bytes of {ring}, as {free} are free."
         return folder, budget, ""
     temporary = Path(tempfile.gettempdir())
-    places = [each for each in (Path("/dev/shm"), temporary) if os.access(each, os.W_OK)] or [path]
-    for place in places:
-        if _free(place) >= budget:
+    candidates = [each for each in (Path("/dev/shm"), temporary) if os.access(each, os.W_OK)] or [path]
+    for candidate in candidates:
+        if _free(candidate) >= budget:
             said = (
-                f"the ring is in {place}, as {places[0]} has no room for {budget} bytes." if place != places[0] else ""
+                f"the ring is in {candidate}, as {candidates[0]} has no room for {budget} bytes."
+                if candidate != candidates[0]
+                else ""
             )
-            return place, budget, said
-    best = max(places, key=_free)
+            return candidate, budget, said
+    best = max(candidates, key=_free)
     room = _free(best) // 2
     return best, room, f"the ring may take {room} bytes of {best}, as no place has room for {budget}."
 

@@ -15,7 +15,7 @@ Files are named `{op_type}.{op_name}.{task_id}.{stream_id}.{timestamp}`, with `.
 the watcher has the type of the operator that is watched, C, the name `{A}_To_{C}`, and the ids of A, which ran just
 before.
 
-Pieces that all layouts share are in `sync.py`.
+Pieces that all grammars share are in `sync.py`.
 Source: MindSpore dump guide, asynchronous dump; CANN, names of dump files.
 """
 
@@ -46,14 +46,14 @@ _TASK_PART = re.compile(rf"((?:[^.]+\.){{5}})({NUMBER}(?:\.{NUMBER}){{0,3}})")
 _OVERFLOW_JSON = re.compile(rf"(?P<dump>.+)\.output\.(?P<slot>{NUMBER})\.json")
 _TIME = r"[0-9]{14}"
 _MODEL = rf"(?P<model_name>[A-Za-z0-9_-]+)/(?P<model_id>{NUMBER})/(?P<iteration>{NUMBER})"
-_PLACE = rf"(?P<time>{_TIME})/(?P<device_id>{NUMBER})"
+_TIME_AND_DEVICE = rf"(?P<time>{_TIME})/(?P<device_id>{NUMBER})"
 _STEP = rf"(?P<step_id>{NUMBER})"
 _ASYNC_PATHS = tuple(
     re.compile(rf"{folder}/(?P<name>[^/\x00]+)")
     for folder in (
-        rf"{_PLACE}/{_MODEL}",
-        rf"{_STEP}/{_PLACE}/{_MODEL}",
-        rf"{_STEP}/{_PLACE}(?:/(?P<iteration>{NUMBER}))?",
+        rf"{_TIME_AND_DEVICE}/{_MODEL}",
+        rf"{_STEP}/{_TIME_AND_DEVICE}/{_MODEL}",
+        rf"{_STEP}/{_TIME_AND_DEVICE}(?:/(?P<iteration>{NUMBER}))?",
     )
 )
 
@@ -158,7 +158,7 @@ def parse_overflow_json_name(text: str) -> BinFileName | None:
 
 @dataclass(frozen=True, slots=True)
 class AsyncPath:
-    """What the path of a file in an asynchronous dump says; None where its layout has no such level.
+    """What the path of a file in an asynchronous dump says; None where its grammar has no such level.
 
     time       14 digits, when the folder was made
     step_id    the user's training step; `iteration` is the graph engine's own count

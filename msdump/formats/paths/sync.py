@@ -1,4 +1,4 @@
-"""Folder and file names of MindSpore's synchronous dump, and the rules that all layouts share for names from models.
+"""Folder and file names of MindSpore's synchronous dump, and the rules that all grammars share for names from models.
 
 Names come from models and may hold anything. What could leave the folder, hide the file or break a line is replaced by
 `_` when a name is made: `/`, `\\`, NUL and all other control characters, line separators, lone surrogates, and dots at

@@ -249,7 +249,7 @@ class LoadedModel:
                 codes.MODEL_INPUT_NOT_MATCH,
                 f"model {self.name}: expected input {operand.name} as {operand}, got shape {list(shape)}",
             )
-        open_sizes = [place for place, size in enumerate(shape) if size < 0]
+        open_sizes = [axis for axis, size in enumerate(shape) if size < 0]
         if len(open_sizes) == 1:
             rest = math.prod(size for size in shape if size >= 0) * dtypes.dtype(operand.dtype).bits
             if rest and buffer.size * 8 % rest == 0:

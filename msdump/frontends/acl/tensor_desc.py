@@ -48,7 +48,7 @@ class TensorDesc:
     value_ranges: tuple[tuple[int, int], ...] = ()
     dynamic_input: str = ""
     const: Array | None = None
-    place: int = 0
+    memory_type: int = 0
 
     @property
     def element_count(self) -> int:
@@ -168,7 +168,7 @@ def checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
     return sizes
 
 
-_PLACES = (const.ACL_MEMTYPE_DEVICE, const.ACL_MEMTYPE_HOST, const.ACL_MEMTYPE_HOST_COMPILE_INDEPENDENT)
+_MEMORY_TYPES = (const.ACL_MEMTYPE_DEVICE, const.ACL_MEMTYPE_HOST, const.ACL_MEMTYPE_HOST_COMPILE_INDEPENDENT)
 _HOST_FORMATS = (const.ACL_FORMAT_NCHW, const.ACL_FORMAT_NHWC, const.ACL_FORMAT_ND)
 _NO_RANGE: list[int] = []
 
@@ -234,9 +234,9 @@ def set_tensor_value_range(tensor_desc: int, value_range: Sequence[Sequence[int]
 def set_tensor_place_ment(tensor_desc: int, mem_type: int) -> None:
     """Say whether memory of the device (0) or of the host (1, 2) has the tensor; operators read both."""
     held, number = find(tensor_desc), as_int(mem_type, "mem_type")
-    if number not in _PLACES:
+    if number not in _MEMORY_TYPES:
         raise bad_argument(f"mem_type: expected 0, 1 or 2, got {number}")
-    held.place = number
+    held.memory_type = number
 
 
 @returns_code("aclSetTensorConst")
@@ -303,9 +303,9 @@ _ORDERS = {
 
 def _pairs(values: Sequence[Sequence[int]], name: str) -> tuple[tuple[int, int], ...]:
     pairs = []
-    for place, ends in enumerate(values):
-        numbers = tuple(as_int(value, f"{name}[{place}]") for value in ends)
+    for axis, ends in enumerate(values):
+        numbers = tuple(as_int(value, f"{name}[{axis}]") for value in ends)
         if len(numbers) != 2:
-            raise bad_argument(f"{name}[{place}]: expected two numbers, got {len(numbers)}")
+            raise bad_argument(f"{name}[{axis}]: expected two numbers, got {len(numbers)}")
         pairs.append((numbers[0], numbers[1]))
     return tuple(pairs)

@@ -83,7 +83,7 @@ class Arena:
 
     def _launch(self, call: NodeCall, node: Node | None, kernels: Mapping[str, NodeKernel]) -> Launch:
         outputs = [self._values.get(name) for name in call.node.makes]
-        placed = [value for value in outputs if value is not None and self._has_place(value)]
+        placed = [value for value in outputs if value is not None and self._has_buffer(value)]
         kernel = kernels.get(call.node.name)
         if len(placed) != len(outputs) or not placed or node is None:
             if kernel is not None:
@@ -93,7 +93,7 @@ class Arena:
                 )
             return call.launch
         for value in placed:
-            self._place(value)
+            self._bind(value)
         if kernel is not None:
             return self._kernel_launch(kernel, node, placed)
         feeds = [name for _, name in call.session.feeds]
@@ -102,12 +102,12 @@ class Arena:
             return call.launch
         return self._bound_launch(call, placed)
 
-    def _has_place(self, value: Value) -> bool:
+    def _has_buffer(self, value: Value) -> bool:
         # onnxruntime packs what an array has in whole bytes.
         is_whole = dtypes.dtype(value.type.dtype).bits >= 8
         return is_whole and value.id in self._offset and value.type.size_bytes > 0
 
-    def _place(self, value: Value) -> None:
+    def _bind(self, value: Value) -> None:
         first = self._offset[value.id]
         flat = self._block[first : first + value.type.size_bytes]
         written = flat.view(dtypes.dtype(value.type.dtype).numpy).reshape(value.type.shape)

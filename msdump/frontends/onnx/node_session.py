@@ -237,9 +237,9 @@ def _session_options(threads: int, is_optimized: bool) -> Any:
 def _has_shared_arena() -> bool:
     """Register the arena that all sessions of this process may share; True when there is one."""
     kind = onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR
-    place = onnxruntime.OrtMemoryInfo("Cpu", kind, 0, onnxruntime.OrtMemType.DEFAULT)
+    memory_info = onnxruntime.OrtMemoryInfo("Cpu", kind, 0, onnxruntime.OrtMemType.DEFAULT)
     try:
-        onnxruntime.create_and_register_allocator(place, None)
+        onnxruntime.create_and_register_allocator(memory_info, None)
     except Exception as error:
         if not is_ort_error(error):
             raise

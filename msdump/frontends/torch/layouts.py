@@ -129,19 +129,19 @@ class LayoutBook:
 
     def note_operand(self, operand: Operand) -> None:
         """One operand; that nothing is known of it is news only where something was."""
-        place = operand.graph_id, operand.name, operand.io, operand.slot
-        if self._latest.get(place) != operand.layout and len(self._operands) < _MAX_OPERANDS:
-            self._latest[place] = operand.layout
+        operand_key = operand.graph_id, operand.name, operand.io, operand.slot
+        if self._latest.get(operand_key) != operand.layout and len(self._operands) < _MAX_OPERANDS:
+            self._latest[operand_key] = operand.layout
             self._operands.append(operand)
             self._is_changed = True
 
     def note_message(self, operand: MessageOperand) -> None:
         """A tensor that was sent or has arrived. The next iteration mostly sends the same."""
-        place = operand.graph_id, operand.name, operand.io, operand.slot
-        latest = self._messages.get(place)
+        operand_key = operand.graph_id, operand.name, operand.io, operand.slot
+        latest = self._messages.get(operand_key)
         is_same = latest is not None and replace(latest, iteration=operand.iteration) == operand
         if not is_same and len(self._all_messages) < _MAX_OPERANDS:
-            self._messages[place] = operand
+            self._messages[operand_key] = operand
             self._all_messages.append(operand)
             self._is_changed = True
 

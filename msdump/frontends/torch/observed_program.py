@@ -97,12 +97,14 @@ def _operands(program: FxProgram, fx_graph: FxGraph, ops: Sequence[OpInfo]) -> l
             operands.append(None)
             continue
         inputs = [(value, slots[argument]) for argument, value in fx_graph.operands[call.node]]
-        places = [(value, path) for (producer, path), value in fx_graph.values.items() if producer is call.node]
+        results = [(value, path) for (producer, path), value in fx_graph.values.items() if producer is call.node]
         over = {
             other for slot in node.definition.mutates for other in values_by_root[fx_graph.roots[node.inputs[slot].id]]
         }
         operands.append(
-            CallOperands(infos[node.id], tuple(inputs), tuple(places), frozenset(over), is_collective(call.node.target))
+            CallOperands(
+                infos[node.id], tuple(inputs), tuple(results), frozenset(over), is_collective(call.node.target)
+            )
         )
     return operands
 

@@ -25,7 +25,7 @@ from msdump.frontends.torch.observed_program import ObservedFxProgram
 from msdump.frontends.torch.outside import gaps
 from msdump.frontends.torch.program import FxProgram
 from msdump.frontends.torch.steps import ForwardRuns, Steps
-from msdump.frontends.torch.taps import Inner, ObservedTaps, TappedProgram, places_of
+from msdump.frontends.torch.taps import Inner, ObservedTaps, TappedProgram, taps_of
 from msdump.graph.graph import INPUT, PARAMETER, SAVED
 from msdump.process.sessions import lock
 
@@ -220,7 +220,7 @@ class GraphRunner:
             model.forward = fx_graph
         self._tap_graph = fx_graph
         selected = self._selected(fx_graph)
-        return TappedProgram(self._module, selected, places_of(fx_graph, selected), inner)
+        return TappedProgram(self._module, selected, taps_of(fx_graph, selected), inner)
 
     def _take_plan(self, plan: Plan) -> None:
         """The session has another plan: where it selects other operators, the graph is compiled with taps there."""
@@ -230,7 +230,7 @@ class GraphRunner:
             return
         selected = self._selected(fx_graph)
         if selected != self._program.selected:
-            self._program = TappedProgram(self._module, selected, places_of(fx_graph, selected), self._inner)
+            self._program = TappedProgram(self._module, selected, taps_of(fx_graph, selected), self._inner)
             for seen in self._seen.values():
                 assert isinstance(seen, ObservedTaps)
                 seen.use(self._program)

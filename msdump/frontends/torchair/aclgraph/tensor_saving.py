@@ -111,8 +111,8 @@ def with_saved_tensors(module: GraphModule, config: CompilerConfig) -> GraphModu
     for node in list(graph.nodes):
         if not _is_saved(node):
             continue
-        place = inputs[-1] if node.op == "placeholder" else node
-        with graph.inserting_after(place):
+        last_input = inputs[-1] if node.op == "placeholder" else node
+        with graph.inserting_after(last_input):
             graph.call_function(save_npugraph_tensor, (node, os.fspath(folder / f"{node.name}.pt")))
     graph.lint()
     module.recompile()

@@ -220,10 +220,10 @@ class GeGraph:
         """Raises: GraphError for a name that is taken."""
         op.name = self._claimed(name)
 
-    def insert_after(self, place: GeOp, op: GeOp) -> GeOp:
+    def insert_after(self, earlier: GeOp, op: GeOp) -> GeOp:
         """As `add`, right after another operator."""
         self.add(op)
-        self.ops.insert(self.ops.index(place) + 1, self.ops.pop())
+        self.ops.insert(self.ops.index(earlier) + 1, self.ops.pop())
         return op
 
     def remove(self, ops: Iterable[GeOp]) -> None:

@@ -94,9 +94,9 @@ class GeModule:
     def _add_outputs(self, op: GeOp, node: fx.Node) -> None:
         for tensor in op.outputs:
             item = node
-            for place in tensor.path:
+            for element in tensor.path:
                 item = self.graph.create_node(
-                    "call_function", operator.getitem, (item, place), name=f"{item.name}_{place}"
+                    "call_function", operator.getitem, (item, element), name=f"{item.name}_{element}"
                 )
             self._values[id(op), tensor.index] = item
 

@@ -81,8 +81,10 @@ def row(
     attrs      attributes that are always the same
     """
     inputs = [each if isinstance(each, str) else each.name for each in arguments if isinstance(each, str | Sizes)]
-    places = order.split() or [each if isinstance(each, str) else getattr(each, "name", "") for each in arguments]
-    fed = sorted(inputs, key=places.index)
+    order_of_names = order.split() or [
+        each if isinstance(each, str) else getattr(each, "name", "") for each in arguments
+    ]
+    fed = sorted(inputs, key=order_of_names.index)
 
     @converter(aten)
     def convert(ge: Builder, *args: Any, **keywords: Any) -> Any:
@@ -97,7 +99,9 @@ def row(
                 given[argument.name] = ge.sizes(value)
             elif isinstance(argument, Attr):
                 written[argument.name] = argument.write(value)
-        written = dict(sorted(written.items(), key=lambda item: places.index(item[0]) if item[0] in places else -1))
+        written = dict(
+            sorted(written.items(), key=lambda item: order_of_names.index(item[0]) if item[0] in order_of_names else -1)
+        )
         outputs = output.split()
         results: tuple[GeTensor, ...] = ge.multi_op(op_type, {name: given[name] for name in fed}, outputs, written)
         return results if len(outputs) > 1 else results[0]

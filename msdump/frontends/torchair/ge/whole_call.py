@@ -60,8 +60,8 @@ def convert_call(ge: Builder, node: fx.Node, values: Mapping[fx.Node, Any]) -> A
     args = _Arguments(values)
     named = list(_named(target, node.args, node.kwargs))
     count = len(node.args)
-    given = tuple(args.place(name, value) for name, value in named[:count])
-    keywords = {key: args.place(name, value) for key, (name, value) in zip(node.kwargs, named[count:], strict=True)}
+    given = tuple(args.value_of(name, value) for name, value in named[:count])
+    keywords = {key: args.value_of(name, value) for key, (name, value) in zip(node.kwargs, named[count:], strict=True)}
     promised = _promised(node)
     results = dict(_leaves(promised))
     call = WholeCall(
@@ -120,8 +120,8 @@ def _argument_names(target: Any) -> list[str]:
         parameters = inspect.signature(target).parameters.values()
     except (TypeError, ValueError):
         return []
-    by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [parameter.name.strip("_") for parameter in parameters if parameter.kind in by_place]
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [parameter.name.strip("_") for parameter in parameters if parameter.kind in positional]
 
 
 class _Arguments:
@@ -136,12 +136,12 @@ class _Arguments:
         self.attrs: dict[str, Any] = {}
         self._values = values
 
-    def place(self, name: str, value: Any) -> Any:
+    def value_of(self, name: str, value: Any) -> Any:
         """What stands for an argument in the call."""
         if isinstance(value, fx.Node):
             stored = self._values[value]
             if stored is None or isinstance(stored, GeTensor | tuple | list):
-                return self.place(name, stored)
+                return self.value_of(name, stored)
             # A graph that the operator calls.
             self.attrs[self._free(name)] = str(value.target)
             return stored
@@ -149,10 +149,10 @@ class _Arguments:
             self.inputs[self._free(name)] = value
             return ArgumentSlot(len(self.inputs) - 1)
         if isinstance(value, tuple | list) and _has_input(value):
-            items = [self.place(f"{name}{index}", item) for index, item in enumerate(value)]
+            items = [self.value_of(f"{name}{index}", item) for index, item in enumerate(value)]
             return tuple(items) if isinstance(value, tuple) else items
         if isinstance(value, dict) and _has_input(list(value.values())):
-            return {key: self.place(f"{name}_{key}", item) for key, item in value.items()}
+            return {key: self.value_of(f"{name}_{key}", item) for key, item in value.items()}
         if value is not None and value != {}:
             self.attrs[self._free(name)] = plain(value)
         return value

@@ -51,8 +51,10 @@ def cache_compile(
         raise ConfigError(
             "cache_compile: expected the config that the backend was made with, got another one. Give one of the two."
         )
-    place = CacheLocation(cache_dir, global_rank, tp_rank, pp_rank, ge_cache)
-    return CachedFunction(func, config or own or CompilerConfig(), dynamic, place, custom_decompositions or {}, kwargs)
+    location = CacheLocation(cache_dir, global_rank, tp_rank, pp_rank, ge_cache)
+    return CachedFunction(
+        func, config or own or CompilerConfig(), dynamic, location, custom_decompositions or {}, kwargs
+    )
 
 
 def readable_cache(cache_bin: str, print_output: bool = True, file: str | None = None) -> str:

@@ -155,7 +155,7 @@ def _permute(node: Node) -> Call | None:
     first, second = inner.args[1], node.args[1]
     if not isinstance(first, (list, tuple)) or not isinstance(second, (list, tuple)):
         return None
-    return aten.permute.default, (inner.args[0], [first[place] for place in second]), {}  # type: ignore[index]
+    return aten.permute.default, (inner.args[0], [first[axis] for axis in second]), {}  # type: ignore[index]
 
 
 def _cast(node: Node) -> Call | None:

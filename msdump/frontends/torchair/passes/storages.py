@@ -78,11 +78,11 @@ class Storages:
         """Does an operator write into its memory?"""
         return not self._written.isdisjoint(self._members[node])
 
-    def readers_after(self, node: Node, place: Node) -> Iterator[Node]:
-        """Nodes behind `place` that take something that shares memory with `node`."""
+    def readers_after(self, node: Node, other: Node) -> Iterator[Node]:
+        """Nodes behind `other` that take something that shares memory with `node`."""
         for member in self._members[node]:
             for user in member.users:
-                if self.position[user] > self.position[place]:
+                if self.position[user] > self.position[other]:
                     yield user
 
 

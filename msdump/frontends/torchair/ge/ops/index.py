@@ -189,8 +189,8 @@ def nonzero(ge: Builder, x: GeTensor) -> GeTensor:
 
 @kernel("NonZero")
 def nonzero_kernel(x: Any, *, transpose: bool) -> Any:
-    places = torch.nonzero(x)
-    return places.T if transpose else places
+    indices = torch.nonzero(x)
+    return indices.T if transpose else indices
 
 
 @converter("aten.unfold.default")
@@ -316,8 +316,10 @@ def _bags(ge: Builder, indices: GeTensor, offsets: GeTensor) -> GeTensor:
     """Number of the bag that each index is in: the last one that starts at it or before."""
     count = indices.shape[0]
     limit = count if isinstance(count, int) else sym_size(ge, indices, 0)
-    places = ge.op("Range", {"start": 0, "limit": limit, "delta": 1}, hints=placement_hints(None, indices.fake.device))
-    inputs = {"sorted_sequence": ge.cast(offsets, torch.int64), "values": places, "sorter": None}
+    positions = ge.op(
+        "Range", {"start": 0, "limit": limit, "delta": 1}, hints=placement_hints(None, indices.fake.device)
+    )
+    inputs = {"sorted_sequence": ge.cast(offsets, torch.int64), "values": positions, "sorter": None}
     attrs = {"dtype": ge_number(torch.int64), "right": True}
     after = ge.op("SearchSorted", inputs, attrs, output="out")
     return ge.op("Sub", {"x1": after, "x2": ge.const(1)})
