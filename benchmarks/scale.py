@@ -68,7 +68,9 @@ OWN = "CASE i % 4 WHEN 0 THEN {first} WHEN 1 THEN {place} ELSE {rank} END"
 def write_job(folder: Path, ranks: int, tensors: int, faults: bool) -> None:
     """Parts of a job; with faults: rank 3 has an outlier, 5 another hash, 7 differs from tensor 100 on."""
     folder.mkdir()
-    columns = ", ".join(f"({VALUES.get(one.name, 'NULL')})::{TYPES[one.kind]} AS {one.name}" for one in TABLE_COLUMNS)
+    columns = ", ".join(
+        f"({VALUES.get(column.name, 'NULL')})::{TYPES[column.kind]} AS {column.name}" for column in TABLE_COLUMNS
+    )
     database = duckdb.connect()
     for rank in range(ranks):
         first, neighbour = rank // NEIGHBOURS * NEIGHBOURS, rank % NEIGHBOURS

@@ -39,7 +39,7 @@ class MsdumpError(Exception):
     """Base of all errors that msdump raises on purpose."""
 
     def __init__(self, *args: object) -> None:
-        super().__init__(*(without_secrets(one) if isinstance(one, str) else one for one in args))
+        super().__init__(*(without_secrets(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class ConfigError(MsdumpError, RuntimeError, ValueError):

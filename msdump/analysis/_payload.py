@@ -45,40 +45,40 @@ def key_of(*tensors: DumpedTensor) -> Key:
         return tuple(tensor.where for tensor in tensors)
 
 
-def has_same_bytes(one: DumpedTensor, other: DumpedTensor) -> bool:
+def has_same_bytes(left: DumpedTensor, right: DumpedTensor) -> bool:
     """True when both are the same dtype and number of elements and the same bytes.
 
     Edges: False for a file that is gone or has become unreadable; NaNs of equal bits are equal.
     """
-    if one.dtype != other.dtype or math.prod(one.shape) != math.prod(other.shape):
+    if left.dtype != right.dtype or math.prod(left.shape) != math.prod(right.shape):
         return False
     try:
-        if identity(one) == identity(other):
+        if identity(left) == identity(right):
             return True
-        return is_known_equal(one, other) or equal_bytes(one.load(), other.load())
+        return is_known_equal(left, right) or equal_bytes(left.load(), right.load())
     except (OSError, FormatError):
         return False
 
 
-def is_known_equal(one: DumpedTensor, other: DumpedTensor) -> bool:
+def is_known_equal(left: DumpedTensor, right: DumpedTensor) -> bool:
     """Whether indexes of packs tell that both hold the same bytes. What an index tells is held against the bytes once.
 
     Raises: FormatError where the bytes are others; OSError.
     """
-    claimed = one.claimed_hash
-    return claimed is not None and claimed == other.claimed_hash and one.content_hash == other.content_hash
+    claimed = left.claimed_hash
+    return claimed is not None and claimed == right.claimed_hash and left.content_hash == right.content_hash
 
 
-def is_small_copy(one: DumpedTensor, other: DumpedTensor) -> bool:
+def is_small_copy(left: DumpedTensor, right: DumpedTensor) -> bool:
     """True when both are small files that are byte for byte the same: so are their dtypes, shapes and elements."""
-    return one.small is not None and other.small is not None and one.small.content == other.small.content
+    return left.small is not None and right.small is not None and left.small.content == right.small.content
 
 
-def equal_bytes(one: Array, other: Array) -> bool:
+def equal_bytes(left: Array, right: Array) -> bool:
     """True when two arrays of one dtype hold the same bytes in C order. The first difference ends the search."""
-    if one.nbytes != other.nbytes or one.dtype != other.dtype:
+    if left.nbytes != right.nbytes or left.dtype != right.dtype:
         return False
-    a, b = (np.ascontiguousarray(side).reshape(-1).view(np.uint8) for side in (one, other))
+    a, b = (np.ascontiguousarray(side).reshape(-1).view(np.uint8) for side in (left, right))
     word_bytes = a.size // 8 * 8
     if not np.array_equal(a[word_bytes:], b[word_bytes:]):
         return False

@@ -275,7 +275,7 @@ _fields_of_operator = attrgetter(*(one.name for one in fields(Operator)))
 
 def with_own_operators(step: Step) -> Step:
     """The step as a second reading of the same files gives it: operators are compared by identity."""
-    return replace(step, operators=tuple(_made_operator(*_fields_of_operator(one)) for one in step.operators))
+    return replace(step, operators=tuple(_made_operator(*_fields_of_operator(operator)) for operator in step.operators))
 
 
 @dataclass(frozen=True, slots=True)

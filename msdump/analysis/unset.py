@@ -70,7 +70,7 @@ class UnsetTensors:
         )
 
 
-def has_same_statistics(one: StatisticRow, other: StatisticRow) -> bool:
+def has_same_statistics(left: StatisticRow, right: StatisticRow) -> bool:
     """Whether all that two rows say of their values is alike. NaN is equal to itself."""
     names = ("md5", "max", "min", "avg", "nan", "negative_inf", "positive_inf", "zero", "l2norm")
-    return all(repr(getattr(one, name)) == repr(getattr(other, name)) for name in names)
+    return all(repr(getattr(left, name)) == repr(getattr(right, name)) for name in names)

@@ -16,7 +16,7 @@ def exponent_bars(histogram: ExponentHistogram) -> str:
 
     Edges:  "" where every element is 0, NaN or Inf. More exponents than `BINS` share bars, as many to each.
     """
-    counts = [one + other for one, other in zip(histogram.positive, histogram.negative, strict=True)]
+    counts = [left + right for left, right in zip(histogram.positive, histogram.negative, strict=True)]
     if not counts:
         return ""
     width = math.ceil(len(counts) / BINS)

@@ -140,17 +140,17 @@ def _dump(folder: str) -> list[Row]:
     from msdump.formats.dump_dir import DumpDir
 
     dump = DumpDir.open(folder)
-    folders = [one for one in dump.folders() if one.levels.iteration is not None]
+    folders = [folder for folder in dump.folders() if folder.levels.iteration is not None]
     if not folders:
         return []
-    all_levels = [one.levels for one in folders]
+    all_levels = [folder.levels for folder in folders]
     ranks = sorted({levels.rank_id for levels in all_levels if levels.rank_id is not None})
     return [
         ("ranks", str(len(ranks))),
         ("graphs", str(len({(levels.model, levels.graph_id) for levels in all_levels}))),
         ("iterations", str(len({levels.iteration for levels in all_levels}))),
         ("layouts", ", ".join(sorted({str(levels.grammar) for levels in all_levels}))),
-        ("files", str(sum(len(one.names) for one in folders))),
+        ("files", str(sum(len(folder.names) for folder in folders))),
     ]
 
 

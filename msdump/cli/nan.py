@@ -122,8 +122,8 @@ def _print_operators(label: str, operators: Sequence[Operator]) -> None:
     if not operators:
         return
     say(f"  {label}: {len(operators)} operators")
-    for other in operators[:_SHOWN]:
-        say(f"    {other.label}")
+    for operator in operators[:_SHOWN]:
+        say(f"    {operator.label}")
     if len(operators) > _SHOWN:
         say(f"    and {len(operators) - _SHOWN} more")
 
@@ -132,7 +132,7 @@ def _print_benign(benign: Sequence[BenignInf], shows_all: bool) -> None:
     """One line for each operator, independent of the number of its steps."""
     steps: dict[str, int] = {}
     for one in benign:
-        stops = ", ".join(dict.fromkeys(other.label for other in one.stops[:3]))
+        stops = ", ".join(dict.fromkeys(stop.label for stop in one.stops[:3]))
         reasons = ["from a constant"] if one.how == "constant" else []
         reasons += [f"stopped by {stops}"] if stops else []
         text = f"{one.operator.label} ({one.operator.op_type}), {'; '.join(reasons)}"

@@ -90,7 +90,7 @@ def tell_skipped(args: argparse.Namespace) -> None:
     if args.verbose:
         handler = _Complaints(logging.INFO)
         logger = logging.getLogger("msdump.skipped")
-        logger.handlers = [one for one in logger.handlers if not isinstance(one, _Complaints)]
+        logger.handlers = [handler for handler in logger.handlers if not isinstance(handler, _Complaints)]
         logger.addHandler(handler)
         logger.setLevel(logging.INFO)
         logger.propagate = False

@@ -324,7 +324,10 @@ def explain_acl_json(path: str, out: TextIO | None) -> PlanReport:
     kind = trigger.exception or (WATCHER if trigger.is_watcher else "overflow" if trigger.overflow else "operators")
     rows = [("kind", kind), ("folder", "chosen by the environment, or this one" if folder is None else str(folder))]
     if not trigger.op_debug_mode:
-        models = ", ".join(dict.fromkeys(each.model_name or "every model" for each in plan.which.lists)) or "none"
+        models = (
+            ", ".join(dict.fromkeys(operator_list.model_name or "every model" for operator_list in plan.which.lists))
+            or "none"
+        )
         columns = plan.saved.columns
         rows += [
             ("models", models),

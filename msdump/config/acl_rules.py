@@ -30,7 +30,11 @@ TENSOR, STATS = "tensor", "stats"
 WATCHER, LITE = "watcher", "lite_exception"
 EXCEPTION_SCENES = (LITE, BRIEF, NORM, DETAIL)
 # In the order of their bits, which is the order of the columns.
-STATISTICS = tuple(each.acl_name for each in STATISTIC_CATEGORIES if each.acl_name is not None)
+STATISTICS = tuple(
+    statistic_category.acl_name
+    for statistic_category in STATISTIC_CATEGORIES
+    if statistic_category.acl_name is not None
+)
 KERNEL_DATA = (ALL, "printf", TENSOR, "assert", "timestamp")
 LONGEST_PATH = 512
 MOST_BLACKLIST_ENTRIES = 100

@@ -248,7 +248,7 @@ class WatchedGraph(GraphMemory):
         return self._op_sizes[index]
 
     def _size_of(self, operands: Sequence[SelectedOperand]) -> int:
-        return sum(0 not in each.info.shape or (self._takes_empty and each.io == OUTPUT) for each in operands)
+        return sum(0 not in operand.info.shape or (self._takes_empty and operand.io == OUTPUT) for operand in operands)
 
 
 DATA = "Data"
@@ -285,8 +285,8 @@ class AclWatchedGraph(GraphMemory):
         for op, choice in zip(self.ops, choices[of_data:], strict=True):
             operands = _operands(op.inputs, op.outputs, wanted, choice)
             is_apart = overwrites_inputs(op)
-            self.before.append(tuple(each for each in operands if is_apart and each.io == INPUT))
-            self.after.append(tuple(each for each in operands if not (is_apart and each.io == INPUT)))
+            self.before.append(tuple(operand for operand in operands if is_apart and operand.io == INPUT))
+            self.after.append(tuple(operand for operand in operands if not (is_apart and operand.io == INPUT)))
         self.data: dict[int, list[tuple[int, DataOperator]]] = {}
         self.late_data: list[DataOperator] = []
         for value, choice in zip(graph.inputs[:of_data], choices[:of_data], strict=True):

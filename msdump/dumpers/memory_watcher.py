@@ -123,7 +123,7 @@ class Watcher(AclOperatorDumper):
     def _is_named(self, op: OpInfo) -> bool:
         """Without `layer` every operator triggers; those that cannot were not asked for by name."""
         names = (op.full_name, *self._originals.get(op.full_name, ()))
-        return any(name in each.full_names for each in self._which.lists for name in names)
+        return any(name in operator_list.full_names for operator_list in self._which.lists for name in names)
 
     def _tell_early(self, watched: AclWatchedGraph, triggers: frozenset[int]) -> None:
         """A watcher that can find nothing says so."""

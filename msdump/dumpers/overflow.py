@@ -277,7 +277,7 @@ class OverflowDumper(OverflowFinder):
                 writer.write(records)
             attempt.count_written(len(records))
             # The debug task comes after all launches, on a stream of its own: its ids are not those of the operator.
-            task_id, stream_id = len(watched.ops), 1 + max(other.stream_id for other in watched.ops)
+            task_id, stream_id = len(watched.ops), 1 + max(op.stream_id for op in watched.ops)
             content = _opdebug_of(op, op.graph_id if self._model_id is None else self._model_id)
             stamp = self._clock.next_us()
             self._opdebug.write([opdebug_record(content, task_id, stream_id, stamp, event.iteration, op.graph_id)])

@@ -33,12 +33,18 @@ from msdump.tensors.records import INPUT, OUTPUT, AlreadyWritten, TensorRecord
 
 # In the order of their columns.
 TITLE_BY_STATISTIC = {
-    each.acl_name: each.acl_title for each in STATISTIC_CATEGORIES if each.acl_name and each.acl_title
+    statistic_category.acl_name: statistic_category.acl_title
+    for statistic_category in STATISTIC_CATEGORIES
+    if statistic_category.acl_name and statistic_category.acl_title
 }
 DEFAULT_STATISTICS = tuple(TITLE_BY_STATISTIC)[:-1]
 IDENTITY_TITLES = ("Input/Output", "Index", "Data Size", "Data Type", "Format", "Shape")
 _COUNT = "Count"
-_CATEGORY_BY_TITLE = {each.acl_title: each for each in STATISTIC_CATEGORIES if each.acl_title}
+_CATEGORY_BY_TITLE = {
+    statistic_category.acl_title: statistic_category
+    for statistic_category in STATISTIC_CATEGORIES
+    if statistic_category.acl_title
+}
 _TITLE_BY_FIELD = {each.attribute: title for title, each in _CATEGORY_BY_TITLE.items()}
 _NOT_AVAILABLE, _NO_DIMENSIONS = "NA", "-"
 _MOST_DIMENSIONS = 25

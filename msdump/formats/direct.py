@@ -63,7 +63,7 @@ def write_direct(fd: int, chunks: Sequence[Buffer]) -> int:
     buffer = _aligned_buffer()
     written = 0  # a multiple of a page
     filled = 0
-    for chunk in (memoryview(one).cast("B") for one in chunks if memoryview(one).nbytes):
+    for chunk in (memoryview(chunk).cast("B") for chunk in chunks if memoryview(chunk).nbytes):
         address = np.frombuffer(chunk, np.uint8).__array_interface__["data"][0]
         start = 0
         while start < chunk.nbytes:

@@ -89,8 +89,14 @@ class DumpDir:
         """What a notebook shows: the folders and how many files they hold; nothing is opened."""
         folders = list(self.folders())
         rows = (
-            (one.levels.rank_id, one.levels.model, one.levels.graph_id, one.levels.iteration, len(one.names))
-            for one in folders
+            (
+                folder.levels.rank_id,
+                folder.levels.model,
+                folder.levels.graph_id,
+                folder.levels.iteration,
+                len(folder.names),
+            )
+            for folder in folders
         )
         return html_table(str(self.path), ("rank", "model", "graph", "iteration", "files"), rows, len(folders))
 

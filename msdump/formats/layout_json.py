@@ -281,16 +281,16 @@ def layout_text(layout: RankLayout) -> str:
         ],
         "layouts": [
             {
-                "shape": each.shape,
-                "placements": [format_placement(placement) for placement in each.placements],
-                "mesh": mesh_number[each.mesh],
+                "shape": number.shape,
+                "placements": [format_placement(placement) for placement in number.placements],
+                "mesh": mesh_number[number.mesh],
             }
-            for each in numbers
+            for number in numbers
         ],
         "tensors": rows,
     }
     if layout.messages:
-        tables["messages"] = [message_row(each) for each in layout.messages]
+        tables["messages"] = [message_row(message) for message in layout.messages]
     # A line for each row, so that people can read it and tools can compare two.
     lines = [f' "{key}": {json.dumps(value)}' for key, value in head.items()]
     for key, items in tables.items():
@@ -365,7 +365,7 @@ def _layout(row: Any, where: str, meshes: Sequence[Mesh]) -> TensorLayout:
     except FormatError as error:
         raise _ContentError(f"{where}.{error}") from error
     if len(placements) != len(mesh.sizes) or any(
-        each.dim is not None and each.dim >= len(shape) for each in placements
+        placement.dim is not None and placement.dim >= len(shape) for placement in placements
     ):
         raise _ContentError(
             f"{where}.placements: expected one for each of {len(mesh.sizes)} axes, of a tensor of {len(shape)} "

@@ -124,7 +124,7 @@ class PackFolder:
     @property
     def overhead_bytes(self) -> int:
         """What the pack takes besides the bytes of its members."""
-        return self._size - sum(one.size for one in self._members.values() if not one.is_link)
+        return self._size - sum(member.size for member in self._members.values() if not member.is_link)
 
     def close(self) -> None:
         """Nothing: others write into the same pack. `finish` ends it."""
@@ -239,7 +239,9 @@ class PackFolder:
             )
 
     def _first_name(self, link: Member) -> str:
-        return next(one.name for one in self._members.values() if one.offset == link.offset and not one.is_link)
+        return next(
+            member.name for member in self._members.values() if member.offset == link.offset and not member.is_link
+        )
 
     def _append_mapping(self, mapped: str, original: str) -> None:
         self._mapping[mapped] = original

@@ -115,7 +115,7 @@ class _Damaged:
         use_contents(self._path, self._source, contents)
         members = [self._described(member) for member in contents.members.values()]
         pieces, kept, at = self._pieces(members)
-        members = [replace(one, offset=one.offset + self._shift(one.offset)) for one in members] + kept
+        members = [replace(member, offset=member.offset + self._shift(member.offset)) for member in members] + kept
         at = self._add_links(pieces, members, at)
         at = self._add_mapping(pieces, members, at)
         pieces.append(end_of_pack(self._folder, members, at, _MODE, self._time))
@@ -124,7 +124,7 @@ class _Damaged:
         if missing:
             lost.append(f"{named(missing)}: in the index, and not in the pack")
         mode = stat.S_IMODE(os.stat(self._path).st_mode) & 0o666 | stat.S_IRUSR
-        size = folder.write(name, [one for one in pieces if memoryview(one).nbytes], mode, replace=True)
+        size = folder.write(name, [piece for piece in pieces if memoryview(piece).nbytes], mode, replace=True)
         return Packed(_named_whole(self._path), len(members) - len(kept), size, "; ".join(lost))
 
     # -- what is known ---------------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ class _Damaged:
         return replace(member, head=head, hashes=hashes)
 
     def _missing(self, members: list[Member]) -> list[str]:
-        there = {one.name for one in members}
+        there = {member.name for member in members}
         return [] if self._indexed is None else [name for name in self._indexed.members if name not in there]
 
     # -- the new pack ----------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ class _Damaged:
         pieces: list[Buffer] = []
         kept: list[Member] = []
         at = cursor = 0
-        names = {one.name for one in members}
+        names = {member.name for member in members}
         for gap in self._gaps:
             at = self._copy(pieces, cursor, gap.offset, at)
             name = f"{self._folder}/{INDEX_FOLDER}/damaged-{gap.offset}"
@@ -218,7 +218,7 @@ class _Damaged:
 
     def _copy(self, pieces: list[Buffer], start: int, end: int, at: int) -> int:
         """Add bytes of the old pack, with the headers that were restored."""
-        bounds = sorted({start, end, *(one for one in self._blocks if start < one < end)})
+        bounds = sorted({start, end, *(block for block in self._blocks if start < block < end)})
         for first, last in itertools.pairwise(bounds):
             blocks = self._blocks.get(first, b"")
             pieces.append(blocks)
@@ -233,7 +233,7 @@ class _Damaged:
 
     def _add_links(self, pieces: list[Buffer], members: list[Member], at: int) -> int:
         """Links whose headers are damaged, where the index tells of them."""
-        by_name = {one.name: one for one in members}
+        by_name = {member.name: member for member in members}
         for link in () if self._indexed is None else self._indexed.members.values():
             origin = self._first_name(link)
             if link.is_link and link.name not in by_name and origin in by_name:
@@ -246,13 +246,18 @@ class _Damaged:
     def _first_name(self, link: Member) -> str:
         assert self._indexed is not None
         return next(
-            (one.name for one in self._indexed.members.values() if one.offset == link.offset and not one.is_link), ""
+            (
+                member.name
+                for member in self._indexed.members.values()
+                if member.offset == link.offset and not member.is_link
+            ),
+            "",
         )
 
     def _add_mapping(self, pieces: list[Buffer], members: list[Member], at: int) -> int:
         originals: Mapping[str, str] = self._contents.originals
         mapping = f"{self._folder}/{MAPPING_FILE}"
-        if not originals or any(one.name == mapping for one in members):
+        if not originals or any(member.name == mapping for member in members):
             return at
         rows = [f"{name.rpartition('/')[2]},{original}\n" for name, original in originals.items()]
         text = "".join(rows).encode(errors="surrogateescape")
@@ -264,7 +269,9 @@ class _Damaged:
 
 def _agree(contents: ArchiveContents, indexed: ArchiveContents) -> bool:
     """Whether headers and index tell of the same members, and of nothing else."""
-    extents = [{one.name: (one.offset, one.size) for one in each.members.values()} for each in (contents, indexed)]
+    extents = [
+        {member.name: (member.offset, member.size) for member in each.members.values()} for each in (contents, indexed)
+    ]
     return extents[0] == extents[1] and not contents.damage and not contents.foreign
 
 

@@ -133,7 +133,7 @@ def _packs_beside(path: str) -> list[str]:
     """Packs that may be of a folder, by their names."""
     parent, name = os.path.split(path)
     paths = [os.path.join(parent, one) for one in os.listdir(parent) if one.endswith(SUFFIX)]
-    return sorted(one for one in paths if _stem(one) == name and os.path.isfile(one) and not os.path.islink(one))
+    return sorted(path for path in paths if _stem(path) == name and os.path.isfile(path) and not os.path.islink(path))
 
 
 def _stem(path: str) -> str:
@@ -243,13 +243,14 @@ def _problems(path: str, source: LocalSource, contents: ArchiveContents) -> tupl
         return is_wrong, [*problems, str(error)]
     if indexed.has_index:
         missing = [
-            one.name
-            for one in indexed.members.values()
-            if (own := contents.members.get(one.name)) is None or (own.offset, own.size) != (one.offset, one.size)
+            member.name
+            for member in indexed.members.values()
+            if (own := contents.members.get(member.name)) is None
+            or (own.offset, own.size) != (member.offset, member.size)
         ]
         if missing:
             problems.append(f"{named(missing)}: in the index, and no header says so")
-        hashed = [one for one in indexed.members.values() if one.name not in missing]
+        hashed = [member for member in indexed.members.values() if member.name not in missing]
         is_wrong = {one.name for one in hashed if has_wrong_hash(source, one)}
         if is_wrong:
             problems.append(f"{named(sorted(is_wrong))}: other bytes than those that the index has the hashes of")
@@ -267,7 +268,9 @@ def _extract(home: str, source: Source, contents: ArchiveContents, without: set[
         for below in contents.folders:
             make_dirs(os.path.join(home, below), _DIR_MODE)
         # No file without its meaning, also when this process is killed.
-        for member in sorted(contents.members.values(), key=lambda one: not one.name.endswith(f"/{MAPPING_FILE}")):
+        for member in sorted(
+            contents.members.values(), key=lambda member: not member.name.endswith(f"/{MAPPING_FILE}")
+        ):
             if member.name in without:
                 continue
             below, _, name = member.name.rpartition("/")

@@ -221,7 +221,7 @@ class ObservedGraph:
         for gate, version in self._versions.items():
             if gate.current_version() != version:
                 self._tell_again(gate)
-        watching = tuple(each for each in self.masks if each.on_iteration_begin(self.graph, iteration))
+        watching = tuple(mask for mask in self.masks if mask.on_iteration_begin(self.graph, iteration))
         return WatchedRun(self, watching, iteration) if watching else None
 
     def union(self, watching: tuple[Observer, ...]) -> Sequence[int]:
@@ -231,7 +231,7 @@ class ObservedGraph:
             masks = [self.masks[observer] for observer in watching]
             union = [0] * len(self.ops)
             for mask in masks:
-                union = [one | other for one, other in zip(union, mask, strict=True)]
+                union = [left | right for left, right in zip(union, mask, strict=True)]
             self._unions[watching] = union
         return union
 

@@ -192,7 +192,7 @@ def _emit_counts(builder: Any, element: Any, scalar: Any, lanes: int, state: Seq
     *extremes, negatives, zeros = state
     for part in range(0, STEP, lanes):
         vector = load(builder, builder.gep(element, [I64(part)]), scalar, lanes)
-        extremes = [operation(builder, vector, one) for one, operation in zip(extremes, _EXTREMES, strict=True)]
+        extremes = [operation(builder, vector, extreme) for extreme, operation in zip(extremes, _EXTREMES, strict=True)]
         is_negative = builder.icmp_unsigned(">", vector, splat(scalar, lanes, 1 << (scalar.width - 1)))
         negatives = builder.select(is_negative, builder.add(negatives, units), negatives)
         magnitude = builder.and_(vector, splat(scalar, lanes, (1 << (scalar.width - 1)) - 1))

@@ -62,7 +62,7 @@ def _tail(size: int, read: Read) -> tuple[int, int, int] | None:
     if not tail.startswith(TAIL_MAGIC):
         return None
     numbers = tail[len(TAIL_MAGIC) :].split(b"\n", 1)[0].split(b" ")
-    if len(numbers) != 3 or not all(one.isdigit() and len(one) < 20 for one in numbers):
+    if len(numbers) != 3 or not all(number.isdigit() and len(number) < 20 for number in numbers):
         return None
     offset, length, checksum = map(int, numbers)
     return (offset, length, checksum) if length <= MAX_INDEX_BYTES and offset + length <= size else None

@@ -88,7 +88,7 @@ class ArchiveContents:
     @property
     def damage(self) -> tuple[str, ...]:
         """Texts on what of the archive could not be parsed; () when it is complete."""
-        found = [f"{one.size} bytes at offset {one.offset} that no header explains" for one in self.gaps]
+        found = [f"{gap.size} bytes at offset {gap.offset} that no header explains" for gap in self.gaps]
         if self.cut_bytes:
             found.append(f"{self.cut_bytes} bytes of a last member that was cut")
         elif not (self.is_whole or self.gaps):

@@ -193,8 +193,8 @@ def _locations(pages: Pages, contents: Contents) -> Iterator[tuple[str, int, Ten
     partners: dict[tuple[str, str, int], DumpedTensor] = {}
     if comparison is not None:
         for result in comparison.operators:
-            for one in result.tensors:
-                partners[_name(one.mine)] = one.golden
+            for tensor in result.tensors:
+                partners[_name(tensor.mine)] = tensor.golden
     for path in pages.paths():
         if path.startswith("step/"):
             step = path.removeprefix("step/")

@@ -122,7 +122,7 @@ class Pages:
             "path": str(contents.dump.path),
             "verdict": self._verdict(found),
             "findings": [self._finding(one) for one in found],
-            "healths": [one.value for one in _HEALTHS],
+            "healths": [health.value for health in _HEALTHS],
             "steps": _table(names, steps),
             "damaged": [[file, str(error)] for file, error in contents.damaged],
             "foreign": [[path, "no file of a dump"] for path in contents.dump.foreign],
@@ -134,8 +134,8 @@ class Pages:
         rows = [row for operator in operators for row in operator.tensors]
         counts = Counter(health for operator in operators for health in operator.healths)
         size = sum(row.tensor.size_bytes or 0 for row in rows)
-        worst = min(counts, key=lambda one: one.rank).value
-        return (*key, len(operators), len(rows), size, worst, [counts[one] for one in _HEALTHS])
+        worst = min(counts, key=lambda count: count.rank).value
+        return (*key, len(operators), len(rows), size, worst, [counts[health] for health in _HEALTHS])
 
     def _verdict(self, found: list[Finding]) -> Answer:
         if found:
@@ -143,7 +143,7 @@ class Pages:
             return {"kind": first.kind, "text": first.title, "at": self._at(first.step, first.operator)}
         operators = self._contents.operators
         tensors = sum(len(operator.tensors) for operator in operators)
-        unmeasured = sum(one.healths.count(Health.NOT_MEASURED) for one in operators)
+        unmeasured = sum(operator.healths.count(Health.NOT_MEASURED) for operator in operators)
         text = f"No NaN and no Inf that was not meant in {tensors} tensors of {len(operators)} operators"
         if self._contents.golden is not None:
             text += "; all that were compared agree with the golden dump"
@@ -156,7 +156,7 @@ class Pages:
         return {"kind": one.kind, "title": one.title, "text": one.text, "line": _line(one.line), "at": at}
 
     def _nan(self) -> Answer:
-        return {"found": [self._origin(one) for one in self._contents.non_finite.steps]}
+        return {"found": [self._origin(step) for step in self._contents.non_finite.steps]}
 
     def _origin(self, one: NonFinite) -> Answer:
         def at_all(operators: Iterable[Operator]) -> list[Any]:

@@ -107,9 +107,9 @@ def compare_dumps(
     )
 
 
-def _is_same_dump(one: DumpDir, other: DumpDir) -> bool:
+def _is_same_dump(left: DumpDir, right: DumpDir) -> bool:
     """Whether reading one tells what reading the other would."""
-    return one.path == other.path and one.is_strict == other.is_strict
+    return left.path == right.path and left.is_strict == right.is_strict
 
 
 def _yardsticks(mine: ComparedSide, other: ComparedSide, mapping: OperatorMap) -> dict[int, Operator]:

@@ -62,7 +62,7 @@ def pair_steps(mine: Sequence[Step], golden: Sequence[Step]) -> list[tuple[Step,
         (rank_id,) = ranks[0]
         renamed = [dataclasses.replace(step, key=step.key._replace(rank_id=rank_id)) for step in golden]
         by_id = {id(new): step for new, step in zip(renamed, golden, strict=True)}
-        return [(one, by_id[id(other)]) for one, other in _pair_steps_of_ranks(mine, renamed)]
+        return [(left, by_id[id(right)]) for left, right in _pair_steps_of_ranks(mine, renamed)]
     return _pair_steps_of_ranks(mine, golden)
 
 
@@ -106,7 +106,7 @@ def _graphs_by_operators(
             counterparts[one] = other[1]
             used.add(other)
     # A graph without a counterpart must not meet another one that happens to have its number.
-    return counterparts if not counterparts else {one: counterparts.get(one, -1) for one in sides[0]}
+    return counterparts if not counterparts else {side: counterparts.get(side, -1) for side in sides[0]}
 
 
 def _operators_by_graph(
@@ -215,11 +215,11 @@ def _named(name_of: Callable[[Operator], str]) -> _KeyOf:
 
 def _is_alike(mine: Operator, golden: Operator) -> bool:
     """True when the tensors that both have are of one size; a file may be missing on either side."""
-    return all(is_of_one_size(one, other) for _, _, one, other in common_tensors(mine, golden))
+    return all(is_of_one_size(left, right) for _, _, left, right in common_tensors(mine, golden))
 
 
 def _has_equal_shapes(mine: Operator, golden: Operator) -> bool:
-    return all(host_shape(one) == host_shape(other) for _, _, one, other in common_tensors(mine, golden))
+    return all(host_shape(left) == host_shape(right) for _, _, left, right in common_tensors(mine, golden))
 
 
 def common_tensors(mine: Operator, golden: Operator) -> list[tuple[str, Slot, DumpedTensor, DumpedTensor]]:
@@ -233,11 +233,11 @@ def common_tensors(mine: Operator, golden: Operator) -> list[tuple[str, Slot, Du
     return found
 
 
-def is_of_one_size(one: DumpedTensor, other: DumpedTensor) -> bool:
+def is_of_one_size(left: DumpedTensor, right: DumpedTensor) -> bool:
     """True when both have as many elements: two frameworks may see one tensor in two shapes."""
-    if one is other:
+    if left is right:
         return True
-    shapes = host_shape(one), host_shape(other)
+    shapes = host_shape(left), host_shape(right)
     return shapes[0] == shapes[1] or math.prod(shapes[0]) == math.prod(shapes[1])
 
 
@@ -330,7 +330,7 @@ class _OperatorPairing:
                 waiting[name].append(operator)
             for name, operator in zip(names, mine, strict=True):
                 candidates = waiting.get(name, [])
-                match = next((other for other in candidates if fits is None or fits(operator, other)), None)
+                match = next((candidate for candidate in candidates if fits is None or fits(operator, candidate)), None)
                 if match is not None:
                     candidates.remove(match)
                     found.append((operator, match))

@@ -136,7 +136,9 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the tensors that differ."""
-        pairs = [(operator, one) for operator in self.operators for one in operator.tensors if one.status == DIFFERS]
+        pairs = [
+            (operator, tensor) for operator in self.operators for tensor in operator.tensors if tensor.status == DIFFERS
+        ]
         count = sum(1 for _ in self.operators)
         title = f"{len(pairs)} tensors differ in {count} pairs of operators" if pairs else f"all {count} pairs agree"
         rows = (

@@ -61,7 +61,7 @@ def _json(value: Any) -> bytes:
 
 def _steps(contents: Contents) -> tuple[_Steps, list[str]]:
     """Operators by step, as many steps as a browser can show."""
-    groups = [(step, list(group)) for step, group in groupby(contents.operators, key=lambda one: one.step)]
+    groups = [(step, list(group)) for step, group in groupby(contents.operators, key=lambda operator: operator.step)]
     shown: _Steps = []
     count = 0
     for step, operators in groups:
@@ -120,7 +120,7 @@ class _Edges:
 
     def __init__(self, operators: list[ExportedOperator]) -> None:
         self.outside: dict[str, str] = {}
-        self._by_name = {one.node.full_name: _id(one) for one in operators if one.node is not None}
+        self._by_name = {operator.node.full_name: _id(operator) for operator in operators if operator.node is not None}
         # Without a graph file, tensors that are the same bytes on the disk tell.
         self._makers: dict[tuple[object, ...], tuple[str, str]] = {}
 

@@ -86,7 +86,7 @@ def _write(writers: Any, folder: Path, tensors: Mapping[_Name, list[_Row]], has_
 
 def _histogram(exponents: ExponentHistogram) -> dict[str, Any]:
     """Counts over log2 of the magnitude, which TensorBoard's linear axis can show."""
-    counts = [one + other for one, other in zip(exponents.positive, exponents.negative, strict=True)]
+    counts = [left + right for left, right in zip(exponents.positive, exponents.negative, strict=True)]
     first, last = exponents.first, exponents.first + len(counts)
     middles = [first + index + 0.5 for index in range(len(counts))]
     return {

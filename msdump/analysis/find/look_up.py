@@ -162,7 +162,7 @@ def find_source_line(
         )
     selected = [one for one in graphs if is_selected(one.rank_id, rank) and is_selected(one.graph_id, graph)]
     if not selected:
-        some = ", ".join(str(StepKey(one.rank_id, one.graph_id, None)) for one in graphs[:5])
+        some = ", ".join(str(StepKey(graph.rank_id, graph.graph_id, None)) for graph in graphs[:5])
         raise ConfigError(
             f"{dump.path}: expected a graph file of the selected rank and graph, got none. There are some of {some}"
             f"{', ...' if len(graphs) > 5 else ''}."

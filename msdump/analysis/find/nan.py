@@ -197,7 +197,7 @@ class NonFiniteReport:
     def _repr_html_(self) -> str:
         """What a notebook shows: the first one of each step."""
         found = f"{len(self.steps)} of {self.step_count} steps have a NaN, or an Inf that was not meant"
-        rows = ((str(one.step), one.kind, one.operator.label, one.how, str(one.line or "")) for one in self.steps)
+        rows = ((str(step.step), step.kind, step.operator.label, step.how, str(step.line or "")) for step in self.steps)
         return html_table(found, ("step", "kind", "operator", "how", "line"), rows, len(self.steps))
 
     @property
@@ -254,7 +254,7 @@ def find_non_finite(
         graph = graphs.of(step.key)
         if step.key not in keys:
             return UnsetTensors(step, graph)
-        return UnsetTensors(step, graph, lambda one, other: has_same_statistics(table.row(one), table.row(other)))
+        return UnsetTensors(step, graph, lambda left, right: has_same_statistics(table.row(left), table.row(right)))
 
     stages = Stages()
     steps_with_inputs = [with_inputs(step, graphs.of(step.key)) for step in steps]
@@ -326,7 +326,11 @@ class _Search:
             only = self._only_parameters(kind)
             self.nan, self.inf = (only, None) if kind == NAN else (None, only)
         first_steps = [(place, result) for place, result in ((nan, self.nan), (inf, self.inf)) if result is not None]
-        self.first = min(first_steps, key=lambda one: -1 if one[0] is None else one[0])[1] if first_steps else None
+        self.first = (
+            min(first_steps, key=lambda first_step: -1 if first_step[0] is None else first_step[0])[1]
+            if first_steps
+            else None
+        )
         stages.end(step.key, is_bad=self.first is not None)
 
     def _bad(self, index: int, tensors: tuple[BadTensor, ...]) -> tuple[BadTensor, ...]:

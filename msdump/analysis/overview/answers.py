@@ -111,21 +111,21 @@ def shown_value(shown: ShownOperator) -> Value:
         **location_value(shown.found.key, shown.found.operator),
         "tensors": [
             {
-                **tensor_value(one.tensor, one.numbers, io=one.io, slot=one.slot, shape=one.shape),
-                "first_elements": one.preview,
-                "from": None if one.origin is None else {"name": one.origin.name, "slot": one.origin.slot},
-                "problem": one.problem or None,
-                "exponents": _exponent_value(one.exponents),
+                **tensor_value(tensor.tensor, tensor.numbers, io=tensor.io, slot=tensor.slot, shape=tensor.shape),
+                "first_elements": tensor.preview,
+                "from": None if tensor.origin is None else {"name": tensor.origin.name, "slot": tensor.origin.slot},
+                "problem": tensor.problem or None,
+                "exponents": _exponent_value(tensor.exponents),
                 "history": [
                     {
                         "iteration": iteration,
                         "l2norm": None if numbers is None else numbers.l2norm,
                         "max": None if numbers is None else numbers.max,
                     }
-                    for iteration, numbers in one.history
+                    for iteration, numbers in tensor.history
                 ],
             }
-            for one in shown.tensors
+            for tensor in shown.tensors
         ],
         "attributes": shown.attrs,
         "source": [line_value(line) for line in shown.source],

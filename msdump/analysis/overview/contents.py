@@ -49,7 +49,7 @@ class ExportedOperator:
     @property
     def health(self) -> Health:
         """Of the worst of its tensors."""
-        return min(self.healths, key=lambda one: one.rank)
+        return min(self.healths, key=lambda health: health.rank)
 
     @property
     def line(self) -> SourceLine | None:

@@ -145,7 +145,7 @@ def _whole(
     terms: dict[tuple[tuple[int, int, int], ...], int] = {}
     seen: set[tuple[int, ...]] = set()
     dtype = dtypes.dtype(tensor.true_dtype).numpy
-    operation = next((one.operation for one in layout.placements if one.kind == PARTIAL), "")
+    operation = next((placement.operation for placement in layout.placements if placement.kind == PARTIAL), "")
     for rank in layout.mesh.ranks:
         block = layout.block(rank)
         if block is None:
@@ -174,11 +174,11 @@ def _whole(
     return whole.astype(dtype), True
 
 
-def _joined(where: str, one: Array, other: Array, operation: str) -> Array:
+def _joined(where: str, first: Array, second: Array, operation: str) -> Array:
     if operation not in _OPERATIONS:
         raise FormatError(f"{where}: expected terms of one of {', '.join(_OPERATIONS)}, got of {operation!r}.")
-    is_whole = one.dtype.kind in "biuc"
-    left, right = (one, other) if is_whole else (one.astype(np.float64), other.astype(np.float64))
+    is_whole = first.dtype.kind in "biuc"
+    left, right = (first, second) if is_whole else (first.astype(np.float64), second.astype(np.float64))
     result: Array = _OPERATIONS[operation](left, right)
     return result
 

@@ -204,7 +204,7 @@ class Tables:
             raise self.damaged[0][1]
         # Parts of older versions lack newer columns: NULL.
         rows = self._database.read_parquet(whole, union_by_name=True, hive_partitioning=False)
-        absent = [f"NULL AS {each.name}" for each in MORE_COLUMNS if each.name not in rows.columns]
+        absent = [f"NULL AS {column.name}" for column in MORE_COLUMNS if column.name not in rows.columns]
         rows.project(", ".join(["*", *absent])).create_view(name)
 
     def sql(self, query: str) -> Any:

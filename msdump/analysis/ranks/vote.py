@@ -93,5 +93,5 @@ def count(ballots: Sequence[Ballot]) -> Vote:
         votes = Counter(ballot.hashes[run] for ballot in ballots if run in ballot.hashes).most_common(2)
         if len(votes) == 1 or votes[0][1] > votes[1][1]:
             winners[run] = votes[0][0]
-            outvoted += [(one, run) for one in ballots if one.hashes.get(run, winners[run]) != winners[run]]
+            outvoted += [(ballot, run) for ballot in ballots if ballot.hashes.get(run, winners[run]) != winners[run]]
     return Vote(tuple(ballots), winners, tuple(outvoted))

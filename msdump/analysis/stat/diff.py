@@ -74,7 +74,7 @@ def _side(dump: DumpDir, table: StatisticSteps) -> ComparedSide:
     """Whether two of its tensors are the same, MD5 or equal numbers tell."""
     graphs = GraphFiles(dump)
     steps = [with_inputs(step, graphs.of(step.key)) for step in table.steps]
-    return ComparedSide(steps, graphs, lambda one, other: has_same_statistics(table.row(one), table.row(other)))
+    return ComparedSide(steps, graphs, lambda left, right: has_same_statistics(table.row(left), table.row(right)))
 
 
 def _verdict(mine: StatisticRow, golden: StatisticRow, bounds: Bounds) -> tuple[str, str]:

@@ -68,7 +68,7 @@ def tensor_statistics(
         graphs = GraphFiles(dump)
     covered = {step.key for step in steps}
     roles = Roles(graphs)
-    listed = [(step, one) for step in steps for one in _tensors(step, op_type, roles, graphs)]
+    listed = [(step, tensor) for step in steps for tensor in _tensors(step, op_type, roles, graphs)]
     measure = partial(_measure_group, has_md5=has_md5, is_raw=is_raw, has_exponents=has_exponents)
     if measurements is not None:
         if has_md5 or is_raw:
@@ -82,9 +82,9 @@ def tensor_statistics(
     ]
     for step in table.steps:
         if step.key not in covered:
-            for one in _tensors(step, op_type, roles, graphs):
-                row = table.row(one[0])
-                rows.append(_row(step.key, one, row, row.md5, one[0].shape, None))
+            for tensor in _tensors(step, op_type, roles, graphs):
+                row = table.row(tensor[0])
+                rows.append(_row(step.key, tensor, row, row.md5, tensor[0].shape, None))
     problem_list = (*dump.damaged, *damaged, *problems)
     if not rows and not problem_list:
         types = {operator.op_type for step in (*steps, *table.steps) for operator in step.operators}

@@ -213,8 +213,10 @@ class RankRing:
             return Kept()
         lists = [content.get(key) for key in ("whole", "cut")]
         whole, cut = (
-            tuple(sorted(number for number in each if isinstance(number, int))) if isinstance(each, list) else ()
-            for each in lists
+            tuple(sorted(number for number in operator_list if isinstance(number, int)))
+            if isinstance(operator_list, list)
+            else ()
+            for operator_list in lists
         )
         return Kept(whole, cut)
 
@@ -347,7 +349,7 @@ def rank_rings(home: Path) -> Iterator[RankRing]:
     except OSError:
         return
     ranks = [name.removeprefix("state_") for name in names if name.startswith("state_")]
-    for rank in sorted(int(each) for each in ranks if _is_number(each)):
+    for rank in sorted(int(rank) for rank in ranks if _is_number(rank)):
         yield RankRing(home, rank)
 
 

@@ -112,7 +112,7 @@ class LoadedModel:
             raise CallError(
                 codes.GE_DYNAMIC_BATCH_SIZE_INVALID,
                 f"model {self.name}: expected a gear of --{self.atc.kind}, "
-                f"{'; '.join(','.join(map(str, each)) for each in self.atc.gears)}, by acl.mdl."
+                f"{'; '.join(','.join(map(str, gear)) for gear in self.atc.gears)}, by acl.mdl."
                 f"{setter[self.atc.kind]}; got {','.join(map(str, gear))}",
             )
         buffer = find_buffer(dataset.buffers[index])

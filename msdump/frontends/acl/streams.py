@@ -116,7 +116,7 @@ class Subscriptions:
     def deliver(self, report: PendingCallback, reports: queue.SimpleQueue[PendingCallback]) -> None:
         """Let a callback wait for its thread, or return immediately when no thread takes callbacks any more."""
         with self._lock:
-            if any(reports is other for other in self._reports_by_thread.values()):
+            if any(reports is report for report in self._reports_by_thread.values()):
                 reports.put(report)
             else:
                 report.done.set()

@@ -99,7 +99,7 @@ def _operands(program: FxProgram, fx_graph: FxGraph, ops: Sequence[OpInfo]) -> l
         inputs = [(value, slots[argument]) for argument, value in fx_graph.operands[call.node]]
         results = [(value, path) for (producer, path), value in fx_graph.values.items() if producer is call.node]
         over = {
-            other for slot in node.definition.mutates for other in values_by_root[fx_graph.roots[node.inputs[slot].id]]
+            value for slot in node.definition.mutates for value in values_by_root[fx_graph.roots[node.inputs[slot].id]]
         }
         operands.append(
             CallOperands(

@@ -159,7 +159,7 @@ class _EagerCalls(Calls):
     """One run. Arrays are views of the tensors wherever numpy can have one."""
 
     def __init__(self, program: FxProgram, operands: Sequence[_Operands | None], slots: list[Any]) -> None:
-        self.ops = [None if each is None else each.op for each in operands]
+        self.ops = [None if operand is None else operand.op for operand in operands]
         self._calls = program.calls
         self._operands = operands
         self._slots = slots
@@ -227,7 +227,7 @@ class _GraphOfCalls:
         result = node.meta.get("val")
         is_list = isinstance(result, (list, tuple))
         results: Sequence[Any] = result if isinstance(result, (list, tuple)) else (result,)
-        parts = [each for slot, value in enumerate(results) for each in _operand_paths(slot, value)]
+        parts = [operand_path for slot, value in enumerate(results) for operand_path in _operand_paths(slot, value)]
         primitive = Primitive(plan.target, definition=PrimitiveDef(plan.target))
         types = [_type(value) for _, value, _ in parts]
         made = self.graph.add_foreign_node(primitive, inputs, types, "", name=plan.name).outputs

@@ -152,7 +152,9 @@ class FileDumps:
     def report(self, folder: str = "") -> Report:
         """Counts up to now; `folder` stands there while there are no files."""
         reports = [dump.report() for dump in list(self._begun.values())]
-        return merged(", ".join(sorted(each.path for each in reports if each.files)) or folder, self.kind, reports)
+        return merged(
+            ", ".join(sorted(report.path for report in reports if report.files)) or folder, self.kind, reports
+        )
 
     def counts(self) -> dry_run.Counts:
         """What was written up to now."""

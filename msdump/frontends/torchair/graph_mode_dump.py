@@ -102,7 +102,7 @@ class GraphModeDump(AclSession):
         self._show()
         acl = self.dump()
         acl.plan = self.plan
-        return acl if any(each.model_name == graph.name for each in self._lists) else None
+        return acl if any(operator_list.model_name == graph.name for operator_list in self._lists) else None
 
     def _finish(self) -> None:
         if self._names:

@@ -276,9 +276,9 @@ def readers_by_tensor(graph: GeGraph) -> Readers:
     return readers
 
 
-def shares_memory(one: GeTensor, other: GeTensor) -> bool:
+def shares_memory(left: GeTensor, right: GeTensor) -> bool:
     """Whether one is a view of the other, or both are views of a third."""
-    return _owner(one) is _owner(other)
+    return _owner(left) is _owner(right)
 
 
 def mutated_input(op: GeOp) -> GeTensor | None:

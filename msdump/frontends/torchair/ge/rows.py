@@ -80,9 +80,13 @@ def row(
     is_cast    inputs are cast to the dtype of the result before
     attrs      attributes that are always the same
     """
-    inputs = [each if isinstance(each, str) else each.name for each in arguments if isinstance(each, str | Sizes)]
+    inputs = [
+        argument if isinstance(argument, str) else argument.name
+        for argument in arguments
+        if isinstance(argument, str | Sizes)
+    ]
     order_of_names = order.split() or [
-        each if isinstance(each, str) else getattr(each, "name", "") for each in arguments
+        argument if isinstance(argument, str) else getattr(argument, "name", "") for argument in arguments
     ]
     fed = sorted(inputs, key=order_of_names.index)
 
@@ -106,7 +110,7 @@ def row(
         results: tuple[GeTensor, ...] = ge.multi_op(op_type, {name: given[name] for name in fed}, outputs, written)
         return results if len(outputs) > 1 else results[0]
 
-    host = tuple(each.name for each in arguments if isinstance(each, Sizes))
+    host = tuple(argument.name for argument in arguments if isinstance(argument, Sizes))
     is_plain = fed == list(arguments) and not attrs
 
     @kernel(op_type, host=host)

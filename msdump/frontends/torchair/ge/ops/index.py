@@ -58,7 +58,7 @@ def _mask(indices: Sequence[GeTensor | None]) -> list[int]:
 
 def _given(indices: Sequence[GeTensor | None]) -> dict[str, GeTensor]:
     tensors = [each for each in indices if each is not None]
-    return {f"indices{number}": each for number, each in enumerate(tensors)}
+    return {f"indices{number}": tensor for number, tensor in enumerate(tensors)}
 
 
 @converter("aten.index_select.default")
