@@ -76,8 +76,8 @@ class Moment:
             parameters = [parameter for parameter in parameters if parameter.op_name == origin.name]
         return [
             parameter
-            for other in parameters
-            for parameter in other.outputs.values()
+            for candidate in parameters
+            for parameter in candidate.outputs.values()
             if parameter.dtype == tensor.dtype and math.prod(parameter.shape) == math.prod(tensor.shape)
         ]
 

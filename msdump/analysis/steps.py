@@ -270,7 +270,7 @@ def _operator(tensors: Mapping[tuple[str, Slot], DumpedTensor]) -> Operator:
     )
 
 
-_fields_of_operator = attrgetter(*(one.name for one in fields(Operator)))
+_fields_of_operator = attrgetter(*(item.name for item in fields(Operator)))
 
 
 def with_own_operators(step: Step) -> Step:

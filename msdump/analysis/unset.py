@@ -65,8 +65,8 @@ class UnsetTensors:
             origin = node.inputs[slot.number] if slot.number < len(node.inputs) else None
             return origin is not None and (origin.name, origin.slot) in self._results
         return any(
-            (tensor.dtype, tensor.shape) == (other.dtype, other.shape) and self._is_same(tensor, other)
-            for other in self._tensors
+            (tensor.dtype, tensor.shape) == (known.dtype, known.shape) and self._is_same(tensor, known)
+            for known in self._tensors
         )
 
 

@@ -193,7 +193,7 @@ def _value(answers: Sequence[PlanReport], measured: MeasuredStep | None) -> dict
                 "status": answer.status,
                 "problem": answer.problem or None,
                 "rows": answer.rows,
-                "graphs": [_estimate_value(one) for one in answer.estimates],
+                "graphs": [_estimate_value(estimate) for estimate in answer.estimates],
                 "never_matches": answer.never_matches,
             }
             for answer in answers

@@ -104,9 +104,11 @@ class LinearPattern:
                 return True
             letter = text[position]
             moved = [
-                target for state in states for one in [self._states[state]] if one.test is not None and one.test(letter)
-                for target in one.following
-            ]  # fmt: skip
+                target
+                for entry in (self._states[state] for state in states)
+                if entry.test is not None and entry.test(letter)
+                for target in entry.following
+            ]
             states = self._closure(text, position + 1, moved)
             if not states:
                 return False
@@ -119,12 +121,12 @@ class LinearPattern:
             state = states.pop()
             if state in reached:
                 continue
-            one = self._states[state]
-            if one.condition is not None and not one.condition(text, position):
+            entry = self._states[state]
+            if entry.condition is not None and not entry.condition(text, position):
                 continue
             reached.add(state)
-            if one.test is None:
-                states += one.following
+            if entry.test is None:
+                states += entry.following
         return reached
 
     # -- building, from the last part to the first ----------------------------------------------------------------

@@ -141,11 +141,11 @@ class Which:
         """
         if self.watched_names:
             return op_name in self.watched_names
-        return any(each.selects(op_name, original_names) for each in self.matching(model_names))
+        return any(matched.selects(op_name, original_names) for matched in self.matching(model_names))
 
     def skipped(self, op_type: str, op_name: str, model_names: Sequence[str] = ()) -> frozenset[Position]:
         """Inputs and outputs that the blacklists of the model, and those for every model, take out."""
-        return NO_POSITIONS.union(*(each.skipped(op_type, op_name) for each in self.matching(model_names)))
+        return NO_POSITIONS.union(*(matched.skipped(op_type, op_name) for matched in self.matching(model_names)))
 
     def choose(self, operators: Sequence[ModelOperator], model_names: Sequence[str] = ()) -> list[Choice | None]:
         """For each operator of a model, in the order of execution: what is dumped of it; None = nothing.

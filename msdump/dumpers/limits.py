@@ -273,7 +273,7 @@ class LimitedWriter:
         try:
             self._writer.close()
         finally:
-            self._guard.release(sum(each.promised_bytes for each in self._open.values()))
+            self._guard.release(sum(iteration_state.promised_bytes for iteration_state in self._open.values()))
             self._open.clear()
             if self._rotation is not None:
                 self._rotation.leave(self)

@@ -120,7 +120,7 @@ class Rotation:
     def _oldest(self, keep: int) -> list[_Name]:
         """The complete iterations but the last `keep` of them."""
         complete = [
-            name for name, each in self._iterations.items() if each.is_complete or each.finished_by >= self._writers
+            name for name, state in self._iterations.items() if state.is_complete or state.finished_by >= self._writers
         ]
         if not self._is_shared:
             return _in_order(complete)[:-keep]
@@ -160,7 +160,7 @@ def _in_order(names: Sequence[_Name]) -> list[_Name]:
     numbers: dict[int, list[int]] = {}
     for graph_id, number in names:
         numbers.setdefault(graph_id, []).append(number)
-    ordered = {graph_id: iter(sorted(each)) for graph_id, each in numbers.items()}
+    ordered = {graph_id: iter(sorted(iterations)) for graph_id, iterations in numbers.items()}
     return [(graph_id, next(ordered[graph_id])) for graph_id, _ in names]
 
 

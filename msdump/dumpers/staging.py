@@ -180,9 +180,9 @@ class Staging:
             free = self._free.get(size)
             if free:
                 return free.pop()
-            for other in sorted(self._free, reverse=True):
-                while self._free[other] and self._held + size + self._free_bytes() > self._budget:
-                    self._free[other].pop()
+            for free_size in sorted(self._free, reverse=True):
+                while self._free[free_size] and self._held + size + self._free_bytes() > self._budget:
+                    self._free[free_size].pop()
         return _aligned(size) if size >= _PAGED_BYTES else np.empty(size, np.uint8)
 
     def _free_bytes(self) -> int:

@@ -286,7 +286,11 @@ class AsyncDumper(StreamingDumper[WatchedGraph]):
         if fresh:
             if takes_turns:
                 counted = self._old_inputs.keys()
-                moved = (each for each in fresh if not watched.is_constant(each.key) and each.key not in counted)
+                moved = (
+                    fresh_record
+                    for fresh_record in fresh
+                    if not watched.is_constant(fresh_record.key) and fresh_record.key not in counted
+                )
                 self._turns.make_room(round_, sum(record.size_bytes for record in moved))
             # Statistics are quicker than copies: what is lent is measured before the run ends.
             is_lent = not self._plan.saved.tensors

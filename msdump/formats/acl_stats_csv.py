@@ -45,7 +45,7 @@ _CATEGORY_BY_TITLE = {
     for statistic_category in STATISTIC_CATEGORIES
     if statistic_category.acl_title
 }
-_TITLE_BY_FIELD = {each.attribute: title for title, each in _CATEGORY_BY_TITLE.items()}
+_TITLE_BY_FIELD = {category.attribute: title for title, category in _CATEGORY_BY_TITLE.items()}
 _NOT_AVAILABLE, _NO_DIMENSIONS = "NA", "-"
 _MOST_DIMENSIONS = 25
 _IO_NAMES = {INPUT: "Input", OUTPUT: "Output"}

@@ -212,8 +212,8 @@ def _latest(
         for operand in operands:
             for form in {operand.name, safe_text(operand.name), short_op_name(operand.name)}:
                 by_operand.setdefault((operand.graph_id, form, operand.io, operand.slot), []).append(operand)
-    known = [each for each in by_operand.get(operand_key, ()) if each.iteration <= iteration]
-    return max(known, key=lambda each: each.iteration, default=None)
+    known = [entry for entry in by_operand.get(operand_key, ()) if entry.iteration <= iteration]
+    return max(known, key=lambda entry: entry.iteration, default=None)
 
 
 # -- placements as text --------------------------------------------------------------------------------------------

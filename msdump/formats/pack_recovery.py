@@ -119,7 +119,7 @@ class _Damaged:
         at = self._add_links(pieces, members, at)
         at = self._add_mapping(pieces, members, at)
         pieces.append(end_of_pack(self._folder, members, at, _MODE, self._time))
-        lost += [f"{one.size} bytes that no header explains, kept as {one.name}" for one in kept]
+        lost += [f"{gap.size} bytes that no header explains, kept as {gap.name}" for gap in kept]
         missing = self._missing(members)
         if missing:
             lost.append(f"{named(missing)}: in the index, and not in the pack")
@@ -270,7 +270,8 @@ class _Damaged:
 def _agree(contents: ArchiveContents, indexed: ArchiveContents) -> bool:
     """Whether headers and index tell of the same members, and of nothing else."""
     extents = [
-        {member.name: (member.offset, member.size) for member in each.members.values()} for each in (contents, indexed)
+        {member.name: (member.offset, member.size) for member in reading.members.values()}
+        for reading in (contents, indexed)
     ]
     return extents[0] == extents[1] and not contents.damage and not contents.foreign
 

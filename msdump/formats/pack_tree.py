@@ -132,7 +132,7 @@ def _write_pack(folder: DumpedFolder, files: Mapping[str, os.stat_result]) -> st
 def _packs_beside(path: str) -> list[str]:
     """Packs that may be of a folder, by their names."""
     parent, name = os.path.split(path)
-    paths = [os.path.join(parent, one) for one in os.listdir(parent) if one.endswith(SUFFIX)]
+    paths = [os.path.join(parent, file_name) for file_name in os.listdir(parent) if file_name.endswith(SUFFIX)]
     return sorted(path for path in paths if _stem(path) == name and os.path.isfile(path) and not os.path.islink(path))
 
 
@@ -212,7 +212,10 @@ def unpack_tree(root: str | os.PathLike[str], keeps_packs: bool = False) -> Iter
         contents = scan(path, source.size, source.read)
         home = os.path.dirname(os.path.abspath(path))
         below = {name.rpartition("/")[0] for name in contents.members} | set(contents.folders)
-        with held_for_change([home, *(os.path.join(home, one) for one in below)]) as busy, alone(path) as is_alone:
+        with (
+            held_for_change([home, *(os.path.join(home, file_name) for file_name in below)]) as busy,
+            alone(path) as is_alone,
+        ):
             if busy or not is_alone:
                 yield Packed(path, 0, source.size, busy or "another process writes it now")
             else:
@@ -346,7 +349,7 @@ def _join_rows(folder: Folder, name: str, rows: bytes) -> None:
     if name == STATISTIC_FILE:
         head, _, rows = rows.partition(b"\n")
         if there.partition(b"\n")[0] != head:
-            texts = [one[:300].decode(errors="backslashreplace") for one in (head, there.partition(b"\n")[0])]
+            texts = [row_text[:300].decode(errors="backslashreplace") for row_text in (head, there.partition(b"\n")[0])]
             raise WriteError(f"{where}: expected the columns {texts[0]}, got {texts[1]}. Unpack elsewhere.")
     if b"\n" + rows not in b"\n" + there:
         folder.write(name, [there, rows], stat.S_IMODE(status.st_mode), replace=True)

@@ -66,10 +66,10 @@ _TEXT_BY_CATEGORY = {category.name: _text_of(category) for category in STATISTIC
 def _columns_text(categories: Sequence[str]) -> Callable[[MeasuredTensor], str]:
     """Function that makes the text of these columns of a tensor with numbers."""
     chosen = [_CATEGORY_BY_NAME[name] for name in categories]
-    attributes = [each.attribute for each in chosen if each.name != _MD5]
+    attributes = [column.attribute for column in chosen if column.name != _MD5]
     values = attrgetter(*attributes) if len(attributes) > 1 else None
     # Of the numbers; what it leaves is the format of the MD5.
-    form = ",".join("%%s" if each.name == _MD5 else "%s" if each.is_count else "%g" for each in chosen)
+    form = ",".join("%%s" if column.name == _MD5 else "%s" if column.is_count else "%g" for column in chosen)
     has_md5 = _MD5 in categories
 
     def text(measured: MeasuredTensor) -> str:
@@ -245,8 +245,10 @@ class StatisticWriter:
         measured = measure_all(arrays, names, self._has_md5, pool, self._thread_count)
         text_of = self._columns_text
         return [
-            self._unordered_text(record, each) if each.numbers is None else text_of(each)
-            for record, each in zip(records, measured, strict=True)
+            self._unordered_text(record, measured_tensor)
+            if measured_tensor.numbers is None
+            else text_of(measured_tensor)
+            for record, measured_tensor in zip(records, measured, strict=True)
         ]
 
     def _unordered_text(self, record: TensorRecord, measured: MeasuredTensor) -> str:

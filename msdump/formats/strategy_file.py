@@ -73,9 +73,9 @@ def _proto_rows(where: str, data: bytes) -> list[_Row]:
     for item in content.parallel_layout_item:
         layouts = item.parallel_layouts
         values = {
-            "dev_matrix": [list(one.dim) for one in layouts.dev_matrix[:1]],
-            "tensor_map": [list(one.dim) for one in layouts.tensor_map[:1]],
-            "param_split_shape": [size for one in layouts.param_split_shape for size in one.dim],
+            "dev_matrix": [list(row.dim) for row in layouts.dev_matrix[:1]],
+            "tensor_map": [list(row.dim) for row in layouts.tensor_map[:1]],
+            "param_split_shape": [size for row in layouts.param_split_shape for size in row.dim],
             "field": layouts.field,
             "opt_weight_shard_step": layouts.opt_weight_shard_step,
             "opt_weight_shard_size": layouts.opt_weight_shard_size,

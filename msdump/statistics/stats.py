@@ -382,8 +382,8 @@ def in_threads(work: Callable[[int, int], None], row_count: int, thread_count: i
     with ThreadPoolExecutor(thread_count - 1) as pool:
         others = [in_thread(pool, work, edges[share], edges[share + 1]) for share in range(1, thread_count)]
         work(edges[0], edges[1])
-        for other in others:
-            other.result()
+        for future in others:
+            future.result()
 
 
 def _merge(extremes: Array, sums: Array, counts: Array, row: dtypes.Dtype) -> _Totals:

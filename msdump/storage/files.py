@@ -302,7 +302,7 @@ def absolute(path: PathLike) -> Path:
 
 def folder_below(root: PathLike, path: PathLike) -> str:
     """Folder of a file as seen from another, "." for that itself; packs on the way are left out, as `unpack` does."""
-    base, folder = (canonical(os.fspath(one)) for one in (root, os.path.dirname(path)))
+    base, folder = (canonical(os.fspath(plain_path)) for plain_path in (root, os.path.dirname(path)))
     relative = folder[len(base) :].lstrip("/") if is_remote(base) else os.path.relpath(folder, base)
     return "/".join(without_packs(relative.split("/"))) or "."
 
@@ -350,7 +350,7 @@ def files_in(folder: PathLike, suffix: str) -> list[str]:
 
 def list_remote(url: str) -> Iterator[tuple[str, str]]:
     """(folder, name) of each object below an address.   Raises: ConfigError; FormatError."""
-    for one in objects_below(canonical(url)):
-        folder, _, name = one.url.rpartition("/")
+    for found in objects_below(canonical(url)):
+        folder, _, name = found.url.rpartition("/")
         if name:
             yield folder, name

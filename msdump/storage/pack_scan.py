@@ -315,7 +315,7 @@ class _Scan:
         # A pack gets its index and its end at once.
         is_own = self._is_own and (not is_whole or self._index_offset is not None)
         return ArchiveContents(
-            {name: one for name, one in self._members.items() if not is_of_index(name)},
+            {name: member for name, member in self._members.items() if not is_of_index(name)},
             tuple(self._foreign),
             self._end,
             is_whole,

@@ -121,7 +121,7 @@ class Pages:
             "golden": None if contents.golden is None else _title(contents.golden.path),
             "path": str(contents.dump.path),
             "verdict": self._verdict(found),
-            "findings": [self._finding(one) for one in found],
+            "findings": [self._finding(finding) for finding in found],
             "healths": [health.value for health in _HEALTHS],
             "steps": _table(names, steps),
             "damaged": [[file, str(error)] for file, error in contents.damaged],
@@ -151,29 +151,35 @@ class Pages:
             text += f"; {unmeasured} tensors have no numbers to judge by"
         return {"kind": "ok", "text": f"{text}.", "at": None}
 
-    def _finding(self, one: Finding) -> Answer:
-        at = self._at(one.step, one.operator)
-        return {"kind": one.kind, "title": one.title, "text": one.text, "line": _line(one.line), "at": at}
+    def _finding(self, finding: Finding) -> Answer:
+        at = self._at(finding.step, finding.operator)
+        return {
+            "kind": finding.kind,
+            "title": finding.title,
+            "text": finding.text,
+            "line": _line(finding.line),
+            "at": at,
+        }
 
     def _nan(self) -> Answer:
         return {"found": [self._origin(step) for step in self._contents.non_finite.steps]}
 
-    def _origin(self, one: NonFinite) -> Answer:
+    def _origin(self, origin: NonFinite) -> Answer:
         def at_all(operators: Iterable[Operator]) -> list[Any]:
-            return [self._at(one.step, operator) for operator in operators]
+            return [self._at(origin.step, operator) for operator in operators]
 
         return {
-            "step": list(one.step),
-            "kind": one.kind,
-            "how": one.how,
-            "origin": self._at(one.step, one.operator),
-            "line": _line(one.line),
-            "parameter": one.parameter,
-            "sources": at_all(one.sources),
-            "infected": at_all(one.infected),
-            "also_made": at_all(one.also_made),
-            "stopped": at_all(one.stopped),
-            "parameters": list(one.parameters),
+            "step": list(origin.step),
+            "kind": origin.kind,
+            "how": origin.how,
+            "origin": self._at(origin.step, origin.operator),
+            "line": _line(origin.line),
+            "parameter": origin.parameter,
+            "sources": at_all(origin.sources),
+            "infected": at_all(origin.infected),
+            "also_made": at_all(origin.also_made),
+            "stopped": at_all(origin.stopped),
+            "parameters": list(origin.parameters),
         }
 
     def _compare(self, comparison: Comparison, step: StepResult) -> Answer:

@@ -78,7 +78,7 @@ class Redaction:
         if name in _PATHS and isinstance(value, str):
             return self._private.sub(HIDDEN, _last(value))
         if name == "lines":
-            return [_line(one) for one in value]
+            return [_line(item) for item in value]
         if name in _FILES:
             return [[_last(path), self.text(reason)] for path, reason in value]
         if name == "line" and _is_line(value):

@@ -107,14 +107,14 @@ def application(index: Index, title: str, actions: Actions | None = None) -> Sta
 
         return cut
 
-    def picture(one: ArraySlice) -> tuple[bytes, str]:
-        return one.picture(), "application/octet-stream"
+    def picture(part: ArraySlice) -> tuple[bytes, str]:
+        return part.picture(), "application/octet-stream"
 
-    def text(one: ArraySlice) -> tuple[bytes, str]:
-        return encoded(one.text()), _JSON
+    def text(part: ArraySlice) -> tuple[bytes, str]:
+        return encoded(part.text()), _JSON
 
-    def npy(one: ArraySlice) -> tuple[bytes, str]:
-        return one.npy(), "application/octet-stream"
+    def npy(part: ArraySlice) -> tuple[bytes, str]:
+        return part.npy(), "application/octet-stream"
 
     async def pair(request: Request) -> Response:
         if actions is None:

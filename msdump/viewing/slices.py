@@ -90,7 +90,7 @@ class ArraySlice:
         }
         text = json.dumps(about, separators=(",", ":")).encode()
         text += b" " * (-len(text) % 4)  # floats begin where a program can map them
-        floats = [_narrow(each).tobytes() for each in (least, largest, mean)]
+        floats = [_narrow(number).tobytes() for number in (least, largest, mean)]
         return b"".join([struct.pack("<I", len(text)), text, *floats, flags.astype(np.uint8).tobytes()])
 
     def text(self) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def _written(index: _Index) -> str:
 
 
 def _range(item: slice) -> str:
-    start, stop, step = ("" if one is None else str(one) for one in (item.start, item.stop, item.step))
+    start, stop, step = ("" if bound is None else str(bound) for bound in (item.start, item.stop, item.step))
     return f"{start}:{stop}" + (f":{step}" if step else "")
 
 

@@ -135,10 +135,10 @@ class Measurer:
 
     def _measure(self, mine: DumpedTensor, golden: DumpedTensor, thread_count: int) -> MeasuredPair | FormatError:
         try:
-            one, other = self._key(mine, golden)
+            left, right = self._key(mine, golden)
             # Names replace the identities of files that were removed.
-            is_one = identity(mine) == identity(golden) if isinstance(one, str) else one == other
-            if is_one:
+            is_equal = identity(mine) == identity(golden) if isinstance(left, str) else left == right
+            if is_equal:
                 return _measured(dtypes=(mine.true_dtype, golden.true_dtype))
             if is_small_copy(mine, golden):
                 return _SAME_FILES

@@ -94,17 +94,25 @@ def _graphs_by_operators(
     sides = [_operators_by_graph(steps, has_types) for steps in (mine, golden)]
     orders = [_indices(side) for side in sides]
     candidates = []
-    for one, names in sides[0].items():
-        for other, others in sides[1].items():
-            if one[0] == other[0] and names & others:
+    for my_graph, names in sides[0].items():
+        for golden_graph, others in sides[1].items():
+            if my_graph[0] == golden_graph[0] and names & others:
                 likeness = len(names & others) / len(names | others)
-                candidates.append((-likeness, one != other, abs(orders[0][one] - orders[1][other]), one, other))
+                candidates.append(
+                    (
+                        -likeness,
+                        my_graph != golden_graph,
+                        abs(orders[0][my_graph] - orders[1][golden_graph]),
+                        my_graph,
+                        golden_graph,
+                    )
+                )
     counterparts: dict[tuple[int | None, int | None], int | None] = {}
     used = set()
-    for *_, one, other in sorted(candidates):
-        if one not in counterparts and other not in used:
-            counterparts[one] = other[1]
-            used.add(other)
+    for *_, my_graph, golden_graph in sorted(candidates):
+        if my_graph not in counterparts and golden_graph not in used:
+            counterparts[my_graph] = golden_graph[1]
+            used.add(golden_graph)
     # A graph without a counterpart must not meet another one that happens to have its number.
     return counterparts if not counterparts else {side: counterparts.get(side, -1) for side in sides[0]}
 
@@ -227,9 +235,9 @@ def common_tensors(mine: Operator, golden: Operator) -> list[tuple[str, Slot, Du
     found = []
     for io, tensors, others in ((INPUT, mine.inputs, golden.inputs), (OUTPUT, mine.outputs, golden.outputs)):
         for slot, tensor in tensors.items():
-            other = others.get(slot)
-            if other is not None:
-                found.append((io, slot, tensor, other))
+            partner = others.get(slot)
+            if partner is not None:
+                found.append((io, slot, tensor, partner))
     return found
 
 
@@ -414,7 +422,7 @@ def _aligned(merged: Operator, single: Operator) -> Operator:
     inputs: dict[Slot, DumpedTensor] = {}
     for slot, tensor in single.inputs.items():
         size = math.prod(host_shape(tensor))
-        match = next((other for other in waiting if math.prod(host_shape(other)) == size), None)
+        match = next((candidate for candidate in waiting if math.prod(host_shape(candidate)) == size), None)
         if match is None:
             return merged
         waiting.remove(match)

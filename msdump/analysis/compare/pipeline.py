@@ -57,11 +57,13 @@ class StepPair:
 def pair_sides(mine: ComparedSide, golden: ComparedSide, mapping: OperatorMap | None) -> list[StepPair]:
     """Steps that belong together, in mine's order, with their operators paired."""
     pairs = []
-    for one, other in pair_steps(mine.steps, golden.steps):
-        x = one, mine.graphs.of(one.key), mine.is_same
-        y = other, golden.graphs.of(other.key), golden.is_same
-        pairing = pair_operators(one.operators, other.operators, mapping)
-        pairs.append(StepPair(one, other, pairing, (Moment(*x), Moment(*y)), (UnsetTensors(*x), UnsetTensors(*y))))
+    for my_step, golden_step in pair_steps(mine.steps, golden.steps):
+        x = my_step, mine.graphs.of(my_step.key), mine.is_same
+        y = golden_step, golden.graphs.of(golden_step.key), golden.is_same
+        pairing = pair_operators(my_step.operators, golden_step.operators, mapping)
+        pairs.append(
+            StepPair(my_step, golden_step, pairing, (Moment(*x), Moment(*y)), (UnsetTensors(*x), UnsetTensors(*y)))
+        )
     return pairs
 
 

@@ -267,7 +267,7 @@ class _Job:
     def run(self) -> None:
         options = self.options
         if options.format is None and self.source.name.startswith(OVERFLOW_PREFIX):
-            self._each(self.content.of(OUTPUT), self._write_overflow)
+            self._write_all(self.content.of(OUTPUT), self._write_overflow)
             return
         tensors = [tensor for tensor in self.content.tensors if tensor.io in (INPUT, OUTPUT)]
         if options.only is not None:
@@ -280,7 +280,7 @@ class _Job:
         if options.file_type == SAFETENSORS:
             self._write_together(tensors)
         else:
-            self._each(tensors, self._write_tensor)
+            self._write_all(tensors, self._write_tensor)
         if options.format is None:
             for block in self.content.tensors:
                 if block.io in (BUFFER, SPACE):
@@ -288,7 +288,7 @@ class _Job:
                         f".{block.io}.{block.slot}", ".bin", raw_chunks(DecodedTensor(block.payload, "uint8"))
                     )
 
-    def _each(self, tensors: Sequence[BinTensor], write: Callable[[BinTensor], None]) -> None:
+    def _write_all(self, tensors: Sequence[BinTensor], write: Callable[[BinTensor], None]) -> None:
         for tensor in tensors:
             try:
                 write(tensor)
@@ -358,7 +358,7 @@ class _Job:
             safetensors_chunks({"x": value}, {})  # refused here, it takes no other tensor with it
             values[f"{tensor.io}.{tensor.slot}"] = value
 
-        self._each(tensors, add)
+        self._write_all(tensors, add)
         if values:
             metadata = {"op_name": self.content.op_name, "source": self.source.name}
             self._publish("", ".safetensors", safetensors_chunks(values, metadata))

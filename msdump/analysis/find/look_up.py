@@ -117,11 +117,11 @@ def find_operator(
 
 
 def _same_elsewhere(step: Step, operator: Operator, steps: Iterable[Step]) -> Iterator[tuple[StepKey, Operator]]:
-    for other in steps:
-        if other.key != step.key and other.key[:2] == step.key[:2]:
-            for one in other.operators:
-                if (one.label, one.op_type) == (operator.label, operator.op_type):
-                    yield other.key, one
+    for earlier_step in steps:
+        if earlier_step.key != step.key and earlier_step.key[:2] == step.key[:2]:
+            for candidate in earlier_step.operators:
+                if (candidate.label, candidate.op_type) == (operator.label, operator.op_type):
+                    yield earlier_step.key, candidate
                     break
 
 
@@ -160,7 +160,11 @@ def find_source_line(
             f"{dump.path}: expected graph files (rank_N/graphs/*.pb or *.ir), got none. Open the folder that holds "
             "rank_0, not one below it."
         )
-    selected = [one for one in graphs if is_selected(one.rank_id, rank) and is_selected(one.graph_id, graph)]
+    selected = [
+        graph_file
+        for graph_file in graphs
+        if is_selected(graph_file.rank_id, rank) and is_selected(graph_file.graph_id, graph)
+    ]
     if not selected:
         some = ", ".join(str(StepKey(graph.rank_id, graph.graph_id, None)) for graph in graphs[:5])
         raise ConfigError(
@@ -168,16 +172,18 @@ def find_source_line(
             f"{', ...' if len(graphs) > 5 else ''}."
         )
     hits = [
-        (one, node, line)
-        for one in selected
-        for node in one.nodes
+        (graph_file, node, line)
+        for graph_file in selected
+        for node in graph_file.nodes
         for line in [next((line for line in reversed(node.source) if _matches(line, text)), None)]
         if line is not None
     ]
     files = _files_by_operator(dump, rank, graph, iteration) if hits else {}
     return [
-        SourceHit(one, node, line, tuple(files.get((one.rank_id, one.graph_id, node.full_name), ())))
-        for one, node, line in hits
+        SourceHit(
+            graph_file, node, line, tuple(files.get((graph_file.rank_id, graph_file.graph_id, node.full_name), ()))
+        )
+        for graph_file, node, line in hits
     ]
 
 
@@ -302,9 +308,9 @@ def show_operator(
     file = GraphFiles(dump).of(target.key)
     if node is not None and file is not None:
         readers = tuple(
-            other.full_name
-            for other in file.nodes
-            if any(origin is not None and origin.name == node.full_name for origin in other.inputs)
+            reader.full_name
+            for reader in file.nodes
+            if any(origin is not None and origin.name == node.full_name for origin in reader.inputs)
         )
     attributes, message = _notes([shown.tensor for shown in tensors])
     return ShownOperator(
@@ -322,7 +328,7 @@ def _history(
 ) -> tuple[tuple[int | None, Statistics | StatisticRow | None], ...]:
     found = [(target.key.iteration, shown.numbers)]
     room = _HISTORY_BYTES
-    for key, operator in sorted(target.others, key=lambda one: one[0].iteration or 0, reverse=True):
+    for key, operator in sorted(target.others, key=lambda entry: entry[0].iteration or 0, reverse=True):
         tensor = (operator.inputs if shown.io == INPUT else operator.outputs).get(shown.slot)
         if tensor is None or len(found) == _HISTORY_STEPS:
             continue
@@ -330,7 +336,7 @@ def _history(
         if room < 0:
             break
         found.append((key.iteration, _numbers(target, tensor)))
-    return tuple(sorted(found, key=lambda one: one[0] or 0)) if len(found) > 1 else ()
+    return tuple(sorted(found, key=lambda entry: entry[0] or 0)) if len(found) > 1 else ()
 
 
 def _numbers(target: FoundOperator, tensor: DumpedTensor) -> Statistics | StatisticRow | None:

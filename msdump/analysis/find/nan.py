@@ -283,7 +283,9 @@ def _in_time(results: Iterable[NonFinite | None]) -> tuple[NonFinite, ...]:
     """In the order of their steps; in each iteration, what came from another process behind what that one has made."""
     present = (result for result in results if result is not None)
     iterations = (list(group) for _, group in itertools.groupby(present, key=lambda result: result.step.iteration))
-    return tuple(result for group in iterations for result in sorted(group, key=lambda each: each.how == RECEIVED))
+    return tuple(
+        result for group in iterations for result in sorted(group, key=lambda suspect: suspect.how == RECEIVED)
+    )
 
 
 def _when(step: Step) -> tuple[int, ...]:
@@ -355,8 +357,8 @@ class _Search:
             origin = flow.origin(index, inputs[0].slot)
             parameter = origin.name if origin is not None and origin.slot is None else None
         later = range(index + 1, len(flow.operators))
-        hit = [other for other in later if self._reads[other]]
-        fresh = [other for other in later if self._writes[other] and not self._reads[other]]
+        hit = [candidate for candidate in later if self._reads[candidate]]
+        fresh = [candidate for candidate in later if self._writes[candidate] and not self._reads[candidate]]
         node = flow.node(index)
         return NonFinite(
             self._step.key,
@@ -365,7 +367,9 @@ class _Search:
             None if node is None else node.own_line,
             tuple(inputs or outputs),
             parameter,
-            self._operators(other for other in hit if self._writes[other] or not flow.operators[other].outputs),
+            self._operators(
+                candidate for candidate in hit if self._writes[candidate] or not flow.operators[candidate].outputs
+            ),
             self._operators(fresh),
             self._operators(o for o in hit if flow.operators[o].outputs and not self._writes[o]),
             tuple(self._spoiled),

@@ -89,7 +89,7 @@ def _first_bad(
     steps = [*table.steps, *(step for step in others if is_selected(step.key.iteration, iteration))]
     numbers: dict[int, bool] = {}
     for step in sorted(steps, key=lambda step: step.key.iteration or 0):
-        tensors = [tensor for one in _same(step, operator) for tensor in _tensors(one)]
+        tensors = [tensor for twin in _same(step, operator) for tensor in _tensors(twin)]
         if step.key in measured:
             health.add_rows(table.row, tensors, damaged)
         else:
@@ -102,7 +102,7 @@ def _first_bad(
 
 
 def _same(step: Step, operator: Operator) -> list[Operator]:
-    return [one for one in step.operators if (one.op_type, one.label) == (operator.op_type, operator.label)]
+    return [twin for twin in step.operators if (twin.op_type, twin.label) == (operator.op_type, operator.label)]
 
 
 def _tensors(operator: Operator) -> list[DumpedTensor]:

@@ -118,7 +118,7 @@ def _unfolded(mine: SideTensor, golden: Array, declared: str | None) -> Aligned 
         return None
     for order in dict.fromkeys((declared or NCHW, *_ORDERS_4D)):
         logical = _turned_shape(golden.shape, order, NCHW)
-        arrangements = [_turned_shape(logical, NCHW, other) for other in _ORDERS_4D]
+        arrangements = [_turned_shape(logical, NCHW, order) for order in _ORDERS_4D]
         if (mine.original_shape or logical) not in arrangements or logical[0] % groups or min(logical) < 1:
             continue
         if device_layouts.device_shape(logical, source, array.shape[-1], groups) == array.shape:

@@ -236,16 +236,16 @@ def _rows_of(number: int, operator: FusedOperator, names: tuple[str, str], model
         if (tensor.io == INPUT and is_dequant) or (tensor.io == OUTPUT and operator.op_type == _QUANT):
             continue
         maker, output = _original_output(operator, tensor.io, tensor.index, model)
-        other = None
+        counterpart = None
         if output is not None and output.origin_name:
-            other = model.golden.find(output.origin_name, OUTPUT, output.origin_index or 0)
-        if other is None and any(side.is_device_dump for side in model.golden.of(operator.name)):
+            counterpart = model.golden.find(output.origin_name, OUTPUT, output.origin_index or 0)
+        if counterpart is None and any(side.is_device_dump for side in model.golden.of(operator.name)):
             # Both sides are dumps of one model: the operator has its own file there.
-            other = model.golden.find(operator.name, tensor.io, tensor.index)
+            counterpart = model.golden.find(operator.name, tensor.io, tensor.index)
         made_by = "" if output is None else f", which stands for {output.origin_name}:{output.origin_index}"
         label = f"{operator.name}:{tensor.io}:{tensor.index}"
         # Source: msaccucmp gives no reason where the golden framework has written no file of what a graph is fed.
-        has_no_reason = other is not None or (maker is not None and maker.op_type == _GRAPH_INPUT)
+        has_no_reason = counterpart is not None or (maker is not None and maker.op_type == _GRAPH_INPUT)
         yield Pair(
             number,
             operator.op_type,
@@ -254,7 +254,7 @@ def _rows_of(number: int, operator: FusedOperator, names: tuple[str, str], model
             tensor.io,
             tensor.index,
             tensor,
-            other,
+            counterpart,
             operator.sequence,
             FusionOrigin() if output is None else FusionOrigin(output.origin_format, output.origin_shape),
             problem="" if has_no_reason else f"{label}: the golden folder has no file of it{made_by}.",

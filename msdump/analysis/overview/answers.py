@@ -49,39 +49,39 @@ def non_finite_value(report: NonFiniteReport) -> Value:
         "is_finite": not report.steps,
         "step_count": report.step_count,
         "tensor_count": report.tensor_count,
-        "nan": [_origin(one) for one in report.nan],
-        "inf": [_origin(one) for one in report.inf],
-        "benign": [_benign(one) for one in report.benign],
+        "nan": [_origin(row) for row in report.nan],
+        "inf": [_origin(row) for row in report.inf],
+        "benign": [_benign(row) for row in report.benign],
         "grew": None if report.grew is None else _growth(report.grew),
         "damaged": damaged_values(report.damaged),
     }
 
 
-def _origin(one: NonFinite) -> Value:
+def _origin(origin: NonFinite) -> Value:
     return {
-        **location_value(one.step, one.operator),
-        "kind": one.kind,
-        "how": one.how,
-        "line": line_value(one.line),
-        "tensors": [_bad_tensor(tensor) for tensor in one.tensors],
-        "parameter": one.parameter,
-        "sources": _operators(one.sources),
-        "infected": _operators(one.infected),
-        "also_made": _operators(one.also_made),
-        "stopped": _operators(one.stopped),
-        "parameters": one.parameters,
-        "stage": one.stage or None,
-        "after": None if one.after is None else step_value(one.after),
+        **location_value(origin.step, origin.operator),
+        "kind": origin.kind,
+        "how": origin.how,
+        "line": line_value(origin.line),
+        "tensors": [_bad_tensor(tensor) for tensor in origin.tensors],
+        "parameter": origin.parameter,
+        "sources": _operators(origin.sources),
+        "infected": _operators(origin.infected),
+        "also_made": _operators(origin.also_made),
+        "stopped": _operators(origin.stopped),
+        "parameters": origin.parameters,
+        "stage": origin.stage or None,
+        "after": None if origin.after is None else step_value(origin.after),
     }
 
 
-def _benign(one: BenignInf) -> Value:
+def _benign(origin: BenignInf) -> Value:
     return {
-        **location_value(one.step, one.operator),
-        "how": one.how,
-        "line": line_value(one.line),
-        "tensors": [_bad_tensor(tensor) for tensor in one.tensors],
-        "stops": _operators(one.stops),
+        **location_value(origin.step, origin.operator),
+        "how": origin.how,
+        "line": line_value(origin.line),
+        "tensors": [_bad_tensor(tensor) for tensor in origin.tensors],
+        "stops": _operators(origin.stops),
     }
 
 

@@ -58,7 +58,7 @@ def part_of_mesh(mesh: MeshSizes, rank: int, axes: tuple[str, ...]) -> Mesh:
     slices = tuple(
         slice(None) if name in axes else coordinate for name, coordinate in zip(mesh.names, own, strict=True)
     )
-    ranks = tuple(int(one) for one in np.arange(mesh.rank_count).reshape(sizes)[slices].ravel())
+    ranks = tuple(int(number) for number in np.arange(mesh.rank_count).reshape(sizes)[slices].ravel())
     coordinates = tuple(coordinate for name, coordinate in zip(mesh.names, own, strict=True) if name in axes)
     return Mesh(axes, tuple(mesh.size(name) for name in axes), ranks, coordinates)
 

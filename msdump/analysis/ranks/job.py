@@ -42,7 +42,7 @@ def write_tables(
     """
     if is_local and engine.partition("=")[0] == DASK:
         own = partial(_own_tables, dumps, folder, rank, iteration, part, is_forced, rules)
-        found = {one.path: one for each in on_each_worker(own, engine) for one in each}
+        found = {dump.path: dump for dumps in on_each_worker(own, engine) for dump in dumps}
         if not found:
             raise ConfigError(f"--local: expected a dump at {', '.join(map(str, dumps))} on some machine, got none.")
         return [found[path] for path in sorted(found)]
@@ -105,7 +105,7 @@ class JobReport:
             for row in answer.rows:
                 for rank in row[column] if row[-1] else ():
                     counts[rank] = counts.get(rank, 0) + 1
-        return dict(sorted(counts.items(), key=lambda one: (-one[1], one[0])))
+        return dict(sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])))
 
 
 def job_report(
@@ -142,7 +142,7 @@ def _missing(found: Mapping[int, tuple[str | None, Sequence[int]]], counts: Mapp
     if missing:
         yield f"no dump of rank {_listed(missing)} of {count}"
     every = {step for _, steps in found.values() for step in steps}
-    for rank, (_, steps) in sorted(found.items(), key=lambda one: -1 if one[0] is None else one[0]):
+    for rank, (_, steps) in sorted(found.items(), key=lambda entry: -1 if entry[0] is None else entry[0]):
         lacking = sorted(every - set(steps))
         if lacking:
             yield f"rank {rank} has no iteration {_listed(lacking)}"

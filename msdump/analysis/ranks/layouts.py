@@ -126,9 +126,9 @@ def strategy_layout(strategy: ParameterStrategy, rank: int, shape: tuple[int, ..
         dim = dims[axis]
         if dim is not None:
             whole[dim] *= sizes[axis]
-    coordinates = tuple(int(one) for one in np.argwhere(ranks == rank)[0])
+    coordinates = tuple(int(number) for number in np.argwhere(ranks == rank)[0])
     names = tuple(f"axis {axis}" for axis in order)
-    mesh = Mesh(names, ranks.shape, tuple(int(one) for one in ranks.ravel()), coordinates)
+    mesh = Mesh(names, ranks.shape, tuple(int(number) for number in ranks.ravel()), coordinates)
     return TensorLayout(tuple(whole), placements, mesh)
 
 

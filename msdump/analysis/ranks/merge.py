@@ -150,7 +150,7 @@ def _whole(
         block = layout.block(rank)
         if block is None:
             raise FormatError(f"{where}: expected parts that are blocks, got a strided shard. It cannot be joined.")
-        bounds = tuple(one.indices(size) for one, size in zip(block, layout.shape, strict=True))
+        bounds = tuple(axis.indices(size) for axis, size in zip(block, layout.shape, strict=True))
         if not all(stop > start for start, stop, _ in bounds):
             continue  # of more ranks than rows; nothing is dumped of it
         operator = by_rank.get(rank, {}).get(label)

@@ -250,7 +250,7 @@ class Tables:
             f"SELECT count(*) FROM (SELECT iteration, message FROM ({_MINE} AND md5 IS NOT NULL) "
             "WHERE message IS NOT NULL GROUP BY ALL HAVING count(DISTINCT message_end) = 2)"
         )
-        return sum(int(self._database.execute(each).fetchone()[0]) for each in (query, messages))
+        return sum(int(self._database.execute(text).fetchone()[0]) for text in (query, messages))
 
     def ranks(self) -> dict[int, tuple[str | None, tuple[int, ...]]]:
         """Rank -> its host and iterations."""

@@ -92,11 +92,11 @@ def _verdict(mine: StatisticRow, golden: StatisticRow, bounds: Bounds) -> tuple[
         ("avg", bounds.worst),
         ("l2norm", bounds.relative),
     ):
-        one, other = getattr(mine, name), getattr(golden, name)
-        if one is None or other is None:
+        left, right = getattr(mine, name), getattr(golden, name)
+        if left is None or right is None:
             continue
         is_compared = True
-        allowed = max(limit, _DIGITS) * (abs(other) if name == "l2norm" else scale)
-        if one != other and not abs(one - other) <= allowed and not (one != one and other != other):
-            return DIFFERS, f"{name} {one:g} against {other:g}"
+        allowed = max(limit, _DIGITS) * (abs(right) if name == "l2norm" else scale)
+        if left != right and not abs(left - right) <= allowed and not (left != left and right != right):
+            return DIFFERS, f"{name} {left:g} against {right:g}"
     return (AGREES, "") if is_compared else (NOT_COMPARED, "the statistics have no column in common")

@@ -43,7 +43,7 @@ def select_rows(
         known = [value for value in values if value[1][sort] is not None]
         unknown = [value for value in values if value[1][sort] is None]
         is_number = _BY_NAME[sort].kind in (INTEGER, NUMBER, FLAG)
-        known.sort(key=lambda one: _key(one[1][sort]), reverse=is_number != is_reversed)
+        known.sort(key=lambda entry: _key(entry[1][sort]), reverse=is_number != is_reversed)
         values = [*known, *unknown]
     return tuple(row for row, _ in values[:top])
 

@@ -74,11 +74,11 @@ def tensor_statistics(
         if has_md5 or is_raw:
             raise ConfigError("measurements: expected None where has_md5 or is_raw is set, which they do not have.")
         measure = partial(_known_group, measurements)
-    keys = [key_of(one[0]) for _, one in listed]
-    distinct = dict(zip(keys, (one[0] for _, one in listed), strict=True))
+    keys = [key_of(pair[0]) for _, pair in listed]
+    distinct = dict(zip(keys, (pair[0] for _, pair in listed), strict=True))
     measured, problems = _measure_all(distinct, measure, thread_count, progress, has_md5)
     rows = [
-        _row(step.key, one, *measured[key]) for key, (step, one) in zip(keys, listed, strict=True) if key in measured
+        _row(step.key, pair, *measured[key]) for key, (step, pair) in zip(keys, listed, strict=True) if key in measured
     ]
     for step in table.steps:
         if step.key not in covered:

@@ -138,7 +138,7 @@ def _declare_killed(rings: list[RankRing], facts: dict[int, tuple[int, int]], lo
     for ring in rings:
         present = ring.steps().steps
         step = max(ring.whole_steps() & set(present), default=max(present, default=-1))
-        known = any(each.number > facts[ring.rank][0] and each.keeps(step) for each in log.seen)
+        known = any(earlier.number > facts[ring.rank][0] and earlier.keeps(step) for earlier in log.seen)
         if step >= 0 and not known:
             last[ring.rank] = step
     if not last:
@@ -148,7 +148,7 @@ def _declare_killed(rings: list[RankRing], facts: dict[int, tuple[int, int]], lo
     steps = max(facts[rank][1] for rank in last)
     text = f"the process of rank {ranks} ended without a word"
     wish = Incident("killed", text, -1, common, max(0, common - steps + 1), common + 1)
-    log.declare(wish, lambda other: other.keeps(common))
+    log.declare(wish, lambda earlier: earlier.keeps(common))
 
 
 def _facts(ring: RankRing) -> tuple[int, int]:

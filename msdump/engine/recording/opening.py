@@ -46,10 +46,10 @@ def open_ring(path: Path, rank: int, wish: RecorderPlan) -> OpenRing:
             "Flight recorder: the ring is in %s, as another user has made %s.", rank_ring.home, ring_home(folder, path)
         )
     rank_ring.take()
-    for each in keep_left_over([rank_ring], path):
+    for kept_ring in keep_left_over([rank_ring], path):
         log.warning(
             "Flight recorder: an earlier process of rank %d ended without a word; %s now holds its steps %s.",
-            *(rank, path / each.incident.name, ", ".join(map(str, each.kept.whole))),
+            *(rank, path / kept_ring.incident.name, ", ".join(map(str, kept_ring.kept.whole))),
         )
     incidents = IncidentLog(path)
     rank_ring.begin(write_pointer(path, rank_ring, incidents.base, wish.steps))

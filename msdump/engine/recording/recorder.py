@@ -116,8 +116,8 @@ class Recorder:
             why, text = rule.add(value)
             if why:
                 self.trigger(why, text)
-            for other, comparison, limit in self._plan.rules:
-                if other == name and _COMPARISONS[comparison](value, limit):
+            for rule_name, comparison, limit in self._plan.rules:
+                if rule_name == name and _COMPARISONS[comparison](value, limit):
                     self.trigger("rule", f"{name} is {value:.6g}, and the rule is {comparison} {limit:g}")
 
     # -- triggers ---------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ class Recorder:
         # The whole steps before this one; what raises, hangs or is ended does not come to a step behind it.
         first, last = step - plan.steps, step if is_terminal else step + plan.after
         wish = Incident(why, text, self._ring.rank, step, max(0, first), last)
-        incident = self._log.declare(wish, lambda other: other.keeps(step))
+        incident = self._log.declare(wish, lambda earlier: earlier.keeps(step))
         if incident.why == why and incident.rank == self._ring.rank:
             log.warning("Flight recorder: %s in step %d, %s.", why, step, _range_text(text, incident))
         self._open.append(incident) if incident not in self._open else None

@@ -294,7 +294,7 @@ def choose_ring(ring: str, budget: int, path: Path) -> tuple[Path, int, str]:
             return folder, free * 9 // 10, f"the ring may take {free * 9 // 10} bytes of {ring}, as {free} are free."
         return folder, budget, ""
     temporary = Path(tempfile.gettempdir())
-    candidates = [each for each in (Path("/dev/shm"), temporary) if os.access(each, os.W_OK)] or [path]
+    candidates = [candidate for candidate in (Path("/dev/shm"), temporary) if os.access(candidate, os.W_OK)] or [path]
     for candidate in candidates:
         if _free(candidate) >= budget:
             said = (

@@ -70,6 +70,8 @@ class StepBook:
             if not begun or not is_closed or ended is None or not begun <= ended:
                 return
             for book in (self._begun, self._ended):
-                for number in [each for each in book if each <= step - _DURATIONS or each == step]:
+                for number in [
+                    step_number for step_number in book if step_number <= step - _DURATIONS or step_number == step
+                ]:
                     del book[number]
         self._on_whole(step)

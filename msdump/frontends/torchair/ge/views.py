@@ -195,7 +195,7 @@ class ViewChains:
             return size
         if size.node.expr in self._sizes:
             return self._sizes[size.node.expr]
-        axis = next((axis for axis, other in enumerate(x.shape) if is_same(other, size)), None)
+        axis = next((axis for axis, length in enumerate(x.shape) if is_same(length, size)), None)
         return -1 if axis is None else converter_of("aten.sym_size.int")(self._ge, x, axis)
 
 

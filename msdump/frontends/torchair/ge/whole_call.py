@@ -191,7 +191,7 @@ def _output_names(target: Any, results: Mapping[Path, Any]) -> list[str]:
     """`y` for one; those of the schema where all have one."""
     if len(results) == 1:
         return ["y"]
-    returns = [each.name for each in getattr(getattr(target, "_schema", None), "returns", ())]
+    returns = [result.name for result in getattr(getattr(target, "_schema", None), "returns", ())]
     if len(returns) == len(results) and all(returns):
         return returns
     return [f"y{index}" for index in range(len(results))]

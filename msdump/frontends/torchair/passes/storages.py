@@ -45,11 +45,11 @@ class Storages:
             for node in small:
                 self._members[node] = large
 
-    def replace(self, node: Node, other: Node) -> None:
-        """`other` takes the place of `node`, which goes away."""
-        self.join(node, other)
+    def replace(self, node: Node, replacement: Node) -> None:
+        """`replacement` takes the place of `node`, which goes away."""
+        self.join(node, replacement)
         if node in self._outputs:
-            self._outputs.add(other)
+            self._outputs.add(replacement)
         self.forget(node)
 
     def forget(self, node: Node) -> None:
@@ -78,11 +78,11 @@ class Storages:
         """Does an operator write into its memory?"""
         return not self._written.isdisjoint(self._members[node])
 
-    def readers_after(self, node: Node, other: Node) -> Iterator[Node]:
-        """Nodes behind `other` that take something that shares memory with `node`."""
+    def readers_after(self, node: Node, reference: Node) -> Iterator[Node]:
+        """Nodes behind `reference` that take something that shares memory with `node`."""
         for member in self._members[node]:
             for user in member.users:
-                if self.position[user] > self.position[other]:
+                if self.position[user] > self.position[reference]:
                     yield user
 
 

@@ -53,11 +53,11 @@ def index_put_kernel(
 
 def _mask(indices: Sequence[GeTensor | None]) -> list[int]:
     """1 for an axis that an index stands for."""
-    return [int(each is not None) for each in indices]
+    return [int(index is not None) for index in indices]
 
 
 def _given(indices: Sequence[GeTensor | None]) -> dict[str, GeTensor]:
-    tensors = [each for each in indices if each is not None]
+    tensors = [index for index in indices if index is not None]
     return {f"indices{number}": tensor for number, tensor in enumerate(tensors)}
 
 
@@ -211,7 +211,7 @@ def unfold(ge: Builder, x: GeTensor, dimension: int, size: int, step: int) -> Ge
         )
     windows = [[first * step + offset for offset in range(size)] for first in range(count)]
     fetched = ge.op("GatherV2", {"x": x, "indices": ge.const(windows), "axis": axis})
-    perm = [each for each in range(rank + 1) if each != axis + 1]
+    perm = [dim for dim in range(rank + 1) if dim != axis + 1]
     return ge.op("Transpose", {"x": fetched, "perm": [*perm, axis + 1]})
 
 
