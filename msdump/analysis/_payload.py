@@ -1,4 +1,4 @@
-"""The bytes of dumped tensors: do two hold the same ones, and each distinct one measured once, on all cores.
+"""Bytes of dumped tensors: compare two, and measure each distinct tensor once, on all cores.
 
 Two tensors are the same from the file system alone when they are one file; otherwise their bytes are read.
 """

@@ -1,4 +1,4 @@
-"""What the graph files of a dump say of its operators: source lines, attributes, and who made their inputs."""
+"""Data of graph files on operators: source lines, attributes, and producers of inputs."""
 
 from __future__ import annotations
 

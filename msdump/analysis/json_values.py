@@ -1,4 +1,4 @@
-"""What commands answer as JSON: an envelope, and one form for a step, an operator, a line, a tensor, a damaged file.
+"""JSON output of commands: an envelope, and one form for a step, an operator, a line, a tensor, a damaged file.
 
 The forms are described in docs/json.md; those that the data of the viewer have as well are the same there.
 """

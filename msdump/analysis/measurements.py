@@ -1,4 +1,4 @@
-"""What was measured of the tensors of a dump, by their bytes on the disk: each distinct one is read once for all.
+"""Measurements of a dump's tensors, by their bytes on the disk: each distinct tensor is read once.
 
 measurements = Measurements(has_exponents=True)
 tensor_statistics("dump", measurements=measurements)
@@ -38,7 +38,7 @@ class Measurement:
 
 
 class Store(Protocol):
-    """Where measurements outlive the process. Both methods may be called from several threads."""
+    """Persistent store of measurements. Both methods may be called from several threads."""
 
     def get(self, key: StoreKey) -> Measurement | None: ...
 
@@ -46,7 +46,7 @@ class Store(Protocol):
 
 
 class Measurements:
-    """Measurements that are made when they are first asked for. May be used by several threads.
+    """Measurements that are made on first use. May be used by several threads.
 
     has_exponents  also count the elements by sign and exponent, which takes six times as long as the statistics
     store          what it holds is not measured again, and what is measured goes there

@@ -1,4 +1,4 @@
-"""Tensors of a step that no operator has written yet, in part at least: they tell nothing about any operator."""
+"""Uninitialised tensors of a step, also in part: their values say nothing about any operator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IsSame = Callable[[DumpedTensor, DumpedTensor], bool]
 
 
 class UnsetTensors:
-    """Answers for the operators of one step.
+    """Uninitialised tensors of the operators of a step.
 
     graph    tells who made an input; where it does not, an input is unset when its bytes are those of an unset result
     is_same  whether two tensors of one dtype and shape hold the same bytes

@@ -1,4 +1,4 @@
-"""A user's script or module, run inside this process as if Python itself had been asked to run it."""
+"""Run a user's script or module inside this process as Python would."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`msdump ls DIR`: what a dump holds, and what to ask of it."""
+"""`msdump ls DIR`: contents of a dump, and commands for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`msdump nan DIR`: the first NaN, the first Inf that was not meant, their source lines, and what grew before them."""
+"""`msdump nan DIR`: the first NaN, the first unexpected Inf, their source lines, and what grew before them."""
 
 from __future__ import annotations
 

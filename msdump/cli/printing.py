@@ -1,4 +1,4 @@
-"""All that commands print goes through here: no text of a dump steers a terminal or a CI service, no closed stream
+"""Output of all commands: no text of a dump controls a terminal or a CI service, no closed stream
 ends a command.
 
 Names, source lines and messages come from files that others made. Anything in them but letters, marks, digits, signs

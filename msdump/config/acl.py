@@ -47,7 +47,7 @@ Source = str | os.PathLike[str] | Mapping[str, Any] | JsonFile | None
 
 @dataclass(frozen=True)
 class AclConfig:
-    """An acl.json that holds.
+    """A valid acl.json.
 
     section   None: the file has no `dump`, or an empty one
     warnings  what is odd but no error, one sentence each, for the log

@@ -1,4 +1,4 @@
-"""Every environment variable that msdump listens to, and what its text means.
+"""Environment variables of msdump, and how their text is parsed.
 
 Each function reads from `environ` when it is called: a script may set a variable until the first graph is compiled.
 Variables with which one process of msdump hands something to another stand with the code that does so.

@@ -61,7 +61,7 @@ _logger = logging.getLogger("msdump")
 
 @dataclass(frozen=True)
 class MindSporeConfig:
-    """One configuration that holds.
+    """A valid configuration.
 
     engine    "sync" or "async"
     e2e       None when the section is absent

@@ -85,7 +85,7 @@ class Saved:
 
 @dataclass(frozen=True)
 class Trigger:
-    """What has to happen before an operator is dumped; nothing, as a rule.
+    """Event that triggers the dump of an operator; none by default.
 
     overflow         `op_debug_mode` 1, 2 or 3; 0 = overflows are no trigger
     overflow_number  how many overflows are kept; 0 = no limit

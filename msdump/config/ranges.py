@@ -53,7 +53,7 @@ EVERY_NUMBER = NumberRanges(((0, LAST),))
 
 
 class RangeProblem(Enum):
-    """What is wrong with a text: with the whole of it (the first three) or with a piece."""
+    """Kind of error: of the whole text (the first three) or of a piece."""
 
     CHARACTER = auto()
     TOO_MANY = auto()
@@ -66,7 +66,7 @@ class RangeProblem(Enum):
 
 @dataclass(frozen=True)
 class Fault:
-    """The first thing that is wrong with a text, for the words of a dialect.
+    """The first error in a text, to be worded by a dialect.
 
     piece    text between two bars, and its place among the pieces; "" and 0 for a problem of the whole text
     numbers  texts on both sides of the dash

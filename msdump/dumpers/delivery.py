@@ -1,4 +1,4 @@
-"""Delivery: from records to writers in other threads, and what becomes of a dump that cannot be written."""
+"""Delivery: from records to writers in other threads, and the end of a dump after a write error."""
 
 from __future__ import annotations
 

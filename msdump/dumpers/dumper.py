@@ -96,7 +96,7 @@ class Dumper(ABC):
 
 
 class NoDumper(Dumper):
-    """In the place of a dumper, where a plan dumps nothing of a model that an earlier one dumped."""
+    """Replaces a dumper where the new plan dumps nothing of a model."""
 
     def on_graph(self, graph: Graph) -> Sequence[int]:
         return [0] * len(graph.op_infos())

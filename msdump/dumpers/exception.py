@@ -1,4 +1,4 @@
-"""Exception dumps: when an operator raises, what it had read and written goes to disk.
+"""Exception dumps: when an operator raises, write its inputs and outputs.
 
 ExceptionDumper: through writers of records (`op_debug_mode` 4). AclExceptionDumper: one file with all that is known of
 the operator, in one of three forms (`dump_scene`). Files are whole before the exception goes on: they stay when the

@@ -1,4 +1,4 @@
-"""ImmediateDumper: writes what an operator reads just before it runs, and what it made as soon as it has run."""
+"""ImmediateDumper: writes inputs of an operator just before it runs, and outputs directly afterwards."""
 
 from __future__ import annotations
 

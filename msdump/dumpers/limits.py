@@ -1,4 +1,4 @@
-"""Limits of the disk: how much a dump may take, how much it leaves free, how many iterations it keeps.
+"""Disk limits of a dump: its budget, the free space that it leaves, the iterations that it keeps.
 
 Dumps meet them as writers: a LimitedWriter around each writer, one DiskGuard for all. A limit that is reached is a
 WriteError, and that is what ends a dump: the training goes on.
@@ -32,7 +32,7 @@ _HEADER_BYTES, _ROW_BYTES = 512, 1024
 
 
 class DiskUsage(Protocol):
-    """What is asked of a disk, in bytes."""
+    """Limits of a disk, in bytes."""
 
     @property
     def total(self) -> int: ...
@@ -54,7 +54,7 @@ def default_floor(usage: DiskUsage) -> int:
 
 
 class HasCounts(Protocol):
-    """What writes to the disk and counts it."""
+    """A writer that counts what it writes."""
 
     @property
     def counts(self) -> WriteCounts: ...
@@ -71,7 +71,7 @@ class _Used:
 
 
 class DiskGuard:
-    """What may still be written below one folder. Shared by all writers of a dump; any thread may call it.
+    """The space left for a folder. Shared by all writers of a dump; any thread may call it.
 
     root    folder of the dump
     usage   asks the disk; injected by tests
@@ -185,7 +185,7 @@ class DiskGuard:
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What a kind of writer takes of the disk.
+    """Disk space of a kind of writer.
 
     size_of      bytes of a record, never fewer than it takes; True for one whose tensor the iteration has on disk
     is_deferred  whether it is written when the iteration ends, not when the writer gets the record
@@ -337,7 +337,7 @@ STATISTIC_FOOTPRINT = Footprint(row_size, are_repeats_alike=True, is_deferred=la
 
 @dataclass(frozen=True, slots=True)
 class DiskSpace:
-    """What a run would find on the disk below one folder, before a run. Nothing is written to find out.
+    """Disk space below a folder, as reported before a run. Nothing is written to find out.
 
     free_bytes   of the disk now
     floor_bytes  that the dump leaves free

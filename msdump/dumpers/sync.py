@@ -1,4 +1,4 @@
-"""SyncDumper: writes everything that was asked for when the step has ended."""
+"""SyncDumper: writes all selected tensors when the step has ended."""
 
 from __future__ import annotations
 

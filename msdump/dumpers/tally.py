@@ -1,4 +1,4 @@
-"""Tally: what a dump has done so far, counted where it happens and read by the report at the end."""
+"""Tally: counts of a dump, updated while it runs and read by the report at the end."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class PoolState:
-    """What a progress line shows."""
+    """State of the pool for a progress line."""
 
     queued_jobs: int
     queued_bytes: int

@@ -1,4 +1,4 @@
-"""The dump of graphs of MindSpore and PyTorch: from a plan to the observers and writers that carry it out."""
+"""The dump of graphs of MindSpore and PyTorch: from a plan to its observers and writers."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ Directory = Callable[[TensorRecord], Path]
 
 @dataclass(frozen=True)
 class Wired:
-    """What carries out a plan.   pool: as of `GraphSession`"""
+    """Observers and writers of a plan.   pool: as of `GraphSession`"""
 
     observer: Observer
     writers: tuple[Writer, ...]

@@ -42,7 +42,7 @@ def plan_of(source: Source, current: Path | None = None) -> Plan | None:
 
 
 class _Process:
-    """What holds for all configurations that are set from now on."""
+    """State shared by all later configurations."""
 
     deliver: Deliver | None = None
     settle: Callable[[], object] = staticmethod(lambda: None)

@@ -1,4 +1,4 @@
-"""AclDump: what one acl.json asks for, in force for any number of models until it is closed."""
+"""AclDump: the dump of one acl.json, for any number of models until it is closed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _NO_ORIGINALS: Mapping[str, tuple[str, ...]] = {}
 
 
 class AclDump(ProcessOwned):
-    """What one acl.json asks for, from the moment when it was set to `close`. Any number of models, in any threads.
+    """The dump of one acl.json, from when it is set to `close`. Any number of models, in any threads.
 
     root       folder that the dump goes to; the folder of its time is made with its first file. Of an exception
                dump: the one that gets `extra-info`, see `environment.exception_folder`

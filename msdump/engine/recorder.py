@@ -1,4 +1,4 @@
-"""`msdump.recorder`: a block whose last steps lie in a ring, and on the disk when something happens."""
+"""`msdump.recorder`: a block whose last steps are kept in a ring, and written to the dump folder on a trigger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Publishing of files: a file is there as a whole or not at all, also after the process was killed.
+"""Atomic publishing: a file is complete or absent, also after the process was killed.
 
 The bytes go to a file without a name, which is then linked under its own (O_TMPFILE + link). Where the system has no
 such thing they go to a hidden sibling that is renamed. What other libraries write, and folders, come from a hidden

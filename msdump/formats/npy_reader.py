@@ -53,7 +53,7 @@ def read_npy(path: str | os.PathLike[str], mmap: bool = True) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class NpyHeader:
-    """What a file says before its data.
+    """Header of a file.
 
     offset    bytes before the first element
     original  the dtype before the file stored the tensor in a wider one; None where it does not tell

@@ -64,7 +64,7 @@ _PUTS = ("BINPUT", "LONG_BINPUT")
 
 @dataclass(frozen=True, slots=True)
 class PtTensor:
-    """Where the bytes of a tensor lie.   dtype: a name of the dtype table; offset: in the file, in bytes"""
+    """Location of the bytes of a tensor.   dtype: a name of the dtype table; offset: in the file, in bytes"""
 
     dtype: str
     shape: tuple[int, ...]

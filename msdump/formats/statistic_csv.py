@@ -91,7 +91,7 @@ def _quoted(text: str) -> str:
 
 
 class _MeasuredIteration:
-    """What is known of one iteration: texts of measured tensors, and lines that wait for their turn.
+    """State of an iteration: texts of measured tensors, and pending lines.
 
     measured  text by key and dtype. Not by `TensorRecord.identity`: the numbers of a tensor are those of its views of
               other shapes and formats

@@ -25,7 +25,7 @@ from msdump.tensors.records import OUTPUT, TensorRecord
 
 @dataclass(frozen=True, slots=True)
 class WriteCounts:
-    """What a writer has left on disk so far.
+    """Counts of what a writer has written.
 
     files          files whose bytes were written
     links          further names of such files
@@ -146,7 +146,7 @@ class Counter:
 
 
 class FileFolder(Protocol):
-    """Where files of one folder go. Any thread may call it.
+    """Destination of the files of a folder. Any thread may call it.
 
     `tensors_from` is the number of the first chunk that is the data of a tensor, as all that follow are; 0: none is.
     """
@@ -161,7 +161,7 @@ class FileFolder(Protocol):
 
 
 class LinkFolder(FileFolder, Protocol):
-    """One whose files may have further names.   path: for messages"""
+    """A folder whose files can be linked to further names.   path: for messages"""
 
     path: str
 

@@ -1,4 +1,4 @@
-"""Memory plan: where in one arena each result lives, with or without reuse."""
+"""Memory plan: offset of each result in an arena, with or without reuse."""
 
 from __future__ import annotations
 

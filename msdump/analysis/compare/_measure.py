@@ -45,7 +45,7 @@ _SAME_FILES = MeasuredPair(dtypes=None)
 
 
 class Measurer:
-    """Measures pairs and remembers them. One thread calls it; it uses `thread_count` of its own.
+    """Measures pairs and caches the results. One thread calls it; it uses `thread_count` of its own.
 
     progress   called with (bytes done, bytes in all) after each pair
     damaged    (file, what is wrong) of files that could not be read

@@ -1,4 +1,4 @@
-"""How far apart two tensors may be and still agree: bounds that know the dtype.
+"""Tolerances of a comparison, by dtype.
 
 Both bounds must hold. `relative` bounds |mine - golden| / |golden| as Euclidean norms, `worst` the largest difference
 against the largest golden value. They allow what two correct implementations of a whole network are apart from each
@@ -23,7 +23,7 @@ _MIN_DISTINCT = 16
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What two tensors of a dtype may be apart; `epsilon` is its relative rounding step."""
+    """Tolerance for two tensors of a dtype; `epsilon` is its relative rounding step."""
 
     relative: float
     worst: float
@@ -76,7 +76,7 @@ def real_dtype(array: Array, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """What a second run of the same precision is away from the reference."""
+    """Errors of a second run of the same precision against the reference."""
 
     relative: float = 0.0
     worst: float = 0.0

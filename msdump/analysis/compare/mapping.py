@@ -1,4 +1,4 @@
-"""Which operators of two dumps belong together when their names do not tell: a mapping file, json or csv.
+"""Pairs of operators whose names differ: a mapping file, json or csv.
 
     {
         "types": {"MatMulBiasAddReluFusion": ["MatMul", "BiasAdd", "ReLU"], "Relu": "ReLU", "Flatten": []},
@@ -50,7 +50,7 @@ OriginalOf = Callable[[DumpedTensor], "tuple[str, int] | None"]
 
 @dataclass(frozen=True)
 class OperatorMap:
-    """What a mapping file says.
+    """Content of a mapping file.
 
     types, operators   name on one side -> names on the other, in execution order; () for "no counterpart"
     ignore             (operator type or name, "input" or "output", slot or None for all)

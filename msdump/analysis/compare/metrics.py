@@ -1,4 +1,4 @@
-"""How far two tensors are apart: the ten metrics of msaccucmp, and what a verdict needs besides.
+"""Metrics of two tensors: the ten of msaccucmp, and further ones for the verdict.
 
     from msdump.analysis.compare.metrics import compare_arrays
     pair = compare_arrays(mine, golden)

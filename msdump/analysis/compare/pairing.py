@@ -39,7 +39,7 @@ _operator_pair = maker(OperatorPair)
 
 @dataclass(frozen=True)
 class Pairing:
-    """Pairs in mine's execution order, and what is left over.
+    """Pairs in mine's execution order, and operators without a counterpart.
 
     expected   operators that have no counterpart by a mapping file, or because they are one step of several that an
                operator of the other side is
@@ -286,7 +286,7 @@ def _is_one_to_one(keys: Sequence[Hashable], others: Sequence[Hashable]) -> bool
 
 
 class _OperatorPairing:
-    """Both sides while their operators find each other."""
+    """State of pairing the operators of two steps."""
 
     def __init__(self, mine: Sequence[Operator], golden: Sequence[Operator]) -> None:
         self._sides = list(mine), list(golden)

@@ -1,4 +1,4 @@
-"""What a comparison of two dumps found: tensors, operators, steps, and the first operator that goes wrong."""
+"""Result of comparing two dumps: tensors, operators, steps, and the first wrong operator."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All that `compare_dumps` found.
+    """Result of `compare_dumps`.
 
     only_mine, only_golden   steps without a counterpart
     damaged                  (file, what is wrong) of every file that could not be read, on any side

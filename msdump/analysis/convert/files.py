@@ -57,7 +57,7 @@ _OVERFLOW_TYPES = 4
 
 @dataclass(frozen=True)
 class ConvertOptions:
-    """What to make of each file.
+    """Output form of each file.
 
     output         folder; made when it is missing
     format         format to convert to; None leaves each tensor as it was dumped
@@ -107,7 +107,7 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class ConversionProblem:
-    """What could not be converted. `tensor` is "output:0", or None for the whole file."""
+    """A failed conversion. `tensor` is "output:0", or None for the whole file."""
 
     tensor: str | None
     code: ExitCode
@@ -116,7 +116,7 @@ class ConversionProblem:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of one file.
+    """Result of converting a file.
 
     code   0, or the code of what went wrong first
     """
@@ -249,7 +249,7 @@ class Converter:
 
 
 class _Job:
-    """One file on its way."""
+    """Conversion of a file."""
 
     def __init__(self, source: SourceFile, content: BinFile, options: ConvertOptions, folder: Folder) -> None:
         self.source = source

@@ -1,4 +1,4 @@
-"""A dump in the forms of other people's tools: one module for each form, all from one reading of the dump.
+"""Export of a dump to formats of other tools: a module for each, all from one reading of the dump.
 
 from msdump.analysis.exporting import export
 export("dump", "parquet", "dump.parquet")
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExportForm:
-    """What `--to` may name.
+    """A value of `--to`.
 
     module     of this package, which has `export(contents, path) -> Written`
     path       where the export goes when the caller names no place
@@ -62,7 +62,7 @@ FORMS = {
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What an export has done.
+    """Result of an export.
 
     paths  of its files; empty where it went to standard output
     notes  one sentence each about what the export leaves out or cannot tell

@@ -1,4 +1,4 @@
-"""How exports come to the disk: whole or not at all, and never over something that is no file of theirs."""
+"""Files of exports: written completely or not at all, and never over files that are no exports."""
 
 from __future__ import annotations
 

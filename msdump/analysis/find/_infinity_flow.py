@@ -1,4 +1,4 @@
-"""The way of each Inf through one step: where it began, who read it, and whether it did harm.
+"""Propagation of each Inf through a step: its origin, its readers, and whether it is harmful.
 
 An Inf is benign when the script put it there as a constant, or when every operator that read it stopped it: a mask of
 -Inf before a softmax. `Stages` tells at which stage of a training step the value appeared: in the model, in the loss,
@@ -59,7 +59,7 @@ class BadTensor:
 
 @dataclass(eq=False)
 class InfRoot:
-    """Where an Inf began, and what became of it. Numbers are places of operators in the step.
+    """Origin and fate of an Inf. Numbers are indices of operators in the step.
 
     operator    that made it, or the first that read it where it came in
     how         MADE, CAME_IN, UNKNOWN or CONSTANT

@@ -1,4 +1,4 @@
-"""Looking things up in a dump: the operators of a source line, and everything about one operator.
+"""Look-up in a dump: the operators of a source line, and all data of an operator.
 
 from msdump.analysis import find_source_line, show_operator
 for hit in find_source_line("dump", "x = self.conv3(x)"):
@@ -259,7 +259,7 @@ class ShownTensor:
 
 @dataclass(frozen=True, slots=True)
 class ShownOperator:
-    """Everything that a dump says of one operator.
+    """All data of a dump on an operator.
 
     readers  operators that read its outputs
     message  what its file says beside the data: how it failed

@@ -123,7 +123,7 @@ def _float_tensors(step: Step) -> Iterable[tuple[Operator, str, Slot, DumpedTens
 
 @dataclass(frozen=True, slots=True)
 class NonFinite:
-    """The first NaN, or the first Inf that was not meant, of one step.
+    """The first NaN, or the first unexpected Inf, of a step.
 
     operator    the first operator that has one
     how         "made": of inputs without one; "came in": an input has one that no operator of the step made;
@@ -160,7 +160,7 @@ class NonFinite:
 
 @dataclass(frozen=True, slots=True)
 class BenignInf:
-    """An Inf that was meant.
+    """An expected Inf.
 
     operator  that put it there, or the first that read it
     how       "constant": the script wrote it down; else as in NonFinite, and then `stops` stopped it
@@ -176,9 +176,9 @@ class BenignInf:
 
 @dataclass(frozen=True, slots=True)
 class NonFiniteReport:
-    """All that `find_non_finite` found, each in the order in which it happened.
+    """Result of `find_non_finite`, in order of execution.
 
-    nan, inf   of each step that has one: its first NaN, its first Inf that was not meant
+    nan, inf   of each step that has one: its first NaN, its first unexpected Inf
     benign     every Inf that was meant
     grew       the first tensor that rose steeply from one iteration to the next
     unset      tensors that no operator has written yet: (step, label of the operator, input or output, slot)
@@ -211,7 +211,7 @@ class NonFiniteReport:
 
     @property
     def first_inf(self) -> NonFinite | None:
-        """The first Inf that was not meant."""
+        """The first unexpected Inf."""
         return self.inf[0] if self.inf else None
 
 
@@ -225,7 +225,7 @@ def find_non_finite(
     thread_count: int | None = None,
     progress: Progress | None = None,
 ) -> NonFiniteReport:
-    """Look for the first NaN and the first Inf that was not meant in each step of a dump, and for what grew.
+    """Look for the first NaN and the first unexpected Inf in each step of a dump, and for what grew.
 
     Statistics are used where a step has them; tensors are read where it has none. Inputs that were not dumped are
     taken from the operators that made them when the dump has a graph file.
@@ -303,7 +303,7 @@ def _tensors(steps: Iterable[Step]) -> list[DumpedTensor]:
 
 
 class _Search:
-    """The answers of one step."""
+    """The search in one step."""
 
     def __init__(
         self, step: Step, health: HealthTable, graphs: GraphFiles, stages: Stages, unset: UnsetTensors

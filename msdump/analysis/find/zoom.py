@@ -28,7 +28,7 @@ _UNSAFE = r"[_/\\. ]"
 
 @dataclass(frozen=True, slots=True)
 class Zoom:
-    """What is dumped again.
+    """Tensors to dump again.
 
     operator    the suspect, as the dump has it
     iterations  first and last one

@@ -243,7 +243,7 @@ def read_plain(path: str) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class AdvisorRow:
-    """What the advisor needs of one row: its index, operator, cosine (NaN for none) and OverFlow cell."""
+    """Input of the advisor for a row: its index, operator, cosine (NaN for none) and OverFlow cell."""
 
     index: int
     op_type: str

@@ -1,4 +1,4 @@
-"""What the questions of the command line answer, as values for JSON; docs/json.md describes them."""
+"""JSON values of the commands' results; docs/json.md describes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the exports read of a dump, each part once and only when a form needs it."""
+"""Parts of a dump that exports read, each once and only when a form needs it."""
 
 from __future__ import annotations
 

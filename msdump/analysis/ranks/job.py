@@ -1,4 +1,4 @@
-"""A job as one: its tables are written by any engine, and what its ranks disagree about is found in them."""
+"""Report on a job: write its tables with any engine, and find tensors on which its ranks disagree."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _own_tables(
 
 @dataclass(frozen=True, slots=True)
 class JobReport:
-    """What is known of a job.
+    """Report on a job.
 
     hosts      rank -> machine, where it is known
     gaps       one sentence for each thing that is missing, or belongs to something else

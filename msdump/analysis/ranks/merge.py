@@ -35,7 +35,7 @@ _Layouts = tuple[dict[int, RankLayout], "LayoutRules | None"]
 
 @dataclass
 class Merged:
-    """What became of a job.
+    """Result of merging a job.
 
     path      of the dump
     tensors   written

@@ -1,4 +1,4 @@
-"""What tables of a job are asked: the first difference of two jobs, ranks that stand out, hashes that disagree."""
+"""Queries on the tables of a job: the first difference of two jobs, outlier ranks, unequal hashes."""
 
 from __future__ import annotations
 

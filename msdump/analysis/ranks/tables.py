@@ -60,7 +60,7 @@ PART = re.compile(r"rank_(?P<rank>[0-9]+|none)\.iteration_(?P<iteration>[0-9]+)\
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What one worker measures: an iteration of a rank.
+    """Work of one worker: an iteration of a rank.
 
     path   of a folder that holds that rank
     others how many runs have left this iteration of this rank beside that one, whose time is the latest
@@ -80,7 +80,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What became of a unit.
+    """Result of a unit.
 
     is_new   False: it was there already
     problem  why there is none; "" where there is

@@ -1,4 +1,4 @@
-"""One operator on every worker: a machine that computes other bits than the rest of its kind is sick.
+"""Run an operator on every worker: a machine whose bits differ from the others of its kind is faulty.
 
 Source: the rerun of Megatron-LM and the replay of ByteRobust, which find silent data corruption by comparing machines.
 """

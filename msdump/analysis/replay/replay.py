@@ -1,4 +1,4 @@
-"""One dumped operator run again on its dumped inputs: is the operator wrong, or was its input?
+"""Run a dumped operator again on its dumped inputs, to see whether the operator or its input is wrong.
 
     from msdump.analysis import replay_operator
     replayed = replay_operator("dump", "Conv2D-op3")
@@ -80,7 +80,7 @@ class ReplayRun:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What became of one operator.
+    """Result of replaying an operator.
 
     runs          "numpy" (msdump's kernel), "float64" (the same on inputs widened to float64), "torch"
     is_explained  the dumped outputs are what the dumped inputs give, up to rounding

@@ -1,4 +1,4 @@
-"""Two dumps against each other by their statistics alone: what `compare` does for tensors, without tensors."""
+"""Comparison of two dumps by statistics alone, as `compare` does it for tensors."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _ALL_STEPS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What was kept of one rank."""
+    """Steps kept of one rank."""
 
     rank: int
     incident: Incident
@@ -34,7 +34,7 @@ class Collected:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What the recorders of a folder have left.
+    """Incidents and rings of the recorders of a folder.
 
     collected  what was kept just now
     alive      ranks of this machine that still record

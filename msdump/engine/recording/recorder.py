@@ -1,4 +1,4 @@
-"""Recorder: the flight recorder of one rank. It knows the steps, hears triggers, and keeps what all ranks keep."""
+"""Recorder: the flight recorder of one rank. It tracks steps, receives triggers, and keeps the agreed steps."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FLUSH_SECONDS = 10.0
 
 
 class Recorder:
-    """Keeps steps of the ring when something happens. Calls of the script and of observers come from any thread.
+    """Keeps steps of the ring on a trigger. Calls of the script and of observers come from any thread.
 
     path   folder of the dump, shared by all ranks
     clock  seconds

@@ -1,4 +1,4 @@
-"""Spikes: a number that leaves the last ones far behind, such as a loss or the norm of a gradient."""
+"""Spikes: values far outside a series' recent values, such as a loss or the norm of a gradient."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the name of a dump file and the folders above it say, in every form that the tools around a dump have used.
+"""Parser of the names of dump files and folders, in all forms of the dump tools.
 
 Names:
 

@@ -31,7 +31,7 @@ _MAX_32_BITS = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class ExceptionInfo:
-    """What a script may ask of an operator that failed. Ids are those of the dump."""
+    """Data of a failed operator for scripts. Ids are those of the dump."""
 
     task_id: int
     stream_id: int

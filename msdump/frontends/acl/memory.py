@@ -1,4 +1,4 @@
-"""Memory behind the addresses that a script holds. Real memory: an address is what C would get.
+"""Memory behind a script's addresses. It is real memory: addresses are valid in C.
 
 Every address is looked up before it is touched, so that a wrong one is an error and not the end of the process.
 """
@@ -48,7 +48,7 @@ class BorrowedMemory:
 
 
 class ProcessMemory:
-    """All memory that a script may name by its address."""
+    """All memory that a script may use by address."""
 
     def __init__(self) -> None:
         self._addresses: list[int] = []

@@ -95,13 +95,13 @@ class Context:
 
 
 class _Current(threading.local):
-    """What a thread chose."""
+    """The current device and context of a thread."""
 
     context: int = 0
 
 
 class Process:
-    """Everything that handles, addresses and ids stand for. Calls may come from any thread."""
+    """Objects behind handles, addresses and ids. Calls may come from any thread."""
 
     def __init__(self) -> None:
         self.reset_for_tests()

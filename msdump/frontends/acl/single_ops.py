@@ -35,7 +35,7 @@ Signature = tuple[tuple[str, Shape], ...]
 
 @dataclass(frozen=True)
 class SingleOp:
-    """One operator as it was asked for: dtypes and shapes of its operands, and its attributes."""
+    """A requested operator: dtypes and shapes of its operands, and its attributes."""
 
     op_type: str
     inputs: Signature

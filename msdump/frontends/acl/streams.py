@@ -1,4 +1,4 @@
-"""Streams and events: what a script starts and does not wait for; and the threads that run callbacks of streams."""
+"""Streams and events: asynchronous work of a script; and the threads that run callbacks of streams."""
 
 from __future__ import annotations
 

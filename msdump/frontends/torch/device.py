@@ -1,4 +1,4 @@
-"""Tensors of a CUDA device, or only their statistics, on their way to the host beside the model.
+"""Copies of CUDA tensors, or of their statistics only, to the host, concurrent with the model.
 
 `measure` queues the statistics of a tensor by operators of PyTorch, on the tensor's device and without waiting for
 it, and gives back a row of numbers on the same device; `statistics_of_row` reads that row once it has arrived on the

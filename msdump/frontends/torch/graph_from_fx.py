@@ -33,7 +33,7 @@ FORWARD, BACKWARD, INFERENCE = "forward", "backward", "inference"
 
 @dataclass(frozen=True)
 class CaptureInfo:
-    """What is known about an FX graph from outside.
+    """Facts about an FX graph from its caller.
 
     stage        "forward", "backward" or "inference"
     inputs       name -> (name to show, kind) of each placeholder

@@ -1,4 +1,4 @@
-"""Program: an FX graph as a list of calls, made once; values are forgotten after their last use."""
+"""Program: an FX graph as a list of calls, made once; values are freed after their last use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lets scripts that know nothing of msdump run through its backend: `msdump run --torch-backend`, `--torch-module`."""
+"""Runs unmodified scripts through msdump's backend: `msdump run --torch-backend`, `--torch-module`."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def umask() -> int:
 
 
 class FolderDump:
-    """What goes below one folder. Any thread may use it.
+    """The dump into one folder. Any thread may use it.
 
     lock         for writers of iterations that others end
     root         the folder; backends of a process may share it

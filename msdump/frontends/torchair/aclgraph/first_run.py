@@ -26,7 +26,7 @@ _capture_ids = itertools.count(1)
 
 
 class FirstRun:
-    """Writes down what there is to know about the first run; every other one goes straight through."""
+    """Records the first run; later runs pass through."""
 
     def __init__(
         self,

@@ -231,7 +231,7 @@ def _flat(value: Any) -> list[Any]:
 
 
 class RecordedEvent:
-    """What `record` gave: the last operator of its stream at that moment; None when there was none."""
+    """Result of `record`: the last operator of its stream at that moment; None when there was none."""
 
     def __init__(self, last: GeOp | None) -> None:
         self.last = last
@@ -296,7 +296,7 @@ class Streams:
 
 
 class OperatorScopes:
-    """What scopes say of the operators of one graph: those that a function has, and those that a pass has put in.
+    """Attributes that scopes set on operators of a graph, from functions and from passes.
 
     Source: TorchAir; all attributes are text but for one, and inner scopes come after outer ones.
     """

@@ -33,7 +33,7 @@ _IGNORED = ("fullgraph",)  # it always is one
 
 @dataclass(frozen=True)
 class CacheLocation:
-    """Where the file lies; see `cache_compile`."""
+    """Location of the file; see `cache_compile`."""
 
     cache_dir: str | None
     global_rank: int | None
@@ -69,7 +69,7 @@ class CacheLocation:
 
 
 class CachedFunction:
-    """What `cache_compile` returns. Any thread may call it."""
+    """Result of `cache_compile`. Any thread may call it."""
 
     def __init__(
         self,
