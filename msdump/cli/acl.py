@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run.add_argument("--output", metavar="DIR", help="where the outputs go, one .npy file for each")
     add_verbose_option(run)
     run.add_argument("--times", type=int, default=1, metavar="N", help="how often the model runs (1)")
-    check = actions.add_parser("check", help="say whether an acl.json holds, and what it asks for", allow_abbrev=False)
+    check = actions.add_parser("check", help="check an acl.json, and explain what it dumps", allow_abbrev=False)
     check.add_argument("config", metavar="ACL.JSON")
     parser.set_defaults(parser=parser)
 

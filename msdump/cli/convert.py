@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-o", "-out", "--output", dest="output", default="converted", metavar="DIR", help="for the results (converted)")
     add("-t", "--type", default="npy", choices=("npy", "bin", "msnpy", "pt", "safetensors"), help="what to write (npy)")
     add("-f", "--format", default=None, metavar="FORMAT", help="convert to NCHW, NHWC, HWCN, ND, NCDHW or FRACTAL_Z")
-    add("-s", "--shape", default=None, metavar="N,N,...", help="shape without padding, where files do not tell it")
+    add("-s", "--shape", default=None, metavar="N,N,...", help="shape without padding, where files lack it")
     side = parser.add_mutually_exclusive_group()
     side.add_argument("--output-tensor", type=int, default=None, metavar="N", help="only this output; with --format")
     side.add_argument("--input-tensor", type=int, default=None, metavar="N", help="only this input; with --format")

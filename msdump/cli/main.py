@@ -38,7 +38,7 @@ COMMAND_GROUPS = {
         "plot": "draw a statistic over layers, operators, iterations or ranks",
         "stat": "measure every tensor of a dump, or compare the statistics of two",
         "replay": "run one operator again on its dumped inputs",
-        "repro": "write a script of its own for one operator",
+        "repro": "write a stand-alone script for an operator",
         "zoom": "dump the tensors of one operator around an iteration, and run that",
     },
     "ask all ranks of a job": {

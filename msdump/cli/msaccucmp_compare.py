@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-alg", "--algorithm", dest="algorithm", nargs="+", action=_Metrics, default="all",
         help='"all", or names or numbers 0 to 9 with commas (all)')  # fmt: skip
     add("-a", "--algorithm_options", dest="arguments", help="Name:key=value,key=value;Name2:...")
-    add("-map", "--mapping", dest="has_mapping", action="store_true", help="write which file meets which, no more")
+    add("-map", "--mapping", dest="has_mapping", action="store_true", help="only write the pairs of files")
     add("-overflow_detection", dest="overflow", action="store_true", help="column OverFlow")
     add("-r", "--range", dest="range", help="operators start,end,step of the json")
     add("-s", "--select", dest="select", help="operators i,j,... of the json")

@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "differs from it")  # fmt: skip
     add("--tolerance", type=float, default=1e-5, metavar="X", help="with --golden: relative difference of l2norm that "
         "agrees (%(default)s)")  # fmt: skip
-    add("--tables", metavar="FOLDER", help="keep the tables there; what is there already is not measured again")
+    add("--tables", metavar="FOLDER", help="folder of the tables; existing tables are not measured again")
     add("--rank", type=parse_number_ranges, metavar="N|N-N", help="only these ranks")
     add("--iteration", type=parse_number_ranges, metavar="N|N-N", help="only these iterations")
     add_engine_options(parser)
@@ -144,7 +144,7 @@ def _print_unequal(report: JobReport) -> None:
     say(f"\nfirst disagreement: iteration {first['iteration']}, graph {first['graph']}, {first['name']}, "
         f"{first['io']} {first['slot']}, which ranks {ranks} must share")  # fmt: skip
     if not any(row[-1] for row in report.unequal.rows):
-        say("no majority: two ranks alone cannot tell which of them is wrong")
+        say("no majority: with two ranks alone it is unknown which is wrong")
     say()
     titles = ("iteration", "graph", "name", "tensor", "ranks", "outvoted")
     shown = [_cells(dict(zip(report.unequal.titles, row, strict=True))) for row in report.unequal.rows[:20]]

@@ -39,7 +39,7 @@ _TITLES = (
     "iteration", "operator", "io", "dtype", "shape", "max", "min", "avg", "l2norm", "NaN", "Inf", "zero", *_ROLE_TITLES,
 )  # fmt: skip
 _NO_NORM = """\
-msdump stat: a statistic.csv without the column "L2Norm Value" does not tell l2norm. Name l2norm in statistic_category,
+msdump stat: a statistic.csv without the column "L2Norm Value" has no l2norm. Name l2norm in statistic_category,
 or dump tensors ("saved_data": "tensor")."""
 _EPILOG = """
 --where joins comparisons of columns by and, or, not and parentheses; signs are == != < <= > >=, and ~ for a glob.
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("dump", metavar="DIR", help="a dump, any folder of one, or a statistic.csv")
     add("--diff", metavar="OTHER", help="compare with the statistics of another dump; no tensor is read")
-    add("--mapping", metavar="FILE", help="with --diff: json or csv that says which operators belong together")
+    add("--mapping", metavar="FILE", help="with --diff: json or csv file of pairs of operators")
     add("--tolerance", type=float, metavar="X", help="with --diff: relative error that still agrees")
     add("--csv", metavar="OUT", help="write statistic.csv, as a dump would have had it, for each folder below OUT")
     add("--parquet", metavar="FILE", help="write one table of all rows (needs pyarrow)")
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     if (args.diff or args.csv) and (args.where or args.sort or args.top or args.columns):
         raise ConfigError("--where, --sort, --top, --columns: expected them without --diff and --csv, got both.")
     if args.reverse and args.sort is None:
-        raise ConfigError("--reverse: expected --sort COLUMN beside it, got none.")
+        raise ConfigError("--reverse: expected --sort COLUMN with it, got none.")
     if args.diff is not None:
         return _diff(args)
     if args.csv is not None:
@@ -100,7 +100,7 @@ def _write_tables(args: argparse.Namespace) -> int:
     selected = selected_steps(args)
     if selected["graph"] is not None or args.parquet or args.where:
         raise ConfigError(
-            "--tables: expected no --graph, --parquet and --where beside it. Ask the tables: msdump query."
+            "--tables: expected no --graph, --parquet and --where with it. To query the tables: msdump query."
         )
     parts = write_tables(
         [args.dump], args.tables, rank=selected["rank"], iteration=selected["iteration"], engine=args.engine,

@@ -94,7 +94,7 @@ def _output_paths(dump: str, name: str, path: str | None, config: str | None) ->
     home = re.sub(r"[^\w.-]", "_", without_secrets(dump).rstrip("/").rpartition("/")[2]) if is_remote(dump) else dump
     base = os.path.abspath(home.rstrip(os.sep)) + "_zoom"
     if config is not None and os.path.exists(config):
-        raise ConfigError(f"--config: expected a new file, got {config!r}, which is there. Choose another name.")
+        raise ConfigError(f"--config: expected a new file, got {config!r}, which exists. Choose another name.")
     short = re.sub(r"[^\w.-]", "_", name[-100:]).lstrip(".") or "operator"
     return os.path.abspath(path or os.path.join(base, short)), os.path.abspath(
         config or os.path.join(base, f"{short}.json")

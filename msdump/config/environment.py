@@ -307,7 +307,7 @@ def disk_limits(environ: Mapping[str, str] = os.environ) -> DiskLimits:
     if keep and not (keep.isascii() and keep.isdigit() and 0 < int(keep[:19]) < 2**63):
         raise ConfigError(
             f'environment variable {KEEP}: expected a number from 1 on, got "{keep}". '
-            "Set it to the number of iterations that may lie on the disk, or unset it."
+            "Set it to the number of iterations to keep on the disk, or unset it."
         )
     return DiskLimits(
         parse_size(BUDGET, budget) if budget else None,

@@ -38,7 +38,7 @@ class Tally:
     overflows: list[str] | None = None
     """Full names of operators that overflowed or raised, in order; None where they are not recorded."""
     names_seen: set[str] = field(default_factory=set)
-    on_stop: str = "Dump stopped, training goes on: %s"
+    on_stop: str = "Dump stopped, training continues: %s"
     """What the log says of the error with which the dump stops."""
     _runs: tuple[int, int] | None = None
     """First and last number of the iterations that ran."""

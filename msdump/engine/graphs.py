@@ -311,7 +311,7 @@ def _start_sync(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) -> 
     paths = SyncPaths(plan.where.path, plan.where.rank_id, plan.where.net_name)
     hold = FolderHold.make(paths.metadata_dir.parent, _OTHER_RANKS)
     if not write_metadata(paths.metadata_dir, plan.source.text, plan.how.device_target, MS_VERSION, plan.how.kernels):
-        log.warning("%s: holds an earlier dump; files of both runs will lie side by side.", paths.metadata_dir.parent)
+        log.warning("%s: holds an earlier dump; it will hold files of both runs.", paths.metadata_dir.parent)
 
     guard.expect_folder(paths.metadata_dir.parent)
 

@@ -73,7 +73,7 @@ class AclDump(ProcessOwned):
         self.plan = plan
         self.root = Path(root)
         self.device_id = device_id
-        self._tally = Tally(on_stop="Dump stopped, the model goes on: %s")
+        self._tally = Tally(on_stop="Dump stopped, the model continues: %s")
         self._clock = Clock()
         self._guard = DiskGuard(self.root, disk_limits())
         self._sink = None if callback is None else ChunkSink(callback)

@@ -23,7 +23,7 @@ ERROR_FILE = "plan.error"
 _PATIENCE_SECONDS = 1.0
 _MODE = 0o644
 _IDLE = (
-    "expected a configuration that dumps something, got one that asks for nothing. "
+    "expected a configuration that dumps something, got one that dumps nothing. "
     "To dump nothing for a while, choose an iteration that does not come."
 )
 
@@ -104,7 +104,7 @@ class Reloader:
 
     def _tell(self) -> None:
         self._is_told = True
-        log.warning("%s: the changed file does not hold, the dump goes on as before.\n%s", self._path, self._error)
+        log.warning("%s: the changed file is invalid, the dump continues as before.\n%s", self._path, self._error)
         text = f"{self._first_line}\n{self._error}\n".encode("utf-8", "backslashreplace")
         try:
             write_file(self._error_path, [text], _MODE, replace=True)

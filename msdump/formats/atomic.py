@@ -149,8 +149,7 @@ class Folder:
             return self._write_sibling(name, chunks, mode, replace)
         except FileExistsError as error:
             raise WriteError(
-                f"{self._where(name)}: expected a free name, got a file that is there already. "
-                "Move it away or choose another path."
+                f"{self._where(name)}: expected a free name, got an existing file. Move it away or choose another path."
             ) from error
         except OSError as error:
             raise write_error(self._where(name), f"to write {_size(chunks)} bytes", error) from error

@@ -234,9 +234,7 @@ class PackFolder:
 
     def _check_free(self, name: str) -> None:
         if name in self._members:
-            raise WriteError(
-                f"{self.path}/{name}: expected a free name, got a member that is there already. Choose another path."
-            )
+            raise WriteError(f"{self.path}/{name}: expected a free name, got an existing member. Choose another path.")
 
     def _first_name(self, link: Member) -> str:
         return next(

@@ -57,7 +57,7 @@ def log_not_chosen(names: Iterable[str]) -> None:
 
 GRAPHS = Kind("dump", "The training itself", "the configuration matched no tensor of this run", "msdump: dump report")
 MODELS = Kind(
-    "ACL dump", "The models themselves", "the configuration matched nothing of the models that ran", "ACL dump"
+    "ACL dump", "The models themselves", "the configuration selects no operator of the models that ran", "ACL dump"
 )
 EAGER = Kind("eager data dump", "The model itself", "the filter chose no operator of the graphs that ran", item="value")
 CAPTURED = Kind(

@@ -76,7 +76,7 @@ def test_a_failed_job_ends_the_dump_before_it_is_closed(caplog: pytest.LogCaptur
     delivery.pool.submit(Job(1, 1, failing(WriteError("no"), lambda: None, lambda: None)))
     delivery.pool.drain()
     assert delivery.has_stopped() and tally.error == "no"
-    assert [record.getMessage() for record in caplog.records] == ["Dump stopped, training goes on: no"]
+    assert [record.getMessage() for record in caplog.records] == ["Dump stopped, training continues: no"]
     delivery.close([])
 
 

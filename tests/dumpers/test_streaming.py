@@ -308,7 +308,7 @@ def test_the_first_error_stops_the_dump_and_is_counted(tmp_path: Path, caplog: p
     # Twelve operands and one graph input were asked for; the failed operator counts as lost with both of its own.
     assert (tally.tensors_written, tally.lost) == (4, 9)
     assert tally.error == "x.npy: expected room on the disk, got none. Free some."
-    assert [record.message for record in caplog.records] == [f"Dump stopped, training goes on: {tally.error}"]
+    assert [record.message for record in caplog.records] == [f"Dump stopped, training continues: {tally.error}"]
     assert gate.is_closed
     assert tally.iterations_dumped == 0
 

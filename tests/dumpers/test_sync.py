@@ -276,7 +276,7 @@ def test_full_disk_stops_the_dump_not_the_training(caplog: pytest.LogCaptureFixt
         results = [executor.run([x], opened.next_iteration())[0] for _ in range(4)]
     assert all(np.array_equal(result, -x) for result in results)
     assert [record.message for record in caplog.records if "Dump stopped" in record.message] == [
-        "Dump stopped, training goes on: x.npy: expected room on the disk, got none. Free some."
+        "Dump stopped, training continues: x.npy: expected room on the disk, got none. Free some."
     ]
     assert (tally.tensors_written, tally.lost, tally.iterations_dumped) == (7 + 0, 7, 1)
     with pytest.raises(DumpError, match="7 tensors"):

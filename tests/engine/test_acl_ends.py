@@ -89,7 +89,7 @@ def test_a_full_disk_is_told_once_and_models_go_on(
         dump.close()
     dump.close()
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
-    assert "the model goes on" in caplog.text
+    assert "the model continues" in caplog.text
     report = dump.report()
     assert report.error and report.lost
     assert len(list(DumpDir.open(tmp_path / "dump", strict=True))) == report.tensors_written

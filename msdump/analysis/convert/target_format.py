@@ -212,7 +212,7 @@ def _from_fractal_z(array: Array, target: str, shape: Sequence[int] | None, grou
     raise AnalysisError(
         ExitCode.INVALID_SHAPE,
         f"FRACTAL_Z to {target}: expected a shape of four axes that fits {array.shape}, got {shape}. "
-        "The file must tell the original shape.",
+        "The file must hold the original shape.",
     )
 
 

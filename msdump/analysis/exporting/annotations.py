@@ -30,11 +30,7 @@ _MAX_TEXT = 4000
 def export(contents: Contents, to: str, path: str) -> Written:
     """Write the findings.   Raises: as `Contents`; WriteError."""
     found = findings(contents)
-    notes = [
-        f"{finding.title}: the dump does not tell its line, so it has no place in a file."
-        for finding in found
-        if finding.line is None
-    ]
+    notes = [f"{finding.title}: the dump has no source line of it." for finding in found if finding.line is None]
     text = github_commands(found) if to == "github" else sarif(found)
     return write_text(path, text, notes)
 

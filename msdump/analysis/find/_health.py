@@ -101,7 +101,9 @@ class HealthTable:
             is_counted = tensor.dtype not in dtypes.BY_NAME or dtypes.dtype(tensor.dtype).kind != dtypes.COMPLEX
             if is_counted and nan is None and infinities == [None, None] and tensor.path not in reported:
                 reported.add(tensor.path)
-                text = 'expected a column "NaN Count", "Negative Inf Count" or "Positive Inf Count", got none of them.'
+                text = (
+                    'expected a column "NaN Count", "Negative Inf Count" or "Positive Inf Count", got no such column.'
+                )
                 damaged.append((tensor.path, FormatError(f"{tensor.path}: {text}")))
             largest = _largest(getattr(row, "max", None), getattr(row, "min", None))
             self._by_key[key_of(tensor)] = NonFiniteCounts(nan or 0, infinities[0] or 0, infinities[1] or 0, largest)

@@ -157,4 +157,4 @@ def _check_axis(text: str, axis: str, mesh: MeshSizes, taken: set[str]) -> None:
 
 
 def _wrong(text: str, problem: str, advice: str = "") -> ConfigError:
-    return ConfigError(f"--dims '{text}': expected {problem}. {advice or 'docs/ranks.md tells the form.'}".rstrip())
+    return ConfigError(f"--dims '{text}': expected {problem}. {advice or 'See docs/ranks.md for the form.'}".rstrip())

@@ -143,7 +143,7 @@ def inputs_of(target: FoundOperator) -> tuple[list[Array], Mapping[str, Any]]:
         )
     if Moment(target.step).shows_result(operator):
         raise ConfigError(
-            f"{operator.label}: expected its inputs as it read them, got what it left there. "
+            f"{operator.label}: expected its inputs as it read them, got their values afterwards. "
             "MindSpore on CPU dumps after the operator has run; a dump of msdump can be replayed."
         )
     slots = sorted(operator.inputs) if not read_slots else [Slot(slot) for slot in read_slots]

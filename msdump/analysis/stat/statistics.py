@@ -247,7 +247,7 @@ def write_statistic_files(
     for folder, tensors in by_folder.items():
         path = Path(target, folder, STATISTIC_FILE)
         if path.exists():
-            raise ConfigError(f"{path}: expected a place for a new file, got one that is there. Choose another folder.")
+            raise ConfigError(f"{path}: expected a path for a new file, got an existing one. Choose another folder.")
         problems += _write_statistics(path.parent, tensors, is_raw, thread_count)
         written.append(path)
     return written, [*dump.damaged, *problems]

@@ -47,7 +47,7 @@ _shtab_msdump_commands() {
 
 _shtab_msdump_acl_commands() {
   local _commands=(
-    check:'say whether an acl.json holds, and what it asks for'
+    check:'check an acl.json, and explain what it dumps'
     run:'run a model'
   )
   _describe 'msdump acl commands' _commands
@@ -92,7 +92,7 @@ _shtab_msdump_acl_run_defaults_added=0
 
 _shtab_msdump_compare_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--reference[a third run in high precision\: then GOLDEN, a run of the precision of MINE, tells how large errors of that precision are]:DUMP:_files"
+  "--reference[a third run in high precision\: then GOLDEN, a run of the precision of MINE, shows how large errors of that precision are]:DUMP:_files"
   "--tolerance-from[GOLDEN once more, its input changed a little\: an error that is at most twice as large as its error agrees]:DUMP:_files"
   "--merge[join the ranks of each job by layout.json, so that layouts may differ]"
   "--mesh[axes of the job and their sizes, as dp\=2,tp\=4\: ranks that are neighbours last]:AXES:"
@@ -108,7 +108,7 @@ _shtab_msdump_compare_options=(
   "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   "--fast[leave out KullbackLeiblerDivergence, which needs a second pass]"
   "--threads[threads (one for each core)]:N:"
-  {-q,--quiet}"[print nothing, tell by the exit status]"
+  {-q,--quiet}"[print nothing, set the exit status only]"
   ":the dump under test:_files"
   ":the dump it should agree with:_files"
 )
@@ -129,7 +129,7 @@ _shtab_msdump_convert_options=(
   {-o,-out,--output}"[for the results (converted)]:DIR:_files"
   {-t,--type}"[what to write (npy)]:type:(npy bin msnpy pt safetensors)"
   {-f,--format}"[convert to NCHW, NHWC, HWCN, ND, NCDHW or FRACTAL_Z]:FORMAT:"
-  {-s,--shape}"[shape without padding, where files do not tell it]:N,N,...:_files"
+  {-s,--shape}"[shape without padding, where files lack it]:N,N,...:_files"
   "--output-tensor[only this output\; with --format]:N:"
   "--input-tensor[only this input\; with --format]:N:"
   {-c,--custom}"[folder that holds format_convert, your own converters]:DIR:_files"
@@ -165,7 +165,7 @@ _shtab_msdump_export_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--to[one of the forms below]:FORM:(parquet sqlite model-explorer msprobe perfetto tensorboard github sarif)"
   {-o,--output}"[file or folder to write\; - for standard output, where it is text]:PATH:_files"
-  "--mapping[json or csv that says which operators of the two belong together]:FILE:_files"
+  "--mapping[json or csv file of pairs of operators]:FILE:_files"
   "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--graph[only these graph numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--iteration[only these iteration numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
@@ -182,7 +182,7 @@ _shtab_msdump_init_options=(
   {-o,--out}"[file to write (dump.json\; acl.json for an ONNX model)]:FILE:_files"
   "--path[folder of the dump (dump)]:DIR:_files"
   "--answers[the five answers, to ask nothing]:A,B,C,D,E:_files"
-  "--force[write over a file that is there]"
+  "--force[overwrite an existing file]"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -280,7 +280,7 @@ _shtab_msdump_ranks_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--golden[tables of another job\: also name the first tensor of each rank that differs from it]:TABLES:_files"
   "--tolerance[with --golden\: relative difference of l2norm that agrees (1e-05)]:X:"
-  "--tables[keep the tables there\; what is there already is not measured again]:FOLDER:_files"
+  "--tables[folder of the tables\; existing tables are not measured again]:FOLDER:_files"
   "--rank[only these ranks]:N|N-N:"
   "--iteration[only these iterations]:N|N-N:"
   "--jobs[with tables\: workers (one for each core)]:N:"
@@ -334,10 +334,10 @@ _shtab_msdump_replay_defaults_added=0
 _shtab_msdump_report_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   {-o,--output}"[file to write (default report.html)]:FILE:_files"
-  "--max-size[largest file, such as 8M\; the page says what it leaves out]:SIZE:"
+  "--max-size[largest file, such as 8M\; the page lists what it leaves out]:SIZE:"
   "--md[also the verdict as Markdown, for an issue or a summary\; - for standard output]:FILE:_files"
   "--redact[leave out folders, lines of code, and names of user and machine]"
-  "--mapping[json or csv that says which operators of the two belong together]:FILE:_files"
+  "--mapping[json or csv file of pairs of operators]:FILE:_files"
   "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--graph[only these graph numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--iteration[only these iteration numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
@@ -407,7 +407,7 @@ _shtab_msdump_show_defaults_added=0
 _shtab_msdump_stat_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--diff[compare with the statistics of another dump\; no tensor is read]:OTHER:_files"
-  "--mapping[with --diff\: json or csv that says which operators belong together]:FILE:_files"
+  "--mapping[with --diff\: json or csv file of pairs of operators]:FILE:_files"
   "--tolerance[with --diff\: relative error that still agrees]:X:"
   "--csv[write statistic.csv, as a dump would have had it, for each folder below OUT]:OUT:_files"
   "--parquet[write one table of all rows (needs pyarrow)]:FILE:_files"
@@ -475,7 +475,7 @@ _shtab_msdump_view_options=(
   "*--allowed-host[another name that the page is called by]:NAME:"
   "--no-browser[print the address, open nothing]"
   "--no-index[keep nothing in the user\'s cache]"
-  "--mapping[json or csv that says which operators of the two belong together]:FILE:_files"
+  "--mapping[json or csv file of pairs of operators]:FILE:_files"
   "--allow-actions[let the page add pairs of operators to the mapping, a .json file]"
   "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--graph[only these graph numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"

@@ -48,7 +48,7 @@ def open_ring(path: Path, rank: int, wish: RecorderPlan) -> OpenRing:
     rank_ring.take()
     for kept_ring in keep_left_over([rank_ring], path):
         log.warning(
-            "Flight recorder: an earlier process of rank %d ended without a word; %s now holds its steps %s.",
+            "Flight recorder: an earlier process of rank %d ended without closing; %s now holds its steps %s.",
             *(rank, path / kept_ring.incident.name, ", ".join(map(str, kept_ring.kept.whole))),
         )
     incidents = IncidentLog(path)

@@ -266,7 +266,7 @@ class Recorder:
         """Log once; the ring continues, and keeps its steps."""
         if not self.error:
             self.error = str(error)
-            log.error("Flight recorder, which goes on: %s", error)
+            log.error("Flight recorder, which continues: %s", error)
 
     # -- end --------------------------------------------------------------------------------------
 
@@ -307,7 +307,7 @@ class Recorder:
         ]
         if self.error:
             lines.append(
-                f"flight recorder: what could not be kept is still in the ring {self._ring.home}; mend the cause and "
+                f"flight recorder: what could not be kept is still in the ring {self._ring.home}; fix the cause and "
                 f"type `msdump recorder collect {self.path}`. {self.error}"
             )
         elif not self.kept:

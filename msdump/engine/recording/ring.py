@@ -337,8 +337,7 @@ def _total(folder: Path) -> int:
         return shutil.disk_usage(folder).total
     except OSError as error:
         raise ConfigError(
-            f"{folder}: expected a folder for the ring, got {error.strerror}. Choose one that is there, such as "
-            "/dev/shm."
+            f"{folder}: expected a folder for the ring, got {error.strerror}. Choose an existing one, such as /dev/shm."
         ) from error
 
 

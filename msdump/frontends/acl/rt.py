@@ -281,7 +281,7 @@ def _memory_size(size: int) -> int:
                     raise bad_argument(
                         f"size: expected more than 0 bytes, got 0, which model {model.name} reports for "
                         f"{operand.name}, {operand}. Choose the size of the memory yourself, or say in "
-                        f"{model.name}.atc beside the model what ATC was told, such as --input_shape or "
+                        f"{model.name}.atc beside the model the options of ATC, such as --input_shape or "
                         "--dynamic_batch_size"
                     )
     return number

@@ -89,7 +89,7 @@ class Arena:
             if kernel is not None:
                 raise GraphError(
                     f"{call.node.where}: expected outputs whose shapes are known before it runs, as a kernel of one's "
-                    "own fills memory that is there. Give the model fixed sizes."
+                    "own fills preallocated memory. Give the model fixed sizes."
                 )
             return call.launch
         for value in placed:

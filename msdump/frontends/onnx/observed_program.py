@@ -134,7 +134,7 @@ class _ModelCalls(Calls):
         if array is None:
             array = self._placed.get(value.id)
         if array is None:
-            raise ExecutionError(f"%{value.name}: expected an input or a constant, got a result that is gone.")
+            raise ExecutionError(f"%{value.name}: expected an input or a constant, got a result that was freed.")
         return array
 
     def release(self, number: int) -> None:

@@ -102,7 +102,7 @@ _OperandPath = tuple[int | str, int | None]
 Slots = tuple[tuple[_OperandPath, ...], tuple[_OperandPath, ...]]
 # The call whose result a value is, and where in the result it is.
 _Source = tuple[Node, tuple[int, ...]]
-_NO_OPERAND = "it is of another structure than the compiled graph says"
+_NO_OPERAND = "its structure differs from the compiled graph"
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ class FolderDump:
         self.root = root
         self.kind = kind
         self.lock = threading.Lock()
-        self.tally = Tally(on_stop="The dump is not complete, the model goes on without it. %s")
+        self.tally = Tally(on_stop="The dump is not complete, the model continues without it. %s")
         self._clash = clash
         mode, self._dir_mode = 0o666 & ~mask, 0o777 & ~mask
         say_ignored(f"the dump into {root}", *(() if can_be_packed else (CONTAINER,)), UPLOAD)

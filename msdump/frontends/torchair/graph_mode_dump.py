@@ -132,7 +132,7 @@ class GraphModeDump(AclSession):
         except WriteError as error:
             if not self._has_warned:
                 self._has_warned = True
-                log.warning("The options of the dump cannot be shown in a file; the dump goes on. %s", error)
+                log.warning("The options of the dump cannot be written to a file; the dump continues. %s", error)
 
 
 class ConfigFileDump(AclSession):
@@ -181,7 +181,7 @@ def _dump_of(config: CompilerConfig) -> GraphModeDump | ConfigFileDump | None:
         if path is not None:
             log.warning(
                 "config.dump_config.dump_config_path: expected it alone, got enable_dump as well. The file %s is not "
-                "read; the other options hold.",
+                "read; the other options apply.",
                 path,
             )
         return _share(_options(config))

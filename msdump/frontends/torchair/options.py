@@ -82,7 +82,7 @@ class Option:
             raise ConfigError(
                 f"Value {value!r} (type: {type(value)}) not in optional list {self.optional!r} "
                 f"(type: {type(self.optional[0])}).\n"
-                f"{self.where}: expected one of {self.optional}, got {value!r}. Set one of these, or leave it alone."
+                f"{self.where}: expected one of {self.optional}, got {value!r}. Set one of these, or leave it unset."
             )
         self.raw = value
 
@@ -274,7 +274,7 @@ def new_folder(where: str, value: Any) -> Any:
     if not isinstance(value, (str, os.PathLike)):
         raise OptionTypeError(
             f"expected str, bytes or os.PathLike object, not {type(value).__name__}\n"
-            f"{where}: expected the path of a folder, got {value!r}. Leave it alone for the current folder."
+            f"{where}: expected the path of a folder, got {value!r}. Leave it unset for the current folder."
         )
     if "\0" in os.fspath(value):
         raise ConfigError(f"embedded null byte\n{where}: expected the path of a folder, got {value!r}.")

@@ -213,7 +213,7 @@ def first_run_sizes(module: GraphModule, real: Sequence[Any]) -> list[Any]:
                 constants = GraphModule(module, module.graph)
                 torch.fx.Interpreter(_faked(constants, mode)).run(*made_up)
         except Exception as error:  # noqa: BLE001 - any complaint means that the graph wants other sizes
-            log.debug("%s: the sizes of the first run stand in it, as %s", FILE, error)
+            log.debug("%s: it holds the sizes of the first run, as %s", FILE, error)
             return actual
     return made_up
 

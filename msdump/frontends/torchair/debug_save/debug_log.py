@@ -120,7 +120,7 @@ class OneWarning:
         """Log the error, unless one was logged before."""
         if not self._has_warned:
             self._has_warned = True
-            log.warning("%s, the model goes on without it. %s", self._what, error)
+            log.warning("%s, the model continues without it. %s", self._what, error)
 
 
 incomplete = OneWarning("The debug save is not complete")

@@ -314,7 +314,7 @@ class OperatorScopes:
         elif target == SCOPE_EXIT:
             if not self._entered:
                 raise GraphError(
-                    f"%{node.name}: expected an air.scope_enter before it, got an air.scope_exit alone. Put the scope "
+                    f"%{node.name}: expected an air.scope_enter before it, got none. Put the scope "
                     "around the operators that it is for, or leave out the exit."
                 )
             self._entered.pop()

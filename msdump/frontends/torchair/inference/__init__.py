@@ -73,5 +73,5 @@ def readable_cache(cache_bin: str, print_output: bool = True, file: str | None =
 def __getattr__(name: str) -> Any:
     raise AttributeError(
         f'torchair.inference: expected one of {__all__}, got "{name}". {did_you_mean(name, __all__)} '
-        "Gears of sizes mean something to an NPU alone: compile with dynamic=True."
+        "Gears of sizes need an NPU: compile with dynamic=True."
     )
