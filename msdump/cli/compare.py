@@ -11,10 +11,10 @@ from typing import Any
 
 from msdump.cli.options import (
     add_json_option,
-    add_layout_options,
+    add_sharding_options,
     add_step_options,
     print_lines,
-    selected_layouts,
+    selected_shardings,
     selected_steps,
     write_json,
     write_text,
@@ -43,8 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "MINE, shows how large errors of that precision are")  # fmt: skip
     add("--tolerance-from", metavar="DUMP", help="GOLDEN once more, its input changed a little: an error that is at "
         "most twice as large as its error agrees")  # fmt: skip
-    add("--merge", action="store_true", help="join the ranks of each job by layout.json, so that layouts may differ")
-    add_layout_options(parser)
+    add("--merge", action="store_true", help="join the ranks of each job by layout.json, so that shardings may differ")
+    add_sharding_options(parser)
     add("--mapping", metavar="FILE", help="json or csv that says which operators belong together; or a graph "
         "dump of TorchAir (dynamo_*_graph_*.txt), or a folder of them, where dump files do not say it")  # fmt: skip
     add("--tolerance", type=float, metavar="X", help="relative error that still agrees (depends on the dtype)")
@@ -84,7 +84,7 @@ def _merged(paths: list[str | None], args: argparse.Namespace, stack: ExitStack)
     selected = selected_steps(args)
     if selected["rank"] is not None:
         raise ConfigError("--merge: expected it without --rank, got both. All ranks of a job make one.")
-    rules = selected_layouts(args)
+    rules = selected_shardings(args)
     merged: list[str | None] = []
     for number, path in enumerate(paths):
         if path is None:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from msdump.cli.options import (
     add_engine_options,
     add_json_option,
-    add_layout_options,
+    add_sharding_options,
     parse_number_ranges,
-    selected_layouts,
+    selected_shardings,
     write_json,
 )
 from msdump.cli.printing import complain, complain_of_damaged, print_table, say
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--rank", type=parse_number_ranges, metavar="N|N-N", help="only these ranks")
     add("--iteration", type=parse_number_ranges, metavar="N|N-N", help="only these iterations")
     add_engine_options(parser)
-    add_layout_options(parser)
+    add_sharding_options(parser)
     add_json_option(parser)
 
 
@@ -97,7 +97,7 @@ def _measure(args: argparse.Namespace, folder: str) -> list[str]:
 
     parts = write_tables(
         args.dumps, folder, rank=args.rank, iteration=args.iteration, engine=args.engine, jobs=args.jobs,
-        part=args.part, is_forced=args.force, rules=selected_layouts(args), is_local=args.local,
+        part=args.part, is_forced=args.force, rules=selected_shardings(args), is_local=args.local,
     )  # fmt: skip
     problems = [f"{part.unit.part_name}: {part.problem}" for part in parts if part.problem]
     problems += [f"{path}: {error}" for part in parts for path, error in part.damaged]

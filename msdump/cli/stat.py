@@ -13,10 +13,10 @@ from msdump.cli.options import (
     RAW_HELP,
     add_engine_options,
     add_json_option,
-    add_layout_options,
+    add_sharding_options,
     add_step_options,
     print_lines,
-    selected_layouts,
+    selected_shardings,
     selected_steps,
     write_json,
     write_text,
@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write a Parquet file with hashes for each rank and iteration, for `msdump query`",
     )
     add_engine_options(parser)
-    add_layout_options(parser)
+    add_sharding_options(parser)
     add("--md5", action="store_true", help="with --parquet: also the MD5 of each tensor")
     add("--where", metavar="CONDITION", help="only tensors that meet it: 'nan>0', 'op_type==MatMul and max>1e4'")
     add("--sort", metavar="COLUMN", help="by this column: the largest number first, NaN before it; texts from A on")
@@ -104,7 +104,7 @@ def _write_tables(args: argparse.Namespace) -> int:
         )
     parts = write_tables(
         [args.dump], args.tables, rank=selected["rank"], iteration=selected["iteration"], engine=args.engine,
-        jobs=args.jobs, part=args.part, is_forced=args.force, rules=selected_layouts(args),
+        jobs=args.jobs, part=args.part, is_forced=args.force, rules=selected_shardings(args),
         is_local=args.local,
     )  # fmt: skip
     new = sum(part.is_new and not part.problem for part in parts)

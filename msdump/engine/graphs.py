@@ -40,10 +40,10 @@ from msdump.engine.reloading import Reloader
 from msdump.errors import DumpError
 from msdump.formats import bin, npy
 from msdump.formats.folders import FolderHold, FolderHolds
-from msdump.formats.layout_json import RankLayout, write_layout
 from msdump.formats.opdebug import OpdebugJsonWriter
 from msdump.formats.paths.acl import npy_file_name
 from msdump.formats.paths.sync import SyncPaths
+from msdump.formats.sharding_json import RankSharding, write_sharding
 from msdump.formats.sidecars import write_metadata
 from msdump.formats.statistic_csv import StatisticWriter
 from msdump.formats.writer import WriteCounts, Writer
@@ -171,11 +171,11 @@ class GraphSession(Session):
         """Count tensors that a frontend cannot show to observers, for the report; as `Tally.count_skipped`."""
         self._tally.count_skipped(reason, count, name)
 
-    def keep_layout(self, placement: RankLayout) -> None:
+    def keep_sharding(self, placement: RankSharding) -> None:
         """Set the placement of this rank's tensors over its job, replacing earlier calls. A failure ends the dump."""
         if self._metadata_dir is not None and not self.error and not self.is_foreign:
             with self._tally.stop_on_failure():
-                write_layout(self._metadata_dir, placement)
+                write_sharding(self._metadata_dir, placement)
 
     def next_iteration(self) -> int:
         """Number of the run that starts now; one counter for all root graphs.   Source: MindSpore, several graphs."""

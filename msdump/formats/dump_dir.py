@@ -23,12 +23,12 @@ from typing import Any
 from msdump.errors import FormatError
 from msdump.formats.dump_folders import DumpedFolder, FolderWalk, is_plain_below
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
-from msdump.formats.layout_json import LAYOUT_FILE, RankLayout, read_layout
 from msdump.formats.msprobe_json import MSPROBE_FILE, read_msprobe_records
 from msdump.formats.paths import parse
 from msdump.formats.paths.acl import parse_stats_file_name
 from msdump.formats.paths.parse import MODEL, MSPROBE, OPERATOR, SYNC, FolderLevels, safe_text
 from msdump.formats.paths.sync import MAPPING_FILE, METADATA_FOLDER, STATISTIC_FILE
+from msdump.formats.sharding_json import LAYOUT_FILE, RankSharding, read_sharding
 from msdump.formats.sidecars import read_mapping, read_order
 from msdump.storage import files as storage
 from msdump.storage.pack_format import INDEX_FOLDER
@@ -291,7 +291,7 @@ class DumpDir:
         return found
 
     @property
-    def layouts(self) -> dict[int, RankLayout]:
+    def layouts(self) -> dict[int, RankSharding]:
         """How the tensors of each rank lie over the ranks of the job, by rank, read anew at each call.
 
         Ranks are zero-based; shapes and blocks are in elements of the whole tensor. A rank whose dump says nothing of
@@ -303,23 +303,23 @@ class DumpDir:
             Path(folder.path).parent for folder in self._walk() if os.path.basename(folder.path) == METADATA_FOLDER
         }
         described = sorted((folder for folder in below if _RANK.fullmatch(folder.name)), reverse=True)
-        layouts: dict[int, RankLayout] = {}
+        shardings: dict[int, RankSharding] = {}
         for folder in dict.fromkeys((*described, *self.rank_dirs())):
             path = folder / METADATA_FOLDER / LAYOUT_FILE
             rank = int(folder.name.removeprefix("rank_"))
-            if rank in layouts or not (os.path.islink(path) or storage.exists(path)):
+            if rank in shardings or not (os.path.islink(path) or storage.exists(path)):
                 continue
             if not is_plain_below(path, folder):
                 self._foreign.add(os.fspath(path))
                 continue
             try:
-                layout = read_layout(path)
-                if layout.rank != rank:
-                    raise FormatError(f"{path}: expected the layout of rank {rank}, got that of rank {layout.rank}.")
-                layouts[rank] = layout
+                sharding = read_sharding(path)
+                if sharding.rank != rank:
+                    raise FormatError(f"{path}: expected the layout of rank {rank}, got that of rank {sharding.rank}.")
+                shardings[rank] = sharding
             except FormatError as error:
                 self._damage(os.fspath(path), error)
-        return layouts
+        return shardings
 
     # -- parts ------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Layouts as text: `b s[cp] h[tp]` says of each dimension of a tensor which axes of the mesh cut it.
+"""Shardings as text: `b s[cp] h[tp]` says of each dimension of a tensor which axes of the mesh cut it.
 
 Source: the dims strings of SGLang's dump comparator, so that annotations can be shared.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from msdump.errors import ConfigError, did_you_mean
-from msdump.formats.layout_json import PARTIAL, REPLICATE, SHARD, Mesh, Placement, TensorLayout
+from msdump.formats.sharding_json import PARTIAL, REPLICATE, SHARD, Mesh, Placement, TensorSharding
 
 # Its ranks compute with data of their own unless a string says something else.
 DATA_AXIS = "dp"
@@ -92,7 +92,7 @@ class Dims:
     sums: frozenset[str]
     replicated: frozenset[str]
 
-    def layout(self, mesh: MeshSizes, rank: int, shape: tuple[int, ...]) -> TensorLayout:
+    def sharding(self, mesh: MeshSizes, rank: int, shape: tuple[int, ...]) -> TensorSharding:
         """Placement of a tensor of which a rank holds a part of this shape.   Raises: ConfigError for another ndim."""
         if len(shape) != self.ndim:
             raise ConfigError(
@@ -109,7 +109,7 @@ class Dims:
                 placements.append(Placement(SHARD, self.cuts[name]))
             else:
                 placements.append(Placement(PARTIAL, operation="sum") if name in self.sums else Placement(REPLICATE))
-        return TensorLayout(tuple(whole), tuple(placements), part_of_mesh(mesh, rank, axes))
+        return TensorSharding(tuple(whole), tuple(placements), part_of_mesh(mesh, rank, axes))
 
 
 def parse_dims(text: str, mesh: MeshSizes) -> Dims:

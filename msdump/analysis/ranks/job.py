@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from msdump.analysis.ranks.layouts import LayoutRules
 from msdump.analysis.ranks.questions import TOLERANCE, Answer, Tables
+from msdump.analysis.ranks.shardings import ShardingRules
 from msdump.analysis.ranks.tables import Part, units_of, write_part
 from msdump.analysis.ranks.work import DASK, PROCESSES, each_unit, on_each_worker, share_of
 from msdump.errors import ConfigError, FormatError, MsdumpError
@@ -29,14 +29,14 @@ def write_tables(
     jobs: int | None = None,
     part: str | None = None,
     is_forced: bool = False,
-    rules: LayoutRules | None = None,
+    rules: ShardingRules | None = None,
     is_local: bool = False,
 ) -> list[Part]:
     """Measure the ranks and iterations of a job, a Parquet file for each; what is there already stays.
 
     dumps   folders of one job, as of several machines
     engine, jobs, part  as of `each_unit` and `share_of`
-    rules   layouts of tensors of which layout.json says nothing
+    rules   shardings of tensors of which layout.json says nothing
     is_local  the path leads to another disk on each machine: each worker measures what it finds there
     Raises: as `units_of`, `each_unit` and `share_of`. What a unit lacks is reported in its `Part`.
     """
@@ -59,7 +59,7 @@ def _own_tables(
     iteration: int | Collection[int] | None,
     part: str | None,
     is_forced: bool,
-    rules: LayoutRules | None,
+    rules: ShardingRules | None,
 ) -> list[Part]:
     """On a worker: the tables of the dumps on its machine, maybe none."""
     try:
@@ -119,7 +119,7 @@ def job_report(
     found = tables.ranks()
     counts = tables.rank_counts()
     for dump in map(DumpDir.open, dumps):
-        counts.update({rank: layout.rank_count for rank, layout in dump.layouts.items()})
+        counts.update({rank: sharding.rank_count for rank, sharding in dump.layouts.items()})
     gaps = [*_missing(found, counts), *_strangers(counts), *_versions(tables.versions())]
     hosts = {rank: host for rank, (host, _) in found.items()}
     return JobReport(

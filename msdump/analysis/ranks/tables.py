@@ -15,8 +15,8 @@ from typing import Any
 
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.overview.health import tensor_of
-from msdump.analysis.ranks.layouts import LayoutRules, layout_of
 from msdump.analysis.ranks.rank_sets import format_ranks
+from msdump.analysis.ranks.shardings import ShardingRules, sharding_of
 from msdump.analysis.stat.rows import COLUMNS, TensorStatistics, statistic_table
 from msdump.analysis.stat.statistics import tensor_statistics
 from msdump.analysis.steps import Slot, StepKey, is_selected, read_steps
@@ -25,9 +25,9 @@ from msdump.errors import ConfigError, FormatError, MsdumpError, WriteError
 from msdump.formats.atomic import make_dirs, remove_leftovers, scratch_folder
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_folders import DumpedFolder
-from msdump.formats.layout_json import RankLayout, format_placement
-from msdump.formats.layout_messages import MessageOperand
 from msdump.formats.paths.sync import METADATA_FOLDER
+from msdump.formats.sharding_json import RankSharding, format_placement
+from msdump.formats.sharding_messages import MessageOperand
 from msdump.formats.sidecars import read_metadata
 from msdump.storage.remote import is_remote
 from msdump.tables.frames import FLAG, INTEGER, TEXT, Column, Table, duckdb_connection, optional_package, table_of
@@ -129,7 +129,7 @@ def units_of(
 
 
 def _folder_of_rank(folder: DumpedFolder, root: str, is_one_run: bool) -> str:
-    """The folder of the rank, whose graph files and layout belong to it; the dump itself where there is none.
+    """The folder of the rank, whose graph files and sharding belong to it; the dump itself where there is none.
 
     Of several runs in one dump it is that of the run.
     """
@@ -147,10 +147,10 @@ def _folder_of_rank(folder: DumpedFolder, root: str, is_one_run: bool) -> str:
     return root
 
 
-def write_part(unit: Unit, folder: str, is_forced: bool = False, rules: LayoutRules | None = None) -> Part:
+def write_part(unit: Unit, folder: str, is_forced: bool = False, rules: ShardingRules | None = None) -> Part:
     """Measure a unit and write its part, which is there as a whole or not; one that is there stays.
 
-    rules   layouts of tensors of which layout.json says nothing
+    rules   shardings of tensors of which layout.json says nothing
 
     Errors are returned in the result, so that one bad rank does not end the work of a thousand.
     """
@@ -162,9 +162,9 @@ def write_part(unit: Unit, folder: str, is_forced: bool = False, rules: LayoutRu
     try:
         dump = DumpDir.open(unit.path, keeps_headers=True)
         report = tensor_statistics(dump, rank=unit.rank, iteration=unit.iteration, has_md5=True, thread_count=1)
-        layout = None if unit.rank is None else dump.layouts.get(unit.rank)
+        sharding = None if unit.rank is None else dump.layouts.get(unit.rank)
         unset = _unset(dump, unit)
-        facts = Facts(unit.rank, layout, rules, _version(dump))
+        facts = Facts(unit.rank, sharding, rules, _version(dump))
         table = _with_job(
             statistic_table(report.rows), facts, report.rows, [tensor_of(row) in unset for row in report.rows]
         )
@@ -180,11 +180,11 @@ def write_part(unit: Unit, folder: str, is_forced: bool = False, rules: LayoutRu
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What all rows of a part share.   layout: of the rank, None where there is none; rules: of the user"""
+    """What all rows of a part share.   sharding: of the rank, None where there is none; rules: of the user"""
 
     rank: int | None
-    layout: RankLayout | None
-    rules: LayoutRules | None
+    sharding: RankSharding | None
+    rules: ShardingRules | None
     version: str | None
 
 
@@ -218,17 +218,17 @@ def _unset(dump: DumpDir, unit: Unit) -> set[tuple[StepKey, str, str, Slot]]:
 
 def _with_job(table: Table, facts: Facts, rows: Sequence[TensorStatistics], is_unset: Sequence[bool]) -> Table:
     """The table of some rows with `MORE_COLUMNS`."""
-    layout = facts.layout
-    host, rank_count = (None, None) if layout is None else (layout.host, layout.rank_count)
+    sharding = facts.sharding
+    host, rank_count = (None, None) if sharding is None else (sharding.host, sharding.rank_count)
     more: list[tuple[Any, ...]] = []
     for row, unset in zip(rows, is_unset, strict=True):
         tensor, step = row.tensor, row.step
         name = tensor.full_name or tensor.op_name
         operand_key = step.graph_id or 0, name, tensor.io, tensor.slot or 0, step.iteration or 0
-        found = layout_of(layout, facts.rules, facts.rank, operand_key, tuple(row.shape))
+        found = sharding_of(sharding, facts.rules, facts.rank, operand_key, tuple(row.shape))
         placements = None if found is None else ", ".join(map(format_placement, found.placements))
         equal = None if found is None else format_ranks(found.equal_ranks)
-        sent = None if layout is None else layout.find_message(*operand_key)
+        sent = None if sharding is None else sharding.find_message(*operand_key)
         message = (None, None, None) if sent is None else _message(sent)
         stamp = tensor.file.timestamp_us
         more.append((host, rank_count, facts.version, stamp, placements, equal, *message, unset))

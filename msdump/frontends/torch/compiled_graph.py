@@ -46,7 +46,7 @@ def compile_graph(
     outside.note_compilation()
     drop_wrapper(module)
     model = CompiledModel(session, steps_of(session), input_names(module), torch.is_grad_enabled())
-    model.note_layouts(example_inputs)
+    model.note_shardings(example_inputs)
 
     def forward(graph: fx.GraphModule, _: Sequence[Any]) -> GraphRunner:
         return GraphRunner(graph, model, FORWARD, open_output_count(graph), inner)

@@ -14,12 +14,12 @@ from typing import Any
 
 import torch
 
-from msdump.formats.layout_messages import Message
+from msdump.formats.sharding_messages import Message
 from msdump.frontends.torch.eager.regions import Region
 from msdump.frontends.torch.eager.signatures import Signature, Tensor
 from msdump.frontends.torch.eager.stage import Call, Stage
 from msdump.frontends.torch.eager.tensors import local
-from msdump.frontends.torch.layouts import process_group
+from msdump.frontends.torch.shardings import process_group
 from msdump.graph.types import SourceLine
 from msdump.tensors.arrays import Array
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._subclasses import FakeTensor
 
-from msdump.formats.layout_messages import MessageOperand
+from msdump.formats.sharding_messages import MessageOperand
 from msdump.frontends.torch.convert import why_unreadable
 from msdump.frontends.torch.eager.listening import is_compiled_node, listening
 from msdump.frontends.torch.eager.messages import Messages, Transfer
@@ -27,9 +27,9 @@ from msdump.frontends.torch.eager.stage import Call, Stage, info_of
 from msdump.frontends.torch.eager.tensors import TensorTable, local, memory_of
 from msdump.frontends.torch.eager.values import Values
 from msdump.frontends.torch.freed_memory import keep_freed_memory
-from msdump.frontends.torch.layouts import layouts_of
 from msdump.frontends.torch.operators import Path, op_type, results_in
 from msdump.frontends.torch.places import BACKWARD_ROOT, ROOT
+from msdump.frontends.torch.shardings import sharding_book
 from msdump.frontends.torch.steps import Steps
 from msdump.frontends.torch.tensor_map import TensorMap
 from msdump.graph.graph import Graph
@@ -43,8 +43,8 @@ from msdump.tensors.torch_arrays import dtype_name
 if TYPE_CHECKING:
     from msdump.config.plan import Plan
     from msdump.engine.graphs import GraphSession
-    from msdump.formats.layout_json import TensorLayout
-    from msdump.formats.layout_messages import Message
+    from msdump.formats.sharding_json import TensorSharding
+    from msdump.formats.sharding_messages import Message
 
 FORWARD, BACKWARD, UPDATE = range(3)
 # Scopes of operators of earlier iterations whose backward may still come.
@@ -96,7 +96,7 @@ class EagerProgram:
         self._backward_scopes: dict[str, str] = {}
         self._is_forked = False
         self._names: TensorMap[str] = TensorMap()
-        self._layouts = layouts_of(session)
+        self._shardings = sharding_book(session)
         self._counts = counts_of(session)
         self._messages = Messages()
         self._has_reduced = False
@@ -272,7 +272,7 @@ class EagerProgram:
     def _note_replicas(
         self,
         name: str,
-        layouts: Sequence[TensorLayout | None],
+        shardings: Sequence[TensorSharding | None],
         infos: Sequence[TensorInfo],
         arrays: Sequence[Array],
         tensors: Sequence[Any],
@@ -283,11 +283,11 @@ class EagerProgram:
         replicas = None if recorder is None else recorder.replicas
         if replicas is None:
             return
-        for layout, info, array, tensor in zip(layouts, infos, arrays, tensors, strict=True):
+        for sharding, info, array, tensor in zip(shardings, infos, arrays, tensors, strict=True):
             identity = info.key, info.shape
-            if layout is None or identity in self._compared or array.shape != info.shape:
+            if sharding is None or identity in self._compared or array.shape != info.shape:
                 continue
-            ranks = layout.equal_ranks
+            ranks = sharding.equal_ranks
             if len(ranks) > 1:
                 self._compared.add(identity)
                 if isinstance(array, MeasuredArray):  # its statistics do not tell two ranks apart
@@ -436,8 +436,8 @@ class EagerProgram:
             ]
             self._note_parameters(stage, call)
             stage.show(call, scope, number, _source)
-            if self._layouts.is_on:
-                self._note_layouts(stage, name, function, args, call, [tensor for _, tensor in results])
+            if self._shardings.is_on:
+                self._note_shardings(stage, name, function, args, call, [tensor for _, tensor in results])
 
     def _settle(self, signature: Signature | Region, tensors: Sequence[Tensor], name: str) -> None:
         """What an operator that is about to run finds in buffers of messages."""
@@ -461,12 +461,12 @@ class EagerProgram:
         self._note_message(transfer, misuse)
 
     def _note_message(self, transfer: Transfer, misuse: str = "") -> None:
-        if transfer.message is not None and self._iteration is not None and self._layouts.is_on:
+        if transfer.message is not None and self._iteration is not None and self._shardings.is_on:
             io = INPUT if transfer.call.signature.is_send else OUTPUT
             place = transfer.stage.graph.graph_id, transfer.name, io, 0, self._iteration
-            self._layouts.note_message(MessageOperand(*place, transfer.message, misuse))
+            self._shardings.note_message(MessageOperand(*place, transfer.message, misuse))
 
-    def _note_layouts(
+    def _note_shardings(
         self,
         stage: Stage,
         name: str,
@@ -476,7 +476,7 @@ class EagerProgram:
         results: Sequence[Any],
     ) -> None:
         """How the operands of a call that is shown lie over the ranks of the job."""
-        book, graph_id, iteration = self._layouts, stage.graph.graph_id, self._iteration
+        book, graph_id, iteration = self._shardings, stage.graph.graph_id, self._iteration
         assert iteration is not None
         is_copy = function is torch.ops.aten.copy_.default
         if stage is self._stages[UPDATE] and not self._has_reduced and not is_copy:
@@ -636,7 +636,7 @@ class EagerProgram:
         self._has_reduced = False
         self._messages.begin()
         self._compared.clear()
-        self._layouts.end_iteration()
+        self._shardings.end_iteration()
 
     def _finish_stage(self, stage: Stage) -> None:
         for transfer in self._messages.take_receives(stage):
@@ -670,7 +670,7 @@ class EagerProgram:
             if named is not None and any(stage.is_watched for stage in self._stages):
                 for name, tensor in _named_tensors(named):
                     self._names.set(tensor, name)
-                self._layouts.note_model(named)
+                self._shardings.note_model(named)
 
     # -- what is heard of the process ---------------------------------------------------------------
 
