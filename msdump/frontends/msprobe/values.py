@@ -1,4 +1,4 @@
-"""Arguments and results of a call as JSON: what `dump.json` says of a tensor, a number, a list, anything else.
+"""Arguments and results of a call as JSON: as `dump.json` describes tensors, numbers, lists and other values.
 
 Source: mindstudio-probe 26.2, files that it wrote: kinds of values, their keys, what stands for those it cannot show.
 """
