@@ -2,7 +2,7 @@
 
 MsdumpError
 +- ConfigError (RuntimeError, ValueError)   what the user asked for cannot be done
-+- DtypeError (TypeError)                   a dtype that this place cannot take
++- DtypeError (TypeError)                   a dtype that is not supported here
 +- LayoutError (ValueError)                 a device format that does not fit the shape
 +- GraphError (RuntimeError)                the program is wrong
 |  +- OperandValueError (ValueError)        ... operands of shapes or values that an operator cannot take
@@ -51,7 +51,7 @@ class ConfigError(MsdumpError, RuntimeError, ValueError):
 
 
 class DtypeError(MsdumpError, TypeError):
-    """A dtype that is not in the table, or that this place cannot take."""
+    """A dtype that is not in the table, or not supported here."""
 
 
 class LayoutError(MsdumpError, ValueError):

@@ -94,7 +94,7 @@ def loaded(tensor: DumpedTensor, is_raw: bool) -> Array:
 
 
 def loaded_each(tensors: Sequence[DumpedTensor], *, is_raw: bool) -> tuple[dict[int, Array], dict[int, FormatError]]:
-    """Each tensor, and what is wrong with those that cannot be read; both by place.
+    """Each tensor, and what is wrong with those that cannot be read; both by index.
 
     is_raw   as it is stored; False: as the host has it
     """

@@ -64,7 +64,7 @@ class GraphNode:
 
 @dataclass(frozen=True, slots=True)
 class GraphFile:
-    """One graph: operators in execution order, and their places by full name and by last part of it.
+    """One graph: operators in execution order, and their indices by full name and by last part of it.
 
     inputs     names of its parameters and data inputs
     gradients  output (full name of its operator, slot) -> input of the model whose gradient it is, where the file tells
@@ -181,7 +181,7 @@ def _by_name(nodes: Sequence[GraphNode]) -> dict[str, GraphNode]:
 class _Origins:
     """Where values come from, behind the nodes that only pass tensors on. Each chain of such nodes is walked once.
 
-    follow   of a value: its origin, None when it has none; or the value that it is, and its place in that one where it
+    follow   of a value: its origin, None when it has none; or the value that it is, and its index in that one where it
              is an item of a tuple
     """
 

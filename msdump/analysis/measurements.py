@@ -20,7 +20,7 @@ from msdump.storage import files
 from msdump.storage.plain import unreadable
 from msdump.tensors import device_layouts, dtypes
 
-# Device, inode, offset, place in a container without offsets, size and time of the last change in nanoseconds.
+# Device, inode, offset, member of a container without offsets, size and time of the last change in nanoseconds.
 StoreKey = tuple[int, int, int, str, int, int]
 
 

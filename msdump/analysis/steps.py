@@ -33,7 +33,7 @@ STATISTIC = "statistic"  # form of the file of a tensor without bytes
 
 class Slot(NamedTuple):
     """Number among the inputs or outputs; `part` is the index in a list of tensors that is one argument, `keyword` the
-    name of an argument that has no place among the others."""
+    name of a keyword argument."""
 
     number: int
     part: int = 0
@@ -170,7 +170,7 @@ def read_steps(
     levels: FolderLevels | None = None
     step: list[DumpedTensor] = []
     for tensor in dump.tensors(rank=rank, graph=graph, iteration=iteration):
-        # Tensors of one folder come one after the other, and share its place.
+        # Tensors of one folder come one after the other, and share its levels.
         if tensor.file.levels is not levels:
             levels = tensor.file.levels
             key = StepKey(tensor.rank_id, tensor.graph_id, tensor.iteration)

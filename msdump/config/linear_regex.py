@@ -97,7 +97,7 @@ class LinearPattern:
         return any(self._matches(text, self._start, self._end, first, None) for first in range(len(text) + 1))
 
     def _matches(self, text: str, start: int, end: int, first: int, last: int | None) -> bool:
-        """Whether letters from `first` on lead from one state to another, at place `last` or, with None, anywhere."""
+        """Whether letters from `first` on lead to another state, at position `last` or, with None, anywhere."""
         states = self._closure(text, first, [start])
         for position in range(first, len(text) if last is None else last):
             if last is None and end in states:

@@ -68,7 +68,7 @@ class RangeProblem(Enum):
 class Fault:
     """The first error in a text, to be worded by a dialect.
 
-    piece    text between two bars, and its place among the pieces; "" and 0 for a problem of the whole text
+    piece    text between two bars, and its index among the pieces; "" and 0 for a problem of the whole text
     numbers  texts on both sides of the dash
     """
 

@@ -26,7 +26,7 @@ class ModelOperator:
     """An operator of a model as the selection sees it.
 
     original_names  of the operators that were fused or renamed into this one; `layer` takes them too
-    producers       places, in the same list, of the operators whose outputs this one reads
+    producers       indices, in the same list, of the operators whose outputs this one reads
     """
 
     op_type: str

@@ -117,7 +117,7 @@ class GraphSession(Session):
         self._reloader: Reloader | None = None
         self._pending: Plan | None = None
         self._at_change: list[Callable[[], AbstractContextManager[bool]]] = []
-        # Of writers that another plan's have taken the place of.
+        # Of writers that were replaced by those of another plan.
         self._written = WriteCounts()
         self._next_iteration = plan.when.initial_iteration
         self._started = time.perf_counter()
@@ -142,7 +142,7 @@ class GraphSession(Session):
         self._before_end.append(function)
 
     def add_remarks(self, function: Callable[[], tuple[str, ...]]) -> None:
-        """It says, a line for each place, what of the script this session could not see, also after its end."""
+        """Report code of the script that this session could not see, a line for each call site, also after its end."""
         self._remarks.append(function)
 
     def reload_with(self, reloader: Reloader) -> None:

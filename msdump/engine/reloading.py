@@ -55,7 +55,7 @@ class Reloader:
         self._kept: set[str] = set()
 
     def poll(self, plan: Plan) -> Plan | None:
-        """The plan that is to take the place of `plan`; None: go on."""
+        """The plan that replaces `plan`; None: go on."""
         stamp = stamp_of(self._path)
         if stamp == self._stamp:
             if self._error and not self._is_told and self._clock() - self._bad_since >= _PATIENCE_SECONDS:

@@ -57,7 +57,7 @@ def filesystem_type(device: int) -> str:
 def write_direct(fd: int, chunks: Sequence[Buffer]) -> int:
     """Fill an empty file that was opened with O_DIRECT; returns its size.
 
-    Chunks whose address and place in the file agree modulo a page are written as they lie, the rest through a buffer
+    Chunks whose address and offset in the file agree modulo a page are written as they lie, the rest through a buffer
     of this thread.
     """
     buffer = _aligned_buffer()

@@ -203,7 +203,7 @@ class DumpedTensor:
 
     @property
     def slot_text(self) -> str:
-        """The slot as users know it: its number or keyword, and the place in a list."""
+        """The slot as users know it: its number or keyword, and the index in a list."""
         return f"{self.keyword or self.slot}{f'.{self.part}' if self.part else ''}"
 
     @property

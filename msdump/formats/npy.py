@@ -99,7 +99,7 @@ class NpyWriter:
     content     bytes of the file of a record, in place of those of MindSpore
     replaces    whether a file of that name that is there already gives way
     spares      files of earlier iterations that new ones are written over, see `Folder`
-    open_folder  another place for files than folders on the disk
+    open_folder  opens a destination of files other than a folder on the disk
 
     Records with equal (iteration, graph, key, shape, dtype, format) hold the same bytes: the first is written, the
     others become hard links to it. Arrays are not kept. Any thread may call it: data is written outside all locks, and

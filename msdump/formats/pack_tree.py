@@ -170,7 +170,7 @@ def chunks_of(levels: FolderLevels, path: str, name: str) -> tuple[list[memoryvi
     tensors, errors = DumpedFile(path, levels, parsed, name).scan()
     parts = sorted((tensor.offset, tensor.size_bytes) for tensor in tensors if tensor.size_bytes)
     ends = [*(start for start, _ in parts[1:]), raw.nbytes]
-    # Gaps, or data that the file does not tell the place of: then the file as a whole.
+    # Gaps, or data whose offset the file does not hold: then the file as a whole.
     if errors or not parts or parts[0][0] <= 0 or any(a + n != end for (a, n), end in zip(parts, ends, strict=True)):
         return [raw], 0
     return [raw[: parts[0][0]], *(raw[start : start + size] for start, size in parts)], 1

@@ -207,7 +207,7 @@ def _latest(
     operand_key: tuple[int, str, str, int],
     iteration: int,
 ) -> _Operand | None:
-    """The last one of a place that holds in an iteration.   by_operand: filled here, by every form of the name"""
+    """The last entry of an operand that holds in an iteration.   by_operand: filled here, by every form of the name"""
     if not by_operand:
         for operand in operands:
             for form in {operand.name, safe_text(operand.name), short_op_name(operand.name)}:

@@ -207,7 +207,7 @@ class StatisticWriter:
         """Text of the chosen columns for each record."""
         known = iteration.measured
         names = [None if record.key is None else (record.key, record.dtype) for record in records]
-        # Where the text of a record is from: a place in `fresh`, or the text itself where it is known from before.
+        # Where the text of a record is from: an index in `fresh`, or the text itself where it is known from before.
         owners: dict[Hashable, int | str] = {}
         fresh: list[TensorRecord] = []
         sources: list[int | str] = []

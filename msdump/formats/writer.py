@@ -262,7 +262,7 @@ class OperatorFileWriter(ABC):
     directory    folder that a record belongs to; made when its first record comes
     mode         of files
     is_direct    write big files past the page cache, see `Folder`
-    open_folder  another place for files than folders on the disk, which then decides on modes
+    open_folder  opens a destination of files other than a folder on the disk, which then decides on modes
     tensors_from  of its files, as `FileFolder` has it
 
     Records that follow one another and name the same operator share a file, until an input or output comes again.

@@ -244,7 +244,7 @@ class ObservedGraph:
         return masks
 
     def _tell_again(self, gate: Gate) -> None:
-        """Another observer has taken its place: it gets to know the graph as the one before did."""
+        """Another observer has replaced it: show the graph to the new one."""
         self._versions[gate] = gate.version
         self.masks[gate] = self._tell(gate)
         self._unions.clear()

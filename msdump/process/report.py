@@ -79,7 +79,7 @@ class Report:
     overflows         operators that overflowed or raised; None when none was looked for, as in an ordinary dump
     lost              tensors that were chosen and are not on disk
     error             why the dump is not complete; None where it is
-    outside           what of the script ran where the dump could not see it, a line for each place
+    outside           code of the script that ran outside of the dump, a line for each call site
     """
 
     path: str

@@ -244,12 +244,12 @@ _remarks: list[Callable[[], tuple[str, ...]]] = []
 
 
 def add_remarks(function: Callable[[], tuple[str, ...]]) -> None:
-    """It says, a line for each place, what of the script ran outside of what a front end can see."""
+    """Report code of the script that ran outside of the dump, a line for each call site."""
     _remarks.append(function)
 
 
 def remarks() -> tuple[str, ...]:
-    """What of the script ran where no dump could see it, a line for each place."""
+    """Code of the script that ran outside of the dump, a line for each call site."""
     return tuple(line for function in _remarks for line in function())
 
 

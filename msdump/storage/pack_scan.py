@@ -265,7 +265,7 @@ class _Scan:
             self._gaps.append(Gap(self._start, end - self._start))
 
     def _go_on(self, at: int, is_own: bool) -> bool:
-        """Go to the next header at or behind a place; False when there is none.
+        """Go to the next header at or behind an offset; False when there is none.
 
         is_own   only to one that msdump has written, at the time of the others: the data of a tensor may hold any
                  other

@@ -159,7 +159,7 @@ class TensorInfo:
 
 @dataclass(frozen=True, slots=True)
 class OpInfo:
-    """What is known about one operator before anything ran. `index` is its place in the execution order.
+    """What is known about one operator before anything ran. `index` is its position in the execution order.
 
     is_marked   the script asked for it with `set_dump`
     """

@@ -55,7 +55,7 @@ def transposed(builder: Any, rows: Sequence[Any]) -> list[Any]:
     size = len(rows)
     columns, half = list(rows), size // 2
     while half:
-        # Of the two rows together: which element goes to each place of the upper and of the lower one.
+        # Of the two rows together: which element goes to each position of the upper and of the lower one.
         upper = [element if not element & half else size + element - half for element in range(size)]
         lower = [element + half if not element & half else size + element for element in range(size)]
         for index in range(size):

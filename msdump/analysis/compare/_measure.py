@@ -61,7 +61,7 @@ class Measurer:
         self._thread_count = thread_count or available_cores()
         self._progress = progress
         self._known: dict[Key, MeasuredPair] = {}
-        # By what objects they are, which are kept so that no others take their places.
+        # By identity; the objects are kept so that their ids are not used again.
         self._keys: dict[tuple[int, int], tuple[Key, DumpedTensor, DumpedTensor]] = {}
         self._tops: dict[Key, float] = {}
         self.damaged: list[tuple[str, FormatError]] = []

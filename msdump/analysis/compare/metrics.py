@@ -62,7 +62,7 @@ class PairMetrics:
     relative_error   |mine - golden| / |golden| as Euclidean norms; Inf when only golden is all zero
     worst_error      largest |mine - golden|, and worst_relative_error: the same against golden's largest value
     unequal          elements that differ; None for floats
-    mismatched       places where one side has a NaN or Inf and the other something else
+    mismatched       elements where one side has a NaN or Inf and the other something else
     """
 
     count: int

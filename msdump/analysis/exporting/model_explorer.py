@@ -185,7 +185,7 @@ def _text(text: str) -> str:
 
 
 def _overlay(steps: _Steps, value_of: Callable[[ExportedOperator], dict[str, Any] | None]) -> dict[str, Any]:
-    """Data of nodes, by graph. Numbers that are not finite have no place on a scale and are left out."""
+    """Data of nodes, by graph. Numbers that are not finite are on no scale and are left out."""
     graphs = {}
     for step, operators in steps:
         values = {_id(operator): value for operator in operators if (value := value_of(operator)) is not None}

@@ -327,12 +327,8 @@ class _Search:
             kind = NAN if any(bad.health.has_nan for bads in self._spoiled.values() for bad in bads) else INF
             only = self._only_parameters(kind)
             self.nan, self.inf = (only, None) if kind == NAN else (None, only)
-        first_steps = [(place, result) for place, result in ((nan, self.nan), (inf, self.inf)) if result is not None]
-        self.first = (
-            min(first_steps, key=lambda first_step: -1 if first_step[0] is None else first_step[0])[1]
-            if first_steps
-            else None
-        )
+        origins = [(index, result) for index, result in ((nan, self.nan), (inf, self.inf)) if result is not None]
+        self.first = min(origins, key=lambda origin: -1 if origin[0] is None else origin[0])[1] if origins else None
         stages.end(step.key, is_bad=self.first is not None)
 
     def _bad(self, index: int, tensors: tuple[BadTensor, ...]) -> tuple[BadTensor, ...]:

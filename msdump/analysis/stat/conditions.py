@@ -63,7 +63,7 @@ class _ConditionParser:
         return condition
 
     def _split(self) -> list[tuple[int, str, bool]]:
-        """(place, text, whether it is quoted) of each token."""
+        """(position, text, whether it is quoted) of each token."""
         tokens, position, end = [], 0, len(self._text.rstrip())
         while position < end:
             match = _TOKEN.match(self._text, position)

@@ -1,5 +1,5 @@
 """TensorDesc: what a description says of a tensor, and the calls on it: shape, dtype and format, then layout in memory,
-ranges, constant data and place."""
+ranges, constant data and memory type."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TensorDesc:
     storage_*, origin_*   layout in memory, and before some operator changed it; None = not set
     ranges                (least, most) of each size; () = not set
     const                 bytes of a constant operand
-    place                 number of aclMemType
+    memory_type           number of aclMemType
     """
 
     dtype: int

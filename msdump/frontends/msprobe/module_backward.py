@@ -43,7 +43,7 @@ class Operands:
         self.first = torch._C._autograd._get_sequence_nr()
 
     def index_by_edge(self) -> dict[Edge, int]:
-        """Of the operands by their edges, after the call. A tensor that is given again has the first place alone; one
+        """Of the operands by their edges, after the call. A tensor that is given again has its first index alone; one
         that the module has worked in place on has none.   Source: msprobe, for the latter."""
         index_by_edge: dict[Edge, int] = {}
         for index, (tensor, version, edge) in enumerate(zip(self.tensors, self._versions, self.edges, strict=True)):
@@ -202,7 +202,7 @@ class Backwards:
 
 
 class _Listener(NamedTuple):
-    """places: which gradient of the node is that of which result of the module"""
+    """indices: which gradient of the node is that of which result of the module"""
 
     module: ModuleBackward
     indices: list[tuple[int, int]]

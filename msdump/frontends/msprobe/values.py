@@ -29,7 +29,7 @@ _NOT_SHOWN = (torch.device, torch.dtype)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Describer:
-    """tensor, array: what stands for one, by its place among the values, as keys and numbers."""
+    """tensor, array: the description of one, by its path in the values, as keys and numbers."""
 
     tensor: Callable[[torch.Tensor, Path], Any]
     array: Callable[[np.ndarray[Any, Any], Path], Any]

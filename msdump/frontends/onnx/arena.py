@@ -49,7 +49,7 @@ class Arena:
         kept       results that keep their bytes to the end all the same
         kernels    operator's name -> what runs in its place
 
-        Raises: GraphError for a kernel whose outputs have no place in the arena.
+        Raises: GraphError for a kernel whose outputs cannot be in the arena.
         """
         plan = plan_memory(onnx_graph.graph, is_reused, kept)
         self.size_bytes = plan.size_bytes

@@ -57,7 +57,7 @@ class FxGraph:
 
     nodes    the node of each FX call that is an operator
     operands  the FX nodes and values that such a call reads, one per input slot
-    values   the value of each tensor that can be shown: (FX node, place in its result)
+    values   the value of each tensor that can be shown: (FX node, path in its result)
     roots    value id -> value id of the memory it lies in
     skipped  why tensors are not shown -> how many
     by_seq_nr  first operator of each `seq_nr`
@@ -80,7 +80,7 @@ class FxGraph:
 
 
 def producer_of(node: fx.Node) -> tuple[fx.Node, Path]:
-    """The call that made a tensor and the place in its result, through the items of tuples."""
+    """The call that made a tensor and the path in its result, through the items of tuples."""
     path: Path = ()
     while node.op == "call_function" and node.target is operator.getitem and isinstance(node.args[0], fx.Node):
         path = (int(node.args[1]), *path)  # type: ignore[arg-type]

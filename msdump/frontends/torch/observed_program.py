@@ -26,7 +26,7 @@ class CallOperands:
     """Where the operands of one call are.
 
     inputs   (value, slot of the program) of each input
-    outputs  (value, place in the result) of each output
+    outputs  (value, path in the result) of each output
     over     ids of values that lie in memory which the call writes
     """
 

@@ -41,7 +41,7 @@ Path = tuple[int, ...]
 class Argument:
     """One node among the arguments of a call.
 
-    name     of the schema's argument, with its place in a list: "tensors[1]"
+    name     of the schema's argument, with its index in a list: "tensors[1]"
     aliases  the schema's letters for its memory; empty when the result cannot share it
     """
 

@@ -67,7 +67,7 @@ class Breaks:
                     self._counts[_skipped(metrics)] += 1
 
     def lines(self) -> tuple[str, ...]:
-        """One line for each place and reason, in the order in which they were met."""
+        """One line for each call site and reason, in the order in which they were met."""
         self.collect()
         with self._lock:
             return tuple(_line(site, count) for site, count in self._counts.items())

@@ -162,7 +162,7 @@ class GraphRunner:
         return outputs
 
     def _link(self) -> tuple[str, int] | None:
-        """Name and place, among the outputs, of the first tensor that is computed here and saved for the backward."""
+        """Name and index, among the outputs, of the first tensor that is computed here and saved for the backward."""
         if self._stage != FORWARD:
             return None
         (output,) = [node for node in self._module.graph.nodes if node.op == "output"]

@@ -24,7 +24,7 @@ from msdump.graph.run import Calls, ObservedGraph, Observer, WatchedRun
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
 
-# A tensor of an FX graph: the node that makes it, and the place in its result.
+# A tensor of an FX graph: the node that makes it, and the path in its result.
 Tap = tuple[fx.Node, Path]
 # A compiler: a graph -> a function of a list of arguments, which it may empty.
 Inner = Callable[[fx.GraphModule], Callable[[list[Any]], Any]]
@@ -77,7 +77,7 @@ def taps_of(fx_graph: FxGraph, selected: Collection[fx.Node]) -> list[Tap]:
 
 
 def with_taps(module: fx.GraphModule, taps: Sequence[Tap], owner: int) -> fx.GraphModule:
-    """The graph with a tap behind each place, and one output more, which is empty."""
+    """The graph with a tap behind each of these tensors, and one output more, which is empty."""
     slots: dict[fx.Node, list[tuple[int, Path]]] = {}
     for slot, (node, path) in enumerate(taps):
         slots.setdefault(node, []).append((slot, path))
@@ -160,7 +160,7 @@ class ObservedTaps:
         self.use(program)
 
     def use(self, program: TappedProgram) -> None:
-        """Run this one from now on: the same graph, with taps at other places."""
+        """Run this one from now on: the same graph, with other taps."""
         fx_graph = self._fx_graph
         self._program = program
         self._values = [fx_graph.values.get(site) for site in program.taps]

@@ -251,7 +251,7 @@ def _operand_paths(
 ) -> Iterator[tuple[_OperandPath, Any, _Source | None]]:
     """One for an argument or a result, or one for each element of a list that holds tensors.
 
-    (place, what stands for the value, where it comes from)
+    (path of the operand, what stands for the value, where it comes from)
     """
     shown = _value(value, module)
     if isinstance(shown, (list, tuple)):

@@ -106,7 +106,7 @@ class Builder:
     ) -> tuple[GeTensor, ...]:
         """Append an operator that makes a call of the FX graph.
 
-        results   what the FX graph promises, with the place of each in what the call returns
+        results   what the FX graph promises, with the path of each in what the call returns
         """
         op = GeOp("", op_type, dict(inputs), dict(attrs), tuple(outputs), fx_node=self.node, call=call)
         op.outputs = tuple(

@@ -103,7 +103,7 @@ Path = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class ArgumentSlot:
-    """The place of an operator's input among the arguments of a call."""
+    """Index of an operator's input among the arguments of a call."""
 
     index: int
 
@@ -232,7 +232,7 @@ class GeGraph:
         self.ops = [op for op in self.ops if id(op) not in gone]
 
     def take_back(self, start: int) -> None:
-        """Forget the operators from this place on, as if they had never been added."""
+        """Remove the operators from this index on, as if they had never been added."""
         for op in self.ops[start:]:
             self._names.discard(op.name)
             # The next search begins at the first name.

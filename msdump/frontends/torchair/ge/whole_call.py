@@ -111,7 +111,7 @@ def _named(target: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> I
 
 
 def _argument_names(target: Any) -> list[str]:
-    """Names of arguments that are given by place, as far as they are known."""
+    """Names of positional arguments, as far as they are known."""
     if target is None:
         return []
     if isinstance(target, torch._ops.OpOverload):
@@ -173,7 +173,7 @@ def _has_input(values: tuple[Any, ...] | list[Any]) -> bool:
 
 
 def _leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """What a call returns, tensors and numbers, with the place of each."""
+    """What a call returns, tensors and numbers, with the path of each."""
     if isinstance(value, tuple | list):
         for index, item in enumerate(value):
             yield from _leaves(item, (*path, index))

@@ -30,7 +30,7 @@ class Storages:
                 self._outputs.update(node.all_input_nodes)
 
     def add(self, node: Node, position: float) -> None:
-        """Take in a new node, which runs at that place."""
+        """Add a new node, which runs at that position."""
         self.position[node] = int(position)
         self._members[node] = {node}
         for source in _shared_inputs(node):

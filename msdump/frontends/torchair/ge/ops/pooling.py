@@ -24,14 +24,14 @@ def max_pool(ge: Builder, x: GeTensor, *window: Any, **options: Any) -> tuple[Ge
 
 @kernel("MaxPoolWithArgmaxV1")
 def max_pool_kernel(x: Any, **window: Any) -> Any:
-    """-> y, argmax int32 (places in the plane of H x W). The window is in the middle of all four lists."""
+    """-> y, argmax int32 (indices in the plane of H x W). The window is in the middle of all four lists."""
     y, argmax = _aten.max_pool2d_with_indices.default(x, *_inner_max_window(**window))
     return y, argmax.to(torch.int32)
 
 
 @converter("aten.max_pool2d_with_indices_backward.default")
 def max_pool_backward(ge: Builder, dy: GeTensor, x: GeTensor, *window: Any) -> GeTensor:
-    """The places of the maxima are looked for again, as TorchAir does: its operator keeps them packed."""
+    """The indices of the maxima are computed again, as TorchAir does: its operator keeps them packed."""
     attrs = _max_attrs(*window[:-1])
     _, argmax = ge.multi_op("MaxPoolWithArgmaxV1", {"x": x}, ("y", "argmax"), attrs)
     return ge.op("MaxPoolGradWithArgmaxV1", {"x": x, "grad": dy, "argmax": argmax}, attrs)
@@ -159,7 +159,7 @@ def max_pool3d(ge: Builder, x: GeTensor, *window: Any, **options: Any) -> tuple[
 
 @kernel("MaxPool3DWithArgmaxV2")
 def max_pool3d_kernel(x: Any, *, data_format: str, **window: Any) -> Any:
-    """-> y, argmax int32 (places in the volume of D x H x W)"""
+    """-> y, argmax int32 (indices in the volume of D x H x W)"""
     y, argmax = _aten.max_pool3d_with_indices.default(x, *_max_window(**window))
     return y, argmax.to(torch.int32)
 

@@ -219,7 +219,7 @@ _extreme_with_index("aten.min.dim", "ArgMinWithValue", torch.min)
 def _index_of_extreme(aten: str, op_type: str, function: Callable[..., Any]) -> None:
     @converter(aten)
     def convert(ge: Builder, x: GeTensor, dim: int | None = None, keepdim: bool = False) -> GeTensor:
-        """Without an axis it is the place in the flat tensor."""
+        """Without an axis it is the index in the flat tensor."""
         rank = len(x.shape)
         if dim is None:
             x = ge.op("Reshape", {"x": x, "shape": ge.sizes([-1])})
