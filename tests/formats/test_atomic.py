@@ -192,7 +192,7 @@ def test_a_folder_that_is_gone(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     with Folder(tmp_path / "a") as folder:
         (tmp_path / "a").rmdir()
-        with pytest.raises(WriteError, match="The folder is gone"):
+        with pytest.raises(WriteError, match="The folder was removed"):
             folder.write("x", [b"1"], 0o400)
 
 
