@@ -297,7 +297,9 @@ def _train(
             loss = loss_of(called)
             loss.backward()
             bits.append(loss.detach().numpy().tobytes())
-            bits.extend(one.grad.numpy().tobytes() for one in model.parameters() if one.grad is not None)
+            bits.extend(
+                parameter.grad.numpy().tobytes() for parameter in model.parameters() if parameter.grad is not None
+            )
             optimizer.step()
 
     if watch_with is None:

@@ -26,15 +26,15 @@ def install(folder: Path) -> dict[str, Path]:
     folder.mkdir(parents=True, exist_ok=True)
     python = shutil.which(PYTHON) or sys.executable
     for name, packages in REQUIREMENTS.items():
-        place = folder / name
-        if (place / ".complete").is_file():
+        home = folder / name
+        if (home / ".complete").is_file():
             continue
         print(f"peers: installing {' '.join(packages)}", file=sys.stderr, flush=True)
         try:
-            subprocess.run([python, "-m", "venv", "--clear", str(place)], check=True)
-            subprocess.run([str(place / "bin/python"), "-m", "pip", "install", "--quiet", *packages], check=True)
+            subprocess.run([python, "-m", "venv", "--clear", str(home)], check=True)
+            subprocess.run([str(home / "bin/python"), "-m", "pip", "install", "--quiet", *packages], check=True)
         except subprocess.CalledProcessError as error:
             print(f"peers: {name} cannot be installed: {error}", file=sys.stderr, flush=True)
             continue
-        (place / ".complete").touch()
+        (home / ".complete").touch()
     return interpreters(folder)

@@ -78,7 +78,9 @@ def read_results(path: Path) -> dict[str, Any]:
 def merged(path: Path, results: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str, Any]:
     """Write results over those of the same rows in a file; rows that are no more go away."""
     measured = {result["row"] for result in results}
-    kept = [one for one in read_results(path)["results"] if one["row"] not in measured and one["row"] in names]
+    kept = [
+        result for result in read_results(path)["results"] if result["row"] not in measured and result["row"] in names
+    ]
     ordered = sorted([*kept, *results], key=lambda one: names.index(one["row"]))
     document = {"machine": machine(), "results": ordered}
     path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

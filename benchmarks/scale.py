@@ -68,10 +68,12 @@ OWN = "CASE i % 4 WHEN 0 THEN {first} WHEN 1 THEN {place} ELSE {rank} END"
 def write_job(folder: Path, ranks: int, tensors: int, faults: bool) -> None:
     """Parts of a job; with faults: rank 3 has an outlier, 5 another hash, 7 differs from tensor 100 on."""
     folder.mkdir()
-    columns = ", ".join(f"({VALUES.get(one.name, 'NULL')})::{TYPES[one.kind]} AS {one.name}" for one in TABLE_COLUMNS)
+    columns = ", ".join(
+        f"({VALUES.get(column.name, 'NULL')})::{TYPES[column.kind]} AS {column.name}" for column in TABLE_COLUMNS
+    )
     database = duckdb.connect()
     for rank in range(ranks):
-        first, place = rank // NEIGHBOURS * NEIGHBOURS, rank % NEIGHBOURS
+        first, neighbour = rank // NEIGHBOURS * NEIGHBOURS, rank % NEIGHBOURS
         factor, salt = "1", "0"
         if faults:
             outlier, hashed, diverging = tensors // 2 + 2, tensors // 2, tensors // 4
@@ -81,7 +83,7 @@ def write_job(folder: Path, ranks: int, tensors: int, faults: bool) -> None:
             salt = {3: f"if(i = {outlier}, 1, 0)", 5: f"if(i = {hashed}, 1, 0)",
                     7: f"if(i >= {diverging} AND i % 4 > 1, 1, 0)"}.get(rank, "0")  # fmt: skip
         facts = {"rank": rank, "count": ranks, "first": first, "last": min(first + NEIGHBOURS, ranks) - 1,
-                 "place": place, "end": (ranks - 1 - place) // NEIGHBOURS * NEIGHBOURS + place,
+                 "place": neighbour, "end": (ranks - 1 - neighbour) // NEIGHBOURS * NEIGHBOURS + neighbour,
                  "factor": factor, "salt": salt}  # fmt: skip
         query = f"SELECT {columns} FROM (SELECT i, {OWN} AS own FROM range({tensors}) AS t(i)) ORDER BY i"
         path = folder / f"rank_{rank:05}.iteration_{0:08}.parquet"

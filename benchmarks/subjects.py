@@ -105,11 +105,11 @@ def probed_step(model: str, is_quick: bool, folder: str, task: str, level: str) 
 
     from benchmarks.torch_models import training_step
 
-    place = Path(folder)
+    root = Path(folder)
     section = {"scope": [], "list": [], "data_mode": ["all"], "summary_mode": "statistics"}
-    config = {"task": task, "dump_path": str(place / "probe"), "rank": [], "step": [], "level": level, task: section}
-    (place / "config.json").write_text(json.dumps(config))
-    debugger = PrecisionDebugger(config_path=str(place / "config.json"))
+    config = {"task": task, "dump_path": str(root / "probe"), "rank": [], "step": [], "level": level, task: section}
+    (root / "config.json").write_text(json.dumps(config))
+    debugger = PrecisionDebugger(config_path=str(root / "config.json"))
 
     def around(module: Any, gradients: Callable[[], Any]) -> Any:
         debugger.start(model=module)
@@ -122,7 +122,7 @@ def probed_step(model: str, is_quick: bool, folder: str, task: str, level: str) 
 
     def turn() -> list[float]:
         seconds = [timed(plain), timed(probed)]
-        for old in (place / "probe").glob("step*"):
+        for old in (root / "probe").glob("step*"):
             shutil.rmtree(old)
         return seconds
 

@@ -21,7 +21,7 @@ TAG = "MSDUMP_BENCHMARK"
 # Of memory, without which nothing is written to tmpfs: a full machine ends programs that have nothing to do with it.
 ROOM_BYTES = 6 << 30
 # None: wherever temporary files go.
-PLACES: dict[str, str | None] = {"tmpfs": TMPFS, "disk": None}
+MEDIA: dict[str, str | None] = {"tmpfs": TMPFS, "disk": None}
 
 
 def timed(call: Callable[[], Any]) -> float:
@@ -56,11 +56,11 @@ def in_turns(*calls: Callable[[], Any], warm: int = 1, times: int = 1) -> Iterat
 
 
 @contextmanager
-def scratch(place: str = "tmpfs", room_bytes: int = ROOM_BYTES) -> Iterator[Path]:
+def scratch(medium: str = "tmpfs", room_bytes: int = ROOM_BYTES) -> Iterator[Path]:
     """A folder on tmpfs or disk for as long as the block lasts.   Raises: NotMeasurableError without room."""
-    if place == "tmpfs" and available_memory() < room_bytes:
+    if medium == "tmpfs" and available_memory() < room_bytes:
         raise NotMeasurableError(f"needs {room_bytes >> 30} GiB of free memory")
-    folder = Path(tempfile.mkdtemp(prefix=f"msdump-bench-{os.environ.get(TAG, 'x')}-", dir=PLACES[place]))
+    folder = Path(tempfile.mkdtemp(prefix=f"msdump-bench-{os.environ.get(TAG, 'x')}-", dir=MEDIA[medium]))
     try:
         yield folder
     finally:
@@ -75,8 +75,8 @@ def available_memory() -> int:
 
 def sweep(tag: str) -> None:
     """Remove the folders of processes that ran with this tag."""
-    for place in PLACES.values():
-        for folder in Path(place or tempfile.gettempdir()).glob(f"msdump-bench-{tag}-*"):
+    for medium in MEDIA.values():
+        for folder in Path(medium or tempfile.gettempdir()).glob(f"msdump-bench-{tag}-*"):
             shutil.rmtree(folder, ignore_errors=True)
 
 

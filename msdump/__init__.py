@@ -6,7 +6,7 @@ Write a dump
     with msdump.watch(model, "data_dump.json"): ...         every operator of PyTorch as it runs, without torch.compile
     with msdump.recorder("kept"): ...                       the last steps, on the disk when something goes wrong
 
-Read one, whoever wrote it
+Read a dump, of any tool
     dump = msdump.open("dump")                              a folder of any level, or one file
     dump.sql("select op_type, max(l2norm) from tensors group by op_type")     the same as a table, with duckdb
     for tensor in dump.tensors(iteration=3, op_type="Add"):
@@ -65,7 +65,7 @@ __all__ = [
 ]
 
 # Public name -> (module, name there).
-_PLACE_BY_NAME = {
+_MODULE_BY_NAME = {
     "DumpDir": ("msdump.formats.dump_dir", "DumpDir"),
     "DumpedTensor": ("msdump.formats.dump_tensor", "DumpedTensor"),
     "compare": ("msdump.analysis", "compare_dumps"),
@@ -85,12 +85,12 @@ install_own_names()
 def __getattr__(name: str) -> Any:
     if name in _PACKAGES:
         return importlib.import_module(f"msdump.{name}")
-    if name not in _PLACE_BY_NAME:
+    if name not in _MODULE_BY_NAME:
         from msdump.errors import did_you_mean
 
         advice = did_you_mean(name, (*__all__, *_PACKAGES))
         raise AttributeError(f'module "msdump" has no attribute "{name}". {advice}'.rstrip())
-    module, member = _PLACE_BY_NAME[name]
+    module, member = _MODULE_BY_NAME[name]
     value = attrgetter(member)(importlib.import_module(module))
     globals()[name] = value
     return value

@@ -1,4 +1,4 @@
-"""The version of msdump, and where its code lies."""
+"""The version of msdump, and the folder of its code."""
 
 import os
 

@@ -2,14 +2,14 @@
 
 MsdumpError
 +- ConfigError (RuntimeError, ValueError)   what the user asked for cannot be done
-+- DtypeError (TypeError)                   a dtype that this place cannot take
++- DtypeError (TypeError)                   a dtype that is not supported here
 +- LayoutError (ValueError)                 a device format that does not fit the shape
 +- GraphError (RuntimeError)                the program is wrong
 |  +- OperandValueError (ValueError)        ... operands of shapes or values that an operator cannot take
 |  +- OperandTypeError (TypeError)          ... operands of dtypes that an operator cannot take
 |  +- TracedValueError                      ... it asks for a value that only a run knows
 |  +- UncompilableError                     ... no graph can hold it
-|  +- KernelNotFoundError                   nobody knows how to compute this operator
+|  +- KernelNotFoundError                   no kernel is registered for this operator
 |  +- ExecutionError                        an operator failed while it ran
 +- DumpError (RuntimeError)                 a dump is incomplete
 |  +- WriteError                            a file could not be written
@@ -39,7 +39,7 @@ class MsdumpError(Exception):
     """Base of all errors that msdump raises on purpose."""
 
     def __init__(self, *args: object) -> None:
-        super().__init__(*(without_secrets(one) if isinstance(one, str) else one for one in args))
+        super().__init__(*(without_secrets(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class ConfigError(MsdumpError, RuntimeError, ValueError):
@@ -51,7 +51,7 @@ class ConfigError(MsdumpError, RuntimeError, ValueError):
 
 
 class DtypeError(MsdumpError, TypeError):
-    """A dtype that is not in the table, or that this place cannot take."""
+    """A dtype that is not in the table, or not supported here."""
 
 
 class LayoutError(MsdumpError, ValueError):
@@ -189,25 +189,25 @@ def value_without_secrets(value: Any) -> Any:
 def _shown(match: re.Match[str]) -> str:
     scheme, slashes, rest = match[1], match[2], match[3]
     begin = _QUERY.search(rest)
-    place, query = (rest, "") if begin is None else (rest[: begin.start()], rest[begin.start() :])
-    if query and "/" not in place and "@" in query:
+    location, query = (rest, "") if begin is None else (rest[: begin.start()], rest[begin.start() :])
+    if query and "/" not in location and "@" in query:
         return f"{scheme}{slashes}{HIDDEN_SECRET}"  # a password with a mark in it, or a query with an @: all of it
-    end = _credentials_end(scheme.lower(), slashes, place)
-    shown = f"{HIDDEN_SECRET}@{place[end:]}" if end else place
+    end = _credentials_end(scheme.lower(), slashes, location)
+    shown = f"{HIDDEN_SECRET}@{location[end:]}" if end else location
     return f"{scheme}{slashes}{shown}{query[:1]}{_shown_query(query[1:])}"
 
 
-def _credentials_end(scheme: str, slashes: str, place: str) -> int:
+def _credentials_end(scheme: str, slashes: str, location: str) -> int:
     """Where the host begins behind a user and password; 0 where there is none."""
-    authority = place.partition("/")[0]
+    authority = location.partition("/")[0]
     if "@" in authority:
         user = authority.rpartition("@")[0]
         # A path with an @ is likelier behind one slash.
         is_user = ":" in user or (slashes == "//" and scheme not in _CONTAINER_SCHEMES)
         return len(user) + 1 if is_user else 0
     _, colon, port = authority.rpartition(":")
-    if colon and "@" in place and not (scheme in _WEB_SCHEMES and _PORT.fullmatch(port)):
-        return place.rindex("@") + 1
+    if colon and "@" in location and not (scheme in _WEB_SCHEMES and _PORT.fullmatch(port)):
+        return location.rindex("@") + 1
     return 0
 
 

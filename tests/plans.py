@@ -8,7 +8,7 @@ from typing import Any
 
 from msdump.config.acl import parse_acl_config, plan_acl
 from msdump.config.json_file import JsonFile
-from msdump.config.plan import EXCEPTION_MODE, OPERANDS, How, Operands, Plan, Saved, Trigger, When, Where
+from msdump.config.plan import EXCEPTION_MODE, OPERANDS, How, OperandSelection, Plan, Saved, Trigger, When, Where
 from msdump.config.selection import OperatorList, Which
 
 
@@ -16,7 +16,7 @@ def plain_plan(path: Path = Path("/nowhere"), **changes: Any) -> Plan:
     """Dumps everything in every iteration, asynchronously as on Ascend, in npy files; see `changed`."""
     where = Where(path, net_name="Net")
     source = JsonFile(path / "dump.json", b"{}", {})
-    return changed(Plan(When(), Which(), Operands(), Saved(), Trigger(), where, How(), source), **changes)
+    return changed(Plan(When(), Which(), OperandSelection(), Saved(), Trigger(), where, How(), source), **changes)
 
 
 def changed(plan: Plan, **changes: Any) -> Plan:

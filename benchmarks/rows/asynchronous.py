@@ -22,8 +22,8 @@ ROOM_BYTES = 10 << 30
 WARM, DUMPED, PLAIN = 3, 2, 2
 
 
-def _lines(file_format: str, place: str) -> dict[str, Line]:
-    what = f"{file_format} dump of AlexNet, batch 32, to {place}"
+def _lines(file_format: str, medium: str) -> dict[str, Line]:
+    what = f"{file_format} dump of AlexNet, batch 32, to {medium}"
     return {
         "total": Line(f"{what}: dumped steps and the wait at their end", "the longer of step, write()", "<= 1.1"),
         "added": Line(f"{what}: added time", "bare write() of the same files", "<= 1.0"),
@@ -31,11 +31,11 @@ def _lines(file_format: str, place: str) -> dict[str, Line]:
     }  # fmt: skip
 
 
-def _measure(bench: Bench, file_format: str, place: str) -> Iterator[Mapping[str, Sample]]:
+def _measure(bench: Bench, file_format: str, medium: str) -> Iterator[Mapping[str, Sample]]:
     """A few dumped steps and the wait at their end, as many plain ones, and write() of the same files, in turns."""
     block, pause = DUMPED, PLAIN
     iterations = "|".join(f"{first}-{first + block - 1}" for first in range(WARM, LAST // 4, block + pause))
-    with scratch(place, ROOM_BYTES) as folder:
+    with scratch(medium, ROOM_BYTES) as folder:
         configure(folder, iterations, is_sync=False, file_format=file_format)
         step, writer = alexnet_step(alexnet_batch(bench)), BareWriter(folder)
         for _ in range(WARM):

@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.dumps import spread_sizes, write_npy_dump
 from benchmarks.registry import Bench, Line, Sample, row
-from benchmarks.timing import PLACES, in_turns, scratch, timed
+from benchmarks.timing import MEDIA, in_turns, scratch, timed
 
 SECTION = "Comparing"
 THREADS = len(os.sched_getaffinity(0))
@@ -69,10 +69,10 @@ def metrics(bench: Bench) -> Iterator[Mapping[str, Sample]]:
         yield {"nine": 2 * size / nine / 1e9, "ten": 2 * size / ten / 1e9, "usual": (nine, usual)}
 
 
-def _dumps(place: str) -> None:
+def _dumps(medium: str) -> None:
     reading = "plain reading of the same bytes"
     lines = {
-        "nine": Line(f"compare of two dumps, nine metrics, {place}", aim=">= 5", unit="GB/s"),
+        "nine": Line(f"compare of two dumps, nine metrics, {medium}", aim=">= 5", unit="GB/s"),
         "ten": Line("compare, all ten metrics", aim=">= 1.5", unit="GB/s"),
         "equal": Line("compare, equal bytes: time", reading),
         "linked": Line("compare, the same files: time", "plain reading of one dump", "<= 0.5"),
@@ -80,12 +80,12 @@ def _dumps(place: str) -> None:
         "stat": Line("stat: time", reading),
     }
 
-    @row(f"compare-{place}", SECTION, lines)
+    @row(f"compare-{medium}", SECTION, lines)
     def measure(bench: Bench) -> Iterator[Mapping[str, Sample]]:
         from msdump.analysis import compare_dumps, find_non_finite, tensor_statistics
 
         sizes = spread_sizes(*((60, 8 << 20) if bench.is_quick else (200, 64 << 20)))
-        with scratch(place) as folder:
+        with scratch(medium) as folder:
             mine, golden, copy, linked = (folder / name for name in ("mine", "golden", "copy", "linked"))
             total = write_npy_dump(mine, sizes, 1e-3) + write_npy_dump(golden, sizes)
             shutil.copytree(golden, copy)
@@ -108,8 +108,8 @@ def _dumps(place: str) -> None:
                 yield {**rates, "equal": (took["equal"], took["both"]), **ratios}
 
 
-for _place in PLACES:
-    _dumps(_place)
+for _medium in MEDIA:
+    _dumps(_medium)
 
 
 @row(

@@ -8,19 +8,19 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from benchmarks.dumps import spread_sizes, write_bin_dump
 from benchmarks.registry import Bench, Line, Sample, row
-from benchmarks.timing import PLACES, gigabytes, in_turns, scratch, settle, timed
+from benchmarks.timing import MEDIA, gigabytes, in_turns, scratch, settle, timed
 
 SECTION = "Files"
 
 
-def _convert(name: str, what: str, sizes: Sequence[int], place: str, aim: str) -> None:
-    lines = {"time": Line(f"convert of {what} to npy, {place}", "copying them with shutil.copyfile", aim)}
+def _convert(name: str, what: str, sizes: Sequence[int], medium: str, aim: str) -> None:
+    lines = {"time": Line(f"convert of {what} to npy, {medium}", "copying them with shutil.copyfile", aim)}
 
     @row(name, SECTION, lines, seconds=180)
     def measure(bench: Bench) -> Iterator[Mapping[str, Sample]]:
         from msdump.analysis.convert.files import ConvertOptions, convert_files, dump_sources
 
-        with scratch(place) as folder:
+        with scratch(medium) as folder:
             dump, copy, converted = folder / "dump", folder / "copy", folder / "converted"
             write_bin_dump(dump, [max(4, size // 32) for size in sizes] if bench.is_quick else sizes)
             files, options = sorted(dump.iterdir()), ConvertOptions(converted)
@@ -49,8 +49,8 @@ def _convert(name: str, what: str, sizes: Sequence[int], place: str, aim: str) -
                 yield {"time": (converting, copying)}
 
 
-for _place in PLACES:
-    _convert(f"convert-{_place}", "90 dump files", spread_sizes(90, 300 << 20), _place, "<= 1.0")
+for _medium in MEDIA:
+    _convert(f"convert-{_medium}", "90 dump files", spread_sizes(90, 300 << 20), _medium, "<= 1.0")
 _convert("convert-small", "2,000 dump files of 256 bytes", [256] * 2000, "tmpfs", "")
 
 
@@ -60,10 +60,12 @@ def listing(bench: Bench) -> Iterator[Mapping[str, Sample]]:
     from msdump.formats.dump_dir import DumpDir
 
     with scratch() as folder:
-        place = folder / "rank_0/Net/0/0"
-        place.mkdir(parents=True)
+        data_folder = folder / "rank_0/Net/0/0"
+        data_folder.mkdir(parents=True)
         for number in range(2_000 if bench.is_quick else 20_000):
-            (place / f"Add.Add-op{number}.0.0.{1_700_000_000_000_000 + number}.output.0.DefaultFormat.npy").touch()
+            (
+                data_folder / f"Add.Add-op{number}.0.0.{1_700_000_000_000_000 + number}.output.0.DefaultFormat.npy"
+            ).touch()
         for listed, walked in in_turns(
             lambda: sum(1 for _ in DumpDir(folder).files()), lambda: sum(1 for _ in os.walk(folder))
         ):

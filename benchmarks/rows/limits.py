@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.registry import Bench, Line, Sample, row
-from benchmarks.timing import PLACES, BareWriter, scratch, settle, timed
+from benchmarks.timing import MEDIA, BareWriter, scratch, settle, timed
 
 SECTION = "Limits of the machine"
 
@@ -60,48 +60,50 @@ def memory(bench: Bench) -> Iterator[Mapping[str, Sample]]:
     "limits-files",
     SECTION,
     {
-        **{f"{place}-write": Line(f"write() of 1 GiB as files of 8 MiB, {place}", unit="GB/s") for place in PLACES},
-        **{f"{place}-create": Line(f"create, write 256 bytes, close: a file, {place}", unit="µs") for place in PLACES},
+        **{f"{medium}-write": Line(f"write() of 1 GiB as files of 8 MiB, {medium}", unit="GB/s") for medium in MEDIA},
+        **{
+            f"{medium}-create": Line(f"create, write 256 bytes, close: a file, {medium}", unit="µs") for medium in MEDIA
+        },
         "whole": Line("the same without a name, which it gets when it is whole, tmpfs", unit="µs"),
-        **{f"{place}-link": Line(f"a hard link, {place}", unit="µs") for place in PLACES},
+        **{f"{medium}-link": Line(f"a hard link, {medium}", unit="µs") for medium in MEDIA},
     },
 )
 def files(bench: Bench) -> Iterator[Mapping[str, Sample]]:
     blocks, count = ([8 << 20] * (16 if bench.is_quick else 128)), 2000
     with ExitStack() as stack:
-        folders = {place: stack.enter_context(scratch(place)) for place in PLACES}
-        writers = {place: BareWriter(folder) for place, folder in folders.items()}
+        folders = {medium: stack.enter_context(scratch(medium)) for medium in MEDIA}
+        writers = {medium: BareWriter(folder) for medium, folder in folders.items()}
         while True:
             rates: dict[str, Sample] = {}
-            for place, folder in folders.items():
-                rates[f"{place}-write"] = sum(blocks) / writers[place].seconds(blocks) / 1e9
-                rates[f"{place}-create"] = writers[place].seconds([256] * count) / count * 1e6
-                rates[f"{place}-link"] = _links(folder, count) / count * 1e6
+            for medium, folder in folders.items():
+                rates[f"{medium}-write"] = sum(blocks) / writers[medium].seconds(blocks) / 1e9
+                rates[f"{medium}-create"] = writers[medium].seconds([256] * count) / count * 1e6
+                rates[f"{medium}-link"] = _links(folder, count) / count * 1e6
                 settle()
             rates["whole"] = _whole_files(folders["tmpfs"], count) / count * 1e6
             yield rates
 
 
 def _links(folder: Path, count: int) -> float:
-    place = folder / "links"
-    place.mkdir()
-    (place / "file").write_bytes(b"x")
-    names = [str(place / str(number)) for number in range(count)]
+    subfolder = folder / "links"
+    subfolder.mkdir()
+    (subfolder / "file").write_bytes(b"x")
+    names = [str(subfolder / str(number)) for number in range(count)]
 
     def link_all() -> None:
         for name in names:
-            os.link(place / "file", name)
+            os.link(subfolder / "file", name)
 
     seconds = timed(link_all)
-    shutil.rmtree(place)
+    shutil.rmtree(subfolder)
     return seconds
 
 
 def _whole_files(folder: Path, count: int) -> float:
     """Files that are there as a whole or not at all."""
-    place = folder / "whole"
-    place.mkdir()
-    handle, data = os.open(place, os.O_RDONLY | os.O_DIRECTORY), bytes(256)
+    subfolder = folder / "whole"
+    subfolder.mkdir()
+    handle, data = os.open(subfolder, os.O_RDONLY | os.O_DIRECTORY), bytes(256)
 
     def write_all() -> None:
         for number in range(count):
@@ -112,5 +114,5 @@ def _whole_files(folder: Path, count: int) -> float:
 
     seconds = timed(write_all)
     os.close(handle)
-    shutil.rmtree(place)
+    shutil.rmtree(subfolder)
     return seconds

@@ -25,9 +25,9 @@ def alexnet_batch(bench: Bench) -> int:
     return 4 if bench.is_quick else 32
 
 
-def _tensors(bench: Bench, place: str) -> Iterator[Mapping[str, Sample]]:
+def _tensors(bench: Bench, medium: str) -> Iterator[Mapping[str, Sample]]:
     """Dumped and plain steps in turn; the distinct files of each dumped step are written again by bare write()."""
-    with scratch(place) as folder:
+    with scratch(medium) as folder:
         configure(folder, odd_iterations())
         step, writer = alexnet_step(alexnet_batch(bench)), BareWriter(folder)
         plan = (folder / "dump/rank_0/Net/0").glob

@@ -39,9 +39,9 @@ def _operators(shape: tuple[int, ...]) -> list[list[object]]:
 def _write(folder: Path, operators: list[list[object]], is_packed: bool) -> None:
     from msdump.formats.npy import NpyWriter
     from msdump.formats.pack import Packs
-    from msdump.formats.paths.sync import SyncLayout
+    from msdump.formats.paths.sync import SyncPaths
 
-    layout = SyncLayout(folder, 0, "Net")
+    layout = SyncPaths(folder, 0, "Net")
     directory = lambda record: layout.data_dir(record.graph_id, record.iteration)  # noqa: E731
     packs = Packs(directory, 0o400) if is_packed else None
     writer = NpyWriter(directory, is_direct=True, open_folder=None if packs is None else packs.open)
@@ -54,13 +54,13 @@ def _write(folder: Path, operators: list[list[object]], is_packed: bool) -> None
         packs.close()
 
 
-def _step(name: str, shape: tuple[int, ...], place: str) -> None:
-    line = Line(f"2,000 operators on {shape}, {place}: writing a pack", "writing single files", "<= 0.8")
+def _step(name: str, shape: tuple[int, ...], medium: str) -> None:
+    line = Line(f"2,000 operators on {shape}, {medium}: writing a pack", "writing single files", "<= 0.8")
 
-    @row(f"pack-write-{name}-{place}", SECTION, {"write": line})
+    @row(f"pack-write-{name}-{medium}", SECTION, {"write": line})
     def measure(bench: Bench) -> Iterator[Mapping[str, Sample]]:
         operators = _operators(shape)
-        with scratch(place) as folder:
+        with scratch(medium) as folder:
 
             def write(kind: bool) -> None:
                 _write(folder / str(kind), operators, kind)
@@ -70,9 +70,9 @@ def _step(name: str, shape: tuple[int, ...], place: str) -> None:
                 yield {"write": (packed, single)}
 
 
-for _place in ("tmpfs", "disk"):
-    _step("small", (8, 8), _place)
-    _step("medium", (64, 64), _place)
+for _medium in ("tmpfs", "disk"):
+    _step("small", (8, 8), _medium)
+    _step("medium", (64, 64), _medium)
 
 
 @row(

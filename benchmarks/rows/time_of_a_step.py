@@ -74,16 +74,16 @@ def _settings(batch: int) -> dict[str, dict[str, Any]]:
 def _of_files(folder: Path, writer: BareWriter, sizes: Sequence[int], names: int) -> dict[str, float]:
     """Seconds that the same bytes and the same names take without anything else."""
     empty = writer.seconds([1] * len(sizes))
-    place = folder / "names"
-    place.mkdir()
-    (place / "file").touch()
+    subfolder = folder / "names"
+    subfolder.mkdir()
+    (subfolder / "file").touch()
 
     def link_all() -> None:
         for number in range(names - len(sizes)):
-            os.link(place / "file", place / str(number))
+            os.link(subfolder / "file", subfolder / str(number))
 
     links = timed(link_all)
-    shutil.rmtree(place)
+    shutil.rmtree(subfolder)
     settle()
     return {"write": writer.seconds(sizes) - empty, "names": empty + links}
 

@@ -1,4 +1,4 @@
-"""What the files of a dump mean: compare, find, measure, replay. Everything loads on first use.
+"""Analysis of dumps: compare, find, measure, replay. Everything loads on first use.
 
 msdump.analysis.compare_dumps("mine", "golden").first_wrong
 """

@@ -71,13 +71,13 @@ class Moment:
     def _parameters_of(self, operator: Operator, slot: int, tensor: DumpedTensor) -> list[DumpedTensor]:
         node = None if self.graph is None else self.graph.find(operator.full_name, operator.op_name)
         origin = node.inputs[slot] if node is not None and slot < len(node.inputs) else None
-        parameters = [other for other in self.step.operators if other.is_parameter]
+        parameters = [operator for operator in self.step.operators if operator.is_parameter]
         if origin is not None:
-            parameters = [other for other in parameters if other.op_name == origin.name]
+            parameters = [parameter for parameter in parameters if parameter.op_name == origin.name]
         return [
             parameter
-            for other in parameters
-            for parameter in other.outputs.values()
+            for candidate in parameters
+            for parameter in candidate.outputs.values()
             if parameter.dtype == tensor.dtype and math.prod(parameter.shape) == math.prod(tensor.shape)
         ]
 

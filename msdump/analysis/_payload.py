@@ -1,4 +1,4 @@
-"""The bytes of dumped tensors: do two hold the same ones, and each distinct one measured once, on all cores.
+"""Bytes of dumped tensors: compare two, and measure each distinct tensor once, on all cores.
 
 Two tensors are the same from the file system alone when they are one file; otherwise their bytes are read.
 """
@@ -38,47 +38,47 @@ def identity(tensor: DumpedTensor) -> Key:
 
 
 def key_of(*tensors: DumpedTensor) -> Key:
-    """The identities of tensors; their names where one of the files is gone."""
+    """The identities of tensors; their names where a file was removed."""
     try:
         return tuple(map(identity, tensors))
     except OSError:
         return tuple(tensor.where for tensor in tensors)
 
 
-def has_same_bytes(one: DumpedTensor, other: DumpedTensor) -> bool:
+def has_same_bytes(left: DumpedTensor, right: DumpedTensor) -> bool:
     """True when both are the same dtype and number of elements and the same bytes.
 
     Edges: False for a file that is gone or has become unreadable; NaNs of equal bits are equal.
     """
-    if one.dtype != other.dtype or math.prod(one.shape) != math.prod(other.shape):
+    if left.dtype != right.dtype or math.prod(left.shape) != math.prod(right.shape):
         return False
     try:
-        if identity(one) == identity(other):
+        if identity(left) == identity(right):
             return True
-        return is_known_equal(one, other) or equal_bytes(one.load(), other.load())
+        return is_known_equal(left, right) or equal_bytes(left.load(), right.load())
     except (OSError, FormatError):
         return False
 
 
-def is_known_equal(one: DumpedTensor, other: DumpedTensor) -> bool:
+def is_known_equal(left: DumpedTensor, right: DumpedTensor) -> bool:
     """Whether indexes of packs tell that both hold the same bytes. What an index tells is held against the bytes once.
 
     Raises: FormatError where the bytes are others; OSError.
     """
-    claimed = one.claimed_hash
-    return claimed is not None and claimed == other.claimed_hash and one.content_hash == other.content_hash
+    claimed = left.claimed_hash
+    return claimed is not None and claimed == right.claimed_hash and left.content_hash == right.content_hash
 
 
-def is_small_copy(one: DumpedTensor, other: DumpedTensor) -> bool:
+def is_small_copy(left: DumpedTensor, right: DumpedTensor) -> bool:
     """True when both are small files that are byte for byte the same: so are their dtypes, shapes and elements."""
-    return one.small is not None and other.small is not None and one.small.content == other.small.content
+    return left.small is not None and right.small is not None and left.small.content == right.small.content
 
 
-def equal_bytes(one: Array, other: Array) -> bool:
+def equal_bytes(left: Array, right: Array) -> bool:
     """True when two arrays of one dtype hold the same bytes in C order. The first difference ends the search."""
-    if one.nbytes != other.nbytes or one.dtype != other.dtype:
+    if left.nbytes != right.nbytes or left.dtype != right.dtype:
         return False
-    a, b = (np.ascontiguousarray(side).reshape(-1).view(np.uint8) for side in (one, other))
+    a, b = (np.ascontiguousarray(side).reshape(-1).view(np.uint8) for side in (left, right))
     word_bytes = a.size // 8 * 8
     if not np.array_equal(a[word_bytes:], b[word_bytes:]):
         return False
@@ -94,22 +94,22 @@ def loaded(tensor: DumpedTensor, is_raw: bool) -> Array:
 
 
 def loaded_each(tensors: Sequence[DumpedTensor], *, is_raw: bool) -> tuple[dict[int, Array], dict[int, FormatError]]:
-    """Each tensor, and what is wrong with those that cannot be read; both by place.
+    """Each tensor, and what is wrong with those that cannot be read; both by index.
 
     is_raw   as it is stored; False: as the host has it
     """
     # A small file is an npy file, which is stored as the host has it.
-    arrays = small_arrays({place: tensor.small for place, tensor in enumerate(tensors) if tensor.small is not None})
+    arrays = small_arrays({index: tensor.small for index, tensor in enumerate(tensors) if tensor.small is not None})
     problems: dict[int, FormatError] = {}
-    for place, tensor in enumerate(tensors):
-        if place in arrays:
+    for index, tensor in enumerate(tensors):
+        if index in arrays:
             continue
         try:
-            arrays[place] = loaded(tensor, is_raw)
+            arrays[index] = loaded(tensor, is_raw)
         except FormatError as error:
-            problems[place] = error
+            problems[index] = error
         except OSError as error:
-            problems[place] = unreadable(tensor.path, error)
+            problems[index] = unreadable(tensor.path, error)
     return arrays, problems
 
 
@@ -126,7 +126,7 @@ def each_on_all_cores(
 
     thread_count   None for one thread per core that this process may use
     progress       called with (done, in all) by the calling thread; of `sizes`, in bytes
-    by_caller      keys of items that no thread would work on faster, whatever their sizes
+    by_caller      keys of items of any size that threads do not speed up
     Edges:         items that have not begun when the caller stops are dropped.
     """
     done, total = 0, len(items) if sizes is None else sum(sizes[key] for key in items)

@@ -8,7 +8,7 @@ from msdump.errors import DtypeError, FormatError, LayoutError, UnknownDtypeErro
 
 
 class ExitCode(IntEnum):
-    """What msaccucmp's process ends with."""
+    """Exit status of msaccucmp's process."""
 
     NONE = 0
     UNKNOWN = 1

@@ -1,4 +1,4 @@
-"""What the graph files of a dump say of its operators: source lines, attributes, and who made their inputs."""
+"""Data of graph files on operators: source lines, attributes, and producers of inputs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class GraphNode:
 
 @dataclass(frozen=True, slots=True)
 class GraphFile:
-    """One graph: operators in execution order, and their places by full name and by last part of it.
+    """One graph: operators in execution order, and their indices by full name and by last part of it.
 
     inputs     names of its parameters and data inputs
     gradients  output (full name of its operator, slot) -> input of the model whose gradient it is, where the file tells
@@ -181,13 +181,13 @@ def _by_name(nodes: Sequence[GraphNode]) -> dict[str, GraphNode]:
 class _Origins:
     """Where values come from, behind the nodes that only pass tensors on. Each chain of such nodes is walked once.
 
-    follow   of a value: its origin, None when it has none; or the value that it is, and its place in that one where it
+    follow   of a value: its origin, None when it has none; or the value that it is, and its index in that one where it
              is an item of a tuple
     """
 
     def __init__(self, follow: Callable[[str], Origin | tuple[str, int | None] | None]) -> None:
         self._follow = follow
-        # Per value: origin, and whether an item between here and there has told its slot.
+        # Per value: origin, and whether an item between here and there has determined its slot.
         self._origins: dict[str, tuple[Origin | None, bool]] = {}
 
     def of(self, value: str) -> Origin | None:

@@ -1,4 +1,4 @@
-"""What commands answer as JSON: an envelope, and one form for a step, an operator, a line, a tensor, a damaged file.
+"""JSON output of commands: an envelope, and one form for a step, an operator, a line, a tensor, a damaged file.
 
 The forms are described in docs/json.md; those that the data of the viewer have as well are the same there.
 """
@@ -64,7 +64,7 @@ def operator_value(operator: Operator) -> Value:
     return {"operator": operator.label, "op_type": operator.op_type}
 
 
-def place_value(step: StepKey, operator: Operator) -> Value:
+def location_value(step: StepKey, operator: Operator) -> Value:
     """An operator of a step."""
     return {"step": step_value(step), **operator_value(operator)}
 

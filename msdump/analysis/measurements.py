@@ -1,4 +1,4 @@
-"""What was measured of the tensors of a dump, by their bytes on the disk: each distinct one is read once for all.
+"""Measurements of a dump's tensors, by their bytes on the disk: each distinct tensor is read once.
 
 measurements = Measurements(has_exponents=True)
 tensor_statistics("dump", measurements=measurements)
@@ -20,7 +20,7 @@ from msdump.storage import files
 from msdump.storage.plain import unreadable
 from msdump.tensors import device_layouts, dtypes
 
-# Device, inode, offset, place in a container without offsets, size and time of the last change in nanoseconds.
+# Device, inode, offset, member of a container without offsets, size and time of the last change in nanoseconds.
 StoreKey = tuple[int, int, int, str, int, int]
 
 
@@ -38,7 +38,7 @@ class Measurement:
 
 
 class Store(Protocol):
-    """Where measurements outlive the process. Both methods may be called from several threads."""
+    """Persistent store of measurements. Both methods may be called from several threads."""
 
     def get(self, key: StoreKey) -> Measurement | None: ...
 
@@ -46,7 +46,7 @@ class Store(Protocol):
 
 
 class Measurements:
-    """Measurements that are made when they are first asked for. May be used by several threads.
+    """Measurements that are made on first use. May be used by several threads.
 
     has_exponents  also count the elements by sign and exponent, which takes six times as long as the statistics
     store          what it holds is not measured again, and what is measured goes there
@@ -91,7 +91,7 @@ class Measurements:
 
 
 def is_as_stored(tensor: DumpedTensor) -> bool:
-    """Whether the host has the tensor as it lies in the file, without the padding of a device format."""
+    """Whether the file holds the tensor in the host's order, without the padding of a device format."""
     return tensor.format not in device_layouts.DEVICE_FORMATS or tensor.original_shape is None
 
 
@@ -100,8 +100,8 @@ def _store_key(tensor: DumpedTensor) -> StoreKey | None:
         device, inode, start, size, time = files.content_id(tensor.path)
     except (OSError, FormatError):
         return None
-    place = "" if tensor.offset >= 0 else f"{tensor.io} {tensor.slot}"
-    return device, inode, start + max(0, tensor.offset) if start else tensor.offset, place, size, time
+    member = "" if tensor.offset >= 0 else f"{tensor.io} {tensor.slot}"
+    return device, inode, start + max(0, tensor.offset) if start else tensor.offset, member, size, time
 
 
 def _measured(tensor: DumpedTensor, has_exponents: bool) -> Measurement:

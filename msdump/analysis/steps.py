@@ -19,7 +19,7 @@ from msdump.formats.dump_dir import DumpDir, OperatorOrder
 from msdump.formats.dump_folders import DumpedFolder
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
 from msdump.formats.msprobe_json import read_msprobe_json
-from msdump.formats.paths.parse import FX, DumpName, Place, safe_text
+from msdump.formats.paths.parse import FX, DumpName, FolderLevels, safe_text
 from msdump.formats.selection import ALL_STEPS, Numbers, StepSelection, is_selected
 from msdump.formats.statistic_csv import StatisticRow, read_statistic_csv
 from msdump.storage.plain import unreadable
@@ -33,7 +33,7 @@ STATISTIC = "statistic"  # form of the file of a tensor without bytes
 
 class Slot(NamedTuple):
     """Number among the inputs or outputs; `part` is the index in a list of tensors that is one argument, `keyword` the
-    name of an argument that has no place among the others."""
+    name of a keyword argument."""
 
     number: int
     part: int = 0
@@ -63,7 +63,7 @@ class StepKey(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Operator:
-    """One operator of one step with whatever was dumped of it.
+    """One operator of one step, with its dumped tensors.
 
     op_name    as the files' names say it
     full_name  with scope, where the dump tells it
@@ -160,14 +160,14 @@ def read_steps(dump: DumpDir, selection: StepSelection = ALL_STEPS, *, every_run
     Edges:  when a run has written into the folder of an earlier one, the newest tensor of each operator counts.
     """
     gathered: dict[StepKey, list[DumpedTensor]] = {}
-    place: Place | None = None
+    levels: FolderLevels | None = None
     step: list[DumpedTensor] = []
     for tensor in dump.tensors_of(selection):
-        # Tensors of one folder come one after the other, and share its place.
-        if tensor.file.place is not place:
-            place = tensor.file.place
+        # Tensors of one folder come one after the other, and share its levels.
+        if tensor.file.levels is not levels:
+            levels = tensor.file.levels
             key = StepKey(tensor.rank_id, tensor.graph_id, tensor.iteration)
-            step = [] if place.is_constants else gathered.setdefault(key, [])
+            step = [] if levels.is_constants else gathered.setdefault(key, [])
         step.append(tensor)
     return [
         Step(key, operators_of(run), _time_of(run), _first_time(run))
@@ -182,7 +182,7 @@ def has_several_graphs(keys: Iterable[StepKey]) -> bool:
 
 
 def _time_of(tensors: Iterable[DumpedTensor]) -> int | None:
-    times = (tensor.timestamp_us for tensor in tensors if tensor.file.place.layout == FX)
+    times = (tensor.timestamp_us for tensor in tensors if tensor.file.levels.grammar == FX)
     return max((time for time in times if time is not None), default=None)
 
 
@@ -203,8 +203,8 @@ def _runs_of(dump: DumpDir, tensors: list[DumpedTensor]) -> list[list[DumpedTens
             seen.clear()
         seen.add(name)
         runs[-1].append(tensor)
-    place = {id(tensor): number for number, tensor in enumerate(tensors)}
-    return [sorted(run, key=lambda tensor: place[id(tensor)]) for run in runs]
+    position = {id(tensor): number for number, tensor in enumerate(tensors)}
+    return [sorted(run, key=lambda tensor: position[id(tensor)]) for run in runs]
 
 
 def _identity(tensor: DumpedTensor) -> tuple[object, ...]:
@@ -263,12 +263,12 @@ def _operator(tensors: Mapping[tuple[str, Slot], DumpedTensor]) -> Operator:
     )
 
 
-_fields_of_operator = attrgetter(*(one.name for one in fields(Operator)))
+_fields_of_operator = attrgetter(*(item.name for item in fields(Operator)))
 
 
 def with_own_operators(step: Step) -> Step:
-    """The step as a second reading of the same files gives it: operators are told apart by what object they are."""
-    return replace(step, operators=tuple(_made_operator(*_fields_of_operator(one)) for one in step.operators))
+    """The step as a second reading of the same files gives it: operators are compared by identity."""
+    return replace(step, operators=tuple(_made_operator(*_fields_of_operator(operator)) for operator in step.operators))
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,17 +293,17 @@ def read_statistic_steps(
     rows: dict[tuple[str, int], StatisticRow] = {}
     damaged: list[tuple[str, FormatError]] = []
     tensors: dict[StepKey, list[DumpedTensor]] = {}
-    readers: list[tuple[Place, Path, Callable[[], list[StatisticRow]]]] = []
+    readers: list[tuple[FolderLevels, Path, Callable[[], list[StatisticRow]]]] = []
     with dump.listed_once():
-        readers += ((place, path, partial(read_statistic_csv, path)) for place, path in dump.statistic_files())
+        readers += ((levels, path, partial(read_statistic_csv, path)) for levels, path in dump.statistic_files())
         readers += (
-            (place, path, partial(read_acl_stats, path, name)) for place, path, name in dump.statistic_dump_files()
+            (levels, path, partial(read_acl_stats, path, name)) for levels, path, name in dump.statistic_dump_files()
         )
-        readers += ((place, path, partial(read_msprobe_json, path)) for place, path in dump.msprobe_files())
-    for place, path, reader in readers:
-        if not selection.takes(place):
+        readers += ((levels, path, partial(read_msprobe_json, path)) for levels, path in dump.msprobe_files())
+    for levels, path, reader in readers:
+        if not selection.takes(levels):
             continue
-        key = StepKey(place.rank_id, place.graph_id, place.iteration)
+        key = StepKey(levels.rank_id, levels.graph_id, levels.iteration)
         try:
             read = reader()
         except FormatError as error:
@@ -312,28 +312,28 @@ def read_statistic_steps(
         except OSError as error:
             damaged.append((os.fspath(path), unreadable(path, error)))
             continue
-        order = dump.order_in(DumpedFolder(os.fspath(path.parent), place, (path.name,)))
+        order = dump.order_in(DumpedFolder(os.fspath(path.parent), levels, (path.name,)))
         for line, row in enumerate(read):
             rows[os.fspath(path), line] = row
-            tensors.setdefault(key, []).append(_tensor(path, place, line, row, order))
+            tensors.setdefault(key, []).append(_tensor(path, levels, line, row, order))
     steps = tuple(
-        Step(key, operators_of(sorted(run, key=_place_in_order)), began_us=_first_time(run))
+        Step(key, operators_of(sorted(run, key=_order_key)), began_us=_first_time(run))
         for key, listed in sorted(tensors.items(), key=lambda item: tuple(part or 0 for part in item[0]))
         for run in (_runs_of(dump, listed) if every_run else [listed])
     )
     return StatisticSteps(steps, rows), damaged
 
 
-def _tensor(path: Path, place: Place, line: int, row: StatisticRow, order: OperatorOrder) -> DumpedTensor:
+def _tensor(path: Path, levels: FolderLevels, line: int, row: StatisticRow, order: OperatorOrder) -> DumpedTensor:
     """A tensor without bytes; its `offset` is its row."""
     position = order.find(row.op_name)
     full_name = None if position is None else order.full_names[position]
     name = DumpName(STATISTIC, row.op_type, row.op_name, row.task_id, row.stream_id, row.timestamp_us, row.io, row.slot)
-    file = DumpedFile(os.fspath(path), place, name, path.name, position, full_name)
+    file = DumpedFile(os.fspath(path), levels, name, path.name, position, full_name)
     return DumpedTensor(file, row.io, row.slot, row.dtype, row.shape, DEFAULT_FORMAT, line, row.size_bytes, full_name)
 
 
-def _place_in_order(tensor: DumpedTensor) -> tuple[int, int]:
+def _order_key(tensor: DumpedTensor) -> tuple[int, int]:
     last = 1 << 62
     return (last if tensor.position is None else tensor.position, tensor.timestamp_us or 0)
 
@@ -349,14 +349,14 @@ def nothing_selected(
 
     expected   what was looked for, such as "tensors or statistics"
     """
-    places = _places(dump)
-    if not places:
+    all_levels = _all_levels(dump)
+    if not all_levels:
         return ConfigError(f"{dump.path}: expected {expected}, got none. {advice}")
     graph = selection.graph
     selectors = (
-        ("rank", selection.rank, {place.rank_id for place in places}),
-        ("graph", None if isinstance(graph, str) else graph, {place.graph_id for place in places}),
-        ("iteration", selection.iteration, {place.iteration for place in places}),
+        ("rank", selection.rank, {levels.rank_id for levels in all_levels}),
+        ("graph", None if isinstance(graph, str) else graph, {levels.graph_id for levels in all_levels}),
+        ("iteration", selection.iteration, {levels.iteration for levels in all_levels}),
     )
     for name, numbers, values in selectors:
         if not any(is_selected(value, numbers) for value in values):
@@ -390,10 +390,10 @@ def _text(numbers: Numbers) -> str:
     return str(numbers)
 
 
-def _places(dump: DumpDir) -> list[Place]:
+def _all_levels(dump: DumpDir) -> list[FolderLevels]:
     """Places of data files and of statistics, each once."""
-    places = dict.fromkeys(file.place for file in dump.files() if not file.place.is_constants)
-    places |= dict.fromkeys(place for place, _ in dump.statistic_files())
-    places |= dict.fromkeys(place for place, _, _ in dump.statistic_dump_files())
-    places |= dict.fromkeys(place for place, _ in dump.msprobe_files())
-    return list(places)
+    all_levels = dict.fromkeys(file.levels for file in dump.files() if not file.levels.is_constants)
+    all_levels |= dict.fromkeys(levels for levels, _ in dump.statistic_files())
+    all_levels |= dict.fromkeys(levels for levels, _, _ in dump.statistic_dump_files())
+    all_levels |= dict.fromkeys(levels for levels, _ in dump.msprobe_files())
+    return list(all_levels)

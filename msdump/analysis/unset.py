@@ -1,4 +1,4 @@
-"""Tensors of a step that no operator has written yet, in part at least: they tell nothing about any operator."""
+"""Uninitialised tensors of a step, also in part: their values say nothing about any operator."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ IsSame = Callable[[DumpedTensor, DumpedTensor], bool]
 
 
 class UnsetTensors:
-    """Answers for the operators of one step.
+    """Uninitialised tensors of the operators of a step.
 
     graph    tells who made an input; where it does not, an input is unset when its bytes are those of an unset result
     is_same  whether two tensors of one dtype and shape hold the same bytes
-    places   all of them, by operator
+    operands   all of them, by operator
     """
 
     def __init__(self, step: Step, graph: GraphFile | None, is_same: IsSame = has_same_bytes) -> None:
         self._graph = graph
         self._is_same = is_same
-        self._places: set[tuple[int, str, Slot]] = set()
-        self.places: list[tuple[Operator, str, Slot]] = []
+        self._keys: set[tuple[int, str, Slot]] = set()
+        self.operands: list[tuple[Operator, str, Slot]] = []
         self._results: set[tuple[str, int]] = set()
         self._tensors: list[DumpedTensor] = []
         for operator in step.operators:
@@ -36,7 +36,7 @@ class UnsetTensors:
                 self._add(operator)
 
     def has(self, operator: Operator, io: str, slot: Slot) -> bool:
-        return (id(operator), io, slot) in self._places
+        return (id(operator), io, slot) in self._keys
 
     def _add(self, operator: Operator) -> None:
         if not self._results and not self._tensors and not makes_unset(operator.op_type):
@@ -57,20 +57,20 @@ class UnsetTensors:
 
     def _put(self, operator: Operator, io: str, slots: Iterable[Slot]) -> None:
         for slot in slots:
-            self._places.add((id(operator), io, slot))
-            self.places.append((operator, io, slot))
+            self._keys.add((id(operator), io, slot))
+            self.operands.append((operator, io, slot))
 
     def _is_input(self, slot: Slot, tensor: DumpedTensor, node: GraphNode | None) -> bool:
         if node is not None:
             origin = node.inputs[slot.number] if slot.number < len(node.inputs) else None
             return origin is not None and (origin.name, origin.slot) in self._results
         return any(
-            (tensor.dtype, tensor.shape) == (other.dtype, other.shape) and self._is_same(tensor, other)
-            for other in self._tensors
+            (tensor.dtype, tensor.shape) == (known.dtype, known.shape) and self._is_same(tensor, known)
+            for known in self._tensors
         )
 
 
-def has_same_statistics(one: StatisticRow, other: StatisticRow) -> bool:
+def has_same_statistics(left: StatisticRow, right: StatisticRow) -> bool:
     """Whether all that two rows say of their values is alike. NaN is equal to itself."""
     names = ("md5", "max", "min", "avg", "nan", "negative_inf", "positive_inf", "zero", "l2norm")
-    return all(repr(getattr(one, name)) == repr(getattr(other, name)) for name in names)
+    return all(repr(getattr(left, name)) == repr(getattr(right, name)) for name in names)

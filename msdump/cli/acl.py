@@ -17,7 +17,7 @@ from msdump.errors import ConfigError, DumpError, ExecutionError, FormatError, d
 from msdump.storage.plain import open_plain
 
 if TYPE_CHECKING:
-    from msdump.frontends.onnx import TensorSpec
+    from msdump.frontends.onnx import DeclaredTensor
 
 _EPILOG = """\
 exit status:
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run.add_argument("--output", metavar="DIR", help="where the outputs go, one .npy file for each")
     add_verbose_option(run)
     run.add_argument("--times", type=int, default=1, metavar="N", help="how often the model runs (1)")
-    check = actions.add_parser("check", help="say whether an acl.json holds, and what it asks for", allow_abbrev=False)
+    check = actions.add_parser("check", help="check an acl.json, and explain what it dumps", allow_abbrev=False)
     check.add_argument("config", metavar="ACL.JSON")
     parser.set_defaults(parser=parser)
 
@@ -94,7 +94,7 @@ def _run(args: argparse.Namespace) -> int:
     return conclude([report], False, sys.stderr)
 
 
-def _inputs(given: Sequence[str], seed: int | None, specs: Sequence[TensorSpec]) -> dict[str, Any]:
+def _inputs(given: Sequence[str], seed: int | None, specs: Sequence[DeclaredTensor]) -> dict[str, Any]:
     """Arrays by name.   Raises: FormatError for a file that is no array; ExecutionError for a name that is none."""
     import numpy as np
 
@@ -128,7 +128,7 @@ def _inputs(given: Sequence[str], seed: int | None, specs: Sequence[TensorSpec])
     return inputs
 
 
-def _read(path: str, spec: TensorSpec) -> Any:
+def _read(path: str, spec: DeclaredTensor) -> Any:
     """An input from a file. One of a dtype that .npy files do not have stands there in a wider one, as in a dump."""
     import numpy as np
 
@@ -159,7 +159,7 @@ def _read(path: str, spec: TensorSpec) -> Any:
     return narrowed
 
 
-def _draw(rng: Any, spec: TensorSpec) -> Any:
+def _draw(rng: Any, spec: DeclaredTensor) -> Any:
     """Standard normal numbers; small ones from 0 for integers.   Raises: ExecutionError for what is no number."""
     import numpy as np
 

@@ -16,13 +16,13 @@ def exponent_bars(histogram: ExponentHistogram) -> str:
 
     Edges:  "" where every element is 0, NaN or Inf. More exponents than `BINS` share bars, as many to each.
     """
-    counts = [one + other for one, other in zip(histogram.positive, histogram.negative, strict=True)]
+    counts = [left + right for left, right in zip(histogram.positive, histogram.negative, strict=True)]
     if not counts:
         return ""
     width = math.ceil(len(counts) / BINS)
     bars = [sum(counts[start : start + width]) for start in range(0, len(counts), width)]
     largest = max(bars)
-    # Whatever is there is seen, however little.
+    # A block that is not empty is visible, however small.
     text = "".join(" " if not bar else _BLOCKS[math.ceil(bar * len(_BLOCKS) / largest) - 1] for bar in bars)
     return f"2^{histogram.first} {text} 2^{histogram.first + len(bars) * width}"
 

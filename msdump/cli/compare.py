@@ -11,10 +11,10 @@ from typing import Any
 
 from msdump.cli.options import (
     add_json_option,
-    add_layout_options,
+    add_sharding_options,
     add_step_options,
     print_lines,
-    selected_layouts,
+    selected_shardings,
     selected_steps,
     write_json,
     write_text,
@@ -40,11 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("mine", metavar="MINE", help="the dump under test")
     add("golden", metavar="GOLDEN", help="the dump it should agree with")
     add("--reference", metavar="DUMP", help="a third run in high precision: then GOLDEN, a run of the precision of "
-        "MINE, tells how large errors of that precision are")  # fmt: skip
+        "MINE, shows how large errors of that precision are")  # fmt: skip
     add("--tolerance-from", metavar="DUMP", help="GOLDEN once more, its input changed a little: an error that is at "
         "most twice as large as its error agrees")  # fmt: skip
-    add("--merge", action="store_true", help="join the ranks of each job by layout.json, so that layouts may differ")
-    add_layout_options(parser)
+    add("--merge", action="store_true", help="join the ranks of each job by layout.json, so that shardings may differ")
+    add_sharding_options(parser)
     add("--mapping", metavar="FILE", help="json or csv that says which operators belong together; or a graph "
         "dump of TorchAir (dynamo_*_graph_*.txt), or a folder of them, where dump files do not say it")  # fmt: skip
     add("--tolerance", type=float, metavar="X", help="relative error that still agrees (depends on the dtype)")
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json_option(parser)
     add("--fast", action="store_true", help="leave out KullbackLeiblerDivergence, which needs a second pass")
     add("--threads", type=int, metavar="N", help="threads (one for each core)")
-    add("-q", "--quiet", action="store_true", help="print nothing, tell by the exit status")
+    add("-q", "--quiet", action="store_true", help="print nothing, set the exit status only")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     if args.tolerance_from is not None and args.reference is not None:
         raise ConfigError("--tolerance-from: expected it without --reference, got both. Each of them is a third run.")
     if not args.merge and (args.mesh or args.dims or args.strategy):
-        raise ConfigError("--mesh, --dims, --strategy: expected --merge beside them. They tell how ranks are joined.")
+        raise ConfigError("--mesh, --dims, --strategy: expected --merge with them. They define how ranks are joined.")
     with ExitStack() as stack:
         paths = [args.mine, args.golden, args.reference or args.tolerance_from]
         if args.merge:
@@ -84,7 +84,7 @@ def _merged(paths: list[str | None], args: argparse.Namespace, stack: ExitStack)
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="msdump-merged-"))
     if args.rank is not None:
         raise ConfigError("--merge: expected it without --rank, got both. All ranks of a job make one.")
-    rules = selected_layouts(args)
+    rules = selected_shardings(args)
     merged: list[str | None] = []
     for number, path in enumerate(paths):
         if path is None:

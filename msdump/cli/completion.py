@@ -54,8 +54,8 @@ def script(shell: str) -> str:
 def operator_names(words: list[str]) -> list[str]:
     """Names of operators that begin with the last word, from the first of the other words that is a folder.
 
-    Edges:  no dump, a damaged one, and names that a shell would have to quote: nothing of them, as whoever presses a
-            key for a completion reads no messages. A beginning without "/" is completed to last parts of names.
+    Edges:  no dump, a damaged one, and names that a shell would have to quote: no candidates, as
+            completion prints no messages. A beginning without "/" is completed to last parts of names.
     """
     from msdump.analysis.steps import opened, read_statistic_steps, read_steps
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 NOTHING_FOUND = 3
 _SHOWN_FAILURES = 20
 _EPILOG = """
-Folders keep their places below DIR. A name that is too long is told by mapping.csv beside the file.
+Folders keep their places below DIR. A name that is too long is recorded in mapping.csv beside the file.
 exit status: 0 everything is converted; 1 something could not be; 2 wrong usage; 3 there was nothing to convert.
 `msdump msaccucmp convert` takes the command lines of CANN's tool.
 """
@@ -30,14 +30,14 @@ exit status: 0 everything is converted; 1 something could not be; 2 wrong usage;
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
-    parser.description = "Convert dump files, and whatever lies below folders, to files that other tools read."
+    parser.description = "Convert dump files, and all files below folders, to files that other tools read."
     parser.epilog = _EPILOG
     add = parser.add_argument
     add("paths", nargs="+", metavar="PATH", help="a dump, any folder of one, or a file")
     add("-o", "-out", "--output", dest="output", default="converted", metavar="DIR", help="for the results (converted)")
     add("-t", "--type", default="npy", choices=("npy", "bin", "msnpy", "pt", "safetensors"), help="what to write (npy)")
     add("-f", "--format", default=None, metavar="FORMAT", help="convert to NCHW, NHWC, HWCN, ND, NCDHW or FRACTAL_Z")
-    add("-s", "--shape", default=None, metavar="N,N,...", help="shape without padding, where files do not tell it")
+    add("-s", "--shape", default=None, metavar="N,N,...", help="shape without padding, where files lack it")
     side = parser.add_mutually_exclusive_group()
     side.add_argument("--output-tensor", type=int, default=None, metavar="N", help="only this output; with --format")
     side.add_argument("--input-tensor", type=int, default=None, metavar="N", help="only this input; with --format")

@@ -16,7 +16,7 @@ from typing import TextIO
 from msdump.cli.printing import print_table, say
 from msdump.config.environment import CONTAINER, STRICT, UPLOAD, format_size
 from msdump.errors import ConfigError, DumpError, WriteError
-from msdump.formats.paths.sync import SyncLayout, parse_data_file_name, short_op_name
+from msdump.formats.paths.sync import SyncPaths, parse_data_file_name, short_op_name
 from msdump.formats.sidecars import read_order
 from msdump.process.front_ends import front_end
 
@@ -140,7 +140,7 @@ class TypeSummary:
 def summaries(dump: Path, net_name: str) -> list[TypeSummary]:
     """Operator types of the first dumped iteration, largest first."""
     by_type: dict[str, TypeSummary] = {}
-    with os.scandir(SyncLayout(dump, 0, net_name).data_dir(0, 0)) as entries:
+    with os.scandir(SyncPaths(dump, 0, net_name).data_dir(0, 0)) as entries:
         for entry in entries:
             name = parse_data_file_name(entry.name)
             if name is not None:
@@ -157,14 +157,14 @@ def find_example(dump: Path, net_name: str, start: Path) -> str:
 
     Raises: DumpError when the dump does not hold it.
     """
-    layout = SyncLayout(dump, 0, net_name)
+    paths = SyncPaths(dump, 0, net_name)
     names = [
-        name for name in read_order(layout.order_file(0)) if _OPERATOR in name and not name.startswith("Gradients/")
+        name for name in read_order(paths.order_file(0)) if _OPERATOR in name and not name.startswith("Gradients/")
     ]
     files = [
-        file for name in names for file in layout.data_dir(0, 0).glob(f"Conv2D.{short_op_name(name)}.*.output.0.*.npy")
+        file for name in names for file in paths.data_dir(0, 0).glob(f"Conv2D.{short_op_name(name)}.*.output.0.*.npy")
     ]
-    graph = layout.graph_file(0, "ir")
+    graph = paths.graph_file(0, "ir")
     lines = [number for number, text in enumerate(graph.read_text(encoding="utf-8").splitlines(), 1) if LINE in text]
     if not files or not lines:
         raise DumpError(
@@ -177,7 +177,7 @@ def find_example(dump: Path, net_name: str, start: Path) -> str:
         f"  what it computed in the first step:\n"
         f'    numpy.load("{shown_file}")\n'
         f"  minimum, maximum, mean, NaN count, ... of every tensor:\n"
-        f"    {os.path.relpath(layout.statistic_file(0, 0), start)}"
+        f"    {os.path.relpath(paths.statistic_file(0, 0), start)}"
     )
 
 

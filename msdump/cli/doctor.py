@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "what is wrong with them. Folders, and the names of the user and the machine, are left out."
     )
     parser.epilog = (
-        "exit status: 0 nothing is wrong; 1 something is, and is said; 2 wrong usage.\n"
+        "exit status: 0 no problem; 1 problems were found and printed; 2 wrong usage.\n"
         "The speed of the disk is measured with a file of 64 MiB, which is removed."
     )
     parser.add_argument(
@@ -140,17 +140,17 @@ def _dump(folder: str) -> list[Row]:
     from msdump.formats.dump_dir import DumpDir
 
     dump = DumpDir.open(folder)
-    folders = [one for one in dump.folders() if one.place.iteration is not None]
+    folders = [folder for folder in dump.folders() if folder.levels.iteration is not None]
     if not folders:
         return []
-    places = [one.place for one in folders]
-    ranks = sorted({place.rank_id for place in places if place.rank_id is not None})
+    all_levels = [folder.levels for folder in folders]
+    ranks = sorted({levels.rank_id for levels in all_levels if levels.rank_id is not None})
     return [
         ("ranks", str(len(ranks))),
-        ("graphs", str(len({(place.model, place.graph_id) for place in places}))),
-        ("iterations", str(len({place.iteration for place in places}))),
-        ("layouts", ", ".join(sorted({str(place.layout) for place in places}))),
-        ("files", str(sum(len(one.names) for one in folders))),
+        ("graphs", str(len({(levels.model, levels.graph_id) for levels in all_levels}))),
+        ("iterations", str(len({levels.iteration for levels in all_levels}))),
+        ("layouts", ", ".join(sorted({str(levels.grammar) for levels in all_levels}))),
+        ("files", str(sum(len(folder.names) for folder in folders))),
     ]
 
 

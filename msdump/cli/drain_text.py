@@ -11,7 +11,7 @@ from msdump.config.environment import format_size
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from msdump.process.sessions import Pool, PoolState
+    from msdump.process.sessions import Pool, PoolProgress
 
 _TICK_SECONDS = 0.2
 
@@ -62,7 +62,7 @@ def _follow(pool: Pool, progress: Progress, task: TaskID) -> None:
         )
 
 
-def describe(state: PoolState, bytes_per_second: float) -> str:
+def describe(state: PoolProgress, bytes_per_second: float) -> str:
     """One line: bytes that wait, bytes on disk, throughput."""
     return (
         f"{format_size(state.queued_bytes)} queued, {format_size(state.written_bytes)} written, "

@@ -26,7 +26,7 @@ from msdump.process.dry_run import Counts
 
 if TYPE_CHECKING:
     from msdump.config.plan import Plan
-    from msdump.process.dry_run import Source
+    from msdump.process.dry_run import MeasuredDump
 
 # The first step compiles and makes folders; the second is as all others.
 _STEPS = 2
@@ -36,7 +36,7 @@ _OWN = "own"
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredStep:
     """One step with its dump. Sizes in bytes, times in seconds.
 
     iteration        that was measured
@@ -54,7 +54,7 @@ class Measured:
     waiting_seconds: float
 
 
-def measure(plan: Plan, command: Sequence[str]) -> Measured:
+def measure(plan: Plan, command: Sequence[str]) -> MeasuredStep:
     """Run a script until one step was measured; the dump goes to a folder beside `path`, which is removed again.
 
     Raises: DumpError with the end of what the script printed when it fails, or computes nothing that is dumped;
@@ -67,7 +67,7 @@ def measure(plan: Plan, command: Sequence[str]) -> Measured:
         return _measured(folder, "", command, "a network whose device the configuration names")
 
 
-def measure_script(command: Sequence[str], acl_json: Path | None, near: Path) -> Measured:
+def measure_script(command: Sequence[str], acl_json: Path | None, near: Path) -> MeasuredStep:
     """As `measure`, for a script of ACL or TorchAir: from one run of a model to its next.
 
     acl_json   read in place of the one that the script names; None: what the script itself configures
@@ -79,7 +79,7 @@ def measure_script(command: Sequence[str], acl_json: Path | None, near: Path) ->
         return _measured(folder, str(acl_json or _OWN), command, what)
 
 
-def _measured(folder: Path, config: str, command: Sequence[str], what: str) -> Measured:
+def _measured(folder: Path, config: str, command: Sequence[str], what: str) -> MeasuredStep:
     # The child's own `msdump` is this one, installed or not.
     paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(
@@ -90,7 +90,7 @@ def _measured(folder: Path, config: str, command: Sequence[str], what: str) -> M
         check=False,
     )
     try:
-        return Measured(**json.loads((folder / "measured.json").read_text()))
+        return MeasuredStep(**json.loads((folder / "measured.json").read_text()))
     except (OSError, ValueError, TypeError):
         text = "\n".join(done.stdout.decode(errors="replace").splitlines()[-_SHOWN_LINES:])
         raise DumpError(
@@ -124,18 +124,18 @@ def _folder_near(path: Path) -> Iterator[Path]:
 class _Stopwatch:
     """Looks at the dumps between two steps, and ends the script when it has seen enough.
 
-    A step begins with whatever began the first one.
+    A step begins with the operator that began the first step.
     """
 
     def __init__(self, result: Path) -> None:
         self._result = result
         self._iteration = -1
         self._first: Hashable = None
-        self._sources: list[Source] = []
+        self._sources: list[MeasuredDump] = []
         self._began = 0.0
         self._before = Counts()
 
-    def begin_run(self, name: Hashable, source: Source) -> None:
+    def begin_run(self, name: Hashable, source: MeasuredDump) -> None:
         """Something that is dumped begins to run.   Raises: SystemExit after the last step."""
         if source not in self._sources:
             self._sources.append(source)
@@ -163,7 +163,9 @@ class _Stopwatch:
         files, links, size, seconds = (
             after - before for after, before in zip(self._counts(), self._before, strict=True)
         )
-        measured = Measured(self._iteration, int(files), int(links), int(size), ended - self._began, seconds, waited)
+        measured = MeasuredStep(
+            self._iteration, int(files), int(links), int(size), ended - self._began, seconds, waited
+        )
         self._result.write_text(json.dumps(asdict(measured)))
 
     def _counts(self) -> Counts:

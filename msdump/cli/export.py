@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("golden", metavar="GOLDEN", nargs="?", help="a dump to compare with, for forms that take two")
     add("--to", metavar="FORM", required=True, choices=list(FORMS), help="one of the forms below")
     add("-o", "--output", metavar="PATH", help="file or folder to write; - for standard output, where it is text")
-    add("--mapping", metavar="FILE", help="json or csv that says which operators of the two belong together")
+    add("--mapping", metavar="FILE", help="json or csv file of pairs of operators")
     add_step_options(parser)
     add("--threads", type=int, metavar="N", help="threads (one for each core)")
 

@@ -104,7 +104,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--out", metavar="FILE", help="file to write (dump.json; acl.json for an ONNX model)")
     parser.add_argument("--path", metavar="DIR", default="dump", help="folder of the dump (%(default)s)")
     parser.add_argument("--answers", metavar="A,B,C,D,E", help="the five answers, to ask nothing")
-    parser.add_argument("--force", action="store_true", help="write over a file that is there")
+    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
 
 
 def _known(question: Question) -> str:
@@ -141,7 +141,7 @@ def run(args: argparse.Namespace) -> int:
 
 @contextmanager
 def _limited(space: str) -> Iterator[None]:
-    """What is said of the room is what will hold for the command."""
+    """The reported disk space is what the command will have."""
     before = os.environ.get(BUDGET)
     if space != NO_LIMIT:
         os.environ[BUDGET] = space

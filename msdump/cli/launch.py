@@ -1,4 +1,4 @@
-"""A user's script or module, run inside this process as if Python itself had been asked to run it."""
+"""Run a user's script or module inside this process as Python would."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _status_of(execute: Callable[[], object]) -> int:
 
 
 def _print_own_error(error: MsdumpError, trace: types.TracebackType | None) -> None:
-    """The user's frames and the message: how msdump found out is nobody's concern, the message says what to do."""
+    """Print the user's frames and the message, without the frames of msdump and PyTorch."""
     folders = [FOLDER]
     torch = sys.modules.get("torch")
     if torch is not None and torch.__file__:
@@ -116,7 +116,7 @@ def _code_of(error: SystemExit) -> int:
 
 
 def _without_launcher(trace: types.TracebackType | None) -> types.TracebackType | None:
-    """The traceback from the script's first frame on: what launched it is nobody's concern."""
+    """The traceback from the script's first frame on, without the frames of the launcher."""
     while trace is not None and trace.tb_frame.f_code.co_filename in (__file__, runpy.__file__, "<frozen runpy>"):
         trace = trace.tb_next
     return trace

@@ -1,4 +1,4 @@
-"""`msdump ls DIR`: what a dump holds, and what to ask of it."""
+"""`msdump ls DIR`: contents of a dump, and commands for it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _print(listing: DumpListing, path: str, shows_all: bool) -> None:
     if listing.overflow_files:
         say(f"{format_count(len(listing.overflow_files), 'file')} of operators that overflowed")
     if listing.verified is not None:
-        say(f"{format_count(listing.verified, 'tensor')} of packs: the bytes have the hashes that the index tells")
+        say(f"{format_count(listing.verified, 'tensor')} of packs: the bytes have the hashes of the index")
     if listing.steps:
         say("\nnext:")
         for command, what_for in _advice(listing):

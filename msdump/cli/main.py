@@ -22,7 +22,7 @@ COMMAND_GROUPS = {
         "run": "run a training script and dump what its configuration asks for",
         "acl": "run an ONNX model and dump what an acl.json asks for",
         "init": "ask five questions and write the configuration that follows",
-        "plan": "say in words what a configuration will dump, before anything runs",
+        "plan": "explain what a configuration will dump, without running anything",
         "schema": "print the JSON schema of a configuration, for editors and checks",
     },
     "look": {
@@ -38,7 +38,7 @@ COMMAND_GROUPS = {
         "plot": "draw a statistic over layers, operators, iterations or ranks",
         "stat": "measure every tensor of a dump, or compare the statistics of two",
         "replay": "run one operator again on its dumped inputs",
-        "repro": "write a script of its own for one operator",
+        "repro": "write a stand-alone script for an operator",
         "zoom": "dump the tensors of one operator around an iteration, and run that",
     },
     "ask all ranks of a job": {

@@ -78,12 +78,12 @@ def _add_file_arguments(parser: argparse.ArgumentParser) -> None:
 def _compare_files(args: argparse.Namespace) -> int:
     """Two npy files, eight metrics, one text file."""
     from msdump.analysis.compare.metrics import METRICS
-    from msdump.analysis.msaccucmp.accuracy import Request, compare_files
+    from msdump.analysis.msaccucmp.accuracy import AccuracyRequest, compare_files
 
     for path in (args.mine, args.golden):
         if not path.endswith(".npy"):
             raise AnalysisError(ExitCode.INVALID_TYPE, f"{path}: expected a .npy file.")
-    request = Request(dict.fromkeys(name for name in METRICS if name not in _NOT_OF_FILES))
+    request = AccuracyRequest(dict.fromkeys(name for name in METRICS if name not in _NOT_OF_FILES))
     lines = [f"{name}: {cell}" for name, cell in compare_files(args.mine, args.golden, request).items()]
     name = f"file_result_{time.strftime('%Y%m%d%H%M%S')}.txt"
     path = write_result(args.output, name, "\n".join(lines) + "\n")

@@ -15,9 +15,9 @@ from msdump.cli.options import path_argument
 from msdump.cli.printing import log
 
 if TYPE_CHECKING:
-    from msdump.analysis.msaccucmp.accuracy import Request
+    from msdump.analysis.msaccucmp.accuracy import AccuracyRequest
     from msdump.analysis.msaccucmp.fusion_json import FusedOperator
-    from msdump.analysis.msaccucmp.pairs import Pair, Pairing
+    from msdump.analysis.msaccucmp.pairs import Pair, PairedRows
     from msdump.analysis.msaccucmp.sides import Side
 
 ADVISOR_FILE = "advisor_summary.txt"
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-alg", "--algorithm", dest="algorithm", nargs="+", action=_Metrics, default="all",
         help='"all", or names or numbers 0 to 9 with commas (all)')  # fmt: skip
     add("-a", "--algorithm_options", dest="arguments", help="Name:key=value,key=value;Name2:...")
-    add("-map", "--mapping", dest="has_mapping", action="store_true", help="write which file meets which, no more")
+    add("-map", "--mapping", dest="has_mapping", action="store_true", help="only write the pairs of files")
     add("-overflow_detection", dest="overflow", action="store_true", help="column OverFlow")
     add("-r", "--range", dest="range", help="operators start,end,step of the json")
     add("-s", "--select", dest="select", help="operators i,j,... of the json")
@@ -130,10 +130,10 @@ def _refuse(text: str) -> NoReturn:
     raise AnalysisError(ExitCode.INVALID_PARAM, text)
 
 
-def _request(args: argparse.Namespace) -> Request:
+def _request(args: argparse.Namespace) -> AccuracyRequest:
     """Raises: AnalysisError for metrics and scripts that are not there, and for numbers out of their range."""
     from msdump.analysis.convert.target_format import CustomFormats
-    from msdump.analysis.msaccucmp.accuracy import Request
+    from msdump.analysis.msaccucmp.accuracy import AccuracyRequest
     from msdump.analysis.msaccucmp.custom_metrics import chosen_metrics, metric_arguments
     from msdump.analysis.msaccucmp.pairs import parse_range, parse_selection
 
@@ -148,7 +148,7 @@ def _request(args: argparse.Namespace) -> Request:
     if args.max_count and not args.fusion:
         log("WARNING", "-max: expected -f with it, got none. All elements are compared.")
     has_formats = bool(args.custom) and os.path.isdir(os.path.join(args.custom, "format_convert"))
-    return Request(
+    return AccuracyRequest(
         metrics,
         arguments,
         (args.max_count or None) if args.fusion else None,
@@ -179,7 +179,7 @@ def _is_plain(*paths: str) -> bool:
 
 
 def _run_folder(
-    args: argparse.Namespace, request: Request, mine_path: str, golden_path: str, fusion: str, prefix: str
+    args: argparse.Namespace, request: AccuracyRequest, mine_path: str, golden_path: str, fusion: str, prefix: str
 ) -> int:
     from msdump.analysis.msaccucmp.fusion_json import read_fusion_json
     from msdump.analysis.msaccucmp.sides import open_side
@@ -215,7 +215,7 @@ def _check_sides(mine: Side, golden: Side, fusion: str) -> None:
 
 def _pairing(
     args: argparse.Namespace, mine: Side, golden: Side, operators: Sequence[FusedOperator], has_fusion: bool
-) -> Pairing:
+) -> PairedRows:
     from msdump.analysis.msaccucmp.pairs import pairs_by_fusion, pairs_by_name
 
     if not has_fusion:
@@ -232,7 +232,7 @@ def _stamped(prefix: str) -> str:
 
 
 def _measure(
-    args: argparse.Namespace, request: Request, pairing: Pairing, sides: tuple[Side, Side], prefix: str
+    args: argparse.Namespace, request: AccuracyRequest, pairing: PairedRows, sides: tuple[Side, Side], prefix: str
 ) -> int:
     from msdump.analysis.msaccucmp.accuracy import accuracy_csv, advisor_rows, measure
 
@@ -273,7 +273,7 @@ def _advise(args: argparse.Namespace, rows: Any) -> None:
 
 
 def _detail(args: argparse.Namespace, pairs: Sequence[Pair], operators: Sequence[FusedOperator]) -> int:
-    from msdump.analysis.msaccucmp.align import Origin, align, detail_arrays
+    from msdump.analysis.msaccucmp.align import FusionOrigin, align, detail_arrays
     from msdump.analysis.msaccucmp.tensor_detail import Detail, write_detail
 
     request = _detail_request(args)
@@ -282,7 +282,7 @@ def _detail(args: argparse.Namespace, pairs: Sequence[Pair], operators: Sequence
         _refuse(f"-o, -i: expected a number from 0 on, got {text}.")
     pair = _detail_pair(args.op_name, io, int(text), pairs, operators)
     assert pair.mine is not None and pair.golden is not None  # else it was refused
-    both = align(pair.mine, pair.golden, pair.origin or Origin())
+    both = align(pair.mine, pair.golden, pair.origin or FusionOrigin())
     mine, golden, order = detail_arrays(both, pair.mine.source.format)
     folder = Path(args.output or ".")
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -319,7 +319,7 @@ def _detail_pair(op_name: str, io: str, index: int, pairs: Sequence[Pair], opera
     return pair
 
 
-def _run_batch(args: argparse.Namespace, request: Request) -> int:
+def _run_batch(args: argparse.Namespace, request: AccuracyRequest) -> int:
     """Every model of a time-stamp folder: time/device/model/model_id/step, each with {model}.json of -f."""
     if args.op_name:
         _refuse("-op: expected the json of one model with -f, got a folder.")
@@ -338,7 +338,7 @@ def _run_batch(args: argparse.Namespace, request: Request) -> int:
             continue
         golden = next((path for path in _goldens(args.golden, device, model, step) if os.path.isdir(path)), args.golden)
         prefix = f"{device}_{model}_{step}_result"
-        # Each model has its result, whatever became of the one before it.
+        # Each model has its result, also after a failure of an earlier model.
         own = _run_folder(args, request, str(folder), golden, str(fusion), prefix)
         code = code or own
     return code

@@ -1,4 +1,4 @@
-"""`msdump nan DIR`: the first NaN, the first Inf that was not meant, their source lines, and what grew before them."""
+"""`msdump nan DIR`: the first NaN, the first unexpected Inf, their source lines, and what grew before them."""
 
 from __future__ import annotations
 
@@ -122,20 +122,20 @@ def _print_operators(label: str, operators: Sequence[Operator]) -> None:
     if not operators:
         return
     say(f"  {label}: {len(operators)} operators")
-    for other in operators[:_SHOWN]:
-        say(f"    {other.label}")
+    for operator in operators[:_SHOWN]:
+        say(f"    {operator.label}")
     if len(operators) > _SHOWN:
         say(f"    and {len(operators) - _SHOWN} more")
 
 
 def _print_benign(benign: Sequence[BenignInf], shows_all: bool) -> None:
-    """One line for each operator, whatever the number of its steps."""
+    """One line for each operator, independent of the number of its steps."""
     steps: dict[str, int] = {}
-    for one in benign:
-        stops = ", ".join(dict.fromkeys(other.label for other in one.stops[:3]))
-        reasons = ["from a constant"] if one.how == "constant" else []
+    for record in benign:
+        stops = ", ".join(dict.fromkeys(stop.label for stop in record.stops[:3]))
+        reasons = ["from a constant"] if record.how == "constant" else []
         reasons += [f"stopped by {stops}"] if stops else []
-        text = f"{one.operator.label} ({one.operator.op_type}), {'; '.join(reasons)}"
+        text = f"{record.operator.label} ({record.operator.op_type}), {'; '.join(reasons)}"
         steps[text] = steps.get(text, 0) + 1
     shown = list(steps.items()) if shows_all else list(steps.items())[:_SHOWN]
     for text, count in shown:

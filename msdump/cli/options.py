@@ -14,7 +14,7 @@ from msdump.cli.printing import complain, is_terminal, say
 from msdump.errors import ConfigError
 
 if TYPE_CHECKING:
-    from msdump.analysis.ranks.layouts import LayoutRules
+    from msdump.analysis.ranks.shardings import ShardingRules
 
 _MSACCUCMP_PATH = re.compile(r"[_A-Za-z0-9/.,-]*")
 OP_HELP = "full name, last part of it (Conv2D-op12), or a glob that one operator matches"
@@ -63,21 +63,21 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
     add("--force", action="store_true", help="with tables: also those that are there already")
 
 
-def add_layout_options(parser: argparse.ArgumentParser) -> None:
+def add_sharding_options(parser: argparse.ArgumentParser) -> None:
     """Options of commands that need to know how tensors lie over the ranks of a job."""
     add = parser.add_argument
     add("--mesh", metavar="AXES", help="axes of the job and their sizes, as dp=2,tp=4: ranks that are neighbours last")
-    add("--dims", metavar="PATTERN=DIMS", action="append", default=[], help="layout of tensors of which layout.json "
+    add("--dims", metavar="PATTERN=DIMS", action="append", default=[], help="sharding of tensors of which layout.json "
         "says nothing, in SGLang's form: '*/MatMul-op*=b[dp] s h[tp]'; may be given several times")  # fmt: skip
-    add("--strategy", metavar="FILE", action="append", default=[], help="layout of parameters: a file of MindSpore's "
+    add("--strategy", metavar="FILE", action="append", default=[], help="sharding of parameters: a file of MindSpore's "
         "strategy_ckpt_config; one for each stage")  # fmt: skip
 
 
-def selected_layouts(args: argparse.Namespace) -> LayoutRules | None:
+def selected_shardings(args: argparse.Namespace) -> ShardingRules | None:
     """What these options say.   Raises: ConfigError."""
-    from msdump.analysis.ranks.layouts import layout_rules
+    from msdump.analysis.ranks.shardings import sharding_rules
 
-    return layout_rules(args.mesh, args.dims, args.strategy)
+    return sharding_rules(args.mesh, args.dims, args.strategy)
 
 
 def add_verbose_option(parser: argparse.ArgumentParser) -> None:
@@ -90,7 +90,7 @@ def tell_skipped(args: argparse.Namespace) -> None:
     if args.verbose:
         handler = _Complaints(logging.INFO)
         logger = logging.getLogger("msdump.skipped")
-        logger.handlers = [one for one in logger.handlers if not isinstance(one, _Complaints)]
+        logger.handlers = [handler for handler in logger.handlers if not isinstance(handler, _Complaints)]
         logger.addHandler(handler)
         logger.setLevel(logging.INFO)
         logger.propagate = False

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Put each folder of an iteration into one tar archive beside it, with an index at its end. Commands read packs "
         "as they read folders; `tar xf` brings the folder back."
     )
-    parser.epilog = f"MSDUMP_CONTAINER=pack has a dump write packs at once.\n\n{EXIT_STATUS}"
+    parser.epilog = f"With MSDUMP_CONTAINER=pack a dump writes packs directly.\n\n{EXIT_STATUS}"
     add_tree_arguments(parser, "leave the folders where they are")
 
 
@@ -47,14 +47,14 @@ def run(args: argparse.Namespace) -> int:
 def tell(packs: Iterable[Packed], command: str, what: str, nothing: str) -> int:
     """A line for each pack; the exit status.   what: became of a pack, or of what is lost"""
     count = lost = 0
-    for one in packs:
+    for pack in packs:
         count += 1
-        lost += bool(one.lost)
-        if one.members or not one.lost:
-            say(f"{one.path}  {format_count(one.members, 'file')}, {format_size(one.size_bytes)}")
-        if one.lost:
-            done = what if one.members else "left as it is"
-            complain(f"msdump {command}: {one.path}: {done}: {one.lost}.")
+        lost += bool(pack.lost)
+        if pack.members or not pack.lost:
+            say(f"{pack.path}  {format_count(pack.members, 'file')}, {format_size(pack.size_bytes)}")
+        if pack.lost:
+            done = what if pack.members else "left as it is"
+            complain(f"msdump {command}: {pack.path}: {done}: {pack.lost}.")
     if not count:
         complain(f"msdump {command}: {nothing}")
         return NOTHING

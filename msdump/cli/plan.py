@@ -1,4 +1,4 @@
-"""`msdump plan CONFIG`: what a configuration will dump, in words and numbers, before anything runs."""
+"""`msdump plan CONFIG`: explain what a configuration will dump, without running anything."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from msdump.config.environment import DUMP_CONFIG, KEEP, Environment, format_siz
 from msdump.errors import ConfigError, FormatError
 
 if TYPE_CHECKING:
-    from msdump.cli.dry_run import Measured
+    from msdump.cli.dry_run import MeasuredStep
     from msdump.config.explain import Estimate
     from msdump.config.plan import Plan
     from msdump.dumpers.limits import DiskSpace
@@ -29,8 +29,8 @@ CONFIG_WRONG, NEVER_MATCHES = FAILED, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What is to be said of one configuration.
+class PlanReport:
+    """The report on one configuration.
 
     status   of the command, if it were the only one
     rows     labels and texts
@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "config",
         metavar="CONFIG",
         nargs="*",
-        help="dump configuration, a .json file; an acl.json too; several are told apart",
+        help="dump configuration, a .json file; an acl.json too; several are reported one by one",
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="say only what is wrong, or can never match")
     add_json_option(parser)
@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"--dry-run: expected one configuration, got {len(args.config)}.")
     out = None if args.quiet or args.json == "-" else sys.stdout
     graphs = cache(lambda: _read_graphs(args.graph))
-    answers: list[Answer] = []
+    answers: list[PlanReport] = []
     for number, path in enumerate(args.config):
         if number:
             put("", out)
@@ -120,14 +120,14 @@ def run(args: argparse.Namespace) -> int:
 
 def _explain(
     path: str, args: argparse.Namespace, graphs: Callable[[], list[GraphSummary]], out: TextIO | None
-) -> Answer:
+) -> PlanReport:
     """One configuration; what is wrong with it goes to standard error.   Raises: FormatError of a graph file."""
     from msdump.config.acl_file import AclConfigError
 
     try:
         answer = explain_acl_json(path, out) if is_acl_json(path) else _explain_mindspore(path, args, graphs, out)
     except AclConfigError as error:
-        answer = Answer(path, WRONG_USAGE, problem=str(error))
+        answer = PlanReport(path, WRONG_USAGE, problem=str(error))
     if answer.problem:
         where = f"{path}: " if len(args.config) > 1 else ""
         complain(f"msdump plan: {where}{answer.problem}")
@@ -141,7 +141,7 @@ def _explain(
 
 def _explain_mindspore(
     path: str, args: argparse.Namespace, graphs: Callable[[], list[GraphSummary]], out: TextIO | None
-) -> Answer:
+) -> PlanReport:
     """Raises: ConfigError of limits that the environment sets; FormatError of a graph file."""
     from msdump.config.explain import describe, estimate, known_names, never_matches
     from msdump.config.mindspore import plan_mindspore
@@ -152,9 +152,9 @@ def _explain_mindspore(
         environment = Environment.from_os({**os.environ, DUMP_CONFIG: path})
         plan = plan_mindspore(environment, args.device_target, args.device_id)
     except ConfigError as error:
-        return Answer(path, CONFIG_WRONG, problem=str(error))
+        return PlanReport(path, CONFIG_WRONG, problem=str(error))
     if plan is None:
-        return Answer(path, CONFIG_WRONG, problem='CONFIG: expected a file name, got "".')
+        return PlanReport(path, CONFIG_WRONG, problem='CONFIG: expected a file name, got "".')
     summaries = graphs()
     space = space_below(plan.where.path / f"rank_{plan.where.rank_id}", plan.how.engine != SYNC)
     rows = [*describe(plan), *space_rows(space)]
@@ -163,12 +163,12 @@ def _explain_mindspore(
     for one in estimates:
         _print_estimate(plan, one, space, out)
     if space.problem:
-        return Answer(path, CONFIG_WRONG, rows, estimates, problem=f"path: {space.problem}")
+        return PlanReport(path, CONFIG_WRONG, rows, estimates, problem=f"path: {space.problem}")
     unmatched = never_matches(plan, known_names(summaries) if summaries else None)
-    return Answer(path, NEVER_MATCHES if unmatched else 0, rows, estimates, unmatched, plan=plan)
+    return PlanReport(path, NEVER_MATCHES if unmatched else 0, rows, estimates, unmatched, plan=plan)
 
 
-def _measure(answer: Answer | None, dry_run: Sequence[str], out: TextIO | None) -> Measured:
+def _measure(answer: PlanReport | None, dry_run: Sequence[str], out: TextIO | None) -> MeasuredStep:
     """Run a script with what a configuration asks for, or with what the script itself configures."""
     from msdump.cli.dry_run import measure, measure_script
 
@@ -185,7 +185,7 @@ def _measure(answer: Answer | None, dry_run: Sequence[str], out: TextIO | None) 
     return step
 
 
-def _value(answers: Sequence[Answer], measured: Measured | None) -> dict[str, Any]:
+def _value(answers: Sequence[PlanReport], measured: MeasuredStep | None) -> dict[str, Any]:
     return {
         "configurations": [
             {
@@ -193,7 +193,7 @@ def _value(answers: Sequence[Answer], measured: Measured | None) -> dict[str, An
                 "status": answer.status,
                 "problem": answer.problem or None,
                 "rows": answer.rows,
-                "graphs": [_estimate_value(one) for one in answer.estimates],
+                "graphs": [_estimate_value(estimate) for estimate in answer.estimates],
                 "never_matches": answer.never_matches,
             }
             for answer in answers
@@ -271,7 +271,7 @@ def _fit(plan: Plan, size_bytes: int, space: DiskSpace) -> list[tuple[str, str]]
     return [("room", f"{space_text}, {fits}: then the dump ends. Dump less, or set {KEEP}")]
 
 
-def _measured_rows(count: int, script: str, step: Measured) -> list[tuple[str, str]]:
+def _measured_rows(count: int, script: str, step: MeasuredStep) -> list[tuple[str, str]]:
     """Rows of a step that is one of `count`."""
 
     def amount(times: int) -> str:
@@ -308,7 +308,7 @@ def is_acl_json(path: str) -> bool:
     return isinstance(content, dict) and DUMP in content and COMMON not in content
 
 
-def explain_acl_json(path: str, out: TextIO | None) -> Answer:
+def explain_acl_json(path: str, out: TextIO | None) -> PlanReport:
     """Print what it asks for; the status is 3 when nothing is dumped.   Raises: AclConfigError."""
     from msdump.config.acl import load_acl_config, plan_acl
     from msdump.config.acl_rules import WATCHER
@@ -319,12 +319,15 @@ def explain_acl_json(path: str, out: TextIO | None) -> Answer:
     plan = plan_acl(config)
     if plan is None:
         put("nothing is dumped", out)
-        return Answer(path, NOTHING_DUMPED, is_off=True)
+        return PlanReport(path, NOTHING_DUMPED, is_off=True)
     trigger, folder = plan.trigger, plan.where.path if plan.where.is_path_given else None
     kind = trigger.exception or (WATCHER if trigger.is_watcher else "overflow" if trigger.overflow else "operators")
     rows = [("kind", kind), ("folder", "chosen by the environment, or this one" if folder is None else str(folder))]
     if not trigger.op_debug_mode:
-        models = ", ".join(dict.fromkeys(each.model_name or "every model" for each in plan.which.lists)) or "none"
+        models = (
+            ", ".join(dict.fromkeys(operator_list.model_name or "every model" for operator_list in plan.which.lists))
+            or "none"
+        )
         columns = plan.saved.columns
         rows += [
             ("models", models),
@@ -337,4 +340,4 @@ def explain_acl_json(path: str, out: TextIO | None) -> Answer:
 
         rows += space_rows(space_below(folder, is_async=True))
     print_table(("acl.json", path), rows, out)
-    return Answer(path, 0, rows, folder=folder)
+    return PlanReport(path, 0, rows, folder=folder)

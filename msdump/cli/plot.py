@@ -106,13 +106,13 @@ def _draw(curves: Sequence[tuple[str, Curve]], statistic: str, by: str, path: st
 
     figures = optional_package("matplotlib.figure", "--output", "leave out -o")
     names = _names([one for _, one in curves])
-    places = {name: place for place, name in enumerate(names)}
+    positions = {name: position for position, name in enumerate(names)}
     figure = figures.Figure(figsize=(10, 4 if len(names) > 40 else 5), layout="constrained")
     axes = figure.subplots()
     for dump, one in curves:
         # A text of "$" would be a formula.
         label = printable(dump).replace("$", r"\$")
-        axes.plot([places[name] for name in one.names], one.values, marker=".", label=label)
+        axes.plot([positions[name] for name in one.names], one.values, marker=".", label=label)
     if len(names) <= 40:
         texts = [printable(name).replace("$", r"\$")[-40:] for name in names]
         axes.set_xticks(range(len(names)), texts, rotation=60, ha="right", fontsize="small")

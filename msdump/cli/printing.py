@@ -1,4 +1,4 @@
-"""All that commands print goes through here: no text of a dump steers a terminal or a CI service, no closed stream
+"""Output of all commands: no text of a dump controls a terminal or a CI service, no closed stream
 ends a command.
 
 Names, source lines and messages come from files that others made. Anything in them but letters, marks, digits, signs
@@ -170,7 +170,7 @@ def _printable_cells(rows: Sequence[Sequence[str]], keeps: str) -> list[tuple[st
 
 
 def _printable_columns(rows: Sequence[Sequence[str]], keeps: str) -> list[Sequence[str]]:
-    """Most columns hold nothing that has to be written out, and all their cells at once tell that."""
+    """Most columns need no escapes, which one test of all their cells shows."""
     return [_printable_column(column, keeps) for column in zip(*rows, strict=True)]
 
 

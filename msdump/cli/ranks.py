@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from msdump.cli.options import (
     add_engine_options,
     add_json_option,
-    add_layout_options,
+    add_sharding_options,
     parse_number_ranges,
-    selected_layouts,
+    selected_shardings,
     write_json,
 )
 from msdump.cli.printing import complain, complain_of_damaged, print_table, say
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 AGREE, DISAGREE, INCOMPLETE = 0, 1, 4
 _EPILOG = """
 What must be equal stands in layout.json of each rank: parameters and gradients of replicas, results of all-reduce,
-all-gather and broadcast, whatever DTensor replicates, and what one rank sends to another. Hashes are compared, so no
+all-gather and broadcast, replicated DTensors, and what a rank sends to another rank. Hashes are compared, so no
 golden run is needed.
 
 Tables alone are enough: `msdump stat DIR --tables FOLDER` writes them, and then the dump is not read any more.
@@ -50,11 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "differs from it")  # fmt: skip
     add("--tolerance", type=float, default=1e-5, metavar="X", help="with --golden: relative difference of l2norm that "
         "agrees (%(default)s)")  # fmt: skip
-    add("--tables", metavar="FOLDER", help="keep the tables there; what is there already is not measured again")
+    add("--tables", metavar="FOLDER", help="folder of the tables; existing tables are not measured again")
     add("--rank", type=parse_number_ranges, metavar="N|N-N", help="only these ranks")
     add("--iteration", type=parse_number_ranges, metavar="N|N-N", help="only these iterations")
     add_engine_options(parser)
-    add_layout_options(parser)
+    add_sharding_options(parser)
     add_json_option(parser)
 
 
@@ -99,7 +99,7 @@ def _measure(args: argparse.Namespace, folder: str, selection: StepSelection) ->
 
     parts = write_tables(
         args.dumps, folder, selection, engine=args.engine, jobs=args.jobs, part=args.part,
-        is_forced=args.force, rules=selected_layouts(args), is_local=args.local,
+        is_forced=args.force, rules=selected_shardings(args), is_local=args.local,
     )  # fmt: skip
     problems = [f"{part.unit.part_name}: {part.problem}" for part in parts if part.problem]
     problems += [f"{path}: {error}" for part in parts for path, error in part.damaged]
@@ -146,7 +146,7 @@ def _print_unequal(report: JobReport) -> None:
     say(f"\nfirst disagreement: iteration {first['iteration']}, graph {first['graph']}, {first['name']}, "
         f"{first['io']} {first['slot']}, which ranks {ranks} must share")  # fmt: skip
     if not any(row[-1] for row in report.unequal.rows):
-        say("no majority: two ranks alone cannot tell which of them is wrong")
+        say("no majority: with two ranks alone it is unknown which is wrong")
     say()
     titles = ("iteration", "graph", "name", "tensor", "ranks", "outvoted")
     shown = [_cells(dict(zip(report.unequal.titles, row, strict=True))) for row in report.unequal.rows[:20]]
@@ -170,8 +170,8 @@ def _print_first(answer: Answer) -> None:
 
 
 def _print_columns(answer: Answer, titles: Sequence[str], most: int) -> None:
-    places = [answer.titles.index(title) for title in titles]
-    print_table(titles, [[_text(row[place]) for place in places] for row in answer.rows[:most]], sys.stdout)
+    columns = [answer.titles.index(title) for title in titles]
+    print_table(titles, [[_text(row[column]) for column in columns] for row in answer.rows[:most]], sys.stdout)
     if len(answer.rows) > most:
         say(f"and {len(answer.rows) - most} more")
 

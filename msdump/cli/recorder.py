@@ -1,4 +1,4 @@
-"""`msdump recorder list|collect PATH`: what flight recorders have kept, and what dead processes have left."""
+"""`msdump recorder list|collect PATH`: steps that flight recorders have kept, rings of ended processes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _print_rings(recorders: Survey) -> None:
             "`msdump recorder collect` keeps it."
         )
     if recorders.lost:
-        say(f"rings that are gone, with what was in them: rank {_numbers(recorders.lost)}")
+        say(f"lost rings, with their content: rank {_numbers(recorders.lost)}")
     for rank, host in recorders.elsewhere:
         say(f"rank {rank} records on {host}: type the command there too.")
 

@@ -1,4 +1,4 @@
-"""`msdump recover PATH`: packs whose writer was killed become whole ones."""
+"""`msdump recover PATH`: complete packs whose writer was killed."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def _vote(args: argparse.Namespace) -> int:
         ]
         print_table(("host", "process", "run", "hash of the outputs", ""), rows, sys.stdout)
         if vote.is_tied:
-            say("\nworkers disagree, and no majority tells who is wrong")
+            say("\nworkers disagree, without a majority")
         elif vote.outvoted:
             hosts = ", ".join(dict.fromkeys(ballot.host for ballot, _ in vote.outvoted))
             say(f"\noutvoted: {hosts}")

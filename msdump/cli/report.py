@@ -25,10 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("dump", metavar="DIR", help="a dump, any folder of one, or a statistic.csv")
     add("golden", metavar="GOLDEN", nargs="?", help="a dump to compare with")
     add("-o", "--output", metavar="FILE", default="report.html", help="file to write (default %(default)s)")
-    add("--max-size", metavar="SIZE", help="largest file, such as 8M; the page says what it leaves out")
+    add("--max-size", metavar="SIZE", help="largest file, such as 8M; the page lists what it leaves out")
     add("--md", metavar="FILE", help="also the verdict as Markdown, for an issue or a summary; - for standard output")
     add("--redact", action="store_true", help="leave out folders, lines of code, and names of user and machine")
-    add("--mapping", metavar="FILE", help="json or csv that says which operators of the two belong together")
+    add("--mapping", metavar="FILE", help="json or csv file of pairs of operators")
     add_step_options(parser)
     add("--threads", type=int, metavar="N", help="threads (one for each core)")
 

@@ -1,4 +1,4 @@
-"""The end of a run in words: what was asked for, what was seen, what lies on disk, what it cost."""
+"""The report at the end of a run: what was configured, observed and written, and its cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`msdump repro DIR OP`: a script of its own for one operator, with its dumped inputs beside it."""
+"""`msdump repro DIR OP`: a stand-alone script for an operator, with its dumped inputs."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
         args.json = os.path.abspath(args.json)
     if args.tables is not None:
         args.tables = os.path.abspath(args.tables)
-        optional_package("duckdb", "--tables")  # said before the first step
+        optional_package("duckdb", "--tables")  # raised before the first step
     from msdump.cli import _startup
     from msdump.process import sessions
 
@@ -121,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
         status = launch(target[0], target[1:])
         with on_sigterm(signal.SIG_IGN):
             if os.getpid() != process_id:
-                # Forked by the script. Whether it was to dump anything, its parent says.
+                # Forked by the script. The parent reports whether a dump was expected.
                 return _conclude(status, why_not_compiled(), may_be_empty=True)
             children = inbox.read()
             if sessions.on_no_dump is not None and not children and not sessions.is_anything_configured():
@@ -252,7 +252,7 @@ def _conclude_children(children: Sequence[ChildReport], status: int) -> int:
 
 def _why_no_graph() -> str:
     """What to say where a dump is configured and no graph was compiled. The first graph reads the configuration, so
-    that without one nobody has seen yet whether it is wrong."""
+    without a graph it has not been checked yet."""
     from msdump.config.environment import Environment
     from msdump.config.mindspore import plan_mindspore
 

@@ -12,7 +12,7 @@ _EPILOG = """
 VS Code     "json.schemas": [{"fileMatch": ["*dump*.json"], "url": "./mindspore.schema.json"}]   # in settings.json
 command     check-jsonschema --schemafile mindspore.schema.json dump.json
 
-A schema says what can be said without the machine; `msdump plan FILE` has the last word.
+A schema checks what can be checked without the machine; `msdump plan FILE` checks all of it.
 
 exit status: 0 printed; 2 wrong usage.
 """

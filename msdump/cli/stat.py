@@ -13,10 +13,10 @@ from msdump.cli.options import (
     RAW_HELP,
     add_engine_options,
     add_json_option,
-    add_layout_options,
+    add_sharding_options,
     add_step_options,
     print_lines,
-    selected_layouts,
+    selected_shardings,
     selected_steps,
     write_json,
     write_text,
@@ -39,7 +39,7 @@ _TITLES = (
     "iteration", "operator", "io", "dtype", "shape", "max", "min", "avg", "l2norm", "NaN", "Inf", "zero", *_ROLE_TITLES,
 )  # fmt: skip
 _NO_NORM = """\
-msdump stat: a statistic.csv without the column "L2Norm Value" does not tell l2norm. Name l2norm in statistic_category,
+msdump stat: a statistic.csv without the column "L2Norm Value" has no l2norm. Name l2norm in statistic_category,
 or dump tensors ("saved_data": "tensor")."""
 _EPILOG = """
 --where joins comparisons of columns by and, or, not and parentheses; signs are == != < <= > >=, and ~ for a glob.
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("dump", metavar="DIR", help="a dump, any folder of one, or a statistic.csv")
     add("--diff", metavar="OTHER", help="compare with the statistics of another dump; no tensor is read")
-    add("--mapping", metavar="FILE", help="with --diff: json or csv that says which operators belong together")
+    add("--mapping", metavar="FILE", help="with --diff: json or csv file of pairs of operators")
     add("--tolerance", type=float, metavar="X", help="with --diff: relative error that still agrees")
     add("--csv", metavar="OUT", help="write statistic.csv, as a dump would have had it, for each folder below OUT")
     add("--parquet", metavar="FILE", help="write one table of all rows (needs pyarrow)")
@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write a Parquet file with hashes for each rank and iteration, for `msdump query`",
     )
     add_engine_options(parser)
-    add_layout_options(parser)
+    add_sharding_options(parser)
     add("--md5", action="store_true", help="with --parquet: also the MD5 of each tensor")
     add("--where", metavar="CONDITION", help="only tensors that meet it: 'nan>0', 'op_type==MatMul and max>1e4'")
     add("--sort", metavar="COLUMN", help="by this column: the largest number first, NaN before it; texts from A on")
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     if (args.diff or args.csv) and (args.where or args.sort or args.top or args.columns):
         raise ConfigError("--where, --sort, --top, --columns: expected them without --diff and --csv, got both.")
     if args.reverse and args.sort is None:
-        raise ConfigError("--reverse: expected --sort COLUMN beside it, got none.")
+        raise ConfigError("--reverse: expected --sort COLUMN with it, got none.")
     if args.diff is not None:
         return _diff(args)
     if args.csv is not None:
@@ -100,11 +100,11 @@ def _write_tables(args: argparse.Namespace) -> int:
 
     if args.graph is not None or args.parquet or args.where:
         raise ConfigError(
-            "--tables: expected no --graph, --parquet and --where beside it. Ask the tables: msdump query."
+            "--tables: expected no --graph, --parquet and --where with it. To query the tables: msdump query."
         )
     parts = write_tables(
         [args.dump], args.tables, StepSelection(args.rank, iteration=args.iteration), engine=args.engine,
-        jobs=args.jobs, part=args.part, is_forced=args.force, rules=selected_layouts(args), is_local=args.local,
+        jobs=args.jobs, part=args.part, is_forced=args.force, rules=selected_shardings(args), is_local=args.local,
     )  # fmt: skip
     new = sum(part.is_new and not part.problem for part in parts)
     if not write_json(args, lambda: {"tensors": [], "damaged": [], "tables": [part.path for part in parts]}):
@@ -190,7 +190,7 @@ def _measure(args: argparse.Namespace) -> int:
 
     selected = {"where": args.where, "sort": args.sort, "is_reversed": args.reverse, "top": args.top}
     columns = None if args.columns is None else columns_named(re.split(r" *, *", args.columns.strip()), "--columns")
-    select_rows((), **selected)  # what is wrong with them is told before the dump is read
+    select_rows((), **selected)  # raises before the dump is read
     with progress_bar("stat", sys.stderr) as advance:
         report = tensor_statistics(
             args.dump, **selected_steps(args), op_type=args.op_type,
@@ -225,7 +225,7 @@ def _print_rows(rows: Sequence[TensorStatistics], columns: Sequence[Column] | No
         print_table(_TITLES, lines, sys.stdout, numbers=(0, 5, 6, 7, 8, 9, 10, 11))
         return
     titles = [column.name for column in columns]
-    numbers = [place for place, column in enumerate(columns) if column.kind in (INTEGER, NUMBER)]
+    numbers = [number for number, column in enumerate(columns) if column.kind in (INTEGER, NUMBER)]
     print_table(titles, [cells(row, columns) for row in rows], sys.stdout, numbers)
 
 

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     recorders = survey(path)
     if not recorders.alive and not recorders.elsewhere:
         raise ConfigError(
-            f"{path}: expected a folder that a flight recorder writes to, got one without a recorder that runs. "
+            f"{path}: expected a folder that a flight recorder writes to, got one without a running recorder. "
             "`msdump recorder list` shows what is there."
         )
     request(path, args.why, args.offset)

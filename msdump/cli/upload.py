@@ -1,4 +1,4 @@
-"""`msdump upload DIR ADDRESS`: a dump goes to an object store."""
+"""`msdump upload DIR ADDRESS`: send a dump to an object store."""
 
 from __future__ import annotations
 

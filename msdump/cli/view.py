@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--allowed-host", action="append", default=[], metavar="NAME", help="another name that the page is called by")
     add("--no-browser", action="store_true", help="print the address, open nothing")
     add("--no-index", action="store_true", help="keep nothing in the user's cache")
-    add("--mapping", metavar="FILE", help="json or csv that says which operators of the two belong together")
+    add("--mapping", metavar="FILE", help="json or csv file of pairs of operators")
     add("--allow-actions", action="store_true", help="let the page add pairs of operators to the mapping, a .json file")
     add_step_options(parser)
     add("--threads", type=int, metavar="N", help="threads that measure (one for each core)")

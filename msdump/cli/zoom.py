@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     command = args.run or []
     model = next((part for part in command if part.endswith(".onnx")), None)
     is_acl = args.acl or model is not None
-    folder, config = _places(args.dump, zoom.operator.safe_name, args.path, args.config)
+    folder, config = _output_paths(args.dump, zoom.operator.safe_name, args.path, args.config)
     content = acl_config(zoom, folder) if is_acl else mindspore_config(zoom, folder)
     _write(config, content)
     if is_acl:
@@ -88,13 +88,13 @@ def _arguments(is_acl: bool, config: str, command: list[str]) -> list[str]:
     return ["acl", "run", *command, "--dump", config] if is_acl else ["run", "--config", config, *command]
 
 
-def _places(dump: str, name: str, path: str | None, config: str | None) -> tuple[str, str]:
+def _output_paths(dump: str, name: str, path: str | None, config: str | None) -> tuple[str, str]:
     """Absolute paths of the new dump and of the configuration.   Raises: ConfigError for a file that is there."""
     # Beside the dump; for one in a store it is the current folder.
     home = re.sub(r"[^\w.-]", "_", without_secrets(dump).rstrip("/").rpartition("/")[2]) if is_remote(dump) else dump
     base = os.path.abspath(home.rstrip(os.sep)) + "_zoom"
     if config is not None and os.path.exists(config):
-        raise ConfigError(f"--config: expected a new file, got {config!r}, which is there. Choose another name.")
+        raise ConfigError(f"--config: expected a new file, got {config!r}, which exists. Choose another name.")
     short = re.sub(r"[^\w.-]", "_", name[-100:]).lstrip(".") or "operator"
     return os.path.abspath(path or os.path.join(base, short)), os.path.abspath(
         config or os.path.join(base, f"{short}.json")

@@ -32,7 +32,7 @@ from msdump.config.acl_rules import (
 )
 from msdump.config.environment import BRIEF, DETAIL, NORM
 from msdump.config.json_file import JsonFile, mapping_as_file
-from msdump.config.plan import OVERFLOW_ALL, How, Operands, Plan, Saved, Trigger, When, Where
+from msdump.config.plan import OVERFLOW_ALL, How, OperandSelection, Plan, Saved, Trigger, When, Where
 from msdump.config.ranges import ACL, parse_ranges
 from msdump.config.selection import NO_POSITIONS, NameRange, OperatorList, Position, Which
 from msdump.config.selectors import FullNameSelector
@@ -47,9 +47,9 @@ Source = str | os.PathLike[str] | Mapping[str, Any] | JsonFile | None
 
 @dataclass(frozen=True)
 class AclConfig:
-    """An acl.json that holds.
+    """A valid acl.json.
 
-    section   None: the file has no `dump` that says anything
+    section   None: the file has no `dump`, or an empty one
     warnings  what is odd but no error, one sentence each, for the log
     """
 
@@ -111,7 +111,7 @@ def plan_acl(config: AclConfig, current: Path | None = None) -> Plan | None:
         # Neither reads the rest of the file, which was not checked for an exception dump.
         scene = BRIEF if section.dump_scene == LITE else section.dump_scene
         trigger = Trigger(exception=scene) if is_exception else Trigger(overflow=OVERFLOW_ALL)
-        return Plan(When(), Which(), Operands(), _saved(()), trigger, where, How(), config.file)
+        return Plan(When(), Which(), OperandSelection(), _saved(()), trigger, where, How(), config.file)
     return Plan(
         when=_when(section.dump_step),
         which=Which(
@@ -167,8 +167,8 @@ def _when(dump_step: str) -> When:
     return When(iterations) if dry_run.folder is None else When()
 
 
-def _operands(dump_mode: str) -> Operands:
-    return Operands(inputs=dump_mode in (INPUT, ALL), outputs=dump_mode in (OUTPUT, ALL))
+def _operands(dump_mode: str) -> OperandSelection:
+    return OperandSelection(inputs=dump_mode in (INPUT, ALL), outputs=dump_mode in (OUTPUT, ALL))
 
 
 def _saved(statistics: tuple[str, ...]) -> Saved:
@@ -240,7 +240,7 @@ def parse_position(text: str) -> Position | None:
 
 
 def blacklist_warnings(items: Sequence[DumpListItem]) -> list[str]:
-    """Elements of the blacklists that do nothing; ACL warns of them and goes on."""
+    """Elements of the blacklists that do nothing; ACL logs a warning and continues."""
     sentences = []
     for index, item in enumerate(items):
         for key in ("optype_blacklist", "opname_blacklist"):
@@ -251,8 +251,8 @@ def blacklist_warnings(items: Sequence[DumpListItem]) -> list[str]:
                 elif not entry.pos:
                     sentences.append(f"{where}: it has no pos, so it takes nothing out of {entry.name}.")
                 sentences += [
-                    f'{where}.pos[{place}]: expected inputN or outputN, got "{text}". It takes nothing out.'
-                    for place, text in enumerate(entry.pos)
+                    f'{where}.pos[{entry_index}]: expected inputN or outputN, got "{text}". It takes nothing out.'
+                    for entry_index, text in enumerate(entry.pos)
                     if parse_position(text) is None
                 ]
     return sentences

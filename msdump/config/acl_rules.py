@@ -30,7 +30,11 @@ TENSOR, STATS = "tensor", "stats"
 WATCHER, LITE = "watcher", "lite_exception"
 EXCEPTION_SCENES = (LITE, BRIEF, NORM, DETAIL)
 # In the order of their bits, which is the order of the columns.
-STATISTICS = tuple(each.acl_name for each in STATISTIC_CATEGORIES if each.acl_name is not None)
+STATISTICS = tuple(
+    statistic_category.acl_name
+    for statistic_category in STATISTIC_CATEGORIES
+    if statistic_category.acl_name is not None
+)
 KERNEL_DATA = (ALL, "printf", TENSOR, "assert", "timestamp")
 LONGEST_PATH = 512
 MOST_BLACKLIST_ENTRIES = 100
@@ -68,7 +72,7 @@ class Section(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore", protected_namespaces=())
 
     def has(self, key: str) -> bool:
-        """True when the key stands in the file, whatever its value."""
+        """True when the file has the key, with any value."""
         return key in self.model_fields_set
 
 
@@ -125,7 +129,7 @@ def parse_section(value: Any) -> DumpSection:
 
 def _first(problems: Sequence[ErrorDetails]) -> ErrorDetails:
     """In the order of the fields, elements one after the other; but all elements of a blacklist or of ranges are
-    objects before anything in one of them is looked at.   Source: CANN, adump.
+    objects before the content of any is checked.   Source: CANN, adump.
     """
     first = problems[0]
     siblings = [

@@ -1,4 +1,4 @@
-"""Every environment variable that msdump listens to, and what its text means.
+"""Environment variables of msdump, and how their text is parsed.
 
 Each function reads from `environ` when it is called: a script may set a variable until the first graph is compiled.
 Variables with which one process of msdump hands something to another stand with the code that does so.
@@ -83,7 +83,7 @@ _FACTOR = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 @dataclass(frozen=True)
 class Environment:
-    """What the process was told from outside. None: the variable is unset or empty.
+    """The environment variables of msdump. None: the variable is unset or empty.
 
     dump_config_path   text of MINDSPORE_DUMP_CONFIG; None means that Dump is off
     is_strict          every device restriction of MindSpore holds
@@ -168,7 +168,7 @@ def _release(text: str) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class AclEnvironment:
-    """What the process was told from outside.
+    """Read the environment variables of msdump.
 
     scene            of an exception dump that needs no acl.json; "" = none
     exception_paths  folders that come before `dump_path` for the files of exceptions, first choice first
@@ -307,7 +307,7 @@ def disk_limits(environ: Mapping[str, str] = os.environ) -> DiskLimits:
     if keep and not (keep.isascii() and keep.isdigit() and 0 < int(keep[:19]) < 2**63):
         raise ConfigError(
             f'environment variable {KEEP}: expected a number from 1 on, got "{keep}". '
-            "Set it to the number of iterations that may lie on the disk, or unset it."
+            "Set it to the number of iterations to keep on the disk, or unset it."
         )
     return DiskLimits(
         parse_size(BUDGET, budget) if budget else None,
@@ -359,7 +359,7 @@ def async_buffer(environ: Mapping[str, str] = os.environ) -> int | None:
 
 
 def parse_size(variable: str, text: str, smallest: int = 1) -> int:
-    """Bytes; K, M, G and T count in steps of 1024, whatever follows them.
+    """Bytes; K, M, G and T are powers of 1024, with any letters after them.
 
     Raises: ConfigError naming the environment variable.
     """

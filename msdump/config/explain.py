@@ -1,4 +1,4 @@
-"""A Plan in words, and what it means for a graph: how many operators, tensors and bytes. Behind `msdump plan`."""
+"""A Plan as text, and its effect on a graph: counts of operators, tensors and bytes. For `msdump plan`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class OpTypeRow:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What one dumped iteration of one graph holds, computed before anything runs.
+    """What one dumped iteration of one graph holds, computed without running it.
 
     rows            per op type, in order of first appearance; graph inputs come last as "Parameter"
     size_bytes      of all tensors under all their names

@@ -1,4 +1,4 @@
-"""Expressions that Python's `re` may take for ever to match, in bounded time: all ways at once, letter by letter.
+"""Regular expressions in linear time, by simulating all states per letter, where Python's `re` may take for ever.
 
 `re` tries one way after the other. Where a part that repeats can itself be read in several ways, as in `(a+)+`, the
 number of ways grows with every letter, and a training that matches such an expression against a name stands still.
@@ -97,34 +97,36 @@ class LinearPattern:
         return any(self._matches(text, self._start, self._end, first, None) for first in range(len(text) + 1))
 
     def _matches(self, text: str, start: int, end: int, first: int, last: int | None) -> bool:
-        """Whether letters from `first` on lead from one state to another, at place `last` or, with None, anywhere."""
+        """Whether letters from `first` on lead to another state, at position `last` or, with None, anywhere."""
         states = self._closure(text, first, [start])
-        for place in range(first, len(text) if last is None else last):
+        for position in range(first, len(text) if last is None else last):
             if last is None and end in states:
                 return True
-            letter = text[place]
+            letter = text[position]
             moved = [
-                target for state in states for one in [self._states[state]] if one.test is not None and one.test(letter)
-                for target in one.following
-            ]  # fmt: skip
-            states = self._closure(text, place + 1, moved)
+                target
+                for entry in (self._states[state] for state in states)
+                if entry.test is not None and entry.test(letter)
+                for target in entry.following
+            ]
+            states = self._closure(text, position + 1, moved)
             if not states:
                 return False
         return end in states
 
-    def _closure(self, text: str, place: int, states: list[int]) -> set[int]:
+    def _closure(self, text: str, position: int, states: list[int]) -> set[int]:
         """The states, and all that they lead to without a letter."""
         reached: set[int] = set()
         while states:
             state = states.pop()
             if state in reached:
                 continue
-            one = self._states[state]
-            if one.condition is not None and not one.condition(text, place):
+            entry = self._states[state]
+            if entry.condition is not None and not entry.condition(text, position):
                 continue
             reached.add(state)
-            if one.test is None:
-                states += one.following
+            if entry.test is None:
+                states += entry.following
         return reached
 
     # -- building, from the last part to the first ----------------------------------------------------------------
@@ -145,7 +147,7 @@ class LinearPattern:
         if name in ("LITERAL", "NOT_LITERAL", "ANY", "IN"):
             return self._add(_State((after,), test=_test_of(name, value, flags)))
         if name == "AT":
-            return self._add(_State((after,), condition=_place_of(str(value), flags)))
+            return self._add(_State((after,), condition=_position_condition(str(value), flags)))
         if name == "BRANCH":
             return self._add(_State(tuple(self._sequence(part, flags, after) for part in value[1])))
         if name == "SUBPATTERN":
@@ -180,10 +182,10 @@ class LinearPattern:
         start = self._sequence(part, flags, end)
         width = part.getwidth()[0] if direction < 0 else 0
 
-        def condition(text: str, place: int) -> bool:
+        def condition(text: str, position: int) -> bool:
             if direction < 0:
-                return (place >= width and self._matches(text, start, end, place - width, place)) is is_wanted
-            return self._matches(text, start, end, place, None) is is_wanted
+                return (position >= width and self._matches(text, start, end, position - width, position)) is is_wanted
+            return self._matches(text, start, end, position, None) is is_wanted
 
         return self._add(_State((after,), condition=condition))
 
@@ -218,22 +220,23 @@ def _item_test(op: str, item: Any) -> Test:
     return letters.__contains__ if not kind.startswith("NOT_") else (lambda letter: letter not in letters)
 
 
-def _place_of(name: str, flags: int) -> Condition:
+def _position_condition(name: str, flags: int) -> Condition:
     if name == "AT_BEGINNING" and flags & re.MULTILINE:
-        return lambda text, place: place == 0 or text[place - 1] == "\n"
+        return lambda text, position: position == 0 or text[position - 1] == "\n"
     if name in ("AT_BEGINNING", "AT_BEGINNING_STRING"):
-        return lambda _, place: place == 0
+        return lambda _, position: position == 0
     if name == "AT_END_STRING":
-        return lambda text, place: place == len(text)
+        return lambda text, position: position == len(text)
     if name == "AT_END":
-        return lambda text, place: (
-            place == len(text) or (text[place] == "\n" and (bool(flags & re.MULTILINE) or place == len(text) - 1))
+        return lambda text, position: (
+            position == len(text)
+            or (text[position] == "\n" and (bool(flags & re.MULTILINE) or position == len(text) - 1))
         )
     is_wanted = name == "AT_BOUNDARY"
 
-    def boundary(text: str, place: int) -> bool:
-        before = place > 0 and text[place - 1] in _WORD
-        behind = place < len(text) and text[place] in _WORD
+    def boundary(text: str, position: int) -> bool:
+        before = position > 0 and text[position - 1] in _WORD
+        behind = position < len(text) and text[position] in _WORD
         # As `re` has it before Python 3.14: an empty text has not even no boundary.
         return bool(text) and (before != behind) is is_wanted
 

@@ -23,7 +23,7 @@ from msdump.config.plan import (
     OVERFLOW_ALL,
     SYNC,
     How,
-    Operands,
+    OperandSelection,
     Plan,
     RecorderPlan,
     Saved,
@@ -42,9 +42,9 @@ from msdump.config.sections import (
     STATISTIC,
     TENSOR,
     CommonDumpSettings,
-    Context,
     E2eDumpSettings,
     Profile,
+    SectionContext,
     missing_key,
     unknown_keys,
     validate_section,
@@ -61,7 +61,7 @@ _logger = logging.getLogger("msdump")
 
 @dataclass(frozen=True)
 class MindSporeConfig:
-    """One configuration that holds.
+    """A valid configuration.
 
     engine    "sync" or "async"
     e2e       None when the section is absent
@@ -85,11 +85,11 @@ def parse_mindspore_config(file: JsonFile, profile: Profile | None = None) -> Mi
     profile = profile or Profile()
     content = file.value if isinstance(file.value, dict) else {}
     try:
-        e2e = validate_section(E2eDumpSettings, content[E2E], Context(profile)) if E2E in content else None
+        e2e = validate_section(E2eDumpSettings, content[E2E], SectionContext(profile)) if E2E in content else None
         if COMMON not in content:
             raise ConfigError(f"{missing_key(COMMON, 'top level', file.value)}{_acl_advice(file)}")
         engine = _engine(e2e, profile)
-        common = validate_section(CommonDumpSettings, content[COMMON], Context(profile, engine))
+        common = validate_section(CommonDumpSettings, content[COMMON], SectionContext(profile, engine))
         recorder = _recorder(content, common, profile, engine)
     except ConfigError as error:
         raise ConfigError(f"{error}\nConfiguration file: {file.path}") from error.__cause__
@@ -220,7 +220,7 @@ def plan_mindspore(
             is_device_enabled=device_target == CPU or device_id in common.support_device,
         ),
         which=_which(DUMP_ALL if trigger.op_debug_mode else common.dump_mode, common.kernels),
-        operands=Operands(inputs=common.input_output in (0, 1), outputs=common.input_output in (0, 2)),
+        operands=OperandSelection(inputs=common.input_output in (0, 1), outputs=common.input_output in (0, 2)),
         saved=_saved(config, device_target),
         trigger=trigger,
         where=Where(Path(common.path), net_name=common.net_name, device_id=device_id, rank_id=rank_id),

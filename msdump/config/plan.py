@@ -45,7 +45,7 @@ class When:
 
 
 @dataclass(frozen=True)
-class Operands:
+class OperandSelection:
     """Which operands of a selected operator. Parameters and constants count as outputs.
 
     Source: MindSpore, `input_output`; ACL, `dump_mode`.
@@ -85,7 +85,7 @@ class Saved:
 
 @dataclass(frozen=True)
 class Trigger:
-    """What has to happen before an operator is dumped; nothing, as a rule.
+    """Event that triggers the dump of an operator; none by default.
 
     overflow         `op_debug_mode` 1, 2 or 3; 0 = overflows are no trigger
     overflow_number  how many overflows are kept; 0 = no limit
@@ -160,7 +160,7 @@ class RecorderPlan:
     spike       by how many standard deviations a loss or a gradient norm must leave the last ones
     hang        seconds that a step takes at least before it may count as hanging
     after       steps behind a trigger that are kept as well
-    distance    steps between two triggers that nobody has given by hand
+    distance    minimum number of steps between two automatic triggers
     count       how often steps are kept in all
     """
 
@@ -183,7 +183,7 @@ class Plan:
 
     when: When
     which: Which
-    operands: Operands
+    operands: OperandSelection
     saved: Saved
     trigger: Trigger
     where: Where
@@ -192,12 +192,12 @@ class Plan:
     recorder: RecorderPlan | None = None
 
     def watches(self, iteration: int) -> bool:
-        """True when something of this iteration may be dumped: no one can tell the step of an exception in advance."""
+        """True when this iteration may be dumped: the step of an exception is not known in advance."""
         return self.when.dumps(iteration) or (self.when.is_device_enabled and bool(self.trigger.exception))
 
     @property
     def measures_only(self) -> bool:
-        """True when nothing of a tensor is saved but numbers that can be computed where it lies."""
+        """True when only numbers of a tensor are saved, which can be computed on its device."""
         # None stands for the columns of the guide, MD5 among them.
         has_digest = self.saved.columns is None or "md5" in self.saved.columns
         is_plain = not self.saved.tensors and self.saved.file_format != "bin" and not self.trigger.op_debug_mode

@@ -52,8 +52,8 @@ class NumberRanges(Collection[int]):
 EVERY_NUMBER = NumberRanges(((0, LAST),))
 
 
-class Problem(Enum):
-    """What is wrong with a text: with the whole of it (the first three) or with a piece."""
+class RangeProblem(Enum):
+    """Kind of error: of the whole text (the first three) or of a piece."""
 
     CHARACTER = auto()
     TOO_MANY = auto()
@@ -66,13 +66,13 @@ class Problem(Enum):
 
 @dataclass(frozen=True)
 class Fault:
-    """The first thing that is wrong with a text, for the words of a dialect.
+    """The first error in a text, to be worded by a dialect.
 
-    piece    text between two bars, and its place among the pieces; "" and 0 for a problem of the whole text
+    piece    text between two bars, and its index among the pieces; "" and 0 for a problem of the whole text
     numbers  texts on both sides of the dash
     """
 
-    problem: Problem
+    problem: RangeProblem
     text: str
     piece: str = ""
     index: int = 0
@@ -107,10 +107,10 @@ def parse_ranges(text: str, dialect: Dialect | None = None) -> NumberRanges:
     if text == dialect.every:
         return EVERY_NUMBER
     if dialect.characters is not None and not dialect.characters.fullmatch(text):
-        _refuse(dialect, Fault(Problem.CHARACTER, text))
+        _refuse(dialect, Fault(RangeProblem.CHARACTER, text))
     pieces = [piece for piece in text.split("|") if piece or not dialect.has_empty_pieces]
     if dialect.most_pieces is not None and len(pieces) > dialect.most_pieces:
-        _refuse(dialect, Fault(Problem.TOO_MANY, text))
+        _refuse(dialect, Fault(RangeProblem.TOO_MANY, text))
     ranges = []
     for index, piece in enumerate(pieces):
         numbers = tuple(piece.split("-"))
@@ -120,7 +120,7 @@ def parse_ranges(text: str, dialect: Dialect | None = None) -> NumberRanges:
         else:
             _refuse(dialect, Fault(problem, text, piece, index, numbers))
     if not ranges:
-        _refuse(dialect, Fault(Problem.NO_NUMBER, text))
+        _refuse(dialect, Fault(RangeProblem.NO_NUMBER, text))
     return _merged(ranges)
 
 
@@ -130,15 +130,15 @@ def _refuse(dialect: Dialect, fault: Fault) -> None:
         raise error
 
 
-def _problem(numbers: tuple[str, ...], dialect: Dialect) -> Problem | None:
+def _problem(numbers: tuple[str, ...], dialect: Dialect) -> RangeProblem | None:
     if len(numbers) > 2:
-        return Problem.DASHES
+        return RangeProblem.DASHES
     if not all(map(_DIGITS.fullmatch, numbers)):
-        return Problem.NO_DIGITS
+        return RangeProblem.NO_DIGITS
     if not dialect.is_cut and any(_is_larger(digits, dialect.largest) for digits in numbers):
-        return Problem.TOO_LARGE
+        return RangeProblem.TOO_LARGE
     if _number(numbers[0], dialect) > _number(numbers[-1], dialect):
-        return Problem.BACKWARDS
+        return RangeProblem.BACKWARDS
     return None
 
 
@@ -164,30 +164,30 @@ def _merged(ranges: Iterable[tuple[int, int]]) -> NumberRanges:
 def _iteration_refusal(fault: Fault) -> ConfigError:
     """Source: MindSpore for the first line of a wrong character; it has no words for the others."""
     where = f'common_dump_settings.iteration: expected "all" or ranges such as "0|5-8", got "{fault.text}". '
-    if fault.problem is Problem.CHARACTER:
+    if fault.problem is RangeProblem.CHARACTER:
         return ConfigError(
             f"iteration only supports digits, {{'-', '|'}}, or just \"all\" but got: {fault.text}\n"
             f"{where}{_character_advice(fault.text)}"
         )
-    if fault.problem is Problem.NO_NUMBER:
+    if fault.problem is RangeProblem.NO_NUMBER:
         return ConfigError(f"{where}It holds no number, so nothing would be dumped.")
     return ConfigError(f'{where}The piece "{fault.piece}" can never match: {_why_never(fault)}')
 
 
 def _strict_iteration_refusal(fault: Fault) -> ConfigError | None:
     """MindSpore takes pieces that never match."""
-    return _iteration_refusal(fault) if fault.problem is Problem.CHARACTER else None
+    return _iteration_refusal(fault) if fault.problem is RangeProblem.CHARACTER else None
 
 
 def _why_never(fault: Fault) -> str:
     """Why a piece matches no iteration and what to write instead."""
     piece, numbers = fault.piece, fault.numbers
-    if fault.problem is Problem.DASHES:
+    if fault.problem is RangeProblem.DASHES:
         return 'it has more than one "-". Write first and last iteration only, and "|" between ranges.'
-    if fault.problem is Problem.TOO_LARGE:
+    if fault.problem is RangeProblem.TOO_LARGE:
         large = next(number for number in numbers if _is_larger(number, LAST))
         return f"{large} is above the largest iteration, {LAST}."
-    if fault.problem is Problem.BACKWARDS:
+    if fault.problem is RangeProblem.BACKWARDS:
         return f'it ends before it begins. Write "{numbers[1]}-{numbers[0]}".'
     if piece == "-":
         return 'it has no numbers. Write first and last iteration, such as "5-8".'
@@ -208,13 +208,13 @@ def _character_advice(text: str) -> str:
 
 def _step_refusal(fault: Fault) -> ConfigError:
     """Source: ACL, `dump_step`."""
-    if fault.problem is Problem.TOO_MANY:
+    if fault.problem is RangeProblem.TOO_MANY:
         reason = f"the value exceeds the limit of {_MOST_STEPS} intervals"
         expected, count = f"at most {_MOST_STEPS} steps and ranges", fault.text.count("|") + 1
         return item_refusal(VALUE, "dump_step", reason, expected, count, "Join neighbouring steps into ranges.")
-    if fault.problem is Problem.DASHES:
+    if fault.problem is RangeProblem.DASHES:
         reason, fix = "the format is invalid, expected like 5-10", "Write first and last step only."
-    elif fault.problem is Problem.BACKWARDS:
+    elif fault.problem is RangeProblem.BACKWARDS:
         last, first = (_number(digits, ACL) for digits in fault.numbers)
         reason, fix = "the start must not exceed the end", f'Write "{first}-{last}".'
     else:

@@ -70,7 +70,7 @@ def _refusal(info: ValidationInfo, expected: str, value: Any, fix: str = "") -> 
 
 
 class RecorderSettings(BaseModel):
-    """What may stand in the section; every key has a default."""
+    """Keys of the section; every key has a default."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", title=RECORDER)
 

@@ -11,7 +11,7 @@ from msdump.config.recorder import RECORDER
 
 @dataclass(frozen=True)
 class Change:
-    """A configuration in another one's place.   kept: keys that differ and stay as they were"""
+    """A configuration that replaces another.   kept: keys that differ and stay as they were"""
 
     plan: Plan
     kept: tuple[str, ...]

@@ -1,7 +1,7 @@
 """JSON schemas of the two configurations, for editors and for checks that do not run Python.
 
 A schema refuses nothing that the reader takes, so rules that hang on the machine (a folder that must exist, device
-targets, MSDUMP_STRICT) are not in it; the reader has the last word, and `msdump plan` asks it. Like the reader it takes
+targets, MSDUMP_STRICT) are not in it; the reader checks them, and so does `msdump plan`. Like the reader it takes
 keys that it does not know.   Source: the models of `sections`, `recorder` and `acl_rules`; names, types and defaults
 come from them, and `_KEYS` adds what their validators ask for.
 """
@@ -49,7 +49,7 @@ def _list_of(items: Schema) -> Schema:
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """What is said of a key, and its form; None is that of the model, {} anything."""
+    """Description of a key, and its schema; None: that of the model, {}: any value."""
 
     text: str
     form: Schema | None = None
@@ -152,7 +152,7 @@ def mindspore_schema() -> Schema:
         "type": "object",
         "properties": sections,
         "required": [COMMON],
-        # What one engine does not read may hold anything.
+        # A section that an engine does not read is not checked.
         "allOf": [
             {"if": is_sync, "else": {"properties": {COMMON: {"properties": asynchronous}}}},
             {"if": has_statistics, "then": {"properties": {COMMON: {"properties": categories}}}},

@@ -26,7 +26,7 @@ COMMON, E2E = "common_dump_settings", "e2e_dump_settings"
 _ABSENT = object()  # a key that is not there, which null is not
 DUMP_ALL, DUMP_LISTED, DUMP_MARKED = 0, 1, 2
 TENSOR, STATISTIC, FULL = "tensor", "statistic", "full"
-_LONGEST_NAME = 255  # of a folder, whatever the filesystem
+_LONGEST_NAME = 255  # of a folder, on every filesystem
 STATISTIC_CATEGORIES = tuple(category.name for category in stats.STATISTIC_CATEGORIES)
 
 
@@ -35,7 +35,7 @@ Section = TypeVar("Section", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Profile:
-    """Where a configuration is to hold: the device, and how the process was told to read it."""
+    """The device that a configuration is for, and how to read it."""
 
     device_target: str = CPU
     is_strict: bool = False
@@ -44,15 +44,15 @@ class Profile:
 
 
 @dataclass(frozen=True)
-class Context:
+class SectionContext:
     """What the checks of one section need beside the section."""
 
     profile: Profile
     engine: str = SYNC
 
 
-def _context(info: ValidationInfo) -> Context:
-    return cast(Context, info.context)
+def _context(info: ValidationInfo) -> SectionContext:
+    return cast(SectionContext, info.context)
 
 
 # -- types of fields --------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ Boolean = Annotated[bool, BeforeValidator(_check_boolean)]
 def validate_section(model: type[Section], section: object, context: object) -> Section:
     """A section as its model.
 
-    Edges:  anything but an object has no keys, so its first required key is missing.
+    Edges:  a value that is no object has no keys, so its first required key is missing.
     Raises: ConfigError: the first missing key in the order of the fields, else the first wrong value.
     """
     values: dict[str, Any] = dict(section) if isinstance(section, dict) else {}

@@ -22,11 +22,11 @@ _COLLECTIVE_PREFIX = "Hcom"
 
 
 @dataclass(frozen=True)
-class Operator:
+class ModelOperator:
     """An operator of a model as the selection sees it.
 
     original_names  of the operators that were fused or renamed into this one; `layer` takes them too
-    producers       places, in the same list, of the operators whose outputs this one reads
+    producers       indices, in the same list, of the operators whose outputs this one reads
     """
 
     op_type: str
@@ -116,38 +116,38 @@ class Which:
     @property
     def selectors(self) -> tuple[Selector, ...] | None:
         """Of all lists; None where one of them is everything."""
-        if any(each.selectors is None for each in self.lists):
+        if any(operator_list.selectors is None for operator_list in self.lists):
             return None
-        return tuple(item for each in self.lists for item in each.selectors or ())
+        return tuple(item for operator_list in self.lists for item in operator_list.selectors or ())
 
     @cached_property
     def watched_names(self) -> frozenset[str]:
         """Operators whose outputs the memory watcher saves, by their names after fusion; none: there is no watcher."""
-        return frozenset().union(*(each.watcher_nodes for each in self.lists))
+        return frozenset().union(*(operator_list.watcher_nodes for operator_list in self.lists))
 
     def matching(self, model_names: Sequence[str]) -> tuple[OperatorList, ...]:
         """Lists for a model: those of its first name that any list has, and those for every model.
 
         model_names: the name of its file, then the name inside of it.
         """
-        listed = {each.model_name for each in self.lists} - {EVERY_MODEL}
+        listed = {operator_list.model_name for operator_list in self.lists} - {EVERY_MODEL}
         chosen = next((name for name in model_names if name in listed), EVERY_MODEL)
-        return tuple(each for each in self.lists if each.model_name in (chosen, EVERY_MODEL))
+        return tuple(operator_list for operator_list in self.lists if operator_list.model_name in (chosen, EVERY_MODEL))
 
     def selects(self, op_name: str, model_names: Sequence[str] = (), original_names: tuple[str, ...] = ()) -> bool:
         """True when an operator or parameter is selected by itself, ranges and the operators around it left aside.
 
-        Edges:  the memory watcher dumps the watched. What a script marked is told by the operator, not by its name.
+        Edges:  the memory watcher dumps the watched. Marks of a script belong to the operator, not to its name.
         """
         if self.watched_names:
             return op_name in self.watched_names
-        return any(each.selects(op_name, original_names) for each in self.matching(model_names))
+        return any(matched.selects(op_name, original_names) for matched in self.matching(model_names))
 
     def skipped(self, op_type: str, op_name: str, model_names: Sequence[str] = ()) -> frozenset[Position]:
         """Inputs and outputs that the blacklists of the model, and those for every model, take out."""
-        return NO_POSITIONS.union(*(each.skipped(op_type, op_name) for each in self.matching(model_names)))
+        return NO_POSITIONS.union(*(matched.skipped(op_type, op_name) for matched in self.matching(model_names)))
 
-    def choose(self, operators: Sequence[Operator], model_names: Sequence[str] = ()) -> list[Choice | None]:
+    def choose(self, operators: Sequence[ModelOperator], model_names: Sequence[str] = ()) -> list[Choice | None]:
         """For each operator of a model, in the order of execution: what is dumped of it; None = nothing.
 
         Edges:  operators that hand in data are dumped when a chosen operator reads them, or with everything.
@@ -160,16 +160,19 @@ class Which:
             inside = in_ranges(_usable_ranges(lists, operators), [operator.op_name for operator in operators])
             chosen = [
                 not operator.is_data
-                and (is_inside or any(each.selects(operator.op_name, operator.original_names) for each in lists))
+                and (
+                    is_inside
+                    or any(operator_list.selects(operator.op_name, operator.original_names) for operator_list in lists)
+                )
                 for operator, is_inside in zip(operators, inside, strict=True)
             ]
-            _choose_data(operators, chosen, any(each.is_everything for each in lists))
+            _choose_data(operators, chosen, any(operator_list.is_everything for operator_list in lists))
         return [
             Choice(self.skipped(operator.op_type, operator.op_name, model_names)) if is_in else None
             for operator, is_in in zip(operators, chosen, strict=True)
         ]
 
-    def triggers(self, operator: Operator) -> bool:
+    def triggers(self, operator: ModelOperator) -> bool:
         """True when the memory watcher saves the watched outputs again after this operator.
 
         Edges:  neither a watched operator nor a collective one (Hcom...) does that.
@@ -177,7 +180,9 @@ class Which:
         if not self.watched_names or operator.op_name in self.watched_names:
             return False
         is_collective = operator.op_type.startswith(_COLLECTIVE_PREFIX)
-        return not is_collective and any(each.selects(operator.op_name, operator.original_names) for each in self.lists)
+        return not is_collective and any(
+            operator_list.selects(operator.op_name, operator.original_names) for operator_list in self.lists
+        )
 
     def unmatched(self, full_names: Iterable[str]) -> dict[str, str]:
         """Texts of selectors that match none of the names -> what to write instead, or "".
@@ -196,11 +201,11 @@ class Which:
                 advice_by_text[selector.text] = advice(selector, names)
         return advice_by_text
 
-    def advice(self, operators: Sequence[Operator], model_names: Sequence[str] = ()) -> list[str]:
+    def advice(self, operators: Sequence[ModelOperator], model_names: Sequence[str] = ()) -> list[str]:
         """What `dump_list` names and this model does not have, one sentence each, for the log."""
         lists = self.matching(model_names)
         if self.lists and not lists:
-            models = sorted({each.model_name for each in self.lists})
+            models = sorted({operator_list.model_name for operator_list in self.lists})
             near = next(filter(None, (did_you_mean(name, model_names) for name in models)), "")
             return [
                 f"dump_list: it names the models {', '.join(models)}, not {' or '.join(model_names) or 'this one'}, "
@@ -211,16 +216,20 @@ class Which:
         types = {operator.op_type for operator in operators}
         data = {operator.op_name for operator in operators if operator.is_data}
         sentences: dict[str, None] = {}
-        for each in lists:
-            ends = [name for name_range in each.ranges for name in (name_range.begin, name_range.end)]
+        for operator_list in lists:
+            ends = [name for name_range in operator_list.ranges for name in (name_range.begin, name_range.end)]
             for possible, written in (
-                (names, sorted(each.full_names)),
-                (fused, sorted(each.watcher_nodes)),
+                (names, sorted(operator_list.full_names)),
+                (fused, sorted(operator_list.watcher_nodes)),
                 (fused, ends),
             ):
                 _note_missing(sentences, "dump_list: the model has no operator", written, possible)
-            _note_missing(sentences, "opname_blacklist: the model has no operator", each.skipped_by_name, fused)
-            _note_missing(sentences, "optype_blacklist: the model has no operator of type", each.skipped_by_type, types)
+            _note_missing(
+                sentences, "opname_blacklist: the model has no operator", operator_list.skipped_by_name, fused
+            )
+            _note_missing(
+                sentences, "optype_blacklist: the model has no operator of type", operator_list.skipped_by_type, types
+            )
             for name in ends:
                 if name in data:
                     sentences[f"opname_range: {name} hands in data, so no range may begin or end at it."] = None
@@ -234,19 +243,19 @@ def _note_missing(sentences: dict[str, None], lack: str, written: Iterable[str],
             sentences[f"{lack} {name}. {did_you_mean(name, sorted(possible))}".rstrip()] = None
 
 
-def _choose_data(operators: Sequence[Operator], chosen: list[bool], is_everything: bool) -> None:
+def _choose_data(operators: Sequence[ModelOperator], chosen: list[bool], is_everything: bool) -> None:
     """Add the operators that hand data to chosen ones, in place."""
     pairs = list(zip(operators, chosen, strict=True))
-    read = {place for operator, is_in in pairs if is_in for place in operator.producers}
-    for place, operator in enumerate(operators):
+    read = {index for operator, is_in in pairs if is_in for index in operator.producers}
+    for index, operator in enumerate(operators):
         if operator.is_data:
-            chosen[place] = is_everything or place in read
+            chosen[index] = is_everything or index in read
 
 
-def _usable_ranges(lists: Sequence[OperatorList], operators: Sequence[Operator]) -> list[NameRange]:
+def _usable_ranges(lists: Sequence[OperatorList], operators: Sequence[ModelOperator]) -> list[NameRange]:
     """Ranges but for those that begin or end at an operator of data."""
     data = {operator.op_name for operator in operators if operator.is_data}
-    return [ends for each in lists for ends in each.ranges if not data & {ends.begin, ends.end}]
+    return [ends for operator_list in lists for ends in operator_list.ranges if not data & {ends.begin, ends.end}]
 
 
 class RangeState(Enum):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, Plan
-from msdump.config.selection import Choice, Operator
+from msdump.config.selection import Choice, ModelOperator
 from msdump.graph.graph import SAVED, Graph, KeyTable, Node, Value
 from msdump.graph.run import FinishedStep
 from msdump.tensors.arrays import Array
@@ -49,7 +49,7 @@ class Clock:
         return next(self.stamps(1))
 
     def stamps(self, count: int) -> Iterator[int]:
-        """For so many records at once."""
+        """For this number of records."""
         with self._lock:
             first = max(self._now_us(), self._last + 1)
             self._last = first + count - 1 if count else self._last
@@ -57,7 +57,7 @@ class Clock:
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class SelectedOperand:
     """One input or output of an operator that the plan asks for."""
 
     io: str
@@ -65,18 +65,18 @@ class Operand:
     info: TensorInfo
 
 
-def selected_operands(op: OpInfo, mask: int) -> tuple[Operand, ...]:
+def selected_operands(op: OpInfo, mask: int) -> tuple[SelectedOperand, ...]:
     """Operands that the mask asks for, inputs first."""
-    operands: list[Operand] = []
+    operands: list[SelectedOperand] = []
     if mask & DUMP_INPUT:
-        operands.extend(Operand(INPUT, slot, info) for slot, info in enumerate(op.inputs))
+        operands.extend(SelectedOperand(INPUT, slot, info) for slot, info in enumerate(op.inputs))
     if mask & DUMP_OUTPUT:
-        operands.extend(Operand(OUTPUT, slot, info) for slot, info in enumerate(op.outputs))
+        operands.extend(SelectedOperand(OUTPUT, slot, info) for slot, info in enumerate(op.outputs))
     return tuple(operands)
 
 
 def keys_to_keep(ops: Sequence[OpInfo], masks: Sequence[int]) -> dict[int, tuple[int, ...]]:
-    """Op index -> mutated input slots whose old value somebody dumps, so that it is copied before the op runs.
+    """Op index -> mutated input slots whose old value is dumped, so that it is copied before the op runs.
 
     A dump that is written when the step has ended would otherwise show the new value under the old name.
     """
@@ -91,7 +91,7 @@ def keys_to_keep(ops: Sequence[OpInfo], masks: Sequence[int]) -> dict[int, tuple
 
 def op_records(
     event: OpEvent,
-    operands: Sequence[Operand],
+    operands: Sequence[SelectedOperand],
     graph_id: int,
     stamps: Iterator[int],
     kept: Mapping[TensorKey, Array],
@@ -162,7 +162,7 @@ def parameter_record(
 
 
 class GraphMemory:
-    """Which tensors of a graph lie in memory that nobody writes while they wait."""
+    """Which tensors of a graph lie in memory that is not written while they wait."""
 
     def __init__(self, graph: Graph, ops: Sequence[OpInfo]) -> None:
         mutated = {op.inputs[slot].key.value_id for op in ops for slot in op.mutates}
@@ -172,22 +172,22 @@ class GraphMemory:
         self.lends = bool(self._borrowed_ids)
 
     def is_constant(self, key: TensorKey | None) -> bool:
-        """True for memory that nobody ever writes."""
+        """True for memory that is never written."""
         return key is not None and key.value_id in self._constant_ids
 
     def is_held(self, key: TensorKey | None) -> bool:
-        """True for memory that nobody writes as long as somebody refers to it."""
+        """True for memory that is immutable while it is referenced."""
         return key is not None and key.value_id in self._held_ids
 
     def is_borrowed(self, key: TensorKey | None) -> bool:
-        """True for memory that nobody writes before the run has ended."""
+        """True for user memory, which is stable until the run has ended."""
         return key is not None and key.value_id in self._borrowed_ids
 
 
 class WatchedGraph(GraphMemory):
     """What the dumper decided about one graph at compile time.
 
-    takes_empty  whether outputs of operators count without elements, as where somebody writes their statistics
+    takes_empty  whether outputs of operators count without elements, as where their statistics are written
     """
 
     def __init__(self, graph: Graph, plan: Plan, takes_empty: bool = False) -> None:
@@ -195,7 +195,7 @@ class WatchedGraph(GraphMemory):
         self.ops = [] if graph.is_open else graph.op_infos()
         super().__init__(graph, self.ops)
         self.masks = plan.masks([op.full_name for op in self.ops], [op.is_marked for op in self.ops])
-        self.operands: list[tuple[Operand, ...]] = [
+        self.operands: list[tuple[SelectedOperand, ...]] = [
             selected_operands(op, mask) for op, mask in zip(self.ops, self.masks, strict=True)
         ]
         self.keep = keys_to_keep(self.ops, self.masks)
@@ -217,7 +217,7 @@ class WatchedGraph(GraphMemory):
     def add(self, op: OpInfo) -> int:
         """A further operator of an open graph. Returns what the plan asks for of it.
 
-        What it overwrites is not kept: whoever runs an open graph shows copies.
+        What it overwrites is not kept: the caller that runs an open graph shows copies.
         """
         (mask,) = self._plan.masks([op.full_name], [op.is_marked])
         self.ops.append(op)
@@ -247,8 +247,8 @@ class WatchedGraph(GraphMemory):
         """
         return self._op_sizes[index]
 
-    def _size_of(self, operands: Sequence[Operand]) -> int:
-        return sum(0 not in each.info.shape or (self._takes_empty and each.io == OUTPUT) for each in operands)
+    def _size_of(self, operands: Sequence[SelectedOperand]) -> int:
+        return sum(0 not in operand.info.shape or (self._takes_empty and operand.io == OUTPUT) for operand in operands)
 
 
 DATA = "Data"
@@ -261,7 +261,7 @@ class DataOperator:
 
     value: Value
     info: TensorInfo
-    operands: tuple[Operand, ...]
+    operands: tuple[SelectedOperand, ...]
 
 
 class AclWatchedGraph(GraphMemory):
@@ -280,13 +280,13 @@ class AclWatchedGraph(GraphMemory):
         super().__init__(graph, self.ops)
         of_data = len(choices) - len(self.ops)
         wanted = plan.operands.sides
-        self.before: list[tuple[Operand, ...]] = []
-        self.after: list[tuple[Operand, ...]] = []
+        self.before: list[tuple[SelectedOperand, ...]] = []
+        self.after: list[tuple[SelectedOperand, ...]] = []
         for op, choice in zip(self.ops, choices[of_data:], strict=True):
             operands = _operands(op.inputs, op.outputs, wanted, choice)
             is_apart = overwrites_inputs(op)
-            self.before.append(tuple(each for each in operands if is_apart and each.io == INPUT))
-            self.after.append(tuple(each for each in operands if not (is_apart and each.io == INPUT)))
+            self.before.append(tuple(operand for operand in operands if is_apart and operand.io == INPUT))
+            self.after.append(tuple(operand for operand in operands if not (is_apart and operand.io == INPUT)))
         self.data: dict[int, list[tuple[int, DataOperator]]] = {}
         self.late_data: list[DataOperator] = []
         for value, choice in zip(graph.inputs[:of_data], choices[:of_data], strict=True):
@@ -318,18 +318,18 @@ class AclWatchedGraph(GraphMemory):
         self.late_data.append(found)
 
 
-def graph_operators(graph: Graph, originals: Mapping[str, tuple[str, ...]]) -> list[Operator]:
+def graph_operators(graph: Graph, originals: Mapping[str, tuple[str, ...]]) -> list[ModelOperator]:
     """The operators of a graph as ACL counts them: one of type `Data` for each input, then those that compute.
 
     originals   name of an operator -> its names before it was renamed or fused
     """
-    place_by_value = {value.id: place for place, value in enumerate(graph.inputs)}
-    operators = [Operator(DATA, value.name) for value in graph.inputs]
-    place_by_node = {node.id: len(operators) + index for index, node in enumerate(graph.kernels)}
+    index_by_value = {value.id: slot for slot, value in enumerate(graph.inputs)}
+    operators = [ModelOperator(DATA, value.name) for value in graph.inputs]
+    index_by_node = {node.id: len(operators) + index for index, node in enumerate(graph.kernels)}
     for node in graph.kernels:
-        places = (_producer(value, place_by_value, place_by_node) for value in node.inputs)
-        producers = tuple(dict.fromkeys(place for place in places if place is not None))
-        operators.append(Operator(node.op_type, node.full_name, originals.get(node.full_name, ()), producers))
+        indices = (_producer(value, index_by_value, index_by_node) for value in node.inputs)
+        producers = tuple(dict.fromkeys(producer for producer in indices if producer is not None))
+        operators.append(ModelOperator(node.op_type, node.full_name, originals.get(node.full_name, ()), producers))
     return operators
 
 
@@ -343,22 +343,25 @@ def overwrites_inputs(op: OpInfo) -> bool:
 
 def _operands(
     inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], wanted: Sequence[str], choice: Choice | None
-) -> tuple[Operand, ...]:
+) -> tuple[SelectedOperand, ...]:
     if choice is None:
         return ()
     infos_by_io = {INPUT: inputs, OUTPUT: outputs}
     return tuple(
-        Operand(io, slot, info) for io in wanted for slot, info in enumerate(infos_by_io[io]) if choice.dumps(io, slot)
+        SelectedOperand(io, slot, info)
+        for io in wanted
+        for slot, info in enumerate(infos_by_io[io])
+        if choice.dumps(io, slot)
     )
 
 
-def _producer(value: Value, place_by_value: dict[int, int], place_by_node: dict[int, int]) -> int | None:
+def _producer(value: Value, index_by_value: dict[int, int], index_by_node: dict[int, int]) -> int | None:
     """Place of the operator that makes a value; one that only keeps an order hands on its first operand."""
     node: Node | None = value.node
-    while node is not None and node.id not in place_by_node and node.inputs:
+    while node is not None and node.id not in index_by_node and node.inputs:
         value = node.inputs[0]
         node = value.node
-    return place_by_value.get(value.id) if node is None else place_by_node.get(node.id)
+    return index_by_value.get(value.id) if node is None else index_by_node.get(node.id)
 
 
 class InputCopies:
@@ -372,7 +375,7 @@ class InputCopies:
         self.arrays: dict[TensorKey, Array] = {}
 
     def take(self, event: OpEvent, slots: Iterable[int]) -> None:
-        """Copy the inputs in `slots`; forgets those of the operator before."""
+        """Copy the inputs in `slots`, and drop the copies of the previous operator."""
         self.arrays.clear()
         for slot in slots:
             array = event.inputs[slot]

@@ -1,4 +1,4 @@
-"""Delivery: from records to writers in other threads, and what becomes of a dump that cannot be written."""
+"""Delivery: from records to writers in other threads, and the end of a dump after a write error."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from msdump.formats.writer import Writer
 from msdump.tensors.arrays import Array
 from msdump.tensors.records import TINY_BYTES, AlreadyWritten, TensorKey, TensorRecord
 
-# Below this it does not matter how a copy lies.
+# Below this the memory order of a copy does not matter.
 _ALIGNED_BYTES = 1 << 20
-# What a record takes beside its tensor while it waits, measured with CPython 3.11; so many may wait with any budget.
+# Memory of a waiting record without its tensor, measured with CPython 3.11; so many may wait with any budget.
 _RECORD_BYTES, _LEAST_RECORDS = 2048, 1024
 _NO_COPIES: dict[TensorKey, Staged] = {}
 
@@ -51,7 +51,7 @@ class Delivery:
         self._offsets: dict[Hashable, Sequence[int]] = {}
         # Of the last run of each graph of a model.
         self._last_iteration: dict[tuple[Hashable, int], int] = {}
-        # What the tally has been told of the pool: lost, written.
+        # Counts of the pool that the tally has already: lost, written.
         self._counted = (0, 0)
         self._counting = threading.Lock()
 
@@ -68,7 +68,7 @@ class Delivery:
         return Round(writers, graph_id, iteration, on_complete, self._fail)
 
     def end(self, round_: Round | None, is_complete: bool = False) -> None:
-        """No more records of that round come. `is_complete`: the step has ended and nothing of it was lost."""
+        """The round is over. `is_complete`: the step has ended and none of its records was lost."""
         if round_ is not None:
             round_.is_complete = is_complete
             self.pool.submit(Job(0, 0, round_.leave))
@@ -91,10 +91,10 @@ class Delivery:
         old_inputs: Mapping[TensorKey, Staged] = _NO_COPIES,
         is_lent: bool = False,
     ) -> tuple[list[TensorRecord], list[object]]:
-        """The records with arrays that nobody overwrites, and the owners of these arrays.
+        """The records with arrays that are not overwritten, and the owners of these arrays.
 
         old_inputs  copies that the caller holds already
-        is_lent     whoever reads borrowed memory is done before the run ends, so that it needs no copy
+        is_lent     readers of borrowed memory are done before the run ends, so that it needs no copy
         """
         movable = [record for record in records if not memory.is_constant(record.key)]
         own = sum(staged.size_bytes for staged in old_inputs.values())
@@ -241,7 +241,7 @@ _BATCH_BYTES = 4 * 2**20
 
 
 def batches(records: Sequence[TensorRecord]) -> Iterator[list[TensorRecord]]:
-    """Groups of records; those that fill the same memory stay together, so that it is looked at once.
+    """Groups of records; those of the same memory stay together, so that it is read once.
 
     All tiny ones are the first group: one thread has them done before two have.
     """
@@ -279,7 +279,7 @@ class Postponed:
         self._lock = threading.Lock()
 
     def add(self, job: Job) -> None:
-        """Keep a job; one that comes after `end` is queued at once."""
+        """Keep a job; after `end` jobs are queued immediately."""
         with self._lock:
             if self._jobs is not None:
                 self._jobs.append(job)
@@ -287,7 +287,7 @@ class Postponed:
         self._pool.submit(job)
 
     def end(self) -> bool:
-        """Queue what waits; whether there was anything."""
+        """Queue what waits; False when there was nothing."""
         with self._lock:
             jobs, self._jobs = self._jobs or [], None
         for job in jobs:
@@ -346,7 +346,7 @@ class Turns:
                 delivery.pool.drain()
 
     def lose(self) -> None:
-        """Write nothing of what waits: its memory is somebody else's by now."""
+        """Drop what waits: its memory belongs to another owner by now."""
         self._delivery.lose(len(self._records) + len(self._repeats))
         self._forget()
 

@@ -81,7 +81,7 @@ class Dumper(ABC):
         """Whether the plan wants an iteration."""
 
     def _forget(self, graph: Graph) -> None:  # noqa: B027 - most keep nothing between the calls of a step
-        """A run begins: drop what one left that ended by Ctrl-C, which observers are not told."""
+        """A run begins: drop the state of a run that Ctrl-C ended, as observers are not notified of that."""
 
     def _begin(self, graph: Graph, iteration: int) -> bool:
         """Prepare an iteration that the plan wants; False when it is not dumped after all."""
@@ -96,7 +96,7 @@ class Dumper(ABC):
 
 
 class NoDumper(Dumper):
-    """In the place of a dumper, where a plan dumps nothing of a model that an earlier one dumped."""
+    """Replaces a dumper where the new plan dumps nothing of a model."""
 
     def on_graph(self, graph: Graph) -> Sequence[int]:
         return [0] * len(graph.op_infos())

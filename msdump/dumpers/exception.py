@@ -1,4 +1,4 @@
-"""Exception dumps: when an operator raises, what it had read and written goes to disk.
+"""Exception dumps: when an operator raises, write its inputs and outputs.
 
 ExceptionDumper: through writers of records (`op_debug_mode` 4). AclExceptionDumper: one file with all that is known of
 the operator, in one of three forms (`dump_scene`). Files are whole before the exception goes on: they stay when the
@@ -46,7 +46,7 @@ log = logging.getLogger("msdump")
 class _RaisedDumper(Dumper):
     """Observer that writes the operator that raised, before the exception goes on.
 
-    All steps are watched, whatever `iteration` says: no one knows the step of a failure in advance. What the caller
+    All steps are watched, independent of `iteration`: the step of a failure is not known in advance. What the caller
     sees is the operator's exception, also where the dump fails.
     saves_without_operands  whether an operator without any tensor that has elements is written as well
     """
@@ -99,11 +99,11 @@ class _RaisedDumper(Dumper):
         name, kind = op.full_name, type(error).__name__
         failed = f"{name} raised {kind} and could not be dumped".replace("%", "%%") + ": %s"
         with self._dumping(len(records), failed) as attempt:
-            place = self._save(records, event, error)
+            path_note = self._save(records, event, error)
             attempt.count_written(len(records))
             self._tally.count_dumped(event.iteration, object())  # operators outside of models count each call
             self._tally.add_overflow(name)
-            log.error("iteration %d: %s raised %s; it was dumped%s.", event.iteration, name, kind, place)
+            log.error("iteration %d: %s raised %s; it was dumped%s.", event.iteration, name, kind, path_note)
 
     # -- parts ------------------------------------------------------------------------------------
 
@@ -134,7 +134,7 @@ class ExceptionDumper(_RaisedDumper):
                 writer.close()
 
 
-# Finished evidence: nobody writes it again.   Source: CANN, mode of the brief file.
+# Finished evidence is read-only.   Source: CANN, mode of the brief file.
 _FILE_MODE, _DIR_MODE = 0o400, 0o700
 _MILLISECOND = 1000
 _PACKAGE = __name__.rpartition(".")[0] + "."
@@ -148,7 +148,7 @@ _FORMS: dict[str, _Form] = {
 
 
 class AclExceptionDumper(_RaisedDumper):
-    """Observer that writes the operator that raised, whatever model or single operator it belongs to.
+    """Observer that writes the operator that raised, of any model and of single operators.
 
     base  folder that gets `extra-info`; made when it is missing
     """
@@ -237,7 +237,7 @@ def _format(name: str, shape: tuple[int, ...]) -> str:
 
 
 def _caller() -> FrameType | None:
-    """The frame that told of the failure: whoever ran the operator."""
+    """The frame that reported the failure: the caller that ran the operator."""
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
         frame = frame.f_back

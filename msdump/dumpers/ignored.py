@@ -1,4 +1,4 @@
-"""What the environment asks of every dump, and a dump with files of its own does not do: said when it starts."""
+"""Warnings, at the start of a dump with its own files, for common environment variables that it ignores."""
 
 from __future__ import annotations
 

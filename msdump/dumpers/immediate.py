@@ -1,4 +1,4 @@
-"""ImmediateDumper: writes what an operator reads just before it runs, and what it made as soon as it has run."""
+"""ImmediateDumper: writes inputs of an operator just before it runs, and outputs directly afterwards."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 
 from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT
-from msdump.dumpers.capture import Clock, Operand, op_records, selected_operands
+from msdump.dumpers.capture import Clock, SelectedOperand, op_records, selected_operands
 from msdump.dumpers.dumper import Dumper
 from msdump.dumpers.tally import Tally
 from msdump.formats.writer import Writer
@@ -26,7 +26,7 @@ class ImmediateDumper(Dumper):
         super().__init__(tally, clock, self)
         self._writers = tuple(writers)
         # By graph and operator: what it reads, what it makes.
-        self._operands: dict[int, list[tuple[tuple[Operand, ...], tuple[Operand, ...]]]] = {}
+        self._operands: dict[int, list[tuple[tuple[SelectedOperand, ...], tuple[SelectedOperand, ...]]]] = {}
         # By graph and iteration: the stamp of the operator that runs now.
         self._stamps: dict[tuple[int, int], int] = {}
 
@@ -52,7 +52,7 @@ class ImmediateDumper(Dumper):
         self.end_iteration(event.op.graph_id, event.iteration)
 
     def end_iteration(self, graph_id: int, iteration: int) -> None:
-        """No more of this run comes. A front end says so after Ctrl-C as well. Idempotent."""
+        """The run is over. A front end calls it after Ctrl-C as well. Idempotent."""
         if self._stamps.pop((graph_id, iteration), None) is None:
             return
         with self._dumping():
@@ -70,7 +70,7 @@ class ImmediateDumper(Dumper):
             with self._tally.stop_on_failure():
                 writer.close()
 
-    def _write(self, event: OpEvent, operands: Sequence[Operand]) -> None:
+    def _write(self, event: OpEvent, operands: Sequence[SelectedOperand]) -> None:
         if self._is_over():
             self._tally.count_lost(len(operands))
             return

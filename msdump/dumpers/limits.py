@@ -1,4 +1,4 @@
-"""Limits of the disk: how much a dump may take, how much it leaves free, how many iterations it keeps.
+"""Disk limits of a dump: its budget, the free space that it leaves, the iterations that it keeps.
 
 Dumps meet them as writers: a LimitedWriter around each writer, one DiskGuard for all. A limit that is reached is a
 WriteError, and that is what ends a dump: the training goes on.
@@ -32,7 +32,7 @@ _HEADER_BYTES, _ROW_BYTES = 512, 1024
 
 
 class DiskUsage(Protocol):
-    """What is asked of a disk, in bytes."""
+    """Limits of a disk, in bytes."""
 
     @property
     def total(self) -> int: ...
@@ -54,7 +54,7 @@ def default_floor(usage: DiskUsage) -> int:
 
 
 class HasCounts(Protocol):
-    """What writes to the disk and counts it."""
+    """A writer that counts what it writes."""
 
     @property
     def counts(self) -> WriteCounts: ...
@@ -71,7 +71,7 @@ class _Used:
 
 
 class DiskGuard:
-    """What may still be written below one folder. Shared by all writers of a dump; any thread may call it.
+    """The space left for a folder. Shared by all writers of a dump; any thread may call it.
 
     root    folder of the dump
     usage   asks the disk; injected by tests
@@ -116,7 +116,7 @@ class DiskGuard:
         self._used.writers.append(writer)
 
     def expect_folder(self, home: Path) -> None:
-        """From now on a write is refused once this folder is gone: what it held is lost, and nobody would notice."""
+        """From now on refuse writes once this folder is removed: its loss would go unnoticed otherwise."""
         self._home = home
 
     @property
@@ -185,7 +185,7 @@ class DiskGuard:
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What a kind of writer takes of the disk.
+    """Disk space of a kind of writer.
 
     size_of      bytes of a record, never fewer than it takes; True for one whose tensor the iteration has on disk
     is_deferred  whether it is written when the iteration ends, not when the writer gets the record
@@ -273,14 +273,14 @@ class LimitedWriter:
         try:
             self._writer.close()
         finally:
-            self._guard.release(sum(each.promised_bytes for each in self._open.values()))
+            self._guard.release(sum(iteration_state.promised_bytes for iteration_state in self._open.values()))
             self._open.clear()
             if self._rotation is not None:
                 self._rotation.leave(self)
 
 
 class _OpenIteration:
-    """Tensors that an iteration has on disk, and bytes that are promised to it but not written."""
+    """Tensors that an iteration has on disk, and bytes that are reserved for it but not written."""
 
     def __init__(self) -> None:
         self._written: AlreadyWritten[None] = AlreadyWritten()
@@ -337,7 +337,7 @@ STATISTIC_FOOTPRINT = Footprint(row_size, are_repeats_alike=True, is_deferred=la
 
 @dataclass(frozen=True, slots=True)
 class DiskSpace:
-    """What a run would find on the disk below one folder, before anything runs. Nothing is written to find out.
+    """Disk space below a folder, as reported before a run. Nothing is written to find out.
 
     free_bytes   of the disk now
     floor_bytes  that the dump leaves free

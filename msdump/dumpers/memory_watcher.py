@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
-from msdump.config.selection import Operator, Which
-from msdump.dumpers.capture import AclWatchedGraph, Clock, Operand, op_records
+from msdump.config.selection import ModelOperator, Which
+from msdump.dumpers.capture import AclWatchedGraph, Clock, SelectedOperand, op_records
 from msdump.dumpers.delivery import Delivery, Round
 from msdump.dumpers.staging import staged_size
 from msdump.dumpers.streaming import AclOperatorDumper
@@ -31,7 +31,7 @@ class _Output:
     """What a watched operator has made in this run: the executor's own memory, not a copy."""
 
     op: OpInfo
-    operands: Sequence[Operand]
+    operands: Sequence[SelectedOperand]
     arrays: Sequence[Array]
 
 
@@ -50,9 +50,9 @@ class Watcher(AclOperatorDumper):
     originals  name of an operator -> its names before it was renamed or fused
 
     The executor is asked to keep what watched operators read and make until the run ends (KEEP): where a device uses
-    the memory of a dead tensor again, the second file would differ with nobody to blame. A trigger that runs before a
-    watched operator finds nothing of it to save. Operators with a shape that only the data decide have no fixed place
-    in memory: they neither trigger nor are they saved again.
+    the memory of a dead tensor again, the second file would differ without an operator at fault. A trigger that runs
+    before a watched operator finds nothing of it to save. Operators with a shape that only the
+    data decide have no fixed address: they neither trigger nor are they saved again.
     Source: ACL, `dump_scene` watcher.
     """
 
@@ -72,7 +72,7 @@ class Watcher(AclOperatorDumper):
         self._which = which
         self._originals = originals
         self._triggers: WeakKeyDictionary[Graph, frozenset[int]] = WeakKeyDictionary()
-        # By graph id. `close` takes them out from another thread, so whoever needs one asks once.
+        # By graph id. `close` takes them out from another thread, so a caller reads it once.
         self._run_by_graph: dict[int, _Run] = {}
 
     def on_graph(self, graph: Graph) -> Sequence[int]:
@@ -118,12 +118,12 @@ class Watcher(AclOperatorDumper):
         super()._end(graph_id, is_complete)
 
     def _is_trigger(self, op: OpInfo) -> bool:
-        return self._which.triggers(Operator(op.op_type, op.full_name, self._originals.get(op.full_name, ())))
+        return self._which.triggers(ModelOperator(op.op_type, op.full_name, self._originals.get(op.full_name, ())))
 
     def _is_named(self, op: OpInfo) -> bool:
         """Without `layer` every operator triggers; those that cannot were not asked for by name."""
         names = (op.full_name, *self._originals.get(op.full_name, ()))
-        return any(name in each.full_names for each in self._which.lists for name in names)
+        return any(name in operator_list.full_names for operator_list in self._which.lists for name in names)
 
     def _tell_early(self, watched: AclWatchedGraph, triggers: frozenset[int]) -> None:
         """A watcher that can find nothing says so."""

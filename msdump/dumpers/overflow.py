@@ -70,7 +70,7 @@ class Overflow:
 class OverflowFinder(Dumper):
     """Observer that looks at every float output once, and finds the operators that overflow.
 
-    Memory that no operator has written yet overflows nothing, whatever lies there.
+    Uninitialised memory never counts as an overflow.
     """
 
     def __init__(self, plan: Plan, tally: Tally, clock: Clock | None = None, model: Hashable = None) -> None:
@@ -116,7 +116,7 @@ class OverflowFinder(Dumper):
         return (AFTER | (BEFORE if op.mutates else 0)) if is_watched else 0
 
     def before_op(self, event: OpEvent) -> None:
-        """Keep what the operator will overwrite: only afterwards it is known whether somebody wants it."""
+        """Keep what the operator will overwrite: only afterwards it is known whether it is dumped."""
         if self._is_over():
             return
         with self._dumping():
@@ -152,12 +152,12 @@ class OverflowFinder(Dumper):
         return self._plan.when.dumps(iteration)
 
     def _forget(self, graph: Graph) -> None:
-        # A graph that nobody will look at was not shown before.
+        # A graph that was not shown before is not checked.
         self._states = dict.fromkeys(self._unset.get(graph.graph_id, ()), _FINITE)
         self._graph = graph
 
     def _state(self, info: TensorInfo, array: Array) -> int:
-        """Whether a tensor holds what an overflow leaves; each distinct one is looked at once per step."""
+        """Whether a tensor holds what an overflow leaves; each distinct tensor is read once per step."""
         state = self._states.get(info.key)
         if state is None:
             is_broken = has_non_finite(array, info.dtype) or is_saturated(array)
@@ -193,7 +193,7 @@ class OverflowFinder(Dumper):
 
 
 class OverflowDumper(OverflowFinder):
-    """Observer that writes the operators that overflow, at once.
+    """Observer that writes operators that overflow, immediately.
 
     writers   get the records of an operator that overflowed
     opdebug   gets the record of its overflow file
@@ -277,7 +277,7 @@ class OverflowDumper(OverflowFinder):
                 writer.write(records)
             attempt.count_written(len(records))
             # The debug task comes after all launches, on a stream of its own: its ids are not those of the operator.
-            task_id, stream_id = len(watched.ops), 1 + max(other.stream_id for other in watched.ops)
+            task_id, stream_id = len(watched.ops), 1 + max(op.stream_id for op in watched.ops)
             content = _opdebug_of(op, op.graph_id if self._model_id is None else self._model_id)
             stamp = self._clock.next_us()
             self._opdebug.write([opdebug_record(content, task_id, stream_id, stamp, event.iteration, op.graph_id)])

@@ -40,7 +40,7 @@ class LimitedPacks:
     directory   folder that a record belongs to
     mode        of packs that are whole; `dir_mode` of folders
     rotation    counts iterations; None: all stay
-    on_finished told the path of each whole pack
+    on_finished called with the path of each whole pack
     """
 
     writes_once = True

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msdump.dumpers.dumper import Dumper
 from msdump.dumpers.tally import Tally
 from msdump.formats.atomic import make_dirs, write_file
-from msdump.formats.paths.sync import SyncLayout
+from msdump.formats.paths.sync import SyncPaths
 from msdump.graph.graph import Graph
 from msdump.graph.ir import ir_text
 from msdump.graph.listing import order_csv_text
@@ -24,15 +24,15 @@ class GraphRecorder:
     Source: MindSpore sync dump tree.
     """
 
-    def __init__(self, layout: SyncLayout) -> None:
-        self._layout = layout
+    def __init__(self, paths: SyncPaths) -> None:
+        self._paths = paths
 
     def record(self, graph: Graph) -> None:
         """Raises: WriteError."""
         content = {
-            self._layout.graph_file(graph.graph_id, "ir"): ir_text(graph).encode(),
-            self._layout.graph_file(graph.graph_id, "pb"): model_bytes(graph),
-            self._layout.order_file(graph.graph_id): order_csv_text(graph).encode(),
+            self._paths.graph_file(graph.graph_id, "ir"): ir_text(graph).encode(),
+            self._paths.graph_file(graph.graph_id, "pb"): model_bytes(graph),
+            self._paths.order_file(graph.graph_id): order_csv_text(graph).encode(),
         }
         for path, data in content.items():
             make_dirs(path.parent)
@@ -42,9 +42,9 @@ class GraphRecorder:
 class GraphFilesDumper(Dumper):
     """Observer of compiled graphs, beside a dump whose own engine writes no files of them. It watches no operator."""
 
-    def __init__(self, layout: SyncLayout, tally: Tally) -> None:
+    def __init__(self, paths: SyncPaths, tally: Tally) -> None:
         super().__init__(tally)
-        self._recorder = GraphRecorder(layout)
+        self._recorder = GraphRecorder(paths)
         # Open graphs that have operators which their files lack.
         self._grown: set[int] = set()
 
@@ -52,7 +52,7 @@ class GraphFilesDumper(Dumper):
         if not self._is_over() and not graph.is_open:
             with self._dumping():
                 self._recorder.record(graph)
-        # Operators of an open graph are told one by one.
+        # Operators of an open graph are announced one by one.
         return [] if graph.is_open else [0] * len(graph.kernels)
 
     def on_operator(self, graph: Graph, op: OpInfo) -> int:

@@ -20,12 +20,12 @@ from msdump.tensors.records import TensorRecord
 log = logging.getLogger("msdump")
 
 _Name = tuple[int, int]
-# Files that a folder has once, whoever writes to it.
+# Files that a folder has once, shared by all its writers.
 _COMMON_FILES = (STATISTIC_FILE, MAPPING_FILE)
 _NOT_EMPTY = (errno.ENOTEMPTY, errno.EEXIST)
 
 
-class _Iteration:
+class _IterationNames:
     """What an iteration may have left: folder -> names that its records have in any layout."""
 
     def __init__(self) -> None:
@@ -63,13 +63,13 @@ class Rotation:
         self._common_files = common_files
         self._is_shared = is_shared
         self._writers: set[object] = set()
-        self._iterations: dict[_Name, _Iteration] = {}
+        self._iterations: dict[_Name, _IterationNames] = {}
         self._owner: dict[Path, _Name | None] = {}
         """Folder -> the only iteration that used it; None when several did."""
         self._lock = threading.Lock()
 
     def join(self, writer: object) -> None:
-        """An iteration is complete when everybody who joined has ended it."""
+        """An iteration is complete when each writer that joined has ended it."""
         self._writers.add(writer)
 
     def leave(self, writer: object) -> None:
@@ -83,14 +83,14 @@ class Rotation:
         """Files of these names are about to appear in a folder, in iteration `number` of a graph."""
         name = (graph_id, number)
         with self._lock:
-            iteration = self._iterations.setdefault(name, _Iteration())
+            iteration = self._iterations.setdefault(name, _IterationNames())
             names = iteration.names.get(folder)
             if names is None:
                 names = iteration.names[folder] = {
                     common for common in self._common_files if not os.path.lexists(folder / common)
                 }
-                for place in self._below_root(folder):
-                    self._owner[place] = name if self._owner.setdefault(place, name) == name else None
+                for subfolder in self._below_root(folder):
+                    self._owner[subfolder] = name if self._owner.setdefault(subfolder, name) == name else None
             names.update(file_names)
 
     def end(self, writer: object, graph_id: int, iteration: int) -> int:
@@ -120,7 +120,7 @@ class Rotation:
     def _oldest(self, keep: int) -> list[_Name]:
         """The complete iterations but the last `keep` of them."""
         complete = [
-            name for name, each in self._iterations.items() if each.is_complete or each.finished_by >= self._writers
+            name for name, state in self._iterations.items() if state.is_complete or state.finished_by >= self._writers
         ]
         if not self._is_shared:
             return _in_order(complete)[:-keep]
@@ -133,17 +133,17 @@ class Rotation:
             yield folder
             folder = folder.parent
 
-    def _remove(self, name: _Name, iteration: _Iteration) -> int:
+    def _remove(self, name: _Name, iteration: _IterationNames) -> int:
         freed = 0
         for folder, names in iteration.names.items():
             try:
                 freed += _remove_files(folder, names, self._spares)
-                for place in self._below_root(folder):
-                    if self._owner.get(place) != name:
+                for subfolder in self._below_root(folder):
+                    if self._owner.get(subfolder) != name:
                         break
                     with contextlib.suppress(FileNotFoundError):
-                        os.rmdir(place)
-                    del self._owner[place]
+                        os.rmdir(subfolder)
+                    del self._owner[subfolder]
             except OSError as error:
                 if error.errno in _NOT_EMPTY:
                     continue
@@ -160,7 +160,7 @@ def _in_order(names: Sequence[_Name]) -> list[_Name]:
     numbers: dict[int, list[int]] = {}
     for graph_id, number in names:
         numbers.setdefault(graph_id, []).append(number)
-    ordered = {graph_id: iter(sorted(each)) for graph_id, each in numbers.items()}
+    ordered = {graph_id: iter(sorted(iterations)) for graph_id, iterations in numbers.items()}
     return [(graph_id, next(ordered[graph_id])) for graph_id, _ in names]
 
 
@@ -190,7 +190,7 @@ def _remove_files(folder: Path, names: set[str], spares: SpareFiles | None) -> i
                 status = os.stat(name, dir_fd=handle, follow_symlinks=False)
                 if spares is None or not spares.adopt(handle, name, status):
                     os.unlink(name, dir_fd=handle)
-                # Writers do not count mapping.csv, so nobody is owed its bytes.
+                # Writers do not count mapping.csv, so its bytes are not credited.
                 freed += status.st_size if status.st_nlink == 1 and name != MAPPING_FILE else 0
         return freed
     finally:

@@ -27,7 +27,7 @@ _PATIENCE_S = 0.1
 
 
 class Staged:
-    """One copy, or one array that needs none. It lives as long as somebody refers to it; then its memory belongs to
+    """One copy, or one array that needs none. It lives while it is referenced; then its memory belongs to
     Staging again.
 
     Owners are counted by the interpreter alone, and it runs no Python when the last one goes: an exception at any
@@ -67,7 +67,7 @@ class Staging:
         self._deaths: SimpleQueue[ReferenceType[Staged]] = SimpleQueue()
         self._by_name: dict[Hashable, ReferenceType[Staged]] = {}
         self._free: dict[int, list[Array]] = {}
-        # Sum of the accounts; more than that after an interrupt, until somebody counts.
+        # Sum of the accounts; more than that after an interrupt, until the next count.
         self._held = 0
         self.peak_bytes = 0
 
@@ -122,7 +122,7 @@ class Staging:
         return staged
 
     def hold(self, name: Hashable, array: Array) -> Staged:
-        """The value of that name itself: nobody will write it, but it takes memory while it waits."""
+        """The value of that name itself: it will not be overwritten, but it takes memory while it waits."""
         known = self._known(name)
         if known is not None:
             return known
@@ -153,7 +153,7 @@ class Staging:
             return
 
     def _bury(self, dead: ReferenceType[Staged]) -> None:
-        """Close the account of a copy that has died; once, however often somebody asks."""
+        """Close the account of a copy that has been freed; further calls do nothing."""
         account = self._accounts.get(dead)
         if account is None:
             return
@@ -180,9 +180,9 @@ class Staging:
             free = self._free.get(size)
             if free:
                 return free.pop()
-            for other in sorted(self._free, reverse=True):
-                while self._free[other] and self._held + size + self._free_bytes() > self._budget:
-                    self._free[other].pop()
+            for free_size in sorted(self._free, reverse=True):
+                while self._free[free_size] and self._held + size + self._free_bytes() > self._budget:
+                    self._free[free_size].pop()
         return _aligned(size) if size >= _PAGED_BYTES else np.empty(size, np.uint8)
 
     def _free_bytes(self) -> int:

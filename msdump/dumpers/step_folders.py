@@ -9,14 +9,14 @@ from pathlib import Path
 from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, Plan
 from msdump.config.selectors import FullNameSelector, OpTypeSelector
 from msdump.formats.folders import FolderHolds, claim_dir
-from msdump.formats.paths.acl import AclLayout, AclOperatorLayout, PlainLayout, format_time
+from msdump.formats.paths.acl import AclOperatorPaths, AclPaths, PlainPaths, format_time
 from msdump.formats.sidecars import acl_json_path, initial_acl_json, step_acl_json, write_acl_json
 from msdump.graph.graph import Graph
 from msdump.tensors.records import TensorRecord
 
 
 def claim_time(root: Path, device_id: int, holds: FolderHolds) -> str:
-    """Name of a time folder in which nobody else has this device, whose folder is made and held.
+    """Name of a time folder in which no other dump has this device, whose folder is made and held.
 
     Another process, or a run before in the same second, would give its files the same names.
     Raises: WriteError.
@@ -40,13 +40,13 @@ class RunFolders:
         self.plan = plan
         self.holds = FolderHolds()
         path, device_id = plan.where.path, plan.where.device_id
-        self._layout = PlainLayout(path, claim_time(path, device_id, self.holds), device_id)
-        self.home = self._layout.device_dir
+        self._paths = PlainPaths(path, claim_time(path, device_id, self.holds), device_id)
+        self.home = self._paths.device_dir
         # Another run has another time, and graphs of its own.
         self.graphs_home = self.home.parent
 
     def directory(self, record: TensorRecord) -> Path:
-        return self._layout.data_dir(_model_name(record.graph_id), record.graph_id, record.iteration)
+        return self._paths.data_dir(_model_name(record.graph_id), record.graph_id, record.iteration)
 
     def begin_step(self, graph: Graph, iteration: int) -> None:
         """Nothing: the folder of an iteration is made with its first file."""
@@ -61,8 +61,8 @@ class StepFolders:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.holds = FolderHolds()
-        self._models = AclLayout(plan.where.path, plan.where.device_id)
-        self._operators = AclOperatorLayout(plan.where.path, plan.where.device_id)
+        self._models = AclPaths(plan.where.path, plan.where.device_id)
+        self._operators = AclOperatorPaths(plan.where.path, plan.where.device_id)
         self._json = acl_json_path(plan.where.path, plan.where.device_id)
         self._dynamic: dict[tuple[int, int], bool] = {}
         self._times: dict[int, str] = {}
@@ -74,7 +74,7 @@ class StepFolders:
         graph_id, step_id = record.graph_id, record.iteration
         time = self._time_of(step_id)
         if self.plan.how.jit_level == "O0":
-            # An exception is dumped in a step that nobody announced.
+            # An exception is dumped in a step that was not announced.
             is_dynamic = self._dynamic.get((graph_id, step_id), False)
             return self._operators.data_dir(step_id, time, step_id if is_dynamic else None)
         return self._models.data_dir(step_id, time, _model_name(graph_id), graph_id, step_id)

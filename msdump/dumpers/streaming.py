@@ -17,7 +17,7 @@ from msdump.dumpers.capture import (
     Clock,
     DataOperator,
     GraphMemory,
-    Operand,
+    SelectedOperand,
     WatchedGraph,
     op_records,
     parameter_record,
@@ -66,7 +66,7 @@ class Running(Generic[W]):
 
 
 class StreamingDumper(Dumper, Generic[W]):
-    """Memory stays reused, the step goes on while files are written.
+    """Memory stays reused, and the step continues while files are written.
 
     writers   get the records of one operator at a time, from several threads at once
     delivery  copies, queues and counts; dumpers of several models may share one
@@ -78,14 +78,14 @@ class StreamingDumper(Dumper, Generic[W]):
         super().__init__(tally, clock, model)
         self._writers = tuple(writers)
         self._delivery = delivery
-        # Graphs come and go with their models; nobody says goodbye.
+        # Graphs are freed with their models, without notice.
         self._watched: WeakKeyDictionary[Graph, W] = WeakKeyDictionary()
         # By graph id. Another thread may end the dump while a model runs, so it is asked for once in a call.
         self._running: dict[int, Running[W]] = {}
 
     @property
     def writers(self) -> tuple[Writer, ...]:
-        """They are closed by the owner of `delivery`, or by whoever puts another dumper in this one's place."""
+        """They are closed by the owner of `delivery`, or by the caller that replaces this dumper."""
         return self._writers
 
     def on_iteration_end(self, step: FinishedStep) -> None:
@@ -137,7 +137,7 @@ class StreamingDumper(Dumper, Generic[W]):
         self,
         running: Running[W],
         event: OpEvent,
-        operands: Sequence[Operand],
+        operands: Sequence[SelectedOperand],
         lost: int,
         kept: Mapping[TensorKey, Array] = _NO_ARRAYS,
     ) -> None:
@@ -239,7 +239,7 @@ class AsyncDumper(StreamingDumper[WatchedGraph]):
         return super()._begin(graph, iteration)
 
     def _end(self, graph_id: int, is_complete: bool = False) -> None:
-        """The run ends: nobody may read any longer what was lent."""
+        """The run ends: borrowed memory must not be read any more."""
         self._old_inputs.clear()
         self._turns.end()
         super()._end(graph_id, is_complete)
@@ -286,7 +286,11 @@ class AsyncDumper(StreamingDumper[WatchedGraph]):
         if fresh:
             if takes_turns:
                 counted = self._old_inputs.keys()
-                moved = (each for each in fresh if not watched.is_constant(each.key) and each.key not in counted)
+                moved = (
+                    fresh_record
+                    for fresh_record in fresh
+                    if not watched.is_constant(fresh_record.key) and fresh_record.key not in counted
+                )
                 self._turns.make_room(round_, sum(record.size_bytes for record in moved))
             # Statistics are quicker than copies: what is lent is measured before the run ends.
             is_lent = not self._plan.saved.tensors
@@ -321,7 +325,7 @@ class AsyncDumper(StreamingDumper[WatchedGraph]):
             self._tally.count_skipped("empty tensor")
 
 
-def _mask(op: OpInfo, operands: Sequence[Operand]) -> int:
+def _mask(op: OpInfo, operands: Sequence[SelectedOperand]) -> int:
     is_overwritten = any(operand.io == INPUT and operand.slot in op.mutates for operand in operands)
     return (AFTER if operands else 0) | (BEFORE if is_overwritten else 0)
 
@@ -409,12 +413,12 @@ class AclOperatorDumper(StreamingDumper[AclWatchedGraph]):
         if found is None and not running.measured.has(record.identity):
             found = measured_now(record.data, record.dtype)
             if has_nan(found, record.dtype):
-                found = None  # which element comes first decides what the extremes are
+                found = None  # the extremes depend on the first element
             running.measured.put(record, found)
         return record if found is None else replace(record, data=found)
 
 
-def _identity(operand: Operand) -> Identity:
+def _identity(operand: SelectedOperand) -> Identity:
     """`identity` of the record that will be made of an operand."""
     info = operand.info
     return info.key, info.shape, info.dtype, info.format

@@ -1,4 +1,4 @@
-"""SyncDumper: writes everything that was asked for when the step has ended."""
+"""SyncDumper: writes all selected tensors when the step has ended."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from msdump.dumpers.delivery import batches
 from msdump.dumpers.dumper import Dumper
 from msdump.dumpers.recorders import GraphRecorder
 from msdump.dumpers.tally import Attempt, Tally
-from msdump.formats.paths.sync import SyncLayout
+from msdump.formats.paths.sync import SyncPaths
 from msdump.formats.sidecars import append_history
 from msdump.formats.writer import Writer, takers_of
 from msdump.graph.graph import Graph, Value
@@ -35,7 +35,7 @@ class SyncDumper(Dumper):
     whole        those of them that get all records of a step in one piece, because measuring many tensors at once takes
                  less time; they bring threads of their own
     constants    gets the constants of each graph, once
-    earlier      the dumper whose place this one takes, which knows what of graphs is written and said
+    earlier      the dumper that this one replaces, which knows which graphs are written and reported
     """
 
     needs_all_values = True
@@ -43,7 +43,7 @@ class SyncDumper(Dumper):
     def __init__(
         self,
         plan: Plan,
-        layout: SyncLayout,
+        paths: SyncPaths,
         writers: Sequence[Writer],
         constants: Writer,
         tally: Tally,
@@ -56,12 +56,12 @@ class SyncDumper(Dumper):
         self._with_constants: set[int] = set() if earlier is None else earlier._with_constants
         self._told_of: set[tuple[int, str]] = set() if earlier is None else earlier._told_of
         self._plan = plan
-        self._layout = layout
+        self._paths = paths
         self._writers = tuple(writers)
         self._whole = tuple(writer for writer in writers if writer in whole)
         self._shared = tuple(writer for writer in writers if writer not in whole)
         self._constants = constants
-        self._recorder = GraphRecorder(layout)
+        self._recorder = GraphRecorder(paths)
         self._watched: dict[int, WatchedGraph] = {}
         # Open graphs that have operators which the file of the graph lacks.
         self._grown: set[int] = set()
@@ -92,7 +92,7 @@ class SyncDumper(Dumper):
         self._watched[graph.graph_id].add_parameter(value)
 
     def before_op(self, event: OpEvent) -> None:
-        """Copy what the operator will overwrite, into buffers that live as long as the graph."""
+        """Copy what the operator will overwrite, into buffers with the lifetime of the graph."""
         if self._is_over():
             return
         watched = self._watched[event.op.graph_id]
@@ -117,7 +117,7 @@ class SyncDumper(Dumper):
             for writer in (*self._writers, self._constants):
                 writer.end_iteration(graph_id, iteration)
             if step.graph.is_entry:
-                append_history(self._layout.history_file(graph_id), iteration)
+                append_history(self._paths.history_file(graph_id), iteration)
             self._tally.count_dumped(iteration)
 
     # -- parts ------------------------------------------------------------------------------------
@@ -146,9 +146,9 @@ class SyncDumper(Dumper):
             if some:
                 records += op_records(event, some, step.graph.graph_id, stamps, watched.kept)
         if self._plan.saved.is_host_layout:
-            for place, record in enumerate(records):
+            for record_index, record in enumerate(records):
                 if record.format != DEFAULT_FORMAT:
-                    records[place] = replace(record, format=DEFAULT_FORMAT, sub_format=0)
+                    records[record_index] = replace(record, format=DEFAULT_FORMAT, sub_format=0)
         return records
 
     def _write(self, records: Sequence[TensorRecord], attempt: Attempt) -> None:
@@ -182,7 +182,7 @@ class SyncDumper(Dumper):
             for job in jobs:
                 job.result()
         finally:
-            # After a failure nothing more is begun, and nobody reads the arrays once this has returned.
+            # After a failure no further job starts, and no job reads the arrays once this has returned.
             for job in jobs:
                 job.cancel()
             wait(jobs)

@@ -1,4 +1,4 @@
-"""Tally: what a dump has done so far, counted where it happens and read by the report at the end."""
+"""Tally: counts of a dump, updated while it runs and read by the report at the end."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Tally:
     error: str = ""
     skipped: Skipped = field(default_factory=Skipped)
     overflows: list[str] | None = None
-    """Full names of operators that overflowed or raised, in order; None unless somebody looks for them."""
+    """Full names of operators that overflowed or raised, in order; None where they are not recorded."""
     names_seen: set[str] = field(default_factory=set)
-    on_stop: str = "Dump stopped, training goes on: %s"
+    on_stop: str = "Dump stopped, training continues: %s"
     """What the log says of the error with which the dump stops."""
     _runs: tuple[int, int] | None = None
     """First and last number of the iterations that ran."""

@@ -13,7 +13,7 @@ from msdump.storage.uploading import Uploader
 
 
 def begin_upload(root: Path, folders: Sequence[Path]) -> Uploader | None:
-    """What sends the files of a dump; None where nobody asks for it.
+    """The uploader of a dump's files; None where none is configured.
 
     folders   of this rank alone
     Raises: ConfigError for a wrong address, or a store that no package reads; FormatError when it cannot be listed.

@@ -1,4 +1,4 @@
-"""WriterPool: threads that write while the step goes on. The callers bound how much may wait: bytes by staging, and
+"""WriterPool: threads that write while the step continues. The callers bound how much may wait: bytes by staging, and
 records by `wait_for_room`."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Job:
 
     run        writes; called once, by one of the pool's threads, and forgotten then with all that it refers to
     records    what is lost when it cannot
-    held       whatever must stay alive until it has run; emptied then
+    held       objects that must stay alive until it has run; emptied then
     followers  jobs that may run only after this one; touched by the pool alone
     """
 
@@ -36,7 +36,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class PoolState:
-    """What a progress line shows."""
+    """State of the pool for a progress line."""
 
     queued_jobs: int
     queued_bytes: int
@@ -52,7 +52,7 @@ class WriterPool:
     Threads are daemons, so that a process that forgot to close can still end.
 
     Threads that write while a step computes take what its threads leave of the cores: on Linux their priority is the
-    least. It can only be lowered, so as long as somebody waits, others of the usual priority take what is queued. No
+    least. It can only be lowered, so while a caller waits, other threads of the usual priority take what is queued. No
     more than `threads` write at a time.
     """
 
@@ -107,13 +107,13 @@ class WriterPool:
 
     def drain(self, timeout: float | None = None) -> bool:
         """Wait until everything submitted is written or lost; False after `timeout` seconds."""
-        # A submit that Ctrl-C interrupted may have queued its job without telling anybody, which `hurry` does.
+        # A submit that Ctrl-C interrupted may have queued its job without waking a thread, which `hurry` does.
         with self.hurry(), self._lock:
             return self._idle.wait_for(self._is_idle, timeout)
 
     @contextmanager
     def hurry(self) -> Iterator[None]:
-        """Somebody waits for what is queued, or will be, inside of the block."""
+        """Inside of the block the caller waits for what is queued, or will be."""
         try:
             with self._lock:
                 self._hurries += 1
@@ -176,7 +176,7 @@ class WriterPool:
             try:
                 job.run()
             except BaseException as failure:  # noqa: BLE001
-                # Whatever it is, it is kept and told: a thread that died of it would leave the step waiting.
+                # Any error is kept and reported: if it ended the thread, the step would wait for ever.
                 error = failure
             with self._lock:
                 self._finish(job, error)

@@ -1,4 +1,4 @@
-"""The dump of graphs of MindSpore and PyTorch: from a plan to the observers and writers that carry it out."""
+"""The dump of graphs of MindSpore and PyTorch: from a plan to its observers and writers."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ from msdump.engine.reloading import Reloader
 from msdump.errors import DumpError
 from msdump.formats import bin, npy
 from msdump.formats.folders import FolderHold, FolderHolds
-from msdump.formats.layout_json import RankLayout, write_layout
 from msdump.formats.opdebug import OpdebugJsonWriter
 from msdump.formats.paths.acl import npy_file_name
-from msdump.formats.paths.sync import SyncLayout
+from msdump.formats.paths.sync import SyncPaths
+from msdump.formats.sharding_json import RankSharding, write_sharding
 from msdump.formats.sidecars import write_metadata
 from msdump.formats.statistic_csv import StatisticWriter
 from msdump.formats.writer import WriteCounts, Writer
@@ -66,7 +66,7 @@ Directory = Callable[[TensorRecord], Path]
 
 @dataclass(frozen=True)
 class Wired:
-    """What carries out a plan.   pool: as of `GraphSession`"""
+    """Observers and writers of a plan.   pool: as of `GraphSession`"""
 
     observer: Observer
     writers: tuple[Writer, ...]
@@ -117,7 +117,7 @@ class GraphSession(Session):
         self._reloader: Reloader | None = None
         self._pending: Plan | None = None
         self._at_change: list[Callable[[], AbstractContextManager[bool]]] = []
-        # Of writers that another plan's have taken the place of.
+        # Of writers that were replaced by those of another plan.
         self._written = WriteCounts()
         self._next_iteration = plan.when.initial_iteration
         self._started = time.perf_counter()
@@ -142,7 +142,7 @@ class GraphSession(Session):
         self._before_end.append(function)
 
     def add_remarks(self, function: Callable[[], tuple[str, ...]]) -> None:
-        """It says, a line for each place, what of the script this session could not see, also after its end."""
+        """Report code of the script that this session could not see, a line for each call site, also after its end."""
         self._remarks.append(function)
 
     def reload_with(self, reloader: Reloader) -> None:
@@ -168,14 +168,14 @@ class GraphSession(Session):
         return self._tally.error or ""
 
     def count_skipped(self, reason: str, count: int = 1, name: str = "") -> None:
-        """Tensors that a frontend cannot show to anybody, for the report; as `Tally.count_skipped`."""
+        """Count tensors that a frontend cannot show to observers, for the report; as `Tally.count_skipped`."""
         self._tally.count_skipped(reason, count, name)
 
-    def keep_layout(self, layout: RankLayout) -> None:
-        """How the tensors of this rank lie over its job, in place of what was said before. A failure ends the dump."""
+    def keep_sharding(self, placement: RankSharding) -> None:
+        """Set the placement of this rank's tensors over its job, replacing earlier calls. A failure ends the dump."""
         if self._metadata_dir is not None and not self.error and not self.is_foreign:
             with self._tally.stop_on_failure():
-                write_layout(self._metadata_dir, layout)
+                write_sharding(self._metadata_dir, placement)
 
     def next_iteration(self) -> int:
         """Number of the run that starts now; one counter for all root graphs.   Source: MindSpore, several graphs."""
@@ -292,34 +292,34 @@ def _start_recorder(plan: Plan, wish: RecorderPlan) -> GraphSession:
     say_ignored("the ring of a flight recorder", CONTAINER, UPLOAD)
     ring = open_ring(plan.where.path, plan.where.rank_id, wish)
     is_async = plan.how.engine == ASYNC
-    inner = replace(plan, where=replace(plan.where, path=ring.place.tree if is_async else ring.place.home))
+    inner = replace(plan, where=replace(plan.where, path=ring.rank_ring.tree if is_async else ring.rank_ring.home))
     try:
         limits = replace(disk_limits(), budget_bytes=ring.budget_bytes, keep_iterations=None)
-        parts = RingParts.make(inner, ring.recorder, wish, ring.place.spares)
+        parts = RingParts.make(inner, ring.recorder, wish, ring.rank_ring.spares)
         guard = DiskGuard(
             inner.where.path, limits, make_room=parts.make_room, budget_name="the budget of the recorder's ring"
         )
         session = (_start_async if is_async else _start_sync)(inner, guard, parts)
     except BaseException:
-        ring.place.leave(is_empty=True)
+        ring.rank_ring.leave(is_empty=True)
         raise
     ring.recorder.begin()
     return session
 
 
 def _start_sync(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) -> GraphSession:
-    layout = SyncLayout(plan.where.path, plan.where.rank_id, plan.where.net_name)
-    hold = FolderHold.make(layout.metadata_dir.parent, _OTHER_RANKS)
-    if not write_metadata(layout.metadata_dir, plan.source.text, plan.how.device_target, MS_VERSION, plan.how.kernels):
-        log.warning("%s: holds an earlier dump; files of both runs will lie side by side.", layout.metadata_dir.parent)
+    paths = SyncPaths(plan.where.path, plan.where.rank_id, plan.where.net_name)
+    hold = FolderHold.make(paths.metadata_dir.parent, _OTHER_RANKS)
+    if not write_metadata(paths.metadata_dir, plan.source.text, plan.how.device_target, MS_VERSION, plan.how.kernels):
+        log.warning("%s: holds an earlier dump; it will hold files of both runs.", paths.metadata_dir.parent)
 
-    guard.expect_folder(layout.metadata_dir.parent)
+    guard.expect_folder(paths.metadata_dir.parent)
 
     def directory(record: TensorRecord) -> Path:
-        return layout.data_dir(record.graph_id, record.iteration)
+        return paths.data_dir(record.graph_id, record.iteration)
 
     tally, clock = Tally() if ring is None else ring.tally, Clock()
-    uploader = None if ring is not None else begin_upload(plan.where.path, [layout.metadata_dir.parent])
+    uploader = None if ring is not None else begin_upload(plan.where.path, [paths.metadata_dir.parent])
     dumper: SyncDumper | None = None
 
     def wire(plan: Plan) -> Wired:
@@ -327,15 +327,15 @@ def _start_sync(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) -> 
         writers: list[Writer] = []
         whole: list[Writer] = []
         packs = _packs(plan, guard, directory, 0o400, uploader)
-        place = None if packs is None else packs.open
+        opener = None if packs is None else packs.open
         if plan.saved.tensors:
             is_device_format, spares = not plan.saved.is_host_layout, None if ring is None else ring.spares
             arrays = npy.NpyWriter(
-                directory, is_direct=True, is_device_format=is_device_format, spares=spares, open_folder=place
+                directory, is_direct=True, is_device_format=is_device_format, spares=spares, open_folder=opener
             )
             writers.append(_limited(arrays, guard, DEVICE_NPY_FOOTPRINT, directory, ring, packs))
         if plan.saved.statistics:
-            statistics = StatisticWriter(directory, plan.saved.columns, open_folder=place)
+            statistics = StatisticWriter(directory, plan.saved.columns, open_folder=opener)
             whole.append(_limited(statistics, guard, STATISTIC_FOOTPRINT, directory, ring, packs))
             writers += whole
         # Behind those that fill them.
@@ -344,14 +344,14 @@ def _start_sync(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) -> 
             failing = ExceptionDumper(plan, writers, tally, clock)
             failing.needs_all_values = True  # the dumper that takes its place after a reload may need them
             return Wired(failing, tuple(writers))
-        arrays = npy.NpyWriter(lambda record: layout.constants_dir(record.graph_id))
+        arrays = npy.NpyWriter(lambda record: paths.constants_dir(record.graph_id))
         constants = LimitedWriter(arrays, guard, NPY_FOOTPRINT)
         marked = writers if ring is None else [*writers, ring.marker]
-        dumper = SyncDumper(plan, layout, marked, constants, tally, clock, dumper, whole)
+        dumper = SyncDumper(plan, paths, marked, constants, tally, clock, dumper, whole)
         return Wired(dumper, (*writers, constants))
 
-    graphs = (GraphFilesDumper(layout, tally),) if plan.trigger.exception else ()
-    return _session(plan, wire, tally, graphs, hold, ring, layout.metadata_dir, uploader)
+    graphs = (GraphFilesDumper(paths, tally),) if plan.trigger.exception else ()
+    return _session(plan, wire, tally, graphs, hold, ring, paths.metadata_dir, uploader)
 
 
 def _session(
@@ -380,13 +380,13 @@ def _start_async(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) ->
     tally, clock = Tally() if ring is None else ring.tally, Clock()
     overflows: list[Overflow] = []
     graphs: tuple[Observer, ...] = ()
-    layout = SyncLayout(folders.graphs_home, plan.where.rank_id, plan.where.net_name)
+    paths = SyncPaths(folders.graphs_home, plan.where.rank_id, plan.where.net_name)
     if plan.how.has_graph_files:
-        graphs = (GraphFilesDumper(layout, tally),)
+        graphs = (GraphFilesDumper(paths, tally),)
 
     uploader = None
     if ring is None:
-        uploader = begin_upload(plan.where.path, [folders.home, layout.metadata_dir.parent])
+        uploader = begin_upload(plan.where.path, [folders.home, paths.metadata_dir.parent])
 
     def wire(plan: Plan) -> Wired:
         folders.plan = plan
@@ -402,7 +402,7 @@ def _start_async(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) ->
         dumper = AsyncDumper(plan, marked, tally, budget, 2, clock, offsets, folders.begin_step)
         return Wired(dumper, writers, dumper.pool)
 
-    return _session(plan, wire, tally, graphs, folders.holds, ring, layout.metadata_dir, uploader)
+    return _session(plan, wire, tally, graphs, folders.holds, ring, paths.metadata_dir, uploader)
 
 
 def _async_writers(
@@ -414,24 +414,24 @@ def _async_writers(
     """
 
     packs = _packs(plan, guard, directory, _ASYNC_MODE, uploader)
-    place = None if packs is None else packs.open
+    opener = None if packs is None else packs.open
     # Behind those that fill them.
     last: tuple[Writer, ...] = () if packs is None else (packs,)
     if plan.saved.file_format == "bin":
         is_host = plan.saved.is_host_layout
-        binary = bin.BinWriter(directory, _ASYNC_MODE, is_host_format=is_host, is_direct=True, open_folder=place)
+        binary = bin.BinWriter(directory, _ASYNC_MODE, is_host_format=is_host, is_direct=True, open_folder=opener)
         offsets = functools.partial(bin.data_offsets, is_host_format=is_host)
         return (_limited(binary, guard, BIN_FOOTPRINT, directory, ring, packs), *last), offsets
     writers: list[Writer] = []
     if plan.saved.tensors:
         spares = None if ring is None else ring.spares
         arrays = npy.NpyWriter(
-            directory, _ASYNC_MODE, file_name=npy_file_name, is_direct=True, spares=spares, open_folder=place
+            directory, _ASYNC_MODE, file_name=npy_file_name, is_direct=True, spares=spares, open_folder=opener
         )
         writers.append(_limited(arrays, guard, NPY_FOOTPRINT, directory, ring, packs))
     if plan.saved.statistics:
         # Digests are computed by the threads that write, which there are several of.
-        rows = StatisticWriter(directory, plan.saved.columns, _ASYNC_MODE, thread_count=1, open_folder=place)
+        rows = StatisticWriter(directory, plan.saved.columns, _ASYNC_MODE, thread_count=1, open_folder=opener)
         writers.append(_limited(rows, guard, STATISTIC_FOOTPRINT, directory, ring, packs))
     return (*writers, *last), npy.data_offsets
 

@@ -42,7 +42,7 @@ def plan_of(source: Source, current: Path | None = None) -> Plan | None:
 
 
 class _Process:
-    """What holds for all configurations that are set from now on."""
+    """State shared by all later configurations."""
 
     deliver: Deliver | None = None
     settle: Callable[[], object] = staticmethod(lambda: None)
@@ -182,7 +182,7 @@ class AclSession(Session):
         plan, observers = self.plan, observe(dump)
         if not observers and self._has_changed():
             plan, observers = self.plan, observe(dump)
-        gates = tuple(Gate(each, partial(self._renew, dump)) for each in observers)
+        gates = tuple(Gate(observer, partial(self._renew, dump)) for observer in observers)
         self._gates += gates
         self._plan_of_gate |= dict.fromkeys(gates, plan)
         return gates

@@ -1,4 +1,4 @@
-"""AclDump: what one acl.json asks for, in force for any number of models until it is closed."""
+"""AclDump: the dump of one acl.json, for any number of models until it is closed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msdump.config.environment import disk_limits
 from msdump.config.plan import Plan
-from msdump.config.selection import Choice, Operator
+from msdump.config.selection import Choice, ModelOperator
 from msdump.dumpers.capture import AclWatchedGraph, Clock, graph_operators
 from msdump.dumpers.delivery import Delivery
 from msdump.dumpers.dumper import NoDumper
@@ -32,7 +32,7 @@ from msdump.formats import bin
 from msdump.formats.acl_chunks import ChunkFolder, ChunkSink, DumpChunk
 from msdump.formats.acl_stats_csv import AclStatsWriter
 from msdump.formats.folders import FolderHolds
-from msdump.formats.paths.acl import AclDumpLayout, format_time
+from msdump.formats.paths.acl import AclDumpPaths, format_time
 from msdump.formats.writer import OpenFolder, WriteCounts, Writer
 from msdump.graph.graph import Graph
 from msdump.graph.run import Observer
@@ -50,7 +50,7 @@ _NO_ORIGINALS: Mapping[str, tuple[str, ...]] = {}
 
 
 class AclDump(ProcessOwned):
-    """What one acl.json asks for, from the moment when it was set to `close`. Any number of models, in any threads.
+    """The dump of one acl.json, from when it is set to `close`. Any number of models, in any threads.
 
     root       folder that the dump goes to; the folder of its time is made with its first file. Of an exception
                dump: the one that gets `extra-info`, see `environment.exception_folder`
@@ -73,7 +73,7 @@ class AclDump(ProcessOwned):
         self.plan = plan
         self.root = Path(root)
         self.device_id = device_id
-        self._tally = Tally(on_stop="Dump stopped, the model goes on: %s")
+        self._tally = Tally(on_stop="Dump stopped, the model continues: %s")
         self._clock = Clock()
         self._guard = DiskGuard(self.root, disk_limits())
         self._sink = None if callback is None else ChunkSink(callback)
@@ -83,7 +83,7 @@ class AclDump(ProcessOwned):
         # What is left of statistics is text and small files: a second thread would wait for Python, or for the first.
         threads = 1 if plan.saved.statistics else 2
         self._delivery = Delivery(self._tally, _budget(plan), threads, offsets)
-        # The folder of the device is made later; nobody else dumps below it.
+        # The folder of the device is made later; no other dump writes below it.
         self._uploader = None if self._sink is not None else begin_upload(self.root, [self.root])
         self._observers: list[Observer] = []
         self._writers: list[Writer] = []
@@ -113,7 +113,7 @@ class AclDump(ProcessOwned):
             for text in plan.which.advice((), model_names):
                 log.warning("%s", text)
             return ()
-        folder = ModelFolder(self._folders, model_names[0] if model_names else "model", model_id, plan)
+        folder = IterationFolders(self._folders, model_names[0] if model_names else "model", model_id, plan)
         rotation = self._guard.new_rotation()
 
         def make() -> Observer:
@@ -148,7 +148,7 @@ class AclDump(ProcessOwned):
         folder = OperatorFolder(self._folders)
 
         def watch(graph: Graph) -> AclWatchedGraph:
-            operators = [Operator(node.op_type, node.full_name) for node in graph.kernels]
+            operators = [ModelOperator(node.op_type, node.full_name) for node in graph.kernels]
             return AclWatchedGraph(graph, self.plan, [Choice()] * len(operators))
 
         def begins(_: int) -> bool:
@@ -166,12 +166,13 @@ class AclDump(ProcessOwned):
         return self._keep(make)
 
     def count_skipped(self, count_by_reason: Mapping[str, int]) -> None:
-        """Values that a frontend cannot show to anybody, for the report: once for a model, however often it runs."""
+        """Count values that a frontend cannot show to observers, for the report: once per model, not per run."""
         for reason, count in count_by_reason.items():
             self._tally.count_skipped(reason, count)
 
     def wants_arena(self) -> bool:
-        """True when models should keep all their values in one piece of memory, so that one may trample on another."""
+        """True when models should keep all their values in one piece of memory, so that an
+        out-of-bounds write reaches another tensor."""
         return self.plan.trigger.is_watcher
 
     def report(self) -> Report:
@@ -220,7 +221,7 @@ class AclDump(ProcessOwned):
 
     def _ordinary(
         self,
-        folder: ModelFolder,
+        folder: IterationFolders,
         model_names: Sequence[str],
         originals: Mapping[str, tuple[str, ...]],
         rotation: Rotation | None,
@@ -250,7 +251,7 @@ class AclDump(ProcessOwned):
             return Watcher(self.plan.which, names_before, *parts)
         return AclOperatorDumper(*parts)
 
-    def _overflow(self, folder: ModelFolder, model_id: int, rotation: Rotation | None) -> Observer:
+    def _overflow(self, folder: IterationFolders, model_id: int, rotation: Rotation | None) -> Observer:
         writer, debug = self._writer(folder, rotation), self._writer(folder, rotation)
 
         def count(graph: Graph, iteration: int) -> None:
@@ -280,7 +281,7 @@ class AclDump(ProcessOwned):
             self._makers[observer] = make
         return (observer,)
 
-    def _writer(self, folder: ModelFolder | OperatorFolder, rotation: Rotation | None = None) -> Writer:
+    def _writer(self, folder: IterationFolders | OperatorFolder, rotation: Rotation | None = None) -> Writer:
         """Of tensors or, when the plan asks for them, of statistics.
 
         rotation   counts the folder's iterations; None: they all stay
@@ -321,10 +322,10 @@ def _budget(plan: Plan) -> int:
 
 
 class AclFolders:
-    """The folder of a dump's time, made when somebody first asks for it. Any thread may call it.
+    """The time folder of a dump, made on first use. Any thread may call it.
 
     root      None: nothing is made, and folders are below the current one
-    on_made   told the folder of the device once it is there
+    on_made   called with the folder of the device once it exists
     """
 
     def __init__(self, root: Path | None, device_id: int, on_made: Callable[[Path], None]) -> None:
@@ -332,34 +333,34 @@ class AclFolders:
         self._device_id = device_id
         self._on_made = on_made
         self._holds = FolderHolds()
-        self._layout: AclDumpLayout | None = None
+        self._paths: AclDumpPaths | None = None
         self._lock = threading.Lock()
 
     @property
     def home(self) -> Path | None:
         """Folder of the device; None before there is one."""
-        return None if self._layout is None else self._layout.operator_dir
+        return None if self._paths is None else self._paths.operator_dir
 
     def let_go(self) -> None:
-        """Let commands change what lies in the folder."""
+        """Let commands change the folder."""
         self._holds.release()
 
-    def layout(self) -> AclDumpLayout:
+    def paths(self) -> AclDumpPaths:
         """Raises: WriteError when the folder cannot be made."""
         with self._lock:
-            if self._layout is None:
-                self._layout = self._begin()
-            return self._layout
+            if self._paths is None:
+                self._paths = self._begin()
+            return self._paths
 
-    def _begin(self) -> AclDumpLayout:
+    def _begin(self) -> AclDumpPaths:
         if self._root is None:
-            return AclDumpLayout("", format_time(datetime.datetime.now()), self._device_id)
-        layout = AclDumpLayout(self._root, claim_time(self._root, self._device_id, self._holds), self._device_id)
-        self._on_made(layout.operator_dir)
-        return layout
+            return AclDumpPaths("", format_time(datetime.datetime.now()), self._device_id)
+        paths = AclDumpPaths(self._root, claim_time(self._root, self._device_id, self._holds), self._device_id)
+        self._on_made(paths.operator_dir)
+        return paths
 
 
-class ModelFolder:
+class IterationFolders:
     """Folders of one model, one for each iteration that is dumped.
 
     The number in a folder's name is the iteration's where the plan chooses iterations, else it counts from 0.
@@ -395,7 +396,7 @@ class ModelFolder:
     def directory(self, record: TensorRecord) -> Path:
         """Folder of a record; any thread may ask.   Raises: WriteError."""
         index = self._index_by_iteration.get(record.iteration, record.iteration)
-        return self._folders.layout().model_dir(self.model_name, self.model_id, index)
+        return self._folders.paths().model_dir(self.model_name, self.model_id, index)
 
 
 class OperatorFolder:
@@ -406,4 +407,4 @@ class OperatorFolder:
 
     def directory(self, record: TensorRecord) -> Path:
         """Folder of a record; any thread may ask.   Raises: WriteError."""
-        return self._folders.layout().operator_dir
+        return self._folders.paths().operator_dir

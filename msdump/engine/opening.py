@@ -125,7 +125,7 @@ def _reload(session: GraphSession, environ: Mapping[str, str], make_plan: _MakeP
 
     source = session.plan.source
     path = source.given
-    # The steps of a flight recorder are told by one plan from the beginning to the end.
+    # A flight recorder keeps one plan from the beginning to the end.
     if path is not None and session.recorder is None and not Environment.from_os(environ).is_strict:
         session.reload_with(Reloader(source, lambda: make_plan(environ, read_json_file(path))))
 
@@ -239,7 +239,7 @@ def _tell_compilers() -> None:
         function()
 
 
-class Dump:
+class DumpBlock:
     """A dump from the beginning of a `with` block to its end, of everything that begins inside of it.
 
     One that is not complete does not end the program: the log says it at the end of the block, `report().error` and
@@ -262,7 +262,7 @@ class Dump:
         session = self._session or self._block.session
         return session if isinstance(self._block, _Graphs) else None  # type: ignore[return-value]
 
-    def __enter__(self) -> Dump:
+    def __enter__(self) -> DumpBlock:
         self._block.begin()
         return self
 
@@ -295,14 +295,14 @@ class Dump:
         return None if session is None else session.report()
 
 
-def dump(config: Config) -> Dump:
+def dump(config: Config) -> DumpBlock:
     """Dump what a configuration asks for, with every front end: `with msdump.dump("dump.json") as d: ...`.
 
     config   path of a file, or a mapping that holds what such a file would: a MindSpore Dump JSON dumps graphs of
              MindSpore and of torch.compile with the backend msdump, an acl.json dumps models that are loaded inside of
              the block; or a plan of either
     Edges:   graphs are compiled anew inside, and once more behind the block.
-    Raises:  ConfigError; what depends on the device is said when the first graph is compiled.
+    Raises:  ConfigError; what depends on the device is raised when the first graph is compiled.
     """
     from msdump.config.acl_rules import DUMP
     from msdump.config.json_file import mapping_as_file, read_json_file
@@ -311,19 +311,19 @@ def dump(config: Config) -> Dump:
     from msdump.config.sections import COMMON
 
     if isinstance(config, Plan):
-        return Dump(_Graphs(plan=config) if COMMON in (config.source.value or ()) else _Models(config))
+        return DumpBlock(_Graphs(plan=config) if COMMON in (config.source.value or ()) else _Models(config))
     file = mapping_as_file(config, "dump.json") if isinstance(config, Mapping) else read_json_file(config)
     if isinstance(file.value, dict) and DUMP in file.value:
         return dump_models(config if isinstance(config, Mapping) else file)
     parse_mindspore_config(file)
-    return Dump(_Graphs(file))
+    return DumpBlock(_Graphs(file))
 
 
-def dump_models(config: str | os.PathLike[str] | Mapping[str, Any] | JsonFile) -> Dump:
+def dump_models(config: str | os.PathLike[str] | Mapping[str, Any] | JsonFile) -> DumpBlock:
     """As `dump`, for what can be an acl.json only.   Raises: AclConfigError."""
     from msdump.engine.model_session import plan_of
 
-    return Dump(_Models(plan_of(config)))
+    return DumpBlock(_Models(plan_of(config)))
 
 
 def _forget() -> None:

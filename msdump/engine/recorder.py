@@ -1,4 +1,4 @@
-"""`msdump.recorder`: a block whose last steps lie in a ring, and on the disk when something happens."""
+"""`msdump.recorder`: a block whose last steps are kept in a ring, and written to the dump folder on a trigger."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Recording:
     """See `msdump.recorder`."""
 
-    def __init__(self, dump: opening.Dump) -> None:
+    def __init__(self, dump: opening.DumpBlock) -> None:
         self._dump = dump
 
     def __enter__(self) -> Recording:
@@ -94,7 +94,7 @@ def recorder(
     """
     from msdump.statistics.stats import STATISTIC_CATEGORIES
 
-    # A digest takes twenty times as long as all the others.
+    # A digest takes twenty times the time of all other statistics.
     columns = [category.name for category in STATISTIC_CATEGORIES if category.name != "md5"]
     common = {
         "dump_mode": 0,
@@ -130,6 +130,6 @@ def _check_keys(section: Mapping[str, Any]) -> None:
 
 
 def _number(value: Any) -> float:
-    """Of a tensor without what autograd knows of it."""
+    """Of a tensor, detached from autograd."""
     detach = getattr(value, "detach", None)
     return float(value if detach is None else detach())

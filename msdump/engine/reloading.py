@@ -23,7 +23,7 @@ ERROR_FILE = "plan.error"
 _PATIENCE_SECONDS = 1.0
 _MODE = 0o644
 _IDLE = (
-    "expected a configuration that dumps something, got one that asks for nothing. "
+    "expected a configuration that dumps something, got one that dumps nothing. "
     "To dump nothing for a while, choose an iteration that does not come."
 )
 
@@ -36,7 +36,8 @@ class Reloader:
     clock   seconds, injected by tests
 
     A file that cannot be read or does not hold changes nothing. When it has been so for a second, and at the end of the
-    session, that is logged once, and told in a file `plan.error` beside it, which goes when the file is good again.
+    session, that is logged once, and written to a file `plan.error` beside it, which is removed when the file is valid
+    again.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class Reloader:
         self._kept: set[str] = set()
 
     def poll(self, plan: Plan) -> Plan | None:
-        """The plan that is to take the place of `plan`; None: go on."""
+        """The plan that replaces `plan`; None: go on."""
         stamp = stamp_of(self._path)
         if stamp == self._stamp:
             if self._error and not self._is_told and self._clock() - self._bad_since >= _PATIENCE_SECONDS:
@@ -77,7 +78,7 @@ class Reloader:
         return changed.plan
 
     def close(self) -> None:
-        """The session ends: what is wrong now nobody will mend in time."""
+        """Report an error that is pending when the session ends."""
         if self._error and not self._is_told:
             self._tell()
 
@@ -103,7 +104,7 @@ class Reloader:
 
     def _tell(self) -> None:
         self._is_told = True
-        log.warning("%s: the changed file does not hold, the dump goes on as before.\n%s", self._path, self._error)
+        log.warning("%s: the changed file is invalid, the dump continues as before.\n%s", self._path, self._error)
         text = f"{self._first_line}\n{self._error}\n".encode("utf-8", "backslashreplace")
         try:
             write_file(self._error_path, [text], _MODE, replace=True)

@@ -71,7 +71,7 @@ class ChunkFolder:
         self._names = LongNames(lambda _: False, self._append_mapping)
 
     def fitting_name(self, name: str, suffix: str) -> str:
-        """As on a disk: whoever takes the chunks may well put them there."""
+        """As on a disk: the receiver of the chunks may write them to files."""
         return self._names.fitting(name, suffix)
 
     def write(

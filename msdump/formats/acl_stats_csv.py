@@ -33,13 +33,19 @@ from msdump.tensors.records import INPUT, OUTPUT, AlreadyWritten, TensorRecord
 
 # In the order of their columns.
 TITLE_BY_STATISTIC = {
-    each.acl_name: each.acl_title for each in STATISTIC_CATEGORIES if each.acl_name and each.acl_title
+    statistic_category.acl_name: statistic_category.acl_title
+    for statistic_category in STATISTIC_CATEGORIES
+    if statistic_category.acl_name and statistic_category.acl_title
 }
 DEFAULT_STATISTICS = tuple(TITLE_BY_STATISTIC)[:-1]
 IDENTITY_TITLES = ("Input/Output", "Index", "Data Size", "Data Type", "Format", "Shape")
 _COUNT = "Count"
-_CATEGORY_BY_TITLE = {each.acl_title: each for each in STATISTIC_CATEGORIES if each.acl_title}
-_TITLE_BY_FIELD = {each.attribute: title for title, each in _CATEGORY_BY_TITLE.items()}
+_CATEGORY_BY_TITLE = {
+    statistic_category.acl_title: statistic_category
+    for statistic_category in STATISTIC_CATEGORIES
+    if statistic_category.acl_title
+}
+_TITLE_BY_FIELD = {category.attribute: title for title, category in _CATEGORY_BY_TITLE.items()}
 _NOT_AVAILABLE, _NO_DIMENSIONS = "NA", "-"
 _MOST_DIMENSIONS = 25
 _IO_NAMES = {INPUT: "Input", OUTPUT: "Output"}
@@ -58,7 +64,7 @@ _DTYPE_BY_ACL_NAME = {text: name for name, text in ACL_DTYPE_NAME.items()}
 
 @functools.cache
 def stats_titles(chosen: tuple[str, ...]) -> tuple[str, ...]:
-    """Columns for these names of `dump_stats`, in whatever order they come."""
+    """Columns for these names of `dump_stats`, in any order."""
     if set(chosen) == set(DEFAULT_STATISTICS):
         values, counts = DEFAULT_STATISTICS[:3], DEFAULT_STATISTICS[3:]
         return (
@@ -122,7 +128,7 @@ def stats_text(
     """The csv of one operator, inputs first; a line ends with a line feed.
 
     known      cells of tensors of the same iteration and graph, by their identity; grows
-    constants  the same of constants of the graph, whatever the iteration
+    constants  the same for constants of the graph, in all iterations
     Dtypes:  all that arrays have; those without order, packed and 8-bit ones have no numbers but the count.
     Edges:   NaN and Inf are counted for float16, bfloat16 and float32 alone; other cells are NA.
     Raises:  DtypeError for strings, or when an array is not of its record's dtype.
@@ -186,7 +192,7 @@ def _extremes_and_average(array: Array, numbers: Statistics) -> tuple[float, flo
     if numbers.negative_inf:
         low = -math.inf
         top = -math.inf if top is None else top
-    # A NaN beside nothing but NaN comes first as well.
+    # With NaN alone, the first NaN counts as well.
     if numbers.nan and math.isnan(float(array.flat[0])):
         top = low = math.nan
     if numbers.nan or (numbers.positive_inf and numbers.negative_inf):
@@ -203,7 +209,7 @@ def format_value(value: float | int) -> str:
 
 
 def _format_name(record: TensorRecord) -> str:
-    """Host's format: the data lie as the host has them, whatever format the device would choose."""
+    """Host's format: the data are in the host's order, not in a device format."""
     is_known = record.format in device_layouts.FORMAT_NUMBER and record.format not in device_layouts.DEVICE_FORMATS
     return record.format if is_known else device_layouts.host_format(record.shape)
 
@@ -223,7 +229,7 @@ def read_acl_stats(path: str | os.PathLike[str], name: str | None = None) -> lis
     """Rows of an operator's csv, in any choice of columns; None for what a cell does not tell.
 
     name   of the file, where digits stand for it
-    Edges:   a shape that was not told is (); an unknown dtype keeps ACL's name.
+    Edges:   an unknown shape is (); an unknown dtype keeps ACL's name.
     Raises:  FormatError with the line; OSError when the file cannot be opened.
     """
     path = Path(path)

@@ -67,7 +67,7 @@ class AppendFile:
         return len(data)
 
     def close(self) -> None:
-        """Raises: WriteError, also when the file was removed meanwhile: its lines are gone with it."""
+        """Raises: WriteError, also when the file was removed meanwhile: its lines are lost."""
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
             is_gone = not os.fstat(fd).st_nlink

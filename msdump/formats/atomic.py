@@ -1,4 +1,4 @@
-"""Publishing of files: a file is there as a whole or not at all, also after the process was killed.
+"""Atomic publishing: a file is complete or absent, also after the process was killed.
 
 The bytes go to a file without a name, which is then linked under its own (O_TMPFILE + link). Where the system has no
 such thing they go to a hidden sibling that is renamed. What other libraries write, and folders, come from a hidden
@@ -114,7 +114,7 @@ class Folder:
         return fd
 
     def has(self, name: str) -> bool:
-        """Whether anything, a broken link included, has this name."""
+        """Whether a file, folder or link, also a broken one, has this name."""
         try:
             os.stat(name, dir_fd=self._fd, follow_symlinks=False)
         except FileNotFoundError:
@@ -142,15 +142,14 @@ class Folder:
                 except OSError as error:
                     if error.errno not in _NO_UNNAMED:
                         raise
-                # If it was another trouble, the sibling meets it as well, and its error is the one to tell.
+                # Another error occurs with the sibling as well, and is reported from there.
                 size = self._write_sibling(name, chunks, mode, replace)
                 self._has_unnamed = False
                 return size
             return self._write_sibling(name, chunks, mode, replace)
         except FileExistsError as error:
             raise WriteError(
-                f"{self._where(name)}: expected a free name, got a file that is there already. "
-                "Move it away or choose another path."
+                f"{self._where(name)}: expected a free name, got an existing file. Move it away or choose another path."
             ) from error
         except OSError as error:
             raise write_error(self._where(name), f"to write {_size(chunks)} bytes", error) from error
@@ -302,12 +301,12 @@ class Folder:
     def remove_leftovers(self) -> None:
         """Remove hidden files whose process was killed before they got their names; once a process and folder."""
         status = os.fstat(self._fd)
-        place = os.path.abspath(self.path), status.st_dev, status.st_ino
-        if place in _swept_folders:
+        folder_key = os.path.abspath(self.path), status.st_dev, status.st_ino
+        if folder_key in _swept_folders:
             return
         if len(_swept_folders) >= _MAX_SWEPT_FOLDERS:
             _swept_folders.clear()
-        _swept_folders.add(place)
+        _swept_folders.add(folder_key)
         for name in filter(SIBLING.fullmatch, os.listdir(self._fd)):
             with contextlib.suppress(OSError):  # not ours to read, in use, or gone
                 fd = self.open_file(name, os.O_RDONLY)
@@ -316,7 +315,7 @@ class Folder:
                         _remove_dead_scratch(os.path.join(self.path, name))
                         continue
                     # A living process, on this machine or another, holds the lock until its file has its name.
-                    # A shared one: network filesystems give no other to whoever may only read.
+                    # A shared lock: network filesystems give only shared locks to read-only opens.
                     fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
                     os.unlink(name, dir_fd=self._fd)
                 finally:
@@ -408,7 +407,7 @@ def _remove_dead_scratch(path: str) -> None:
 
 
 def _remove_scratch(path: Path) -> None:
-    """The lock goes last: without it nobody would know whose the rest is."""
+    """The lock file is removed last: without it the owner of the rest would be unknown."""
     with contextlib.suppress(OSError):
         for name in os.listdir(path):
             if name != _SCRATCH_LOCK:
@@ -420,7 +419,7 @@ def _remove_scratch(path: Path) -> None:
 
 
 def set_mode(fd: int, mode: int) -> None:
-    """Give an open file this mode, whatever the umask is."""
+    """Give an open file this mode, independent of the umask."""
     if stat.S_IMODE(os.fstat(fd).st_mode) != mode:
         os.fchmod(fd, mode)
 

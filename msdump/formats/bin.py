@@ -33,7 +33,7 @@ CONTAINER_VERSION = "2.0"
 class BinWriter(OperatorFileWriter):
     """Writer of one dump file per operator.
 
-    is_host_format   True: every tensor is written as the host has it, whatever format its record names
+    is_host_format   True: every tensor is written in the host's format, not in that of its record
     """
 
     tensors_from = 2  # behind the length of the header, and the header
@@ -86,15 +86,15 @@ def data_offsets(records: Sequence[TensorRecord], is_host_format: bool = False) 
     """Where in its file the data of each record of one operator begins; the same for each run of that operator."""
     header, blocks = _header(records, is_host_format)
     offset = 8 + len(header)
-    offset_by_place: dict[tuple[str, int], int] = {}
+    offset_by_slot: dict[tuple[str, int], int] = {}
     for block in blocks:
-        offset_by_place[block.record.io, block.record.slot] = offset
+        offset_by_slot[block.record.io, block.record.slot] = offset
         offset += block.size_bytes
-    return [offset_by_place[record.io, record.slot] for record in records]
+    return [offset_by_slot[record.io, record.slot] for record in records]
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
+class _TensorBlock:
     """One tensor as the header describes it."""
 
     record: TensorRecord
@@ -103,13 +103,13 @@ class _Block:
     size_bytes: int
 
 
-def _header(records: Sequence[TensorRecord], is_host_format: bool) -> tuple[bytes, list[_Block]]:
+def _header(records: Sequence[TensorRecord], is_host_format: bool) -> tuple[bytes, list[_TensorBlock]]:
     """The serialized header, and its tensors in the order of their data. Looks at no data."""
     message, blocks = _message(records, is_host_format)
     return message.SerializeToString(), blocks
 
 
-def _message(records: Sequence[TensorRecord], is_host_format: bool) -> tuple[Any, list[_Block]]:
+def _message(records: Sequence[TensorRecord], is_host_format: bool) -> tuple[Any, list[_TensorBlock]]:
     from msdump._proto import dump_data_pb2
 
     first = records[0]
@@ -118,7 +118,7 @@ def _message(records: Sequence[TensorRecord], is_host_format: bool) -> tuple[Any
         dump_time=first.timestamp_us,
         op_name=first.op_name.encode(errors="replace").decode(),
     )
-    blocks: list[_Block] = []
+    blocks: list[_TensorBlock] = []
     for is_input, entries in ((True, message.input), (False, message.output)):
         of_side = sorted((r for r in records if (r.io == INPUT) is is_input), key=lambda record: record.slot)
         for record in of_side:
@@ -129,7 +129,7 @@ def _message(records: Sequence[TensorRecord], is_host_format: bool) -> tuple[Any
     return message, blocks
 
 
-def _block(record: TensorRecord, is_host_format: bool) -> _Block:
+def _block(record: TensorRecord, is_host_format: bool) -> _TensorBlock:
     row = dtypes.dtype(record.dtype)
     if not row.is_dumped:
         raise DtypeError(f"bin: expected a dtype that CANN has a number of, got {row.name}.")
@@ -144,10 +144,10 @@ def _block(record: TensorRecord, is_host_format: bool) -> _Block:
         shape = device_layouts.device_shape(
             shape, name, device_layouts.cube_size(record.dtype), max(1, record.sub_format)
         )
-    return _Block(record, name, shape, packed_size(row.name, math.prod(shape)))
+    return _TensorBlock(record, name, shape, packed_size(row.name, math.prod(shape)))
 
 
-def _describe(block: _Block, entry: Any) -> None:
+def _describe(block: _TensorBlock, entry: Any) -> None:
     """Fill the header's entry of one tensor."""
     entry.data_type = dtypes.dtype(block.record.dtype).acl_number
     entry.format = device_layouts.FORMAT_NUMBER[block.format]
@@ -407,7 +407,7 @@ def _original_op(block: Any) -> tuple[str, int] | None:
 
 
 def _shape(dims: Sequence[int], where: str) -> tuple[int, ...]:
-    """Refuse shapes that no file could fill before anybody allocates for them."""
+    """Validate a shape before memory is allocated for it: no file could fill some."""
     shape = tuple(int(dim) for dim in dims)
     if len(shape) > MAX_NDIM or math.prod(filter(None, shape)) > _MAX_ELEMENTS:
         raise FormatError(f"{where}: expected a shape that an array can have, got {len(shape)} axes {shape[:8]}.")

@@ -26,7 +26,7 @@ PAGE = 4096
 # Answers of filesystems that know no such writes, or want other blocks.
 NO_DIRECT = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS}
 _BUFFER_BYTES = 4 << 20
-# A run that lies well is written as it lies when it is at least this long.
+# An aligned run of at least this size is written without a copy.
 _RUN_BYTES = 256 << 10
 # Others take the flag and go through the page cache all the same, or copy what was written (tmpfs, btrfs, NFS).
 _FILESYSTEMS = {"ext4", "xfs"}
@@ -57,20 +57,20 @@ def filesystem_type(device: int) -> str:
 def write_direct(fd: int, chunks: Sequence[Buffer]) -> int:
     """Fill an empty file that was opened with O_DIRECT; returns its size.
 
-    Chunks whose address and place in the file agree modulo a page are written as they lie, the rest through a buffer
+    Chunks whose address and offset in the file agree modulo a page are written as they lie, the rest through a buffer
     of this thread.
     """
     buffer = _aligned_buffer()
     written = 0  # a multiple of a page
     filled = 0
-    for chunk in (memoryview(one).cast("B") for one in chunks if memoryview(one).nbytes):
+    for chunk in (memoryview(chunk).cast("B") for chunk in chunks if memoryview(chunk).nbytes):
         address = np.frombuffer(chunk, np.uint8).__array_interface__["data"][0]
         start = 0
         while start < chunk.nbytes:
             left = chunk.nbytes - start
-            place = written + filled
-            if left >= _RUN_BYTES and (address + start - place) % PAGE == 0:
-                head = -place % PAGE
+            position = written + filled
+            if left >= _RUN_BYTES and (address + start - position) % PAGE == 0:
+                head = -position % PAGE
                 buffer[filled : filled + head] = chunk[start : start + head]
                 written += _write_at(fd, buffer[: filled + head], written)
                 filled = 0
@@ -93,10 +93,10 @@ def write_direct(fd: int, chunks: Sequence[Buffer]) -> int:
     return written + filled
 
 
-def _write_at(fd: int, view: memoryview, place: int) -> int:
+def _write_at(fd: int, view: memoryview, position: int) -> int:
     done = 0
     while done < view.nbytes:
-        count = os.pwrite(fd, view[done:], place + done)
+        count = os.pwrite(fd, view[done:], position + done)
         if count <= 0 or (count % PAGE and done + count < view.nbytes):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         done += count

@@ -1,4 +1,4 @@
-"""DumpDir: any folder of dump files, whoever wrote it, as a stream of tensors.
+"""DumpDir: any folder of dump files, of any tool, as a stream of tensors.
 
     dump = msdump.open("rank_0")                  # or any folder above or below it, or one file
     for tensor in dump.tensors(iteration=3, op_type="Conv2D", io="output"):
@@ -23,13 +23,13 @@ from typing import Any
 from msdump.errors import FormatError
 from msdump.formats.dump_folders import DumpedFolder, FolderWalk, is_plain_below
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
-from msdump.formats.layout_json import LAYOUT_FILE, RankLayout, read_layout
 from msdump.formats.msprobe_json import MSPROBE_FILE, read_msprobe_records
 from msdump.formats.paths import parse
 from msdump.formats.paths.acl import parse_stats_file_name
-from msdump.formats.paths.parse import MODEL, MSPROBE, OPERATOR, SYNC, Place, safe_text
+from msdump.formats.paths.parse import MODEL, MSPROBE, OPERATOR, SYNC, FolderLevels, safe_text
 from msdump.formats.paths.sync import MAPPING_FILE, METADATA_FOLDER, STATISTIC_FILE
 from msdump.formats.selection import StepSelection
+from msdump.formats.sharding_json import LAYOUT_FILE, RankSharding, read_sharding
 from msdump.formats.sidecars import read_mapping, read_order
 from msdump.storage import files as storage
 from msdump.storage.pack_format import INDEX_FOLDER
@@ -90,8 +90,14 @@ class DumpDir:
         """What a notebook shows: the folders and how many files they hold; nothing is opened."""
         folders = list(self.folders())
         rows = (
-            (one.place.rank_id, one.place.model, one.place.graph_id, one.place.iteration, len(one.names))
-            for one in folders
+            (
+                folder.levels.rank_id,
+                folder.levels.model,
+                folder.levels.graph_id,
+                folder.levels.iteration,
+                len(folder.names),
+            )
+            for folder in folders
         )
         return html_table(str(self.path), ("rank", "model", "graph", "iteration", "files"), rows, len(folders))
 
@@ -134,7 +140,7 @@ class DumpDir:
     def files_of(self, selection: StepSelection) -> Iterator[DumpedFile]:
         """As `files`."""
         for folder in self._walk():
-            if selection.takes(folder.place):
+            if selection.takes(folder.levels):
                 yield from self._files_of(folder)
 
     def tensors(
@@ -182,7 +188,7 @@ class DumpDir:
 
         Raises: FormatError for the first that differs when the dump was opened strictly.
         """
-        packs = {places[0]: None for folder in self._walk() if (places := split_pack_path(folder.path)) is not None}
+        packs = {parts[0]: None for folder in self._walk() if (parts := split_pack_path(folder.path)) is not None}
         return sum(self._verify_pack(path) for path in packs)
 
     def read(self, file: DumpedFile) -> list[DumpedTensor]:
@@ -208,17 +214,17 @@ class DumpDir:
 
     def order_in(self, folder: DumpedFolder) -> OperatorOrder:
         """Execution order of the graph whose tensors lie in a folder."""
-        place, graph_id = folder.place, folder.place.graph_id
-        if place.layout == MSPROBE:
+        levels, graph_id = folder.levels, folder.levels.graph_id
+        if levels.grammar == MSPROBE:
             parent = os.path.dirname(folder.path)
             # A pack of the tensors lies where their folder would.
             beside = os.path.dirname(parent) if is_pack_name(parent) else parent
             return self._msprobe_order(os.path.join(beside, MSPROBE_FILE))
         if graph_id is None:
             return OperatorOrder()
-        if place.layout == SYNC:
-            return self.order(os.sep.join(folder.path.split(os.sep)[: place.rank_depth]), graph_id)
-        rank_dir = _rank_beside(folder) if place.layout == MODEL else None
+        if levels.grammar == SYNC:
+            return self.order(os.sep.join(folder.path.split(os.sep)[: levels.rank_depth]), graph_id)
+        rank_dir = _rank_beside(folder) if levels.grammar == MODEL else None
         return OperatorOrder() if rank_dir is None else self.order(rank_dir, graph_id)
 
     def may_run_again(self, file: DumpedFile) -> bool:
@@ -227,11 +233,11 @@ class DumpDir:
 
         Source: MindSpore: only the first graph of a program has a history.
         """
-        place = file.place
-        if place.layout != SYNC:
-            return place.layout == MODEL
-        folder = os.path.join(os.sep.join(file.path.split(os.sep)[: place.rank_depth]), "execution_order")
-        names = [f"ms_{kind}_order_graph_{place.graph_id}.csv" for kind in ("execution", "global_execution")]
+        levels = file.levels
+        if levels.grammar != SYNC:
+            return levels.grammar == MODEL
+        folder = os.path.join(os.sep.join(file.path.split(os.sep)[: levels.rank_depth]), "execution_order")
+        names = [f"ms_{kind}_order_graph_{levels.graph_id}.csv" for kind in ("execution", "global_execution")]
         has_order, has_history = (storage.exists(os.path.join(folder, name)) for name in names)
         return has_order and not has_history
 
@@ -241,24 +247,24 @@ class DumpDir:
         found = [file for file in files if file.form == parse.OVERFLOW]
         return sorted(found, key=lambda file: (file.timestamp_us or 0, file.path))
 
-    def statistic_files(self) -> list[tuple[Place, Path]]:
-        """Every statistic.csv and where it lies."""
+    def statistic_files(self) -> list[tuple[FolderLevels, Path]]:
+        """Every statistic.csv and its path."""
         return self._side_files(lambda name: name == STATISTIC_FILE)
 
-    def statistic_dump_files(self) -> list[tuple[Place, Path, str]]:
+    def statistic_dump_files(self) -> list[tuple[FolderLevels, Path, str]]:
         """Every csv that ACL writes for one operator instead of its tensors: where it lies, and the name that it has
         or, where that was too long, stands for."""
         return [
-            (folder.place, Path(folder.path, name), original)
+            (folder.levels, Path(folder.path, name), original)
             for folder in self._walk()
             for name, original in self._original_names(folder)
             if parse_stats_file_name(original) is not None
         ]
 
-    def msprobe_files(self) -> list[tuple[Place, Path]]:
-        """Every dump.json of msprobe and where it lies."""
+    def msprobe_files(self) -> list[tuple[FolderLevels, Path]]:
+        """Every dump.json of msprobe and its path."""
         files = self._side_files(lambda name: name == MSPROBE_FILE)
-        return [(place, path) for place, path in files if place.layout == MSPROBE]
+        return [(levels, path) for levels, path in files if levels.grammar == MSPROBE]
 
     def rank_dirs(self) -> list[Path]:
         """Folders `rank_N` of dumps, at or above or below the folder that was opened; of several runs the last first.
@@ -268,9 +274,9 @@ class DumpDir:
         found: dict[str, None] = {}
         beside: dict[str, None] = {}
         for folder in self._walk():
-            if folder.place.rank_depth:
-                found[os.sep.join(folder.path.split(os.sep)[: folder.place.rank_depth])] = None
-            elif folder.place.layout in (MODEL, OPERATOR):
+            if folder.levels.rank_depth:
+                found[os.sep.join(folder.path.split(os.sep)[: folder.levels.rank_depth])] = None
+            elif folder.levels.grammar in (MODEL, OPERATOR):
                 beside.update(dict.fromkeys(_roots_of(folder)))
         for root in sorted(beside, reverse=True):
             found.update(dict.fromkeys(_ranks_in(root)))
@@ -288,7 +294,7 @@ class DumpDir:
         return found
 
     @property
-    def layouts(self) -> dict[int, RankLayout]:
+    def layouts(self) -> dict[int, RankSharding]:
         """How the tensors of each rank lie over the ranks of the job, by rank, read anew at each call.
 
         Ranks are zero-based; shapes and blocks are in elements of the whole tensor. A rank whose dump says nothing of
@@ -300,23 +306,23 @@ class DumpDir:
             Path(folder.path).parent for folder in self._walk() if os.path.basename(folder.path) == METADATA_FOLDER
         }
         described = sorted((folder for folder in below if _RANK.fullmatch(folder.name)), reverse=True)
-        layouts: dict[int, RankLayout] = {}
+        shardings: dict[int, RankSharding] = {}
         for folder in dict.fromkeys((*described, *self.rank_dirs())):
             path = folder / METADATA_FOLDER / LAYOUT_FILE
             rank = int(folder.name.removeprefix("rank_"))
-            if rank in layouts or not (os.path.islink(path) or storage.exists(path)):
+            if rank in shardings or not (os.path.islink(path) or storage.exists(path)):
                 continue
             if not is_plain_below(path, folder):
                 self._foreign.add(os.fspath(path))
                 continue
             try:
-                layout = read_layout(path)
-                if layout.rank != rank:
-                    raise FormatError(f"{path}: expected the layout of rank {rank}, got that of rank {layout.rank}.")
-                layouts[rank] = layout
+                sharding = read_sharding(path)
+                if sharding.rank != rank:
+                    raise FormatError(f"{path}: expected the layout of rank {rank}, got that of rank {sharding.rank}.")
+                shardings[rank] = sharding
             except FormatError as error:
                 self._damage(os.fspath(path), error)
-        return layouts
+        return shardings
 
     # -- parts ------------------------------------------------------------------------------------
 
@@ -350,14 +356,14 @@ class DumpDir:
         self, folder: DumpedFolder, names: Iterable[tuple[str, str]], order: OperatorOrder = _NO_ORDER
     ) -> Iterator[DumpedFile]:
         """Files of a folder whose names are those of data files, with long names restored."""
-        parse_name = parse.parse_msprobe_name if folder.place.layout == MSPROBE else parse.parse_dump_name
-        before, place = os.path.join(folder.path, ""), folder.place
+        parse_name = parse.parse_msprobe_name if folder.levels.grammar == MSPROBE else parse.parse_dump_name
+        before, levels = os.path.join(folder.path, ""), folder.levels
         for name, original in names:
             parsed = parse_name(original)
             if parsed is not None:
                 position = order.find(parsed.op_name)
                 full_name = None if position is None else order.full_names[position]
-                yield _dumped_file(before + name, place, parsed, original, position, full_name)
+                yield _dumped_file(before + name, levels, parsed, original, position, full_name)
             elif not _is_side_file(folder, original):
                 self._foreign.add(before + name)
 
@@ -420,9 +426,9 @@ class DumpDir:
             self._orders[key] = OperatorOrder(tuple(names), {name: number for number, name in enumerate(names)})
         return self._orders[key]
 
-    def _side_files(self, is_wanted: Any) -> list[tuple[Place, Path]]:
+    def _side_files(self, is_wanted: Any) -> list[tuple[FolderLevels, Path]]:
         return [
-            (folder.place, Path(folder.path, name))
+            (folder.levels, Path(folder.path, name))
             for folder in self._walk()
             for name in folder.names
             if is_wanted(name)
@@ -433,7 +439,7 @@ def _rank_beside(folder: DumpedFolder) -> str | None:
     """Folder of the rank that an asynchronous dump's folder belongs to; the device's number stands for a rank's."""
     for root in _roots_of(folder):
         ranks = _ranks_in(root)
-        own = [path for path in ranks if os.path.basename(path) == f"rank_{folder.place.rank_id}"]
+        own = [path for path in ranks if os.path.basename(path) == f"rank_{folder.levels.rank_id}"]
         if own or len(ranks) == 1:
             return (own or ranks)[0]
     return None
@@ -442,9 +448,9 @@ def _rank_beside(folder: DumpedFolder) -> str | None:
 def _roots_of(folder: DumpedFolder) -> list[str]:
     """Folders above one of an asynchronous dump where those of its ranks may lie: the time's, and that of all steps."""
     parts = folder.path.split(os.sep)
-    if folder.place.time not in parts:
+    if folder.levels.time not in parts:
         return []
-    depth = len(parts) - parts[::-1].index(folder.place.time or "")
+    depth = len(parts) - parts[::-1].index(folder.levels.time or "")
     has_step = depth > 2 and parts[depth - 2].isdigit()
     return [os.sep.join(parts[:depth]), *([os.sep.join(parts[: depth - 2])] if has_step else [])]
 
@@ -500,7 +506,7 @@ def _is_side_file(folder: DumpedFolder, name: str) -> bool:
     """True for what a dump has beside its data."""
     if is_temporary(name):
         return True  # a file that a writer has not published yet
-    if folder.place.layout == MSPROBE:
+    if folder.levels.grammar == MSPROBE:
         return True
     parent = os.path.basename(folder.path)
     if parent in ("graphs", "execution_order", METADATA_FOLDER, INDEX_FOLDER):

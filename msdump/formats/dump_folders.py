@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from msdump.errors import FormatError
-from msdump.formats.paths.parse import FX, Place, parse_place
+from msdump.formats.paths.parse import FX, FolderLevels, parse_folder
 from msdump.storage import files as storage
 from msdump.storage.pack_format import PART_SUFFIX
 from msdump.storage.packs import is_pack_name, split_pack_path, without_packs
@@ -27,14 +27,14 @@ class DumpedFolder:
     """One folder of a dump and the names of its plain files, sorted."""
 
     path: str
-    place: Place
+    levels: FolderLevels
     names: tuple[str, ...]
 
 
 class FolderWalk:
     """The folders at a path, which may be that of one file.
 
-    damage   told the path of a folder or pack that cannot be listed, and why
+    damage   called with the path of a folder or pack that cannot be listed, and why
     foreign  takes the paths that belong to no dump
     """
 
@@ -50,7 +50,7 @@ class FolderWalk:
             return sorted(self._remote_folders(path), key=_folder_order)
         if not storage.is_folder(path):
             parent = os.fspath(self._path.parent)
-            return [DumpedFolder(parent, _place(parent), (self._path.name,))]
+            return [DumpedFolder(parent, _levels_of(parent), (self._path.name,))]
         if not os.path.isdir(path):
             return sorted(self._packed_folders(path), key=_folder_order)
         return sorted(self._local_folders(), key=_folder_order)
@@ -72,8 +72,8 @@ class FolderWalk:
         return _folders(listed.names_by_folder)
 
     def _remote_folders(self, path: str) -> list[DumpedFolder]:
-        places = split_pack_path(path)
-        if places is not None and places[1]:
+        pack_parts = split_pack_path(path)
+        if pack_parts is not None and pack_parts[1]:
             return self._packed_folders(path)
         found: list[DumpedFolder] = []
         names_by_folder: dict[str, list[str]] = {}
@@ -115,7 +115,7 @@ class FolderWalk:
             for pack in _packs_once(packs):
                 folders += self._packed_folders(pack)
             if names:
-                folders.append(DumpedFolder(path, _place(path), tuple(sorted(names))))
+                folders.append(DumpedFolder(path, _levels_of(path), tuple(sorted(names))))
         return folders
 
 
@@ -128,7 +128,9 @@ def _packs_once(packs: Mapping[str, int]) -> list[str]:
 
 def _folders(names_by_folder: Mapping[str, Sequence[str]]) -> list[DumpedFolder]:
     return [
-        DumpedFolder(folder, _place(folder), tuple(sorted(names))) for folder, names in names_by_folder.items() if names
+        DumpedFolder(folder, _levels_of(folder), tuple(sorted(names)))
+        for folder, names in names_by_folder.items()
+        if names
     ]
 
 
@@ -136,9 +138,9 @@ def _folder_order(folder: DumpedFolder) -> tuple[Any, ...]:
     """Ranks, then time. Where each graph counts steps of its own, only the time stamps of files tell what came first;
     the latest one, as where two runs share a folder the newer one counts."""
     stamps = []
-    if folder.place.layout == FX:
+    if folder.levels.grammar == FX:
         stamps = [stamp for name in folder.names if (stamp := name.rpartition(".npy")[0].rpartition(".")[2]).isdigit()]
-    rank, time, *rest = folder.place.sort_key
+    rank, time, *rest = folder.levels.sort_key
     return (rank, max(stamps, default=time), *rest, folder.path)
 
 
@@ -156,15 +158,15 @@ def is_plain_below(path: str | os.PathLike[str], root: str | os.PathLike[str]) -
     return os.path.commonpath((real, target)) == real
 
 
-def _place(path: str) -> Place:
+def _levels_of(path: str) -> FolderLevels:
     """What a folder's path says; packs on the way stand for nothing."""
     parts = path.split(os.sep)
     plain = without_packs(parts)
-    place = parse_place(plain)
-    if len(plain) == len(parts) or not place.rank_depth:
-        return place
-    depth = place.rank_depth
+    levels = parse_folder(plain)
+    if len(plain) == len(parts) or not levels.rank_depth:
+        return levels
+    depth = levels.rank_depth
     # The path itself has the packs in it.
-    while len(without_packs(parts[:depth])) < place.rank_depth:
+    while len(without_packs(parts[:depth])) < levels.rank_depth:
         depth += 1
-    return replace(place, rank_depth=depth)
+    return replace(levels, rank_depth=depth)

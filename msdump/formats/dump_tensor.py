@@ -13,7 +13,7 @@ from msdump.formats.bin import BinTensor
 from msdump.formats.dump_file import read_dump
 from msdump.formats.npy_reader import SmallNpy, read_npy, scan_npy
 from msdump.formats.paths import parse
-from msdump.formats.paths.parse import DumpName, Place
+from msdump.formats.paths.parse import DumpName, FolderLevels
 from msdump.formats.pt_tensor import read_pt_tensor
 from msdump.storage import files
 from msdump.storage.plain import unreadable
@@ -29,7 +29,7 @@ _NO_BYTES = np.empty(0, np.uint8)
 
 @dataclass(frozen=True, slots=True)
 class DumpedFile:
-    """A data file that nobody has opened yet: all that its path says.
+    """A data file that has not been opened: what its path says.
 
     original_name    name of the file, restored where mapping.csv had shortened it
     position         in the execution order of its graph; None where no csv tells it
@@ -37,7 +37,7 @@ class DumpedFile:
     """
 
     path: str
-    place: Place
+    levels: FolderLevels
     name: DumpName
     original_name: str
     position: int | None = None
@@ -54,7 +54,7 @@ class DumpedFile:
 
     @property
     def op_name(self) -> str:
-        """As the file's name says it: the last part of the full name, or the whole with `_`."""
+        """As in the file's name: the last part of the full name, or the whole with `_`."""
         return self.name.op_name
 
     @property
@@ -156,22 +156,22 @@ class DumpedTensor:
 
     @property
     def rank_id(self) -> int | None:
-        return self.file.place.rank_id
+        return self.file.levels.rank_id
 
     @property
     def graph_id(self) -> int | None:
         """Graph id or model id."""
-        return self.file.place.graph_id
+        return self.file.levels.graph_id
 
     @property
     def model(self) -> str | None:
         """Net name or model name."""
-        return self.file.place.model
+        return self.file.levels.model
 
     @property
     def iteration(self) -> int | None:
         """None for constants and where no folder tells it."""
-        return self.file.place.iteration
+        return self.file.levels.iteration
 
     @property
     def position(self) -> int | None:
@@ -203,7 +203,7 @@ class DumpedTensor:
 
     @property
     def slot_text(self) -> str:
-        """The slot as users know it: its number or keyword, and the place in a list."""
+        """The slot as users know it: its number or keyword, and the index in a list."""
         return f"{self.keyword or self.slot}{f'.{self.part}' if self.part else ''}"
 
     @property

@@ -1,4 +1,4 @@
-"""Files of an exception dump: what an operator had in hand when it raised, in three degrees of detail.
+"""Files of an exception dump: operands of the operator that raised, in three degrees of detail.
 
     brief    exception_info.{stream}.{task}.{stamp}      dump file of plain bytes: no dtypes, no shapes
     norm     {op_type}.{op_name}.{task}.{stamp}          dump file with dtypes, shapes, formats, attributes, log text
@@ -85,7 +85,7 @@ class FailedOperand:
 
 @dataclass(frozen=True)
 class OperatorFailure:
-    """All that is known of an operator that raised.
+    """Data of an operator that raised.
 
     moment      when, in local time
     attributes  of the operator, as text
@@ -204,7 +204,7 @@ def norm_chunks(failure: OperatorFailure) -> list[Buffer]:
 
 
 def _described(failure: OperatorFailure) -> tuple[Any, list[memoryview]]:
-    """The DumpData with each argument's place among those of the kernel, and the blocks of data."""
+    """The DumpData with each argument's index among those of the kernel, and the blocks of data."""
     from msdump._proto import dump_data_pb2
 
     if failure.records:

@@ -31,9 +31,9 @@ _FIXES = {
     errno.EPERM: "The system refuses it: choose another path.",
     errno.EROFS: "The filesystem is read-only: choose another path.",
     errno.ENOTDIR: "A file sits where a folder should be: move it away or choose another path.",
-    errno.EEXIST: "It is there already: move it away or choose another path.",
+    errno.EEXIST: "It exists already: move it away or choose another path.",
     errno.ELOOP: "A symbolic link has this name: remove it, what is written could land anywhere.",
-    errno.ENOENT: "The folder is gone: do not remove it while the dump runs.",
+    errno.ENOENT: "The folder was removed: do not remove it while the dump runs.",
     errno.EMFILE: "Too many files are open: raise the limit (ulimit -n).",
     errno.ENFILE: "Too many files are open on this machine.",
     errno.ENAMETOOLONG: "The path is too long: choose a shorter one.",
@@ -58,7 +58,7 @@ def close_written(fd: int, where: str) -> None:
 
 
 def make_dirs(path: str | os.PathLike[str], mode: int = 0o700) -> None:
-    """Make a folder and its missing parents; those made get exactly `mode`, whatever the umask is.
+    """Make a folder and its missing parents; new ones get exactly `mode`, independent of the umask.
 
     Edges:  links in the part of the path that is there are followed; one that takes a missing part's place meanwhile
             is not.
@@ -85,7 +85,7 @@ def make_dirs(path: str | os.PathLike[str], mode: int = 0o700) -> None:
 
 
 def claim_dir(path: str | os.PathLike[str], mode: int = 0o700) -> bool:
-    """Make a folder that nobody else has made, and its missing parents; False when it is there already, or was removed
+    """Make a folder exclusively, and its missing parents; False when it exists already, or was removed
     at once.
 
     Raises: WriteError when the system refuses, or a file sits above it.
@@ -112,7 +112,7 @@ def _without_slash(path: str | os.PathLike[str]) -> str:
 
 
 def _folder_handle(name: str, folder: str, parent_fd: int | None = None) -> int:
-    """Descriptor by which names in a folder are reached, whatever its path leads to later; below `parent_fd` no link is
+    """Descriptor of a folder, which stays valid when its path leads elsewhere later; below `parent_fd` no link is
     followed."""
     try:
         return os.open(name, _FOLDER_HANDLE | (0 if parent_fd is None else _O_NOFOLLOW), dir_fd=parent_fd)
@@ -277,7 +277,7 @@ def held_for_change(folders: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
 
 
 def try_lock(descriptor: int, kind: int = fcntl.LOCK_EX) -> bool:
-    """Lock an open file or folder; False when somebody else has it. A file system without locks refuses nobody."""
+    """Lock an open file or folder; False when another process has locked it. True on a file system without locks."""
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except OSError as error:

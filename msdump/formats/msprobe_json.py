@@ -95,7 +95,7 @@ def read_msprobe_records(path: str | os.PathLike[str]) -> dict[str, Any]:
 def read_msprobe_json(path: str | os.PathLike[str]) -> list[StatisticRow]:
     """One row for each tensor, in the order of the records, which is that in which calls ended.
 
-    Names are those of the records, types those of the functions or modules. Counts are not told by such files.
+    Names are those of the records, types those of the functions or modules. Such files hold no counts.
     Raises: FormatError; OSError.
     """
     rows: list[StatisticRow] = []

@@ -80,7 +80,7 @@ def _npy_dtype(dtype_name: str) -> np.dtype[Any]:
     return dtypes.dtype(dtypes.dtype(dtype_name).npy_name).numpy.newbyteorder("<")
 
 
-class _Iteration:
+class _IterationFiles:
     """Open folders of one iteration, and which file holds which tensor."""
 
     def __init__(self, folders: OpenFolders[LinkFolder]) -> None:
@@ -99,7 +99,7 @@ class NpyWriter:
     content     bytes of the file of a record, in place of those of MindSpore
     replaces    whether a file of that name that is there already gives way
     spares      files of earlier iterations that new ones are written over, see `Folder`
-    open_folder  another place for files than folders on the disk
+    open_folder  opens a destination of files other than a folder on the disk
 
     Records with equal (iteration, graph, key, shape, dtype, format) hold the same bytes: the first is written, the
     others become hard links to it. Arrays are not kept. Any thread may call it: data is written outside all locks, and
@@ -132,7 +132,7 @@ class NpyWriter:
         self._is_device_format = is_device_format
         self._content = content or self._npy_content
         self._replaces = replaces
-        self._iterations: dict[tuple[int, int], _Iteration] = {}
+        self._iterations: dict[tuple[int, int], _IterationFiles] = {}
         self._lock = threading.Lock()
         self._counter = Counter()
 
@@ -157,9 +157,9 @@ class NpyWriter:
             ended.folders.close()
 
     def close(self) -> None:
-        finish_all([functools.partial(self.end_iteration, *place) for place in list(self._iterations)])
+        finish_all([functools.partial(self.end_iteration, *step) for step in list(self._iterations)])
 
-    def _iteration_of(self, record: TensorRecord) -> _Iteration:
+    def _iteration_of(self, record: TensorRecord) -> _IterationFiles:
         name = (record.graph_id, record.iteration)
         found = self._iterations.get(name)
         if found is None:
@@ -167,7 +167,7 @@ class NpyWriter:
                 found = self._iterations.get(name)
                 if found is None:
                     folders = OpenFolders(self._directory, self._open_folder)
-                    found = self._iterations[name] = _Iteration(folders)
+                    found = self._iterations[name] = _IterationFiles(folders)
         return found
 
     def _open(self, path: Path) -> DumpFolder:

@@ -25,7 +25,7 @@ from msdump.tensors.records import MAX_NDIM
 _MAX_HEADER_BYTES = 1 << 16
 _SMALL_BYTES = 2048  # of a file that takes hardly more memory than what its name says
 _MANY_AXES = 32  # one more than this is more than numpy before 2.0 can have
-_KNOWN_HEADERS = 4096  # that are remembered
+_KNOWN_HEADERS = 4096  # in the cache
 # Blanks are those of Python's source: other characters that Unicode calls blank part no numbers.
 _HEADER = re.compile(
     r"\s*\{\s*(['\"])descr\1\s*:\s*(['\"])(?P<descr>[^'\"]*)\2\s*,"
@@ -53,7 +53,7 @@ def read_npy(path: str | os.PathLike[str], mmap: bool = True) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class NpyHeader:
-    """What a file says before its data.
+    """Header of a file.
 
     offset    bytes before the first element
     original  the dtype before the file stored the tensor in a wider one; None where it does not tell
@@ -76,7 +76,7 @@ def read_npy_header(path: str | os.PathLike[str]) -> NpyHeader:
 
 @dataclass(frozen=True, slots=True)
 class SmallNpy:
-    """A small file as a whole: a tensor that needs its file no more.
+    """A small file, read completely: the tensor does not keep the file open.
 
     device, inode   of the file
     """

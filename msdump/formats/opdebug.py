@@ -63,7 +63,7 @@ _HEX = frozenset({"pc_start", "para_base", "kernel_code", "src_addr", "dst_addr"
 
 @dataclass(frozen=True, slots=True)
 class TaskStatus:
-    """What one unit of the device says. `status` is not 0 when it met an overflow; its bits have no public meaning.
+    """Status of a unit of the device. `status` is not 0 when it met an overflow; its bits have no public meaning.
 
     kernel_code, block_idx   of the AI Core only
     """

@@ -124,7 +124,7 @@ class PackFolder:
     @property
     def overhead_bytes(self) -> int:
         """What the pack takes besides the bytes of its members."""
-        return self._size - sum(one.size for one in self._members.values() if not one.is_link)
+        return self._size - sum(member.size for member in self._members.values() if not member.is_link)
 
     def close(self) -> None:
         """Nothing: others write into the same pack. `finish` ends it."""
@@ -196,7 +196,7 @@ class PackFolder:
             part = f"{stem}{PART_SUFFIX}"
             try:
                 fd = self._parent.open_file(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-                try_lock(fd)  # commands leave a pack alone that somebody writes
+                try_lock(fd)  # commands do not touch a pack that is being written
             except FileExistsError:
                 continue
             except OSError as error:
@@ -211,7 +211,7 @@ class PackFolder:
             raise write_error(f"{self.path}{SUFFIX}", "to make this pack", error) from error
 
     def _publish(self, part: str) -> str:
-        """Rename to a name that nobody has."""
+        """Rename to a free name."""
         handle = self._parent.descriptor
         number = 0
         while True:
@@ -234,12 +234,12 @@ class PackFolder:
 
     def _check_free(self, name: str) -> None:
         if name in self._members:
-            raise WriteError(
-                f"{self.path}/{name}: expected a free name, got a member that is there already. Choose another path."
-            )
+            raise WriteError(f"{self.path}/{name}: expected a free name, got an existing member. Choose another path.")
 
     def _first_name(self, link: Member) -> str:
-        return next(one.name for one in self._members.values() if one.offset == link.offset and not one.is_link)
+        return next(
+            member.name for member in self._members.values() if member.offset == link.offset and not member.is_link
+        )
 
     def _append_mapping(self, mapped: str, original: str) -> None:
         self._mapping[mapped] = original
@@ -249,16 +249,16 @@ class PackFolder:
 
         One call to the system for a small member: a killed process leaves whole members, and the last one cut.
         """
-        place, end = self._size, self._size + size
+        offset, end = self._size, self._size + size
         # Copying little is cheaper than telling the system of several pieces.
         pieces = (b"".join(chunks),) if size < _JOINED_BYTES else chunks
         views = [memoryview(piece) for piece in pieces if len(piece)]
         try:
-            while place < end:
-                count = os.pwritev(self._fd, views[:_MAX_BUFFERS], place)
+            while offset < end:
+                count = os.pwritev(self._fd, views[:_MAX_BUFFERS], offset)
                 if not count:
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                place += count
+                offset += count
                 while views and count >= views[0].nbytes:
                     count -= views.pop(0).nbytes
                 if count:
@@ -320,7 +320,7 @@ class Packs:
     """The packs of one dump. It stands behind the writers that fill them, and ends a pack when they have.
 
     directory    folder that a record belongs to, which only its graph and its iteration decide
-    on_finished  told the path of each whole pack, and the graph and the iteration that it is of
+    on_finished  called with the path of each whole pack, and the graph and the iteration that it is of
     """
 
     writes_once = True
@@ -358,9 +358,9 @@ class Packs:
     def write(self, records: Sequence[TensorRecord]) -> None:
         """Note where the records of an iteration lie."""
         for record in records:
-            place = record.graph_id, record.iteration
-            if place not in self._paths:
-                self._paths[place] = self._directory(record)
+            step = record.graph_id, record.iteration
+            if step not in self._paths:
+                self._paths[step] = self._directory(record)
 
     def end_iteration(self, graph_id: int, iteration: int) -> None:
         """Raises: WriteError."""
@@ -376,4 +376,4 @@ class Packs:
 
     def close(self) -> None:
         """Raises: WriteError."""
-        finish_all([functools.partial(self.end_iteration, *place) for place in list(self._paths)])
+        finish_all([functools.partial(self.end_iteration, *step) for step in list(self._paths)])

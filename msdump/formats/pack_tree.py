@@ -17,13 +17,13 @@ from msdump.formats.dump_folders import DumpedFolder
 from msdump.formats.dump_tensor import DumpedFile
 from msdump.formats.folders import held_for_change, try_lock, write_error
 from msdump.formats.pack import PackFolder
-from msdump.formats.paths.parse import MSPROBE, Place, parse_dump_name
+from msdump.formats.paths.parse import MSPROBE, FolderLevels, parse_dump_name
 from msdump.formats.paths.sync import MAPPING_FILE, STATISTIC_FILE
 from msdump.formats.sidecars import append_mapping, read_mapping
 from msdump.storage.files import map_file
 from msdump.storage.pack_format import BLOCK, SUFFIX
 from msdump.storage.pack_index import read_contents
-from msdump.storage.pack_scan import Contents, scan
+from msdump.storage.pack_scan import ArchiveContents, scan
 from msdump.storage.packs import has_wrong_hash, is_pack_name
 from msdump.storage.plain import OPEN_FLAGS, unreadable
 from msdump.storage.sources import LocalSource, Source, stamp_of
@@ -69,7 +69,7 @@ def pack_tree(root: str | os.PathLike[str], keeps_folders: bool = False) -> Iter
     """
     dump = DumpDir.open(root)
     for folder in dump.folders():
-        if folder.place.iteration is None or folder.place.layout == MSPROBE or not os.path.isdir(folder.path):
+        if folder.levels.iteration is None or folder.levels.grammar == MSPROBE or not os.path.isdir(folder.path):
             continue
         with held_for_change([folder.path, os.path.dirname(folder.path)]) as busy:
             yield Packed(folder.path, 0, 0, busy) if busy else _pack(folder, keeps_folders)
@@ -94,8 +94,8 @@ def _files_of(path: str) -> tuple[dict[str, os.stat_result], list[str]]:
     files: dict[str, os.stat_result] = {}
     others: list[str] = []
     try:
-        for place in (path, os.path.dirname(path)):
-            with Folder(place) as folder:
+        for folder_path in (path, os.path.dirname(path)):
+            with Folder(folder_path) as folder:
                 folder.remove_leftovers()
         with os.scandir(path) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
@@ -120,7 +120,7 @@ def _write_pack(folder: DumpedFolder, files: Mapping[str, os.stat_result]) -> st
             if known != name:
                 pack.link(known, name)
                 continue
-            chunks, tensors_from = chunks_of(folder.place, os.path.join(folder.path, name), name)
+            chunks, tensors_from = chunks_of(folder.levels, os.path.join(folder.path, name), name)
             pack.write(name, chunks, status.st_mode & 0o777, tensors_from=tensors_from)
         return pack.finish()
     except OSError as error:
@@ -132,8 +132,8 @@ def _write_pack(folder: DumpedFolder, files: Mapping[str, os.stat_result]) -> st
 def _packs_beside(path: str) -> list[str]:
     """Packs that may be of a folder, by their names."""
     parent, name = os.path.split(path)
-    paths = [os.path.join(parent, one) for one in os.listdir(parent) if one.endswith(SUFFIX)]
-    return sorted(one for one in paths if _stem(one) == name and os.path.isfile(one) and not os.path.islink(one))
+    paths = [os.path.join(parent, file_name) for file_name in os.listdir(parent) if file_name.endswith(SUFFIX)]
+    return sorted(path for path in paths if _stem(path) == name and os.path.isfile(path) and not os.path.islink(path))
 
 
 def _stem(path: str) -> str:
@@ -161,16 +161,16 @@ def _holds(path: str, folder: str, files: Mapping[str, os.stat_result]) -> bool:
     return bool(files)
 
 
-def chunks_of(place: Place, path: str, name: str) -> tuple[list[memoryview], int]:
+def chunks_of(levels: FolderLevels, path: str, name: str) -> tuple[list[memoryview], int]:
     """Bytes of a file, cut where its tensors begin, so that each gets a hash; (chunks, number of the first tensor)."""
     raw = map_file(path).data
     parsed = parse_dump_name(name)
     if parsed is None or not raw.nbytes:
         return [raw], 0
-    tensors, errors = DumpedFile(path, place, parsed, name).scan()
+    tensors, errors = DumpedFile(path, levels, parsed, name).scan()
     parts = sorted((tensor.offset, tensor.size_bytes) for tensor in tensors if tensor.size_bytes)
     ends = [*(start for start, _ in parts[1:]), raw.nbytes]
-    # Gaps, or data that the file does not tell the place of: then the file as a whole.
+    # Gaps, or data whose offset the file does not hold: then the file as a whole.
     if errors or not parts or parts[0][0] <= 0 or any(a + n != end for (a, n), end in zip(parts, ends, strict=True)):
         return [raw], 0
     return [raw[: parts[0][0]], *(raw[start : start + size] for start, size in parts)], 1
@@ -202,7 +202,7 @@ def unpack_tree(root: str | os.PathLike[str], keeps_packs: bool = False) -> Iter
     keeps_packs  leave them where they are
     Edges:   a pack stays that is not whole or not understood, which `lost` says; so does one beside files of a process
              that dumps. Files that are there with equal bytes count as done; rows of statistic.csv and mapping.csv join
-             those of a file that is there. Nobody but the owner may write a file, and none may be run.
+             those of a file that is there. Only the owner may write a file, and no file is executable.
     Raises:  FormatError for a pack that leads out of its folder; WriteError, also where another file of that name is
              there; the pack stays then.
     """
@@ -212,14 +212,17 @@ def unpack_tree(root: str | os.PathLike[str], keeps_packs: bool = False) -> Iter
         contents = scan(path, source.size, source.read)
         home = os.path.dirname(os.path.abspath(path))
         below = {name.rpartition("/")[0] for name in contents.members} | set(contents.folders)
-        with held_for_change([home, *(os.path.join(home, one) for one in below)]) as busy, alone(path) as is_alone:
+        with (
+            held_for_change([home, *(os.path.join(home, file_name) for file_name in below)]) as busy,
+            alone(path) as is_alone,
+        ):
             if busy or not is_alone:
                 yield Packed(path, 0, source.size, busy or "another process writes it now")
             else:
                 yield _unpack(path, home, source, contents, keeps_packs)
 
 
-def _unpack(path: str, home: str, source: LocalSource, contents: Contents, keeps_pack: bool) -> Packed:
+def _unpack(path: str, home: str, source: LocalSource, contents: ArchiveContents, keeps_pack: bool) -> Packed:
     is_wrong, problems = _problems(path, source, contents)
     _extract(home, source, contents, is_wrong)
     if not keeps_pack and not problems:
@@ -231,7 +234,7 @@ def _unpack(path: str, home: str, source: LocalSource, contents: Contents, keeps
     return Packed(path, len(contents.members) - len(is_wrong), source.size, "; ".join(problems))
 
 
-def _problems(path: str, source: LocalSource, contents: Contents) -> tuple[set[str], list[str]]:
+def _problems(path: str, source: LocalSource, contents: ArchiveContents) -> tuple[set[str], list[str]]:
     """Names of members whose bytes are not those that the index tells, and all that is not whole or not understood."""
     problems = list(contents.damage)
     if contents.foreign:
@@ -243,20 +246,21 @@ def _problems(path: str, source: LocalSource, contents: Contents) -> tuple[set[s
         return is_wrong, [*problems, str(error)]
     if indexed.has_index:
         missing = [
-            one.name
-            for one in indexed.members.values()
-            if (own := contents.members.get(one.name)) is None or (own.offset, own.size) != (one.offset, one.size)
+            member.name
+            for member in indexed.members.values()
+            if (own := contents.members.get(member.name)) is None
+            or (own.offset, own.size) != (member.offset, member.size)
         ]
         if missing:
             problems.append(f"{named(missing)}: in the index, and no header says so")
-        hashed = [one for one in indexed.members.values() if one.name not in missing]
+        hashed = [member for member in indexed.members.values() if member.name not in missing]
         is_wrong = {one.name for one in hashed if has_wrong_hash(source, one)}
         if is_wrong:
             problems.append(f"{named(sorted(is_wrong))}: other bytes than those that the index has the hashes of")
     return is_wrong, problems
 
 
-def _extract(home: str, source: Source, contents: Contents, without: set[str]) -> None:
+def _extract(home: str, source: Source, contents: ArchiveContents, without: set[str]) -> None:
     """Write the members, but for some, into folders below `home`."""
     names: dict[int, str] = {}
     folders: dict[str, Folder] = {}
@@ -267,7 +271,9 @@ def _extract(home: str, source: Source, contents: Contents, without: set[str]) -
         for below in contents.folders:
             make_dirs(os.path.join(home, below), _DIR_MODE)
         # No file without its meaning, also when this process is killed.
-        for member in sorted(contents.members.values(), key=lambda one: not one.name.endswith(f"/{MAPPING_FILE}")):
+        for member in sorted(
+            contents.members.values(), key=lambda member: not member.name.endswith(f"/{MAPPING_FILE}")
+        ):
             if member.name in without:
                 continue
             below, _, name = member.name.rpartition("/")
@@ -343,7 +349,7 @@ def _join_rows(folder: Folder, name: str, rows: bytes) -> None:
     if name == STATISTIC_FILE:
         head, _, rows = rows.partition(b"\n")
         if there.partition(b"\n")[0] != head:
-            texts = [one[:300].decode(errors="backslashreplace") for one in (head, there.partition(b"\n")[0])]
+            texts = [row_text[:300].decode(errors="backslashreplace") for row_text in (head, there.partition(b"\n")[0])]
             raise WriteError(f"{where}: expected the columns {texts[0]}, got {texts[1]}. Unpack elsewhere.")
     if b"\n" + rows not in b"\n" + there:
         folder.write(name, [there, rows], stat.S_IMODE(status.st_mode), replace=True)

@@ -64,7 +64,7 @@ _PUTS = ("BINPUT", "LONG_BINPUT")
 
 @dataclass(frozen=True, slots=True)
 class PtTensor:
-    """Where the bytes of a tensor lie.   dtype: a name of the dtype table; offset: in the file, in bytes"""
+    """Location of the bytes of a tensor.   dtype: a name of the dtype table; offset: in the file, in bytes"""
 
     dtype: str
     shape: tuple[int, ...]
@@ -86,7 +86,7 @@ class _Storage:
 
 
 @dataclass(frozen=True, slots=True)
-class _View:
+class _StridedView:
     storage: _Storage
     offset: int
     shape: tuple[int, ...]
@@ -95,7 +95,7 @@ class _View:
 
 def _rebuild_tensor(
     storage: Any, offset: Any, shape: Any, strides: Any, _requires_grad: Any = None, _hooks: Any = None, marks: Any = ()
-) -> _View:
+) -> _StridedView:
     is_sound = isinstance(storage, _Storage) and type(shape) is type(strides) is tuple
     if not is_sound or not len(shape) == len(strides) <= 64:
         raise ValueError("a tensor without storage, shape or strides")
@@ -103,7 +103,7 @@ def _rebuild_tensor(
         raise ValueError("a tensor with offset, shape or strides that are no sizes")
     if marks:
         raise ValueError("a conjugate or negative view. Save `tensor.resolve_conj().resolve_neg()`")
-    return _View(storage, offset, shape, strides)
+    return _StridedView(storage, offset, shape, strides)
 
 
 def _rebuild_parameter(data: Any, *_: Any) -> Any:
@@ -174,14 +174,14 @@ def read_pt_tensor(path: str | os.PathLike[str]) -> PtTensor:
                 root = _root(archive)
                 view = _unpickled(_content(archive, file, f"{root}/data.pkl", _PICKLE_BYTES))
                 _check_order(archive, file, f"{root}/byteorder")
-                place, size = _place(archive, file, f"{root}/data/{view.storage.key}")
+                start, size = _extent(archive, file, f"{root}/data/{view.storage.key}")
         except (zipfile.BadZipFile, pickle.UnpicklingError, struct.error, EOFError, NotImplementedError) as error:
             raise FormatError(f"{where}: expected a file of torch.save, got a damaged one: {_shown(error)}.") from error
         except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, MemoryError) as error:
             raise FormatError(
                 f"{where}: expected a file of torch.save with one tensor, got something else: {_shown(error)}."
             ) from error
-    return _located(where, view, place, size)
+    return _located(where, view, start, size)
 
 
 def _shown(error: Exception) -> str:
@@ -201,7 +201,7 @@ def _check_order(archive: zipfile.ZipFile, file: IO[bytes], name: str) -> None:
         raise ValueError("the bytes of another machine's order")
 
 
-def _unpickled(content: bytes) -> _View:
+def _unpickled(content: bytes) -> _StridedView:
     """Raises: pickle.UnpicklingError; any error that a call above, or Python's reader, raises."""
     for number, (opcode, argument, _) in enumerate(pickletools.genops(content)):
         if number >= _MAX_OPCODES:
@@ -212,7 +212,7 @@ def _unpickled(content: bytes) -> _View:
         if opcode.name in _PUTS and int(argument or 0) >= len(content):
             raise ValueError(f"a pickle of {len(content)} bytes with {argument} entries")
     value = _Unpickler(io.BytesIO(content)).load()
-    if not isinstance(value, _View):
+    if not isinstance(value, _StridedView):
         raise ValueError(f"{type(value).__name__}")
     return value
 
@@ -222,15 +222,15 @@ def _content(archive: zipfile.ZipFile, file: IO[bytes], name: str, max_bytes: in
     info = archive.getinfo(name)
     if info.file_size > max_bytes:
         raise ValueError(f"more than a tensor: {name} has {info.file_size} bytes")
-    place, size = _place(archive, file, name)
-    file.seek(place)
+    start, size = _extent(archive, file, name)
+    file.seek(start)
     content = file.read(size)
     if zlib.crc32(content) != info.CRC:
         raise zipfile.BadZipFile(f"{name} has another checksum")
     return content
 
 
-def _place(archive: zipfile.ZipFile, file: IO[bytes], name: str) -> tuple[int, int]:
+def _extent(archive: zipfile.ZipFile, file: IO[bytes], name: str) -> tuple[int, int]:
     """Offset and size of a member."""
     info = archive.getinfo(name)
     if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & _IS_ENCRYPTED:
@@ -241,13 +241,13 @@ def _place(archive: zipfile.ZipFile, file: IO[bytes], name: str) -> tuple[int, i
     signature, *_, name_size, extra_size = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
     if signature != _LOCAL_SIGNATURE:
         raise ValueError("no member where the directory says")
-    place, size = info.header_offset + _LOCAL_HEADER.size + name_size + extra_size, info.file_size
-    if place + size > size_of(file):
+    start, size = info.header_offset + _LOCAL_HEADER.size + name_size + extra_size, info.file_size
+    if start + size > size_of(file):
         raise EOFError(f"{name} ends behind the end of the file")
-    return place, size
+    return start, size
 
 
-def _located(where: str, view: _View, place: int, size: int) -> PtTensor:
+def _located(where: str, view: _StridedView, first_byte: int, size: int) -> PtTensor:
     item = dtypes.dtype(view.storage.dtype).bits // 8
     count = math.prod(view.shape)
     dense = [math.prod(view.shape[axis + 1 :]) for axis in range(len(view.shape))]
@@ -261,4 +261,4 @@ def _located(where: str, view: _View, place: int, size: int) -> PtTensor:
     start, needed = view.offset * item, count * item
     if start + needed > size:
         raise FormatError(f"{where}: expected {start + needed} data bytes, got {size}.")
-    return PtTensor(view.storage.dtype, view.shape, place + start, needed)
+    return PtTensor(view.storage.dtype, view.shape, first_byte + start, needed)

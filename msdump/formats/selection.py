@@ -6,7 +6,7 @@ import fnmatch
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from msdump.formats.paths.parse import Place
+from msdump.formats.paths.parse import FolderLevels
 
 Numbers = int | Collection[int] | None
 
@@ -19,13 +19,13 @@ class StepSelection:
     graph: Numbers | str = None
     iteration: Numbers = None
 
-    def takes(self, place: Place) -> bool:
-        """Whether the folder at this place is selected."""
-        if not (is_selected(place.rank_id, self.rank) and is_selected(place.iteration, self.iteration)):
+    def takes(self, levels: FolderLevels) -> bool:
+        """Whether the folder with these levels is selected."""
+        if not (is_selected(levels.rank_id, self.rank) and is_selected(levels.iteration, self.iteration)):
             return False
         if isinstance(self.graph, str):
-            return fnmatch.fnmatchcase(place.model or "", self.graph)
-        return is_selected(place.graph_id, self.graph)
+            return fnmatch.fnmatchcase(levels.model or "", self.graph)
+        return is_selected(levels.graph_id, self.graph)
 
 
 ALL_STEPS = StepSelection()

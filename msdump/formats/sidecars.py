@@ -84,7 +84,7 @@ def _read_lines(path: str | os.PathLike[str]) -> list[str]:
 def mapped_name(original: str, suffix: str, is_taken: Callable[[str], bool]) -> str:
     """Decimal number that stands for a name: its 64-bit hash, or the next one that is free.
 
-    Stable: the same name gives the same number while nobody else has it.
+    Stable: the same name gives the same number while no other name has it.
     Source: MindSpore dump guide, mapping.csv; the number itself is not specified.
     """
     digest = hashlib.blake2b(original.encode(errors="surrogatepass"), digest_size=_HASH_BYTES).digest()

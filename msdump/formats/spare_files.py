@@ -1,4 +1,4 @@
-"""Files whose content nobody needs any more, kept for the next files of their sizes.
+"""Files whose content is not needed any more, kept for the next files of their sizes.
 
 A filesystem in memory clears each page before it hands it out, which takes longer than the copy into it: writing over
 pages that are there takes a third of the time. Steps of a program write files of the same sizes again and again.
@@ -17,7 +17,7 @@ from pathlib import Path
 from msdump.errors import WriteError
 from msdump.formats.folders import make_dirs
 
-# Making a smaller file costs no more than looking for one.
+# Making a smaller file is as fast as searching one.
 SMALLEST_BYTES = 1 << 16
 _MODE = 0o600
 
@@ -51,7 +51,7 @@ class SpareFiles:
                 make_dirs(self._folder)
                 os.rename(name, spare, src_dir_fd=folder_fd)
             os.chmod(spare, _MODE)
-            # A name that it got at the last moment: nobody can give it another one where it lies now.
+            # It may have been linked at the last moment; in this folder it cannot be linked any more.
             is_free = os.stat(spare, follow_symlinks=False).st_nlink == 1
         except (OSError, WriteError):
             return False

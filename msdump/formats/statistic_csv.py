@@ -19,7 +19,7 @@ from msdump.formats.atomic import make_dirs
 from msdump.formats.pack import MemberText, PackFolder
 from msdump.formats.paths.sync import KEPT_NAMES, STATISTIC_FILE, op_name_in_files, safe_op_type
 from msdump.formats.writer import Counter, WriteCounts, finish_all
-from msdump.statistics.batches import Measured, measure_all
+from msdump.statistics.batches import MeasuredTensor, measure_all
 from msdump.statistics.stats import STATISTIC_CATEGORIES, StatisticCategory
 from msdump.storage.files import read_file
 from msdump.storage.plain import GRAPH_BYTES
@@ -51,7 +51,7 @@ def format_number(value: float | int | None) -> str:
     return _NULL if value is None else f"{float(value):g}"
 
 
-def _text_of(category: StatisticCategory) -> Callable[[Measured], str]:
+def _text_of(category: StatisticCategory) -> Callable[[MeasuredTensor], str]:
     if category.name == _MD5:
         return attrgetter(_MD5)
     value = attrgetter(f"numbers.{category.attribute}")
@@ -63,16 +63,16 @@ _CATEGORY_BY_NAME = {category.name: category for category in STATISTIC_CATEGORIE
 _TEXT_BY_CATEGORY = {category.name: _text_of(category) for category in STATISTIC_CATEGORIES}
 
 
-def _columns_text(categories: Sequence[str]) -> Callable[[Measured], str]:
+def _columns_text(categories: Sequence[str]) -> Callable[[MeasuredTensor], str]:
     """Function that makes the text of these columns of a tensor with numbers."""
     chosen = [_CATEGORY_BY_NAME[name] for name in categories]
-    attributes = [each.attribute for each in chosen if each.name != _MD5]
+    attributes = [column.attribute for column in chosen if column.name != _MD5]
     values = attrgetter(*attributes) if len(attributes) > 1 else None
     # Of the numbers; what it leaves is the format of the MD5.
-    form = ",".join("%%s" if each.name == _MD5 else "%s" if each.is_count else "%g" for each in chosen)
+    form = ",".join("%%s" if column.name == _MD5 else "%s" if column.is_count else "%g" for column in chosen)
     has_md5 = _MD5 in categories
 
-    def text(measured: Measured) -> str:
+    def text(measured: MeasuredTensor) -> str:
         # Nearly all tensors have finite values: one format for all columns takes a third of the time.
         numbers = measured.numbers
         if values is not None and numbers is not None and numbers.max is not None:
@@ -90,8 +90,8 @@ def _quoted(text: str) -> str:
     return text
 
 
-class _Iteration:
-    """What is known of one iteration: texts of measured tensors, and lines that wait for their turn.
+class _MeasuredIteration:
+    """State of an iteration: texts of measured tensors, and pending lines.
 
     measured  text by key and dtype. Not by `TensorRecord.identity`: the numbers of a tensor are those of its views of
               other shapes and formats
@@ -114,7 +114,8 @@ class StatisticWriter:
     open_folder  the pack that stands for a folder, when the rows go there
 
     Each distinct tensor, known by its key, is measured once per iteration. Lines are appended when their iteration
-    ends, in the order of their time stamps, whoever measured them. Arrays are not kept. Any thread may call it.
+    ends, in the order of their time stamps, whichever thread measured them. Arrays are not kept.
+    Any thread may call it.
     """
 
     writes_once = True
@@ -139,7 +140,7 @@ class StatisticWriter:
         self._row_end = "\n" if categories is None else ",\n"
         self._mode = mode
         self._thread_count = min(4, os.cpu_count() or 1) if thread_count is None else thread_count
-        self._iterations: dict[tuple[int, int], _Iteration] = {}
+        self._iterations: dict[tuple[int, int], _MeasuredIteration] = {}
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
         self._counter = Counter()
@@ -152,7 +153,7 @@ class StatisticWriter:
         """Raises: WriteError, DtypeError for dtypes without order."""
         start = 0
         for end in range(1, len(records) + 1):
-            if end == len(records) or _place(records[end]) != _place(records[start]):
+            if end == len(records) or _step_key(records[end]) != _step_key(records[start]):
                 self._write_iteration(records[start:end])
                 start = end
 
@@ -164,7 +165,7 @@ class StatisticWriter:
         finish_all([functools.partial(self._finish, file, ended.lines[file]) for file in ended.files.values()])
 
     def close(self) -> None:
-        ends = [functools.partial(self.end_iteration, *place) for place in list(self._iterations)]
+        ends = [functools.partial(self.end_iteration, *step) for step in list(self._iterations)]
         try:
             finish_all(ends)
         finally:
@@ -192,8 +193,8 @@ class StatisticWriter:
 
     def _write_iteration(self, records: Sequence[TensorRecord]) -> None:
         with self._lock:
-            iteration = self._iterations.setdefault(_place(records[0]), _Iteration())
-        # Before anything is measured: a file that cannot be opened ends the dump.
+            iteration = self._iterations.setdefault(_step_key(records[0]), _MeasuredIteration())
+        # Before the first measurement: a file that cannot be opened ends the dump.
         files = self._files(iteration, records)
         texts, end = self._measure_all(iteration, records), self._row_end
         with iteration.lock:
@@ -202,11 +203,11 @@ class StatisticWriter:
                 row = f"{identity},{text}{end}" if text else identity + end
                 iteration.lines[file].append((record.timestamp_us, row))
 
-    def _measure_all(self, iteration: _Iteration, records: Sequence[TensorRecord]) -> list[str]:
+    def _measure_all(self, iteration: _MeasuredIteration, records: Sequence[TensorRecord]) -> list[str]:
         """Text of the chosen columns for each record."""
         known = iteration.measured
         names = [None if record.key is None else (record.key, record.dtype) for record in records]
-        # Where the text of a record is from: a place in `fresh`, or the text itself where it is known from before.
+        # Where the text of a record is from: an index in `fresh`, or the text itself where it is known from before.
         owners: dict[Hashable, int | str] = {}
         fresh: list[TensorRecord] = []
         sources: list[int | str] = []
@@ -244,12 +245,14 @@ class StatisticWriter:
         measured = measure_all(arrays, names, self._has_md5, pool, self._thread_count)
         text_of = self._columns_text
         return [
-            self._unordered_text(record, each) if each.numbers is None else text_of(each)
-            for record, each in zip(records, measured, strict=True)
+            self._unordered_text(record, measured_tensor)
+            if measured_tensor.numbers is None
+            else text_of(measured_tensor)
+            for record, measured_tensor in zip(records, measured, strict=True)
         ]
 
-    def _unordered_text(self, record: TensorRecord, measured: Measured) -> str:
-        """Complex numbers have neither order nor sign: nothing but their count and their bytes can be said."""
+    def _unordered_text(self, record: TensorRecord, measured: MeasuredTensor) -> str:
+        """Complex numbers have neither order nor sign: only their count and bytes are reported."""
         known = {"count": str(record.data.size), _MD5: measured.md5}
         return ",".join(known.get(category, _NULL) for category in self._categories)
 
@@ -259,7 +262,7 @@ class StatisticWriter:
                 self._pool = ThreadPoolExecutor(self._thread_count - 1, "msdump-statistics")
             return self._pool
 
-    def _files(self, iteration: _Iteration, records: Sequence[TensorRecord]) -> list[AppendFile | MemberText]:
+    def _files(self, iteration: _MeasuredIteration, records: Sequence[TensorRecord]) -> list[AppendFile | MemberText]:
         folder = self._directory(records[0])
         file = self._file(iteration, folder)
         files = []
@@ -270,7 +273,7 @@ class StatisticWriter:
             files.append(file)
         return files
 
-    def _file(self, iteration: _Iteration, folder: Path) -> AppendFile | MemberText:
+    def _file(self, iteration: _MeasuredIteration, folder: Path) -> AppendFile | MemberText:
         """The open file of a folder, with its header."""
         found = iteration.files.get(folder)
         if found is not None:
@@ -327,7 +330,7 @@ def _check_is_first(record: TensorRecord) -> None:
         )
 
 
-def _place(record: TensorRecord) -> tuple[int, int]:
+def _step_key(record: TensorRecord) -> tuple[int, int]:
     return record.graph_id, record.iteration
 
 

@@ -24,7 +24,7 @@ _MAX_SIZE = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class ParameterStrategy:
-    """How one parameter lies over the devices of its stage.
+    """Placement of a parameter over the devices of its stage.
 
     stage        of the pipeline, zero-based
     dev_matrix   sizes of the axes of devices, the last one running fastest
@@ -46,7 +46,7 @@ class ParameterStrategy:
 def read_strategy(path: str | os.PathLike[str]) -> tuple[ParameterStrategy, ...]:
     """The parameters of a file, as they stand in it.
 
-    Edges:  names of a merged file begin with the number of their stage and "-", which is told by `stage` alone here.
+    Edges:  names of a merged file begin with the number of their stage and "-", which `stage` alone holds here.
     Raises: FormatError for a file that is damaged, is something else, or cannot be read.
     """
     where = os.fspath(path)
@@ -73,9 +73,9 @@ def _proto_rows(where: str, data: bytes) -> list[_Row]:
     for item in content.parallel_layout_item:
         layouts = item.parallel_layouts
         values = {
-            "dev_matrix": [list(one.dim) for one in layouts.dev_matrix[:1]],
-            "tensor_map": [list(one.dim) for one in layouts.tensor_map[:1]],
-            "param_split_shape": [size for one in layouts.param_split_shape for size in one.dim],
+            "dev_matrix": [list(row.dim) for row in layouts.dev_matrix[:1]],
+            "tensor_map": [list(row.dim) for row in layouts.tensor_map[:1]],
+            "param_split_shape": [size for row in layouts.param_split_shape for size in row.dim],
             "field": layouts.field,
             "opt_weight_shard_step": layouts.opt_weight_shard_step,
             "opt_weight_shard_size": layouts.opt_weight_shard_size,

@@ -92,7 +92,7 @@ class TorchairWriter:
             self._files.end_iteration(graph_id, iteration)
 
     def close(self) -> None:
-        ends = [functools.partial(self.end_iteration, *place) for place in list(self._skipped)]
+        ends = [functools.partial(self.end_iteration, *step) for step in list(self._skipped)]
         finish_all([*ends, self._files.close])
 
     def _skip(self, record: TensorRecord, line: str) -> None:

@@ -25,7 +25,7 @@ from msdump.tensors.records import OUTPUT, TensorRecord
 
 @dataclass(frozen=True, slots=True)
 class WriteCounts:
-    """What a writer has left on disk so far.
+    """Counts of what a writer has written.
 
     files          files whose bytes were written
     links          further names of such files
@@ -78,7 +78,7 @@ class Writer(Protocol):
         ...
 
     def end_iteration(self, graph_id: int, iteration: int) -> None:
-        """No record of this iteration comes any more: finish it and forget its tensors. Idempotent.
+        """The iteration is over: finish its files and drop its tensors. Idempotent.
 
         Raises: WriteError, whose `unwritten` counts the records that `write` took and that are lost with it; what does
                 not depend on the failure is finished all the same.
@@ -146,7 +146,7 @@ class Counter:
 
 
 class FileFolder(Protocol):
-    """Where files of one folder go. Any thread may call it.
+    """Destination of the files of a folder. Any thread may call it.
 
     `tensors_from` is the number of the first chunk that is the data of a tensor, as all that follow are; 0: none is.
     """
@@ -161,7 +161,7 @@ class FileFolder(Protocol):
 
 
 class LinkFolder(FileFolder, Protocol):
-    """One whose files may have further names.   path: for messages"""
+    """A folder whose files can be linked to further names.   path: for messages"""
 
     path: str
 
@@ -253,7 +253,7 @@ class OpenFolders(Generic[F]):
         finish_all([folder.close for folder in folders])
 
 
-# -- one file per operator, whatever is in it --------------------------------------------------------------------------
+# -- one file per operator ---------------------------------------------------------------------------------------------
 
 
 class OperatorFileWriter(ABC):
@@ -262,7 +262,7 @@ class OperatorFileWriter(ABC):
     directory    folder that a record belongs to; made when its first record comes
     mode         of files
     is_direct    write big files past the page cache, see `Folder`
-    open_folder  another place for files than folders on the disk, which then decides on modes
+    open_folder  opens a destination of files other than a folder on the disk, which then decides on modes
     tensors_from  of its files, as `FileFolder` has it
 
     Records that follow one another and name the same operator share a file, until an input or output comes again.
@@ -316,7 +316,7 @@ class OperatorFileWriter(ABC):
             folders.close()
 
     def close(self) -> None:
-        finish_all([functools.partial(self.end_iteration, *place) for place in list(self._iterations)])
+        finish_all([functools.partial(self.end_iteration, *step) for step in list(self._iterations)])
 
     def _folders_of(self, record: TensorRecord) -> OpenFolders[FileFolder]:
         with self._lock:

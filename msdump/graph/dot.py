@@ -24,14 +24,14 @@ def _lines(graph: Graph) -> Iterator[str]:
         types = ", ".join(str(value.type) for value in node.outputs)
         yield f"  n{node.id} [label={_quoted(node.op_type, node.full_name, types)}];"
         for slot, value in enumerate(node.inputs):
-            yield f"  {_place(value)} -> n{node.id} [label={_quoted(str(slot))}];"
+            yield f"  {_point(value)} -> n{node.id} [label={_quoted(str(slot))}];"
     for slot, value in enumerate(graph.outputs):
         yield f"  r{slot} [shape=doublecircle, label={_quoted(f'output {slot}')}];"
-        yield f"  {_place(value)} -> r{slot};"
+        yield f"  {_point(value)} -> r{slot};"
     yield "}"
 
 
-def _place(value: Value) -> str:
+def _point(value: Value) -> str:
     return f"v{value.id}" if value.node is None else f"n{value.node.id}"
 
 

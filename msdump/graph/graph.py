@@ -121,8 +121,8 @@ class Graph:
     """A compiled program: `nodes` is the execution order.
 
     Parameters are listed in the order in which they are dumped and shown in the IR.
-    held       ids of values whose memory nobody writes as long as somebody refers to it: they need no copies
-    borrowed   ids of values whose memory nobody writes before the run ends: it is the user's then
+    held       ids of values whose memory is immutable while it is referenced: they need no copies
+    borrowed   ids of values in user memory, which is stable until the run ends
     is_dynamic  compiled for inputs whose shape the script has declared open
     gradient_of  id of an output -> name of the input of the model whose gradient it is, where another library tells it
     is_entry   where a run of the program begins; False for the further graphs of a program with control flow

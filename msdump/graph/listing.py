@@ -1,4 +1,4 @@
-"""What the files of a graph (.ir, .pb, GE, order) have in common: attributes, operand names, the order."""
+"""Shared parts of graph files (.ir, .pb, GE, order): attributes, operand names, the order."""
 
 from __future__ import annotations
 

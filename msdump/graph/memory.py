@@ -1,4 +1,4 @@
-"""Memory plan: where in one arena each result lives, with or without reuse."""
+"""Memory plan: offset of each result in an arena, with or without reuse."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Memory:
 
 
 def _sources(graph: Graph) -> dict[int, Value]:
-    """Values without memory of their own. A view of memory that somebody mutates would change under its reader,
+    """Values without memory of their own. A view of memory that an operator mutates would change under its reader,
     so such a view is a copy."""
     source: dict[int, Value] = {}
 

@@ -1,6 +1,6 @@
 """`ms_output_trace_code_graph_{graph_id}.pb`: a graph as debugger.ModelProto; writer and reader.
 
-What the format has no place for, or what its readers expect, is solved like this:
+Data without a field in the format, and expectations of its readers, are handled like this:
 - an output of a node with several is used through a TupleGetItem node, several graph outputs through MakeTuple;
 - constants carry dtype and shape, no data: the data are in the `constants` folder;
 - bfloat16 has no number of its own and is DT_BASE_FLOAT; complex and narrow floats are DT_UNDEFINED;

@@ -43,7 +43,7 @@ class PrimitiveDef:
     aliases       output slot -> mutated input slot whose storage it *is* (ApplyMomentum: {0: 0})
     views         output slot -> input slot whose bytes it shows unchanged under another shape (Reshape: {0: 0})
     is_kernel     False for bookkeeping nodes (Depend): no launch, no data file, no line in the execution order
-    has_side_effect  must run even when nobody reads its outputs (Print, Assign)
+    has_side_effect  must run even when no node reads its outputs (Print, Assign)
     grad_scope    last scope component of the operators that its bprop adds ("gradConv2D-expand")
     compute       in place of infer and kernels where only the data decide the shapes of the results
     binds         provider -> what makes its kernel for operands that stay where they are, where that saves work
@@ -65,7 +65,7 @@ class PrimitiveDef:
     binds: dict[str, Bind] = field(default_factory=dict)
 
     def kernel(self, where: str) -> Kernel:
-        """What computes it, of the provider that is preferred, else of the other one.
+        """Its kernel, of the preferred provider if it has one, else of the other provider.
 
         Raises: KernelNotFoundError that begins with `where`.
         """

@@ -53,7 +53,7 @@ class Observer(Protocol):
         """An open graph got a further parameter."""
 
     def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
-        """True when this iteration is to be watched; False makes it run as if nobody were there."""
+        """True when this iteration is to be watched; False: the graph runs without observers."""
 
     def before_op(self, event: OpEvent) -> None: ...
 
@@ -62,14 +62,14 @@ class Observer(Protocol):
     def on_iteration_end(self, step: FinishedStep) -> None: ...
 
     def on_error(self, event: OpEvent, error: BaseException) -> None:
-        """A kernel raised; the error goes on after this call."""
+        """A kernel raised; the error is re-raised after this call."""
 
     def close(self) -> None:
         """The last call: everything that is pending is finished or reported."""
 
 
 class Gate:
-    """An observer whose place another one may take between two runs, of which compiled graphs notice no more.
+    """An observer that can be replaced by another between two runs, without a change of compiled graphs.
 
     version    changes with each observer: graphs tell the new one what they told the last
     on_begin   called with the gate when a run is about to begin; it may replace the observer of this gate
@@ -221,7 +221,7 @@ class ObservedGraph:
         for gate, version in self._versions.items():
             if gate.current_version() != version:
                 self._tell_again(gate)
-        watching = tuple(each for each in self.masks if each.on_iteration_begin(self.graph, iteration))
+        watching = tuple(mask for mask in self.masks if mask.on_iteration_begin(self.graph, iteration))
         return WatchedRun(self, watching, iteration) if watching else None
 
     def union(self, watching: tuple[Observer, ...]) -> Sequence[int]:
@@ -231,7 +231,7 @@ class ObservedGraph:
             masks = [self.masks[observer] for observer in watching]
             union = [0] * len(self.ops)
             for mask in masks:
-                union = [one | other for one, other in zip(union, mask, strict=True)]
+                union = [left | right for left, right in zip(union, mask, strict=True)]
             self._unions[watching] = union
         return union
 
@@ -244,7 +244,7 @@ class ObservedGraph:
         return masks
 
     def _tell_again(self, gate: Gate) -> None:
-        """Another observer has taken its place: it gets to know the graph as the one before did."""
+        """Another observer has replaced it: show the graph to the new one."""
         self._versions[gate] = gate.version
         self.masks[gate] = self._tell(gate)
         self._unions.clear()
@@ -278,7 +278,7 @@ class WatchedRun:
             self.launch(calls, number, op)
 
     def launch(self, calls: Calls, number: int, op: OpInfo | None) -> None:
-        """Run one call.   `op`: what observers know of it.   Raises: as `run`."""
+        """Run one call.   `op`: its description for observers.   Raises: as `run`."""
         if op is None:
             self._launch(calls, number, None, None)
         else:
@@ -293,7 +293,7 @@ class WatchedRun:
         calls.release(number)
 
     def resume(self) -> None:
-        """The script has caught what an operator of an open graph raised, and goes on with the iteration."""
+        """The script has caught an error of an operator of an open graph, and continues the iteration."""
         for observer in self._watching:
             observer.on_iteration_begin(self._seen.graph, self._iteration)
 

@@ -44,8 +44,10 @@ def in_mode(op_type: str, kernel: Any) -> Any:
 def _reads_inf(inputs: Sequence[Array], out: Sequence[Array]) -> bool:
     """What is overwritten shows the result already."""
     return any(
-        each.dtype.kind == "f" and np.isinf(each).any() and not any(np.may_share_memory(each, one) for one in out)
-        for each in inputs
+        input_.dtype.kind == "f"
+        and np.isinf(input_).any()
+        and not any(np.may_share_memory(input_, output) for output in out)
+        for input_ in inputs
     )
 
 

@@ -1,4 +1,4 @@
-"""What operators do to the values and the memory of tensors, by their types alone, in the words of every library.
+"""Properties of operators, memory and values, by type name (ATen, GE, MindSpore).
 
 Memory: operators that overwrite inputs, and results that are the memory of an input.
 

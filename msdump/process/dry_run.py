@@ -20,7 +20,7 @@ class Counts(NamedTuple):
     seconds: float = 0.0
 
 
-class Source(Protocol):
+class MeasuredDump(Protocol):
     """A dump whose runs are measured. `error` says why it is not complete, "" where it is."""
 
     @property
@@ -35,7 +35,7 @@ folder: Path | None = None
 # acl.json that is read in place of any that a script names.
 acl_json: Path | None = None
 # Called with the name of what begins to run, and its dump; what it raises ends the script.
-on_run: Callable[[Hashable, Source], None] | None = None
+on_run: Callable[[Hashable, MeasuredDump], None] | None = None
 
 
 def redirected(path: Path) -> Path:
@@ -43,7 +43,7 @@ def redirected(path: Path) -> Path:
     return path if folder is None else folder
 
 
-def note_run(name: Hashable, source: Source) -> None:
+def note_run(name: Hashable, source: MeasuredDump) -> None:
     """Something that is dumped begins to run."""
     if on_run is not None:
         on_run(name, source)

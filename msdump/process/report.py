@@ -57,7 +57,7 @@ def log_not_chosen(names: Iterable[str]) -> None:
 
 GRAPHS = Kind("dump", "The training itself", "the configuration matched no tensor of this run", "msdump: dump report")
 MODELS = Kind(
-    "ACL dump", "The models themselves", "the configuration matched nothing of the models that ran", "ACL dump"
+    "ACL dump", "The models themselves", "the configuration selects no operator of the models that ran", "ACL dump"
 )
 EAGER = Kind("eager data dump", "The model itself", "the filter chose no operator of the graphs that ran", item="value")
 CAPTURED = Kind(
@@ -79,7 +79,7 @@ class Report:
     overflows         operators that overflowed or raised; None when none was looked for, as in an ordinary dump
     lost              tensors that were chosen and are not on disk
     error             why the dump is not complete; None where it is
-    outside           what of the script ran where the dump could not see it, a line for each place
+    outside           code of the script that ran outside of the dump, a line for each call site
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""The dumps of this process: one list, and how each ends, be it by `close`, at exit, by a signal or in a fork."""
+"""The list of this process's dumps, and how each ends: by `close`, at exit, by a signal or in a fork."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = logging.getLogger("msdump")
 lock = threading.RLock()
 
 
-class PoolState(Protocol):
+class PoolProgress(Protocol):
     """How far threads have come, in bytes."""
 
     @property
@@ -30,7 +30,7 @@ class PoolState(Protocol):
 
 
 class Pool(Protocol):
-    """Threads that write while the script goes on."""
+    """Threads that write while the script continues."""
 
     def drain(self, timeout: float | None = None) -> bool:
         """Wait until everything is written; False when the time, in seconds, was over first."""
@@ -39,7 +39,7 @@ class Pool(Protocol):
     def give_up(self) -> None:
         """Write nothing more; what waits is lost."""
 
-    def state(self) -> PoolState: ...
+    def state(self) -> PoolProgress: ...
 
 
 class ProcessOwned(ABC):
@@ -97,7 +97,7 @@ T = TypeVar("T")
 class Session(ProcessOwned):
     """One dump of this process, of one configuration. It is on the list from `begin` on, also after its end."""
 
-    # Whether threads write while the script goes on, which a signal must not cut off.
+    # Whether threads write while the script continues, which a signal must not cut off.
     has_threads = False
 
     def __init__(self) -> None:
@@ -181,7 +181,7 @@ def begin(session: S) -> S:
         _sessions.append(session)
         if not _is_closing_at_exit:
             _is_closing_at_exit = True
-            # A script need not finish what it began; whoever closes twice does nothing.
+            # A script need not close its session; a second call of `close` does nothing.
             termination.call_when_process_ends(_close_at_exit)
     return session
 
@@ -242,7 +242,7 @@ def close_all(dumps: Iterable[Closable] | None = None) -> None:
 
 
 def _close_at_exit() -> None:
-    """The script ended without closing: a dump that is not complete is said aloud, as nobody else can."""
+    """The script ended without closing its sessions: close them, and log each dump that is incomplete."""
     for session in list(_sessions):
         try:
             session.close()
@@ -256,12 +256,12 @@ _remarks: list[Callable[[], tuple[str, ...]]] = []
 
 
 def add_remarks(function: Callable[[], tuple[str, ...]]) -> None:
-    """It says, a line for each place, what of the script ran outside of what a front end can see."""
+    """Report code of the script that ran outside of the dump, a line for each call site."""
     _remarks.append(function)
 
 
 def remarks() -> tuple[str, ...]:
-    """What of the script ran where no dump could see it, a line for each place."""
+    """Code of the script that ran outside of the dump, a line for each call site."""
     return tuple(line for function in _remarks for line in function())
 
 
@@ -283,7 +283,7 @@ def note_own_configuration() -> None:
 
 
 def is_anything_configured() -> bool:
-    """Whether a dump began in this process, or the script has a configuration of its own."""
+    """Whether a dump began in this process, or the script has its own configuration."""
     return bool(_sessions) or _has_own_configuration
 
 
@@ -324,12 +324,12 @@ _at_reset: list[Callable[[], None]] = []
 
 
 def call_at_reset(function: Callable[[], None]) -> None:
-    """Call it at each `reset_for_tests`, to forget what a module remembers of sessions."""
+    """Call it at each `reset_for_tests`, to clear what a module keeps of sessions."""
     _at_reset.append(function)
 
 
 def reset_for_tests() -> None:
-    """Forget the sessions, so that one process can be configured again."""
+    """Drop the sessions, so that the process can be configured again."""
     global _is_closing_at_exit, _has_own_configuration, _has_warned
     for session in _sessions:
         session.let_go()

@@ -27,7 +27,7 @@ _sigterm_process = 0  # that took the signal, as its children have not
 
 
 def call_when_process_ends(function: Callable[[], None]) -> None:
-    """Call it once when this process ends, be it by an exception or as a worker of multiprocessing."""
+    """Call it once when this process ends: normally, by an exception, or as a worker of multiprocessing."""
     atexit.unregister(function)  # a forked process may have it from its parent
     atexit.register(function)
     processes = sys.modules.get("multiprocessing.process")
@@ -41,7 +41,7 @@ def call_when_process_ends(function: Callable[[], None]) -> None:
 def end_by_exception_on_sigterm() -> None:
     """Let SIGTERM end the script as an exception would, so that what waits is written.
 
-    Only where nobody else handles the signal, and only in the thread that may.
+    Only where no other handler is installed, and only in the main thread.
     """
     global _sigterm_process
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
@@ -99,7 +99,7 @@ def end_script(number: int) -> NoReturn:
 
 
 class _Previous:
-    """What Python called before for exceptions that nobody can catch."""
+    """The previous `sys.unraisablehook`, for exceptions that cannot be caught."""
 
     hook: Callable[[Any], object] = sys.__unraisablehook__
 
@@ -139,6 +139,6 @@ def in_thread(pool: Executor, work: Callable[..., Result], *arguments: Any) -> F
         future: Future[Result] = Future()
         try:
             future.set_result(work(*arguments))
-        except Exception as error:  # noqa: BLE001  (whoever asks for the result gets it)
+        except Exception as error:  # noqa: BLE001  (raised by `Future.result`)
             future.set_exception(error)
         return future

@@ -30,14 +30,14 @@ _LANES = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredTensor:
     """What a tensor holds. `numbers` is None for complex ones, which have no order; `md5` is empty where not wanted."""
 
     numbers: Statistics | None
     md5: str = ""
 
 
-_measured = maker(Measured)
+_measured = maker(MeasuredTensor)
 
 
 def measure_all(
@@ -46,7 +46,7 @@ def measure_all(
     has_md5: bool = False,
     pool: Executor | None = None,
     thread_count: int = 1,
-) -> list[Measured]:
+) -> list[MeasuredTensor]:
     """Statistics of each tensor and, where wanted, its MD5.
 
     pool    gives threads beside the caller's, which works as well; None: the caller's alone
@@ -57,15 +57,17 @@ def measure_all(
     digests = [""] * len(arrays)
     ways = _ways(arrays, dtype_names, may_join=True)
 
-    def digest(places: Sequence[int]) -> None:
-        for place, text in zip(places, md5_many([arrays[place] for place in places]), strict=True):
-            digests[place] = text
+    def digest(indices: Sequence[int]) -> None:
+        for tensor_index, text in zip(
+            indices, md5_many([arrays[tensor_index] for tensor_index in indices]), strict=True
+        ):
+            digests[tensor_index] = text
 
-    def measure(places: Sequence[int]) -> None:
-        for place, found in _statistics_of(places, arrays, dtype_names, ways):
+    def measure(indices: Sequence[int]) -> None:
+        for tensor_index, found in _statistics_of(indices, arrays, dtype_names, ways):
             if not isinstance(found, DtypeError):
-                numbers[place] = found
-            elif dtypes.dtype(dtype_names[place]).kind != dtypes.COMPLEX:
+                numbers[tensor_index] = found
+            elif dtypes.dtype(dtype_names[tensor_index]).kind != dtypes.COMPLEX:
                 raise found
 
     if pool is None:
@@ -77,8 +79,8 @@ def measure_all(
         sizes = [int(array.nbytes) for array in arrays]
         # Digests first: their shares are the longest.
         shares = _digest_shares(sizes, thread_count) if has_md5 else []
-        tasks = [partial(digest, places) for places in shares]
-        tasks += [partial(measure, places) for places in _statistic_shares(sizes)]
+        tasks = [partial(digest, indices) for indices in shares]
+        tasks += [partial(measure, indices) for indices in _statistic_shares(sizes)]
         _run_all(tasks, pool, thread_count)
     return list(map(_measured, numbers, digests))
 
@@ -87,7 +89,7 @@ def measure_each(arrays: Sequence[Array], dtype_names: Sequence[str]) -> list[St
     """`statistics` of each tensor, to the last bit, or why it has none; by the calling thread."""
     ways = _ways(arrays, dtype_names, may_join=False)
     found = dict(_statistics_of(range(len(arrays)), arrays, dtype_names, ways))
-    return [found[place] for place in range(len(arrays))]
+    return [found[tensor_index] for tensor_index in range(len(arrays))]
 
 
 # How a tensor is measured: with others of one dtype and size, with others of one dtype, or (None) by itself.
@@ -106,28 +108,30 @@ def _ways(arrays: Sequence[Array], dtype_names: Sequence[str], may_join: bool) -
     ways: list[_Way] = [kind if kind is not None and times[kind] >= _FEW else None for kind in kinds]
     others = [array.nbytes for array, way in zip(arrays, ways, strict=True) if way is None]
     if may_join and (max(others, default=0) > SMALL_BYTES or sum(others) > _JOINED_BYTES):
-        for place, (array, name) in enumerate(zip(arrays, dtype_names, strict=True)):
-            if ways[place] is None and can_be_joined(array, name):
-                ways[place] = name
+        for tensor_index, (array, name) in enumerate(zip(arrays, dtype_names, strict=True)):
+            if ways[tensor_index] is None and can_be_joined(array, name):
+                ways[tensor_index] = name
     return ways
 
 
 def _statistics_of(
-    places: Sequence[int], arrays: Sequence[Array], dtype_names: Sequence[str], ways: Sequence[_Way]
+    indices: Sequence[int], arrays: Sequence[Array], dtype_names: Sequence[str], ways: Sequence[_Way]
 ) -> Iterator[tuple[int, Statistics | DtypeError]]:
     together: dict[tuple[str, int] | str, list[int]] = {}
-    for place in places:
-        way = ways[place]
+    for tensor_index in indices:
+        way = ways[tensor_index]
         if way is not None:
-            together.setdefault(way, []).append(place)
+            together.setdefault(way, []).append(tensor_index)
             continue
         try:
-            yield place, statistics(arrays[place], dtype_names[place])
+            yield tensor_index, statistics(arrays[tensor_index], dtype_names[tensor_index])
         except DtypeError as error:
-            yield place, error
+            yield tensor_index, error
     for way, some in together.items():
         measure = joined_statistics if isinstance(way, str) else equal_statistics
-        yield from zip(some, measure([arrays[place] for place in some], dtype_names[some[0]]), strict=True)
+        yield from zip(
+            some, measure([arrays[tensor_index] for tensor_index in some], dtype_names[some[0]]), strict=True
+        )
 
 
 def _digest_shares(sizes: Sequence[int], thread_count: int) -> list[list[int]]:
@@ -137,18 +141,18 @@ def _digest_shares(sizes: Sequence[int], thread_count: int) -> list[list[int]]:
     count = max(1, min(thread_count, sum(sizes) // (_LANES * max(1, max(sizes)))))
     shares: list[list[int]] = [[] for _ in range(count)]
     filled = [0] * count
-    for place in sorted(range(len(sizes)), key=lambda place: -sizes[place]):
+    for tensor_index in sorted(range(len(sizes)), key=lambda tensor_index: -sizes[tensor_index]):
         least = filled.index(min(filled))
-        shares[least].append(place)
-        filled[least] += sizes[place]
+        shares[least].append(tensor_index)
+        filled[least] += sizes[tensor_index]
     return shares
 
 
 def _statistic_shares(sizes: Sequence[int]) -> Iterator[list[int]]:
     share: list[int] = []
     filled = 0
-    for place, size in enumerate(sizes):
-        share.append(place)
+    for tensor_index, size in enumerate(sizes):
+        share.append(tensor_index)
         filled += max(size, _SMALL_BYTES)
         if filled >= _SHARE_BYTES:
             yield share

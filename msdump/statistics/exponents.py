@@ -127,14 +127,14 @@ def _trimmed(first: int, positive: Array, negative: Array) -> ExponentHistogram:
     return ExponentHistogram(first + begin, tuple(positive[begin:end].tolist()), tuple(negative[begin:end].tolist()))
 
 
-def merged(one: ExponentHistogram, other: ExponentHistogram) -> ExponentHistogram:
+def merged(left: ExponentHistogram, right: ExponentHistogram) -> ExponentHistogram:
     """The histogram of the elements of both."""
-    if not one.positive or not other.positive:
-        return one if one.positive else other
-    first = min(one.first, other.first)
-    size = max(one.first + len(one.positive), other.first + len(other.positive)) - first
+    if not left.positive or not right.positive:
+        return left if left.positive else right
+    first = min(left.first, right.first)
+    size = max(left.first + len(left.positive), right.first + len(right.positive)) - first
     sides = np.zeros((2, size), np.int64)
-    for part in (one, other):
-        place = slice(part.first - first, part.first - first + len(part.positive))
-        sides[:, place] += np.array((part.positive, part.negative), np.int64)
+    for part in (left, right):
+        columns = slice(part.first - first, part.first - first + len(part.positive))
+        sides[:, columns] += np.array((part.positive, part.negative), np.int64)
     return _trimmed(first, *sides)

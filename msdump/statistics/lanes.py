@@ -192,7 +192,7 @@ def _emit_counts(builder: Any, element: Any, scalar: Any, lanes: int, state: Seq
     *extremes, negatives, zeros = state
     for part in range(0, STEP, lanes):
         vector = load(builder, builder.gep(element, [I64(part)]), scalar, lanes)
-        extremes = [operation(builder, vector, one) for one, operation in zip(extremes, _EXTREMES, strict=True)]
+        extremes = [operation(builder, vector, extreme) for extreme, operation in zip(extremes, _EXTREMES, strict=True)]
         is_negative = builder.icmp_unsigned(">", vector, splat(scalar, lanes, 1 << (scalar.width - 1)))
         negatives = builder.select(is_negative, builder.add(negatives, units), negatives)
         magnitude = builder.and_(vector, splat(scalar, lanes, (1 << (scalar.width - 1)) - 1))
@@ -213,23 +213,25 @@ def _emit_keys(builder: Any, scalar: Any, largest: Any, largest_unsigned: Any, s
 def _emit_doubles(builder: Any, element: Any, bits: int, half_shift: int) -> tuple[list[Any], float]:
     """The next STEP elements in float64, in any order, and what they must be multiplied by."""
     single, double = ir.VectorType(FLOAT, _DOUBLES), ir.VectorType(DOUBLE, _DOUBLES)
-    places = [builder.gep(element, [I64(part)]) for part in range(0, STEP, _DOUBLES)]
+    addresses = [builder.gep(element, [I64(part)]) for part in range(0, STEP, _DOUBLES)]
     if bits == 64:
-        return [load(builder, place, DOUBLE, _DOUBLES) for place in places], 1.0
+        return [load(builder, address, DOUBLE, _DOUBLES) for address in addresses], 1.0
     scale = 1.0
     if bits == 32:
-        singles = [load(builder, place, FLOAT, _DOUBLES) for place in places]
+        singles = [load(builder, address, FLOAT, _DOUBLES) for address in addresses]
     elif half_shift == 16:
         # A bfloat16 is the upper half of a float32: of two neighbours one is shifted there, the other is there.
-        pairs = [load(builder, place, I32, _DOUBLES, align=2) for place in places[::2]]
+        pairs = [load(builder, address, I32, _DOUBLES, align=2) for address in addresses[::2]]
         shifted = [builder.shl(pair, splat(I32, _DOUBLES, 16)) for pair in pairs]
         masked = [builder.and_(pair, splat(I32, _DOUBLES, 0xFFFF0000)) for pair in pairs]
         singles = [builder.bitcast(word, single) for word in (*shifted, *masked)]
     elif _has_half_instructions():
-        singles = [builder.fpext(load(builder, place, HALF, _DOUBLES), single) for place in places]
+        singles = [builder.fpext(load(builder, address, HALF, _DOUBLES), single) for address in addresses]
     else:
         scale = 2.0**112
-        words = [builder.zext(load(builder, place, I16, _DOUBLES), ir.VectorType(I32, _DOUBLES)) for place in places]
+        words = [
+            builder.zext(load(builder, address, I16, _DOUBLES), ir.VectorType(I32, _DOUBLES)) for address in addresses
+        ]
         singles = [builder.bitcast(_widened(builder, word, half_shift), single) for word in words]
     return [builder.fpext(value, double) for value in singles], scale
 
@@ -242,7 +244,7 @@ def _widened(builder: Any, word: Any, half_shift: int) -> Any:
 
 
 def _has_half_instructions() -> bool:
-    """Whether the processor converts float16; where numba compiles for another one, nobody knows."""
+    """Whether the processor converts float16; False where numba compiles for another processor."""
     if _config.CPU_NAME or _config.CPU_FEATURES:
         return False
     return bool(llvm.get_host_cpu_features().get("f16c")) or platform.machine() in ("aarch64", "arm64")

@@ -21,7 +21,7 @@ _COMPILED_BYTES = 1 << 20
 _COPIED_BYTES = 1 << 20
 # hashlib digests one message faster than a lane does: this much more than the longest message must be there.
 _GAIN = 1.5
-# The dtypes of numpy that hashlib takes as they are; each is there once, for ever, and others have the long way.
+# The dtypes of numpy that hashlib takes as they are; numpy has one object of each; others take the slow path.
 _PLAIN = frozenset(id(np.dtype(code)) for code in "?bBhHiIlLqQefdFD" if sys.byteorder == "little")
 
 
@@ -42,11 +42,11 @@ def md5_many(arrays: Sequence[Array]) -> list[str]:
     Shapes:  any.   Dtypes: any.   Edges: arrays that are not contiguous are copied, large ones one at a time.
     """
     digests = [""] * len(arrays)
-    lanes = [place for place, array in enumerate(arrays) if array.nbytes >= _LANE_BYTES and _fits_lane(array)]
-    lanes.sort(key=lambda place: -arrays[place].nbytes)
-    if _gains([arrays[place].nbytes for place in lanes]):
-        for place, digest in zip(lanes, _in_lanes([arrays[place] for place in lanes]), strict=True):
-            digests[place] = digest
+    lanes = [index for index, array in enumerate(arrays) if array.nbytes >= _LANE_BYTES and _fits_lane(array)]
+    lanes.sort(key=lambda index: -arrays[index].nbytes)
+    if _gains([arrays[index].nbytes for index in lanes]):
+        for index, digest in zip(lanes, _in_lanes([arrays[index] for index in lanes]), strict=True):
+            digests[index] = digest
     return [digest or md5_hex(array) for digest, array in zip(digests, arrays, strict=True)]
 
 

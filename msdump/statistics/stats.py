@@ -43,7 +43,7 @@ _THREADED_BYTES = 4 << 20  # from here on a second thread earns its start
 class Statistics:
     """What is known about the values of one tensor.
 
-    max, min, avg  over the finite values; None when there are none; -0.0 is said as 0
+    max, min, avg  over the finite values; None when there are none; -0.0 is reported as 0
     l2norm         square root of the sum of squares over all values: any NaN -> NaN, else any Inf -> Inf
     count          all elements
     negative, positive   finite values below and above zero
@@ -181,7 +181,7 @@ def joined_statistics(arrays: Sequence[Array], dtype_name: str) -> list[Statisti
 class MeasuredArray(np.ndarray[Any, np.dtype[Any]]):
     """Shape and dtype of a tensor that stays where it is; only its statistics come.
 
-    `statistics` gives what `numbers` says, which is asked no sooner. It has no values: nobody may read its bytes.
+    `statistics` evaluates `numbers` when it is called, not earlier. It has no data: its bytes must not be read.
     """
 
     numbers: Callable[[], Statistics] | None
@@ -254,7 +254,7 @@ def has_nan(array: Array, dtype_name: str) -> bool:
 
 
 def raw_bytes(array: Array) -> memoryview:
-    """The elements in C order, little-endian; a view when the array already lies that way.
+    """The elements in C order, little-endian; a view when the array is already in that order.
 
     Raises: DtypeError for a MeasuredArray, which has none.
     """
@@ -382,8 +382,8 @@ def in_threads(work: Callable[[int, int], None], row_count: int, thread_count: i
     with ThreadPoolExecutor(thread_count - 1) as pool:
         others = [in_thread(pool, work, edges[share], edges[share + 1]) for share in range(1, thread_count)]
         work(edges[0], edges[1])
-        for other in others:
-            other.result()
+        for future in others:
+            future.result()
 
 
 def _merge(extremes: Array, sums: Array, counts: Array, row: dtypes.Dtype) -> _Totals:

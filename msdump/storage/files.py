@@ -104,11 +104,11 @@ def _part(text: str) -> _Part:
 
 def _find(text: str) -> RemoteSource | tuple[Pack, Member]:
     """The object, or the pack and its member, that a path names.   Raises: FormatError; OSError."""
-    places = split_pack_path(text)
-    if places is None or not places[1]:
+    parts = split_pack_path(text)
+    if parts is None or not parts[1]:
         return _remote_source(canonical(text))
-    pack = pack_at(places[0])
-    member = pack.member(places[1])
+    pack = pack_at(parts[0])
+    member = pack.member(parts[1])
     if member is None:
         raise FileNotFoundError(2, "the pack has no such member", text)
     return pack, member
@@ -140,7 +140,7 @@ def known_start(file: IO[bytes]) -> bytes:
 
 
 def part_of(file: IO[bytes], offset: int, size: int) -> Array:
-    """(size,) uint8, bytes of an open file, read-only: mapped where it lies on the disk.
+    """(size,) uint8, bytes of an open file, read-only: mapped where it is on the disk.
 
     Raises: ValueError when the file has fewer; OSError.
     """
@@ -162,7 +162,7 @@ def read_file(path: PathLike, max_bytes: int = SIDE_BYTES) -> bytes:
 
 def read_start(path: PathLike, count: int) -> tuple[bytes, os.stat_result] | None:
     """At most so many first bytes of a file on the disk, and what the system says of it: one opening for both; None for
-    a file that lies elsewhere.   Raises: as `open_file`."""
+    a file that is elsewhere.   Raises: as `open_file`."""
     text = os.fspath(path)
     if is_remote(text):
         return None
@@ -233,14 +233,14 @@ def content_hash(path: PathLike, offset: int) -> str | None:
 
 def _indexed(path: PathLike) -> tuple[Pack, Member] | None:
     text = os.fspath(path)
-    places = split_pack_path(text)
-    if places is None or not places[1]:
+    parts = split_pack_path(text)
+    if parts is None or not parts[1]:
         return None
     try:
-        pack = pack_at(places[0])
+        pack = pack_at(parts[0])
     except (OSError, FormatError):
         return None
-    member = pack.member(places[1])
+    member = pack.member(parts[1])
     return None if member is None else (pack, member)
 
 
@@ -249,8 +249,8 @@ def _indexed(path: PathLike) -> tuple[Pack, Member] | None:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What lies in one archive or below one address: names of files by folder, what is no file, and what of the archive
-    could not be understood, in words."""
+    """Content of an archive or of an address: names of files by folder, entries that are no files, and a text on what
+    could not be parsed."""
 
     names_by_folder: dict[str, list[str]]
     foreign: tuple[str, ...] = ()
@@ -262,36 +262,36 @@ def exists(path: PathLike) -> bool:
     text = os.fspath(path)
     if not is_remote(text):
         return os.path.exists(text) or _member_exists(text)
-    places = split_pack_path(text)
-    if places is not None and places[1]:
+    parts = split_pack_path(text)
+    if parts is not None and parts[1]:
         return _member_exists(text)
     return bool(objects_below(canonical(text)))
 
 
 def _member_exists(text: str) -> bool:
-    places = split_pack_path(text)
-    if places is None or not places[1] or os.path.isdir(places[0]):
+    parts = split_pack_path(text)
+    if parts is None or not parts[1] or os.path.isdir(parts[0]):
         return False
     try:
-        members = pack_at(places[0]).contents.members
+        members = pack_at(parts[0]).contents.members
     except (OSError, FormatError):
         return False
-    return places[1] in members or any(name.startswith(f"{places[1]}/") for name in members)
+    return parts[1] in members or any(name.startswith(f"{parts[1]}/") for name in members)
 
 
 def is_folder(path: PathLike) -> bool:
     """Whether a path leads to something that holds files: a folder, a pack, a folder of a pack, or such an address."""
     text = os.fspath(path)
-    places = split_pack_path(text)
+    parts = split_pack_path(text)
     if not is_remote(text):
         if os.path.isdir(text):
             return True
-        if places is None or not os.path.isfile(places[0]):
+        if parts is None or not os.path.isfile(parts[0]):
             return False
-    elif places is None:
+    elif parts is None:
         return find_object(canonical(text)) is None
-    assert places is not None
-    return not places[1] or pack_at(places[0]).member(places[1]) is None
+    assert parts is not None
+    return not parts[1] or pack_at(parts[0]).member(parts[1]) is None
 
 
 def absolute(path: PathLike) -> Path:
@@ -302,7 +302,7 @@ def absolute(path: PathLike) -> Path:
 
 def folder_below(root: PathLike, path: PathLike) -> str:
     """Folder of a file as seen from another, "." for that itself; packs on the way are left out, as `unpack` does."""
-    base, folder = (canonical(os.fspath(one)) for one in (root, os.path.dirname(path)))
+    base, folder = (canonical(os.fspath(plain_path)) for plain_path in (root, os.path.dirname(path)))
     relative = folder[len(base) :].lstrip("/") if is_remote(base) else os.path.relpath(folder, base)
     return "/".join(without_packs(relative.split("/"))) or "."
 
@@ -322,14 +322,14 @@ def list_pack(path: str, below: str = "") -> Listed:
 
 def originals_in(folder: str) -> dict[str, str]:
     """Names that files of a folder of a pack stand for, where the pack was cut before it got its mapping.csv."""
-    places = split_pack_path(folder)
-    if places is None:
+    parts = split_pack_path(folder)
+    if parts is None:
         return {}
     try:
-        originals = pack_at(places[0]).contents.originals
+        originals = pack_at(parts[0]).contents.originals
     except (OSError, FormatError):
         return {}
-    start = f"{places[1]}/" if places[1] else ""
+    start = f"{parts[1]}/" if parts[1] else ""
     return {name[len(start) :]: original for name, original in originals.items() if name.startswith(start)}
 
 
@@ -341,16 +341,16 @@ def files_in(folder: PathLike, suffix: str) -> list[str]:
         return sorted(f"{at}/{name}" for at, name in list_remote(url) if at == url and name.endswith(suffix))
     if os.path.isdir(text):
         return sorted(os.path.join(text, name) for name in os.listdir(text) if name.endswith(suffix))
-    places = split_pack_path(text)
-    if places is None or not os.path.isfile(places[0]):
+    parts = split_pack_path(text)
+    if parts is None or not os.path.isfile(parts[0]):
         return []
-    names = list_pack(*places).names_by_folder.get(text, [])
+    names = list_pack(*parts).names_by_folder.get(text, [])
     return sorted(f"{text}/{name}" for name in names if name.endswith(suffix))
 
 
 def list_remote(url: str) -> Iterator[tuple[str, str]]:
     """(folder, name) of each object below an address.   Raises: ConfigError; FormatError."""
-    for one in objects_below(canonical(url)):
-        folder, _, name = one.url.rpartition("/")
+    for found in objects_below(canonical(url)):
+        folder, _, name = found.url.rpartition("/")
         if name:
             yield folder, name

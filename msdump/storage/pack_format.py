@@ -141,8 +141,8 @@ def end_of_pack(folder: str, members: Sequence[Member], offset: int, mode: int, 
     """Index, tail and end of a pack whose members end at `offset`, of the folder that its members lie in."""
     index = _index(members)
     head = header(f"{folder}/{INDEX_NAME}", len(index), mode, mtime)
-    place = b"%d %d %d\n" % (offset + len(head), len(index), zlib.crc32(index))
-    tail = (TAIL_MAGIC + place).ljust(BLOCK, b"\0")
+    extent = b"%d %d %d\n" % (offset + len(head), len(index), zlib.crc32(index))
+    tail = (TAIL_MAGIC + extent).ljust(BLOCK, b"\0")
     body = head + index + bytes(padding(len(index)))
     return body + header(f"{folder}/{TAIL_NAME}", BLOCK, mode, mtime) + tail + END
 

@@ -22,7 +22,7 @@ from msdump.storage.pack_format import (
     VERSION,
     Member,
 )
-from msdump.storage.pack_scan import Contents, Read, check_name, scan
+from msdump.storage.pack_scan import ArchiveContents, Read, check_name, scan
 
 # How a part of a name begins and ends among others that are joined by zero bytes; such that are empty, "." or "..".
 _ODD_PARTS = tuple(f"{begin}{part}{end}" for part in ("", ".", "..") for begin in "/\0" for end in "/\0")
@@ -30,7 +30,7 @@ _ODD_PARTS = tuple(f"{begin}{part}{end}" for part in ("", ".", "..") for begin i
 
 def read_contents(
     where: str, size: int, read: Read, ignores_index: bool = False, search_bytes: int | None = None
-) -> Contents:
+) -> ArchiveContents:
     """What an archive holds, by its index or, where it has none, by its headers.
 
     where   for messages
@@ -41,10 +41,10 @@ def read_contents(
     Raises: FormatError for an index that is damaged or contradicts itself, and for names that no dump has: absolute
             ones, ones that lead out, two of one name, links to what is not an earlier member.
     """
-    place = _tail(size, read)
-    if place is None or ignores_index:
+    extent = _tail(size, read)
+    if extent is None or ignores_index:
         return scan(where, size, read, search_bytes)
-    offset, length, checksum = place
+    offset, length, checksum = extent
     data = read(offset, length)
     if len(data) != length or zlib.crc32(data) != checksum:
         raise FormatError(
@@ -62,16 +62,16 @@ def _tail(size: int, read: Read) -> tuple[int, int, int] | None:
     if not tail.startswith(TAIL_MAGIC):
         return None
     numbers = tail[len(TAIL_MAGIC) :].split(b"\n", 1)[0].split(b" ")
-    if len(numbers) != 3 or not all(one.isdigit() and len(one) < 20 for one in numbers):
+    if len(numbers) != 3 or not all(number.isdigit() and len(number) < 20 for number in numbers):
         return None
     offset, length, checksum = map(int, numbers)
     return (offset, length, checksum) if length <= MAX_INDEX_BYTES and offset + length <= size else None
 
 
 def index_offset(size: int, read: Read) -> int | None:
-    """Where the header of the index lies, by the tail of the archive."""
-    place = _tail(size, read)
-    return None if place is None else place[0] - BLOCK
+    """Offset of the index's header, from the tail of the archive."""
+    extent = _tail(size, read)
+    return None if extent is None else extent[0] - BLOCK
 
 
 class _Rows(Mapping[str, Member]):
@@ -124,7 +124,7 @@ class _Rows(Mapping[str, Member]):
         return name in self._number_by_name
 
 
-def _indexed(where: str, data: bytes, end: int) -> Contents:
+def _indexed(where: str, data: bytes, end: int) -> ArchiveContents:
     try:
         content = json.loads(data)
         if content["msdump_index"] != VERSION:
@@ -144,4 +144,4 @@ def _indexed(where: str, data: bytes, end: int) -> Contents:
     if joined.count("\0") != len(members) + 1 or any(part in joined for part in _ODD_PARTS):
         for name in members:
             check_name(where, name)
-    return Contents(members, end=end, has_index=True)
+    return ArchiveContents(members, end=end, has_index=True)

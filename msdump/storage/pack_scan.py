@@ -55,7 +55,7 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class ArchiveContents:
     """What an archive holds.
 
     members   files by name, in the order of the archive
@@ -87,8 +87,8 @@ class Contents:
 
     @property
     def damage(self) -> tuple[str, ...]:
-        """What of the archive could not be understood, in words; () when it is whole."""
-        found = [f"{one.size} bytes at offset {one.offset} that no header explains" for one in self.gaps]
+        """Texts on what of the archive could not be parsed; () when it is complete."""
+        found = [f"{gap.size} bytes at offset {gap.offset} that no header explains" for gap in self.gaps]
         if self.cut_bytes:
             found.append(f"{self.cut_bytes} bytes of a last member that was cut")
         elif not (self.is_whole or self.gaps):
@@ -109,7 +109,7 @@ def check_name(where: str, name: str) -> None:
         )
 
 
-def scan(where: str, size: int, read: Read, search_bytes: int | None = None) -> Contents:
+def scan(where: str, size: int, read: Read, search_bytes: int | None = None) -> ArchiveContents:
     """Members by their headers, up to the end of the archive or the first member that is cut.
 
     search_bytes  how far behind a damaged header the next one is looked for; None: up to the end of the file
@@ -138,7 +138,7 @@ class _Scan:
         self._has_ended = False  # the tail of a pack was there
         self._at = self._start = self._end = 0
 
-    def contents(self) -> Contents:
+    def contents(self) -> ArchiveContents:
         """Raises: FormatError."""
         while True:
             block = self._read(self._at, BLOCK)
@@ -265,7 +265,7 @@ class _Scan:
             self._gaps.append(Gap(self._start, end - self._start))
 
     def _go_on(self, at: int, is_own: bool) -> bool:
-        """Go to the next header at or behind a place; False when there is none.
+        """Go to the next header at or behind an offset; False when there is none.
 
         is_own   only to one that msdump has written, at the time of the others: the data of a tensor may hold any
                  other
@@ -276,9 +276,9 @@ class _Scan:
             blocks = np.frombuffer(data, np.uint8, len(data) // BLOCK * BLOCK).reshape(-1, BLOCK)
             for number in np.flatnonzero((blocks[:, 257:262] == _MAGIC).all(axis=1)):
                 if self._is_next(blocks[number].tobytes(), is_own):
-                    place = at + int(number) * BLOCK
-                    self._gap(place)
-                    self._end = self._at = self._start = place
+                    header_offset = at + int(number) * BLOCK
+                    self._gap(header_offset)
+                    self._end = self._at = self._start = header_offset
                     self._extended = {}
                     return True
             if not blocks.size:
@@ -310,12 +310,12 @@ class _Scan:
         folders = self._own_folders or {"-"}
         return len(self._own_times) == len(folders) == 1 and None not in self._own_times and _is_one_name(folders)
 
-    def _found(self, is_whole: bool = True, cut_bytes: int = 0, rest_bytes: int = 0) -> Contents:
+    def _found(self, is_whole: bool = True, cut_bytes: int = 0, rest_bytes: int = 0) -> ArchiveContents:
         """What a dump has of it: index and tail are parts of the pack."""
         # A pack gets its index and its end at once.
         is_own = self._is_own and (not is_whole or self._index_offset is not None)
-        return Contents(
-            {name: one for name, one in self._members.items() if not is_of_index(name)},
+        return ArchiveContents(
+            {name: member for name, member in self._members.items() if not is_of_index(name)},
             tuple(self._foreign),
             self._end,
             is_whole,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from msdump.errors import FormatError
 from msdump.storage.pack_format import BLOCK, PART_SUFFIX, SUFFIX, Member
 from msdump.storage.pack_index import read_contents
-from msdump.storage.pack_scan import Contents, is_header_of
+from msdump.storage.pack_scan import ArchiveContents, is_header_of
 from msdump.storage.sources import LocalSource, Source, Stamp, stamp_of
 from msdump.storage.verified import verified
 from msdump.tensors.arrays import Array
@@ -37,11 +37,11 @@ class Pack:
     Raises: as `read_contents`; OSError.
     """
 
-    def __init__(self, source: Source, contents: Contents | None = None) -> None:
+    def __init__(self, source: Source, contents: ArchiveContents | None = None) -> None:
         self.source = source
         # To look for a header behind a damaged one would fetch all of an object.
         search_bytes = _SEARCH_BYTES if isinstance(source, LocalSource) else 0
-        self.contents: Contents = contents or read_contents(
+        self.contents: ArchiveContents = contents or read_contents(
             source.where, source.size, source.read, search_bytes=search_bytes
         )
         self._checked: set[int] = set()
@@ -85,7 +85,7 @@ class Pack:
         return next((part.hash for part in hashed_parts(member) if part.offset == offset), None)
 
     def verified_hash(self, member: Member, offset: int) -> str | None:
-        """As `claimed_hash`, once the bytes were found to have it, be it by an earlier process.
+        """As `claimed_hash`, once the bytes were checked, by this or an earlier process.
 
         Raises: FormatError when they have another; OSError.
         """
@@ -216,7 +216,7 @@ def keep_pack(path: str, source: Source) -> Pack:
     return _packs.get(path, source.stamp, lambda: source)
 
 
-def use_contents(path: str, source: Source, contents: Contents) -> None:
+def use_contents(path: str, source: Source, contents: ArchiveContents) -> None:
     """Have these contents in the place of what the archive at a path tells of itself, as long as it does not change."""
     _packs.put(path, Pack(source, contents))
 

@@ -133,8 +133,8 @@ class _Obstore:
     def listed(self, path: str) -> Iterator[tuple[str, _Facts]]:
         try:
             for batch in self._obstore.list(self._lists, prefix=path or None):
-                for one in batch:
-                    yield str(one["path"]), _facts(one)
+                for entry in batch:
+                    yield str(entry["path"]), _facts(entry)
         except self._errors as error:
             raise _refused(path, error) from error
 
@@ -152,7 +152,7 @@ class _Obstore:
             found = self._obstore.get_ranges(self._store, path, starts=list(starts), ends=list(ends))
         except self._errors as error:
             raise _refused(path, error) from error
-        return [bytes(one) for one in found]
+        return [bytes(content) for content in found]
 
     def put(self, path: str, file: str, checksum: str) -> None:
         size = os.path.getsize(file)
@@ -331,11 +331,11 @@ def objects_below(url: str) -> list[RemoteObject]:
     try:
         with _waiting(url):
             for name, facts in store.listed(path):
-                one = RemoteObject(f"{root}/{name}", *facts)
-                if one.url in inside:
+                remote_object = RemoteObject(f"{root}/{name}", *facts)
+                if remote_object.url in inside:
                     raise OSError(0, f"a listing that names {name} twice, so that it may have no end")
-                if one.url == exact or one.url.startswith(f"{exact}/") or not path:
-                    inside[one.url] = one
+                if remote_object.url == exact or remote_object.url.startswith(f"{exact}/") or not path:
+                    inside[remote_object.url] = remote_object
                     if len(inside) > _MOST_OBJECTS:
                         raise OSError(0, f"more than {_MOST_OBJECTS} objects. Open a folder of it, or pack the dump")
             if not inside and path:

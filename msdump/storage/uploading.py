@@ -39,7 +39,7 @@ def upload_tree(root: str | os.PathLike[str], address: str) -> Sent:
     if not os.path.isdir(top):
         raise ConfigError(f"DIR: expected a folder of a dump, got {top!r}, which is none.")
     url = canonical(address)
-    known = {one.url: one for one in objects_below(url)}
+    known = {known_object.url: known_object for known_object in objects_below(url)}
     return _send(top, url, _files_below(top), known)
 
 
@@ -139,14 +139,14 @@ class Uploader:
             self._waiting.put(None)
             self._thread.join()
             below = [_files_below(folder) for folder in self._folders if os.path.isdir(folder)]
-            paths = dict.fromkeys(path for one in below for path in one.paths if path not in self._done)
-            refused = dict.fromkeys(pair for one in below for pair in one.refused)
+            paths = dict.fromkeys(path for report in below for path in report.paths if path not in self._done)
+            refused = dict.fromkeys(pair for report in below for pair in report.refused)
             self._sent.append(_send(self._root, self._url, _Files(list(paths), list(refused)), {}))
         return Sent(
-            sum(one.files for one in self._sent),
-            sum(one.bytes_sent for one in self._sent),
+            sum(report.files for report in self._sent),
+            sum(report.bytes_sent for report in self._sent),
             0,
-            tuple(failure for one in self._sent for failure in one.failed),
+            tuple(failure for report in self._sent for failure in report.failed),
         )
 
     def _work(self) -> None:

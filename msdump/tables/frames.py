@@ -145,7 +145,7 @@ class Frame:
     def sql(self, query: str) -> Any:
         """The result of a query as duckdb's relation: `show()`, `fetchall()`, `df()`, `pl()`, `arrow()`.
 
-        query   in DuckDB's SQL, about a table `tensors`. It runs with the rights of whoever calls; names out of a dump
+        query   in DuckDB's SQL, about a table `tensors`. It runs with the rights of the caller; names out of a dump
                 are values and no part of it
         Raises: ConfigError when duckdb is not installed; duckdb.Error for a wrong query.
         """

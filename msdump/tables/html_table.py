@@ -19,8 +19,8 @@ def html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object
     """
     shown = list(islice(rows, MAX_ROWS))
     parts = [f"<p>{_text(title)}</p>"] if title else []
-    head = "".join(f"<th>{_text(one)}</th>" for one in header)
-    body = "".join(f"<tr>{''.join(f'<td>{_text(_cell(one))}</td>' for one in row)}</tr>" for row in shown)
+    head = "".join(f"<th>{_text(cell)}</th>" for cell in header)
+    body = "".join(f"<tr>{''.join(f'<td>{_text(_cell(cell))}</td>' for cell in row)}</tr>" for row in shown)
     parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
     if row_count > len(shown):
         parts.append(f"<p>… {row_count - len(shown)} more of {row_count}</p>")

@@ -1,5 +1,4 @@
-"""Text of strangers that is to be read by a person: nothing in it acts on a terminal or hides what it is, and no
-credential of an address is in it."""
+"""Escape untrusted text for display: control characters become visible, and credentials of addresses are removed."""
 
 from __future__ import annotations
 

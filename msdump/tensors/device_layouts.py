@@ -46,7 +46,7 @@ def cube_size(dtype_name: str) -> int:
 
 
 def host_format(shape: Sequence[int]) -> str:
-    """Format that a host tensor has on record when nobody gave it another.   Source: MindSpore async dump."""
+    """Format recorded for a host tensor that was given no other format.   Source: MindSpore async dump."""
     return "NCHW" if len(shape) == 4 else "ND"
 
 
@@ -186,9 +186,9 @@ def _grouped_fractal_z(array: Array, c0: int, groups: int, target: tuple[int, ..
     rule = _GroupRule(n, c, c0, groups)
     full = np.zeros((rule.blocks, rule.n1 * _N0, rule.c1 * c0, h, w), array.dtype)
     for group in range(groups):
-        block, place = divmod(group, rule.merged)
-        rows = slice(place * rule.cout, (place + 1) * rule.cout)
-        columns = slice(place * rule.cin, (place + 1) * rule.cin)
+        block, position = divmod(group, rule.merged)
+        rows = slice(position * rule.cout, (position + 1) * rule.cout)
+        columns = slice(position * rule.cin, (position + 1) * rule.cin)
         full[block, rows, columns] = array[group * rule.cout : (group + 1) * rule.cout]
     split = full.reshape(rule.blocks, rule.n1, _N0, rule.c1, c0, h, w)
     return in_c_order(split.transpose(0, 3, 5, 6, 1, 2, 4)).reshape(target)
@@ -201,9 +201,9 @@ def _from_grouped_fractal_z(array: Array, shape: tuple[int, ...], c0: int, group
     full = split.reshape(rule.blocks, rule.n1 * _N0, rule.c1 * c0, h, w)
     result = np.empty(shape, array.dtype)
     for group in range(groups):
-        block, place = divmod(group, rule.merged)
-        rows = slice(place * rule.cout, (place + 1) * rule.cout)
-        columns = slice(place * rule.cin, (place + 1) * rule.cin)
+        block, position = divmod(group, rule.merged)
+        rows = slice(position * rule.cout, (position + 1) * rule.cout)
+        columns = slice(position * rule.cin, (position + 1) * rule.cin)
         result[group * rule.cout : (group + 1) * rule.cout] = full[block, rows, columns]
     return result
 

@@ -26,11 +26,11 @@ def maker(cls: type[_Value]) -> type[_Value]:
 
     fields = [
         (
-            one.name,
+            field.name,
             Any,
-            dataclasses.field(default=one.default, default_factory=one.default_factory, kw_only=one.kw_only),
+            dataclasses.field(default=field.default, default_factory=field.default_factory, kw_only=field.kw_only),
         )
-        for one in dataclasses.fields(cls)  # type: ignore[arg-type]
+        for field in dataclasses.fields(cls)  # type: ignore[arg-type]
     ]
     # An open twin with the same slots: its fields are set by plain assignments, and then it turns into a frozen one.
     # It has nothing but what that takes, which costs a fourth of a millisecond.

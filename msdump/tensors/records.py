@@ -40,7 +40,7 @@ Identity = tuple[TensorKey, tuple[int, ...], str, str]
 class TensorRecord:
     """One tensor of one operator.
 
-    data         array with the logical shape; C order; owned by whoever made the record and valid only while
+    data         array with the logical shape; C order; owned by the maker of the record and valid only while
                  the call that receives it runs, unless that call says otherwise
     op_name      full name with scope ("Default/conv1-Conv2d/Conv2D-op12"); parameters: the parameter's name
     format       tensor layout ("DefaultFormat", "NCHW", "NC1HWC0", ...); a device format is one that the tensor is
@@ -51,7 +51,7 @@ class TensorRecord:
     is_repeat    True: an earlier record of the same iteration and graph had the same key, shape, dtype and format,
                  and `data` shows only the shape. Writers that say `writes_once` take such records.
     original     of an output: name and output of the operator that it is in the program as the user wrote it; None
-                 where nobody knows. Files of whole operators say it.
+                 where it is not known. Files of whole operators store it.
     is_constant  True: the tensor of this key keeps its values as long as its graph lives
     """
 
@@ -159,7 +159,7 @@ class TensorInfo:
 
 @dataclass(frozen=True, slots=True)
 class OpInfo:
-    """What is known about one operator before anything ran. `index` is its place in the execution order.
+    """What is known about one operator before anything ran. `index` is its position in the execution order.
 
     is_marked   the script asked for it with `set_dump`
     """

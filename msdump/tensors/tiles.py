@@ -85,8 +85,8 @@ _move_tile: Any = intrinsic(prefer_literal=True)(_tile)
 def _emit_tile(item_size: int, context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     source, target, source_stride, stride, _ = arguments
     scalar, side = ir.IntType(8 * item_size), SIDES[item_size]
-    places = [builder.add(source, builder.mul(source_stride, I64(row))) for row in range(side)]
-    rows = [load(builder, place, scalar, side) for place in places]
+    rows_at = [builder.add(source, builder.mul(source_stride, I64(row))) for row in range(side)]
+    rows = [load(builder, address, scalar, side) for address in rows_at]
     for index, column in enumerate(transposed(builder, rows)):
         store(builder, column, builder.add(target, builder.mul(stride, I64(index))))
     return context.get_dummy_value()

@@ -26,25 +26,25 @@ def spread(builder: Any, value: Any, lanes: int) -> Any:
     return builder.shuffle_vector(first, first, indices([0] * lanes))
 
 
-def indices(places: Sequence[int]) -> Any:
+def indices(numbers: Sequence[int]) -> Any:
     """Which elements a shuffle takes."""
-    return ir.Constant(ir.VectorType(I32, len(places)), [I32(place) for place in places])
+    return ir.Constant(ir.VectorType(I32, len(numbers)), [I32(number) for number in numbers])
 
 
-def load(builder: Any, place: Any, scalar: Any, lanes: int, align: int | None = None) -> Any:
+def load(builder: Any, address: Any, scalar: Any, lanes: int, align: int | None = None) -> Any:
     """The vector at a pointer or an address; `align` in bytes, that of one element where nothing is said."""
-    return builder.load(_pointer(builder, place, scalar, lanes), align=align or _BYTES.get(str(scalar), 8))
+    return builder.load(_pointer(builder, address, scalar, lanes), align=align or _BYTES.get(str(scalar), 8))
 
 
-def store(builder: Any, vector: Any, place: Any) -> None:
+def store(builder: Any, vector: Any, address: Any) -> None:
     """The reverse of `load`."""
     scalar = vector.type.element
-    builder.store(vector, _pointer(builder, place, scalar, vector.type.count), align=_BYTES.get(str(scalar), 8))
+    builder.store(vector, _pointer(builder, address, scalar, vector.type.count), align=_BYTES.get(str(scalar), 8))
 
 
-def _pointer(builder: Any, place: Any, scalar: Any, lanes: int) -> Any:
+def _pointer(builder: Any, address: Any, scalar: Any, lanes: int) -> Any:
     pointer = ir.VectorType(scalar, lanes).as_pointer()
-    return builder.inttoptr(place, pointer) if place.type == I64 else builder.bitcast(place, pointer)
+    return builder.inttoptr(address, pointer) if address.type == I64 else builder.bitcast(address, pointer)
 
 
 def transposed(builder: Any, rows: Sequence[Any]) -> list[Any]:
@@ -55,9 +55,9 @@ def transposed(builder: Any, rows: Sequence[Any]) -> list[Any]:
     size = len(rows)
     columns, half = list(rows), size // 2
     while half:
-        # Of the two rows together: which element goes to each place of the upper and of the lower one.
-        upper = [place if not place & half else size + place - half for place in range(size)]
-        lower = [place + half if not place & half else size + place for place in range(size)]
+        # Of the two rows together: which element goes to each position of the upper and of the lower one.
+        upper = [element if not element & half else size + element - half for element in range(size)]
+        lower = [element + half if not element & half else size + element for element in range(size)]
         for index in range(size):
             if not index & half:
                 pair = columns[index], columns[index | half]

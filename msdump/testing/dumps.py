@@ -16,7 +16,7 @@ from msdump.formats.paths.sync import (
     DATA,
     MAPPING_FILE,
     STATISTIC_FILE,
-    SyncLayout,
+    SyncPaths,
     parse_data_file_name,
     parse_sync_path,
 )
@@ -67,18 +67,18 @@ def write_dump(tree: DumpTree, root: str | os.PathLike[str], rank_id: int = 0) -
 
     Returns the root.
     """
-    layout = SyncLayout(root, rank_id, tree.net_name)
-    write_metadata(layout.metadata_dir, _CONFIG_TEXT, "CPU", "2.0.0")
-    write_order(layout.order_file(0), "".join(f"{line}\n" for line in (ORDER_TITLE, *tree.full_names)))
+    paths = SyncPaths(root, rank_id, tree.net_name)
+    write_metadata(paths.metadata_dir, _CONFIG_TEXT, "CPU", "2.0.0")
+    write_order(paths.order_file(0), "".join(f"{line}\n" for line in (ORDER_TITLE, *tree.full_names)))
 
     def directory(record: TensorRecord) -> Path:
-        return layout.data_dir(record.graph_id, record.iteration)
+        return paths.data_dir(record.graph_id, record.iteration)
 
     npy, statistics = NpyWriter(directory), StatisticWriter(directory)
     for iteration, step in tree.records_by_iteration.items():
         npy.write(step)
         statistics.write(step)
-        append_history(layout.history_file(0), iteration)
+        append_history(paths.history_file(0), iteration)
     npy.close()
     statistics.close()
     return Path(root)
@@ -121,7 +121,7 @@ def _assert_same_file(name: str, left: Path, right: Path) -> None:
         return
     if len(left_bytes) != len(right_bytes):
         raise AssertionError(f"{name}: expected equal sizes, got {len(left_bytes)} and {len(right_bytes)} bytes.")
-    offset = next(place for place, pair in enumerate(zip(left_bytes, right_bytes, strict=True)) if pair[0] != pair[1])
+    offset = next(index for index, pair in enumerate(zip(left_bytes, right_bytes, strict=True)) if pair[0] != pair[1])
     values = f"{left_bytes[offset]:#04x} and {right_bytes[offset]:#04x}"
     raise AssertionError(f"{name}: expected equal bytes, got {values} at offset {offset}.")
 
@@ -140,10 +140,10 @@ def _files(root: Path) -> dict[str, Path]:
     for folder, folders, files in os.walk(root):
         mapping_path = Path(folder, MAPPING_FILE)
         mapping = read_mapping(mapping_path) if MAPPING_FILE in files else {}
-        place = Path(folder).relative_to(root).as_posix()
-        entries += [(f"{place}/{name}/", 0, Path(folder, name)) for name in folders]
+        relative = Path(folder).relative_to(root).as_posix()
+        entries += [(f"{relative}/{name}/", 0, Path(folder, name)) for name in folders]
         for file_name in files:
-            name, timestamp_us = _timeless(f"{place}/{mapping.get(file_name, file_name)}")
+            name, timestamp_us = _timeless(f"{relative}/{mapping.get(file_name, file_name)}")
             entries.append((name, timestamp_us, Path(folder, file_name)))
     by_name: dict[str, Path] = {}
     for name, _, path in sorted(entries):
@@ -158,9 +158,9 @@ def _files(root: Path) -> dict[str, Path]:
 def _timeless(path: str) -> tuple[str, int]:
     """Path with `*` for the time stamp of a data file, and the time stamp."""
     folder, _, file_name = path.rpartition("/")
-    place = parse_sync_path(path.removeprefix("./"))
+    parsed = parse_sync_path(path.removeprefix("./"))
     data = parse_data_file_name(file_name)
-    if data is None or (place is not None and place.kind not in (DATA, CONSTANTS)):
+    if data is None or (parsed is not None and parsed.kind not in (DATA, CONSTANTS)):
         return path, 0
     dtype = "" if data.dtype is None else f".{data.dtype}"
     timeless = (

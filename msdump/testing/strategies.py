@@ -289,5 +289,5 @@ def assert_same_array(actual: Array, expected: Array) -> None:
     differs = (left_bytes != right_bytes).any(axis=1) & ~both_nan
     if differs.any():
         index = np.unravel_index(int(np.flatnonzero(differs)[0]), expected.shape)
-        place = tuple(int(part) for part in index)
-        raise AssertionError(f"element {place}: expected {expected[place]!r}, got {actual[place]!r}")
+        element = tuple(int(part) for part in index)
+        raise AssertionError(f"element {element}: expected {expected[element]!r}, got {actual[element]!r}")

@@ -178,7 +178,7 @@ class _Teller:
         pages = Pages(contents)
         answers = [(path, gzip.compress(encoded(pages.get(path)), 5, mtime=0)) for path in pages.paths()]
         self._progress = replace(self._progress, version=self._progress.version + 1, stage=stage)
-        self._index.replace(answers, _places(pages, contents), self._progress)
+        self._index.replace(answers, _locations(pages, contents), self._progress)
         self._shown = time.monotonic()
         self._cost = self._shown - began
 
@@ -187,27 +187,27 @@ class _Teller:
         self._index.progress = replace(self._progress, stage=FAILED, message=message)
 
 
-def _places(pages: Pages, contents: Contents) -> Iterator[tuple[str, int, TensorPlace]]:
+def _locations(pages: Pages, contents: Contents) -> Iterator[tuple[str, int, TensorPlace]]:
     """Where the tensors of all steps lie, and those that they were compared with."""
     comparison = contents.comparison
     partners: dict[tuple[str, str, int], DumpedTensor] = {}
     if comparison is not None:
         for result in comparison.operators:
-            for one in result.tensors:
-                partners[_name(one.mine)] = one.golden
+            for tensor in result.tensors:
+                partners[_name(tensor.mine)] = tensor.golden
     for path in pages.paths():
         if path.startswith("step/"):
             step = path.removeprefix("step/")
             for number, row in enumerate(pages.tensors(path)):
-                yield step, number, _place(row.tensor)
+                yield step, number, _location(row.tensor)
                 golden = partners.get(_name(row.tensor))
                 if golden is not None:
-                    yield f"{GOLDEN}{step}", number, _place(golden)
+                    yield f"{GOLDEN}{step}", number, _location(golden)
 
 
 def _name(tensor: DumpedTensor) -> tuple[str, str, int]:
     return tensor.path, tensor.where, tensor.offset
 
 
-def _place(tensor: DumpedTensor) -> TensorPlace:
+def _location(tensor: DumpedTensor) -> TensorPlace:
     return TensorPlace(tensor.path, tensor.io, tensor.slot, tensor.part, tensor.keyword, tensor.offset)

@@ -75,7 +75,7 @@ class TensorPlace:
     offset: int
 
 
-def place_of(dump: str | os.PathLike[str], golden: str | os.PathLike[str] | None, *more: object) -> Path:
+def index_path(dump: str | os.PathLike[str], golden: str | os.PathLike[str] | None, *more: object) -> Path:
     """The file for a dump (and a golden one, and what else decides about the answers)."""
     parts = [str(FORM), os.path.realpath(dump), "" if golden is None else os.path.realpath(golden), repr(more)]
     return (
@@ -195,7 +195,7 @@ class Index:
     def replace(
         self,
         answers: Iterable[tuple[str, bytes]],
-        places: Iterable[tuple[str, int, TensorPlace]],
+        locations: Iterable[tuple[str, int, TensorPlace]],
         progress: Progress,
     ) -> None:
         """Put new answers in the place of all that are there; readers see the ones or the others."""
@@ -203,7 +203,7 @@ class Index:
             self._database.execute("delete from answers")
             self._database.execute("delete from files")
             self._database.executemany("insert into answers values (?, ?)", answers)
-            rows = ((step, number, *_columns(place)) for step, number, place in places)
+            rows = ((step, number, *_columns(location)) for step, number, location in locations)
             self._database.executemany("insert into files values (?, ?, ?, ?, ?, ?, ?, ?)", rows)
             self._write_progress(progress)
 
@@ -222,8 +222,8 @@ class Index:
         self._database.execute("insert or replace into state values ('progress', ?)", (json.dumps(asdict(progress)),))
 
 
-def _columns(place: TensorPlace) -> tuple[Any, ...]:
-    return os.fsencode(place.file), place.io, place.slot, place.part, place.keyword, place.offset
+def _columns(location: TensorPlace) -> tuple[Any, ...]:
+    return os.fsencode(location.file), location.io, location.slot, location.part, location.keyword, location.offset
 
 
 def _connected(path: Path) -> sqlite3.Connection:

@@ -57,5 +57,5 @@ def _code(text: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """Text of strangers that Markdown and HTML must not act on."""
+    """Escape untrusted text for Markdown and HTML."""
     return "".join(f"&#{ord(letter)};" if letter in _ACTIVE else letter for letter in printable(text))

@@ -51,7 +51,7 @@ class Pages:
 
     def tensors(self, path: str) -> list[TensorStatistics]:
         """The rows of `tensors` in the answer for a step.   Raises: as `get`."""
-        steps = {f"step/{place(key)}": operators for key, operators in self._steps.items()}
+        steps = {f"step/{step_path(key)}": operators for key, operators in self._steps.items()}
         return [row for operator in steps[path] for row in operator.tensors]
 
     def get(self, path: str) -> Answer:
@@ -73,9 +73,9 @@ class Pages:
         comparison = self._contents.comparison
         if comparison is not None:
             for step in comparison.steps:
-                makers[f"compare/{place(step.mine)}"] = partial(self._compare, comparison, step)
+                makers[f"compare/{step_path(step.mine)}"] = partial(self._compare, comparison, step)
         for key in self._steps:
-            makers[f"step/{place(key)}"] = partial(self._step, key)
+            makers[f"step/{step_path(key)}"] = partial(self._step, key)
         makers.update(self._series("trend", lambda key: (key.rank_id, key.graph_id), lambda key: key.iteration))
         makers.update(self._series("ranks", lambda key: (key.graph_id, key.iteration), lambda key: key.rank_id))
         return makers
@@ -121,8 +121,8 @@ class Pages:
             "golden": None if contents.golden is None else _title(contents.golden.path),
             "path": str(contents.dump.path),
             "verdict": self._verdict(found),
-            "findings": [self._finding(one) for one in found],
-            "healths": [one.value for one in _HEALTHS],
+            "findings": [self._finding(finding) for finding in found],
+            "healths": [health.value for health in _HEALTHS],
             "steps": _table(names, steps),
             "damaged": [[file, str(error)] for file, error in contents.damaged],
             "foreign": [[path, "no file of a dump"] for path in contents.dump.foreign],
@@ -134,8 +134,8 @@ class Pages:
         rows = [row for operator in operators for row in operator.tensors]
         counts = Counter(health for operator in operators for health in operator.healths)
         size = sum(row.tensor.size_bytes or 0 for row in rows)
-        worst = min(counts, key=lambda one: one.rank).value
-        return (*key, len(operators), len(rows), size, worst, [counts[one] for one in _HEALTHS])
+        worst = min(counts, key=lambda count: count.rank).value
+        return (*key, len(operators), len(rows), size, worst, [counts[health] for health in _HEALTHS])
 
     def _verdict(self, found: list[Finding]) -> Answer:
         if found:
@@ -143,7 +143,7 @@ class Pages:
             return {"kind": first.kind, "text": first.title, "at": self._at(first.step, first.operator)}
         operators = self._contents.operators
         tensors = sum(len(operator.tensors) for operator in operators)
-        unmeasured = sum(one.healths.count(Health.NOT_MEASURED) for one in operators)
+        unmeasured = sum(operator.healths.count(Health.NOT_MEASURED) for operator in operators)
         text = f"No NaN and no Inf that was not meant in {tensors} tensors of {len(operators)} operators"
         if self._contents.golden is not None:
             text += "; all that were compared agree with the golden dump"
@@ -151,29 +151,35 @@ class Pages:
             text += f"; {unmeasured} tensors have no numbers to judge by"
         return {"kind": "ok", "text": f"{text}.", "at": None}
 
-    def _finding(self, one: Finding) -> Answer:
-        at = self._at(one.step, one.operator)
-        return {"kind": one.kind, "title": one.title, "text": one.text, "line": _line(one.line), "at": at}
+    def _finding(self, finding: Finding) -> Answer:
+        at = self._at(finding.step, finding.operator)
+        return {
+            "kind": finding.kind,
+            "title": finding.title,
+            "text": finding.text,
+            "line": _line(finding.line),
+            "at": at,
+        }
 
     def _nan(self) -> Answer:
-        return {"found": [self._origin(one) for one in self._contents.non_finite.steps]}
+        return {"found": [self._origin(step) for step in self._contents.non_finite.steps]}
 
-    def _origin(self, one: NonFinite) -> Answer:
+    def _origin(self, origin: NonFinite) -> Answer:
         def at_all(operators: Iterable[Operator]) -> list[Any]:
-            return [self._at(one.step, operator) for operator in operators]
+            return [self._at(origin.step, operator) for operator in operators]
 
         return {
-            "step": list(one.step),
-            "kind": one.kind,
-            "how": one.how,
-            "origin": self._at(one.step, one.operator),
-            "line": _line(one.line),
-            "parameter": one.parameter,
-            "sources": at_all(one.sources),
-            "infected": at_all(one.infected),
-            "also_made": at_all(one.also_made),
-            "stopped": at_all(one.stopped),
-            "parameters": list(one.parameters),
+            "step": list(origin.step),
+            "kind": origin.kind,
+            "how": origin.how,
+            "origin": self._at(origin.step, origin.operator),
+            "line": _line(origin.line),
+            "parameter": origin.parameter,
+            "sources": at_all(origin.sources),
+            "infected": at_all(origin.infected),
+            "also_made": at_all(origin.also_made),
+            "stopped": at_all(origin.stopped),
+            "parameters": list(origin.parameters),
         }
 
     def _compare(self, comparison: Comparison, step: StepResult) -> Answer:
@@ -198,7 +204,7 @@ class Pages:
     def _step(self, key: StepKey) -> Answer:
         operators = self._steps[key]
         lines: dict[SourceLine, int] = {}
-        sources = {operator.operator.label: place for place, operator in enumerate(operators)}
+        sources = {operator.operator.label: index for index, operator in enumerate(operators)}
         operator_rows: list[tuple[Any, ...]] = []
         tensor_rows: list[tuple[Any, ...]] = []
         for operator in operators:
@@ -282,7 +288,7 @@ def _table(names: Iterable[str], rows: list[tuple[Any, ...]]) -> Answer:
     return {name: list(column) for name, column in zip(names, columns, strict=True)}
 
 
-def place(key: StepKey) -> str:
+def step_path(key: StepKey) -> str:
     """A step as part of a path."""
     return _parts(key)
 

@@ -31,16 +31,16 @@ _NOTHING = "(?!)"
 
 
 class Redaction:
-    """What is private in some answers of `Pages`, and how they are shown to anybody.
+    """What is private in some answers of `Pages`, and how they are shown to other people.
 
     answers  all of them, so that a text of one may repeat a path of another
-    places   paths of the dumps: what stands above them is hidden wherever it occurs
+    private_paths   paths of the dumps: what stands above them is hidden wherever it occurs
 
     Kept:    names of operators, of files and of the dump's own folder, and all numbers.
     """
 
-    def __init__(self, answers: Mapping[str, dict[str, Any]], places: Iterable[str | os.PathLike[str]]) -> None:
-        roots = [os.fspath(place) for place in places]
+    def __init__(self, answers: Mapping[str, dict[str, Any]], private_paths: Iterable[str | os.PathLike[str]]) -> None:
+        roots = [os.fspath(path_text) for path_text in private_paths]
         paths: set[str] = set()
         names: set[str] = set()
         for answer in answers.values():
@@ -56,7 +56,7 @@ class Redaction:
         self._kept = re.compile(rf"(?<![\w/.])/(?:{_any_of(kept)})(?![\w/-])")
 
     def of(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """A copy of an answer that may be shown to anybody."""
+        """A copy of an answer that may be shown to other people."""
         return {name: self._value(value, name) for name, value in answer.items()}
 
     def text(self, text: str) -> str:
@@ -78,7 +78,7 @@ class Redaction:
         if name in _PATHS and isinstance(value, str):
             return self._private.sub(HIDDEN, _last(value))
         if name == "lines":
-            return [_line(one) for one in value]
+            return [_line(item) for item in value]
         if name in _FILES:
             return [[_last(path), self.text(reason)] for path, reason in value]
         if name == "line" and _is_line(value):
@@ -133,8 +133,8 @@ def _any_of(words: Iterable[str]) -> str:
 def _last(path: str) -> str:
     """The name alone; of an address without what follows its path."""
     if re.match(_ADDRESS, path):
-        place = re.split("[?#]", path.partition("://")[2])[0].rstrip("/")
-        return place.rpartition("/")[2] if "/" in place else HIDDEN
+        path_text = re.split("[?#]", path.partition("://")[2])[0].rstrip("/")
+        return path_text.rpartition("/")[2] if "/" in path_text else HIDDEN
     return PureWindowsPath(path).name if "\\" in path else PurePath(path).name
 
 
@@ -158,6 +158,6 @@ def _user() -> str | None:
         return None
 
 
-def redacted(answer: dict[str, Any], *places: str | os.PathLike[str]) -> dict[str, Any]:
+def redacted(answer: dict[str, Any], *private_paths: str | os.PathLike[str]) -> dict[str, Any]:
     """An answer that stands alone, as `Redaction` shows it."""
-    return Redaction({"": answer}, places).of(answer)
+    return Redaction({"": answer}, private_paths).of(answer)

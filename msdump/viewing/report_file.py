@@ -58,8 +58,8 @@ def write_report(
     pages = Pages(contents)
     answers = {name: pages.get(name) for name in pages.paths()}
     if is_redacted:
-        places = [dump.path for dump in (contents.dump, contents.golden) if dump is not None]
-        redaction = Redaction(answers, places)
+        roots = [dump.path for dump in (contents.dump, contents.golden) if dump is not None]
+        redaction = Redaction(answers, roots)
         answers = {name: redaction.of(answer) for name, answer in answers.items()}
     left_out: list[str] = []
     text = _page(answers, left_out)

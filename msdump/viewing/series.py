@@ -37,7 +37,7 @@ def series(
                 operators.setdefault(name, operator.number)
     worst = {name: min(health.of(row).rank for row in rows if row is not None) for name, rows in found.items()}
     room = max(1, MAX_CELLS // max(1, len(steps)))
-    order = {name: place for place, name in enumerate(found)}
+    order = {name: position for position, name in enumerate(found)}
     kept = sorted(sorted(found, key=lambda name: (worst[name], order[name]))[:room], key=order.__getitem__)
     firsts = {name: next(row for row in found[name] if row is not None) for name in kept}
     return {

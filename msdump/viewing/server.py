@@ -29,7 +29,7 @@ from msdump.viewing.filling import GOLDEN
 from msdump.viewing.index import Index, TensorPlace
 from msdump.viewing.pages import encoded
 from msdump.viewing.report_file import asset
-from msdump.viewing.slices import Slice
+from msdump.viewing.slices import ArraySlice
 
 MINE, OTHER, DIFFERENCE = "mine", "golden", "difference"
 _HEAVY = 2  # tensors that are read at a time
@@ -89,7 +89,7 @@ def application(index: Index, title: str, actions: Actions | None = None) -> Sta
             return _refused(503, now.message or "The dump is being read.")
         return _refused(404, f"expected a page of this dump, got {path!r}")
 
-    def part(make: Callable[[Slice], tuple[bytes, str]]) -> Callable[[Request], Any]:
+    def part(make: Callable[[ArraySlice], tuple[bytes, str]]) -> Callable[[Request], Any]:
         async def cut(request: Request) -> Response:
             query = request.query_params
             asked = request.path_params["step"], request.path_params["number"]
@@ -107,14 +107,14 @@ def application(index: Index, title: str, actions: Actions | None = None) -> Sta
 
         return cut
 
-    def picture(one: Slice) -> tuple[bytes, str]:
-        return one.picture(), "application/octet-stream"
+    def picture(part: ArraySlice) -> tuple[bytes, str]:
+        return part.picture(), "application/octet-stream"
 
-    def text(one: Slice) -> tuple[bytes, str]:
-        return encoded(one.text()), _JSON
+    def text(part: ArraySlice) -> tuple[bytes, str]:
+        return encoded(part.text()), _JSON
 
-    def npy(one: Slice) -> tuple[bytes, str]:
-        return one.npy(), "application/octet-stream"
+    def npy(part: ArraySlice) -> tuple[bytes, str]:
+        return part.npy(), "application/octet-stream"
 
     async def pair(request: Request) -> Response:
         if actions is None:
@@ -226,15 +226,15 @@ def _refused(status: int, text: str) -> Response:
     return Response(encoded({"error": text}), status, media_type=_JSON)
 
 
-def _slice(index: Index, step: str, number: int, what: str, expression: str | None) -> Slice:
-    """Raises: ConfigError for what is not there; FormatError for a file that cannot be read; as `Slice.of`."""
+def _slice(index: Index, step: str, number: int, what: str, expression: str | None) -> ArraySlice:
+    """Raises: ConfigError for what is not there; FormatError for a file that cannot be read; as `ArraySlice.of`."""
     if what not in (MINE, OTHER, DIFFERENCE):
         raise ConfigError(f"what: expected {MINE}, {OTHER} or {DIFFERENCE}, got {what!r}.")
     if what != DIFFERENCE:
-        place = index.tensor(f"{GOLDEN if what == OTHER else ''}{step}", number)
-        return Slice.of(_tensor(place, what).load_host(), expression)
+        location = index.tensor(f"{GOLDEN if what == OTHER else ''}{step}", number)
+        return ArraySlice.of(_tensor(location, what).load_host(), expression)
     mine, golden = (
-        Slice.of(_tensor(index.tensor(f"{prefix}{step}", number), name).load_host(), expression)
+        ArraySlice.of(_tensor(index.tensor(f"{prefix}{step}", number), name).load_host(), expression)
         for prefix, name in (("", MINE), (GOLDEN, OTHER))
     )
     if mine.values.shape != golden.values.shape:
@@ -242,18 +242,18 @@ def _slice(index: Index, step: str, number: int, what: str, expression: str | No
         raise ConfigError(f"what: expected parts of one shape for a difference, got {shapes}.")
     with np.errstate(invalid="ignore", over="ignore"):
         values = _wide(mine.values) - _wide(golden.values)
-    return Slice(values, mine.index, mine.axes)
+    return ArraySlice(values, mine.index, mine.axes)
 
 
 def _wide(values: Any) -> Any:
     return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
 
 
-def _tensor(place: TensorPlace | None, what: str) -> DumpedTensor:
-    if place is None:
+def _tensor(location: TensorPlace | None, what: str) -> DumpedTensor:
+    if location is None:
         raise ConfigError(f"tensor: expected one that the dump holds, got none ({what}).")
-    for tensor in DumpDir.open(place.file).tensors():
+    for tensor in DumpDir.open(location.file).tensors():
         found = tensor.io, tensor.slot, tensor.part, tensor.keyword, tensor.offset
-        if found == (place.io, place.slot, place.part, place.keyword, place.offset):
+        if found == (location.io, location.slot, location.part, location.keyword, location.offset):
             return tensor
-    raise FormatError(f"{place.file}: expected {place.io} {place.slot}, got a file without elements of it.")
+    raise FormatError(f"{location.file}: expected {location.io} {location.slot}, got a file without elements of it.")

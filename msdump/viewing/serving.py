@@ -28,7 +28,7 @@ from msdump.formats.atomic import write_file
 from msdump.storage import files as storage
 from msdump.viewing.filling import Wanted, fill, program
 from msdump.viewing.guard import LOCAL_NAMES, App, Guard, Tokens
-from msdump.viewing.index import Index, place_of, remove_old
+from msdump.viewing.index import Index, index_path, remove_old
 
 if TYPE_CHECKING:
     import uvicorn
@@ -79,7 +79,7 @@ class Viewing:
         )
         self._temporary = None if has_index else Path(tempfile.mkdtemp(prefix="msdump-view-"))
         if self._temporary is None:
-            path = place_of(wanted.dump, wanted.golden, wanted.mapping, wanted.selection)
+            path = index_path(wanted.dump, wanted.golden, wanted.mapping, wanted.selection)
             remove_old(path.parent, time.time())
         else:
             path = self._temporary / "index.sqlite"

@@ -1,6 +1,6 @@
 """A part of a tensor as a picture, as text, as a file: bounded, whatever the tensor's size.
 
-cut = Slice.of(array, "0, :, :, 3")
+cut = ArraySlice.of(array, "0, :, :, 3")
 cut.picture()   # at most 512 x 512 cells, each with its least, largest and mean value and what is not finite in it
 cut.text()      # at most 200 x 50 elements
 """
@@ -31,7 +31,7 @@ _Index = tuple[int | slice, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class ArraySlice:
     """The part of an array that an expression names.
 
     values  the part: a view of at most two axes
@@ -44,7 +44,7 @@ class Slice:
     axes: tuple[int, ...]
 
     @classmethod
-    def of(cls, array: Array, expression: str | None = None) -> Slice:
+    def of(cls, array: Array, expression: str | None = None) -> ArraySlice:
         """Take a part.
 
         array       of any shape; numbers or bools
@@ -90,7 +90,7 @@ class Slice:
         }
         text = json.dumps(about, separators=(",", ":")).encode()
         text += b" " * (-len(text) % 4)  # floats begin where a program can map them
-        floats = [_narrow(each).tobytes() for each in (least, largest, mean)]
+        floats = [_narrow(number).tobytes() for number in (least, largest, mean)]
         return b"".join([struct.pack("<I", len(text)), text, *floats, flags.astype(np.uint8).tobytes()])
 
     def text(self) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def _written(index: _Index) -> str:
 
 
 def _range(item: slice) -> str:
-    start, stop, step = ("" if one is None else str(one) for one in (item.start, item.stop, item.step))
+    start, stop, step = ("" if bound is None else str(bound) for bound in (item.start, item.stop, item.step))
     return f"{start}:{stop}" + (f":{step}" if step else "")
 
 

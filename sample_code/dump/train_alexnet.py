@@ -42,7 +42,7 @@ def parse_arguments(argv=None):
 
 
 def find_pictures(data_path=None):
-    """Folder of CIFAR-10 binary files: the one that was asked for, one that lies around, or one made of digits."""
+    """Folder of CIFAR-10 binary files: the given one, an existing one, or one made of digits."""
     if data_path is not None:
         return data_path
     for folder in CIFAR10_FOLDERS:

@@ -122,7 +122,7 @@ def test_random_inputs_are_the_same_for_one_seed(tmp_path: Path, capsys: pytest.
         (["net.onnx", "--input", "x.npy", "--times", "0"], 2, "--times: expected a number from 1"),
         (["net.om", "--input", "x.npy"], 1, "which only a device can run"),
         (["net.onnx", "--input", "x.npy", "--dump", "wrong.json"], 2, "EP0002: dump_mode"),
-        (["net.onnx", "--input", "x.npy", "--dump", "other.json"], 3, "the configuration matched nothing"),
+        (["net.onnx", "--input", "x.npy", "--dump", "other.json"], 3, "the configuration selects no operator"),
     ],
 )
 def test_acl_run_refuses(

@@ -17,7 +17,7 @@ import pytest
 from msdump.cli import demo
 from msdump.cli.demo import LINE, find_example, print_summaries, summaries
 from msdump.errors import ConfigError, DumpError, WriteError
-from msdump.formats.paths.sync import SyncLayout
+from msdump.formats.paths.sync import SyncPaths
 from msdump.formats.sidecars import write_order
 
 pytestmark = pytest.mark.usefixtures("needs_mindspore")
@@ -31,8 +31,8 @@ def arguments(folder: Path, steps: int = 1, batch_size: int = 1) -> argparse.Nam
 @pytest.fixture
 def dump(tmp_path: Path) -> Path:
     """A small dump tree of three operators and a parameter."""
-    layout = SyncLayout(tmp_path / "dump", 0, "AlexNet")
-    data = layout.data_dir(0, 0)
+    paths = SyncPaths(tmp_path / "dump", 0, "AlexNet")
+    data = paths.data_dir(0, 0)
     data.mkdir(parents=True)
     for name, count in [
         ("Conv2D.Conv2D-op4.3.0.1.input.0.DefaultFormat.npy", 6),
@@ -42,9 +42,9 @@ def dump(tmp_path: Path) -> Path:
         ("Parameter.conv3.weight.0.0.5.output.0.DefaultFormat.npy", 2),
     ]:
         np.save(data / name, np.arange(count, dtype=np.float32))
-    layout.statistic_file(0, 0).write_text("no data file\n")
-    write_order(layout.order_file(0), f"NodeExecutionOrder-FullNameWithScope\nGradients/{CONV3}\n{CONV3}\n")
-    graph = layout.graph_file(0, "ir")
+    paths.statistic_file(0, 0).write_text("no data file\n")
+    write_order(paths.order_file(0), f"NodeExecutionOrder-FullNameWithScope\nGradients/{CONV3}\n{CONV3}\n")
+    graph = paths.graph_file(0, "ir")
     graph.parent.mkdir()
     graph.write_text(f"first\n# In file a.py:9, {LINE}\n# again {LINE}\n")
     return tmp_path / "dump"
@@ -81,7 +81,7 @@ def test_example_leads_to_the_operator_and_its_file(dump: Path) -> None:
     text = find_example(dump, "AlexNet", dump.parent)
     assert "ms_output_trace_code_graph_0.ir:2\n" in text
     assert 'numpy.load("dump/rank_0/AlexNet/0/0/Conv2D.Conv2D-op4.3.0.2.output.0.DefaultFormat.npy")' in text
-    graph = SyncLayout(dump, 0, "AlexNet").graph_file(0, "ir")
+    graph = SyncPaths(dump, 0, "AlexNet").graph_file(0, "ir")
     graph.write_text("nothing of the kind\n")
     with pytest.raises(DumpError, match="expected the operator of"):
         find_example(dump, "AlexNet", dump.parent)

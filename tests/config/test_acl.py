@@ -15,8 +15,8 @@ from msdump.config.acl import load_acl_config, parse_acl_config, parse_position,
 from msdump.config.acl_file import AclConfigError
 from msdump.config.acl_rules import BlacklistEntry, DumpListItem, DumpSection, RangeEntry
 from msdump.config.json_file import JsonFile
-from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, How, Operands, Trigger, When
-from msdump.config.selection import Operator, Which
+from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, How, OperandSelection, Trigger, When
+from msdump.config.selection import ModelOperator, Which
 from msdump.errors import ConfigError
 from msdump.testing.acl_configs import (
     ACL_FILE_MISTAKES,
@@ -28,7 +28,11 @@ from msdump.testing.acl_configs import (
 from tests import plans
 from tests.plans import acl_plan
 
-OPERATORS = [Operator("Data", "x"), Operator("Conv2D", "conv1", (), (0,)), Operator("Add", "add", (), (1,))]
+OPERATORS = [
+    ModelOperator("Data", "x"),
+    ModelOperator("Conv2D", "conv1", (), (0,)),
+    ModelOperator("Add", "add", (), (1,)),
+]
 NAMES = [operator.op_name for operator in OPERATORS]
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 
@@ -401,7 +405,7 @@ def chosen(plan, *model_names):
 def test_exception_scenes(scene, name):
     plan = acl_plan(dump_scene=scene, dump_list=[{"layer": ["a"]}], dump_step="not read", dump_mode="input")
     assert plan.trigger == Trigger(exception=name) and plan.trigger.op_debug_mode == 4
-    assert (plan.which, plan.when, plan.operands) == (Which(), When(), Operands())
+    assert (plan.which, plan.when, plan.operands) == (Which(), When(), OperandSelection())
     assert chosen(plan, "m") == NAMES
     assert not plan_acl_exception(name).where.is_path_given and plan_acl_exception(name).trigger == plan.trigger
 
@@ -413,7 +417,7 @@ def test_an_environment_knows_three_scenes():
 
 def test_overflow_and_single_operators():
     plan = acl_plan(dump_debug="on")
-    assert plan.trigger == Trigger(overflow=3) and plan.operands == Operands()
+    assert plan.trigger == Trigger(overflow=3) and plan.operands == OperandSelection()
     assert chosen(plan) == NAMES
     single = acl_plan(dump_op_switch="on", dump_list=[])
     assert single.which.takes_single_operators and chosen(single) == [] and single.trigger == Trigger()

@@ -14,7 +14,18 @@ from hypothesis import strategies as st
 
 from msdump.config.environment import Environment
 from msdump.config.mindspore import plan_mindspore
-from msdump.config.plan import ASCEND, ASYNC, DUMP_INPUT, DUMP_OUTPUT, How, Operands, Saved, Trigger, When, Where
+from msdump.config.plan import (
+    ASCEND,
+    ASYNC,
+    DUMP_INPUT,
+    DUMP_OUTPUT,
+    How,
+    OperandSelection,
+    Saved,
+    Trigger,
+    When,
+    Where,
+)
 from msdump.config.ranges import EVERY_NUMBER
 from msdump.config.selection import OperatorList, Which
 from msdump.errors import ConfigError
@@ -71,7 +82,7 @@ def test_no_variable_no_plan():
 def test_what_is_not_said_is_the_plain_dump():
     assert When() == When(EVERY_NUMBER, initial_iteration=0, is_device_enabled=True)
     assert Which() == Which((OperatorList("", None),), takes_marked=False, takes_single_operators=False)
-    assert Operands() == Operands(inputs=True, outputs=True)
+    assert OperandSelection() == OperandSelection(inputs=True, outputs=True)
     assert Saved() == Saved(tensors=True, statistics=False, columns=None, file_format="npy", is_host_layout=True)
     assert Trigger() == Trigger(overflow=0, overflow_number=0, exception="", is_watcher=False)
     assert Where(Path("/d")) == Where(Path("/d"), is_path_given=True, net_name="", device_id=0, rank_id=0)
@@ -107,7 +118,7 @@ def test_all_fields(folder, caplog):
         "initial_iteration": 0,
         "is_device_enabled": True,
     }
-    assert (made.which, made.operands, made.trigger) == (Which(), Operands(), Trigger())
+    assert (made.which, made.operands, made.trigger) == (Which(), OperandSelection(), Trigger())
     assert dataclasses.asdict(made.saved) == {
         "tensors": True,
         "statistics": True,

@@ -7,17 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msdump.config.plan import Trigger
-from msdump.config.selection import NameRange, Operator, RangeState, RangeWalk, in_ranges
+from msdump.config.selection import ModelOperator, NameRange, RangeState, RangeWalk, in_ranges
 from tests.plans import acl_plan
 
 # x -> conv1 -> relu1 -> add(+ y) -> pool
 NETWORK = [
-    Operator("Data", "x"),
-    Operator("Data", "y"),
-    Operator("Conv2D", "conv1", ("conv", "conv_bias"), (0,)),
-    Operator("Relu", "relu1", (), (2,)),
-    Operator("Add", "add", (), (3, 1)),
-    Operator("MaxPool", "pool", (), (4,)),
+    ModelOperator("Data", "x"),
+    ModelOperator("Data", "y"),
+    ModelOperator("Conv2D", "conv1", ("conv", "conv_bias"), (0,)),
+    ModelOperator("Relu", "relu1", (), (2,)),
+    ModelOperator("Add", "add", (), (3, 1)),
+    ModelOperator("MaxPool", "pool", (), (4,)),
 ]
 NAMES = [operator.op_name for operator in NETWORK]
 
@@ -149,7 +149,7 @@ def test_the_watcher():
     assert plan.which.watched_names == {"add", "relu1"}
     assert chosen(plan) == ["relu1", "add"]
     assert [operator.op_name for operator in NETWORK if plan.which.triggers(operator)] == ["conv1"]
-    assert not plan.which.triggers(Operator("HcomAllReduce", "sum"))
+    assert not plan.which.triggers(ModelOperator("HcomAllReduce", "sum"))
     every = acl_plan(dump_scene="watcher", dump_list=[{"watcher_nodes": ["add"]}])
     assert [operator.op_name for operator in NETWORK if every.which.triggers(operator)] == [
         "x",

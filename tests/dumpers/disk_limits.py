@@ -21,7 +21,7 @@ from msdump.dumpers.sync import SyncDumper
 from msdump.dumpers.tally import Tally
 from msdump.formats.npy import NpyWriter
 from msdump.formats.npy_reader import read_npy
-from msdump.formats.paths.sync import SyncLayout, parse_data_file_name
+from msdump.formats.paths.sync import SyncPaths, parse_data_file_name
 from msdump.formats.statistic_csv import StatisticWriter
 from msdump.formats.writer import Writer
 from msdump.graph.run import Observer
@@ -67,8 +67,8 @@ def disk_bytes(root: Path) -> int:
 
 
 def sync_dumper(root: Path, writers: Sequence[Writer], tally: Tally) -> Observer:
-    layout = SyncLayout(root.parent / "graphs", 0, "Net")
-    return SyncDumper(plain_plan(engine="sync"), layout, writers, MemoryWriter(), tally)
+    paths = SyncPaths(root.parent / "graphs", 0, "Net")
+    return SyncDumper(plain_plan(engine="sync"), paths, writers, MemoryWriter(), tally)
 
 
 def async_dumper(writers: Sequence[Writer], tally: Tally, threads: int) -> Observer:

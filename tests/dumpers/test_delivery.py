@@ -23,7 +23,7 @@ from msdump.dumpers.sync import SyncDumper
 from msdump.dumpers.tally import Tally
 from msdump.dumpers.writer_pool import Job, WriterPool
 from msdump.errors import WriteError
-from msdump.formats.paths.sync import SyncLayout
+from msdump.formats.paths.sync import SyncPaths
 from msdump.formats.writer import WriteCounts
 from msdump.graph.primitive import Attrs
 from msdump.graph.run import Observer
@@ -76,7 +76,7 @@ def test_a_failed_job_ends_the_dump_before_it_is_closed(caplog: pytest.LogCaptur
     delivery.pool.submit(Job(1, 1, failing(WriteError("no"), lambda: None, lambda: None)))
     delivery.pool.drain()
     assert delivery.has_stopped() and tally.error == "no"
-    assert [record.getMessage() for record in caplog.records] == ["Dump stopped, training goes on: no"]
+    assert [record.getMessage() for record in caplog.records] == ["Dump stopped, training continues: no"]
     delivery.close([])
 
 
@@ -233,8 +233,8 @@ def test_nothing_is_read_any_more_when_a_step_has_failed_to_be_written(
 
     monkeypatch.setattr(sync_module, "wait", wait)
     case, tally = chain(2, 2 << 20), Tally()
-    layout = SyncLayout(tmp_path, 0, "Net")
-    dumper = SyncDumper(plain_plan(), layout, [Writer()], MemoryWriter(), tally)
+    paths = SyncPaths(tmp_path, 0, "Net")
+    dumper = SyncDumper(plain_plan(), paths, [Writer()], MemoryWriter(), tally)
     Executor(case.graph, [dumper]).run(case.inputs, 0)
     assert tally.error == "no room"
     assert has_ended.is_set()

@@ -25,7 +25,7 @@ from msdump.dumpers.overflow import OverflowDumper
 from msdump.dumpers.streaming import AclOperatorDumper, AsyncDumper
 from msdump.dumpers.sync import SyncDumper
 from msdump.dumpers.tally import Tally
-from msdump.formats.paths.sync import SyncLayout
+from msdump.formats.paths.sync import SyncPaths
 from msdump.graph.graph import Graph
 from msdump.graph.run import Observer
 from msdump.tensors.records import OpEvent, TensorRecord
@@ -49,7 +49,7 @@ class TestSync(DumperContract):
 
     def open_dumper(self, writer: MemoryWriter, tally: Tally, iterations: str) -> Observer:
         plan = plain_plan(engine="sync", iterations=parse_ranges(iterations))
-        return SyncDumper(plan, SyncLayout(self.folder, 0, "Net"), [writer], MemoryWriter(), tally)
+        return SyncDumper(plan, SyncPaths(self.folder, 0, "Net"), [writer], MemoryWriter(), tally)
 
 
 class TestAsync(DumperContract):

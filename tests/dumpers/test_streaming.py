@@ -29,7 +29,7 @@ from msdump.formats.bin import BinWriter, read_bin
 from msdump.formats.npy import NpyWriter
 from msdump.formats.npy_reader import read_npy
 from msdump.formats.paths.acl import npy_file_name, parse_bin_file_name
-from msdump.formats.paths.sync import SyncLayout, parse_data_file_name
+from msdump.formats.paths.sync import SyncPaths, parse_data_file_name
 from msdump.formats.statistic_csv import StatisticWriter, read_statistic_csv
 from msdump.formats.writer import WriteCounts, Writer
 from msdump.graph.graph import Graph, Parameter
@@ -75,8 +75,8 @@ def run_all(case: GraphCase, observers: Sequence[Observer]) -> list[bytes]:
 def dump_sync(case: GraphCase, plan: Plan, root: Path) -> tuple[list[bytes], Tally]:
     tally = Tally()
     writers: list[Writer] = [NpyWriter(by_iteration(root)), StatisticWriter(by_iteration(root))]
-    layout = SyncLayout(root / "sync", 0, "Net")
-    dumper = SyncDumper(plan, layout, writers, NpyWriter(lambda _: layout.constants_dir(0)), tally, fixed_clock())
+    paths = SyncPaths(root / "sync", 0, "Net")
+    dumper = SyncDumper(plan, paths, writers, NpyWriter(lambda _: paths.constants_dir(0)), tally, fixed_clock())
     return run_all(case, [dumper]), tally
 
 
@@ -308,7 +308,7 @@ def test_the_first_error_stops_the_dump_and_is_counted(tmp_path: Path, caplog: p
     # Twelve operands and one graph input were asked for; the failed operator counts as lost with both of its own.
     assert (tally.tensors_written, tally.lost) == (4, 9)
     assert tally.error == "x.npy: expected room on the disk, got none. Free some."
-    assert [record.message for record in caplog.records] == [f"Dump stopped, training goes on: {tally.error}"]
+    assert [record.message for record in caplog.records] == [f"Dump stopped, training continues: {tally.error}"]
     assert gate.is_closed
     assert tally.iterations_dumped == 0
 

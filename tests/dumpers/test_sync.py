@@ -261,14 +261,14 @@ def test_full_disk_stops_the_dump_not_the_training(caplog: pytest.LogCaptureFixt
     from msdump.config.mindspore import plan_mindspore
     from msdump.dumpers.sync import SyncDumper
     from msdump.dumpers.tally import Tally
-    from msdump.formats.paths.sync import SyncLayout
+    from msdump.formats.paths.sync import SyncPaths
 
     environment = Environment.from_os({"MINDSPORE_DUMP_CONFIG": str(write_config(tmp_path))})
     plan = plan_mindspore(environment, "CPU", 0)
     assert plan is not None
     tally = Tally()
-    layout = SyncLayout(plan.where.path, 0, "Net")
-    dumper = SyncDumper(plan, layout, [FullDisk(8)], FullDisk(10), tally)
+    paths = SyncPaths(plan.where.path, 0, "Net")
+    dumper = SyncDumper(plan, paths, [FullDisk(8)], FullDisk(10), tally)
     opened = GraphSession(plan, (dumper,), (), tally)
     executor = Executor(_small_graph(), opened.observers)
     x = np.arange(3, dtype=np.float32)
@@ -276,7 +276,7 @@ def test_full_disk_stops_the_dump_not_the_training(caplog: pytest.LogCaptureFixt
         results = [executor.run([x], opened.next_iteration())[0] for _ in range(4)]
     assert all(np.array_equal(result, -x) for result in results)
     assert [record.message for record in caplog.records if "Dump stopped" in record.message] == [
-        "Dump stopped, training goes on: x.npy: expected room on the disk, got none. Free some."
+        "Dump stopped, training continues: x.npy: expected room on the disk, got none. Free some."
     ]
     assert (tally.tensors_written, tally.lost, tally.iterations_dumped) == (7 + 0, 7, 1)
     with pytest.raises(DumpError, match="7 tensors"):
@@ -307,14 +307,14 @@ def test_a_graph_that_cannot_be_described_loses_no_tensor_by_itself(tmp_path: Pa
     from msdump.config.mindspore import plan_mindspore
     from msdump.dumpers.sync import SyncDumper
     from msdump.dumpers.tally import Tally
-    from msdump.formats.paths.sync import SyncLayout
+    from msdump.formats.paths.sync import SyncPaths
 
     environment = Environment.from_os({"MINDSPORE_DUMP_CONFIG": str(write_config(tmp_path))})
     plan = plan_mindspore(environment, "CPU", 0)
     assert plan is not None
     (tmp_path / "in_the_way").write_text("")
     tally = Tally()
-    dumper = SyncDumper(plan, SyncLayout(tmp_path / "in_the_way", 0, "Net"), [FullDisk(8)], FullDisk(10), tally)
+    dumper = SyncDumper(plan, SyncPaths(tmp_path / "in_the_way", 0, "Net"), [FullDisk(8)], FullDisk(10), tally)
     dumper.on_graph(_small_graph())
     assert "in_the_way" in tally.error and tally.lost == 0
     dumper.close()

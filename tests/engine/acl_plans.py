@@ -50,7 +50,7 @@ def tensors(root: Path) -> dict[Place, Array]:
     found: dict[Place, Array] = {}
     dump = DumpDir.open(root, strict=True)
     for tensor in dump:
-        place: Place = (tensor.file.place.data_index, tensor.file.op_name, tensor.io, tensor.slot)
+        place: Place = (tensor.file.levels.data_index, tensor.file.op_name, tensor.io, tensor.slot)
         assert place not in found
         found[place] = tensor.load()
     assert not dump.damaged

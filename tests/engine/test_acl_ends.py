@@ -89,7 +89,7 @@ def test_a_full_disk_is_told_once_and_models_go_on(
         dump.close()
     dump.close()
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
-    assert "the model goes on" in caplog.text
+    assert "the model continues" in caplog.text
     report = dump.report()
     assert report.error and report.lost
     assert len(list(DumpDir.open(tmp_path / "dump", strict=True))) == report.tensors_written
@@ -136,7 +136,7 @@ def test_models_run_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         thread.join(60)
     dump.close()
     for tensor in DumpDir.open(tmp_path / "dump", strict=True):
-        place = tensor.file.place
+        place = tensor.file.levels
         assert place.graph_id is not None and place.data_index is not None
         assert abs(tensor.load()).max() == abs(tensor.load()).min() == 100 * place.graph_id + place.data_index
     assert len(tree(tmp_path / "dump")) == 4 * 10 * 4

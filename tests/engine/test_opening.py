@@ -185,7 +185,7 @@ def test_an_acl_json_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_a_mapping_is_read_as_strictly_as_a_file(
-    function: Callable[[Any], opening.Dump], section: dict[str, Any], text: str
+    function: Callable[[Any], opening.DumpBlock], section: dict[str, Any], text: str
 ) -> None:
     with pytest.raises(ConfigError, match=text):
         function({"dump": section})

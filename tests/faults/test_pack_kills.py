@@ -21,7 +21,7 @@ from msdump.formats.npy import NpyWriter
 from msdump.formats.pack import Packs
 from msdump.formats.pack_recovery import recover_tree
 from msdump.formats.pack_tree import pack_tree
-from msdump.formats.paths.sync import SyncLayout
+from msdump.formats.paths.sync import SyncPaths
 from msdump.tensors.records import TensorRecord
 from tests.contracts.writer_contract import record
 from tests.faults.conftest import Servers
@@ -85,14 +85,14 @@ def _check(folder: Path, part: Path) -> None:
 _LONG = "a" * 200 + "b" * 100
 
 
-def _layout(root: Path) -> Callable[[TensorRecord], Path]:
-    layout = SyncLayout(root, 0, "Net")
-    return lambda one: layout.data_dir(one.graph_id, one.iteration)
+def _paths(root: Path) -> Callable[[TensorRecord], Path]:
+    paths = SyncPaths(root, 0, "Net")
+    return lambda one: paths.data_dir(one.graph_id, one.iteration)
 
 
 def _folders(root: Path) -> None:
     """Three iterations: links, a name that is too long for a file, a table."""
-    writer = NpyWriter(_layout(root))
+    writer = NpyWriter(_paths(root))
     for number in range(18):
         name = _LONG if number % 6 == 5 else f"Net/op{number}"
         data = np.full(1 + number * 7919 % 3000, number, np.float32)
@@ -118,11 +118,11 @@ def _damaged(root: Path) -> None:
     data = second.read_bytes()
     second.write_bytes(data[: data.rindex(b"1/.msdump/index.json") - 600])
     shutil.copy(third, third.with_name("2.tar.part"))
-    packs = Packs(_layout(root), 0o400)
-    writer = NpyWriter(_layout(root), open_folder=packs.open)
+    packs = Packs(_paths(root), 0o400)
+    writer = NpyWriter(_paths(root), open_folder=packs.open)
     packs.write([record(30, iteration=9)])
     writer.write([record(30, iteration=9)])
-    packs.open(_layout(root)(record(30, iteration=9)))._append([b"x" * 512], 512, "end")
+    packs.open(_paths(root)(record(30, iteration=9)))._append([b"x" * 512], 512, "end")
 
 
 _STATES = {"pack": _folders, "unpack": _packs, "recover": _damaged}

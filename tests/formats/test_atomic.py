@@ -72,7 +72,7 @@ def test_a_file_holds_its_chunks(way: str, tmp_path: Path) -> None:
 
 def test_a_file_that_is_there_stays_unless_it_is_to_be_replaced(way: str, tmp_path: Path) -> None:
     write_file(tmp_path / "x", [b"old"], 0o400)
-    with pytest.raises(WriteError, match=r"x: expected a free name, got a file that is there already\. Move it away"):
+    with pytest.raises(WriteError, match=r"x: expected a free name, got an existing file\. Move it away"):
         write_file(tmp_path / "x", [b"new"], 0o400)
     assert (tmp_path / "x").read_bytes() == b"old"
     write_file(tmp_path / "x", [b"new"], 0o600, replace=True)
@@ -192,7 +192,7 @@ def test_a_folder_that_is_gone(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     with Folder(tmp_path / "a") as folder:
         (tmp_path / "a").rmdir()
-        with pytest.raises(WriteError, match="The folder is gone"):
+        with pytest.raises(WriteError, match="The folder was removed"):
             folder.write("x", [b"1"], 0o400)
 
 

@@ -31,7 +31,7 @@ from msdump.formats.paths.parse import (
     RAW,
     SYNC,
     parse_dump_name,
-    parse_place,
+    parse_folder,
 )
 from msdump.formats.paths.sync import safe_op_type
 from msdump.tensors.arrays import Array
@@ -65,7 +65,7 @@ def plain_name(op: str = "Add-op1", io: str = OUTPUT, slot: int = 0, stamp: int 
 
 
 @pytest.mark.parametrize(
-    ("folder", "layout", "rank", "model", "graph", "iteration"),
+    ("folder", "grammar", "rank", "model", "graph", "iteration"),
     [
         ("rank_3/Net/1/7", SYNC, 3, "Net", 1, 7),
         ("rank_3/Net/1/constants", SYNC, 3, "Net", 1, None),
@@ -83,13 +83,13 @@ def plain_name(op: str = "Add-op1", io: str = OUTPUT, slot: int = 0, stamp: int 
         ("rank_x/Net/1/7", BARE, None, None, None, None),
     ],
 )
-def test_places(
-    folder: str, layout: str, rank: int | None, model: str | None, graph: int | None, iteration: int | None
+def test_levels_of_folders(
+    folder: str, grammar: str, rank: int | None, model: str | None, graph: int | None, iteration: int | None
 ) -> None:
-    place = parse_place(["", "home", "x", *folder.split("/")])
-    assert (place.layout, place.rank_id, place.model, place.graph_id) == (layout, rank, model, graph)
-    assert place.iteration == iteration
-    assert place.is_constants == folder.endswith("constants")
+    levels = parse_folder(["", "home", "x", *folder.split("/")])
+    assert (levels.grammar, levels.rank_id, levels.model, levels.graph_id) == (grammar, rank, model, graph)
+    assert levels.iteration == iteration
+    assert levels.is_constants == folder.endswith("constants")
 
 
 @pytest.mark.parametrize(
@@ -303,14 +303,14 @@ def test_one_file_is_a_dump(tmp_path: Path) -> None:
 
 
 def test_side_files_are_found(tmp_path: Path) -> None:
-    place = tmp_path / "rank_0/Net/0/1"
-    write_npy(place / plain_name(), np.zeros(1))
-    (place / "statistic.csv").write_text("x\n")
+    folder = tmp_path / "rank_0/Net/0/1"
+    write_npy(folder / plain_name(), np.zeros(1))
+    (folder / "statistic.csv").write_text("x\n")
     graphs = tmp_path / "rank_0/graphs"
     graphs.mkdir()
     (graphs / "ms_output_trace_code_graph_0.pb").write_bytes(b"")
-    (place / f"Add.op.1.2.{STAMP}.csv").write_text("x\n")
-    (place / f"Opdebug.Node_OpDebug.1.2.{STAMP}").write_bytes(b"")
+    (folder / f"Add.op.1.2.{STAMP}.csv").write_text("x\n")
+    (folder / f"Opdebug.Node_OpDebug.1.2.{STAMP}").write_bytes(b"")
     dump = DumpDir.open(tmp_path)
     assert [path.name for _, path in dump.statistic_files()] == ["statistic.csv"]
     assert [path.name for path in dump.graph_files()] == ["ms_output_trace_code_graph_0.pb"]
@@ -388,7 +388,7 @@ def test_an_asynchronous_dump_has_the_rank_of_its_device_beside_it(tmp_path: Pat
         (root / f"rank_{rank}" / "graphs").mkdir(parents=True)
     for device, rank in ((0, "rank_0"), (1, "rank_1"), (2, None)):
         path = os.fspath(root / str(device) / "Net" / "0" / "3")
-        folder = DumpedFolder(path, parse_place(path.split(os.sep)), ())
+        folder = DumpedFolder(path, parse_folder(path.split(os.sep)), ())
         beside = _rank_beside(folder)
         assert (beside and os.path.basename(beside)) == rank
     (root / "rank_1" / "graphs").rmdir()
@@ -421,9 +421,9 @@ def test_any_cut_and_any_flip_is_a_tensor_or_damage(tmp_path: Path, kind: str) -
     path = tmp_path / name
     rng = np.random.default_rng(5)
     variants = [content[:size] for size in range(0, len(content), 3)]
-    for place in range(len(content)):
+    for position in range(len(content)):
         flipped = bytearray(content)
-        flipped[place] ^= int(rng.integers(1, 256))
+        flipped[position] ^= int(rng.integers(1, 256))
         variants.append(bytes(flipped))
     for variant in variants:
         path.write_bytes(variant)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from msdump.errors import FormatError
 from msdump.formats.msprobe_json import as_json, dump_content, read_msprobe_json, stack_content
-from msdump.formats.paths.parse import MSPROBE, parse_msprobe_name, parse_place
+from msdump.formats.paths.parse import MSPROBE, parse_folder, parse_msprobe_name
 from msdump.tensors.records import INPUT, OUTPUT
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "msprobe"
@@ -67,12 +67,12 @@ CONTENT = NAN.read_text(encoding="utf-8")
 @settings(max_examples=40)
 @given(st.sampled_from(list(places(json.loads(CONTENT)))), JSON)
 def test_any_value_anywhere_is_read_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, place: tuple[Any, ...], value: Any
+    tmp_path_factory: pytest.TempPathFactory, keys: tuple[Any, ...], value: Any
 ) -> None:
     content = holder = json.loads(CONTENT)
-    for key in place[:-1]:
+    for key in keys[:-1]:
         holder = holder[key]
-    holder[place[-1]] = value
+    holder[keys[-1]] = value
     path = tmp_path_factory.mktemp("damaged") / "dump.json"
     path.write_text(json.dumps(content))
     try:
@@ -105,13 +105,13 @@ def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
     ],
 )
 def test_places(folder: str, rank: int | None, iteration: int) -> None:
-    place = parse_place(("", *folder.split("/")))
-    assert (place.layout, place.rank_id, place.iteration) == (MSPROBE, rank, iteration)
+    levels = parse_folder(("", *folder.split("/")))
+    assert (levels.grammar, levels.rank_id, levels.iteration) == (MSPROBE, rank, iteration)
 
 
 @pytest.mark.parametrize("folder", ["step/rank0", "stepx/rank0", "step3", "step3/rankx", "step3/rank0/a/b"])
-def test_places_of_others(folder: str) -> None:
-    assert parse_place(("", *folder.split("/"))).layout != MSPROBE
+def test_folders_of_others(folder: str) -> None:
+    assert parse_folder(("", *folder.split("/"))).grammar != MSPROBE
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from msdump import testing
-from msdump.analysis.convert._tensor_form import Value, npy_chunks
+from msdump.analysis.convert._tensor_form import DecodedTensor, npy_chunks
 from msdump.errors import DtypeError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.npy import NpyWriter, dtype_of_mark, mark_of, npy_array, npy_header, numpy_chunks, with_mark
@@ -202,7 +202,7 @@ def test_every_writer_tells_it_and_numpy_reads_the_file(name: str, shape: tuple[
     files = [
         npy_header(name, shape) + stored.tobytes(),
         b"".join(map(bytes, numpy_chunks(stored, name))),
-        b"".join(map(bytes, npy_chunks(Value(np.zeros(shape, dtypes.dtype(name).numpy), name)))),
+        b"".join(map(bytes, npy_chunks(DecodedTensor(np.zeros(shape, dtypes.dtype(name).numpy), name)))),
     ]
     for data in files:
         array, original = read(data)

@@ -27,7 +27,7 @@ from msdump.formats.npy import NpyWriter
 from msdump.formats.pack import Packs
 from msdump.formats.pack_recovery import recover_tree
 from msdump.formats.pack_tree import pack_tree, unpack_tree
-from msdump.formats.paths.sync import SyncLayout
+from msdump.formats.paths.sync import SyncPaths
 from msdump.storage.packs import open_pack
 from msdump.tensors.records import TensorKey
 from tests.analysis.small_dump import write_dump
@@ -36,8 +36,8 @@ from tests.contracts.writer_contract import record
 
 @pytest.fixture
 def dump(tmp_path: Path) -> Path:
-    layout = SyncLayout(tmp_path / "dump", 0, "Net")
-    writer = NpyWriter(lambda one: layout.data_dir(one.graph_id, one.iteration))
+    paths = SyncPaths(tmp_path / "dump", 0, "Net")
+    writer = NpyWriter(lambda one: paths.data_dir(one.graph_id, one.iteration))
     for iteration in (0, 3):
         items = [record(number, iteration=iteration, key=TensorKey(number // 2, 0)) for number in range(6)]
         writer.write(items)

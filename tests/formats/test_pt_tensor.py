@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedFile
-from msdump.formats.paths.parse import parse_msprobe_name, parse_place
+from msdump.formats.paths.parse import parse_folder, parse_msprobe_name
 from msdump.formats.pt_tensor import read_pt_tensor
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden" / "msprobe" / "tensor" / "step0" / "proc1" / "dump_tensor_data"
@@ -29,7 +29,7 @@ DTYPES = "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool com
 def loaded(path: Path) -> Any:
     name = parse_msprobe_name(path.name)
     assert name is not None
-    (tensor,) = DumpedFile(str(path), parse_place(path.parts[:-1]), name, path.name).tensors()
+    (tensor,) = DumpedFile(str(path), parse_folder(path.parts[:-1]), name, path.name).tensors()
     return tensor.load()
 
 

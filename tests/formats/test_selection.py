@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from msdump.formats.paths.parse import Place
+from msdump.formats.paths.parse import FolderLevels
 from msdump.formats.selection import ALL_STEPS, StepSelection
 
-PLACE = Place(rank_id=1, model="Net", graph_id=2, iteration=3)
+LEVELS = FolderLevels(rank_id=1, model="Net", graph_id=2, iteration=3)
 
 
 @pytest.mark.parametrize(
@@ -24,10 +24,10 @@ PLACE = Place(rank_id=1, model="Net", graph_id=2, iteration=3)
     ],
 )
 def test_what_is_selected(selection: StepSelection, is_taken: bool) -> None:
-    assert selection.takes(PLACE) == is_taken
+    assert selection.takes(LEVELS) == is_taken
 
 
 def test_a_folder_that_tells_no_number_fits_no_number() -> None:
-    assert ALL_STEPS.takes(Place())
-    assert not StepSelection(rank=0).takes(Place())
-    assert not StepSelection(graph="N*").takes(Place()) and StepSelection(graph="*").takes(Place())
+    assert ALL_STEPS.takes(FolderLevels())
+    assert not StepSelection(rank=0).takes(FolderLevels())
+    assert not StepSelection(graph="N*").takes(FolderLevels()) and StepSelection(graph="*").takes(FolderLevels())

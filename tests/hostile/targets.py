@@ -18,7 +18,7 @@ from pathlib import Path
 from msdump.analysis.compare.mapping import read_mapping as read_operator_map
 from msdump.analysis.graph_info import read_graph
 from msdump.analysis.msaccucmp.fusion_json import groups_of, read_fusion_json
-from msdump.analysis.ranks.layouts import strategy_layout
+from msdump.analysis.ranks.shardings import strategy_sharding
 from msdump.config.acl import load_acl_config, plan_acl
 from msdump.config.json_file import read_json_file
 from msdump.config.mindspore import parse_mindspore_config
@@ -28,7 +28,6 @@ from msdump.formats.bin import read_bin
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_file import read_dump
 from msdump.formats.exception import read_core
-from msdump.formats.layout_json import LAYOUT_FILE, layout_text, read_layout
 from msdump.formats.npy_reader import read_npy
 from msdump.formats.opdebug import parse_opdebug_content, read_opdebug
 from msdump.formats.pack_recovery import recover_tree
@@ -48,6 +47,7 @@ from msdump.formats.paths.torchair import (
     parse_torchair_name,
     parse_torchair_path,
 )
+from msdump.formats.sharding_json import LAYOUT_FILE, read_sharding, sharding_text
 from msdump.formats.sidecars import CONFIG_COPY_FILE, CONFIG_FILE, read_history, read_mapping, read_metadata, read_order
 from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.formats.strategy_file import read_strategy
@@ -207,8 +207,8 @@ def metadata(data: bytes) -> None:
 
 def layout(data: bytes) -> None:
     with _file(data, LAYOUT_FILE) as path:
-        read = read_layout(path)
-    layout_text(read)
+        read = read_sharding(path)
+    sharding_text(read)
     for operand in read.operands:
         found = read.find(operand.graph_id, operand.name, operand.io, operand.slot, operand.iteration)
         if found is not None:
@@ -220,7 +220,7 @@ def strategy(data: bytes) -> None:
     for name in ("strategy.ckpt", "strategy.json"):
         with _file(data, name) as path, contextlib.suppress(FormatError):
             for one in read_strategy(path):
-                strategy_layout(one, 0, (4,) * len(one.tensor_map))
+                strategy_sharding(one, 0, (4,) * len(one.tensor_map))
 
 
 def ir(data: bytes) -> None:

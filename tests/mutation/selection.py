@@ -31,7 +31,10 @@ _OTHERS = {
     "msdump/config/plan.py": ("tests/config/test_acl.py", "tests/engine/test_acl.py"),
     "msdump/config/selection.py": ("tests/config/test_plan.py",),
     "msdump/config/sections.py": ("tests/config/test_mindspore.py",),
-    "msdump/formats/layout_messages.py": ("tests/analysis/ranks/test_messages.py", "tests/formats/test_layout_json.py"),
+    "msdump/formats/sharding_messages.py": (
+        "tests/analysis/ranks/test_messages.py",
+        "tests/formats/test_sharding_json.py",
+    ),
     "msdump/formats/torchair.py": ("tests/frontends/torchair/test_dump.py", "tests/frontends/torchair/test_values.py"),
     "msdump/dumpers/dumper.py": ("tests/dumpers/test_dumpers.py",),
     "msdump/dumpers/immediate.py": ("tests/dumpers/test_dumpers.py", "tests/frontends/torchair/test_dump.py"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from msdump.errors import DtypeError
 from msdump.statistics import batches, kernels, stats
-from msdump.statistics.batches import Measured, measure_all
+from msdump.statistics.batches import MeasuredTensor, measure_all
 from msdump.statistics.md5 import md5_hex
 from msdump.statistics.stats import Statistics, joined_statistics, statistics
 from msdump.tensors import dtypes
@@ -75,7 +75,7 @@ def test_threads_change_nothing() -> None:
 def test_small_tensors_are_measured_as_ever_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stats, "compiled_segments", lambda name: None)
     arrays = [np.arange(5, dtype=np.float32), np.ones(100_000, np.float32)]
-    assert measure_all(arrays, ["float32"] * 2) == [Measured(statistics(array, "float32")) for array in arrays]
+    assert measure_all(arrays, ["float32"] * 2) == [MeasuredTensor(statistics(array, "float32")) for array in arrays]
 
 
 def test_shares_hold_every_tensor_once_and_fill_their_lanes() -> None:

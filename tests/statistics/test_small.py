@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msdump.errors import DtypeError
-from msdump.statistics.batches import Measured, measure_all, measure_each
+from msdump.statistics.batches import MeasuredTensor, measure_all, measure_each
 from msdump.statistics.small import LARGEST, equal_statistics, is_small
 from msdump.statistics.stats import statistics
 from msdump.tensors import dtypes
@@ -52,7 +52,7 @@ def test_tensors_of_all_kinds_are_measured_in_their_order() -> None:
     names = [dtypes.dtype_from_numpy(array.dtype).name for array in arrays]
     expected = [statistics(array, name) for array, name in zip(arrays, names, strict=True)]
     assert measure_each(arrays, names) == expected
-    assert measure_all(arrays, names) == [Measured(numbers) for numbers in expected]
+    assert measure_all(arrays, names) == [MeasuredTensor(numbers) for numbers in expected]
 
 
 def test_what_has_no_statistics_says_why_and_the_others_are_measured() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msdump.errors import FormatError
 from msdump.storage.pack_format import BLOCK, END, Member, end_of_pack, header, padding
 from msdump.storage.pack_index import read_contents
-from msdump.storage.pack_scan import Contents, check_name
+from msdump.storage.pack_scan import ArchiveContents, check_name
 
 FOLDER = "5"
 # Of what a file system allows; long ones need blocks of their own.
@@ -43,7 +43,7 @@ def archive(files: dict[str, bytes], links: dict[str, str] | None = None, is_fin
     return body + end_of_pack(FOLDER, members, len(body), 0o400, 1_700_000_000) if is_finished else body
 
 
-def contents(data: bytes, ignores_index: bool = False) -> Contents:
+def contents(data: bytes, ignores_index: bool = False) -> ArchiveContents:
     return read_contents("x.tar", len(data), lambda offset, size: data[offset : offset + size], ignores_index)
 
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from msdump.errors import FormatError
 from msdump.storage.pack_format import BLOCK, END, header, own_time, padding
-from msdump.storage.pack_scan import Contents, Gap, scan
+from msdump.storage.pack_scan import ArchiveContents, Gap, scan
 from tests.storage.test_pack_format import FILES, NAMES, archive, contents
 
 
-def scanned(data: bytes, search_bytes: int | None = None) -> Contents:
+def scanned(data: bytes, search_bytes: int | None = None) -> ArchiveContents:
     return scan("5.tar", len(data), lambda offset, size: data[offset : offset + size], search_bytes)
 
 

@@ -97,7 +97,7 @@ def test_files_of_models_are_plain_ones(make: Callable[[Path], str], tmp_path: P
     from msdump.cli.acl import _read
     from msdump.frontends.acl.atc import atc_of
     from msdump.frontends.acl.calls import CallError
-    from msdump.frontends.onnx.inference import TensorSpec
+    from msdump.frontends.onnx.inference import DeclaredTensor
     from msdump.frontends.onnx.model_file import read_model as read_onnx
 
     for suffix in ("onnx", "atc", "npy"):
@@ -109,7 +109,7 @@ def test_files_of_models_are_plain_ones(make: Callable[[Path], str], tmp_path: P
     with pytest.raises(CallError, match=refusal):
         atc_of(str(tmp_path / "atc" / "x.onnx"), {})
     with pytest.raises(FormatError, match=refusal):
-        _read(str(tmp_path / "npy" / "x.npy"), TensorSpec("x", "float32", (1,)))
+        _read(str(tmp_path / "npy" / "x.npy"), DeclaredTensor("x", "float32", (1,)))
 
 
 def test_folders_and_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from msdump.formats.paths.sync import SyncLayout, parse_data_file_name
+from msdump.formats.paths.sync import SyncPaths, parse_data_file_name
 from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
@@ -89,11 +89,11 @@ def test_equal_keys_mean_equal_bytes_and_stamps_increase(made: list[TensorRecord
 def test_a_tree_on_disk_holds_every_record(tree: DumpTree) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = write_dump(tree, folder)
-        layout = SyncLayout(root, 0, tree.net_name)
+        paths = SyncPaths(root, 0, tree.net_name)
         for iteration, step in tree.records_by_iteration.items():
             if step:
-                assert len(read_statistic_csv(layout.statistic_file(0, iteration))) == len(step)
-                assert len(list(layout.data_dir(0, iteration).glob("*.npy"))) == len(step)
+                assert len(read_statistic_csv(paths.statistic_file(0, iteration))) == len(step)
+                assert len(list(paths.data_dir(0, iteration).glob("*.npy"))) == len(step)
 
 
 def later(tree: DumpTree) -> DumpTree:

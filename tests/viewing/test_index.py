@@ -15,7 +15,7 @@ from msdump.analysis.measurements import Measurement
 from msdump.errors import WriteError
 from msdump.statistics.exponents import ExponentHistogram
 from msdump.statistics.stats import Statistics
-from msdump.viewing.index import Index, Progress, TensorPlace, place_of, remove_old
+from msdump.viewing.index import Index, Progress, TensorPlace, index_path, remove_old
 
 _NUMBERS = st.one_of(st.none(), st.integers(-(1 << 70), 1 << 70), st.floats())
 _COUNTS = st.integers(0, 1 << 62)
@@ -100,8 +100,8 @@ def test_files_are_private_and_links_are_not_followed(tmp_path: Path) -> None:
 
 def test_the_place_depends_on_all_that_answers_depend_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    places = {place_of("a", None), place_of("b", None), place_of("a", "b"), place_of("a", None, "mapping.json")}
-    assert len(places) == 4 and place_of("a", None) == place_of(os.path.abspath("a"), None)
+    places = {index_path("a", None), index_path("b", None), index_path("a", "b"), index_path("a", None, "mapping.json")}
+    assert len(places) == 4 and index_path("a", None) == index_path(os.path.abspath("a"), None)
     assert {path.parent for path in places} == {tmp_path / "msdump" / "index"}
 
 

@@ -17,12 +17,12 @@ from hypothesis.extra import numpy as hnp
 
 from msdump.errors import ConfigError
 from msdump.viewing import slices
-from msdump.viewing.slices import NAN, NEGATIVE_INF, POSITIVE_INF, Slice
+from msdump.viewing.slices import NAN, NEGATIVE_INF, POSITIVE_INF, ArraySlice
 
 _BOUNDS = st.one_of(st.none(), st.integers(-6, 6))
 
 
-def picture(cut: Slice) -> tuple[dict[str, Any], list[np.ndarray]]:
+def picture(cut: ArraySlice) -> tuple[dict[str, Any], list[np.ndarray]]:
     data = cut.picture()
     (length,) = struct.unpack_from("<I", data)
     about = json.loads(data[4 : 4 + length])
@@ -45,7 +45,7 @@ def test_an_index_is_that_of_numpy_or_refused(array: np.ndarray, items: list[Any
         for item in items
     )
     try:
-        cut = Slice.of(array, text)
+        cut = ArraySlice.of(array, text)
     except ConfigError:
         try:
             expected = array[index]
@@ -54,7 +54,7 @@ def test_an_index_is_that_of_numpy_or_refused(array: np.ndarray, items: list[Any
         assert expected.ndim > 2 or any(isinstance(item, slice) and (item.step or 1) < 1 for item in index)
         return
     np.testing.assert_array_equal(cut.values, array[index])
-    np.testing.assert_array_equal(Slice.of(array, cut.index).values, cut.values)
+    np.testing.assert_array_equal(ArraySlice.of(array, cut.index).values, cut.values)
     np.testing.assert_array_equal(np.load(io.BytesIO(cut.npy())), cut.values)
 
 
@@ -70,7 +70,7 @@ def test_cells_are_those_of_their_elements(array: np.ndarray, cells: int) -> Non
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slices, "CELLS", cells)
         patch.setattr(slices, "_BLOCK", 40)
-        about, (least, largest, mean, flags) = picture(Slice.of(array))
+        about, (least, largest, mean, flags) = picture(ArraySlice.of(array))
     height, width = about["row_step"], about["column_step"]
     assert least.shape[0] <= cells and least.shape[1] <= cells
     for row in range(least.shape[0]):
@@ -89,7 +89,7 @@ def test_cells_are_those_of_their_elements(array: np.ndarray, cells: int) -> Non
 def test_one_nan_among_a_hundred_million_elements_is_seen() -> None:
     array = np.zeros((10_000, 10_000), np.float16)
     array[7_777, 3_333] = np.nan
-    _, (*_, flags) = picture(Slice.of(array, "7000:8600"))
+    _, (*_, flags) = picture(ArraySlice.of(array, "7000:8600"))
     assert flags.sum() == NAN
 
 
@@ -97,27 +97,27 @@ def test_one_nan_among_a_hundred_million_elements_is_seen() -> None:
 @pytest.mark.parametrize("shape", [(), (5,), (3, 4), (2, 3, 4)])
 def test_numbers_of_all_kinds(dtype: Any, shape: tuple[int, ...]) -> None:
     array = np.ones(shape, dtype)
-    about, (least, largest, *_) = picture(Slice.of(array))
+    about, (least, largest, *_) = picture(ArraySlice.of(array))
     assert least.min() == largest.max() == 1 and about["rows"] * about["columns"] == math.prod(shape[-2:])
-    assert len(Slice.of(array).text()["text"]) == about["rows"]
+    assert len(ArraySlice.of(array).text()["text"]) == about["rows"]
 
 
 def test_wide_numbers_stay_finite() -> None:
-    _, (least, largest, _, flags) = picture(Slice.of(np.array([1e300, -1e300])))
+    _, (least, largest, _, flags) = picture(ArraySlice.of(np.array([1e300, -1e300])))
     assert np.isfinite(least).all() and np.isfinite(largest).all() and not flags.any()
 
 
 def test_text_is_exact_and_bounded() -> None:
-    text = Slice.of(np.array([0.1, np.nan, 1e-45], np.float32)).text()
+    text = ArraySlice.of(np.array([0.1, np.nan, 1e-45], np.float32)).text()
     assert text["text"] == [["0.1", "nan", "1e-45"]] and (text["rows"], text["columns"]) == (1, 3)
-    wide = Slice.of(np.zeros((500, 500), np.uint8)).text()
+    wide = ArraySlice.of(np.zeros((500, 500), np.uint8)).text()
     assert (len(wide["text"]), len(wide["text"][0]), wide["rows"]) == (200, 50, 500)
 
 
 def test_the_first_look_is_bounded() -> None:
     array = np.broadcast_to(np.float32(0), (2, 1 << 15, 1 << 15))
-    assert Slice.of(array).index == "0, 0:512, 0:32768"
-    assert Slice.of(array[0, 0]).index == ":"
+    assert ArraySlice.of(array).index == "0, 0:512, 0:32768"
+    assert ArraySlice.of(array[0, 0]).index == ":"
 
 
 @pytest.mark.parametrize(
@@ -135,14 +135,14 @@ def test_the_first_look_is_bounded() -> None:
 )
 def test_what_is_no_index(expression: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        Slice.of(np.zeros((2, 3, 4)), expression)
+        ArraySlice.of(np.zeros((2, 3, 4)), expression)
 
 
 def test_too_much_and_nothing() -> None:
     with pytest.raises(ConfigError, match="elements at a time"):
-        Slice.of(np.broadcast_to(np.uint8(0), (1 << 13, 1 << 13)), ":, :")
-    assert picture(Slice.of(np.zeros((0, 4))))[0]["cell_rows"] == 0
+        ArraySlice.of(np.broadcast_to(np.uint8(0), (1 << 13, 1 << 13)), ":, :")
+    assert picture(ArraySlice.of(np.zeros((0, 4))))[0]["cell_rows"] == 0
     with pytest.raises(ConfigError, match="tensor of numbers"):
-        Slice.of(np.array(["a"]))
+        ArraySlice.of(np.array(["a"]))
     with pytest.raises(ConfigError, match="with elements"):
-        Slice.of(np.zeros((0, 2, 2)))
+        ArraySlice.of(np.zeros((0, 2, 2)))

@@ -1,1 +1,1 @@
-"""Two dumps against each other: which operators differ, and which goes wrong first."""
+"""Comparison of two dumps: which operators differ, and which is the first wrong one."""

@@ -29,10 +29,10 @@ _DtypePair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredPair:
     """Metrics of one pair; None for tensors of the same bytes. `problem` says why there are none.
 
-    dtypes   of the numbers, which a file may store in a wider dtype; None where nobody has looked yet
+    dtypes   of the numbers, which a file may store in a wider dtype; None before it is looked up
     """
 
     metrics: PairMetrics | None = None
@@ -40,12 +40,12 @@ class Measured:
     dtypes: _DtypePair | None = ("", "")
 
 
-_measured = maker(Measured)
-_SAME_FILES = Measured(dtypes=None)
+_measured = maker(MeasuredPair)
+_SAME_FILES = MeasuredPair(dtypes=None)
 
 
 class Measurer:
-    """Measures pairs and remembers them. One thread calls it; it uses `thread_count` of its own.
+    """Measures pairs and caches the results. One thread calls it; it uses `thread_count` of its own.
 
     progress   called with (bytes done, bytes in all) after each pair
     damaged    (file, what is wrong) of files that could not be read
@@ -60,8 +60,8 @@ class Measurer:
         self._has_divergence = has_divergence
         self._thread_count = thread_count or available_cores()
         self._progress = progress
-        self._known: dict[Key, Measured] = {}
-        # By what objects they are, which are kept so that no others take their places.
+        self._known: dict[Key, MeasuredPair] = {}
+        # By identity; the objects are kept so that their ids are not used again.
         self._keys: dict[tuple[int, int], tuple[Key, DumpedTensor, DumpedTensor]] = {}
         self._tops: dict[Key, float] = {}
         self.damaged: list[tuple[str, FormatError]] = []
@@ -76,7 +76,7 @@ class Measurer:
         sizes = {key: mine.size_bytes + golden.size_bytes for key, (mine, golden) in waiting.items()}
         total, done = sum(sizes.values()), 0
         small = {key: pair for key, pair in waiting.items() if sizes[key] < _LARGE_BYTES}
-        results: dict[Key, Measured | FormatError] = {}
+        results: dict[Key, MeasuredPair | FormatError] = {}
         for key, result in in_runs(self._measure_each, small, {key: sizes[key] for key in small}, self._thread_count):
             results[key] = result
             done += sizes[key]
@@ -88,7 +88,7 @@ class Measurer:
                 self._report(done, total)
             self._remember(key, mine, results[key])
 
-    def of(self, mine: DumpedTensor, golden: DumpedTensor) -> Measured:
+    def of(self, mine: DumpedTensor, golden: DumpedTensor) -> MeasuredPair:
         """Result of a pair; measured now when it is not known."""
         key = self._key(mine, golden)
         if key not in self._known:
@@ -112,45 +112,45 @@ class Measurer:
 
     def _key(self, mine: DumpedTensor, golden: DumpedTensor) -> Key:
         """`key_of` of a pair, which asks the file system once."""
-        place = id(mine), id(golden)
-        found = self._keys.get(place)
+        identities = id(mine), id(golden)
+        found = self._keys.get(identities)
         if found is None:
             key = key_of(mine) * 2 if mine is golden else key_of(mine, golden)
-            found = self._keys[place] = key, mine, golden
+            found = self._keys[identities] = key, mine, golden
         return found[0]
 
     def _report(self, done: int, total: int) -> None:
         if self._progress is not None:
             self._progress(done, total)
 
-    def _remember(self, key: Key, mine: DumpedTensor, result: Measured | FormatError) -> None:
-        if isinstance(result, Measured):
+    def _remember(self, key: Key, mine: DumpedTensor, result: MeasuredPair | FormatError) -> None:
+        if isinstance(result, MeasuredPair):
             self._known[key] = result
         else:
-            self._known[key] = Measured(problem=str(result))
+            self._known[key] = MeasuredPair(problem=str(result))
             self.damaged.append((mine.path, result))
 
-    def _measure_each(self, pairs: Sequence[tuple[DumpedTensor, DumpedTensor]]) -> list[Measured | FormatError]:
+    def _measure_each(self, pairs: Sequence[tuple[DumpedTensor, DumpedTensor]]) -> list[MeasuredPair | FormatError]:
         return [self._measure(mine, golden, 1) for mine, golden in pairs]
 
-    def _measure(self, mine: DumpedTensor, golden: DumpedTensor, thread_count: int) -> Measured | FormatError:
+    def _measure(self, mine: DumpedTensor, golden: DumpedTensor, thread_count: int) -> MeasuredPair | FormatError:
         try:
-            one, other = self._key(mine, golden)
-            # Names stand for the identities of files that are gone.
-            is_one = identity(mine) == identity(golden) if isinstance(one, str) else one == other
-            if is_one:
+            left, right = self._key(mine, golden)
+            # Names replace the identities of files that were removed.
+            is_equal = identity(mine) == identity(golden) if isinstance(left, str) else left == right
+            if is_equal:
                 return _measured(dtypes=(mine.true_dtype, golden.true_dtype))
             if is_small_copy(mine, golden):
                 return _SAME_FILES
             if _has_equal_hash(mine, golden):
-                return Measured(dtypes=(mine.true_dtype, golden.true_dtype))
+                return MeasuredPair(dtypes=(mine.true_dtype, golden.true_dtype))
             x, y = _arrays(mine, golden)
             dtypes = _real_dtypes(mine, golden, x, y)
             if x.size != y.size:
                 return FormatError(f"{mine.where}: expected {y.size} elements as in {golden.where}, got {x.size}.")
             if equal_bytes(x, y):
-                return Measured(dtypes=dtypes)
-            return Measured(compare_arrays(x, y, self._has_divergence, thread_count), dtypes=dtypes)
+                return MeasuredPair(dtypes=dtypes)
+            return MeasuredPair(compare_arrays(x, y, self._has_divergence, thread_count), dtypes=dtypes)
         except FormatError as error:
             return error
         except OSError as error:

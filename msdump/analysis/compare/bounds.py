@@ -1,4 +1,4 @@
-"""How far apart two tensors may be and still agree: bounds that know the dtype.
+"""Tolerances of a comparison, by dtype.
 
 Both bounds must hold. `relative` bounds |mine - golden| / |golden| as Euclidean norms, `worst` the largest difference
 against the largest golden value. They allow what two correct implementations of a whole network are apart from each
@@ -23,7 +23,7 @@ _MIN_DISTINCT = 16
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What two tensors of a dtype may be apart; `epsilon` is its relative rounding step."""
+    """Tolerance for two tensors of a dtype; `epsilon` is its relative rounding step."""
 
     relative: float
     worst: float
@@ -63,7 +63,7 @@ def real_dtype(array: Array, name: str) -> str:
     """dtype that the numbers of a float32 tensor really have, where no file tells it: MindSpore stores bfloat16 as
     float32 in npy.
 
-    Edges: only told from 16 distinct values on, because zeros, ones and small integers fit into any float.
+    Edges: recognised from 16 distinct values on, because zeros, ones and small integers fit into any float.
     """
     if name != "float32" or array.dtype != np.float32:
         return name
@@ -76,7 +76,7 @@ def real_dtype(array: Array, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """What a second run of the same precision is away from the reference."""
+    """Errors of a second run of the same precision against the reference."""
 
     relative: float = 0.0
     worst: float = 0.0
@@ -92,7 +92,7 @@ def errors_of(pair: PairMetrics | None) -> Errors:
 
 
 def reason_to_differ(pair: PairMetrics, bounds: Bounds, yardstick: Errors | None = None) -> str:
-    """Why two tensors do not agree, in words; "" when they do.
+    """Text why two tensors do not agree; "" when they do.
 
     yardstick   then an error counts only when it is larger than twice that one, and than a few roundings
     """

@@ -22,7 +22,7 @@ from msdump.analysis.compare.pairing import (
     pair_operators,
     pair_steps,
 )
-from msdump.analysis.compare.pipeline import Side, StepPair, compare_pairs, pair_sides
+from msdump.analysis.compare.pipeline import ComparedSide, StepPair, compare_pairs, pair_sides
 from msdump.analysis.compare.result import (
     AGREES,
     DIFFERS,
@@ -75,10 +75,12 @@ def compare_dumps(
     selection = StepSelection(rank, graph, iteration)
     graphs: list[GraphFiles] = []
     steps_of_dumps: list[list[Step]] = []
-    for place, dump in enumerate(dumps):
-        twin = next((earlier for earlier, other in enumerate(dumps[:place]) if _is_same_dump(dump, other)), None)
+    for index, dump in enumerate(dumps):
+        twin = next(
+            (earlier for earlier, earlier_dump in enumerate(dumps[:index]) if _is_same_dump(dump, earlier_dump)), None
+        )
         if twin is not None:
-            dumps[place] = dumps[twin]
+            dumps[index] = dumps[twin]
             graphs.append(graphs[twin])
             steps_of_dumps.append([with_own_operators(step) for step in steps_of_dumps[twin]])
             continue
@@ -90,7 +92,7 @@ def compare_dumps(
             raise _no_tensors(dump, selection)
     operator_map = mapping if isinstance(mapping, OperatorMap) else read_mapping(mapping) if mapping else OperatorMap()
     gathered_steps = gathered(steps_of_dumps, operator_map.originals)
-    sides = [Side(steps, files) for steps, files in zip(gathered_steps, graphs, strict=True)]
+    sides = [ComparedSide(steps, files) for steps, files in zip(gathered_steps, graphs, strict=True)]
     pairs = pair_sides(sides[0], sides[-1], operator_map)
     if not any(pair.pairing.pairs for pair in pairs):
         raise ConfigError(
@@ -109,17 +111,17 @@ def compare_dumps(
     )
 
 
-def _is_same_dump(one: DumpDir, other: DumpDir) -> bool:
+def _is_same_dump(left: DumpDir, right: DumpDir) -> bool:
     """Whether reading one tells what reading the other would."""
-    return one.path == other.path and one.is_strict == other.is_strict
+    return left.path == right.path and left.is_strict == right.is_strict
 
 
-def _yardsticks(mine: Side, other: Side, mapping: OperatorMap) -> dict[int, Operator]:
+def _yardsticks(mine: ComparedSide, second_run: ComparedSide, mapping: OperatorMap) -> dict[int, Operator]:
     """mine's operator -> the operator of the other low-precision run, by id."""
     return {
         id(pair.mine): pair.golden
-        for one, step in pair_steps(mine.steps, other.steps)
-        for pair in pair_operators(one.operators, step.operators, mapping).pairs
+        for my_step, second_step in pair_steps(mine.steps, second_run.steps)
+        for pair in pair_operators(my_step.operators, second_step.operators, mapping).pairs
     }
 
 
@@ -173,12 +175,12 @@ class _TensorJudge:
         remark = _remark(mine, golden)
         if measured.metrics is None:
             return tensor_result(io, slot, mine, golden, IDENTICAL, remark)
-        other = self._errors(self._yardstick(pair, io, slot), golden)
+        yardstick_error = self._errors(self._yardstick(pair, io, slot), golden)
         bounds = bounds_of(*self.measurer.dtypes_of(mine, golden), self._tolerance)
-        reason = reason_to_differ(measured.metrics, bounds, other)
+        reason = reason_to_differ(measured.metrics, bounds, yardstick_error)
         if reason and io == OUTPUT and self._is_rounding(pair, measured.metrics, bounds):
             reason, remark = "", f"{reason}, which is rounding of the inputs"
-        status, by = DIFFERS if reason else AGREES, None if other is None else other.relative
+        status, by = DIFFERS if reason else AGREES, None if yardstick_error is None else yardstick_error.relative
         return TensorResult(io, slot, mine, golden, status, reason or remark, measured.metrics, by)
 
     def _errors(self, yardstick: DumpedTensor | None, golden: DumpedTensor) -> Errors | None:
@@ -195,7 +197,7 @@ class _TensorJudge:
             both for io, _, *both in common_tensors(pair.mine, pair.golden) if io == INPUT and is_of_one_size(*both)
         ]
         input_bounds = [bounds_of(*self.measurer.dtypes_of(*both), self._tolerance) for both in inputs]
-        coarsest = max([bounds, *input_bounds], key=lambda one: one.epsilon)
+        coarsest = max([bounds, *input_bounds], key=lambda input_bound: input_bound.epsilon)
         return is_noise(metrics, coarsest, self._scale(pair.golden))
 
     def _scale(self, operator: Operator) -> float:

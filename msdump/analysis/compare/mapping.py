@@ -1,4 +1,4 @@
-"""Which operators of two dumps belong together when their names do not tell: a mapping file, json or csv.
+"""Pairs of operators whose names differ: a mapping file, json or csv.
 
     {
         "types": {"MatMulBiasAddReluFusion": ["MatMul", "BiasAdd", "ReLU"], "Relu": "ReLU", "Flatten": []},
@@ -50,7 +50,7 @@ OriginalOf = Callable[[DumpedTensor], "tuple[str, int] | None"]
 
 @dataclass(frozen=True)
 class OperatorMap:
-    """What a mapping file says.
+    """Content of a mapping file.
 
     types, operators   name on one side -> names on the other, in execution order; () for "no counterpart"
     ignore             (operator type or name, "input" or "output", slot or None for all)
@@ -86,7 +86,7 @@ def read_mapping(path: str | os.PathLike[str]) -> OperatorMap:
 def add_pair(path: str | os.PathLike[str], mine: str, golden: str) -> None:
     """Say in a json mapping file that two operators belong together; the file is made when it is not there.
 
-    mine, golden   names as a comparison tells them; what the file said of `mine` before is replaced
+    mine, golden   names as a comparison reports them; an earlier entry of the file for `mine` is replaced
     Raises: ConfigError as `read_mapping`, and for a file that is no json or a name that is empty; WriteError.
     """
     where = os.fspath(path)
@@ -240,7 +240,7 @@ def _original_names(steps: Sequence[Step], original_of: OriginalOf) -> set[str]:
 
 
 def _gathered(step: Step, original_of: OriginalOf) -> Step:
-    """Operators at the place of the last one that they are made of, so that all before them come first."""
+    """Operators at the index of the last operator that they are made of, behind all earlier operators."""
     outputs: dict[str, dict[Slot, DumpedTensor]] = {}
     parts: dict[str, dict[int, Operator]] = {}
     operators: dict[str | int, Operator] = {}

@@ -1,4 +1,4 @@
-"""How far two tensors are apart: the ten metrics of msaccucmp, and what a verdict needs besides.
+"""Metrics of two tensors: the ten of msaccucmp, and further ones for the verdict.
 
     from msdump.analysis.compare.metrics import compare_arrays
     pair = compare_arrays(mine, golden)
@@ -62,7 +62,7 @@ class PairMetrics:
     relative_error   |mine - golden| / |golden| as Euclidean norms; Inf when only golden is all zero
     worst_error      largest |mine - golden|, and worst_relative_error: the same against golden's largest value
     unequal          elements that differ; None for floats
-    mismatched       places where one side has a NaN or Inf and the other something else
+    mismatched       elements where one side has a NaN or Inf and the other something else
     """
 
     count: int

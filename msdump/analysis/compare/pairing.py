@@ -39,7 +39,7 @@ _operator_pair = maker(OperatorPair)
 
 @dataclass(frozen=True)
 class Pairing:
-    """Pairs in mine's execution order, and what is left over.
+    """Pairs in mine's execution order, and operators without a counterpart.
 
     expected   operators that have no counterpart by a mapping file, or because they are one step of several that an
                operator of the other side is
@@ -53,7 +53,7 @@ class Pairing:
 
 def pair_steps(mine: Sequence[Step], golden: Sequence[Step]) -> list[tuple[Step, Step]]:
     """Steps that belong together, in mine's order: by rank, graph and iteration; graph ids may differ when a rank has
-    one graph per iteration, and where a process numbers whatever it compiles, whose graphs are told by their operators;
+    one graph per iteration, and where a process numbers all that it compiles: their operators identify graphs then;
     two single steps always belong together, and so do two single ranks."""
     if len(mine) == 1 and len(golden) == 1:
         return [(mine[0], golden[0])]
@@ -62,7 +62,7 @@ def pair_steps(mine: Sequence[Step], golden: Sequence[Step]) -> list[tuple[Step,
         (rank_id,) = ranks[0]
         renamed = [dataclasses.replace(step, key=step.key._replace(rank_id=rank_id)) for step in golden]
         by_id = {id(new): step for new, step in zip(renamed, golden, strict=True)}
-        return [(one, by_id[id(other)]) for one, other in _pair_steps_of_ranks(mine, renamed)]
+        return [(left, by_id[id(right)]) for left, right in _pair_steps_of_ranks(mine, renamed)]
     return _pair_steps_of_ranks(mine, golden)
 
 
@@ -86,27 +86,35 @@ def _graphs_by_operators(
 ) -> dict[tuple[int | None, int | None], int | None]:
     """(rank, graph id) of mine -> id of the golden graph that shares most operators with it, each taken once.
 
-    Empty but for graphs whose steps are told by time. Of graphs that are alike, those of one id belong together, then
-    those that come at the same place among the graphs of their process.
+    Empty except for graphs whose steps are identified by time. Among equal graphs, those with the same id are paired,
+    then those with the same index among the graphs of their process.
     """
     # A compiler's operators have types of their own.
     has_types = not any(is_gathered(steps) for steps in (mine, golden))
     sides = [_operators_by_graph(steps, has_types) for steps in (mine, golden)]
-    orders = [_places(side) for side in sides]
+    orders = [_indices(side) for side in sides]
     candidates = []
-    for one, names in sides[0].items():
-        for other, others in sides[1].items():
-            if one[0] == other[0] and names & others:
+    for my_graph, names in sides[0].items():
+        for golden_graph, others in sides[1].items():
+            if my_graph[0] == golden_graph[0] and names & others:
                 likeness = len(names & others) / len(names | others)
-                candidates.append((-likeness, one != other, abs(orders[0][one] - orders[1][other]), one, other))
+                candidates.append(
+                    (
+                        -likeness,
+                        my_graph != golden_graph,
+                        abs(orders[0][my_graph] - orders[1][golden_graph]),
+                        my_graph,
+                        golden_graph,
+                    )
+                )
     counterparts: dict[tuple[int | None, int | None], int | None] = {}
     used = set()
-    for *_, one, other in sorted(candidates):
-        if one not in counterparts and other not in used:
-            counterparts[one] = other[1]
-            used.add(other)
+    for *_, my_graph, golden_graph in sorted(candidates):
+        if my_graph not in counterparts and golden_graph not in used:
+            counterparts[my_graph] = golden_graph[1]
+            used.add(golden_graph)
     # A graph without a counterpart must not meet another one that happens to have its number.
-    return counterparts if not counterparts else {one: counterparts.get(one, -1) for one in sides[0]}
+    return counterparts if not counterparts else {side: counterparts.get(side, -1) for side in sides[0]}
 
 
 def _operators_by_graph(
@@ -124,14 +132,14 @@ def _operators_by_graph(
     return graphs
 
 
-def _places(graphs: Iterable[tuple[int | None, int | None]]) -> dict[tuple[int | None, int | None], int]:
+def _indices(graphs: Iterable[tuple[int | None, int | None]]) -> dict[tuple[int | None, int | None], int]:
     """Place of each graph among those of its process."""
     counts: dict[int | None, int] = defaultdict(int)
-    places = {}
+    indices = {}
     for graph in graphs:
-        places[graph] = counts[graph[0]]
+        indices[graph] = counts[graph[0]]
         counts[graph[0]] += 1
-    return places
+    return indices
 
 
 def _joined(mine: Sequence[Step], golden: Sequence[Step], key: Callable[[Step], Hashable]) -> list[tuple[Step, Step]]:
@@ -215,11 +223,11 @@ def _named(name_of: Callable[[Operator], str]) -> _KeyOf:
 
 def _is_alike(mine: Operator, golden: Operator) -> bool:
     """True when the tensors that both have are of one size; a file may be missing on either side."""
-    return all(is_of_one_size(one, other) for _, _, one, other in common_tensors(mine, golden))
+    return all(is_of_one_size(left, right) for _, _, left, right in common_tensors(mine, golden))
 
 
 def _has_equal_shapes(mine: Operator, golden: Operator) -> bool:
-    return all(host_shape(one) == host_shape(other) for _, _, one, other in common_tensors(mine, golden))
+    return all(host_shape(left) == host_shape(right) for _, _, left, right in common_tensors(mine, golden))
 
 
 def common_tensors(mine: Operator, golden: Operator) -> list[tuple[str, Slot, DumpedTensor, DumpedTensor]]:
@@ -227,17 +235,17 @@ def common_tensors(mine: Operator, golden: Operator) -> list[tuple[str, Slot, Du
     found = []
     for io, tensors, others in ((INPUT, mine.inputs, golden.inputs), (OUTPUT, mine.outputs, golden.outputs)):
         for slot, tensor in tensors.items():
-            other = others.get(slot)
-            if other is not None:
-                found.append((io, slot, tensor, other))
+            partner = others.get(slot)
+            if partner is not None:
+                found.append((io, slot, tensor, partner))
     return found
 
 
-def is_of_one_size(one: DumpedTensor, other: DumpedTensor) -> bool:
+def is_of_one_size(left: DumpedTensor, right: DumpedTensor) -> bool:
     """True when both have as many elements: two frameworks may see one tensor in two shapes."""
-    if one is other:
+    if left is right:
         return True
-    shapes = host_shape(one), host_shape(other)
+    shapes = host_shape(left), host_shape(right)
     return shapes[0] == shapes[1] or math.prod(shapes[0]) == math.prod(shapes[1])
 
 
@@ -261,7 +269,7 @@ _Fits = Callable[[Operator, Operator], bool]
 
 
 def _looked_up(operators: Iterable[Operator], keys: Iterable[Hashable]) -> _KeyOf:
-    """The keys of these operators, which must live as long as the function."""
+    """The keys of these operators, which must outlive the function."""
     known = dict(zip(map(id, operators), keys, strict=True))
     return lambda operator: known.get(id(operator))
 
@@ -278,11 +286,11 @@ def _is_one_to_one(keys: Sequence[Hashable], others: Sequence[Hashable]) -> bool
 
 
 class _OperatorPairing:
-    """Both sides while their operators find each other."""
+    """State of pairing the operators of two steps."""
 
     def __init__(self, mine: Sequence[Operator], golden: Sequence[Operator]) -> None:
         self._sides = list(mine), list(golden)
-        self._place = {id(operator): place for place, operator in enumerate(mine)}
+        self._index = {id(operator): index for index, operator in enumerate(mine)}
         self._pairs: list[OperatorPair] = []
         self._expected: list[Operator] = []
 
@@ -330,7 +338,7 @@ class _OperatorPairing:
                 waiting[name].append(operator)
             for name, operator in zip(names, mine, strict=True):
                 candidates = waiting.get(name, [])
-                match = next((other for other in candidates if fits is None or fits(operator, other)), None)
+                match = next((candidate for candidate in candidates if fits is None or fits(operator, candidate)), None)
                 if match is not None:
                     candidates.remove(match)
                     found.append((operator, match))
@@ -384,13 +392,13 @@ class _OperatorPairing:
             side[:] = [operator for operator in side if id(operator) not in used]
 
     def result(self) -> Pairing:
-        def place(pair: OperatorPair) -> int:
+        def pair_index(pair: OperatorPair) -> int:
             # A chain is made while it is paired, and stands where its last operator does.
-            last = pair.mine.parts[-1] if id(pair.mine) not in self._place else pair.mine
-            return self._place[id(last)]
+            last = pair.mine.parts[-1] if id(pair.mine) not in self._index else pair.mine
+            return self._index[id(last)]
 
         mine, golden = self._sides
-        return Pairing(tuple(sorted(self._pairs, key=place)), tuple(mine), tuple(golden), tuple(self._expected))
+        return Pairing(tuple(sorted(self._pairs, key=pair_index)), tuple(mine), tuple(golden), tuple(self._expected))
 
 
 def _is_meant(operator: Operator, name: str, by_name: bool) -> bool:
@@ -414,7 +422,7 @@ def _aligned(merged: Operator, single: Operator) -> Operator:
     inputs: dict[Slot, DumpedTensor] = {}
     for slot, tensor in single.inputs.items():
         size = math.prod(host_shape(tensor))
-        match = next((other for other in waiting if math.prod(host_shape(other)) == size), None)
+        match = next((candidate for candidate in waiting if math.prod(host_shape(candidate)) == size), None)
         if match is None:
             return merged
         waiting.remove(match)
@@ -431,13 +439,13 @@ def _chains(operators: Sequence[Operator], names: tuple[str, ...], by_name: bool
         if id(operator) in used or not _is_meant(operator, names[0], by_name):
             continue
         links: list[tuple[Operator, Slot | None]] = [(operator, None)]
-        place = start
+        last_index = start
         for name in names[1:]:
-            step = _next_link(operators, place, links[-1][0], name, by_name, used)
+            step = _next_link(operators, last_index, links[-1][0], name, by_name, used)
             if step is None:
                 break
-            place, slot = step
-            links.append((operators[place], slot))
+            last_index, slot = step
+            links.append((operators[last_index], slot))
         if len(links) == len(names):
             used |= {id(part) for part, _ in links}
             chains.append(_merged(links))
@@ -445,12 +453,12 @@ def _chains(operators: Sequence[Operator], names: tuple[str, ...], by_name: bool
 
 
 def _next_link(
-    operators: Sequence[Operator], place: int, before: Operator, name: str, by_name: bool, used: set[int]
+    operators: Sequence[Operator], last_index: int, before: Operator, name: str, by_name: bool, used: set[int]
 ) -> tuple[int, Slot | None] | None:
     """Nearest later operator that reads the first output of `before`, and the input that does so."""
     output = next(iter(before.outputs.values()), None)
     guesses: list[tuple[int, Slot | None]] = []
-    for later in range(place + 1, len(operators)):
+    for later in range(last_index + 1, len(operators)):
         operator = operators[later]
         if id(operator) in used or not _is_meant(operator, name, by_name):
             continue

@@ -32,7 +32,7 @@ Judge = Callable[[OperatorPair, str, Slot, DumpedTensor, DumpedTensor], TensorRe
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class ComparedSide:
     """The steps of one dump and its graph files.
 
     is_same   whether two of its tensors hold the same values
@@ -54,20 +54,22 @@ class StepPair:
     unset: tuple[UnsetTensors, UnsetTensors]
 
 
-def pair_sides(mine: Side, golden: Side, mapping: OperatorMap | None) -> list[StepPair]:
+def pair_sides(mine: ComparedSide, golden: ComparedSide, mapping: OperatorMap | None) -> list[StepPair]:
     """Steps that belong together, in mine's order, with their operators paired."""
     pairs = []
-    for one, other in pair_steps(mine.steps, golden.steps):
-        x = one, mine.graphs.of(one.key), mine.is_same
-        y = other, golden.graphs.of(other.key), golden.is_same
-        pairing = pair_operators(one.operators, other.operators, mapping)
-        pairs.append(StepPair(one, other, pairing, (Moment(*x), Moment(*y)), (UnsetTensors(*x), UnsetTensors(*y))))
+    for my_step, golden_step in pair_steps(mine.steps, golden.steps):
+        x = my_step, mine.graphs.of(my_step.key), mine.is_same
+        y = golden_step, golden.graphs.of(golden_step.key), golden.is_same
+        pairing = pair_operators(my_step.operators, golden_step.operators, mapping)
+        pairs.append(
+            StepPair(my_step, golden_step, pairing, (Moment(*x), Moment(*y)), (UnsetTensors(*x), UnsetTensors(*y)))
+        )
     return pairs
 
 
 def compare_pairs(
     paths: Sequence[Path],
-    sides: tuple[Side, Side],
+    sides: tuple[ComparedSide, ComparedSide],
     pairs: Sequence[StepPair],
     mapping: OperatorMap | None,
     judge: Judge,

@@ -1,4 +1,4 @@
-"""A comparison in words, as table rows, as msaccucmp's csv and as json."""
+"""A comparison as text, as table rows, as msaccucmp's csv and as json."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from msdump.analysis.compare.result import (
 )
 from msdump.analysis.compare.result_csv import NO_VALUE, ResultRow, SideCells, result_csv
 from msdump.analysis.graph_info import GraphFiles
-from msdump.analysis.json_values import damaged_values, operator_value, place_value, step_value
+from msdump.analysis.json_values import damaged_values, location_value, operator_value, step_value
 from msdump.analysis.steps import Operator, has_several_graphs
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
@@ -236,8 +236,8 @@ def json_value(comparison: Comparison) -> dict[str, Any]:
         "golden": str(comparison.golden),
         "reference": None if comparison.reference is None else str(comparison.reference),
         "agree": comparison.is_agreeing,
-        "first_wrong": None if wrong is None else place_value(wrong.step, wrong.pair.mine),
-        "first_difference": None if differing is None else place_value(differing.step, differing.pair.mine),
+        "first_wrong": None if wrong is None else location_value(wrong.step, wrong.pair.mine),
+        "first_difference": None if differing is None else location_value(differing.step, differing.pair.mine),
         "steps": [
             {
                 "step": step_value(step.mine),

@@ -1,4 +1,4 @@
-"""What a comparison of two dumps found: tensors, operators, steps, and the first operator that goes wrong."""
+"""Result of comparing two dumps: tensors, operators, steps, and the first wrong operator."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All that `compare_dumps` found.
+    """Result of `compare_dumps`.
 
     only_mine, only_golden   steps without a counterpart
     damaged                  (file, what is wrong) of every file that could not be read, on any side
@@ -136,7 +136,9 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the tensors that differ."""
-        pairs = [(operator, one) for operator in self.operators for one in operator.tensors if one.status == DIFFERS]
+        pairs = [
+            (operator, tensor) for operator in self.operators for tensor in operator.tensors if tensor.status == DIFFERS
+        ]
         count = sum(1 for _ in self.operators)
         title = f"{len(pairs)} tensors differ in {count} pairs of operators" if pairs else f"all {count} pairs agree"
         rows = (

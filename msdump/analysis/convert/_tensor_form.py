@@ -31,7 +31,7 @@ _TORCH_NATIVE = frozenset(row.name for row in dtypes.TABLE if row.is_widened and
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class DecodedTensor:
     """A decoded tensor.
 
     dtype   a name of the dtype table; `array` is of that dtype, HiFloat8 excepted, whose codes are uint8
@@ -41,7 +41,7 @@ class Value:
     dtype: str
 
 
-def decode(tensor: BinTensor, is_raw: bool = False) -> Value:
+def decode(tensor: BinTensor, is_raw: bool = False) -> DecodedTensor:
     """The tensor in the format in which it was dumped.
 
     is_raw   keep HiFloat8 as its codes; otherwise it becomes float32
@@ -49,7 +49,7 @@ def decode(tensor: BinTensor, is_raw: bool = False) -> Value:
     Raises:  UnknownDtypeError, TruncatedFileError.
     """
     if tensor.dtype_number == 0:
-        return Value(tensor.array().view(np.int8), "int8")
+        return DecodedTensor(tensor.array().view(np.int8), "int8")
     row = dtypes.BY_ACL_NUMBER.get(tensor.dtype_number)
     if row is None or row.numpy_type is None:
         raise UnknownDtypeError(f"{tensor.where}: expected a dtype that an array can have, got {tensor.dtype_text}.")
@@ -61,13 +61,13 @@ def decode(tensor: BinTensor, is_raw: bool = False) -> Value:
         raise AnalysisError(ExitCode.INVALID_DUMP_DATA, str(error)) from error
     shape = array.shape or (1,)
     if row.name != _HIFLOAT8:
-        return Value(array.reshape(shape), row.name)
+        return DecodedTensor(array.reshape(shape), row.name)
     if is_raw:
-        return Value(tensor.payload[: math.prod(shape)].reshape(shape), _HIFLOAT8)
-    return Value(array.reshape(shape), "float32")
+        return DecodedTensor(tensor.payload[: math.prod(shape)].reshape(shape), _HIFLOAT8)
+    return DecodedTensor(array.reshape(shape), "float32")
 
 
-def npy_chunks(value: Value) -> list[Chunk]:
+def npy_chunks(value: DecodedTensor) -> list[Chunk]:
     """File as numpy itself writes it; the padding of the header tells a float dtype that npy does not know."""
     array = _widened(value).array
     header = io.BytesIO()
@@ -76,16 +76,16 @@ def npy_chunks(value: Value) -> list[Chunk]:
     return [with_mark(header.getvalue(), value.dtype), raw_bytes(array)]
 
 
-def raw_value(value: Value) -> Value:
+def raw_value(value: DecodedTensor) -> DecodedTensor:
     """What a raw file holds: the tensor as it was dumped, but whole bytes for elements that are less."""
     return _widened(value) if dtypes.dtype(value.dtype).bits < 8 else value
 
 
-def raw_chunks(value: Value) -> list[Chunk]:
+def raw_chunks(value: DecodedTensor) -> list[Chunk]:
     return [raw_bytes(value.array)]
 
 
-def torch_chunks(value: Value) -> list[Chunk]:
+def torch_chunks(value: DecodedTensor) -> list[Chunk]:
     """File of torch.save. torch must be there."""
     import torch
 
@@ -101,7 +101,7 @@ def torch_chunks(value: Value) -> list[Chunk]:
     return [file.getbuffer()]
 
 
-def safetensors_chunks(values: Mapping[str, Value], metadata: Mapping[str, str]) -> list[Chunk]:
+def safetensors_chunks(values: Mapping[str, DecodedTensor], metadata: Mapping[str, str]) -> list[Chunk]:
     """One file with all tensors of an operator.   Raises: UnknownDtypeError for complex128."""
     described: dict[str, Any] = {"__metadata__": dict(metadata)}
     chunks: list[Chunk] = []
@@ -127,8 +127,8 @@ def size_of(chunks: Sequence[Chunk]) -> int:
     return sum(memoryview(chunk).nbytes for chunk in chunks)
 
 
-def _widened(value: Value) -> Value:
+def _widened(value: DecodedTensor) -> DecodedTensor:
     """The value in the dtype that an npy file has for it."""
     if value.dtype == _HIFLOAT8:
-        return Value(value.array, "uint8")
-    return Value(npy_array(value.array, value.dtype), dtypes.dtype(value.dtype).npy_name)
+        return DecodedTensor(value.array, "uint8")
+    return DecodedTensor(npy_array(value.array, value.dtype), dtypes.dtype(value.dtype).npy_name)

@@ -22,7 +22,7 @@ from pathlib import Path
 from msdump.analysis.convert._task_slices import with_thread_shapes
 from msdump.analysis.convert._tensor_form import (
     Chunk,
-    Value,
+    DecodedTensor,
     decode,
     npy_chunks,
     raw_chunks,
@@ -57,7 +57,7 @@ _OVERFLOW_TYPES = 4
 
 @dataclass(frozen=True)
 class ConvertOptions:
-    """What to make of each file.
+    """Output form of each file.
 
     output         folder; made when it is missing
     format         format to convert to; None leaves each tensor as it was dumped
@@ -93,7 +93,7 @@ class ConvertOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFile:
     """A file to convert.
 
     name      what it is called; differs from the path's last part where mapping.csv had shortened it
@@ -106,8 +106,8 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """What could not be converted. `tensor` is "output:0", or None for the whole file."""
+class ConversionProblem:
+    """A failed conversion. `tensor` is "output:0", or None for the whole file."""
 
     tensor: str | None
     code: ExitCode
@@ -116,7 +116,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of one file.
+    """Result of converting a file.
 
     code   0, or the code of what went wrong first
     """
@@ -125,10 +125,10 @@ class Result:
     written: tuple[str, ...]
     written_bytes: int
     code: ExitCode
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[ConversionProblem, ...] = ()
 
 
-def dump_sources(path: str | os.PathLike[str], options: ConvertOptions) -> list[Source]:
+def dump_sources(path: str | os.PathLike[str], options: ConvertOptions) -> list[SourceFile]:
     """Everything below a path that can be converted, with its folders and with long names restored.
 
     Edges:   npy files only when they become something else.
@@ -140,7 +140,7 @@ def dump_sources(path: str | os.PathLike[str], options: ConvertOptions) -> list[
         forms.add(parse.NPY)
     files = [*dump.files(), *dump.overflow_files()]
     return [
-        Source(file.path, file.original_name, storage.folder_below(root, file.path))
+        SourceFile(file.path, file.original_name, storage.folder_below(root, file.path))
         for file in files
         if file.form in forms and not file.path.endswith(".json")
     ]
@@ -169,7 +169,7 @@ def convert_dump(
     return list(convert_files(dump_sources(dump, options), options, thread_count))
 
 
-def named_sources(paths: Sequence[str]) -> list[Source]:
+def named_sources(paths: Sequence[str]) -> list[SourceFile]:
     """Exactly these files; names that are digits are restored from the `mapping.csv` beside them."""
     originals: dict[str, dict[str, str]] = {}
     sources = []
@@ -179,7 +179,7 @@ def named_sources(paths: Sequence[str]) -> list[Source]:
             if folder not in originals:
                 originals[folder] = _mapping(os.path.join(folder, MAPPING_FILE))
             name = originals[folder].get(name, name)
-        sources.append(Source(path, name))
+        sources.append(SourceFile(path, name))
     return sources
 
 
@@ -192,7 +192,7 @@ def _mapping(path: str) -> dict[str, str]:
 
 
 def convert_files(
-    sources: Sequence[Source], options: ConvertOptions, threads: int | None = None
+    sources: Sequence[SourceFile], options: ConvertOptions, threads: int | None = None
 ) -> Generator[Result, None, None]:
     """Convert many files; results come in the order of the sources; a file that fails does not stop the others.
 
@@ -221,7 +221,7 @@ class Converter:
             folder.close()
         self._folders.clear()
 
-    def convert(self, source: Source) -> Result:
+    def convert(self, source: SourceFile) -> Result:
         """Convert one file. Never raises for what a file or a disk does; the result tells it."""
         try:
             # Checked first: nothing is made for a file that is not there or says nothing.
@@ -235,7 +235,7 @@ class Converter:
         try:
             job.run()
         except (WriteError, OSError, AnalysisError) as error:
-            job.problems.append(Problem(None, exit_code_of(error), str(error)))
+            job.problems.append(ConversionProblem(None, exit_code_of(error), str(error)))
         return job.result()
 
     def _folder(self, name: str) -> Folder:
@@ -249,14 +249,14 @@ class Converter:
 
 
 class _Job:
-    """One file on its way."""
+    """Conversion of a file."""
 
-    def __init__(self, source: Source, content: BinFile, options: ConvertOptions, folder: Folder) -> None:
+    def __init__(self, source: SourceFile, content: BinFile, options: ConvertOptions, folder: Folder) -> None:
         self.source = source
         self.content = content
         self.options = options
         self.folder = folder
-        self.problems: list[Problem] = []
+        self.problems: list[ConversionProblem] = []
         self.written: list[str] = []
         self.written_bytes = 0
 
@@ -267,7 +267,7 @@ class _Job:
     def run(self) -> None:
         options = self.options
         if options.format is None and self.source.name.startswith(OVERFLOW_PREFIX):
-            self._each(self.content.of(OUTPUT), self._write_overflow)
+            self._write_all(self.content.of(OUTPUT), self._write_overflow)
             return
         tensors = [tensor for tensor in self.content.tensors if tensor.io in (INPUT, OUTPUT)]
         if options.only is not None:
@@ -280,18 +280,22 @@ class _Job:
         if options.file_type == SAFETENSORS:
             self._write_together(tensors)
         else:
-            self._each(tensors, self._write_tensor)
+            self._write_all(tensors, self._write_tensor)
         if options.format is None:
             for block in self.content.tensors:
                 if block.io in (BUFFER, SPACE):
-                    self._publish(f".{block.io}.{block.slot}", ".bin", raw_chunks(Value(block.payload, "uint8")))
+                    self._publish(
+                        f".{block.io}.{block.slot}", ".bin", raw_chunks(DecodedTensor(block.payload, "uint8"))
+                    )
 
-    def _each(self, tensors: Sequence[BinTensor], write: Callable[[BinTensor], None]) -> None:
+    def _write_all(self, tensors: Sequence[BinTensor], write: Callable[[BinTensor], None]) -> None:
         for tensor in tensors:
             try:
                 write(tensor)
             except (FormatError, LayoutError, DtypeError) as error:
-                self.problems.append(Problem(f"{tensor.io}:{tensor.slot}", exit_code_of(error), _text(tensor, error)))
+                self.problems.append(
+                    ConversionProblem(f"{tensor.io}:{tensor.slot}", exit_code_of(error), _text(tensor, error))
+                )
 
     def _write_tensor(self, tensor: BinTensor) -> None:
         options = self.options
@@ -320,7 +324,7 @@ class _Job:
             chunks = torch_chunks(value) if options.file_type == PT else npy_chunks(value)
             self._publish(f"{suffix}{shape}", f".{options.file_type}", chunks)
 
-    def _converted(self, tensor: BinTensor, value: Value) -> Value:
+    def _converted(self, tensor: BinTensor, value: DecodedTensor) -> DecodedTensor:
         assert self.options.format is not None
         shape = self.options.shape or tensor.original_shape
         array = to_format(
@@ -330,10 +334,10 @@ class _Job:
             # A converter of the user's may compute as well.
             from msdump.tensors.dtypes import dtype_from_numpy
 
-            return Value(array, dtype_from_numpy(array.dtype).name)
-        return Value(array, value.dtype)
+            return DecodedTensor(array, dtype_from_numpy(array.dtype).name)
+        return DecodedTensor(array, value.dtype)
 
-    def _publish_named(self, tensor: BinTensor, shown_format: str, value: Value, suffix: str) -> None:
+    def _publish_named(self, tensor: BinTensor, shown_format: str, value: DecodedTensor, suffix: str) -> None:
         """With the format; a name of five parts gets the operator's own name where the header tells it."""
         suffix = f"{suffix}.{short_format(shown_format)}"
         parts = self.source.name.split(".")
@@ -345,7 +349,7 @@ class _Job:
         self._write(text, text, ".npy", npy_chunks(value))
 
     def _write_together(self, tensors: Sequence[BinTensor]) -> None:
-        values: dict[str, Value] = {}
+        values: dict[str, DecodedTensor] = {}
 
         def add(tensor: BinTensor) -> None:
             value = decode(tensor)
@@ -354,7 +358,7 @@ class _Job:
             safetensors_chunks({"x": value}, {})  # refused here, it takes no other tensor with it
             values[f"{tensor.io}.{tensor.slot}"] = value
 
-        self._each(tensors, add)
+        self._write_all(tensors, add)
         if values:
             metadata = {"op_name": self.content.op_name, "source": self.source.name}
             self._publish("", ".safetensors", safetensors_chunks(values, metadata))
@@ -400,11 +404,11 @@ def overflow_json_text(tensor: BinTensor) -> str:
 
 def _failed(path: str, error: Exception) -> Result:
     code = exit_code_of(error)
-    return Result(path, (), 0, code, (Problem(None, code, str(error)),))
+    return Result(path, (), 0, code, (ConversionProblem(None, code, str(error)),))
 
 
 def _text(tensor: BinTensor, error: Exception) -> str:
-    """The error with its place, said once."""
+    """The error, prefixed once with its path."""
     text = str(error)
     return text if tensor.where in text else f"{tensor.where}: {text}"
 

@@ -87,7 +87,7 @@ class CustomFormats:
         goal = list(array.shape if shape is None else shape)
         try:
             converted = function(list(array.shape), goal, array.reshape(-1))
-        except Exception as error:  # the user's code may raise anything; it is told as this tensor's failure
+        except Exception as error:  # the user's code may raise anything; reported as this tensor's failure
             raise AnalysisError(
                 ExitCode.INVALID_CONVERT_FUNC, f"{path}: convert raised {type(error).__name__}: {error}."
             ) from error
@@ -212,7 +212,7 @@ def _from_fractal_z(array: Array, target: str, shape: Sequence[int] | None, grou
     raise AnalysisError(
         ExitCode.INVALID_SHAPE,
         f"FRACTAL_Z to {target}: expected a shape of four axes that fits {array.shape}, got {shape}. "
-        "The file must tell the original shape.",
+        "The file must hold the original shape.",
     )
 
 

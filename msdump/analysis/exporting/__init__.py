@@ -1,4 +1,4 @@
-"""A dump in the forms of other people's tools: one module for each form, all from one reading of the dump.
+"""Export of a dump to formats of other tools: a module for each, all from one reading of the dump.
 
 from msdump.analysis.exporting import export
 export("dump", "parquet", "dump.parquet")
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """What `--to` may name.
+class ExportForm:
+    """A value of `--to`.
 
     module     of this package, which has `export(contents, path) -> Written`
     path       where the export goes when the caller names no place
@@ -40,26 +40,30 @@ class Form:
 
 
 FORMS = {
-    "parquet": Form(
+    "parquet": ExportForm(
         "tables", "a table of all tensors, for DuckDB, polars, pandas (needs pyarrow)", "dump.parquet", False, True
     ),
-    "sqlite": Form("tables", "the same table in an SQLite database, for Datasette, DuckDB", "dump.sqlite", False, True),
-    "model-explorer": Form(
+    "sqlite": ExportForm(
+        "tables", "the same table in an SQLite database, for Datasette, DuckDB", "dump.sqlite", False, True
+    ),
+    "model-explorer": ExportForm(
         "model_explorer", "graphs with health and statistics, for Model Explorer", "model_explorer", True, True
     ),
-    "msprobe": Form("msprobe", "dump.json, stack.json and construct.json, for msprobe", "msprobe_dump", True),
-    "perfetto": Form("perfetto", "a timeline of operators and counters, for Perfetto", "dump.trace.json"),
-    "tensorboard": Form(
+    "msprobe": ExportForm("msprobe", "dump.json, stack.json and construct.json, for msprobe", "msprobe_dump", True),
+    "perfetto": ExportForm("perfetto", "a timeline of operators and counters, for Perfetto", "dump.trace.json"),
+    "tensorboard": ExportForm(
         "tensorboard", "statistics and exponents over iterations (needs tensorboardX)", "tensorboard", True, False, True
     ),
-    "github": Form("annotations", "annotations on the lines of a pull request, for GitHub Actions", "-", False, True),
-    "sarif": Form("annotations", "the same as SARIF 2.1.0, for code scanning", "dump.sarif", False, True),
+    "github": ExportForm(
+        "annotations", "annotations on the lines of a pull request, for GitHub Actions", "-", False, True
+    ),
+    "sarif": ExportForm("annotations", "the same as SARIF 2.1.0, for code scanning", "dump.sarif", False, True),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What an export has done.
+    """Result of an export.
 
     paths  of its files; empty where it went to standard output
     notes  one sentence each about what the export leaves out or cannot tell

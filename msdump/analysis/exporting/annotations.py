@@ -30,11 +30,7 @@ _MAX_TEXT = 4000
 def export(contents: Contents, to: str, path: str) -> Written:
     """Write the findings.   Raises: as `Contents`; WriteError."""
     found = findings(contents)
-    notes = [
-        f"{finding.title}: the dump does not tell its line, so it has no place in a file."
-        for finding in found
-        if finding.line is None
-    ]
+    notes = [f"{finding.title}: the dump has no source line of it." for finding in found if finding.line is None]
     text = github_commands(found) if to == "github" else sarif(found)
     return write_text(path, text, notes)
 
@@ -42,7 +38,7 @@ def export(contents: Contents, to: str, path: str) -> Written:
 def github_commands(found: Sequence[Finding]) -> str:
     """One command for each finding, ready to be printed by a step of a job.
 
-    Edges: a path below the current folder is told from there on, as that of the checkout; nothing in a name ends a
+    Edges: a path below the current folder becomes relative to it, as in the checkout; nothing in a name ends a
            command or begins another.
     """
     return "".join(f"::error {_properties(finding)}::{_text(finding.text, _IN_TEXT)}\n" for finding in found)
@@ -50,8 +46,10 @@ def github_commands(found: Sequence[Finding]) -> str:
 
 def _properties(finding: Finding) -> str:
     line = finding.line
-    place = {} if line is None else {"file": _local(line.path), "line": str(line.line)}
-    return ",".join(f"{name}={_text(text, _IN_PROPERTY)}" for name, text in {**place, "title": finding.title}.items())
+    properties = {} if line is None else {"file": _local(line.path), "line": str(line.line)}
+    return ",".join(
+        f"{name}={_text(text, _IN_PROPERTY)}" for name, text in {**properties, "title": finding.title}.items()
+    )
 
 
 def _text(text: str, escapes: dict[str, str]) -> str:
@@ -77,7 +75,7 @@ def _result(finding: Finding) -> dict[str, Any]:
     name = printable(finding.operator.label)
     location: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": name, "kind": "function"}]}
     if finding.line is not None:
-        location["physicalLocation"] = _place(finding.line)
+        location["physicalLocation"] = _location(finding.line)
     return {
         "ruleId": finding.kind,
         "ruleIndex": list(KINDS).index(finding.kind),
@@ -89,7 +87,7 @@ def _result(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _place(line: SourceLine) -> dict[str, Any]:
+def _location(line: SourceLine) -> dict[str, Any]:
     local = _local(line.path)
     artifact: dict[str, str]
     if os.path.isabs(local):
@@ -117,7 +115,7 @@ def _plain(text: str) -> str:
 
 
 def _local(path: str) -> str:
-    """A path from the current folder on where it lies below it; else as it is."""
+    """A path relative to the current folder if it is below it; else unchanged."""
     if not os.path.isabs(path):
         return path
     local = os.path.relpath(path)

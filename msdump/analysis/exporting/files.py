@@ -1,4 +1,4 @@
-"""How exports come to the disk: whole or not at all, and never over something that is no file of theirs."""
+"""Files of exports: written completely or not at all, and never over files that are no exports."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def write_bytes(path: str, data: bytes, notes: Sequence[str] = ()) -> Written:
 
 
 def new_file(path: str) -> Path:
-    """The place of a file, whose folder is made.   Raises: ConfigError; WriteError."""
+    """The path of a file, whose folder is made.   Raises: ConfigError; WriteError."""
     target = Path(path)
     if path == "-" or target.is_dir():
         kind = "standard output" if path == "-" else "a folder"

@@ -61,7 +61,7 @@ def _json(value: Any) -> bytes:
 
 def _steps(contents: Contents) -> tuple[_Steps, list[str]]:
     """Operators by step, as many steps as a browser can show."""
-    groups = [(step, list(group)) for step, group in groupby(contents.operators, key=lambda one: one.step)]
+    groups = [(step, list(group)) for step, group in groupby(contents.operators, key=lambda operator: operator.step)]
     shown: _Steps = []
     count = 0
     for step, operators in groups:
@@ -120,7 +120,7 @@ class _Edges:
 
     def __init__(self, operators: list[ExportedOperator]) -> None:
         self.outside: dict[str, str] = {}
-        self._by_name = {one.node.full_name: _id(one) for one in operators if one.node is not None}
+        self._by_name = {operator.node.full_name: _id(operator) for operator in operators if operator.node is not None}
         # Without a graph file, tensors that are the same bytes on the disk tell.
         self._makers: dict[tuple[object, ...], tuple[str, str]] = {}
 
@@ -185,7 +185,7 @@ def _text(text: str) -> str:
 
 
 def _overlay(steps: _Steps, value_of: Callable[[ExportedOperator], dict[str, Any] | None]) -> dict[str, Any]:
-    """Data of nodes, by graph. Numbers that are not finite have no place on a scale and are left out."""
+    """Data of nodes, by graph. Numbers that are not finite are on no scale and are left out."""
     graphs = {}
     for step, operators in steps:
         values = {_id(operator): value for operator in operators if (value := value_of(operator)) is not None}

@@ -37,7 +37,7 @@ _GRADIENTS = "Gradients"
 _NO_MODULE = re.compile(r"Gradients|Default|grad\w+-(?:expand|meta)")
 _NO_NAME = re.compile(r"\W+")
 _MAX_NAME = 200
-# Inputs that are missing in between keep the others' numbers, but no number of a stranger makes a long list.
+# Inputs that are missing in between keep the others' numbers, but no number in an untrusted file makes a long list.
 _MAX_GAP = 64
 
 
@@ -106,7 +106,7 @@ class _Step:
 
 def _is_record(operator: ExportedOperator) -> bool:
     """Whether the dump is one of msprobe, whose names these are."""
-    return operator.tensors[0].tensor.file.place.layout == MSPROBE
+    return operator.tensors[0].tensor.file.levels.grammar == MSPROBE
 
 
 def _part(text: str) -> str:

@@ -28,7 +28,7 @@ _Event = dict[str, Any]
 
 def export(contents: Contents, to: str, path: str) -> Written:
     """Write the trace.   Raises: as `Contents`; ConfigError; WriteError."""
-    operators = [one for one in contents.operators if not one.operator.is_parameter]
+    operators = [operator for operator in contents.operators if not operator.operator.is_parameter]
     notes = [_NOTE]
     if len(operators) > MOST_OPERATORS:
         notes.append(f"Left out: the last {len(operators) - MOST_OPERATORS} of {len(operators)} operators.")
@@ -40,20 +40,23 @@ def export(contents: Contents, to: str, path: str) -> Written:
 
 
 def _names(operators: Iterable[ExportedOperator]) -> Iterator[_Event]:
-    tracks = {(_rank(one.step), _graph(one.step), one.tensors[0].tensor.file.place.model) for one in operators}
+    tracks = {
+        (_rank(operator.step), _graph(operator.step), operator.tensors[0].tensor.file.levels.model)
+        for operator in operators
+    }
     for rank in sorted({rank for rank, _, _ in tracks}):
         yield {"ph": "M", "pid": rank, "tid": 0, "name": "process_name", "args": {"name": f"rank {rank}"}}
-    for rank, graph, model in sorted(tracks, key=lambda one: (one[0], one[1], one[2] or "")):
+    for rank, graph, model in sorted(tracks, key=lambda track: (track[0], track[1], track[2] or "")):
         name = f"graph {graph}{f' {_text(model)}' if model else ''}"
         yield {"ph": "M", "pid": rank, "tid": graph, "name": "thread_name", "args": {"name": name}}
 
 
 def _events(operators: list[ExportedOperator]) -> Iterator[_Event]:
     """A slice for each operator, that ends where the next one of its step begins, and counters at its beginning."""
-    times = [time for one in operators if (time := _time(one)) is not None]
+    times = [time for operator in operators if (time := _time(operator)) is not None]
     zero = min(times, default=0)
     last: dict[tuple[int, int], int] = {}
-    for key, group in groupby(operators, key=lambda one: one.step):
+    for key, group in groupby(operators, key=lambda operator: operator.step):
         rank, graph = _rank(key), _graph(key)
         step = list(group)
         starts: list[int] = []

@@ -41,7 +41,7 @@ def export(contents: Contents, to: str, path: str) -> Written:
         for row, health in zip(operator.tensors, operator.healths, strict=True):
             key = operator.step.rank_id or 0, operator.step.graph_id or 0, operator.operator.label, *_slot(row)
             found.setdefault(key, []).append((operator.step.iteration or 0, row, health.rank))
-    order = {key: place for place, key in enumerate(found)}
+    order = {key: index for index, key in enumerate(found)}
     room = MOST_TAGS // _TAGS
     kept = sorted(sorted(found, key=lambda key: (*_importance(found[key]), order[key]))[:room], key=order.__getitem__)
     notes = []
@@ -77,7 +77,7 @@ def _write(writers: Any, folder: Path, tensors: Mapping[_Name, list[_Row]], has_
                     for name, value in values.items()
                     if value is not None
                 ]
-                # `add_scalar` complains of each NaN, which is what somebody looks for here.
+                # `add_scalar` warns about each NaN, which is expected here.
                 writer.file_writer.add_summary(summary(value=scalars), iteration, walltime=wall)
                 if row.exponents is not None and row.exponents.count:
                     histogram = _histogram(row.exponents)
@@ -86,16 +86,16 @@ def _write(writers: Any, folder: Path, tensors: Mapping[_Name, list[_Row]], has_
 
 def _histogram(exponents: ExponentHistogram) -> dict[str, Any]:
     """Counts over log2 of the magnitude, which TensorBoard's linear axis can show."""
-    counts = [one + other for one, other in zip(exponents.positive, exponents.negative, strict=True)]
+    counts = [left + right for left, right in zip(exponents.positive, exponents.negative, strict=True)]
     first, last = exponents.first, exponents.first + len(counts)
-    middles = [first + place + 0.5 for place in range(len(counts))]
+    middles = [first + index + 0.5 for index in range(len(counts))]
     return {
         "min": float(first),
         "max": float(last),
         "num": float(sum(counts)),
         "sum": math.fsum(count * middle for count, middle in zip(counts, middles, strict=True)),
         "sum_squares": math.fsum(count * middle**2 for count, middle in zip(counts, middles, strict=True)),
-        "bucket_limits": [float(first), *(float(first + place + 1) for place in range(len(counts)))],
+        "bucket_limits": [float(first), *(float(first + index + 1) for index in range(len(counts)))],
         "bucket_counts": [0.0, *map(float, counts)],
     }
 

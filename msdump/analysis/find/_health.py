@@ -24,7 +24,7 @@ Damaged = list[tuple[str, FormatError]]
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class NonFiniteCounts:
     """What is not finite in a tensor; of complex numbers either part counts.
 
     nan, negative_inf, positive_inf   counts; None where only their presence is known
@@ -58,24 +58,24 @@ class Health:
         return self.has_nan or self.has_inf
 
 
-_made_health = maker(Health)
+_made_health = maker(NonFiniteCounts)
 # Of elements that can be NaN or Inf.
 _KINDS = (dtypes.FLOAT, dtypes.COMPLEX, dtypes.OTHER)
-_FINE = Health()
-_NOT_FINITE = Health(None, None, None)
+_FINE = NonFiniteCounts()
+_NOT_FINITE = NonFiniteCounts(None, None, None)
 
 
 class HealthTable:
-    """Health of tensors; equal bytes on disk share an entry. A tensor that could not be read has no bad values."""
+    """Non-finite counts by tensor; equal bytes on disk share an entry. An unreadable tensor counts as finite."""
 
     def __init__(self) -> None:
-        self._by_key: dict[Key, Health] = {}
-        self._has_bad: bool | None = None  # where nobody has looked since something was added
+        self._by_key: dict[Key, NonFiniteCounts] = {}
+        self._has_bad: bool | None = None  # None: to be computed again
 
     def __len__(self) -> int:
         return len(self._by_key)
 
-    def of(self, tensor: DumpedTensor) -> Health:
+    def of(self, tensor: DumpedTensor) -> NonFiniteCounts:
         return self._by_key.get(key_of(tensor), _FINE)
 
     @property
@@ -93,7 +93,7 @@ class HealthTable:
         reported: set[str] = set()
         for tensor in tensors:
             row = row_of(tensor)
-            if tensor.file.place.layout == MSPROBE:
+            if tensor.file.levels.grammar == MSPROBE:
                 self._by_key[key_of(tensor)] = _health_of_extremes(getattr(row, "max", None), getattr(row, "min", None))
                 continue
             nan, *infinities = (getattr(row, name, None) for name in ("nan", "negative_inf", "positive_inf"))
@@ -101,10 +101,12 @@ class HealthTable:
             is_counted = tensor.dtype not in dtypes.BY_NAME or dtypes.dtype(tensor.dtype).kind != dtypes.COMPLEX
             if is_counted and nan is None and infinities == [None, None] and tensor.path not in reported:
                 reported.add(tensor.path)
-                text = 'expected a column "NaN Count", "Negative Inf Count" or "Positive Inf Count", got none of them.'
+                text = (
+                    'expected a column "NaN Count", "Negative Inf Count" or "Positive Inf Count", got no such column.'
+                )
                 damaged.append((tensor.path, FormatError(f"{tensor.path}: {text}")))
             largest = _largest(getattr(row, "max", None), getattr(row, "min", None))
-            self._by_key[key_of(tensor)] = Health(nan or 0, infinities[0] or 0, infinities[1] or 0, largest)
+            self._by_key[key_of(tensor)] = NonFiniteCounts(nan or 0, infinities[0] or 0, infinities[1] or 0, largest)
 
     def add_tensors(
         self,
@@ -135,36 +137,36 @@ class HealthTable:
 _PLAIN = frozenset(row.name for row in dtypes.TABLE if row.kind == dtypes.FLOAT and row.bits > 8)
 
 
-def _measured(tensors: Sequence[DumpedTensor]) -> list[Health | FormatError]:
+def _measured(tensors: Sequence[DumpedTensor]) -> list[NonFiniteCounts | FormatError]:
     """Plain floats together, the others one by one; what cannot hold a bad value is not read."""
     rows = [dtypes.BY_NAME.get(tensor.dtype) for tensor in tensors]
-    places = [place for place, row in enumerate(rows) if row is not None and row.kind in _KINDS]
-    arrays, problems = loaded_each([tensors[place] for place in places], is_raw=True)
-    results: list[Health | FormatError] = [_FINE] * len(tensors)
+    row_numbers = [row_number for row_number, row in enumerate(rows) if row is not None and row.kind in _KINDS]
+    arrays, problems = loaded_each([tensors[row_number] for row_number in row_numbers], is_raw=True)
+    results: list[NonFiniteCounts | FormatError] = [_FINE] * len(tensors)
     for number, problem in problems.items():
-        results[places[number]] = problem
+        results[row_numbers[number]] = problem
     plain: dict[int, Array] = {}
     for number, array in arrays.items():
         if dtypes.dtype_from_numpy(array.dtype).name in _PLAIN:
-            plain[places[number]] = array
+            plain[row_numbers[number]] = array
         else:
-            results[places[number]] = _health(array)
+            results[row_numbers[number]] = _health(array)
     names = [dtypes.dtype_from_numpy(array.dtype).name for array in plain.values()]
-    for place, numbers in zip(plain, measure_each(list(plain.values()), names), strict=True):
+    for row_number, numbers in zip(plain, measure_each(list(plain.values()), names), strict=True):
         assert isinstance(numbers, Statistics)  # plain floats have an order
-        results[place] = _of_numbers(numbers)
+        results[row_number] = _of_numbers(numbers)
     return results
 
 
-def _known_of(measurements: Measurements, tensors: Sequence[DumpedTensor]) -> list[Health | FormatError]:
+def _known_of(measurements: Measurements, tensors: Sequence[DumpedTensor]) -> list[NonFiniteCounts | FormatError]:
     return [_known(measurements, tensor) for tensor in tensors]
 
 
-def _of_numbers(numbers: Statistics) -> Health:
+def _of_numbers(numbers: Statistics) -> NonFiniteCounts:
     return _made_health(numbers.nan, numbers.negative_inf, numbers.positive_inf, _largest(numbers.max, numbers.min))
 
 
-def _known(measurements: Measurements, tensor: DumpedTensor) -> Health | FormatError:
+def _known(measurements: Measurements, tensor: DumpedTensor) -> NonFiniteCounts | FormatError:
     """From a measurement, where that says all; else from the file, which may not be read for a rough look."""
     row = dtypes.BY_NAME.get(tensor.dtype)
     if row is None or row.kind not in _KINDS:
@@ -177,7 +179,7 @@ def _known(measurements: Measurements, tensor: DumpedTensor) -> Health | FormatE
     return _of_numbers(result.numbers)
 
 
-def _health(array: Array) -> Health:
+def _health(array: Array) -> NonFiniteCounts:
     row = dtypes.dtype_from_numpy(array.dtype)
     if row.kind == dtypes.COMPLEX:
         parts = np.ascontiguousarray(array).reshape(-1)
@@ -193,14 +195,14 @@ def _health(array: Array) -> Health:
         if not np.isinf(values).any():
             # A dtype without Inf saturates at its largest value.
             wide, top = array.astype(np.float32), float(np.nanmax(values))
-            return Health(numbers.nan, int((wide == -top).sum()), int((wide == top).sum()), largest)
+            return NonFiniteCounts(numbers.nan, int((wide == -top).sum()), int((wide == top).sum()), largest)
     return _of_numbers(numbers)
 
 
-def _health_of_extremes(largest: float | None, smallest: float | None) -> Health:
+def _health_of_extremes(largest: float | None, smallest: float | None) -> NonFiniteCounts:
     """What the largest and the smallest value tell, which are NaN where an element is."""
     extremes = [value for value in (largest, smallest) if value is not None]
-    return Health(
+    return NonFiniteCounts(
         int(any(map(math.isnan, extremes))),
         int(-math.inf in extremes),
         int(math.inf in extremes),

@@ -1,4 +1,4 @@
-"""The way of each Inf through one step: where it began, who read it, and whether it did harm.
+"""Propagation of each Inf through a step: its origin, its readers, and whether it is harmful.
 
 An Inf is benign when the script put it there as a constant, or when every operator that read it stopped it: a mask of
 -Inf before a softmax. `Stages` tells at which stage of a training step the value appeared: in the model, in the loss,
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from msdump.analysis._in_place import Moment
 from msdump.analysis._payload import key_of
-from msdump.analysis.find._health import Health, HealthTable
+from msdump.analysis.find._health import HealthTable, NonFiniteCounts
 from msdump.analysis.graph_info import GraphFile, GraphNode, Origin
 from msdump.analysis.steps import Operator, Slot, Step, StepKey
 from msdump.analysis.unset import UnsetTensors
@@ -25,7 +25,7 @@ from msdump.tensors.records import INPUT, OUTPUT
 
 # How a value that is not finite came about.
 MADE, CAME_IN, UNKNOWN, CONSTANT, RECEIVED = "made", "came in", "unknown", "constant", "received"
-_Place = tuple[int, Slot]
+_OutputKey = tuple[int, Slot]
 # How PyTorch names tensors that a traced function holds, which are no arguments.
 _TORCH_CONSTANTS = ("_tensor_constant", "_frozen_param", "lifted_tensor_")
 # The stages that are worth a word. AFTER_OUTPUT: code between two graphs, which the dump does not hold.
@@ -46,7 +46,7 @@ class BadTensor:
     io: str
     slot: Slot
     tensor: DumpedTensor
-    health: Health
+    health: NonFiniteCounts
 
     @property
     def nan(self) -> int | None:
@@ -59,7 +59,7 @@ class BadTensor:
 
 @dataclass(eq=False)
 class InfRoot:
-    """Where an Inf began, and what became of it. Numbers are places of operators in the step.
+    """Origin and fate of an Inf. Numbers are indices of operators in the step.
 
     operator    that made it, or the first that read it where it came in
     how         MADE, CAME_IN, UNKNOWN or CONSTANT
@@ -112,16 +112,16 @@ class InfinityFlow:
         if graph is not None:
             self._nodes = {i: graph.find(o.full_name, o.op_name) for i, o in enumerate(self.operators)}
         self._links = _Links(self._nodes)
-        self._roots_of: dict[_Place, tuple[InfRoot, ...]] = {}
+        self._roots_of: dict[_OutputKey, tuple[InfRoot, ...]] = {}
         self._arrived: dict[object, InfRoot] = {}
-        self._roots_read: dict[_Place, tuple[InfRoot, ...]] = {}
-        self._is_read: set[_Place] = set()
+        self._roots_read: dict[_OutputKey, tuple[InfRoot, ...]] = {}
+        self._is_read: set[_OutputKey] = set()
         for index, bad in enumerate(zip(self.inputs, self.outputs, strict=True)):
             if any(bad):
                 self._follow(index)
-        for place, roots in self._roots_of.items():
+        for output, roots in self._roots_of.items():
             for root in roots:
-                root.is_loose |= place not in self._is_read
+                root.is_loose |= output not in self._is_read
 
     def is_harmful(self, index: int, bad: BadTensor) -> bool:
         """Whether a tensor holds a NaN, or an Inf that is not benign."""
@@ -171,10 +171,10 @@ class InfinityFlow:
         roots: dict[int, InfRoot] = {}
         is_neutral = effect_on_inf(self.operators[index].op_type, False) == NEUTRAL
         for bad in inputs:
-            place = self._links.source(index, bad)
-            begun = (self._arrive(index, bad),) if place not in self._roots_of else self._roots_of[place]
-            if place is not None and not is_neutral and self.operators[index].outputs:
-                self._is_read.add(place)
+            output = self._links.source(index, bad)
+            begun = (self._arrive(index, bad),) if output not in self._roots_of else self._roots_of[output]
+            if output is not None and not is_neutral and self.operators[index].outputs:
+                self._is_read.add(output)
             self._roots_read[index, bad.slot] = begun
             roots |= {id(root): root for root in begun}
         return tuple(roots.values())
@@ -201,11 +201,11 @@ class InfinityFlow:
     def _passed_on(self, index: int, outputs: Sequence[BadTensor]) -> tuple[InfRoot, ...]:
         """Roots of an Inf that an operator whose inputs are not in the dump has probably passed on: as many as an
         earlier output holds."""
-        place = None if self.has_inputs(index) else self._links.of_counts(outputs[0].health)
-        if place is None or places_constant(self.operators[index].op_type):
+        output = None if self.has_inputs(index) else self._links.of_counts(outputs[0].health)
+        if output is None or places_constant(self.operators[index].op_type):
             return ()
-        self._is_read.add(place)
-        return self._roots_of[place]
+        self._is_read.add(output)
+        return self._roots_of[output]
 
     def _begin(self, index: int, outputs: Sequence[BadTensor]) -> InfRoot:
         is_constant = places_constant(self.operators[index].op_type)
@@ -229,20 +229,20 @@ class _Links:
         self._nodes = nodes
         names = ((node.full_name, index) for index, node in nodes.items() if node is not None)
         self._index_by_name = dict(names)
-        self._by_key: dict[object, _Place] = {}
-        self._by_print: dict[object, _Place] = {}
-        self._by_counts: dict[object, _Place] = {}
+        self._by_key: dict[object, _OutputKey] = {}
+        self._by_print: dict[object, _OutputKey] = {}
+        self._by_counts: dict[object, _OutputKey] = {}
 
     def add(self, index: int, bad: BadTensor) -> None:
-        place = index, bad.slot
-        self._by_key[key_of(bad.tensor)] = self._by_print[_fingerprint(bad)] = place
-        self._by_counts[_counts(bad.health)] = place
+        output = index, bad.slot
+        self._by_key[key_of(bad.tensor)] = self._by_print[_fingerprint(bad)] = output
+        self._by_counts[_counts(bad.health)] = output
 
-    def of_counts(self, health: Health) -> _Place | None:
+    def of_counts(self, health: NonFiniteCounts) -> _OutputKey | None:
         """The last output with so many NaN and Inf."""
         return self._by_counts.get(_counts(health))
 
-    def source(self, index: int, bad: BadTensor) -> _Place | None:
+    def source(self, index: int, bad: BadTensor) -> _OutputKey | None:
         node = self._nodes.get(index)
         if node is not None and bad.slot.number < len(node.inputs):
             origin = node.inputs[bad.slot.number]
@@ -252,7 +252,7 @@ class _Links:
         return self._by_key.get(key_of(bad.tensor)) or self._by_print.get(_fingerprint(bad))
 
 
-def _counts(health: Health) -> object:
+def _counts(health: NonFiniteCounts) -> object:
     return health.nan, health.negative_inf, health.positive_inf
 
 
@@ -274,7 +274,7 @@ def _bad_inputs(operator: Operator, health: HealthTable, moment: Moment) -> tupl
 
 def _is_argument(tensor: DumpedTensor) -> bool:
     """A number that the script wrote down, which TorchAir's eager dump saves like a tensor."""
-    return tensor.file.place.layout == FX and tensor.shape == ()
+    return tensor.file.levels.grammar == FX and tensor.shape == ()
 
 
 class Stages:

@@ -1,4 +1,4 @@
-"""Looking things up in a dump: the operators of a source line, and everything about one operator.
+"""Look-up in a dump: the operators of a source line, and all data of an operator.
 
 from msdump.analysis import find_source_line, show_operator
 for hit in find_source_line("dump", "x = self.conv3(x)"):
@@ -42,7 +42,7 @@ from msdump.statistics.stats import Statistics, statistics
 from msdump.tensors import dtypes
 from msdump.tensors.records import INPUT
 
-_PLACE = re.compile(r"(?P<file>[^:]+):(?P<line>[0-9]{1,9})")
+_FILE_AND_LINE = re.compile(r"(?P<file>[^:]+):(?P<line>[0-9]{1,9})")
 # An operator has a few tensors; the import of a compiler takes longer than these take without it.
 _PLAIN_BYTES = 8 << 20
 _PREVIEW = 6
@@ -111,11 +111,11 @@ def find_operator(
 
 
 def _same_elsewhere(step: Step, operator: Operator, steps: Iterable[Step]) -> Iterator[tuple[StepKey, Operator]]:
-    for other in steps:
-        if other.key != step.key and other.key[:2] == step.key[:2]:
-            for one in other.operators:
-                if (one.label, one.op_type) == (operator.label, operator.op_type):
-                    yield other.key, one
+    for earlier_step in steps:
+        if earlier_step.key != step.key and earlier_step.key[:2] == step.key[:2]:
+            for candidate in earlier_step.operators:
+                if (candidate.label, candidate.op_type) == (operator.label, operator.op_type):
+                    yield earlier_step.key, candidate
                     break
 
 
@@ -154,24 +154,30 @@ def find_source_line(
             f"{dump.path}: expected graph files (rank_N/graphs/*.pb or *.ir), got none. Open the folder that holds "
             "rank_0, not one below it."
         )
-    selected = [one for one in graphs if is_selected(one.rank_id, rank) and is_selected(one.graph_id, graph)]
+    selected = [
+        graph_file
+        for graph_file in graphs
+        if is_selected(graph_file.rank_id, rank) and is_selected(graph_file.graph_id, graph)
+    ]
     if not selected:
-        some = ", ".join(str(StepKey(one.rank_id, one.graph_id, None)) for one in graphs[:5])
+        some = ", ".join(str(StepKey(graph.rank_id, graph.graph_id, None)) for graph in graphs[:5])
         raise ConfigError(
             f"{dump.path}: expected a graph file of the selected rank and graph, got none. There are some of {some}"
             f"{', ...' if len(graphs) > 5 else ''}."
         )
     hits = [
-        (one, node, line)
-        for one in selected
-        for node in one.nodes
+        (graph_file, node, line)
+        for graph_file in selected
+        for node in graph_file.nodes
         for line in [next((line for line in reversed(node.source) if _matches(line, text)), None)]
         if line is not None
     ]
     files = _files_by_operator(dump, StepSelection(rank, graph, iteration)) if hits else {}
     return [
-        SourceHit(one, node, line, tuple(files.get((one.rank_id, one.graph_id, node.full_name), ())))
-        for one, node, line in hits
+        SourceHit(
+            graph_file, node, line, tuple(files.get((graph_file.rank_id, graph_file.graph_id, node.full_name), ()))
+        )
+        for graph_file, node, line in hits
     ]
 
 
@@ -184,10 +190,10 @@ def nearest_lines(dump: DumpDir | str | os.PathLike[str], text: str) -> str:
 
 
 def _matches(line: SourceLine, text: str) -> bool:
-    place = _PLACE.fullmatch(text.strip())
-    if place is not None:
-        name, asked = line.path.replace("\\", "/"), _plain_path(place["file"])
-        return line.line == int(place["line"]) and (name == asked or name.endswith("/" + asked))
+    asked_line = _FILE_AND_LINE.fullmatch(text.strip())
+    if asked_line is not None:
+        name, asked = line.path.replace("\\", "/"), _plain_path(asked_line["file"])
+        return line.line == int(asked_line["line"]) and (name == asked or name.endswith("/" + asked))
     return _squeezed(text) in _squeezed(line.code)
 
 
@@ -207,7 +213,7 @@ def _files_by_operator(dump: DumpDir, selection: StepSelection) -> dict[tuple[in
     files: dict[tuple[int | None, int | None, str], list[str]] = {}
     for file in dump.files_of(selection):
         if file.known_full_name is not None:
-            key = file.place.rank_id, file.place.graph_id, file.known_full_name
+            key = file.levels.rank_id, file.levels.graph_id, file.known_full_name
             files.setdefault(key, []).append(file.path)
     return files
 
@@ -242,7 +248,7 @@ class ShownTensor:
 
 @dataclass(frozen=True, slots=True)
 class ShownOperator:
-    """Everything that a dump says of one operator.
+    """All data of a dump on an operator.
 
     readers  operators that read its outputs
     message  what its file says beside the data: how it failed
@@ -291,9 +297,9 @@ def show_operator(
     file = GraphFiles(dump).of(target.key)
     if node is not None and file is not None:
         readers = tuple(
-            other.full_name
-            for other in file.nodes
-            if any(origin is not None and origin.name == node.full_name for origin in other.inputs)
+            reader.full_name
+            for reader in file.nodes
+            if any(origin is not None and origin.name == node.full_name for origin in reader.inputs)
         )
     attributes, message = _notes([shown.tensor for shown in tensors])
     return ShownOperator(
@@ -311,7 +317,7 @@ def _history(
 ) -> tuple[tuple[int | None, Statistics | StatisticRow | None], ...]:
     found = [(target.key.iteration, shown.numbers)]
     room = _HISTORY_BYTES
-    for key, operator in sorted(target.others, key=lambda one: one[0].iteration or 0, reverse=True):
+    for key, operator in sorted(target.others, key=lambda entry: entry[0].iteration or 0, reverse=True):
         tensor = (operator.inputs if shown.io == INPUT else operator.outputs).get(shown.slot)
         if tensor is None or len(found) == _HISTORY_STEPS:
             continue
@@ -319,7 +325,7 @@ def _history(
         if room < 0:
             break
         found.append((key.iteration, _numbers(target, tensor)))
-    return tuple(sorted(found, key=lambda one: one[0] or 0)) if len(found) > 1 else ()
+    return tuple(sorted(found, key=lambda entry: entry[0] or 0)) if len(found) > 1 else ()
 
 
 def _numbers(target: FoundOperator, tensor: DumpedTensor) -> Statistics | StatisticRow | None:

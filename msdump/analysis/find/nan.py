@@ -123,7 +123,7 @@ def _float_tensors(step: Step) -> Iterable[tuple[Operator, str, Slot, DumpedTens
 
 @dataclass(frozen=True, slots=True)
 class NonFinite:
-    """The first NaN, or the first Inf that was not meant, of one step.
+    """The first NaN, or the first unexpected Inf, of a step.
 
     operator    the first operator that has one
     how         "made": of inputs without one; "came in": an input has one that no operator of the step made;
@@ -160,7 +160,7 @@ class NonFinite:
 
 @dataclass(frozen=True, slots=True)
 class BenignInf:
-    """An Inf that was meant.
+    """An expected Inf.
 
     operator  that put it there, or the first that read it
     how       "constant": the script wrote it down; else as in NonFinite, and then `stops` stopped it
@@ -176,9 +176,9 @@ class BenignInf:
 
 @dataclass(frozen=True, slots=True)
 class NonFiniteReport:
-    """All that `find_non_finite` found, each in the order in which it happened.
+    """Result of `find_non_finite`, in order of execution.
 
-    nan, inf   of each step that has one: its first NaN, its first Inf that was not meant
+    nan, inf   of each step that has one: its first NaN, its first unexpected Inf
     benign     every Inf that was meant
     grew       the first tensor that rose steeply from one iteration to the next
     unset      tensors that no operator has written yet: (step, label of the operator, input or output, slot)
@@ -197,7 +197,7 @@ class NonFiniteReport:
     def _repr_html_(self) -> str:
         """What a notebook shows: the first one of each step."""
         found = f"{len(self.steps)} of {self.step_count} steps have a NaN, or an Inf that was not meant"
-        rows = ((str(one.step), one.kind, one.operator.label, one.how, str(one.line or "")) for one in self.steps)
+        rows = ((str(step.step), step.kind, step.operator.label, step.how, str(step.line or "")) for step in self.steps)
         return html_table(found, ("step", "kind", "operator", "how", "line"), rows, len(self.steps))
 
     @property
@@ -211,7 +211,7 @@ class NonFiniteReport:
 
     @property
     def first_inf(self) -> NonFinite | None:
-        """The first Inf that was not meant."""
+        """The first unexpected Inf."""
         return self.inf[0] if self.inf else None
 
 
@@ -225,7 +225,7 @@ def find_non_finite(
     thread_count: int | None = None,
     progress: Progress | None = None,
 ) -> NonFiniteReport:
-    """Look for the first NaN and the first Inf that was not meant in each step of a dump, and for what grew.
+    """Look for the first NaN and the first unexpected Inf in each step of a dump, and for what grew.
 
     Statistics are used where a step has them; tensors are read where it has none. Inputs that were not dumped are
     taken from the operators that made them when the dump has a graph file.
@@ -254,7 +254,7 @@ def find_non_finite(
         graph = graphs.of(step.key)
         if step.key not in keys:
             return UnsetTensors(step, graph)
-        return UnsetTensors(step, graph, lambda one, other: has_same_statistics(table.row(one), table.row(other)))
+        return UnsetTensors(step, graph, lambda left, right: has_same_statistics(table.row(left), table.row(right)))
 
     stages = Stages()
     steps_with_inputs = [with_inputs(step, graphs.of(step.key)) for step in steps]
@@ -274,7 +274,7 @@ def find_non_finite(
         frozenset(
             (step.key, operator.label, io, slot)
             for step, tensors in zip(steps_with_inputs, unset, strict=True)
-            for operator, io, slot in tensors.places
+            for operator, io, slot in tensors.operands
         ),
     )
 
@@ -283,7 +283,9 @@ def _in_time(results: Iterable[NonFinite | None]) -> tuple[NonFinite, ...]:
     """In the order of their steps; in each iteration, what came from another process behind what that one has made."""
     present = (result for result in results if result is not None)
     iterations = (list(group) for _, group in itertools.groupby(present, key=lambda result: result.step.iteration))
-    return tuple(result for group in iterations for result in sorted(group, key=lambda each: each.how == RECEIVED))
+    return tuple(
+        result for group in iterations for result in sorted(group, key=lambda suspect: suspect.how == RECEIVED)
+    )
 
 
 def _when(step: Step) -> tuple[int, ...]:
@@ -301,7 +303,7 @@ def _tensors(steps: Iterable[Step]) -> list[DumpedTensor]:
 
 
 class _Search:
-    """The answers of one step."""
+    """The search in one step."""
 
     def __init__(
         self, step: Step, health: HealthTable, graphs: GraphFiles, stages: Stages, unset: UnsetTensors
@@ -325,8 +327,8 @@ class _Search:
             kind = NAN if any(bad.health.has_nan for bads in self._spoiled.values() for bad in bads) else INF
             only = self._only_parameters(kind)
             self.nan, self.inf = (only, None) if kind == NAN else (None, only)
-        places = [(place, result) for place, result in ((nan, self.nan), (inf, self.inf)) if result is not None]
-        self.first = min(places, key=lambda one: -1 if one[0] is None else one[0])[1] if places else None
+        origins = [(index, result) for index, result in ((nan, self.nan), (inf, self.inf)) if result is not None]
+        self.first = min(origins, key=lambda origin: -1 if origin[0] is None else origin[0])[1] if origins else None
         stages.end(step.key, is_bad=self.first is not None)
 
     def _bad(self, index: int, tensors: tuple[BadTensor, ...]) -> tuple[BadTensor, ...]:
@@ -351,8 +353,8 @@ class _Search:
             origin = flow.origin(index, inputs[0].slot)
             parameter = origin.name if origin is not None and origin.slot is None else None
         later = range(index + 1, len(flow.operators))
-        hit = [other for other in later if self._reads[other]]
-        fresh = [other for other in later if self._writes[other] and not self._reads[other]]
+        hit = [candidate for candidate in later if self._reads[candidate]]
+        fresh = [candidate for candidate in later if self._writes[candidate] and not self._reads[candidate]]
         node = flow.node(index)
         return NonFinite(
             self._step.key,
@@ -361,7 +363,9 @@ class _Search:
             None if node is None else node.own_line,
             tuple(inputs or outputs),
             parameter,
-            self._operators(other for other in hit if self._writes[other] or not flow.operators[other].outputs),
+            self._operators(
+                candidate for candidate in hit if self._writes[candidate] or not flow.operators[candidate].outputs
+            ),
             self._operators(fresh),
             self._operators(o for o in hit if flow.operators[o].outputs and not self._writes[o]),
             tuple(self._spoiled),
@@ -376,8 +380,8 @@ class _Search:
         roots = [root for bad in self._flow.inputs[index] for root in self._flow.roots_of(index, bad)]
         return self._operators(dict.fromkeys(root.operator for root in roots if root.operator != index))
 
-    def _operators(self, places: Iterable[int]) -> tuple[Operator, ...]:
-        return tuple(self._flow.operators[place] for place in places)
+    def _operators(self, indices: Iterable[int]) -> tuple[Operator, ...]:
+        return tuple(self._flow.operators[i] for i in indices)
 
     def _benign(self, root: InfRoot) -> BenignInf:
         node = self._flow.node(root.operator)

@@ -29,20 +29,20 @@ _UNSAFE = r"[_/\\. ]"
 
 @dataclass(frozen=True, slots=True)
 class Zoom:
-    """What is dumped again.
+    """Tensors to dump again.
 
     operator    the suspect, as the dump has it
     iterations  first and last one
     suspicious  the iteration that they lie around
     model       net name or model name; None where the folders do not tell it
-    layout      of the dump, see `formats.paths.parse`
+    grammar      of the dump, see `formats.paths.parse`
     """
 
     operator: Operator
     iterations: tuple[int, int]
     suspicious: int
     model: str | None
-    layout: str
+    grammar: str
 
     @property
     def steps(self) -> str:
@@ -72,8 +72,8 @@ def plan_zoom(
     operator = find_operator(dump, name, selection, takes_statistics=True).operator
     suspicious = _first_bad(dump, operator, selection)
     tensor = next(iter(_tensors(operator)))
-    place = tensor.file.place
-    return Zoom(operator, (max(0, suspicious - around), suspicious + around), suspicious, place.model, place.layout)
+    levels = tensor.file.levels
+    return Zoom(operator, (max(0, suspicious - around), suspicious + around), suspicious, levels.model, levels.grammar)
 
 
 def _first_bad(dump: DumpDir, operator: Operator, selection: StepSelection) -> int:
@@ -84,7 +84,7 @@ def _first_bad(dump: DumpDir, operator: Operator, selection: StepSelection) -> i
     steps = [*table.steps, *(step for step in read_steps(dump, selection) if step.key not in measured)]
     numbers: dict[int, bool] = {}
     for step in sorted(steps, key=lambda step: step.key.iteration or 0):
-        tensors = [tensor for one in _same(step, operator) for tensor in _tensors(one)]
+        tensors = [tensor for twin in _same(step, operator) for tensor in _tensors(twin)]
         if step.key in measured:
             health.add_rows(table.row, tensors, damaged)
         else:
@@ -97,7 +97,7 @@ def _first_bad(dump: DumpDir, operator: Operator, selection: StepSelection) -> i
 
 
 def _same(step: Step, operator: Operator) -> list[Operator]:
-    return [one for one in step.operators if (one.op_type, one.label) == (operator.op_type, operator.label)]
+    return [twin for twin in step.operators if (twin.op_type, twin.label) == (operator.op_type, operator.label)]
 
 
 def _tensors(operator: Operator) -> list[DumpedTensor]:
@@ -113,7 +113,7 @@ def mindspore_config(zoom: Zoom, path: str) -> dict[str, Any]:
         "common_dump_settings": {
             "dump_mode": 1,
             "path": path,
-            "net_name": zoom.model if zoom.layout == "sync" and zoom.model else _NET_NAME,
+            "net_name": zoom.model if zoom.grammar == "sync" and zoom.model else _NET_NAME,
             "iteration": zoom.steps,
             "saved_data": "tensor",
             "input_output": 0,
@@ -149,6 +149,6 @@ def acl_config(zoom: Zoom, path: str) -> dict[str, Any]:
 
 def torchair_lines(zoom: Zoom) -> str | None:
     """The setting of TorchAir's eager data dump, which scripts make themselves; None for other dumps."""
-    if zoom.layout != FX:
+    if zoom.grammar != FX:
         return None
     return f"config.debug.data_dump.filter = lambda node: node if node.name == {zoom.operator.op_name!r} else None"

@@ -22,7 +22,7 @@ from msdump.analysis.compare.result_csv import (
 )
 from msdump.analysis.convert.target_format import CustomFormats
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
-from msdump.analysis.msaccucmp.align import Origin, align
+from msdump.analysis.msaccucmp.align import FusionOrigin, align
 from msdump.analysis.msaccucmp.custom_metrics import Compare, run_custom
 from msdump.analysis.msaccucmp.pairs import Pair
 from msdump.analysis.msaccucmp.sides import Side, SideTensor
@@ -37,7 +37,7 @@ OVERFLOW, INPUT, CONSISTENCY = "FP16 Overflow", "Input Inconsistent", "Global Co
 
 
 @dataclass(frozen=True)
-class Request:
+class AccuracyRequest:
     """How rows are measured.
 
     metrics      chosen metrics; None for those that are built in
@@ -69,12 +69,12 @@ class Row:
     shape: tuple[int, ...] | None = None
 
 
-def measure(pairs: Sequence[Pair], request: Request, thread_count: int | None = None) -> list[Row]:
+def measure(pairs: Sequence[Pair], request: AccuracyRequest, thread_count: int | None = None) -> list[Row]:
     """Measure rows on all cores, in their order."""
     return all_in_order(lambda pair: _measure(pair, request), pairs, thread_count)
 
 
-def _measure(pair: Pair, request: Request) -> Row:
+def _measure(pair: Pair, request: AccuracyRequest) -> Row:
     no_cells = dict.fromkeys(request.metrics, NO_VALUE)
     shape = None if pair.mine is None else pair.mine.shape
     # Between dumps the dtypes are those of the files; with a fusion json those of the arrays that were measured.
@@ -86,7 +86,7 @@ def _measure(pair: Pair, request: Request) -> Row:
             overflow = _overflow(pair.mine.load_stored())
         if pair.mine is None or pair.golden is None:
             return Row(pair, no_cells, pair.problem, overflow, dtypes, shape)
-        both = align(pair.mine, pair.golden, pair.origin or Origin(), request.custom)
+        both = align(pair.mine, pair.golden, pair.origin or FusionOrigin(), request.custom)
         cells, reason = measured_cells(
             _cut(both.mine, request), _cut(both.golden, request), request, _facts(pair, both.mine, both.golden)
         )
@@ -100,7 +100,7 @@ def _measure(pair: Pair, request: Request) -> Row:
         return Row(pair, no_cells, problem, overflow, dtypes, shape)
 
 
-def _cut(array: Array, request: Request) -> Array:
+def _cut(array: Array, request: AccuracyRequest) -> Array:
     return array if request.max_count is None else array.reshape(-1)[: request.max_count]
 
 
@@ -114,7 +114,9 @@ def _facts(pair: Pair, x: Array, y: Array) -> dict[str, Any]:
     }
 
 
-def measured_cells(x: Array, y: Array, request: Request, facts: Mapping[str, Any]) -> tuple[dict[str, str], str]:
+def measured_cells(
+    x: Array, y: Array, request: AccuracyRequest, facts: Mapping[str, Any]
+) -> tuple[dict[str, str], str]:
     """Cells of the chosen metrics, and the notes of those that could not be computed."""
     own = [name for name, compare in request.metrics.items() if compare is None]
     pair = compare_arrays(x, y, "KullbackLeiblerDivergence" in own) if own else None
@@ -146,7 +148,7 @@ def _overflow(array: Array) -> str:
 # -- cells ---------------------------------------------------------------------------------------------------------
 
 
-def accuracy_csv(rows: Sequence[Row], mine: Side, golden: Side, request: Request, has_sequence: bool) -> str:
+def accuracy_csv(rows: Sequence[Row], mine: Side, golden: Side, request: AccuracyRequest, has_sequence: bool) -> str:
     """Text of `result_{time}.csv`.   Source: CANN, msaccucmp compare."""
     return result_csv(
         map(_result_row, rows),
@@ -208,7 +210,7 @@ def advisor_rows(rows: Sequence[Row]) -> list[AdvisorRow]:
     ]
 
 
-def compare_files(mine: str, golden: str, request: Request) -> dict[str, str]:
+def compare_files(mine: str, golden: str, request: AccuracyRequest) -> dict[str, str]:
     """Cells of two plain files, .npy or .txt.
 
     Raises: AnalysisError: another kind of file, shapes that differ, a file that cannot be read.
@@ -241,7 +243,7 @@ def read_plain(path: str) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class AdvisorRow:
-    """What the advisor needs of one row: its index, operator, cosine (NaN for none) and OverFlow cell."""
+    """Input of the advisor for a row: its index, operator, cosine (NaN for none) and OverFlow cell."""
 
     index: int
     op_type: str

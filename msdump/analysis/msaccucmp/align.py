@@ -30,7 +30,7 @@ _ALWAYS_UNFOLDED = ("FRACTAL_NZ", "NDC1HWC0")
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class FusionOrigin:
     """What the fusion json tells of the original output; None where it does not."""
 
     format: str | None = None
@@ -51,7 +51,7 @@ class Aligned:
     shape: tuple[int, ...]
 
 
-def align(mine: SideTensor, golden: SideTensor, origin: Origin, custom: CustomFormats | None = None) -> Aligned:
+def align(mine: SideTensor, golden: SideTensor, origin: FusionOrigin, custom: CustomFormats | None = None) -> Aligned:
     """Both tensors of one row.
 
     Edges:   the declared order of the golden tensor counts when its shape fits; else the first of NCHW, NHWC, HWCN in
@@ -97,7 +97,7 @@ def detail_arrays(aligned: Aligned, source: str) -> tuple[Array, Array, str]:
     return mine, golden, NCHW
 
 
-def _host(mine: SideTensor, golden_shape: tuple[int, ...], origin: Origin) -> Array:
+def _host(mine: SideTensor, golden_shape: tuple[int, ...], origin: FusionOrigin) -> Array:
     if mine.source.format == "FRACTAL_NZ" and mine.original_shape is None:
         return to_format(mine.load_stored(), "FRACTAL_NZ", ND, origin.shape or golden_shape)
     return mine.load()
@@ -118,7 +118,7 @@ def _unfolded(mine: SideTensor, golden: Array, declared: str | None) -> Aligned 
         return None
     for order in dict.fromkeys((declared or NCHW, *_ORDERS_4D)):
         logical = _turned_shape(golden.shape, order, NCHW)
-        arrangements = [_turned_shape(logical, NCHW, other) for other in _ORDERS_4D]
+        arrangements = [_turned_shape(logical, NCHW, order) for order in _ORDERS_4D]
         if (mine.original_shape or logical) not in arrangements or logical[0] % groups or min(logical) < 1:
             continue
         if device_layouts.device_shape(logical, source, array.shape[-1], groups) == array.shape:
@@ -132,7 +132,7 @@ def _turned_shape(shape: tuple[int, ...], source: str, target: str) -> tuple[int
     return tuple(device_layouts.transpose_host(np.broadcast_to(np.False_, shape), source, target).shape)
 
 
-def _as_nchw(mine: SideTensor, golden_shape: tuple[int, ...], origin: Origin) -> Array:
+def _as_nchw(mine: SideTensor, golden_shape: tuple[int, ...], origin: FusionOrigin) -> Array:
     """Edges:  without an original shape the golden one tells where the channels end, if it fits."""
     source = mine.source.format
     array = mine.load_stored()
@@ -144,7 +144,7 @@ def _as_nchw(mine: SideTensor, golden_shape: tuple[int, ...], origin: Origin) ->
     return device_layouts.transpose_host(host, target, NCHW)
 
 
-def _declared_order(source: str, origin: Origin) -> str | None:
+def _declared_order(source: str, origin: FusionOrigin) -> str | None:
     """Axis order that the golden tensor should have; None where the json says that its axes have no names."""
     if origin.format in _ORDERS_4D:
         return origin.format

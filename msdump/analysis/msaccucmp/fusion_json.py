@@ -42,7 +42,7 @@ class FusedOutput:
 class FusedOperator:
     """One operator of the model.
 
-    sequence   `id` of the operator; its place in the file, counted from 1, where it has none
+    sequence   `id` of the operator; its position in the file, counted from 1, where it has none
     inputs     (operator, output) without control edges, None where the text is neither
     l1_group   number of the L1 fusion; "" outside of one
     """

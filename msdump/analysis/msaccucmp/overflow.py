@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from msdump.analysis.convert.files import Converter, ConvertOptions, Source
+from msdump.analysis.convert.files import Converter, ConvertOptions, SourceFile
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
 from msdump.errors import DtypeError, FormatError
 from msdump.formats.atomic import make_dirs, write_file
@@ -43,7 +43,7 @@ class UnitStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Overflow:
+class OverflowFile:
     """One overflow file, the dump files of the operators behind it, and their tensors."""
 
     file: DumpedFile
@@ -62,7 +62,7 @@ class OverflowReport:
     code       what msaccucmp ends with; unless it is 0, no later overflow file was looked at
     """
 
-    overflows: tuple[Overflow, ...]
+    overflows: tuple[OverflowFile, ...]
     total: int
     examined: tuple[DumpedFile, ...] = ()
     damaged: tuple[tuple[str, str], ...] = ()
@@ -78,7 +78,7 @@ def find_overflows(path: str | os.PathLike[str], count: int = 1) -> OverflowRepo
     """
     dump = DumpDir.open(path)
     files = dump.overflow_files()
-    overflows: list[Overflow] = []
+    overflows: list[OverflowFile] = []
     examined: list[DumpedFile] = []
     damaged: list[tuple[str, str]] = []
     code = ExitCode.NONE
@@ -108,7 +108,7 @@ def write_overflow_report(report: OverflowReport, output: str | os.PathLike[str]
         _write_json(overflow_file, Path(output), report.written)
     with Converter(ConvertOptions(Path(output))) as converter:
         for file in dict.fromkeys(file for overflow in report.overflows for file in overflow.operators):
-            result = converter.convert(Source(file.path, file.original_name))
+            result = converter.convert(SourceFile(file.path, file.original_name))
             report.written.extend(result.written)
     text = summary_text(report)
     if report.code:
@@ -124,7 +124,7 @@ def summary_text(report: OverflowReport) -> str:
     return "".join(_block(number, overflow) for number, overflow in enumerate(report.overflows, 1))
 
 
-def _block(number: int, overflow: Overflow) -> str:
+def _block(number: int, overflow: OverflowFile) -> str:
     lines = ["=" * 49 + f"[{number}]" + "=" * 50]
     lines += dict.fromkeys(f"[{file.op_type}] {_op_name(file)}" for file in overflow.operators)
     lines += (
@@ -168,7 +168,7 @@ def _number(value: Any) -> str:
 
 
 def _op_name(file: DumpedFile) -> str:
-    """As the header says it, else as the file's name does."""
+    """From the header, else from the file's name."""
     if file.form != parse.BIN:
         return file.known_full_name or file.op_name
     try:
@@ -177,7 +177,7 @@ def _op_name(file: DumpedFile) -> str:
         return file.op_name
 
 
-def _overflow(dump: DumpDir, file: DumpedFile, content: Opdebug | AcceleratorRecord) -> Overflow:
+def _overflow(dump: DumpDir, file: DumpedFile, content: Opdebug | AcceleratorRecord) -> OverflowFile:
     units = _units(content)
     if not units:
         code = ExitCode.INVALID_OVERFLOW_TYPE if isinstance(content, Opdebug) else ExitCode.INVALID_OVERFLOW_STATUS
@@ -186,7 +186,7 @@ def _overflow(dump: DumpDir, file: DumpedFile, content: Opdebug | AcceleratorRec
     for unit in units:
         operators.update(dict.fromkeys(_operator_files(file, unit)))
     tensors = [tensor for operator in operators for tensor in dump.read(operator)]
-    return Overflow(file, tuple(units), tuple(operators), tuple(tensors))
+    return OverflowFile(file, tuple(units), tuple(operators), tuple(tensors))
 
 
 def _units(content: Opdebug | AcceleratorRecord) -> list[UnitStatus]:

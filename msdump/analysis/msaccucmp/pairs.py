@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from msdump.analysis.compare.result_csv import NO_VALUE
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
-from msdump.analysis.msaccucmp.align import Origin
+from msdump.analysis.msaccucmp.align import FusionOrigin
 from msdump.analysis.msaccucmp.fusion_json import FusedOperator, FusedOutput, groups_of
 from msdump.analysis.msaccucmp.sides import Side, SideTensor
 from msdump.formats.paths.acl import safe_piece
@@ -27,7 +27,7 @@ _DEQUANT_ENDINGS = ("_dequant_layer", "AscendDequant", "_dequant")
 def parse_range(text: str) -> tuple[int, int | None, int]:
     """(start, end, step) of `-r`; end None for the last operator.   Raises: AnalysisError for another form."""
     parts = [part.strip() for part in text.split(",")]
-    if len(parts) != 3 or not all(_is_number(part) for place, part in enumerate(parts) if (place, part) != (1, "-1")):
+    if len(parts) != 3 or not all(_is_number(part) for index, part in enumerate(parts) if (index, part) != (1, "-1")):
         raise AnalysisError(
             ExitCode.INVALID_PARAM, f'-r: expected start,end,step, such as 1,-1,1 or ",,2", got "{text}".'
         )
@@ -94,7 +94,7 @@ class Pair:
     mine: SideTensor | None = None
     golden: SideTensor | None = None
     sequence: int | None = None
-    origin: Origin | None = None
+    origin: FusionOrigin | None = None
     problem: str = ""
 
     @property
@@ -103,7 +103,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Pairing:
+class PairedRows:
     """All rows, and what msaccucmp would end with because of operators that have no counterpart."""
 
     pairs: tuple[Pair, ...]
@@ -114,7 +114,7 @@ class Pairing:
         return any(pair.mine is not None for pair in self.pairs)
 
 
-def pairs_by_name(mine: Side, golden: Side) -> Pairing:
+def pairs_by_name(mine: Side, golden: Side) -> PairedRows:
     """Tensors of operators that have one name on both sides; one row for an operator that only one side has.
 
     Edges:   operators of mine come in the order of their time stamps, then those that only golden has. A tensor that
@@ -133,13 +133,13 @@ def pairs_by_name(mine: Side, golden: Side) -> Pairing:
         shown = (name, ANY) if both[0] else (ANY, name)
         side = "the golden" if both[0] else "my"
         pairs.append(Pair(number, NO_VALUE, *shown, problem=f"{name}: {side} folder has no dump file of it."))
-    return Pairing(tuple(pairs), code)
+    return PairedRows(tuple(pairs), code)
 
 
 def _tensors_of_both(number: int, name: str, mine: Side, golden: Side) -> Iterator[Pair]:
-    places = dict.fromkeys((tensor.io, tensor.index) for side in (mine, golden) for tensor in side.of(name))
+    slots = dict.fromkeys((tensor.io, tensor.index) for side in (mine, golden) for tensor in side.of(name))
     op_type = mine.of(name)[0].op_type
-    for io, index in sorted(places, key=lambda place: (place[0] != INPUT, place[1])):
+    for io, index in sorted(slots, key=lambda slot: (slot[0] != INPUT, slot[1])):
         sides = mine.find(name, io, index), golden.find(name, io, index)
         problem = "" if all(sides) else f"{name}: only {'my' if sides[0] else 'the golden'} file has {io} {index}."
         yield Pair(number, op_type, name, name, name, io, index, *sides, problem=problem)
@@ -156,7 +156,7 @@ def _is_comparable(mine: Sequence[SideTensor], golden: Sequence[SideTensor]) -> 
 
 def pairs_by_fusion(
     mine: Side, golden: Side, operators: Sequence[FusedOperator], selected: Collection[int] | None = None
-) -> Pairing:
+) -> PairedRows:
     """Rows of a fused model: each output with the original output that it stands for, each input with that of the
     operator that made it.
 
@@ -171,7 +171,7 @@ def pairs_by_fusion(
             rows, has_all = _rows_of_group(number, group, model)
             pairs += rows
             is_complete = is_complete and has_all
-    return Pairing(tuple(pairs), ExitCode.NONE if is_complete else ExitCode.NO_DUMP_FILE)
+    return PairedRows(tuple(pairs), ExitCode.NONE if is_complete else ExitCode.NO_DUMP_FILE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,7 @@ def _compared(group: Sequence[FusedOperator], mine: Side) -> Sequence[FusedOpera
         return group
     if not group[0].l1_group:
         return [operator for operator in group if not operator.is_inner]
-    order = {name: place for place, name in enumerate(mine.op_names)}
+    order = {name: index for index, name in enumerate(mine.op_names)}
     dumped = sorted(
         (operator for operator in group if safe_piece(operator.name) in order),
         key=lambda operator: order[safe_piece(operator.name)],
@@ -236,16 +236,16 @@ def _rows_of(number: int, operator: FusedOperator, names: tuple[str, str], model
         if (tensor.io == INPUT and is_dequant) or (tensor.io == OUTPUT and operator.op_type == _QUANT):
             continue
         maker, output = _original_output(operator, tensor.io, tensor.index, model)
-        other = None
+        counterpart = None
         if output is not None and output.origin_name:
-            other = model.golden.find(output.origin_name, OUTPUT, output.origin_index or 0)
-        if other is None and any(side.is_device_dump for side in model.golden.of(operator.name)):
+            counterpart = model.golden.find(output.origin_name, OUTPUT, output.origin_index or 0)
+        if counterpart is None and any(side.is_device_dump for side in model.golden.of(operator.name)):
             # Both sides are dumps of one model: the operator has its own file there.
-            other = model.golden.find(operator.name, tensor.io, tensor.index)
+            counterpart = model.golden.find(operator.name, tensor.io, tensor.index)
         made_by = "" if output is None else f", which stands for {output.origin_name}:{output.origin_index}"
-        place = f"{operator.name}:{tensor.io}:{tensor.index}"
+        label = f"{operator.name}:{tensor.io}:{tensor.index}"
         # Source: msaccucmp gives no reason where the golden framework has written no file of what a graph is fed.
-        has_no_reason = other is not None or (maker is not None and maker.op_type == _GRAPH_INPUT)
+        has_no_reason = counterpart is not None or (maker is not None and maker.op_type == _GRAPH_INPUT)
         yield Pair(
             number,
             operator.op_type,
@@ -254,10 +254,10 @@ def _rows_of(number: int, operator: FusedOperator, names: tuple[str, str], model
             tensor.io,
             tensor.index,
             tensor,
-            other,
+            counterpart,
             operator.sequence,
-            Origin() if output is None else Origin(output.origin_format, output.origin_shape),
-            problem="" if has_no_reason else f"{place}: the golden folder has no file of it{made_by}.",
+            FusionOrigin() if output is None else FusionOrigin(output.origin_format, output.origin_shape),
+            problem="" if has_no_reason else f"{label}: the golden folder has no file of it{made_by}.",
         )
 
 

@@ -85,7 +85,7 @@ class Side:
         self._tensors = tensors
         self._by_operator: dict[str, list[SideTensor]] = {}
         for (name, _, _), tensor in tensors.items():
-            # The newest file of an operator decides its place in the order.
+            # The newest file of an operator decides its position in the order.
             self._by_operator[name] = [*self._by_operator.pop(name, []), tensor]
 
     @property

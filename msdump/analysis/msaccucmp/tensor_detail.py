@@ -94,7 +94,7 @@ def _largest(errors: Array, count: int, is_bool: bool) -> list[int]:
     if is_bool:
         return list(range(count))
     order = np.lexsort((np.arange(errors.size), np.nan_to_num(errors, nan=0.0)))[::-1]
-    return [int(place) for place in order[:count]]
+    return [int(element) for element in order[:count]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,25 +113,25 @@ class _Table:
     def size(self) -> int:
         return int(self.mine.size)
 
-    def row(self, place: int) -> str:
+    def row(self, element: int) -> str:
         """One line of the list of elements."""
         if self.is_bool:
-            return f"{self._head(place)},{_NOTHING}\t,{_NOTHING}"
-        relative = float(self.relative[place])
+            return f"{self._head(element)},{_NOTHING}\t,{_NOTHING}"
+        relative = float(self.relative[element])
         shown = f"{relative:.6f}\t" if np.isfinite(relative) else _NOTHING
-        return f"{self._head(place)},{float(self.absolute[place]):.6f}\t,{shown}"
+        return f"{self._head(element)},{float(self.absolute[element]):.6f}\t,{shown}"
 
-    def top_row(self, place: int) -> str:
+    def top_row(self, element: int) -> str:
         """One line of a list of the largest errors, where NaN and Inf are `-`."""
-        errors = f"{float(self.absolute[place]):.6f}\t,{float(self.relative[place]):.6f}\t"
-        return f"{self._head(place)},{errors}".replace("nan", _NOTHING).replace("inf", _NOTHING)
+        errors = f"{float(self.absolute[element]):.6f}\t,{float(self.relative[element]):.6f}\t"
+        return f"{self._head(element)},{errors}".replace("nan", _NOTHING).replace("inf", _NOTHING)
 
-    def _head(self, place: int) -> str:
-        indices = " ".join(str(int(index)) for index in np.unravel_index(place, self.shape))
-        mine, golden = self.mine[place], self.golden[place]
+    def _head(self, element: int) -> str:
+        indices = " ".join(str(int(index)) for index in np.unravel_index(element, self.shape))
+        mine, golden = self.mine[element], self.golden[element]
         if self.is_bool:
-            return f"{place},{indices},{bool(mine)}\t,{bool(golden)}\t"
-        return f"{place},{indices},{float(mine):.6f}\t,{float(golden):.6f}\t"
+            return f"{element},{indices},{bool(mine)}\t,{bool(golden)}\t"
+        return f"{element},{indices},{float(mine):.6f}\t,{float(golden):.6f}\t"
 
 
 def _table(detail: Detail) -> _Table:

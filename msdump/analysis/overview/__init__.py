@@ -1,1 +1,1 @@
-"""A dump as a whole: what it holds, how each tensor fares, what is wrong."""
+"""Overview of a dump: contents, health of each tensor, findings."""

@@ -1,4 +1,4 @@
-"""What the questions of the command line answer, as values for JSON; docs/json.md describes them."""
+"""JSON values of the commands' results; docs/json.md describes them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from msdump.analysis.json_values import (
     Value,
     damaged_values,
     line_value,
+    location_value,
     operator_value,
-    place_value,
     step_value,
     tensor_value,
 )
@@ -49,45 +49,45 @@ def non_finite_value(report: NonFiniteReport) -> Value:
         "is_finite": not report.steps,
         "step_count": report.step_count,
         "tensor_count": report.tensor_count,
-        "nan": [_origin(one) for one in report.nan],
-        "inf": [_origin(one) for one in report.inf],
-        "benign": [_benign(one) for one in report.benign],
+        "nan": [_origin(row) for row in report.nan],
+        "inf": [_origin(row) for row in report.inf],
+        "benign": [_benign(row) for row in report.benign],
         "grew": None if report.grew is None else _growth(report.grew),
         "damaged": damaged_values(report.damaged),
     }
 
 
-def _origin(one: NonFinite) -> Value:
+def _origin(origin: NonFinite) -> Value:
     return {
-        **place_value(one.step, one.operator),
-        "kind": one.kind,
-        "how": one.how,
-        "line": line_value(one.line),
-        "tensors": [_bad_tensor(tensor) for tensor in one.tensors],
-        "parameter": one.parameter,
-        "sources": _operators(one.sources),
-        "infected": _operators(one.infected),
-        "also_made": _operators(one.also_made),
-        "stopped": _operators(one.stopped),
-        "parameters": one.parameters,
-        "stage": one.stage or None,
-        "after": None if one.after is None else step_value(one.after),
+        **location_value(origin.step, origin.operator),
+        "kind": origin.kind,
+        "how": origin.how,
+        "line": line_value(origin.line),
+        "tensors": [_bad_tensor(tensor) for tensor in origin.tensors],
+        "parameter": origin.parameter,
+        "sources": _operators(origin.sources),
+        "infected": _operators(origin.infected),
+        "also_made": _operators(origin.also_made),
+        "stopped": _operators(origin.stopped),
+        "parameters": origin.parameters,
+        "stage": origin.stage or None,
+        "after": None if origin.after is None else step_value(origin.after),
     }
 
 
-def _benign(one: BenignInf) -> Value:
+def _benign(origin: BenignInf) -> Value:
     return {
-        **place_value(one.step, one.operator),
-        "how": one.how,
-        "line": line_value(one.line),
-        "tensors": [_bad_tensor(tensor) for tensor in one.tensors],
-        "stops": _operators(one.stops),
+        **location_value(origin.step, origin.operator),
+        "how": origin.how,
+        "line": line_value(origin.line),
+        "tensors": [_bad_tensor(tensor) for tensor in origin.tensors],
+        "stops": _operators(origin.stops),
     }
 
 
 def _growth(growth: Growth) -> Value:
     return {
-        **place_value(growth.step, growth.operator),
+        **location_value(growth.step, growth.operator),
         "before": step_value(growth.before),
         "tensor": tensor_value(growth.tensor, None, io=growth.io, slot=growth.slot),
         "largest": growth.largest,
@@ -108,24 +108,24 @@ def _operators(operators: Iterable[Operator]) -> list[Value]:
 
 def shown_value(shown: ShownOperator) -> Value:
     return {
-        **place_value(shown.found.key, shown.found.operator),
+        **location_value(shown.found.key, shown.found.operator),
         "tensors": [
             {
-                **tensor_value(one.tensor, one.numbers, io=one.io, slot=one.slot, shape=one.shape),
-                "first_elements": one.preview,
-                "from": None if one.origin is None else {"name": one.origin.name, "slot": one.origin.slot},
-                "problem": one.problem or None,
-                "exponents": _exponent_value(one.exponents),
+                **tensor_value(tensor.tensor, tensor.numbers, io=tensor.io, slot=tensor.slot, shape=tensor.shape),
+                "first_elements": tensor.preview,
+                "from": None if tensor.origin is None else {"name": tensor.origin.name, "slot": tensor.origin.slot},
+                "problem": tensor.problem or None,
+                "exponents": _exponent_value(tensor.exponents),
                 "history": [
                     {
                         "iteration": iteration,
                         "l2norm": None if numbers is None else numbers.l2norm,
                         "max": None if numbers is None else numbers.max,
                     }
-                    for iteration, numbers in one.history
+                    for iteration, numbers in tensor.history
                 ],
             }
-            for one in shown.tensors
+            for tensor in shown.tensors
         ],
         "attributes": shown.attrs,
         "source": [line_value(line) for line in shown.source],
@@ -157,7 +157,7 @@ def source_value(hits: Iterable[SourceHit]) -> Value:
 
 def replay_value(result: Replay) -> Value:
     return {
-        **place_value(result.found.key, result.found.operator),
+        **location_value(result.found.key, result.found.operator),
         "is_explained": result.is_explained,
         "reason": result.reason or None,
         "runs": {

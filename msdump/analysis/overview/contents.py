@@ -1,4 +1,4 @@
-"""What the exports read of a dump, each part once and only when a form needs it."""
+"""Parts of a dump that exports read, each once and only when a form needs it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ExportedOperator:
     @property
     def health(self) -> Health:
         """Of the worst of its tensors."""
-        return min(self.healths, key=lambda one: one.rank)
+        return min(self.healths, key=lambda health: health.rank)
 
     @property
     def line(self) -> SourceLine | None:

@@ -1,4 +1,4 @@
-"""Dump: what `msdump.open` gives, a dump that is read and that is a table of its tensors as well."""
+"""Dump: the result of `msdump.open`, a dump to read and a table of its tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a dump, as sentences that have a place in the user's script."""
+"""Findings on a dump, as sentences with a line of the user's script."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from msdump.graph.types import SourceLine
 # Kind of a finding -> how its title begins, and what it means.
 KINDS = {
     "first-nan": ("first NaN", "The first operator of the dump that has a NaN."),
-    "first-inf": ("first Inf", "The first operator of the dump that has an Inf which was not meant."),
+    "first-inf": ("first Inf", "The first operator of the dump that has an unexpected Inf."),
     "first-wrong": (
         "first wrong operator",
         "The first operator whose inputs agree with those of the golden dump and whose output does not.",
@@ -27,7 +27,7 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong.
+    """A finding.
 
     kind   of KINDS
     title  kind and operator
@@ -44,7 +44,7 @@ class Finding:
 
 
 def findings(contents: Contents) -> list[Finding]:
-    """The first NaN, the first Inf that was not meant, and where the dump parts from its golden one, if they are there.
+    """The first NaN, the first unexpected Inf, and where the dump parts from its golden one, if they are there.
 
     Raises: as `Contents`.
     """

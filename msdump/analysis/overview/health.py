@@ -1,4 +1,4 @@
-"""How each tensor of a dump fares, in one word."""
+"""Health of each tensor of a dump, as one word."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _Tensor = tuple[StepKey, str, str, Slot]
 
 
 class HealthOfDump:
-    """Health of the tensors of one dump, from what was found in it. An Inf that was meant harms nothing."""
+    """Health of the tensors of one dump, from what was found in it. An expected Inf is harmless."""
 
     def __init__(self, report: NonFiniteReport, comparison: Comparison | None) -> None:
         self._makers: set[_Name] = set()

@@ -1,4 +1,4 @@
-"""What a dump holds, by steps, from names and headers alone: no tensor is read.
+"""Contents of a dump by steps, from names and headers alone, without reading tensors.
 
 from msdump.analysis import list_dump
 for step in list_dump("dump").steps:

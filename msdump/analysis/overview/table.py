@@ -19,5 +19,5 @@ def tensor_table(contents: Contents) -> Table:
     """
     rows, health = contents.statistics.rows, contents.health
     one = statistic_table(rows)
-    other = table_of(MORE_COLUMNS, [(health.of(row).value, health.error(row)) for row in rows])
-    return Table((*one.columns, *other.columns), (*one.values, *other.values))
+    more = table_of(MORE_COLUMNS, [(health.of(row).value, health.error(row)) for row in rows])
+    return Table((*one.columns, *more.columns), (*one.values, *more.values))

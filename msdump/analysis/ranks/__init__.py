@@ -1,1 +1,1 @@
-"""Many ranks as one job: a table part for each rank and step, questions about all of them, equality by construction."""
+"""Ranks of a job: a table part for each rank and step, queries over all of them, and checks of equal tensors."""

@@ -1,4 +1,4 @@
-"""Layouts as text: `b s[cp] h[tp]` says of each dimension of a tensor which axes of the mesh cut it.
+"""Shardings as text: `b s[cp] h[tp]` says of each dimension of a tensor which axes of the mesh cut it.
 
 Source: the dims strings of SGLang's dump comparator, so that annotations can be shared.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from msdump.errors import ConfigError, did_you_mean
-from msdump.formats.layout_json import PARTIAL, REPLICATE, SHARD, Mesh, Placement, TensorLayout
+from msdump.formats.sharding_json import PARTIAL, REPLICATE, SHARD, Mesh, Placement, TensorSharding
 
 # Its ranks compute with data of their own unless a string says something else.
 DATA_AXIS = "dp"
@@ -54,10 +54,12 @@ def part_of_mesh(mesh: MeshSizes, rank: int, axes: tuple[str, ...]) -> Mesh:
             f"--mesh: expected sizes of a job that has rank {rank}, got {mesh.rank_count} ranks. Correct the sizes."
         )
     sizes = tuple(size for _, size in mesh.axes)
-    own = tuple(int(place) for place in np.unravel_index(rank, sizes))
-    slices = tuple(slice(None) if name in axes else place for name, place in zip(mesh.names, own, strict=True))
-    ranks = tuple(int(one) for one in np.arange(mesh.rank_count).reshape(sizes)[slices].ravel())
-    coordinates = tuple(place for name, place in zip(mesh.names, own, strict=True) if name in axes)
+    own = tuple(int(coordinate) for coordinate in np.unravel_index(rank, sizes))
+    slices = tuple(
+        slice(None) if name in axes else coordinate for name, coordinate in zip(mesh.names, own, strict=True)
+    )
+    ranks = tuple(int(number) for number in np.arange(mesh.rank_count).reshape(sizes)[slices].ravel())
+    coordinates = tuple(coordinate for name, coordinate in zip(mesh.names, own, strict=True) if name in axes)
     return Mesh(axes, tuple(mesh.size(name) for name in axes), ranks, coordinates)
 
 
@@ -81,7 +83,7 @@ class Dims:
     text        as it was
     cuts        axis -> the dimension that it cuts, zero-based
     sums        axes along which the ranks hold terms of a sum
-    replicated  axes that are said to hold copies
+    replicated  axes that hold copies, as declared
     """
 
     text: str
@@ -90,8 +92,8 @@ class Dims:
     sums: frozenset[str]
     replicated: frozenset[str]
 
-    def layout(self, mesh: MeshSizes, rank: int, shape: tuple[int, ...]) -> TensorLayout:
-        """How a tensor lies of which a rank holds a part of a shape.   Raises: ConfigError for another ndim."""
+    def sharding(self, mesh: MeshSizes, rank: int, shape: tuple[int, ...]) -> TensorSharding:
+        """Placement of a tensor of which a rank holds a part of this shape.   Raises: ConfigError for another ndim."""
         if len(shape) != self.ndim:
             raise ConfigError(
                 f"--dims '{self.text}': expected a tensor of {self.ndim} dimensions, got shape {shape}. "
@@ -107,7 +109,7 @@ class Dims:
                 placements.append(Placement(SHARD, self.cuts[name]))
             else:
                 placements.append(Placement(PARTIAL, operation="sum") if name in self.sums else Placement(REPLICATE))
-        return TensorLayout(tuple(whole), tuple(placements), part_of_mesh(mesh, rank, axes))
+        return TensorSharding(tuple(whole), tuple(placements), part_of_mesh(mesh, rank, axes))
 
 
 def parse_dims(text: str, mesh: MeshSizes) -> Dims:
@@ -155,4 +157,4 @@ def _check_axis(text: str, axis: str, mesh: MeshSizes, taken: set[str]) -> None:
 
 
 def _wrong(text: str, problem: str, advice: str = "") -> ConfigError:
-    return ConfigError(f"--dims '{text}': expected {problem}. {advice or 'docs/ranks.md tells the form.'}".rstrip())
+    return ConfigError(f"--dims '{text}': expected {problem}. {advice or 'See docs/ranks.md for the form.'}".rstrip())

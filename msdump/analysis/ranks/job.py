@@ -1,4 +1,4 @@
-"""A job as one: its tables are written by any engine, and what its ranks disagree about is found in them."""
+"""Report on a job: write its tables with any engine, and find tensors on which its ranks disagree."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from msdump.analysis.ranks.layouts import LayoutRules
 from msdump.analysis.ranks.questions import TOLERANCE, Answer, Tables
+from msdump.analysis.ranks.shardings import ShardingRules
 from msdump.analysis.ranks.tables import Part, units_of, write_part
 from msdump.analysis.ranks.work import DASK, PROCESSES, each_unit, on_each_worker, share_of
 from msdump.errors import ConfigError, FormatError, MsdumpError
@@ -29,16 +29,16 @@ def write_tables(
     jobs: int | None = None,
     part: str | None = None,
     is_forced: bool = False,
-    rules: LayoutRules | None = None,
+    rules: ShardingRules | None = None,
     is_local: bool = False,
 ) -> list[Part]:
     """Measure the ranks and iterations of a job, a Parquet file for each; what is there already stays.
 
     dumps   folders of one job, as of several machines
     engine, jobs, part  as of `each_unit` and `share_of`
-    rules   layouts of tensors of which layout.json says nothing
+    rules   shardings of tensors of which layout.json says nothing
     is_local  the path leads to another disk on each machine: each worker measures what it finds there
-    Raises: as `units_of`, `each_unit` and `share_of`. What one unit lacks is said by its `Part`.
+    Raises: as `units_of`, `each_unit` and `share_of`. What a unit lacks is reported in its `Part`.
     """
     if is_local and engine.partition("=")[0] == DASK:
         own = partial(_own_tables, dumps, folder, selection, part, is_forced, rules)
@@ -58,9 +58,9 @@ def _own_tables(
     selection: StepSelection,
     part: str | None,
     is_forced: bool,
-    rules: LayoutRules | None,
+    rules: ShardingRules | None,
 ) -> list[Part]:
-    """On a worker: the tables of what lies on its machine, which may be nothing."""
+    """On a worker: the tables of the dumps on its machine, maybe none."""
     try:
         units = share_of(units_of(dumps, selection), part)
     except MsdumpError:
@@ -70,7 +70,7 @@ def _own_tables(
 
 @dataclass(frozen=True, slots=True)
 class JobReport:
-    """What is known of a job.
+    """Report on a job.
 
     hosts      rank -> machine, where it is known
     gaps       one sentence for each thing that is missing, or belongs to something else
@@ -94,17 +94,17 @@ class JobReport:
 
     @property
     def suspects(self) -> dict[int, int]:
-        """Rank -> how many tensors speak against it, most of them first.
+        """Rank -> number of tensors in which it is outvoted, largest first.
 
         Ties without a majority speak against none, nor do messages of which either rank may be the one.
         """
         counts: dict[int, int] = {}
         for answer in (self.unequal, self.messages):
-            place = answer.titles.index("suspects")
+            column = answer.titles.index("suspects")
             for row in answer.rows:
-                for rank in row[place] if row[-1] else ():
+                for rank in row[column] if row[-1] else ():
                     counts[rank] = counts.get(rank, 0) + 1
-        return dict(sorted(counts.items(), key=lambda one: (-one[1], one[0])))
+        return dict(sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])))
 
 
 def job_report(
@@ -118,7 +118,7 @@ def job_report(
     found = tables.ranks()
     counts = tables.rank_counts()
     for dump in map(DumpDir.open, dumps):
-        counts.update({rank: layout.rank_count for rank, layout in dump.layouts.items()})
+        counts.update({rank: sharding.rank_count for rank, sharding in dump.layouts.items()})
     gaps = [*_missing(found, counts), *_strangers(counts), *_versions(tables.versions())]
     hosts = {rank: host for rank, (host, _) in found.items()}
     return JobReport(
@@ -141,7 +141,7 @@ def _missing(found: Mapping[int, tuple[str | None, Sequence[int]]], counts: Mapp
     if missing:
         yield f"no dump of rank {_listed(missing)} of {count}"
     every = {step for _, steps in found.values() for step in steps}
-    for rank, (_, steps) in sorted(found.items(), key=lambda one: -1 if one[0] is None else one[0]):
+    for rank, (_, steps) in sorted(found.items(), key=lambda entry: -1 if entry[0] is None else entry[0]):
         lacking = sorted(every - set(steps))
         if lacking:
             yield f"rank {rank} has no iteration {_listed(lacking)}"

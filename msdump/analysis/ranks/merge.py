@@ -1,7 +1,7 @@
 """The tensors of a job's ranks as those of one device: shards are joined, replicas taken once, terms of a sum added.
 
 What comes out is a dump like any other, so that every command that reads dumps compares it with a run of another
-layout, or with one of a single device.   Source: DTensor's placements, as layout.json has them.
+sharding, or with one of a single device.   Source: DTensor's placements, as layout.json has them.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from pathlib import Path
 
 import numpy as np
 
-from msdump.analysis.ranks.layouts import LayoutRules, layout_of
+from msdump.analysis.ranks.shardings import ShardingRules, sharding_of
 from msdump.analysis.steps import Operator, Slot, StepKey, read_steps
 from msdump.errors import ConfigError, DtypeError, FormatError
 from msdump.formats.atomic import make_dirs, write_file
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.formats.layout_json import PARTIAL, RankLayout, TensorLayout
 from msdump.formats.npy import npy_array, npy_header
 from msdump.formats.selection import ALL_STEPS, StepSelection
+from msdump.formats.sharding_json import PARTIAL, RankSharding, TensorSharding
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
 from msdump.tensors.records import OUTPUT
@@ -31,12 +31,12 @@ _OPERATIONS = {"sum": np.add, "avg": np.add, "max": np.maximum, "min": np.minimu
 # Beside the tensors: what tells the order of operators and their lines.
 _SIDE_FOLDERS = ("execution_order", "graphs")
 # Of layout.json, by rank, and of the user.
-_Layouts = tuple[dict[int, RankLayout], "LayoutRules | None"]
+_Shardings = tuple[dict[int, RankSharding], "ShardingRules | None"]
 
 
 @dataclass
 class Merged:
-    """What became of a job.
+    """Result of merging a job.
 
     path      of the dump
     tensors   written
@@ -55,13 +55,13 @@ def merge_ranks(
     target: str | os.PathLike[str],
     selection: StepSelection = ALL_STEPS,
     *,
-    rules: LayoutRules | None = None,
+    rules: ShardingRules | None = None,
 ) -> Merged:
     """Write the dump that one device would have left, as `rank_0` below a new folder.
 
-    rules   layouts of tensors of which layout.json says nothing
+    rules   shardings of tensors of which layout.json says nothing
 
-    Operators are those of the lowest rank that has them; a tensor of which no layout is known is that rank's.
+    Operators are those of the lowest rank that has them; a tensor of which no sharding is known is that rank's.
     Edges:  replicas must hold equal bytes, which `msdump ranks` checks: here the lowest rank's are taken. Tensors of
             strided shards, and such that lack a rank, are problems and are not written. Terms are added in float64.
     Raises: ConfigError when the place is taken or there are no tensors; FormatError when there is nothing at a path.
@@ -71,20 +71,20 @@ def merge_ranks(
         raise ConfigError(f"{root}: expected no such folder yet, got one. Choose another place.")
     merged = Merged(os.fspath(root))
     opened = [DumpDir.open(path, keeps_headers=True) for path in dumps]
-    layouts: dict[int, RankLayout] = {}
+    shardings: dict[int, RankSharding] = {}
     steps: dict[tuple[int, int], dict[int, dict[str, Operator]]] = {}
     for dump in opened:
-        layouts.update(dump.layouts)
+        shardings.update(dump.layouts)
         for step in read_steps(dump, selection):
-            place = step.key.graph_id or 0, step.key.iteration or 0
-            by_rank = steps.setdefault(place, {})
+            step_key = step.key.graph_id or 0, step.key.iteration or 0
+            by_rank = steps.setdefault(step_key, {})
             by_rank[step.key.rank_id or 0] = {operator.label: operator for operator in step.operators}
     if len({rank for by_rank in steps.values() for rank in by_rank}) == 1:
-        rules = None  # a run of one device, whatever the layout of the other job is
+        rules = None  # a run of one device needs no sharding
     if not steps:
         raise ConfigError(f"{', '.join(str(dump.path) for dump in opened)}: expected tensors of a job, got none.")
     for (graph_id, number), by_rank in sorted(steps.items()):
-        _merge_step(StepKey(0, graph_id, number), by_rank, (layouts, rules), root, merged)
+        _merge_step(StepKey(0, graph_id, number), by_rank, (shardings, rules), root, merged)
     _copy_side_files(opened, root)
     merged.problems += [(path, str(error)) for dump in opened for path, error in dump.damaged]
     return merged
@@ -93,7 +93,7 @@ def merge_ranks(
 def _merge_step(
     key: StepKey,
     by_rank: dict[int, dict[str, Operator]],
-    layouts: _Layouts,
+    shardings: _Shardings,
     root: Path,
     merged: Merged,
 ) -> None:
@@ -105,10 +105,10 @@ def _merge_step(
         for io, slot, tensor in by_rank[first][label].all_tensors():
             where = f"{label}, {io} {slot}, {key}"
             try:
-                array, is_joined = _whole(where, tensor, io, slot, label, first, by_rank, layouts, key)
+                array, is_joined = _whole(where, tensor, io, slot, label, first, by_rank, shardings, key)
                 name = dtypes.dtype_from_numpy(array.dtype).name
                 data = np.ascontiguousarray(npy_array(array, name))
-                folder = root / "rank_0" / (tensor.file.place.model or "Net") / str(key.graph_id) / str(key.iteration)
+                folder = root / "rank_0" / (tensor.file.levels.model or "Net") / str(key.graph_id) / str(key.iteration)
                 make_dirs(folder)
                 header = npy_header(name, tuple(array.shape))
                 write_file(folder / os.path.basename(tensor.path), [header, data.tobytes()], 0o400, replace=True)
@@ -127,58 +127,58 @@ def _whole(
     label: str,
     first: int,
     by_rank: dict[int, dict[str, Operator]],
-    layouts: _Layouts,
+    shardings: _Shardings,
     key: StepKey,
 ) -> tuple[Array, bool]:
     """The tensor of all ranks, and whether several had a part in it.   Raises: FormatError."""
 
-    by_rank_known, rules = layouts
+    by_rank_known, rules = shardings
     operand = key.graph_id or 0, tensor.full_name or tensor.op_name, io, slot.number, key.iteration or 0
 
-    def own_layout(rank: int, part: DumpedTensor) -> TensorLayout | None:
-        return layout_of(by_rank_known.get(rank), rules, rank, operand, part.shape)
+    def own_sharding(rank: int, part: DumpedTensor) -> TensorSharding | None:
+        return sharding_of(by_rank_known.get(rank), rules, rank, operand, part.shape)
 
-    layout = own_layout(first, tensor)
-    if layout is None or len(layout.equal_ranks) == len(layout.mesh.ranks):
+    sharding = own_sharding(first, tensor)
+    if sharding is None or len(sharding.equal_ranks) == len(sharding.mesh.ranks):
         return _loaded(tensor), False
     parts: dict[tuple[tuple[int, int, int], ...], Array] = {}
     terms: dict[tuple[tuple[int, int, int], ...], int] = {}
     seen: set[tuple[int, ...]] = set()
     dtype = dtypes.dtype(tensor.true_dtype).numpy
-    operation = next((one.operation for one in layout.placements if one.kind == PARTIAL), "")
-    for rank in layout.mesh.ranks:
-        block = layout.block(rank)
+    operation = next((placement.operation for placement in sharding.placements if placement.kind == PARTIAL), "")
+    for rank in sharding.mesh.ranks:
+        block = sharding.block(rank)
         if block is None:
             raise FormatError(f"{where}: expected parts that are blocks, got a strided shard. It cannot be joined.")
-        place = tuple(one.indices(size) for one, size in zip(block, layout.shape, strict=True))
-        if not all(stop > start for start, stop, _ in place):
+        bounds = tuple(axis.indices(size) for axis, size in zip(block, sharding.shape, strict=True))
+        if not all(stop > start for start, stop, _ in bounds):
             continue  # of more ranks than rows; nothing is dumped of it
         operator = by_rank.get(rank, {}).get(label)
         mine = None if operator is None else (operator.outputs if io == OUTPUT else operator.inputs).get(slot)
-        own = None if mine is None else own_layout(rank, mine)
+        own = None if mine is None else own_sharding(rank, mine)
         if own is None or mine is None:
             raise FormatError(f"{where}: expected the part of rank {rank}, got none. Dump every rank of the mesh.")
         if own.equal_ranks in seen:
             continue  # a replica of one that is there
         seen.add(own.equal_ranks)
         part = _loaded(mine)
-        if part.shape != tuple(stop - start for start, stop, _ in place):
-            shape = tuple(stop - start for start, stop, _ in place)
+        if part.shape != tuple(stop - start for start, stop, _ in bounds):
+            shape = tuple(stop - start for start, stop, _ in bounds)
             raise FormatError(f"{where}: expected a part of shape {shape} on rank {rank}, got {part.shape}.")
-        terms[place] = terms.get(place, 0) + 1
-        parts[place] = part if place not in parts else _joined(where, parts[place], part, operation)
-    whole = np.zeros(layout.shape, next((part.dtype for part in parts.values()), dtype))
-    for place, part in parts.items():
-        total = part / terms[place] if operation == "avg" else part
-        whole[tuple(slice(*indices) for indices in place)] = total
+        terms[bounds] = terms.get(bounds, 0) + 1
+        parts[bounds] = part if bounds not in parts else _joined(where, parts[bounds], part, operation)
+    whole = np.zeros(sharding.shape, next((part.dtype for part in parts.values()), dtype))
+    for bounds, part in parts.items():
+        total = part / terms[bounds] if operation == "avg" else part
+        whole[tuple(slice(*indices) for indices in bounds)] = total
     return whole.astype(dtype), True
 
 
-def _joined(where: str, one: Array, other: Array, operation: str) -> Array:
+def _joined(where: str, first: Array, second: Array, operation: str) -> Array:
     if operation not in _OPERATIONS:
         raise FormatError(f"{where}: expected terms of one of {', '.join(_OPERATIONS)}, got of {operation!r}.")
-    is_whole = one.dtype.kind in "biuc"
-    left, right = (one, other) if is_whole else (one.astype(np.float64), other.astype(np.float64))
+    is_whole = first.dtype.kind in "biuc"
+    left, right = (first, second) if is_whole else (first.astype(np.float64), second.astype(np.float64))
     result: Array = _OPERATIONS[operation](left, right)
     return result
 

@@ -1,4 +1,4 @@
-"""What tables of a job are asked: the first difference of two jobs, ranks that stand out, hashes that disagree."""
+"""Queries on the tables of a job: the first difference of two jobs, outlier ranks, unequal hashes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ TOLERANCE = 1e-5
 # The name of a tensor in its step, the same on all ranks.
 _NAME = "coalesce(full_name, op_name) AS name"
 _KEY = "iteration, graph, name, io, slot_name"
-# What lies in memory that nobody has written is the same nowhere.
+# The values of uninitialised memory differ on every rank.
 _MINE = f"SELECT *, {_NAME} FROM tensors WHERE NOT is_unset"
 # More than one rank must hold the tensor: texts of several have one of these signs.
 _SHARED = "(contains(equal_ranks, '-') OR contains(equal_ranks, ','))"
-# Ranks of a group that must agree: the majority's hash, where there is one, and who has another.
+# Ranks of a group that must agree: the majority's hash, where there is one, and the ranks with another hash.
 _HASHES = f"""
 WITH named AS ({_MINE} AND md5 IS NOT NULL AND {_SHARED}),
 votes AS (
@@ -92,8 +92,8 @@ _FIRST_TITLES = (
     "rank", "host", "iteration", "graph", "operator", "name", "io", "slot", "l2norm", "golden l2norm", "error",
 )  # fmt: skip
 
-# What was sent and what has arrived. Who used a buffer too early is known, or told by what came in its place: what the
-# buffer held before, or what the sender computed later.
+# Sent and received tensors. A buffer that was used too early is known, or recognised by the
+# received values: what the buffer held before, or what the sender computed later.
 _MESSAGES = f"""
 WITH named AS ({_MINE} AND md5 IS NOT NULL),
 pairs AS (
@@ -166,7 +166,7 @@ class Answer:
 
 
 class Tables:
-    """Tables of a job as one.   damaged: (file, what is wrong) of parts that cannot be read; the rest is asked."""
+    """Tables of a job as one.   damaged: (file, what is wrong) of parts that cannot be read and are left out."""
 
     def __init__(
         self,
@@ -201,9 +201,9 @@ class Tables:
                 self.damaged.append((os.fspath(part), error))
         if not whole:
             raise self.damaged[0][1]
-        # Whoever wrote a part before there was a column says nothing about it.
+        # Parts of older versions lack newer columns: NULL.
         rows = self._database.read_parquet(whole, union_by_name=True, hive_partitioning=False)
-        absent = [f"NULL AS {each.name}" for each in MORE_COLUMNS if each.name not in rows.columns]
+        absent = [f"NULL AS {column.name}" for column in MORE_COLUMNS if column.name not in rows.columns]
         rows.project(", ".join(["*", *absent])).create_view(name)
 
     def sql(self, query: str) -> Any:
@@ -218,9 +218,11 @@ class Tables:
 
     def hashes(self) -> Answer:
         """Tensors that must be equal on some ranks and are not, in logical time; a tie makes all of them suspects."""
-        place = _HASH_TITLES.index("equal_ranks")
+        column = _HASH_TITLES.index("equal_ranks")
         rows = self._database.execute(_HASHES).fetchall()
-        return Answer(_HASH_TITLES, tuple((*row[:place], parse_ranks(row[place]), *row[place + 1 :]) for row in rows))
+        return Answer(
+            _HASH_TITLES, tuple((*row[:column], parse_ranks(row[column]), *row[column + 1 :]) for row in rows)
+        )
 
     def messages(self) -> Answer:
         """Messages that arrived as something else than was sent; without a known cause both ranks are suspects."""
@@ -247,7 +249,7 @@ class Tables:
             f"SELECT count(*) FROM (SELECT iteration, message FROM ({_MINE} AND md5 IS NOT NULL) "
             "WHERE message IS NOT NULL GROUP BY ALL HAVING count(DISTINCT message_end) = 2)"
         )
-        return sum(int(self._database.execute(each).fetchone()[0]) for each in (query, messages))
+        return sum(int(self._database.execute(text).fetchone()[0]) for text in (query, messages))
 
     def ranks(self) -> dict[int, tuple[str | None, tuple[int, ...]]]:
         """Rank -> its host and iterations."""

@@ -1,6 +1,6 @@
 """Tables of a job: a Parquet file for each rank and iteration, with a row for each tensor, written whole or not at all.
 
-A part's name tells its rank and iteration, so that whoever runs again, on any machine, leaves out what is there.
+A part's name tells its rank and iteration, so that a second run, on any machine, skips the parts that exist.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.overview.health import tensor_of
-from msdump.analysis.ranks.layouts import LayoutRules, layout_of
 from msdump.analysis.ranks.rank_sets import format_ranks
+from msdump.analysis.ranks.shardings import ShardingRules, sharding_of
 from msdump.analysis.stat.rows import COLUMNS, TensorStatistics, statistic_table
 from msdump.analysis.stat.statistics import tensor_statistics
 from msdump.analysis.steps import Slot, StepKey, read_steps
@@ -25,10 +25,10 @@ from msdump.errors import ConfigError, FormatError, MsdumpError, WriteError
 from msdump.formats.atomic import make_dirs, remove_leftovers, scratch_folder
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_folders import DumpedFolder
-from msdump.formats.layout_json import RankLayout, format_placement
-from msdump.formats.layout_messages import MessageOperand
 from msdump.formats.paths.sync import METADATA_FOLDER
 from msdump.formats.selection import ALL_STEPS, StepSelection, is_selected
+from msdump.formats.sharding_json import RankSharding, format_placement
+from msdump.formats.sharding_messages import MessageOperand
 from msdump.formats.sidecars import read_metadata
 from msdump.storage.remote import is_remote
 from msdump.tables.frames import FLAG, INTEGER, TEXT, Column, Table, duckdb_connection, optional_package, table_of
@@ -61,7 +61,7 @@ PART = re.compile(r"rank_(?P<rank>[0-9]+|none)\.iteration_(?P<iteration>[0-9]+)\
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What one worker measures: an iteration of a rank.
+    """Work of one worker: an iteration of a rank.
 
     path   of a folder that holds that rank
     others how many runs have left this iteration of this rank beside that one, whose time is the latest
@@ -85,7 +85,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What became of a unit.
+    """Result of a unit.
 
     is_new   False: it was there already
     problem  why there is none; "" where there is
@@ -108,12 +108,12 @@ def units_of(dumps: Iterable[str | os.PathLike[str]], selection: StepSelection =
     found: dict[tuple[int, int | None], Unit] = {}
     paths = [os.fspath(path) for path in dumps]
     for path in paths:
-        places: dict[tuple[int, int | None], dict[str, DumpedFolder]] = {}
+        folders_by_time: dict[tuple[int, int | None], dict[str, DumpedFolder]] = {}
         for folder in DumpDir.open(path).folders():
-            place = folder.place
-            if place.iteration is not None and selection.takes(place):
-                places.setdefault((place.iteration, place.rank_id), {}).setdefault(place.time or "", folder)
-        for key, by_time in places.items():
+            levels = folder.levels
+            if levels.iteration is not None and selection.takes(levels):
+                folders_by_time.setdefault((levels.iteration, levels.rank_id), {}).setdefault(levels.time or "", folder)
+        for key, by_time in folders_by_time.items():
             latest = by_time[max(by_time)]
             own = _folder_of_rank(latest, path, is_one_run=len(by_time) == 1)
             if key in found:
@@ -128,16 +128,16 @@ def units_of(dumps: Iterable[str | os.PathLike[str]], selection: StepSelection =
 
 
 def _folder_of_rank(folder: DumpedFolder, root: str, is_one_run: bool) -> str:
-    """The folder of the rank, whose graph files and layout belong to it; the dump itself where there is none.
+    """The folder of the rank, whose graph files and sharding belong to it; the dump itself where there is none.
 
     Of several runs in one dump it is that of the run.
     """
     if is_remote(root):
-        head, found, _ = f"{folder.path}/".partition(f"/rank_{folder.place.rank_id}/")
-        return f"{head}/rank_{folder.place.rank_id}" if found else root
+        head, found, _ = f"{folder.path}/".partition(f"/rank_{folder.levels.rank_id}/")
+        return f"{head}/rank_{folder.levels.rank_id}" if found else root
     path = Path(os.path.abspath(folder.path))
     top = Path(os.path.abspath(root))
-    names = [f"rank_{folder.place.rank_id}", *([] if is_one_run else [folder.place.time])]
+    names = [f"rank_{folder.levels.rank_id}", *([] if is_one_run else [folder.levels.time])]
     for parent in (path, *path.parents):
         if parent.name in names:
             return os.fspath(parent)
@@ -146,12 +146,12 @@ def _folder_of_rank(folder: DumpedFolder, root: str, is_one_run: bool) -> str:
     return root
 
 
-def write_part(unit: Unit, folder: str, is_forced: bool = False, rules: LayoutRules | None = None) -> Part:
+def write_part(unit: Unit, folder: str, is_forced: bool = False, rules: ShardingRules | None = None) -> Part:
     """Measure a unit and write its part, which is there as a whole or not; one that is there stays.
 
-    rules   layouts of tensors of which layout.json says nothing
+    rules   shardings of tensors of which layout.json says nothing
 
-    Errors are told by the result, so that one bad rank does not end the work of a thousand.
+    Errors are returned in the result, so that one bad rank does not end the work of a thousand.
     """
     path = os.path.join(folder, unit.part_name)
     remove_leftovers(folder)
@@ -161,9 +161,9 @@ def write_part(unit: Unit, folder: str, is_forced: bool = False, rules: LayoutRu
     try:
         dump = DumpDir.open(unit.path, keeps_headers=True)
         report = tensor_statistics(dump, rank=unit.rank, iteration=unit.iteration, has_md5=True, thread_count=1)
-        layout = None if unit.rank is None else dump.layouts.get(unit.rank)
+        sharding = None if unit.rank is None else dump.layouts.get(unit.rank)
         unset = _unset(dump, unit)
-        facts = Facts(unit.rank, layout, rules, _version(dump))
+        facts = Facts(unit.rank, sharding, rules, _version(dump))
         table = _with_job(
             statistic_table(report.rows), facts, report.rows, [tensor_of(row) in unset for row in report.rows]
         )
@@ -179,11 +179,11 @@ def write_part(unit: Unit, folder: str, is_forced: bool = False, rules: LayoutRu
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What all rows of a part share.   layout: of the rank, None where there is none; rules: of the user"""
+    """What all rows of a part share.   sharding: of the rank, None where there is none; rules: of the user"""
 
     rank: int | None
-    layout: RankLayout | None
-    rules: LayoutRules | None
+    sharding: RankSharding | None
+    rules: ShardingRules | None
     version: str | None
 
 
@@ -211,23 +211,23 @@ def _unset(dump: DumpDir, unit: Unit) -> set[tuple[StepKey, str, str, Slot]]:
     return {
         (step.key, operator.label, io, slot)
         for step in read_steps(dump, unit.selection)
-        for operator, io, slot in UnsetTensors(step, graphs.of(step.key)).places
+        for operator, io, slot in UnsetTensors(step, graphs.of(step.key)).operands
     }
 
 
 def _with_job(table: Table, facts: Facts, rows: Sequence[TensorStatistics], is_unset: Sequence[bool]) -> Table:
     """The table of some rows with `MORE_COLUMNS`."""
-    layout = facts.layout
-    host, rank_count = (None, None) if layout is None else (layout.host, layout.rank_count)
+    sharding = facts.sharding
+    host, rank_count = (None, None) if sharding is None else (sharding.host, sharding.rank_count)
     more: list[tuple[Any, ...]] = []
     for row, unset in zip(rows, is_unset, strict=True):
         tensor, step = row.tensor, row.step
         name = tensor.full_name or tensor.op_name
-        place = step.graph_id or 0, name, tensor.io, tensor.slot or 0, step.iteration or 0
-        found = layout_of(layout, facts.rules, facts.rank, place, tuple(row.shape))
+        operand_key = step.graph_id or 0, name, tensor.io, tensor.slot or 0, step.iteration or 0
+        found = sharding_of(sharding, facts.rules, facts.rank, operand_key, tuple(row.shape))
         placements = None if found is None else ", ".join(map(format_placement, found.placements))
         equal = None if found is None else format_ranks(found.equal_ranks)
-        sent = None if layout is None else layout.find_message(*place)
+        sent = None if sharding is None else sharding.find_message(*operand_key)
         message = (None, None, None) if sent is None else _message(sent)
         stamp = tensor.file.timestamp_us
         more.append((host, rank_count, facts.version, stamp, placements, equal, *message, unset))

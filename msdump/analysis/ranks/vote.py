@@ -1,4 +1,4 @@
-"""One operator on every worker: a machine that computes other bits than the rest of its kind is sick.
+"""Run an operator on every worker: a machine whose bits differ from the others of its kind is faulty.
 
 Source: the rerun of Megatron-LM and the replay of ByteRobust, which find silent data corruption by comparing machines.
 """
@@ -93,5 +93,5 @@ def count(ballots: Sequence[Ballot]) -> Vote:
         votes = Counter(ballot.hashes[run] for ballot in ballots if run in ballot.hashes).most_common(2)
         if len(votes) == 1 or votes[0][1] > votes[1][1]:
             winners[run] = votes[0][0]
-            outvoted += [(one, run) for one in ballots if one.hashes.get(run, winners[run]) != winners[run]]
+            outvoted += [(ballot, run) for ballot in ballots if ballot.hashes.get(run, winners[run]) != winners[run]]
     return Vote(tuple(ballots), winners, tuple(outvoted))

@@ -1,1 +1,1 @@
-"""One dumped operator computed again: inside msdump, or by a script that runs anywhere."""
+"""Replay of a dumped operator: inside msdump, or by a stand-alone script."""

@@ -1,4 +1,4 @@
-"""One dumped operator run again on its dumped inputs: is the operator wrong, or was its input?
+"""Run a dumped operator again on its dumped inputs, to see whether the operator or its input is wrong.
 
     from msdump.analysis import replay_operator
     replayed = replay_operator("dump", "Conv2D-op3")
@@ -81,7 +81,7 @@ class ReplayRun:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What became of one operator.
+    """Result of replaying an operator.
 
     runs          "numpy" (msdump's kernel), "float64" (the same on inputs widened to float64), "torch"
     is_explained  the dumped outputs are what the dumped inputs give, up to rounding
@@ -144,7 +144,7 @@ def inputs_of(target: FoundOperator) -> tuple[list[Array], Mapping[str, Any]]:
         )
     if Moment(target.step).shows_result(operator):
         raise ConfigError(
-            f"{operator.label}: expected its inputs as it read them, got what it left there. "
+            f"{operator.label}: expected its inputs as it read them, got their values afterwards. "
             "MindSpore on CPU dumps after the operator has run; a dump of msdump can be replayed."
         )
     slots = sorted(operator.inputs) if not read_slots else [Slot(slot) for slot in read_slots]
@@ -152,7 +152,7 @@ def inputs_of(target: FoundOperator) -> tuple[list[Array], Mapping[str, Any]]:
 
 
 def _read_slots(node: GraphNode) -> list[int]:
-    """Inputs that must be there: those that operators or parameters made; constants may be attributes as well."""
+    """Inputs that must be in the dump: results of operators, and parameters; constants may be attributes instead."""
     return [number for number, origin in enumerate(node.inputs) if origin is not None and not origin.is_constant]
 
 

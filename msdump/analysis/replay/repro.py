@@ -1,4 +1,4 @@
-"""A script of its own for one dumped operator, with the inputs beside it: what people attach to a bug report."""
+"""A stand-alone script for a dumped operator, with its inputs: an attachment for a bug report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from msdump.formats.selection import StepSelection
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
 
-# Whatever comes from the dump stands in the script as a literal of Python, never as text between its lines.
+# Data from the dump is written into the script as Python literals only.
 _HEAD = '''"""Runs one operator on its dumped inputs and compares with its dumped outputs."""
 
 import sys
@@ -138,7 +138,7 @@ def _script(
 
 
 def literal(value: Any) -> str:
-    """A plain value as source of Python that gives it back, on one line and in ASCII whatever text it holds.
+    """A plain value as a Python expression, on one line of ASCII.
 
     Edges:   NaN and the infinities are calls of `float`.
     Raises:  ConfigError for what is no text, number, truth value, None, or list, tuple or dict of these.

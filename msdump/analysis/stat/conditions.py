@@ -43,10 +43,10 @@ def parse_condition(text: str, columns: Sequence[Column], where: str = "--where"
              anything but `nan`; texts of shapes are sizes with `x` ("2x3").
     Raises:  ConfigError that says at which character, and what is allowed there.
     """
-    return _Parser(text, columns, where).parse()
+    return _ConditionParser(text, columns, where).parse()
 
 
-class _Parser:
+class _ConditionParser:
     """One text, from its beginning to its end."""
 
     def __init__(self, text: str, columns: Sequence[Column], where: str) -> None:
@@ -63,16 +63,16 @@ class _Parser:
         return condition
 
     def _split(self) -> list[tuple[int, str, bool]]:
-        """(place, text, whether it is quoted) of each token."""
-        tokens, place, end = [], 0, len(self._text.rstrip())
-        while place < end:
-            match = _TOKEN.match(self._text, place)
+        """(position, text, whether it is quoted) of each token."""
+        tokens, position, end = [], 0, len(self._text.rstrip())
+        while position < end:
+            match = _TOKEN.match(self._text, position)
             if match is None:
-                raise self._error(place, "a column, a sign or a value", repr(self._text[place:].strip()[:1]))
+                raise self._error(position, "a column, a sign or a value", repr(self._text[position:].strip()[:1]))
             quoted = match["quoted"]
             token = quoted[1:-1] if quoted is not None else match["sign"] or match["word"]
             tokens.append((match.start(match.lastgroup or 0), token, quoted is not None))
-            place = match.end()
+            position = match.end()
         return tokens
 
     def _either(self) -> Condition:
@@ -157,14 +157,14 @@ class _Parser:
 
     def _wrong(self, expected: str, hint: str = "") -> ConfigError:
         if self._next < len(self._tokens):
-            place, text, _ = self._tokens[self._next]
-            return self._error(place, expected, f'"{text}"', hint)
+            position, text, _ = self._tokens[self._next]
+            return self._error(position, expected, f'"{text}"', hint)
         return self._error(len(self._text), expected, "the end", hint)
 
-    def _error(self, place: int, expected: str, got: str, hint: str = "") -> ConfigError:
+    def _error(self, position: int, expected: str, got: str, hint: str = "") -> ConfigError:
         advice = f" {hint}" if hint else ""
         return ConfigError(
-            f'{self._where} "{self._text}", character {place + 1}: expected {expected}, got {got}.{advice} '
+            f'{self._where} "{self._text}", character {position + 1}: expected {expected}, got {got}.{advice} '
             f"Allowed: {_GRAMMAR}."
         )
 

@@ -1,4 +1,4 @@
-"""Two dumps against each other by their statistics alone: what `compare` does for tensors, without tensors."""
+"""Comparison of two dumps by statistics alone, as `compare` does it for tensors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Collection
 from msdump.analysis.compare.bounds import Bounds, bounds_of
 from msdump.analysis.compare.mapping import OperatorMap, read_mapping
 from msdump.analysis.compare.pairing import OperatorPair
-from msdump.analysis.compare.pipeline import Side, compare_pairs, pair_sides
+from msdump.analysis.compare.pipeline import ComparedSide, compare_pairs, pair_sides
 from msdump.analysis.compare.result import AGREES, DIFFERS, IDENTICAL, NOT_COMPARED, Comparison, TensorResult
 from msdump.analysis.graph_info import GraphFiles, with_inputs
 from msdump.analysis.steps import Slot, StatisticSteps, nothing_selected, opened, read_statistic_steps
@@ -70,11 +70,11 @@ def compare_statistics(
     return compare_pairs([dump.path for dump in dumps], (one, other), pairs, operator_map, judge, lambda: damaged)
 
 
-def _side(dump: DumpDir, table: StatisticSteps) -> Side:
+def _side(dump: DumpDir, table: StatisticSteps) -> ComparedSide:
     """Whether two of its tensors are the same, MD5 or equal numbers tell."""
     graphs = GraphFiles(dump)
     steps = [with_inputs(step, graphs.of(step.key)) for step in table.steps]
-    return Side(steps, graphs, lambda one, other: has_same_statistics(table.row(one), table.row(other)))
+    return ComparedSide(steps, graphs, lambda left, right: has_same_statistics(table.row(left), table.row(right)))
 
 
 def _verdict(mine: StatisticRow, golden: StatisticRow, bounds: Bounds) -> tuple[str, str]:
@@ -92,11 +92,11 @@ def _verdict(mine: StatisticRow, golden: StatisticRow, bounds: Bounds) -> tuple[
         ("avg", bounds.worst),
         ("l2norm", bounds.relative),
     ):
-        one, other = getattr(mine, name), getattr(golden, name)
-        if one is None or other is None:
+        left, right = getattr(mine, name), getattr(golden, name)
+        if left is None or right is None:
             continue
         is_compared = True
-        allowed = max(limit, _DIGITS) * (abs(other) if name == "l2norm" else scale)
-        if one != other and not abs(one - other) <= allowed and not (one != one and other != other):
-            return DIFFERS, f"{name} {one:g} against {other:g}"
+        allowed = max(limit, _DIGITS) * (abs(right) if name == "l2norm" else scale)
+        if left != right and not abs(left - right) <= allowed and not (left != left and right != right):
+            return DIFFERS, f"{name} {left:g} against {right:g}"
     return (AGREES, "") if is_compared else (NOT_COMPARED, "the statistics have no column in common")

@@ -1,4 +1,4 @@
-"""What a tensor is in the model: which parameter it is or belongs to, its layer, whether it is a gradient."""
+"""Role of a tensor in the model: its parameter, its layer, whether it is a gradient."""
 
 from __future__ import annotations
 

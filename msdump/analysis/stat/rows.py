@@ -1,4 +1,4 @@
-"""What the statistics of a dump are: one row for each tensor, and all rows as a table.
+"""Statistics of a dump: one row for each tensor, and all rows as a table.
 
 The columns are those of `msdump stat --parquet`, of `to_arrow` and its like, and of the exports.
 """

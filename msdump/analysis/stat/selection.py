@@ -38,12 +38,12 @@ def select_rows(
         raise ConfigError(f"--top: expected a number from 1 on, got {top}.")
     values = [(row, _values(row)) for row in rows] if condition or sort else [(row, {}) for row in rows]
     if condition is not None:
-        values = [one for one in values if condition(one[1])]
+        values = [value for value in values if condition(value[1])]
     if sort is not None:
-        known = [one for one in values if one[1][sort] is not None]
-        unknown = [one for one in values if one[1][sort] is None]
+        known = [value for value in values if value[1][sort] is not None]
+        unknown = [value for value in values if value[1][sort] is None]
         is_number = _BY_NAME[sort].kind in (INTEGER, NUMBER, FLAG)
-        known.sort(key=lambda one: _key(one[1][sort]), reverse=is_number != is_reversed)
+        known.sort(key=lambda entry: _key(entry[1][sort]), reverse=is_number != is_reversed)
         values = [*known, *unknown]
     return tuple(row for row, _ in values[:top])
 

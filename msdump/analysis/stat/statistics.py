@@ -70,23 +70,23 @@ def tensor_statistics(
         graphs = GraphFiles(dump)
     covered = {step.key for step in steps}
     roles = Roles(graphs)
-    listed = [(step, one) for step in steps for one in _tensors(step, op_type, roles, graphs)]
+    listed = [(step, tensor) for step in steps for tensor in _tensors(step, op_type, roles, graphs)]
     measure = partial(_measure_group, has_md5=has_md5, is_raw=is_raw, has_exponents=has_exponents)
     if measurements is not None:
         if has_md5 or is_raw:
             raise ConfigError("measurements: expected None where has_md5 or is_raw is set, which they do not have.")
         measure = partial(_known_group, measurements)
-    keys = [key_of(one[0]) for _, one in listed]
-    distinct = dict(zip(keys, (one[0] for _, one in listed), strict=True))
+    keys = [key_of(pair[0]) for _, pair in listed]
+    distinct = dict(zip(keys, (pair[0] for _, pair in listed), strict=True))
     measured, problems = _measure_all(distinct, measure, thread_count, progress, has_md5)
     rows = [
-        _row(step.key, one, *measured[key]) for key, (step, one) in zip(keys, listed, strict=True) if key in measured
+        _row(step.key, pair, *measured[key]) for key, (step, pair) in zip(keys, listed, strict=True) if key in measured
     ]
     for step in table.steps:
         if step.key not in covered:
-            for one in _tensors(step, op_type, roles, graphs):
-                row = table.row(one[0])
-                rows.append(_row(step.key, one, row, row.md5, one[0].shape, None))
+            for tensor in _tensors(step, op_type, roles, graphs):
+                row = table.row(tensor[0])
+                rows.append(_row(step.key, tensor, row, row.md5, tensor[0].shape, None))
     problem_list = (*dump.damaged, *damaged, *problems)
     if not rows and not problem_list:
         types = {operator.op_type for step in (*steps, *table.steps) for operator in step.operators}
@@ -176,15 +176,15 @@ def _measure_group(
     results: dict[int, _Measured | FormatError] = {**problems}
     names = [dtypes.dtype_from_numpy(array.dtype).name for array in arrays.values()]
     digests = md5_many(list(arrays.values())) if has_md5 else [None] * len(arrays)
-    for (place, array), name, numbers, digest in zip(
+    for (index, array), name, numbers, digest in zip(
         arrays.items(), names, measure_each(list(arrays.values()), names), digests, strict=True
     ):
         if isinstance(numbers, DtypeError):
-            results[place] = FormatError(f"{tensors[place].where}: {numbers}")
+            results[index] = FormatError(f"{tensors[index].where}: {numbers}")
         else:
             exponents = exponent_histogram(array, name) if has_exponents else None
-            results[place] = numbers, digest, tuple(array.shape), exponents
-    return [results[place] for place in range(len(tensors))]
+            results[index] = numbers, digest, tuple(array.shape), exponents
+    return [results[index] for index in range(len(tensors))]
 
 
 def _known_group(measurements: Measurements, tensors: Sequence[DumpedTensor]) -> list[_Measured | FormatError]:
@@ -241,7 +241,7 @@ def write_statistic_files(
     root = dump.path if files.is_folder(dump.path) else dump.path.parent
     by_folder: dict[str, list[DumpedTensor]] = {}
     for tensor in dump.tensors_of(selection):
-        if not tensor.file.place.is_constants:
+        if not tensor.file.levels.is_constants:
             by_folder.setdefault(files.folder_below(root, tensor.path), []).append(tensor)
     if not by_folder:
         raise nothing_selected(dump, selection, expected="tensors")
@@ -250,7 +250,7 @@ def write_statistic_files(
     for folder, tensors in by_folder.items():
         path = Path(target, folder, STATISTIC_FILE)
         if path.exists():
-            raise ConfigError(f"{path}: expected a place for a new file, got one that is there. Choose another folder.")
+            raise ConfigError(f"{path}: expected a path for a new file, got an existing one. Choose another folder.")
         problems += _write_statistics(path.parent, tensors, is_raw, thread_count)
         written.append(path)
     return written, [*dump.damaged, *problems]

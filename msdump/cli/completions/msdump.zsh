@@ -13,7 +13,7 @@ _shtab_msdump_commands() {
     acl:'run an ONNX model and dump what an acl.json asks for'
     compare:'Compare two dumps tensor by tensor and name the first operator that goes wrong.'
     completion:'Print the script with which a shell completes commands, options, files and operator names.'
-    convert:'Convert dump files, and whatever lies below folders, to files that other tools read.'
+    convert:'Convert dump files, and all files below folders, to files that other tools read.'
     demo:'Train AlexNet for a few steps on real pictures, dump the first step, and show what was dumped.'
     doctor:'Say what an issue should say: versions, processor, speed and room of the disk, environment variables, and what is wrong with them. Folders, and the names of the user and the machine, are left out.'
     export:'Write a dump in the form of another tool.'
@@ -47,7 +47,7 @@ _shtab_msdump_commands() {
 
 _shtab_msdump_acl_commands() {
   local _commands=(
-    check:'say whether an acl.json holds, and what it asks for'
+    check:'check an acl.json, and explain what it dumps'
     run:'run a model'
   )
   _describe 'msdump acl commands' _commands
@@ -92,12 +92,12 @@ _shtab_msdump_acl_run_defaults_added=0
 
 _shtab_msdump_compare_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--reference[a third run in high precision\: then GOLDEN, a run of the precision of MINE, tells how large errors of that precision are]:DUMP:_files"
+  "--reference[a third run in high precision\: then GOLDEN, a run of the precision of MINE, shows how large errors of that precision are]:DUMP:_files"
   "--tolerance-from[GOLDEN once more, its input changed a little\: an error that is at most twice as large as its error agrees]:DUMP:_files"
-  "--merge[join the ranks of each job by layout.json, so that layouts may differ]"
+  "--merge[join the ranks of each job by layout.json, so that shardings may differ]"
   "--mesh[axes of the job and their sizes, as dp\=2,tp\=4\: ranks that are neighbours last]:AXES:"
-  "*--dims[layout of tensors of which layout.json says nothing, in SGLang\'s form\: \'\*\/MatMul-op\*\=b\[dp\] s h\[tp\]\'\; may be given several times]:PATTERN=DIMS:"
-  "*--strategy[layout of parameters\: a file of MindSpore\'s strategy_ckpt_config\; one for each stage]:FILE:_files"
+  "*--dims[sharding of tensors of which layout.json says nothing, in SGLang\'s form\: \'\*\/MatMul-op\*\=b\[dp\] s h\[tp\]\'\; may be given several times]:PATTERN=DIMS:"
+  "*--strategy[sharding of parameters\: a file of MindSpore\'s strategy_ckpt_config\; one for each stage]:FILE:_files"
   "--mapping[json or csv that says which operators belong together\; or a graph dump of TorchAir (dynamo_\*_graph_\*.txt), or a folder of them, where dump files do not say it]:FILE:_files"
   "--tolerance[relative error that still agrees (depends on the dtype)]:X:"
   "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
@@ -108,7 +108,7 @@ _shtab_msdump_compare_options=(
   "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   "--fast[leave out KullbackLeiblerDivergence, which needs a second pass]"
   "--threads[threads (one for each core)]:N:"
-  {-q,--quiet}"[print nothing, tell by the exit status]"
+  {-q,--quiet}"[print nothing, set the exit status only]"
   ":the dump under test:_files"
   ":the dump it should agree with:_files"
 )
@@ -129,7 +129,7 @@ _shtab_msdump_convert_options=(
   {-o,-out,--output}"[for the results (converted)]:DIR:_files"
   {-t,--type}"[what to write (npy)]:type:(npy bin msnpy pt safetensors)"
   {-f,--format}"[convert to NCHW, NHWC, HWCN, ND, NCDHW or FRACTAL_Z]:FORMAT:"
-  {-s,--shape}"[shape without padding, where files do not tell it]:N,N,...:_files"
+  {-s,--shape}"[shape without padding, where files lack it]:N,N,...:_files"
   "--output-tensor[only this output\; with --format]:N:"
   "--input-tensor[only this input\; with --format]:N:"
   {-c,--custom}"[folder that holds format_convert, your own converters]:DIR:_files"
@@ -165,7 +165,7 @@ _shtab_msdump_export_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--to[one of the forms below]:FORM:(parquet sqlite model-explorer msprobe perfetto tensorboard github sarif)"
   {-o,--output}"[file or folder to write\; - for standard output, where it is text]:PATH:_files"
-  "--mapping[json or csv that says which operators of the two belong together]:FILE:_files"
+  "--mapping[json or csv file of pairs of operators]:FILE:_files"
   "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--graph[only these graph numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--iteration[only these iteration numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
@@ -182,7 +182,7 @@ _shtab_msdump_init_options=(
   {-o,--out}"[file to write (dump.json\; acl.json for an ONNX model)]:FILE:_files"
   "--path[folder of the dump (dump)]:DIR:_files"
   "--answers[the five answers, to ask nothing]:A,B,C,D,E:_files"
-  "--force[write over a file that is there]"
+  "--force[overwrite an existing file]"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -241,7 +241,7 @@ _shtab_msdump_plan_options=(
   "--device-target[device profile of the run (CPU)]:device_target:(CPU GPU Ascend)"
   "--device-id[device of the run (DEVICE_ID, or 0)]:N:"
   "(- : *)--dry-run[run the first two steps of a script (the rest of the line\: its arguments) and say how many bytes and files one step leaves and how much time it adds\; what was written is removed. Without CONFIG\: for a script of TorchAir or ACL that configures its dump itself]:SCRIPT:_files"
-  "(*)::dump configuration, a .json file\; an acl.json too\; several are told apart:_files"
+  "(*)::dump configuration, a .json file\; an acl.json too\; several are reported one by one:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -280,7 +280,7 @@ _shtab_msdump_ranks_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--golden[tables of another job\: also name the first tensor of each rank that differs from it]:TABLES:_files"
   "--tolerance[with --golden\: relative difference of l2norm that agrees (1e-05)]:X:"
-  "--tables[keep the tables there\; what is there already is not measured again]:FOLDER:_files"
+  "--tables[folder of the tables\; existing tables are not measured again]:FOLDER:_files"
   "--rank[only these ranks]:N|N-N:"
   "--iteration[only these iterations]:N|N-N:"
   "--jobs[with tables\: workers (one for each core)]:N:"
@@ -289,8 +289,8 @@ _shtab_msdump_ranks_options=(
   "--local[with tables and dask\: DIR is another disk on each machine of the cluster]"
   "--force[with tables\: also those that are there already]"
   "--mesh[axes of the job and their sizes, as dp\=2,tp\=4\: ranks that are neighbours last]:AXES:"
-  "*--dims[layout of tensors of which layout.json says nothing, in SGLang\'s form\: \'\*\/MatMul-op\*\=b\[dp\] s h\[tp\]\'\; may be given several times]:PATTERN=DIMS:"
-  "*--strategy[layout of parameters\: a file of MindSpore\'s strategy_ckpt_config\; one for each stage]:FILE:_files"
+  "*--dims[sharding of tensors of which layout.json says nothing, in SGLang\'s form\: \'\*\/MatMul-op\*\=b\[dp\] s h\[tp\]\'\; may be given several times]:PATTERN=DIMS:"
+  "*--strategy[sharding of parameters\: a file of MindSpore\'s strategy_ckpt_config\; one for each stage]:FILE:_files"
   "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   "(*):dumps of one job, as of several machines\; or folders of its tables:_files"
 )
@@ -334,10 +334,10 @@ _shtab_msdump_replay_defaults_added=0
 _shtab_msdump_report_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   {-o,--output}"[file to write (default report.html)]:FILE:_files"
-  "--max-size[largest file, such as 8M\; the page says what it leaves out]:SIZE:"
+  "--max-size[largest file, such as 8M\; the page lists what it leaves out]:SIZE:"
   "--md[also the verdict as Markdown, for an issue or a summary\; - for standard output]:FILE:_files"
   "--redact[leave out folders, lines of code, and names of user and machine]"
-  "--mapping[json or csv that says which operators of the two belong together]:FILE:_files"
+  "--mapping[json or csv file of pairs of operators]:FILE:_files"
   "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--graph[only these graph numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--iteration[only these iteration numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
@@ -407,7 +407,7 @@ _shtab_msdump_show_defaults_added=0
 _shtab_msdump_stat_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--diff[compare with the statistics of another dump\; no tensor is read]:OTHER:_files"
-  "--mapping[with --diff\: json or csv that says which operators belong together]:FILE:_files"
+  "--mapping[with --diff\: json or csv file of pairs of operators]:FILE:_files"
   "--tolerance[with --diff\: relative error that still agrees]:X:"
   "--csv[write statistic.csv, as a dump would have had it, for each folder below OUT]:OUT:_files"
   "--parquet[write one table of all rows (needs pyarrow)]:FILE:_files"
@@ -418,8 +418,8 @@ _shtab_msdump_stat_options=(
   "--local[with tables and dask\: DIR is another disk on each machine of the cluster]"
   "--force[with tables\: also those that are there already]"
   "--mesh[axes of the job and their sizes, as dp\=2,tp\=4\: ranks that are neighbours last]:AXES:"
-  "*--dims[layout of tensors of which layout.json says nothing, in SGLang\'s form\: \'\*\/MatMul-op\*\=b\[dp\] s h\[tp\]\'\; may be given several times]:PATTERN=DIMS:"
-  "*--strategy[layout of parameters\: a file of MindSpore\'s strategy_ckpt_config\; one for each stage]:FILE:_files"
+  "*--dims[sharding of tensors of which layout.json says nothing, in SGLang\'s form\: \'\*\/MatMul-op\*\=b\[dp\] s h\[tp\]\'\; may be given several times]:PATTERN=DIMS:"
+  "*--strategy[sharding of parameters\: a file of MindSpore\'s strategy_ckpt_config\; one for each stage]:FILE:_files"
   "--md5[with --parquet\: also the MD5 of each tensor]"
   "--where[only tensors that meet it\: \'nan\>0\', \'op_type\=\=MatMul and max\>1e4\']:CONDITION:"
   "--sort[by this column\: the largest number first, NaN before it\; texts from A on]:COLUMN:"
@@ -475,7 +475,7 @@ _shtab_msdump_view_options=(
   "*--allowed-host[another name that the page is called by]:NAME:"
   "--no-browser[print the address, open nothing]"
   "--no-index[keep nothing in the user\'s cache]"
-  "--mapping[json or csv that says which operators of the two belong together]:FILE:_files"
+  "--mapping[json or csv file of pairs of operators]:FILE:_files"
   "--allow-actions[let the page add pairs of operators to the mapping, a .json file]"
   "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--graph[only these graph numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"

@@ -1,1 +1,1 @@
-"""The flight recorder: the last steps in a ring of files, and on the disk when something happens."""
+"""The flight recorder: the last steps in a ring of files, written to the dump folder on a trigger."""

@@ -1,4 +1,4 @@
-"""Collecting: what lies in rings whose processes have ended without keeping it goes to the folder of the dump."""
+"""Collecting: rings whose processes ended without keeping them are copied to the folder of the dump."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ALL_STEPS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What was kept of one rank."""
+    """Steps kept of one rank."""
 
     rank: int
     incident: Incident
@@ -34,7 +34,7 @@ class Collected:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What the recorders of a folder have left.
+    """Incidents and rings of the recorders of a folder.
 
     collected  what was kept just now
     alive      ranks of this machine that still record
@@ -65,7 +65,7 @@ def pointer(path: Path, rank: int) -> Path:
 
 
 def write_pointer(path: Path, ring: RankRing, base: int, steps: int) -> dict[str, object]:
-    """Say where a ring is.   Returns: what is said.   Raises: WriteError."""
+    """Write where a ring is.   Returns: what is written.   Raises: WriteError."""
     host = os.uname().nodename
     facts: dict[str, object] = {"rank": ring.rank, "host": host, "pid": os.getpid(), "home": os.fspath(ring.home)}
     facts |= {"base": base, "steps": steps}
@@ -91,7 +91,7 @@ def survey(path: Path) -> Survey:
 
 
 def collect(path: Path) -> Survey:
-    """Keep what the dead processes of this machine have left, all of them the same steps.   Raises: WriteError."""
+    """Keep the rings of this machine's ended processes, the same steps of each.   Raises: WriteError."""
     pointers = _read_pointers(path)
     alive: list[int] = []
     dead: list[RankRing] = []
@@ -110,7 +110,7 @@ def collect(path: Path) -> Survey:
 
 
 def keep_left_over(rings: list[RankRing], path: Path) -> list[Collected]:
-    """Keep what lies in rings that nobody fills any longer, and that this process holds.
+    """Keep what lies in abandoned rings that this process has locked.
 
     What a killed process was about to keep is removed.   Raises: WriteError.
     """
@@ -138,7 +138,7 @@ def _declare_killed(rings: list[RankRing], facts: dict[int, tuple[int, int]], lo
     for ring in rings:
         present = ring.steps().steps
         step = max(ring.whole_steps() & set(present), default=max(present, default=-1))
-        known = any(each.number > facts[ring.rank][0] and each.keeps(step) for each in log.seen)
+        known = any(earlier.number > facts[ring.rank][0] and earlier.keeps(step) for earlier in log.seen)
         if step >= 0 and not known:
             last[ring.rank] = step
     if not last:
@@ -148,11 +148,11 @@ def _declare_killed(rings: list[RankRing], facts: dict[int, tuple[int, int]], lo
     steps = max(facts[rank][1] for rank in last)
     text = f"the process of rank {ranks} ended without a word"
     wish = Incident("killed", text, -1, common, max(0, common - steps + 1), common + 1)
-    log.declare(wish, lambda other: other.keeps(common))
+    log.declare(wish, lambda earlier: earlier.keeps(common))
 
 
 def _facts(ring: RankRing) -> tuple[int, int]:
-    """Number of the last incident before it began, and how many steps it was to keep: all, where nothing says it."""
+    """Number of the last incident before it began, and how many steps it was to keep; all if not recorded."""
     try:
         facts = ring.facts()
     except (FormatError, OSError):

@@ -1,4 +1,4 @@
-"""What the process itself tells a recorder: exceptions that nobody caught, in any thread, signals, and time."""
+"""Triggers of the process: uncaught exceptions of any thread, signals and time-outs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Tell = Callable[[str, str], None]
 
 
 class Hooks:
-    """Listens from `begin` to `end`; in a process that was forked it tells nobody anything.
+    """Listens from `begin` to `end`; disabled in forked children.
 
     on     names among TRIGGERS
     tell   called with the name of a trigger and what happened: by signals later, when it is safe; by exceptions at once
@@ -55,7 +55,7 @@ class Hooks:
             return
         self._is_on = False
         self._end.set()
-        # What somebody else has put in place since stays; it may call ours, which does nothing any longer.
+        # Hooks that other code has installed since stay; they may call ours, which does nothing any more.
         if sys.excepthook == self._on_exception:
             sys.excepthook = self._excepthook
         if threading.excepthook == self._on_thread_exception:
@@ -68,7 +68,7 @@ class Hooks:
             self._thread.join()
 
     def leave_to_parent(self) -> None:
-        """In a process that was forked: threads are not in it, and what it does concerns nobody."""
+        """Disable the hooks in a forked child, which has none of the parent's threads."""
         self._is_on = False
         self._thread = None
 

@@ -40,7 +40,7 @@ class Incident:
     """Steps that all ranks keep.
 
     why    name of the trigger; `text` says more
-    rank   that declared it, -1 where it was nobody's process; step: that it ran then
+    rank   that declared it, -1 without a declaring rank; step: the one that rank ran
     first, last  steps that are kept, both included
     time   seconds since 1970
     """
@@ -64,7 +64,7 @@ class Incident:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class TriggerRequest:
     """What `trigger.json` asks for.   offset: steps from the one that runs, from which on they are kept."""
 
     why: str
@@ -120,8 +120,8 @@ class IncidentLog:
                 self.seen.append(own)
                 return own
 
-    def take_request(self) -> Request | None:
-        """What somebody asks for by `trigger.json`, which is gone then: one rank alone gets it."""
+    def take_request(self) -> TriggerRequest | None:
+        """Consume `trigger.json` and return its request; exactly one rank succeeds."""
         file = self.folder / REQUEST
         try:
             os.stat(file)
@@ -206,12 +206,14 @@ def read_json(file: Path) -> dict[str, Any]:
     return content
 
 
-def _request_of(file: Path) -> Request:
+def _request_of(file: Path) -> TriggerRequest:
     """Any file asks, also an empty one."""
     try:
         content = read_json(file)
     except (FormatError, OSError):
-        return Request("trigger.json")
+        return TriggerRequest("trigger.json")
     why, offset = content.get("why"), content.get("step")
     is_number = isinstance(offset, int) and not isinstance(offset, bool) and 0 <= offset <= _MAX_STEPS
-    return Request(why[:_MAX_TEXT] if isinstance(why, str) else "trigger.json", int(str(offset)) if is_number else 0)
+    return TriggerRequest(
+        why[:_MAX_TEXT] if isinstance(why, str) else "trigger.json", int(str(offset)) if is_number else 0
+    )

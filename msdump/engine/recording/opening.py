@@ -27,7 +27,7 @@ _SLACK = 2
 class OpenRing:
     """The ring of this process, which it holds."""
 
-    place: RankRing
+    rank_ring: RankRing
     budget_bytes: int
     recorder: Recorder
 
@@ -40,21 +40,21 @@ def open_ring(path: Path, rank: int, wish: RecorderPlan) -> OpenRing:
     folder, budget, said = choose_ring(wish.ring, wish.budget, path)
     if said:
         log.warning("Flight recorder: %s", said)
-    place = RankRing(take_home(folder, path, rank), rank)
-    if place.home != ring_home(folder, path):
+    rank_ring = RankRing(take_home(folder, path, rank), rank)
+    if rank_ring.home != ring_home(folder, path):
         log.warning(
-            "Flight recorder: the ring is in %s, as another user has made %s.", place.home, ring_home(folder, path)
+            "Flight recorder: the ring is in %s, as another user has made %s.", rank_ring.home, ring_home(folder, path)
         )
-    place.take()
-    for each in keep_left_over([place], path):
+    rank_ring.take()
+    for kept_ring in keep_left_over([rank_ring], path):
         log.warning(
-            "Flight recorder: an earlier process of rank %d ended without a word; %s now holds its steps %s.",
-            *(rank, path / each.incident.name, ", ".join(map(str, each.kept.whole))),
+            "Flight recorder: an earlier process of rank %d ended without closing; %s now holds its steps %s.",
+            *(rank, path / kept_ring.incident.name, ", ".join(map(str, kept_ring.kept.whole))),
         )
     incidents = IncidentLog(path)
-    place.begin(write_pointer(path, place, incidents.base, wish.steps))
-    recorder = Recorder(wish, path, place, incidents, on_end=lambda: remove_pointer(path, rank))
-    return OpenRing(place, budget, recorder)
+    rank_ring.begin(write_pointer(path, rank_ring, incidents.base, wish.steps))
+    recorder = Recorder(wish, path, rank_ring, incidents, on_end=lambda: remove_pointer(path, rank))
+    return OpenRing(rank_ring, budget, recorder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,5 +88,5 @@ class RingParts:
         )
 
     def make_room(self) -> int:
-        """Remove the oldest step of the ring: its tensors, or where there is one alone, the oldest statistics."""
+        """Remove the tensors of the ring's oldest step, or with a single step, the oldest statistics."""
         return self.tensors.drop_oldest() or self.statistics.drop_oldest()

@@ -79,17 +79,17 @@ def _copy_tree(source: Path, target: Path) -> None:
     first: dict[tuple[int, int], Path] = {}
     make_dirs(target)
     for folder, _, files in os.walk(source):
-        place = target / Path(folder).relative_to(source)
-        make_dirs(place)
+        folder_copy = target / Path(folder).relative_to(source)
+        make_dirs(folder_copy)
         for name in files:
             origin = Path(folder) / name
             status = os.stat(origin, follow_symlinks=False)
             if not stat.S_ISREG(status.st_mode):
                 continue
-            known = first.setdefault((status.st_dev, status.st_ino), place / name)
-            if known != place / name:
+            known = first.setdefault((status.st_dev, status.st_ino), folder_copy / name)
+            if known != folder_copy / name:
                 with contextlib.suppress(OSError):
-                    os.link(known, place / name)
+                    os.link(known, folder_copy / name)
                     continue
-            shutil.copyfile(origin, place / name, follow_symlinks=False)
-            os.chmod(place / name, stat.S_IMODE(status.st_mode))
+            shutil.copyfile(origin, folder_copy / name, follow_symlinks=False)
+            os.chmod(folder_copy / name, stat.S_IMODE(status.st_mode))

@@ -1,4 +1,4 @@
-"""Recorder: the flight recorder of one rank. It knows the steps, hears triggers, and keeps what all ranks keep."""
+"""Recorder: the flight recorder of one rank. It tracks steps, receives triggers, and keeps the agreed steps."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _FLUSH_SECONDS = 10.0
 
 
 class Recorder:
-    """Keeps steps of the ring when something happens. Calls of the script and of observers come from any thread.
+    """Keeps steps of the ring on a trigger. Calls of the script and of observers come from any thread.
 
     path   folder of the dump, shared by all ranks
     clock  seconds
     on_end  called when nothing of this process is in the ring any longer
 
-    `replicas` compares what several ranks hold; None where nobody listens for that.
+    `replicas` compares what several ranks hold; None where no trigger needs it.
     `flush` waits, at most so many seconds, until what was shown is in the ring; the engine sets it.
     """
 
@@ -116,8 +116,8 @@ class Recorder:
             why, text = rule.add(value)
             if why:
                 self.trigger(why, text)
-            for other, comparison, limit in self._plan.rules:
-                if other == name and _COMPARISONS[comparison](value, limit):
+            for rule_name, comparison, limit in self._plan.rules:
+                if rule_name == name and _COMPARISONS[comparison](value, limit):
                     self.trigger("rule", f"{name} is {value:.6g}, and the rule is {comparison} {limit:g}")
 
     # -- triggers ---------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ class Recorder:
         # The whole steps before this one; what raises, hangs or is ended does not come to a step behind it.
         first, last = step - plan.steps, step if is_terminal else step + plan.after
         wish = Incident(why, text, self._ring.rank, step, max(0, first), last)
-        incident = self._log.declare(wish, lambda other: other.keeps(step))
+        incident = self._log.declare(wish, lambda earlier: earlier.keeps(step))
         if incident.why == why and incident.rank == self._ring.rank:
             log.warning("Flight recorder: %s in step %d, %s.", why, step, _range_text(text, incident))
         self._open.append(incident) if incident not in self._open else None
@@ -231,7 +231,7 @@ class Recorder:
             self._fail(error)
 
     def _keep(self, ended: int) -> None:
-        """Pin what is whole; an incident whose last step has ended goes to its folder, while the script goes on."""
+        """Pin complete steps; copy an incident whose last step has ended to its folder, while the script continues."""
         with self._lock:
             try:
                 for incident in list(self._open):
@@ -263,10 +263,10 @@ class Recorder:
         log.info("Flight recorder: kept steps %s of %s.", kept.whole, incident.name)
 
     def _fail(self, error: BaseException) -> None:
-        """Said once; the ring goes on, and what it holds stays there."""
+        """Log once; the ring continues, and keeps its steps."""
         if not self.error:
             self.error = str(error)
-            log.error("Flight recorder, which goes on: %s", error)
+            log.error("Flight recorder, which continues: %s", error)
 
     # -- end --------------------------------------------------------------------------------------
 
@@ -307,7 +307,7 @@ class Recorder:
         ]
         if self.error:
             lines.append(
-                f"flight recorder: what could not be kept is still in the ring {self._ring.home}; mend the cause and "
+                f"flight recorder: what could not be kept is still in the ring {self._ring.home}; fix the cause and "
                 f"type `msdump recorder collect {self.path}`. {self.error}"
             )
         elif not self.kept:

@@ -101,7 +101,7 @@ class Replicas:
             noted.shared = len(noted.names)
 
     def end_step(self) -> str:
-        """The step has ended: tell what was in it, and compare what other ranks have told.
+        """The step has ended: publish its digests, and compare those that other ranks have published.
 
         Returns: what differs; "" where nothing does, or it did before.
         Raises:  WriteError; FormatError for what another rank has written.
@@ -134,8 +134,8 @@ class Replicas:
 
     def _compare(self, ranks: tuple[int, ...]) -> str:
         """Look at the next rank of the group alone: where all are equal to their next one, all are equal."""
-        other = ranks[(ranks.index(self._rank) + 1) % len(ranks)]
-        theirs = {step.sequence: step for step in _read(self._file(other)) if step.ranks == ranks}
+        other_rank = ranks[(ranks.index(self._rank) + 1) % len(ranks)]
+        theirs = {step.sequence: step for step in _read(self._file(other_rank)) if step.ranks == ranks}
         text = ""
         for step, names in self._steps[ranks]:
             found = theirs.get(step.sequence)
@@ -148,10 +148,10 @@ class Replicas:
                 self._unequal.discard(ranks)
             elif ranks not in self._unequal:
                 self._unequal.add(ranks)
-                text = self._say(step, names, found, other)
+                text = self._say(step, names, found, other_rank)
         return text
 
-    def _say(self, own: GroupStep, names: Sequence[str], found: GroupStep, other: int) -> str:
+    def _say(self, own: GroupStep, names: Sequence[str], found: GroupStep, other_rank: int) -> str:
         width = 2 * _PART_BYTES
         unequal = [
             name
@@ -162,7 +162,7 @@ class Replicas:
         more = f" and {len(unequal) - _MAX_NAMES} more" if len(unequal) > _MAX_NAMES else ""
         suspects = self._suspects(own)
         who = f"; {_listed(suspects)} differ from most" if suspects else ""
-        return f"ranks {self._rank} and {other} hold different bytes of {listed}{more}{who}"
+        return f"ranks {self._rank} and {other_rank} hold different bytes of {listed}{more}{who}"
 
     def _suspects(self, own: GroupStep) -> list[int]:
         """Ranks that are in the minority; none where there is no majority, or not all can be read."""
@@ -199,7 +199,7 @@ class Replicas:
 
 
 def _read(path: Path) -> list[GroupStep]:
-    """What another rank has told; nothing where it has told nothing yet.   Raises: FormatError."""
+    """What another rank has published; empty where it has published nothing yet.   Raises: FormatError."""
     try:
         content = json.loads(read_plain(path, _MAX_BYTES))
     except FileNotFoundError:

@@ -10,7 +10,7 @@
                 rank_3/
                 steps.json      which of them are whole
 
-Files outlive the process that wrote them, be it killed: whatever it has not kept yet, `collect` keeps.
+Files outlive a killed process: `collect` keeps what it has not kept yet.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def own_homes(ring: Path, path: Path) -> list[Path]:
 def take_home(ring: Path, path: Path, rank: int) -> Path:
     """The folder in the ring for a rank that records to this path, made where there is none.
 
-    Folders such as /dev/shm are everybody's: a folder or a link that another user made there is left alone.
+    Every user may write to folders such as /dev/shm: folders and links of other users there are not used.
     Raises: WriteError.
     """
     first = ring_home(ring, path)
@@ -136,7 +136,7 @@ class RankRing:
         self._hold = FolderHold.make(self.state, "Give each process a RANK_ID of its own, or a `path` of its own.")
 
     def try_hold(self) -> bool:
-        """Hold what a dead process has left; False when somebody has it.   Raises: WriteError."""
+        """Lock an abandoned ring; False when another process has locked it.   Raises: WriteError."""
         self._hold = FolderHold.take(self.state)
         return self._hold is not None
 
@@ -153,7 +153,7 @@ class RankRing:
             self._steps.append(f"{step}\n")
 
     def leave(self, is_empty: bool) -> None:
-        """The process records no longer.   is_empty: nothing that is pinned is needed by anybody."""
+        """The process records no longer.   is_empty: no pinned step is needed any more."""
         if self._steps is not None:
             self._steps.close()
             self._steps = None
@@ -181,11 +181,11 @@ class RankRing:
         shutil.rmtree(self.tree, ignore_errors=True)
         with contextlib.suppress(FileNotFoundError):
             for name in os.listdir(self.state):
-                place = self.state / name
-                if place.is_dir() and not place.is_symlink():
-                    shutil.rmtree(place, ignore_errors=True)
+                path = self.state / name
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path, ignore_errors=True)
                 else:
-                    place.unlink(missing_ok=True)
+                    path.unlink(missing_ok=True)
 
     # -- of any process ---------------------------------------------------------------------------
 
@@ -202,7 +202,7 @@ class RankRing:
         return {int(line) for line in text.split("\n")[:-1] if _is_number(line)}
 
     def steps(self) -> Tree:
-        """What lies in the ring now."""
+        """Content of the ring."""
         return tree_of(self.tree)
 
     def pinned(self, name: str) -> Kept:
@@ -213,13 +213,15 @@ class RankRing:
             return Kept()
         lists = [content.get(key) for key in ("whole", "cut")]
         whole, cut = (
-            tuple(sorted(number for number in each if isinstance(number, int))) if isinstance(each, list) else ()
-            for each in lists
+            tuple(sorted(number for number in operator_list if isinstance(number, int)))
+            if isinstance(operator_list, list)
+            else ()
+            for operator_list in lists
         )
         return Kept(whole, cut)
 
     def pin(self, name: str, step: int, tree: Tree, is_whole: bool) -> bool:
-        """Keep the files of a step for an incident, wherever the ring goes on; False when they are gone.
+        """Keep the files of a step for an incident, while the ring continues; False when they were removed.
 
         Raises: WriteError.
         """
@@ -263,10 +265,10 @@ def tree_of(root: Path) -> Tree:
     for folder, _, files in os.walk(root):
         if not files:
             continue
-        place = Path(folder)
-        inner = place.relative_to(root)
-        if inner.parts and _is_number(place.name):
-            tree.steps.setdefault(int(place.name), []).append(inner)
+        step_folder = Path(folder)
+        inner = step_folder.relative_to(root)
+        if inner.parts and _is_number(step_folder.name):
+            tree.steps.setdefault(int(step_folder.name), []).append(inner)
         else:
             tree.common += [inner / name for name in files]
     return tree
@@ -292,14 +294,16 @@ def choose_ring(ring: str, budget: int, path: Path) -> tuple[Path, int, str]:
             return folder, free * 9 // 10, f"the ring may take {free * 9 // 10} bytes of {ring}, as {free} are free."
         return folder, budget, ""
     temporary = Path(tempfile.gettempdir())
-    places = [each for each in (Path("/dev/shm"), temporary) if os.access(each, os.W_OK)] or [path]
-    for place in places:
-        if _free(place) >= budget:
+    candidates = [candidate for candidate in (Path("/dev/shm"), temporary) if os.access(candidate, os.W_OK)] or [path]
+    for candidate in candidates:
+        if _free(candidate) >= budget:
             said = (
-                f"the ring is in {place}, as {places[0]} has no room for {budget} bytes." if place != places[0] else ""
+                f"the ring is in {candidate}, as {candidates[0]} has no room for {budget} bytes."
+                if candidate != candidates[0]
+                else ""
             )
-            return place, budget, said
-    best = max(places, key=_free)
+            return candidate, budget, said
+    best = max(candidates, key=_free)
     room = _free(best) // 2
     return best, room, f"the ring may take {room} bytes of {best}, as no place has room for {budget}."
 
@@ -333,8 +337,7 @@ def _total(folder: Path) -> int:
         return shutil.disk_usage(folder).total
     except OSError as error:
         raise ConfigError(
-            f"{folder}: expected a folder for the ring, got {error.strerror}. Choose one that is there, such as "
-            "/dev/shm."
+            f"{folder}: expected a folder for the ring, got {error.strerror}. Choose an existing one, such as /dev/shm."
         ) from error
 
 
@@ -345,7 +348,7 @@ def rank_rings(home: Path) -> Iterator[RankRing]:
     except OSError:
         return
     ranks = [name.removeprefix("state_") for name in names if name.startswith("state_")]
-    for rank in sorted(int(each) for each in ranks if _is_number(each)):
+    for rank in sorted(int(rank) for rank in ranks if _is_number(rank)):
         yield RankRing(home, rank)
 
 

@@ -1,4 +1,4 @@
-"""Spikes: a number that leaves the last ones far behind, such as a loss or the norm of a gradient."""
+"""Spikes: values far outside a series' recent values, such as a loss or the norm of a gradient."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SpikeRule:
         if len(self._last) < _FEWEST:
             return 0.0, 0.0
         centre = _median(list(self._last))
-        spread = _SIGMA * _median([abs(each - centre) for each in self._last])
+        spread = _SIGMA * _median([abs(number - centre) for number in self._last])
         return (value - centre) / max(spread, _SMALLEST_PART * abs(centre), 1e-300), centre
 
 

@@ -28,7 +28,7 @@ class StepBook:
         self._lock = threading.Lock()
 
     def begin(self, graph_id: int, step: int) -> None:
-        """A graph begins to run in a step; -1: nobody sees what runs in it."""
+        """A graph begins to run in a step; -1: the step is not recorded."""
         with self._lock:
             before = self.running
             if before is None or step > before:
@@ -70,6 +70,8 @@ class StepBook:
             if not begun or not is_closed or ended is None or not begun <= ended:
                 return
             for book in (self._begun, self._ended):
-                for number in [each for each in book if each <= step - _DURATIONS or each == step]:
+                for number in [
+                    step_number for step_number in book if step_number <= step - _DURATIONS or step_number == step
+                ]:
                     del book[number]
         self._on_whole(step)

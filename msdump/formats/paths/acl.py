@@ -15,7 +15,7 @@ Files are named `{op_type}.{op_name}.{task_id}.{stream_id}.{timestamp}`, with `.
 the watcher has the type of the operator that is watched, C, the name `{A}_To_{C}`, and the ids of A, which ran just
 before.
 
-Pieces that all layouts share are in `sync.py`.
+Pieces that all grammars share are in `sync.py`.
 Source: MindSpore dump guide, asynchronous dump; CANN, names of dump files.
 """
 
@@ -46,14 +46,14 @@ _TASK_PART = re.compile(rf"((?:[^.]+\.){{5}})({NUMBER}(?:\.{NUMBER}){{0,3}})")
 _OVERFLOW_JSON = re.compile(rf"(?P<dump>.+)\.output\.(?P<slot>{NUMBER})\.json")
 _TIME = r"[0-9]{14}"
 _MODEL = rf"(?P<model_name>[A-Za-z0-9_-]+)/(?P<model_id>{NUMBER})/(?P<iteration>{NUMBER})"
-_PLACE = rf"(?P<time>{_TIME})/(?P<device_id>{NUMBER})"
+_TIME_AND_DEVICE = rf"(?P<time>{_TIME})/(?P<device_id>{NUMBER})"
 _STEP = rf"(?P<step_id>{NUMBER})"
 _ASYNC_PATHS = tuple(
     re.compile(rf"{folder}/(?P<name>[^/\x00]+)")
     for folder in (
-        rf"{_PLACE}/{_MODEL}",
-        rf"{_STEP}/{_PLACE}/{_MODEL}",
-        rf"{_STEP}/{_PLACE}(?:/(?P<iteration>{NUMBER}))?",
+        rf"{_TIME_AND_DEVICE}/{_MODEL}",
+        rf"{_STEP}/{_TIME_AND_DEVICE}/{_MODEL}",
+        rf"{_STEP}/{_TIME_AND_DEVICE}(?:/(?P<iteration>{NUMBER}))?",
     )
 )
 
@@ -65,7 +65,7 @@ _ASYNC_PATHS = tuple(
 class BinFileName:
     """The pieces of a dump file's name, which says nothing of its tensors.
 
-    op_name    full name with `_` for whatever is neither letter, digit, `_` nor `-`
+    op_name    full name with `_` for all but letters, digits, `_` and `-`
     stream_id  None in very old names
     task_part  further numbers of split tasks: task type, context, thread, device
     """
@@ -158,7 +158,7 @@ def parse_overflow_json_name(text: str) -> BinFileName | None:
 
 @dataclass(frozen=True, slots=True)
 class AsyncPath:
-    """What the path of a file in an asynchronous dump says; None where its layout has no such level.
+    """What the path of a file in an asynchronous dump says; None where its grammar has no such level.
 
     time       14 digits, when the folder was made
     step_id    the user's training step; `iteration` is the graph engine's own count
@@ -197,7 +197,7 @@ def format_time(moment: datetime.datetime) -> str:
     return f"{moment:%Y%m%d%H%M%S}"
 
 
-class PlainLayout:
+class PlainPaths:
     """Folders of the graph engine's own dump.
 
     time   `format_time` of the moment when the dump began; one for all its graphs
@@ -219,7 +219,7 @@ class PlainLayout:
         return path
 
 
-class AclLayout:
+class AclPaths:
     """Folders of a dump through ACL: the user's step comes first, and each step has a time of its own."""
 
     def __init__(self, root: str | os.PathLike[str], device_id: int) -> None:
@@ -227,11 +227,11 @@ class AclLayout:
         self._device_id = device_id
 
     def data_dir(self, step_id: int, time: str, model_name: str, model_id: int, iteration: int) -> Path:
-        plain = PlainLayout(self.root / str(step_id), time, self._device_id)
+        plain = PlainPaths(self.root / str(step_id), time, self._device_id)
         return plain.data_dir(model_name, model_id, iteration)
 
 
-class AclOperatorLayout:
+class AclOperatorPaths:
     """Folders of a dump through ACL where operators are launched one by one (`jit_level` O0): no models."""
 
     def __init__(self, root: str | os.PathLike[str], device_id: int) -> None:
@@ -260,7 +260,7 @@ CSV_SUFFIX = ".csv"
 _WATCHER_JOINT = "_To_"
 
 
-class AclDumpLayout:
+class AclDumpPaths:
     """Folders of one dump.
 
     root   of the dump: `dump_path`, or a folder of one process below it
@@ -268,7 +268,7 @@ class AclDumpLayout:
     """
 
     def __init__(self, root: str | os.PathLike[str], time: str, device_id: int) -> None:
-        self._plain = PlainLayout(root, time, device_id)
+        self._plain = PlainPaths(root, time, device_id)
 
     @property
     def operator_dir(self) -> Path:

@@ -1,4 +1,4 @@
-"""What the name of a dump file and the folders above it say, in every form that the tools around a dump have used.
+"""Parser of the names of dump files and folders, in all forms of the dump tools.
 
 Names:
 
@@ -19,7 +19,7 @@ Folders:
     exception        extra-info/data-dump/{device}
     bare             anything else
 
-The layouts "model" and "operator" may lie below worldsizeN_global_rankM, which then tells the rank.
+The grammars "model" and "operator" may be below worldsizeN_global_rankM, which then gives the rank.
 Source: MindSpore dump guide; CANN, names and directories of a dump; TorchAir, names and folders of its two data dumps.
 """
 
@@ -241,19 +241,19 @@ _DEBUG_FILES = "debug_files"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """What a folder says; None where its layout has no such level.
+class FolderLevels:
+    """What the path of a folder says; None where its grammar has no such level.
 
     rank_id       process in the job; where only the device is known, the device
     model         net name or model name
     graph_id      graph id or model id
-    iteration     the training step where the layout tells it, else the graph engine's own count
+    iteration     the training step where the grammar has it, else the graph engine's own count
     data_index    the graph engine's own count
     is_constants  the folder of a graph's constants, which belong to no iteration
     rank_depth    leading parts of the path that lead to the folder of the rank; 0 when there is none
     """
 
-    layout: str = BARE
+    grammar: str = BARE
     rank_id: int | None = None
     device_id: int | None = None
     time: str | None = None
@@ -277,37 +277,37 @@ class Place:
         )
 
 
-def parse_place(parts: Sequence[str]) -> Place:
-    """What the parts of a folder's absolute path say; the deepest layout that fits wins."""
-    return _parse_place(tuple(parts))
+def parse_folder(parts: Sequence[str]) -> FolderLevels:
+    """What the parts of a folder's absolute path say; the deepest grammar that fits wins."""
+    return _parse_folder(tuple(parts))
 
 
 @functools.lru_cache(maxsize=4096)
-def _parse_place(parts: tuple[str, ...]) -> Place:
+def _parse_folder(parts: tuple[str, ...]) -> FolderLevels:
     for first in range(len(parts) - 1, -1, -1):
         part = parts[first]
         if _RANK.fullmatch(part):
-            found = _sync_place(parts, first)
+            found = _sync_levels(parts, first)
         elif _TIME.fullmatch(part):
             found = _async(parts, first)
         elif _WORLD.fullmatch(part):
-            found = _fx_place(parts, first)
+            found = _fx_levels(parts, first)
         elif part == "extra-info":
-            found = _exception_place(parts[first:])
+            found = _exception_levels(parts[first:])
         elif _PROBE_STEP.fullmatch(part):
-            found = _probe_place(parts[first:])
+            found = _probe_levels(parts[first:])
         else:
             found = None
         if found is not None:
             return found
-    return Place()
+    return FolderLevels()
 
 
-def _sync_place(parts: tuple[str, ...], first: int) -> Place | None:
+def _sync_levels(parts: tuple[str, ...], first: int) -> FolderLevels | None:
     tail = parts[first:]
     path = parse_sync_path("/".join((*tail, "x")))
     if path is not None and path.kind in (DATA, CONSTANTS):
-        return Place(
+        return FolderLevels(
             SYNC,
             path.rank_id,
             model=path.net_name,
@@ -317,35 +317,35 @@ def _sync_place(parts: tuple[str, ...], first: int) -> Place | None:
             rank_depth=first + 1,
         )
     if len(tail) == 3 and tail[1] == _DEBUG_FILES and _NUMBER.fullmatch(tail[2]):
-        return Place(SYNC, int(tail[0][5:]), iteration=int(tail[2]), rank_depth=first + 1)
+        return FolderLevels(SYNC, int(tail[0][5:]), iteration=int(tail[2]), rank_depth=first + 1)
     return None
 
 
-def _async(parts: tuple[str, ...], first: int) -> Place | None:
-    """With a step before the time when there is one; only such layouts may end without a model."""
-    place = None
+def _async(parts: tuple[str, ...], first: int) -> FolderLevels | None:
+    """With a step before the time when there is one; only such grammars may end without a model."""
+    levels = None
     if first and _NUMBER.fullmatch(parts[first - 1]):
-        place = _async_place("/".join((*parts[first - 1 :], "x")))
+        levels = _async_levels("/".join((*parts[first - 1 :], "x")))
         above = first - 1
-    if place is None:
+    if levels is None:
         above = first
-        place = _async_place("/".join((*parts[first:], "x")))
-    if place is None:
-        # A step of its own makes the layout without models complete; it is not told further.
+        levels = _async_levels("/".join((*parts[first:], "x")))
+    if levels is None:
+        # A step completes the folders without models; it is not parsed further.
         found = parse_async_path("/".join(("0", *parts[first:], "x")))
         if found is None or found.model_name is not None:
             return None
-        place = Place(OPERATOR, found.device_id, found.device_id, found.time, None, None, found.iteration)
-        place = replace(place, data_index=found.iteration)
+        levels = FolderLevels(OPERATOR, found.device_id, found.device_id, found.time, None, None, found.iteration)
+        levels = replace(levels, data_index=found.iteration)
     world = _WORLD.fullmatch(parts[above - 1]) if above else None
-    return place if world is None else replace(place, rank_id=int(world[2]))
+    return levels if world is None else replace(levels, rank_id=int(world[2]))
 
 
-def _async_place(text: str) -> Place | None:
+def _async_levels(text: str) -> FolderLevels | None:
     found = parse_async_path(text)
     if found is None:
         return None
-    return Place(
+    return FolderLevels(
         OPERATOR if found.model_name is None else MODEL,
         found.device_id,
         found.device_id,
@@ -357,26 +357,26 @@ def _async_place(text: str) -> Place | None:
     )
 
 
-def _fx_place(parts: tuple[str, ...], first: int) -> Place | None:
+def _fx_levels(parts: tuple[str, ...], first: int) -> FolderLevels | None:
     found = parse_torchair_path("/".join((*parts[first:], "x")))
     if found is None:
         return None
     model = parts[first + 1]
-    return Place(FX, found.global_rank, model=model, graph_id=found.graph_id, iteration=found.step)
+    return FolderLevels(FX, found.global_rank, model=model, graph_id=found.graph_id, iteration=found.step)
 
 
-def _exception_place(tail: tuple[str, ...]) -> Place | None:
+def _exception_levels(tail: tuple[str, ...]) -> FolderLevels | None:
     if len(tail) == 3 and tail[1] == "data-dump" and _NUMBER.fullmatch(tail[2]):
-        return Place(EXCEPTION, int(tail[2]), int(tail[2]))
+        return FolderLevels(EXCEPTION, int(tail[2]), int(tail[2]))
     return None
 
 
-def _probe_place(tail: tuple[str, ...]) -> Place | None:
+def _probe_levels(tail: tuple[str, ...]) -> FolderLevels | None:
     """`step3/rank0`, or `step3/proc1234` of a process without ranks.   Source: msprobe"""
     rank = _PROBE_RANK.fullmatch(tail[1]) if len(tail) in (2, 3) else None
     if rank is None:
         return None
-    return Place(MSPROBE, None if rank[1] is None else int(rank[1]), iteration=int(tail[0][4:]))
+    return FolderLevels(MSPROBE, None if rank[1] is None else int(rank[1]), iteration=int(tail[0][4:]))
 
 
 def _or_first(number: int | None) -> int:

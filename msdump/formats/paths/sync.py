@@ -1,4 +1,4 @@
-"""Folder and file names of MindSpore's synchronous dump, and the rules that all layouts share for names from models.
+"""Folder and file names of MindSpore's synchronous dump, and the rules that all grammars share for names from models.
 
 Names come from models and may hold anything. What could leave the folder, hide the file or break a line is replaced by
 `_` when a name is made: `/`, `\\`, NUL and all other control characters, line separators, lone surrogates, and dots at
@@ -39,7 +39,7 @@ _DATA_FILE = re.compile(
 class DataFileName:
     """The pieces of a data file's name.
 
-    op_name  as the name says it: last part of the full name, or (later versions) the whole scope with `_`
+    op_name  as in the file's name: last part of the full name, or (later versions) the whole scope with `_`
     dtype    piece of later versions ("Float32"); None in names of MindSpore up to 2.3, which msdump writes
     """
 
@@ -169,7 +169,7 @@ class SyncPath:
     iteration: int | None = None
 
 
-class SyncLayout:
+class SyncPaths:
     """Paths of one rank's synchronous dump.   Source: MindSpore dump guide, sync dump tree.
 
     Raises: ConfigError for a net name that is no plain folder name.

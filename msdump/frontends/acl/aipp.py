@@ -1,4 +1,4 @@
-"""AIPP: what a device may do to an image before the model reads it.
+"""AIPP: preprocessing of images by the device.
 
 ATC puts it into an `.om` file; no `.onnx` file has it. So settings are taken and checked, and to use them on a model
 gives the number that ACL gives for a model without AIPP.

@@ -1,4 +1,4 @@
-"""Atc: what ATC was told of a model's open sizes when it made the `.om` file that a script was written for.
+"""Atc: ATC's options for a model's open sizes, with which it made the `.om` file that a script was written for.
 
 The options stand in a file beside the model, `net.atc` for `net.onnx`, or under the key `atc` of the model's metadata,
 as they stood on the command line:
@@ -76,7 +76,7 @@ class Atc:
     def largest_gears(self) -> tuple[Shape, ...]:
         """The gears that no other one covers: every tensor is largest in one of them."""
         return tuple(
-            gear for gear in self.gears if not any(gear != other and _covers(other, gear) for other in self.gears)
+            gear for gear in self.gears if not any(gear != larger and _covers(larger, gear) for larger in self.gears)
         )
 
     def _operand(self, operand: ModelOperand, where: str) -> ModelOperand:
@@ -214,5 +214,5 @@ def _filled(shape: Shape, sizes: Iterator[int]) -> Shape:
     return tuple(next(sizes) if size < 0 else size for size in shape)
 
 
-def _covers(other: Shape, gear: Shape) -> bool:
-    return len(other) == len(gear) and all(a >= b for a, b in zip(other, gear, strict=True))
+def _covers(larger: Shape, gear: Shape) -> bool:
+    return len(larger) == len(gear) and all(a >= b for a, b in zip(larger, gear, strict=True))

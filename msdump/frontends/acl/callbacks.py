@@ -31,7 +31,7 @@ _MAX_32_BITS = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class ExceptionInfo:
-    """What a script may ask of an operator that failed. Ids are those of the dump."""
+    """Data of a failed operator for scripts. Ids are those of the dump."""
 
     task_id: int
     stream_id: int
@@ -122,7 +122,7 @@ get_error_code_from_exception_info = _getter("error_code")
 
 
 def tell_exception(task_id: int, stream_id: int) -> None:
-    """Call the script's function, if it has set one; the info is gone when it returns."""
+    """Call the script's function, if it has set one; the info is freed when it returns."""
     function = process.exception_callback
     if function is None:
         return
@@ -161,7 +161,7 @@ def deliver_to(function: Callable[[dict[str, Any]], Any]) -> Deliver:
                 }
             )
         finally:
-            # The piece is gone when this returns, even if its address is kept.
+            # The chunk is freed when this returns, even if its address is kept.
             process.memory.take_back(data)
         if isinstance(result, int) and result != 0:
             raise WriteError(f"{chunk.file_name}: expected a callback that returns 0, got {result}.")

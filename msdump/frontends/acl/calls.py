@@ -35,7 +35,7 @@ def bad_argument(message: str) -> CallError:
 
 
 class _Messages(threading.local):
-    """What failed calls of this thread said since somebody asked."""
+    """Errors of this thread's calls since the last query."""
 
     def __init__(self) -> None:
         self.texts: deque[str] = deque(maxlen=_MOST_MESSAGES)
@@ -109,7 +109,7 @@ def report(name: str, error: BaseException) -> int:
 
 
 def take_messages() -> str:
-    """What failed calls of this thread said, oldest first; the next call starts anew."""
+    """Errors of this thread's calls, oldest first; the next query starts anew."""
     text = "\n".join(_messages.texts)
     _messages.texts.clear()
     return text

@@ -116,7 +116,7 @@ def get_dataset_num_buffers(dataset: int) -> int:
 def set_dataset_tensor_desc(dataset: int, tensor_desc: int, index: int) -> int:
     """Say which shape an input of open sizes has: `dataset, ret = acl.mdl.set_dataset_tensor_desc(...)`.
 
-    The description is copied: the script may destroy it at once.
+    The description is copied: the script may destroy it immediately.
     """
     held, desc = find_dataset(dataset), find_desc(tensor_desc)
     set_desc(held, _index(held, index), TensorDesc(desc.dtype, desc.shape, desc.format, desc.name))

@@ -1,4 +1,4 @@
-"""DumpState: which dump is in force, by the order of the calls on it.
+"""DumpState: the active dump, by the order of the calls on it.
 
 init_dump -> set_dump (any number of times) -> finalize_dump, and again. A model takes the dump that is in force when
 it is loaded. An exception dump that the environment asks for is in force from `acl.init` on.

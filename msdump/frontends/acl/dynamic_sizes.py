@@ -37,9 +37,9 @@ def set_dynamic_hw_size(model_id: int, dataset: int, index: int, height: int, wi
         return
 
     def chosen(shape: tuple[int, ...]) -> tuple[int, ...]:
-        places = [place for place, size in enumerate(shape) if size < 0]
-        by_place = dict(zip(places, sizes, strict=True)) if len(places) == 2 else {}
-        return tuple(by_place.get(place, size) for place, size in enumerate(shape))
+        axes = [axis for axis, size in enumerate(shape) if size < 0]
+        size_by_axis = dict(zip(axes, sizes, strict=True)) if len(axes) == 2 else {}
+        return tuple(size_by_axis.get(axis, size) for axis, size in enumerate(shape))
 
     _choose(model, chosen)
 

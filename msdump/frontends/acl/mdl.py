@@ -283,7 +283,7 @@ def execute(model_id: int, input: int, output: int) -> None:
 
 @returns_code("aclmdlExecuteAsync")
 def execute_async(model_id: int, input: int, output: int, stream: int) -> None:
-    """Let a stream run it. What is wrong with the arguments is said now, what fails later by `synchronize_stream`."""
+    """Let a stream run it. Argument errors are raised here, execution errors by `synchronize_stream`."""
     process.check_initialized("aclmdlExecuteAsync")
     model = find_model(as_int(model_id, "model_id"))
     inputs, outputs = find_dataset(input, "input"), find_dataset(output, "output")

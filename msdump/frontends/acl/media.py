@@ -70,7 +70,7 @@ _SEMIPLANAR = (YUV_SEMIPLANAR_420, YVU_SEMIPLANAR_420)
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class PixelRegion:
     """Pixels from `left` to `right` and from `top` to `bottom`, both included."""
 
     left: int
@@ -173,12 +173,12 @@ def dvpp_create_roi_config(left: int, right: int, top: int, bottom: int) -> int:
     sides = (as_int(left, "left"), as_int(right, "right"), as_int(top, "top"), as_int(bottom, "bottom"))
     if not (0 <= sides[0] <= sides[1] and 0 <= sides[2] <= sides[3]):
         raise bad_argument(f"left, right, top, bottom: expected 0 <= left <= right and 0 <= top <= bottom, got {sides}")
-    return process.handles.add(Region(*sides))
+    return process.handles.add(PixelRegion(*sides))
 
 
 @returns_code("acldvppDestroyRoiConfig")
 def dvpp_destroy_roi_config(roi_config: int) -> None:
-    process.handles.remove(as_int(roi_config, "roi_config"), Region, "roi_config")
+    process.handles.remove(as_int(roi_config, "roi_config"), PixelRegion, "roi_config")
 
 
 # -- pictures in files --------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ def dvpp_vpc_crop_async(channel_desc: int, input_desc: int, output_desc: int, cr
     """
     _check_open(channel_desc)
     source, target = _picture(input_desc, "input_desc"), _picture(output_desc, "output_desc")
-    area = process.handles.find(as_int(crop_area, "crop_area"), Region, "crop_area")
+    area = process.handles.find(as_int(crop_area, "crop_area"), PixelRegion, "crop_area")
     if area.left % 2 or area.top % 2 or not (area.right % 2 and area.bottom % 2):
         raise bad_argument(f"crop_area: expected even left and top, odd right and bottom, got {area}")
     if area.right >= source.width or area.bottom >= source.height:

@@ -1,4 +1,4 @@
-"""Memory behind the addresses that a script holds. Real memory: an address is what C would get.
+"""Memory behind a script's addresses. It is real memory: addresses are valid in C.
 
 Every address is looked up before it is touched, so that a wrong one is an error and not the end of the process.
 """
@@ -48,7 +48,7 @@ class BorrowedMemory:
 
 
 class ProcessMemory:
-    """All memory that a script may name by its address."""
+    """All memory that a script may use by address."""
 
     def __init__(self) -> None:
         self._addresses: list[int] = []
@@ -93,7 +93,7 @@ class ProcessMemory:
             del self._addresses[bisect.bisect_left(self._addresses, address)]
 
     def lend(self, owner: object, address: int, size: int, is_writable: bool) -> int:
-        """Let a script name the memory of a Python object, as long as somebody else holds it."""
+        """Register the memory of a Python object while the object is referenced elsewhere."""
         with self._lock:
             while len(self._lent) > _RECENT and not _is_held(self._lent[0]):
                 self._lent.popleft()
@@ -109,7 +109,7 @@ class ProcessMemory:
             self._lent = deque(entry for entry in self._lent if entry.owner is not owner)
 
     def array(self, address: int, size: int, name: str, is_written: bool = False) -> Array:
-        """The bytes at an address, in place; the memory stays as long as the array does.
+        """The bytes at an address, in place; the array keeps the memory alive.
 
         name   of the argument
         Raises: CallError 100000 when not all of them may be touched.
@@ -161,7 +161,7 @@ def memory_sizes() -> tuple[int, int]:
 
 
 def _is_held(entry: BorrowedMemory) -> bool:
-    """True when somebody else still holds the object: the entry and the call have one reference each."""
+    """True when the object has other references: the entry and the call hold one each."""
     return sys.getrefcount(entry.owner) > 2
 
 

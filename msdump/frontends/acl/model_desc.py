@@ -1,4 +1,4 @@
-"""ModelDesc: what a model takes and gives, and the calls that ask for it: acl.mdl.get_*."""
+"""ModelDesc: inputs and outputs of a model, and the calls that return them: acl.mdl.get_*."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ INSTALL = "pip install onnx onnxruntime"
 class LoadedModel:
     """A loaded model. Runs may come from any thread.
 
-    inputs, outputs  those of the model; what ATC was told of it has closed some sizes
+    inputs, outputs  those of the model; ATC's options have fixed some sizes
     control          the input that says which gear a run is in; None for a model without gears
     fixed_shapes     index of an input -> shape that a call chose for its open sizes
     """
@@ -112,7 +112,7 @@ class LoadedModel:
             raise CallError(
                 codes.GE_DYNAMIC_BATCH_SIZE_INVALID,
                 f"model {self.name}: expected a gear of --{self.atc.kind}, "
-                f"{'; '.join(','.join(map(str, each)) for each in self.atc.gears)}, by acl.mdl."
+                f"{'; '.join(','.join(map(str, gear)) for gear in self.atc.gears)}, by acl.mdl."
                 f"{setter[self.atc.kind]}; got {','.join(map(str, gear))}",
             )
         buffer = find_buffer(dataset.buffers[index])
@@ -249,7 +249,7 @@ class LoadedModel:
                 codes.MODEL_INPUT_NOT_MATCH,
                 f"model {self.name}: expected input {operand.name} as {operand}, got shape {list(shape)}",
             )
-        open_sizes = [place for place, size in enumerate(shape) if size < 0]
+        open_sizes = [axis for axis, size in enumerate(shape) if size < 0]
         if len(open_sizes) == 1:
             rest = math.prod(size for size in shape if size >= 0) * dtypes.dtype(operand.dtype).bits
             if rest and buffer.size * 8 % rest == 0:
@@ -276,7 +276,7 @@ def load(source: str | bytes, function: str) -> int:
 
 
 def described(source: str | bytes, model: OnnxModel) -> LoadedModel:
-    """A model with what ATC was told of it.   Raises: CallError 100013."""
+    """A model with ATC's options for it.   Raises: CallError 100013."""
     atc, where = atc_of(source, model.metadata)
     return LoadedModel(model, atc, where)
 

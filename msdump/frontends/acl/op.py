@@ -52,7 +52,7 @@ def create_attr() -> int:
 
 @returns_nothing("aclopDestroyAttr")
 def destroy_attr(attr: int) -> None:
-    """Forget attributes; a handle that is none is ignored but for the log."""
+    """Destroy attributes; an invalid handle is logged and ignored."""
     process.handles.remove(as_int(attr, "attr"), OpAttr, "attr")
 
 
@@ -224,7 +224,7 @@ def create_handle(op_type: str, input_desc: Sequence[int], output_desc: Sequence
 
 @returns_nothing("aclopDestroyHandle")
 def destroy_handle(handle: int) -> None:
-    """Forget an operator; a handle that is none is ignored but for the log."""
+    """Destroy an operator; an invalid handle is logged and ignored."""
     process.handles.remove(as_int(handle, "handle"), OpHandle, "handle")
 
 

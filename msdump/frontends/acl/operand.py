@@ -11,7 +11,7 @@ from msdump.tensors import dtypes
 from msdump.tensors.packing import packed_size
 
 if TYPE_CHECKING:
-    from msdump.frontends.onnx import TensorSpec
+    from msdump.frontends.onnx import DeclaredTensor
 
 Shape = tuple[int, ...]
 
@@ -67,7 +67,7 @@ def has_array(dtype: str) -> bool:
     return row is not None and row.numpy_type is not None
 
 
-def operand_of(spec: TensorSpec) -> ModelOperand:
+def operand_of(spec: DeclaredTensor) -> ModelOperand:
     """What a model declares; an open rank is one open size."""
     sizes = (UNKNOWN,) if spec.shape is None else spec.shape
     return ModelOperand(spec.name, spec.dtype, tuple(size if isinstance(size, int) else UNKNOWN for size in sizes))

@@ -69,7 +69,7 @@ class Handles:
         return held
 
     def discard(self, handle: int) -> None:
-        """Destroy a handle that may be gone already."""
+        """Destroy a handle that may be destroyed already."""
         with self._lock:
             self._object_by_handle.pop(handle, None)
 
@@ -95,19 +95,19 @@ class Context:
 
 
 class _Current(threading.local):
-    """What a thread chose."""
+    """The current device and context of a thread."""
 
     context: int = 0
 
 
 class Process:
-    """Everything that handles, addresses and ids stand for. Calls may come from any thread."""
+    """Objects behind handles, addresses and ids. Calls may come from any thread."""
 
     def __init__(self) -> None:
         self.reset_for_tests()
 
     def reset_for_tests(self) -> None:
-        """Forget everything, so that one process can begin again."""
+        """Reset all state, so that the process can begin again."""
         self.handles = Handles()
         self.memory = ProcessMemory()
         self.dump = DumpState(self.drain)
@@ -130,7 +130,7 @@ class Process:
         return self.default_stream if handle == 0 else self.handles.find(handle, Stream, "stream")
 
     def drain(self) -> None:
-        """Wait for all that streams were told to do."""
+        """Wait for all work queued on streams."""
         for stream in (self.default_stream, *self.streams.values()):
             stream.drain()
 

@@ -124,7 +124,7 @@ def create_stream_with_config(priority: int, flag: int) -> int:
 
 @returns_code("aclrtDestroyStream")
 def destroy_stream(stream: int) -> None:
-    """Finish its work and forget it."""
+    """Finish its work and destroy it."""
     handle = as_int(stream, "stream")
     held = process.handles.remove(handle, Stream, "stream")
     process.streams.pop(handle, None)
@@ -139,7 +139,7 @@ def synchronize_stream(stream: int) -> None:
 
 @returns_code("aclrtSynchronizeStreamWithTimeout")
 def synchronize_stream_with_timeout(stream: int, timeout: int) -> None:
-    """As `synchronize_stream`; -1 = for ever. Milliseconds.   Returns: 107020 when the time is over first."""
+    """As `synchronize_stream`; -1 = without limit. Milliseconds.   Returns: 107020 after that time."""
     queue, limit = process.stream(as_int(stream, "stream")), as_int(timeout, "timeout")
     if not queue.drain(None if limit < 0 else limit / 1000):
         raise CallError(codes.RT_STREAM_SYNC_TIMEOUT, f"stream: expected its end within {limit} ms")
@@ -281,7 +281,7 @@ def _memory_size(size: int) -> int:
                     raise bad_argument(
                         f"size: expected more than 0 bytes, got 0, which model {model.name} reports for "
                         f"{operand.name}, {operand}. Choose the size of the memory yourself, or say in "
-                        f"{model.name}.atc beside the model what ATC was told, such as --input_shape or "
+                        f"{model.name}.atc beside the model the options of ATC, such as --input_shape or "
                         "--dynamic_batch_size"
                     )
     return number

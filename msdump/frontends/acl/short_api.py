@@ -12,14 +12,14 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from msdump.engine.opening import Dump, dump_models
+from msdump.engine.opening import DumpBlock, dump_models
 from msdump.errors import ExecutionError
 from msdump.frontends.acl.models import loader
 from msdump.frontends.acl.process import process
 from msdump.tensors.arrays import Array
 
 if TYPE_CHECKING:
-    from msdump.frontends.onnx import OnnxModel, TensorSpec
+    from msdump.frontends.onnx import DeclaredTensor, OnnxModel
 
 log = logging.getLogger("msdump")
 
@@ -34,8 +34,8 @@ class Model:
     def __init__(self, onnx_model: OnnxModel) -> None:
         self._onnx = onnx_model
         self.name = onnx_model.file_name or onnx_model.model_name
-        self.inputs: tuple[TensorSpec, ...] = onnx_model.inputs
-        self.outputs: tuple[TensorSpec, ...] = onnx_model.outputs
+        self.inputs: tuple[DeclaredTensor, ...] = onnx_model.inputs
+        self.outputs: tuple[DeclaredTensor, ...] = onnx_model.outputs
 
     def __call__(self, *inputs: Any, **named: Any) -> dict[str, Array]:
         """Run once.
@@ -61,7 +61,7 @@ class Model:
         return {spec.name: results[spec.name] for spec in self.outputs}
 
 
-def dump(config: str | os.PathLike[str] | Mapping[str, Any]) -> Dump:
+def dump(config: str | os.PathLike[str] | Mapping[str, Any]) -> DumpBlock:
     """Dump what an acl.json asks for: `with msdump.acl.dump("acl.json") as d: ...`.
 
     config   path of the file, or a mapping that holds what such a file would

@@ -35,7 +35,7 @@ Signature = tuple[tuple[str, Shape], ...]
 
 @dataclass(frozen=True)
 class SingleOp:
-    """One operator as it was asked for: dtypes and shapes of its operands, and its attributes."""
+    """A requested operator: dtypes and shapes of its operands, and its attributes."""
 
     op_type: str
     inputs: Signature
@@ -239,7 +239,7 @@ def one_node_model(target: OnnxOp, op: SingleOp, name: str, opset: int) -> Any:
 
     inputs = [value(f"x{index}", dtype, shape) for index, (dtype, shape) in enumerate(op.inputs)]
     outputs = [value(f"y{index}", dtype, None) for index, (dtype, _) in enumerate(op.outputs)]
-    nodes, operands, constants = [], [each.name for each in inputs], []
+    nodes, operands, constants = [], [input_.name for input_ in inputs], []
     for index in target.swaps:
         order = list(range(len(op.inputs[index][1])))
         order[-2:] = reversed(order[-2:])

@@ -1,4 +1,4 @@
-"""Streams and events: what a script starts and does not wait for; and the threads that run callbacks of streams."""
+"""Streams and events: asynchronous work of a script; and the threads that run callbacks of streams."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Event:
         self._reached.set()  # an event that is never recorded delays nothing
 
     def arm(self) -> None:
-        """Called when a stream is told to record it."""
+        """Called when it is recorded on a stream."""
         self._reached.clear()
 
     def reach(self) -> None:
@@ -114,9 +114,9 @@ class Subscriptions:
                     waiting.get().done.set()
 
     def deliver(self, report: PendingCallback, reports: queue.SimpleQueue[PendingCallback]) -> None:
-        """Let a callback wait for its thread, or go at once when no thread takes it from there any more."""
+        """Let a callback wait for its thread, or return immediately when no thread takes callbacks any more."""
         with self._lock:
-            if any(reports is other for other in self._reports_by_thread.values()):
+            if any(reports is report for report in self._reports_by_thread.values()):
                 reports.put(report)
             else:
                 report.done.set()

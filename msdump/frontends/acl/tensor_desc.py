@@ -1,5 +1,5 @@
 """TensorDesc: what a description says of a tensor, and the calls on it: shape, dtype and format, then layout in memory,
-ranges, constant data and place."""
+ranges, constant data and memory type."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TensorDesc:
     storage_*, origin_*   layout in memory, and before some operator changed it; None = not set
     ranges                (least, most) of each size; () = not set
     const                 bytes of a constant operand
-    place                 number of aclMemType
+    memory_type           number of aclMemType
     """
 
     dtype: int
@@ -48,7 +48,7 @@ class TensorDesc:
     value_ranges: tuple[tuple[int, int], ...] = ()
     dynamic_input: str = ""
     const: Array | None = None
-    place: int = 0
+    memory_type: int = 0
 
     @property
     def element_count(self) -> int:
@@ -87,7 +87,7 @@ def create_tensor_desc(data_type: int, shape: Sequence[int], format: int) -> int
 
 @returns_nothing("aclDestroyTensorDesc")
 def destroy_tensor_desc(desc: int) -> None:
-    """Forget a description; a handle that is none is ignored but for the log."""
+    """Destroy a description; an invalid handle is logged and ignored."""
     process.handles.remove(as_int(desc, "desc"), TensorDesc, "desc")
 
 
@@ -168,7 +168,7 @@ def checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
     return sizes
 
 
-_PLACES = (const.ACL_MEMTYPE_DEVICE, const.ACL_MEMTYPE_HOST, const.ACL_MEMTYPE_HOST_COMPILE_INDEPENDENT)
+_MEMORY_TYPES = (const.ACL_MEMTYPE_DEVICE, const.ACL_MEMTYPE_HOST, const.ACL_MEMTYPE_HOST_COMPILE_INDEPENDENT)
 _HOST_FORMATS = (const.ACL_FORMAT_NCHW, const.ACL_FORMAT_NHWC, const.ACL_FORMAT_ND)
 _NO_RANGE: list[int] = []
 
@@ -234,16 +234,16 @@ def set_tensor_value_range(tensor_desc: int, value_range: Sequence[Sequence[int]
 def set_tensor_place_ment(tensor_desc: int, mem_type: int) -> None:
     """Say whether memory of the device (0) or of the host (1, 2) has the tensor; operators read both."""
     held, number = find(tensor_desc), as_int(mem_type, "mem_type")
-    if number not in _PLACES:
+    if number not in _MEMORY_TYPES:
         raise bad_argument(f"mem_type: expected 0, 1 or 2, got {number}")
-    held.place = number
+    held.memory_type = number
 
 
 @returns_code("aclSetTensorConst")
 def set_tensor_const(tensor_desc: int, data_buffer: int, length: int) -> None:
     """Say the data of a constant input: a copy of `length` bytes at an address.
 
-    Operators read these data, whatever their buffer has.
+    Operators read these data, not those of their buffer.
     """
     held, size = find(tensor_desc), as_int(length, "length")
     if size <= 0:
@@ -303,9 +303,9 @@ _ORDERS = {
 
 def _pairs(values: Sequence[Sequence[int]], name: str) -> tuple[tuple[int, int], ...]:
     pairs = []
-    for place, ends in enumerate(values):
-        numbers = tuple(as_int(value, f"{name}[{place}]") for value in ends)
+    for axis, ends in enumerate(values):
+        numbers = tuple(as_int(value, f"{name}[{axis}]") for value in ends)
         if len(numbers) != 2:
-            raise bad_argument(f"{name}[{place}]: expected two numbers, got {len(numbers)}")
+            raise bad_argument(f"{name}[{axis}]: expected two numbers, got {len(numbers)}")
         pairs.append((numbers[0], numbers[1]))
     return tuple(pairs)

@@ -35,7 +35,7 @@ _WAITED = ("isend", "irecv", "batch_isend_irecv")
 
 
 class ApiObserver(Protocol):
-    """What is told of calls; its methods run in the thread of the call."""
+    """Listener to calls; its methods run in the thread of the call."""
 
     def is_recording_functions(self) -> bool: ...
     def is_recording_backward(self) -> bool: ...
@@ -48,14 +48,14 @@ class ApiObserver(Protocol):
         """incoming: gradients of the results; outgoing: those of the operands"""
 
 
-class _Thread(threading.local):
+class _CallState(threading.local):
     """Of one thread.   is_calling: inside of a recorded call; is_own: what runs is the dump's"""
 
     is_calling = False
     is_own = False
 
 
-_thread = _Thread()
+_thread = _CallState()
 
 
 @contextmanager

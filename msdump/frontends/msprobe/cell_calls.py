@@ -40,7 +40,7 @@ class CellCalls:
                 "set_context(mode=PYNATIVE_MODE), or dump with `msdump run --config data_dump.json SCRIPT`."
             )
         for number, network in enumerate(model) if isinstance(model, (list, tuple)) else [(None, model)]:
-            if any(other() is network for other in self._watched):
+            if any(watched() is network for watched in self._watched):
                 continue
             self._watched.append(weakref.ref(network))
             for prefix, cell in _cells_of(network, number):
@@ -136,10 +136,10 @@ def as_torch(value: Any) -> Any:
 
 
 def _cells_of(network: Any, number: int | None) -> Iterator[tuple[str, Any]]:
-    place = "" if number is None else f"{number}."
+    number_prefix = "" if number is None else f"{number}."
     for name, cell in network.cells_and_names():
         if cell is not network:
-            yield f"Cell.{place}{name}.{type(cell).__name__}", cell
+            yield f"Cell.{number_prefix}{name}.{type(cell).__name__}", cell
 
 
 def _parameters_of(cell: Any) -> Iterator[tuple[str, Any]]:

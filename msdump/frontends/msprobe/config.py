@@ -139,15 +139,15 @@ def settings_of(config: Mapping[str, Any], where: str) -> Settings:
 
 
 class _Keys:
-    """The keys of one object of the file.   place: path of the object in front of each key"""
+    """The keys of one object of the file.   prefix: path of the object in front of each key"""
 
-    def __init__(self, file: JsonFile, place: str, content: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, file: JsonFile, prefix: str, content: Mapping[str, Any] | None = None) -> None:
         self._file = file
-        self._place = place
+        self._prefix = prefix
         self._content = file.value if content is None else content
 
     def where(self, key: str) -> str:
-        return f"{self._file.path}, {self._place}{key}"
+        return f"{self._file.path}, {self._prefix}{key}"
 
     def has(self, key: str) -> bool:
         return key in self._content

@@ -118,7 +118,7 @@ class PrecisionDebugger:
     @classmethod
     @_one_at_a_time
     def stop(cls) -> None:
-        """Record nothing more until `start`; the files of this step hold what there is up to now."""
+        """Pause until `start`; the files of this step hold the records up to now."""
         debugger = cls._made()
         debugger._probe.stop()
         debugger._reload()
@@ -199,7 +199,7 @@ class PrecisionDebugger:
         models = list(model) if isinstance(model, (list, tuple)) else [model]
         if not all(map(self._is_model, models)):
             reason = f"at level {settings.level}" if token_range is None else "with token_range"
-            kinds = ", ".join(type(each).__name__ for each in models)
+            kinds = ", ".join(type(model).__name__ for model in models)
             raise ConfigError(
                 f"PrecisionDebugger.start, model: expected a module or a list of modules {reason}, got {kinds}. "
                 "Call start(model=model)."

@@ -88,7 +88,7 @@ class StepFiles:
         self._uploader = uploader
         modes = _MODE, _DIR_MODE
         self._tensors = RunFiles(root, _tensor_writer, _FOOTPRINT, guard, *modes, True, self._name_pack)
-        self._texts = RunFiles(root, lambda place, _: ReplacedFiles(place, *modes), _FOOTPRINT, guard, *modes)
+        self._texts = RunFiles(root, lambda folder, _: ReplacedFiles(folder, *modes), _FOOTPRINT, guard, *modes)
         self._step = 0
         self._forget()
 
@@ -193,14 +193,14 @@ class StepFiles:
     def _name_pack(self, path: Path) -> None:
         """A pack is whole: it takes the place of one that an earlier run, or this step before, has left."""
         assert self.home is not None
-        place = self.home / f"{DATA_FOLDER}{SUFFIX}"
-        self._texts.expect(_GRAPH, self._step, [place.name])
-        if path.name != place.name:
+        pack = self.home / f"{DATA_FOLDER}{SUFFIX}"
+        self._texts.expect(_GRAPH, self._step, [pack.name])
+        if path.name != pack.name:
             try:
-                os.replace(self.home / path.name, place)
+                os.replace(self.home / path.name, pack)
             except OSError as error:
-                raise WriteError(f"{place}: expected to replace this pack, got {error.strerror}.") from error
-        self._send(place)
+                raise WriteError(f"{pack}: expected to replace this pack, got {error.strerror}.") from error
+        self._send(pack)
 
     def _send(self, path: Path) -> None:
         if self._uploader is not None:

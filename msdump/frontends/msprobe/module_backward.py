@@ -1,4 +1,4 @@
-"""What comes back to a module in backward, and what goes on from it, seen on autograd's own nodes.
+"""Gradients of a module's results and operands in backward, observed on autograd's nodes.
 
 Hooks of PyTorch for the backward of modules put a node of their own around each module: gradients are added up in
 another order, and lose other last digits. Here the nodes that are there are asked, and their order tells what a module
@@ -31,7 +31,7 @@ class BackwardObserver(Protocol):
 
 
 class Operands:
-    """What a module is called with: the tensors that get gradients, and where these go.
+    """Operands of a module: the tensors that get gradients, and their edges.
 
     first  the number that autograd's next node gets
     """
@@ -42,14 +42,14 @@ class Operands:
         self._versions = [tensor._version for tensor in self.tensors]
         self.first = torch._C._autograd._get_sequence_nr()
 
-    def places(self) -> dict[Edge, int]:
-        """Of the operands by their edges, after the call. A tensor that is given again has the first place alone; one
+    def index_by_edge(self) -> dict[Edge, int]:
+        """Of the operands by their edges, after the call. A tensor that is given again has its first index alone; one
         that the module has worked in place on has none.   Source: msprobe, for the latter."""
-        places: dict[Edge, int] = {}
-        for place, (tensor, version, edge) in enumerate(zip(self.tensors, self._versions, self.edges, strict=True)):
+        index_by_edge: dict[Edge, int] = {}
+        for index, (tensor, version, edge) in enumerate(zip(self.tensors, self._versions, self.edges, strict=True)):
             if tensor._version == version:
-                places.setdefault(edge, place)
-        return places
+                index_by_edge.setdefault(edge, index)
+        return index_by_edge
 
 
 class ModuleBackward:
@@ -64,8 +64,10 @@ class ModuleBackward:
         tensors = operands.tensors
         # Of operands that no gradient came to, where others got one; none where a tensor is given again.
         self._like = [
-            None if any(tensor is other for other in tensors[:place]) else (tensor.shape, tensor.dtype, tensor.device)
-            for place, tensor in enumerate(tensors)
+            None
+            if any(tensor is earlier for earlier in tensors[:index])
+            else (tensor.shape, tensor.dtype, tensor.device)
+            for index, tensor in enumerate(tensors)
         ]
         self._outgoing: list[torch.Tensor | None] = [None] * len(tensors)
         self._incoming: list[torch.Tensor | None] = []
@@ -79,35 +81,35 @@ class ModuleBackward:
         tensors = list(hooked_in(output))
         if not tensors:
             return output
-        first, place_by_edge = operands.first, operands.places()
-        consumers, inner = _walk(tensors, first, place_by_edge)
+        first, operand_by_edge = operands.first, operands.index_by_edge()
+        consumers, inner = _walk(tensors, first, operand_by_edge)
         views = []
         for tensor, edge in zip(tensors, map(_edge_of, tensors), strict=True):
             view = tensor.view_as(tensor) if edge in inner or _is_older(tensor, first) else tensor
             views.append(view)
             # An operand that is given back goes into its view.
-            if view is not tensor and edge in place_by_edge:
-                consumers.append((view.grad_fn, 0, place_by_edge[edge]))
+            if view is not tensor and edge in operand_by_edge:
+                consumers.append((view.grad_fn, 0, operand_by_edge[edge]))
         self._incoming = [None] * len(views)
         self._versions = [_Version(view) for view in views]
         self._listen(backwards, views)
-        places_by_node: dict[Any, list[tuple[int, int]]] = {}
-        for node, slot, place in consumers:
-            places_by_node.setdefault(node, []).append((slot, place))
-        for node, places in places_by_node.items():
-            node.register_hook(functools.partial(self._goes, places))
+        indices_by_node: dict[Any, list[tuple[int, int]]] = {}
+        for node, slot, index in consumers:
+            indices_by_node.setdefault(node, []).append((slot, index))
+        for node, indices in indices_by_node.items():
+            node.register_hook(functools.partial(self._goes, indices))
         if all(view is tensor for view, tensor in zip(views, tensors, strict=True)):
             return output
         return rebuilt(output, iter(views))
 
     def _listen(self, backwards: Backwards, results: Sequence[torch.Tensor]) -> None:
-        places_by_node: dict[Any, list[tuple[int, int]]] = {}
-        for place, result in enumerate(results):
-            places_by_node.setdefault(result.grad_fn, []).append((result.output_nr, place))
+        indices_by_node: dict[Any, list[tuple[int, int]]] = {}
+        for index, result in enumerate(results):
+            indices_by_node.setdefault(result.grad_fn, []).append((result.output_nr, index))
         if not self._outgoing:
-            self.end_below = min(node._sequence_nr() for node in places_by_node) + 1
-        for node, places in places_by_node.items():
-            _before(node, _Listener(self, places), backwards)
+            self.end_below = min(node._sequence_nr() for node in indices_by_node) + 1
+        for node, indices in indices_by_node.items():
+            _before(node, _Listener(self, indices), backwards)
 
     def take(self) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:
         """What came and what went in this backward, which is forgotten; None where nothing went on."""
@@ -122,26 +124,26 @@ class ModuleBackward:
         ]
         return tuple(incoming), tuple(filled)
 
-    def is_unchanged(self, place: int) -> bool:
+    def is_unchanged(self, index: int) -> bool:
         """Whether no later operator has worked in place on this result.   Source: msprobe, which sees no gradient of
         one that was."""
-        return self._versions[place].is_current
+        return self._versions[index].is_current
 
-    def comes(self, gradients: Sequence[Any], places: Sequence[tuple[int, int]]) -> None:
-        """Gradients of results.   places: which of them is that of which result"""
+    def comes(self, gradients: Sequence[Any], indices: Sequence[tuple[int, int]]) -> None:
+        """Gradients of results.   indices: which of them is that of which result"""
         self._is_running = True
-        for slot, place in places:
-            self._incoming[place] = gradients[slot]
+        for slot, index in indices:
+            self._incoming[index] = gradients[slot]
 
-    def _goes(self, places: Sequence[tuple[int, int]], gradients: Sequence[Any], _: Any) -> None:
+    def _goes(self, indices: Sequence[tuple[int, int]], gradients: Sequence[Any], _: Any) -> None:
         """Gradients to operands."""
         if not self._is_running:
             return
         with unrecorded(), torch.no_grad():
-            for slot, place in places:
-                gradient, before = gradients[slot], self._outgoing[place]
+            for slot, index in indices:
+                gradient, before = gradients[slot], self._outgoing[index]
                 if gradient is not None:
-                    self._outgoing[place] = gradient if before is None else before + gradient
+                    self._outgoing[index] = gradient if before is None else before + gradient
                     self._has_outgoing = True
 
 
@@ -200,10 +202,10 @@ class Backwards:
 
 
 class _Listener(NamedTuple):
-    """places: which gradient of the node is that of which result of the module"""
+    """indices: which gradient of the node is that of which result of the module"""
 
     module: ModuleBackward
-    places: list[tuple[int, int]]
+    indices: list[tuple[int, int]]
 
 
 def _before(node: Any, listener: _Listener, backwards: Backwards) -> None:
@@ -216,8 +218,8 @@ def _before(node: Any, listener: _Listener, backwards: Backwards) -> None:
 
         def hook(gradients: Sequence[Any]) -> None:
             with unrecorded():
-                for module, places in reversed(told):
-                    seen = [(slot, place) for slot, place in places if module.is_unchanged(place)]
+                for module, indices in reversed(told):
+                    seen = [(slot, index) for slot, index in indices if module.is_unchanged(index)]
                     if seen:
                         backwards.begin(module, number)
                         module.comes(gradients, seen)
@@ -228,7 +230,7 @@ def _before(node: Any, listener: _Listener, backwards: Backwards) -> None:
 
 
 class _Version:
-    """How often a tensor was written to, without a hold on its memory."""
+    """Version of a tensor, without a reference to its memory."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self._alias: torch.Tensor | None = None
@@ -244,7 +246,7 @@ class _Version:
 
 
 def is_transformed() -> bool:
-    """Whether vmap, grad or another one of torch.func is at work."""
+    """Whether a transform of torch.func (vmap, grad) is active."""
     return torch._C._are_functorch_transforms_active()
 
 
@@ -254,12 +256,12 @@ def _edge_of(tensor: torch.Tensor) -> Edge:
 
 
 def _is_older(tensor: torch.Tensor, first: int) -> bool:
-    """Whether a tensor was there before the module ran."""
+    """Whether a tensor existed before the module ran."""
     return tensor.grad_fn is None or tensor.grad_fn._sequence_nr() < first
 
 
 def _walk(
-    tensors: Sequence[torch.Tensor], first: int, place_by_edge: Mapping[Edge, int]
+    tensors: Sequence[torch.Tensor], first: int, operand_by_edge: Mapping[Edge, int]
 ) -> tuple[list[tuple[Any, int, int]], set[Edge]]:
     """From results back to operands, over the nodes that the module made.
 
@@ -273,9 +275,9 @@ def _walk(
     while waiting:
         node = waiting.pop()
         for slot, edge in enumerate(node.next_functions):
-            place = place_by_edge.get(edge)
-            if place is not None:
-                consumers.append((node, slot, place))
+            index = operand_by_edge.get(edge)
+            if index is not None:
+                consumers.append((node, slot, index))
             elif edge[0] is not None and edge[0] not in seen and edge[0]._sequence_nr() >= first:
                 seen.add(edge[0])
                 waiting.append(edge[0])

@@ -40,7 +40,7 @@ class ModuleCalls:
     def __init__(self, observer: ModuleObserver) -> None:
         self.counts: Counter[str] = Counter()
         self.backwards = Backwards(observer)
-        self.thread = _Thread()
+        self.thread = _RunningCalls()
         self._observer = observer
         # Weakly: a model is freed when the script has no more use for it.
         self._models: list[list[weakref.ref[torch.nn.Module]]] = []
@@ -53,9 +53,12 @@ class ModuleCalls:
         model."""
         models = list(model) if isinstance(model, (list, tuple)) else [model]
         known = [[reference() for reference in references] for references in self._models]
-        if any(len(models) == len(other) and all(map(lambda a, b: a is b, models, other)) for other in known):
+        if any(
+            len(models) == len(known_models) and all(map(lambda a, b: a is b, models, known_models))
+            for known_models in known
+        ):
             return
-        self._models.append([weakref.ref(each) for each in models])
+        self._models.append([weakref.ref(model) for model in models])
         for prefix, module in _modules_of(model):
             self._of(module).prefixes.append(prefix)
         self._install()
@@ -119,7 +122,7 @@ class ModuleCalls:
             if not observer.is_recording():
                 return original(module, *args, **kwargs)
             calls = [_Call(self, observer, prefix) for prefix in watched.names()]
-            handles = [handle for each in calls for handle in each.hook(module)]
+            handles = [handle for call in calls for handle in call.hook(module)]
             self.thread.calls.append(calls)
             try:
                 return original(module, *args, **kwargs)
@@ -166,7 +169,7 @@ class _Watched:
         return self.prefixes if self.dump_name is None else [self.dump_name, *self.prefixes]
 
 
-class _Thread(threading.local):
+class _RunningCalls(threading.local):
     """calls: of modules that are running in a thread, the innermost last"""
 
     def __init__(self) -> None:
@@ -236,10 +239,10 @@ def _gradient_hook(observer: ModuleObserver, prefix: str, name: str, parameter: 
 
 def _modules_of(model: Any) -> Iterator[tuple[str, torch.nn.Module]]:
     models = list(enumerate(model)) if isinstance(model, (list, tuple)) else [(None, model)]
-    for number, each in models:
-        place = "" if number is None else f"{number}."
-        for name, module in each.named_modules():
+    for number, root in models:
+        prefix = "" if number is None else f"{number}."
+        for name, module in root.named_modules():
             kind = type(module).__name__
-            if module is each or kind == _LEFT_OUT or isinstance(module, torch.jit.ScriptModule):
+            if module is root or kind == _LEFT_OUT or isinstance(module, torch.jit.ScriptModule):
                 continue
-            yield f"Module.{place}{name}.{kind}", module
+            yield f"Module.{prefix}{name}.{kind}", module

@@ -62,4 +62,4 @@ class Parents:
         path = parts[:-4]
         if len(parts) < 5 or path in (["Module"], ["Cell"]):
             return None
-        return next((other for other in reversed(self._running) if other.split(".")[:-3] == path), None)
+        return next((running for running in reversed(self._running) if running.split(".")[:-3] == path), None)

@@ -20,7 +20,7 @@ from msdump.frontends.msprobe.config import DEBUG, STRUCTURE, Settings
 from msdump.frontends.msprobe.function_names import DISTRIBUTED
 from msdump.frontends.msprobe.module_calls import ModuleCalls
 from msdump.frontends.msprobe.parents import CLIP, OPTIMIZER
-from msdump.frontends.msprobe.recorder import PYTORCH, Form, Recorder
+from msdump.frontends.msprobe.recorder import PYTORCH, RecordWriter, TensorForm
 from msdump.frontends.msprobe.selection import Selection
 from msdump.frontends.msprobe.stacks import current_stack
 from msdump.process import sessions
@@ -39,7 +39,7 @@ class Probe(sessions.Session):
     """The observer of all hooks, and the session of the dump."""
 
     def __init__(
-        self, settings: Settings, form: Form = PYTORCH, module_calls: Callable[[Probe], Any] = ModuleCalls
+        self, settings: Settings, form: TensorForm = PYTORCH, module_calls: Callable[[Probe], Any] = ModuleCalls
     ) -> None:
         super().__init__()
         self.settings = settings
@@ -49,7 +49,7 @@ class Probe(sessions.Session):
         self.step_number = 0
         self.first_step = 0
         self._selection = Selection(settings)
-        self._recorder = Recorder(settings, form)
+        self._recorder = RecordWriter(settings, form)
         # A signal waits for what is being sent.
         self.has_threads = self._recorder.files.has_uploads
         self.api_calls = ApiCalls(self)
@@ -451,7 +451,7 @@ _UNSET_RESULTS: dict[str, tuple[int | str, ...]] = {"isend": (0,)}
 
 
 def _without_unset(name: str, operands: Any, unset_by_name: Mapping[str, tuple[int | str, ...]]) -> Any:
-    """Operands of a call, with None for those that say nothing yet."""
+    """Operands of a call, with None for those without data yet."""
     prefix, _, rest = name.partition(".")
     unset = unset_by_name.get(rest.partition(".")[0], ()) if prefix == DISTRIBUTED else ()
     if unset and isinstance(operands, tuple):

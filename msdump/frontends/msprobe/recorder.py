@@ -50,8 +50,8 @@ _TWICE = "with the name of another in the same pack"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Form:
-    """How tensors of a framework are shown and saved.   type: None: that of PyTorch's class"""
+class TensorForm:
+    """How tensors of a framework are described and saved.   type: None: that of PyTorch's class"""
 
     framework: str
     suffix: str
@@ -71,10 +71,10 @@ class Form:
         return data.getbuffer()
 
 
-PYTORCH, MINDSPORE = Form("pytorch", ".pt"), Form("mindspore", ".npy", "mindspore.Tensor")
+PYTORCH, MINDSPORE = TensorForm("pytorch", ".pt"), TensorForm("mindspore", ".npy", "mindspore.Tensor")
 
 
-class Recorder:
+class RecordWriter:
     """All calls come with `lock` held.
 
     tally    counts and the first failure, which ends the dump
@@ -84,7 +84,7 @@ class Recorder:
     Raises: as `ProbeFiles`.
     """
 
-    def __init__(self, settings: Settings, form: Form = PYTORCH) -> None:
+    def __init__(self, settings: Settings, form: TensorForm = PYTORCH) -> None:
         self.lock = threading.RLock()
         self._form = form
         self.tally = Tally(on_stop="The dump is not complete, the script goes on without it. %s")
@@ -131,7 +131,7 @@ class Recorder:
         return self._files.home
 
     def open(self, home: Path, step: int) -> None:
-        """Records go to this folder, of this step, from now on, those of an earlier `open` included.
+        """Write records to this folder, of this step, from now on, those of an earlier `open` included.
 
         Raises: WriteError.
         """
@@ -152,7 +152,7 @@ class Recorder:
         self._files.move(home)
 
     def end_step(self) -> None:
-        """Write what is there and forget it.   Raises: WriteError."""
+        """Write the records, and drop them.   Raises: WriteError."""
         try:
             self.flush()
         finally:
@@ -196,11 +196,11 @@ class Recorder:
         """What stands at a path in a value that `save` names."""
         if name not in self._records:
             return  # its step is over
-        place: Any = self._records
+        holder: Any = self._records
         keys = (name, *path)
         for key in keys[:-1]:
-            place = place[key]
-        place[keys[-1]] = value
+            holder = holder[key]
+        holder[keys[-1]] = value
         self._is_changed = True
 
     def add_stack(self, name: str, stack: Stack) -> None:
@@ -330,9 +330,9 @@ class Recorder:
                 value = content[key]
                 if isinstance(value, torch.Tensor):
                     waiting[value.device, value.dtype].append((content, key))
-        for places in waiting.values():
-            numbers = as_numbers([content[key] for content, key in places])
-            for (content, key), number in zip(places, numbers, strict=True):
+        for holders in waiting.values():
+            numbers = as_numbers([content[key] for content, key in holders])
+            for (content, key), number in zip(holders, numbers, strict=True):
                 content[key] = number
         self._unfetched.clear()
 

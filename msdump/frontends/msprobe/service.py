@@ -68,7 +68,9 @@ class DebuggerConfig:
         self.scope, self.list = [*settings.scope], [*settings.names]
         self.data_mode = _data_mode(settings)
         self.summary_mode, self.tensor_list = settings.summary_mode, [*settings.saved_names]
-        parts = [{"dim": one.axis, "size": one.size, "begin": one.begin, "end": one.end} for one in settings.slices]
+        parts = [
+            {"dim": part.axis, "size": part.size, "begin": part.begin, "end": part.end} for part in settings.slices
+        ]
         self.slice_info = [{key: value for key, value in part.items() if value is not None} for part in parts]
         self.dump_enable, self.extra_info = settings.is_enabled, settings.has_extra_info
         self.precision = "high" if settings.is_precise else "low"

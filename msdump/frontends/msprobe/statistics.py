@@ -75,9 +75,9 @@ def xor_of(tensor: torch.Tensor) -> Any:
 def sliced(tensor: torch.Tensor, slices: tuple[Slice, ...]) -> torch.Tensor:
     """The part of a tensor that the configuration names; all of it where no slice fits."""
     indexes = [slice(None)] * tensor.ndim
-    for one in slices:
-        if one.axis < tensor.ndim and one.size in (None, tensor.shape[one.axis]):
-            indexes[one.axis] = slice(one.begin, one.end)
+    for part in slices:
+        if part.axis < tensor.ndim and part.size in (None, tensor.shape[part.axis]):
+            indexes[part.axis] = slice(part.begin, part.end)
     return tensor[tuple(indexes)] if any(index != slice(None) for index in indexes) else tensor
 
 

@@ -1,4 +1,4 @@
-"""Arguments and results of a call as JSON: what `dump.json` says of a tensor, a number, a list, anything else.
+"""Arguments and results of a call as JSON: as `dump.json` describes tensors, numbers, lists and other values.
 
 Source: mindstudio-probe 26.2, files that it wrote: kinds of values, their keys, what stands for those it cannot show.
 """
@@ -29,7 +29,7 @@ _NOT_SHOWN = (torch.device, torch.dtype)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Describer:
-    """tensor, array: what stands for one, by its place among the values, as keys and numbers."""
+    """tensor, array: the description of one, by its path in the values, as keys and numbers."""
 
     tensor: Callable[[torch.Tensor, Path], Any]
     array: Callable[[np.ndarray[Any, Any], Path], Any]

@@ -6,7 +6,7 @@ outputs = model.run({"data": images})
 
 from __future__ import annotations
 
-from msdump.frontends.onnx.inference import TensorSpec
+from msdump.frontends.onnx.inference import DeclaredTensor
 from msdump.frontends.onnx.model import OnnxModel, load_model
 
-__all__ = ["OnnxModel", "TensorSpec", "load_model"]
+__all__ = ["DeclaredTensor", "OnnxModel", "load_model"]

@@ -49,7 +49,7 @@ class Arena:
         kept       results that keep their bytes to the end all the same
         kernels    operator's name -> what runs in its place
 
-        Raises: GraphError for a kernel whose outputs have no place in the arena.
+        Raises: GraphError for a kernel whose outputs cannot be in the arena.
         """
         plan = plan_memory(onnx_graph.graph, is_reused, kept)
         self.size_bytes = plan.size_bytes
@@ -83,17 +83,17 @@ class Arena:
 
     def _launch(self, call: NodeCall, node: Node | None, kernels: Mapping[str, NodeKernel]) -> Launch:
         outputs = [self._values.get(name) for name in call.node.makes]
-        placed = [value for value in outputs if value is not None and self._has_place(value)]
+        placed = [value for value in outputs if value is not None and self._has_buffer(value)]
         kernel = kernels.get(call.node.name)
         if len(placed) != len(outputs) or not placed or node is None:
             if kernel is not None:
                 raise GraphError(
                     f"{call.node.where}: expected outputs whose shapes are known before it runs, as a kernel of one's "
-                    "own fills memory that is there. Give the model fixed sizes."
+                    "own fills preallocated memory. Give the model fixed sizes."
                 )
             return call.launch
         for value in placed:
-            self._place(value)
+            self._bind(value)
         if kernel is not None:
             return self._kernel_launch(kernel, node, placed)
         feeds = [name for _, name in call.session.feeds]
@@ -102,12 +102,12 @@ class Arena:
             return call.launch
         return self._bound_launch(call, placed)
 
-    def _has_place(self, value: Value) -> bool:
+    def _has_buffer(self, value: Value) -> bool:
         # onnxruntime packs what an array has in whole bytes.
         is_whole = dtypes.dtype(value.type.dtype).bits >= 8
         return is_whole and value.id in self._offset and value.type.size_bytes > 0
 
-    def _place(self, value: Value) -> None:
+    def _bind(self, value: Value) -> None:
         first = self._offset[value.id]
         flat = self._block[first : first + value.type.size_bytes]
         written = flat.view(dtypes.dtype(value.type.dtype).numpy).reshape(value.type.shape)
@@ -121,7 +121,7 @@ class Arena:
             del self.arrays[value.id], self._written[value.id]
 
     def _bound_launch(self, call: NodeCall, outputs: Sequence[Value]) -> Launch:
-        """onnxruntime writes where it is told to.
+        """onnxruntime writes to given buffers.
 
         Edges:  where it makes another shape than was foreseen, the results get memory of their own from then on.
         """

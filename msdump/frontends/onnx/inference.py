@@ -18,7 +18,7 @@ UNKNOWN = -1
 
 
 @dataclass(frozen=True, slots=True)
-class TensorSpec:
+class DeclaredTensor:
     """An input or output as the model declares it.
 
     dtype   name of the dtype table, or ONNX's own where the table has none ("string", "seq")
@@ -35,16 +35,16 @@ class TensorSpec:
         return f"{self.dtype}[{', '.join('?' if size is None else str(size) for size in self.shape)}]"
 
 
-def spec_of(value: onnx.ValueInfoProto) -> TensorSpec:
+def spec_of(value: onnx.ValueInfoProto) -> DeclaredTensor:
     """The declaration of a graph input or output."""
     kind = value.type.WhichOneof("value") or "tensor_type"
     if kind != "tensor_type":
-        return TensorSpec(value.name, kind.removesuffix("_type"), None)
+        return DeclaredTensor(value.name, kind.removesuffix("_type"), None)
     tensor = value.type.tensor_type
     shape = None
     if tensor.HasField("shape"):
         shape = tuple(_declared_size(dim) for dim in tensor.shape.dim)
-    return TensorSpec(value.name, type_text(tensor.elem_type), shape)
+    return DeclaredTensor(value.name, type_text(tensor.elem_type), shape)
 
 
 class Inference:

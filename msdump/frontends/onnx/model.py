@@ -16,7 +16,7 @@ from msdump.config.environment import ONNX_OPTIMIZATION
 from msdump.errors import ConfigError, ExecutionError, GraphError, did_you_mean
 from msdump.frontends.onnx.arena import Arena, NodeKernel
 from msdump.frontends.onnx.graph_from_onnx import ModelTypes, OnnxGraph, graph_from_onnx
-from msdump.frontends.onnx.inference import Inference, TensorSpec, spec_of
+from msdump.frontends.onnx.inference import DeclaredTensor, Inference, spec_of
 from msdump.frontends.onnx.model_file import read_model
 from msdump.frontends.onnx.node_session import SessionMaker
 from msdump.frontends.onnx.nodes import model_constants, model_nodes
@@ -191,7 +191,7 @@ class OnnxModel:
         return tuple(seen.arena for seen in self._observed.values() if seen.arena is not None)
 
     def observed_graphs(self) -> tuple[Graph, ...]:
-        """Graphs that observers have been told of, oldest first."""
+        """Graphs that were shown to observers, oldest first."""
         return tuple(seen.graph for seen in self._observed.values())
 
     # -- parts ------------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ class OnnxModel:
                 self._check_shape(spec, arrays[spec.name].shape)
         return arrays
 
-    def _array(self, spec: TensorSpec, given: Any, dtype: str) -> Array:
+    def _array(self, spec: DeclaredTensor, given: Any, dtype: str) -> Array:
         array = np.asarray(given)
         expected = dtypes.dtype(dtype).numpy
         if array.dtype.newbyteorder("=") != expected:
@@ -249,7 +249,7 @@ class OnnxModel:
         # ascontiguousarray would make a scalar one-dimensional.
         return np.asarray(array, expected, order="C")
 
-    def _check_shape(self, spec: TensorSpec, shape: tuple[int, ...]) -> None:
+    def _check_shape(self, spec: DeclaredTensor, shape: tuple[int, ...]) -> None:
         """Open sizes are free, also those of one name: that is what onnxruntime goes by."""
         if spec.shape is None:
             return

@@ -1,4 +1,4 @@
-"""What a user calls a model, as a ModelProto: a path, the bytes of a file, or the message itself."""
+"""Load a ModelProto from a path, the bytes of a file, or the message itself."""
 
 from __future__ import annotations
 

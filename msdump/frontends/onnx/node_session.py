@@ -25,7 +25,7 @@ _SMALL_BYTES = 1024
 _NUMBER = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ")
 # Sessions of one node log nothing of use; errors come as exceptions.
 _LOG_FATAL = 4
-# Each session starts threads of its own; a model with more sessions than this gets no more of them.
+# Each session starts threads of its own; a model with more sessions than this gets no own threads.
 _THREADS = min(2, os.cpu_count() or 1)
 _THREADED_SESSIONS = 256
 # Their kernels depend on the number of channels, which onnxruntime knows of the whole model.
@@ -223,7 +223,7 @@ def _session_options(threads: int, is_optimized: bool) -> Any:
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
     options.inter_op_num_threads = 1
     options.enable_mem_pattern = False
-    # One arena for each of hundreds of sessions would keep the largest result of each for ever: they share one.
+    # One arena for each of hundreds of sessions would keep the largest result of each: they share one.
     options.enable_cpu_mem_arena = _has_shared_arena()
     options.add_session_config_entry("session.use_env_allocators", "1")
     options.log_severity_level = _LOG_FATAL
@@ -237,9 +237,9 @@ def _session_options(threads: int, is_optimized: bool) -> Any:
 def _has_shared_arena() -> bool:
     """Register the arena that all sessions of this process may share; True when there is one."""
     kind = onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR
-    place = onnxruntime.OrtMemoryInfo("Cpu", kind, 0, onnxruntime.OrtMemType.DEFAULT)
+    memory_info = onnxruntime.OrtMemoryInfo("Cpu", kind, 0, onnxruntime.OrtMemType.DEFAULT)
     try:
-        onnxruntime.create_and_register_allocator(place, None)
+        onnxruntime.create_and_register_allocator(memory_info, None)
     except Exception as error:
         if not is_ort_error(error):
             raise

@@ -101,7 +101,7 @@ def model_nodes(graph: onnx.GraphProto, constants: Iterable[str]) -> list[ModelN
     """
     available = set(constants)
     taken: set[str] = set()
-    # A name of somebody's own is kept before a made up one is given away.
+    # Names in the file win over generated names.
     own = {node.name for node in graph.node if node.name}
     nodes: list[ModelNode] = []
     for proto in graph.node:

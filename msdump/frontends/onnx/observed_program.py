@@ -79,7 +79,7 @@ class ObservedOnnxProgram:
         """
         if watched is None:
             watched = WatchedRun(self.seen, (), 0)
-        watched.run(_ProgramCalls(self, slots, arrays))
+        watched.run(_ModelCalls(self, slots, arrays))
 
     def _arena(self, onnx_graph: OnnxGraph, kernels: Mapping[str, NodeKernel] | None) -> Arena:
         """Operands that an observer keeps are not overwritten by other results."""
@@ -92,7 +92,7 @@ class ObservedOnnxProgram:
         return Arena(self.program, onnx_graph, not self.seen.needs_all_values, kept, kernels)
 
 
-class _ProgramCalls(Calls):
+class _ModelCalls(Calls):
     """One run of a program. Arrays are views of what onnxruntime made: nothing is copied."""
 
     def __init__(self, seen: ObservedOnnxProgram, slots: Slots, arrays: Mapping[str, Array]) -> None:
@@ -134,7 +134,7 @@ class _ProgramCalls(Calls):
         if array is None:
             array = self._placed.get(value.id)
         if array is None:
-            raise ExecutionError(f"%{value.name}: expected an input or a constant, got a result that is gone.")
+            raise ExecutionError(f"%{value.name}: expected an input or a constant, got a result that was freed.")
         return array
 
     def release(self, number: int) -> None:

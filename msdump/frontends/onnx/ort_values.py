@@ -75,7 +75,7 @@ def raw_data_of(array: Array, dtype: str) -> bytes:
 
 
 class _ValueMemory:
-    """Memory of an OrtValue as numpy asks for it; arrays made of it keep the OrtValue alive."""
+    """Memory of an OrtValue as an `__array_interface__`; arrays made of it keep the OrtValue alive."""
 
     __slots__ = ("__array_interface__", "owner")
 

@@ -1,4 +1,4 @@
-"""Program: a model as a list of calls over slots; values are forgotten after their last use."""
+"""Program: a model as a list of calls over slots; values are freed after their last use."""
 
 from __future__ import annotations
 

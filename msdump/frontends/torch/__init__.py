@@ -19,7 +19,7 @@ OLDEST = (2, 5)
 def backend(module: Any, example_inputs: Any, **options: Any) -> Callable[..., Any]:
     """`torch.compile(model, backend="msdump")`; PyTorch finds it by its entry point.
 
-    Raises: ConfigError for a PyTorch that is too old, and whatever is wrong with the configuration of the dump.
+    Raises: ConfigError for a PyTorch that is too old, and for errors in the configuration of the dump.
     """
     check_version()
     from msdump.frontends.torch.compiled_graph import compile_graph
@@ -31,7 +31,7 @@ def inductor_backend(module: Any, example_inputs: Any, **settings: Any) -> Calla
     """`torch.compile(model, backend="msdump-inductor")`: Inductor's kernels, of which only what is dumped is looked at.
 
     settings   `mode` and `options`, as `torch.compile` takes them for Inductor
-    Raises: as `backend`; whatever Inductor raises.
+    Raises: as `backend`; errors of Inductor.
     """
     check_version()
     from msdump.frontends.torch.inductor import compile_with_inductor

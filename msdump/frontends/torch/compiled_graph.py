@@ -36,7 +36,7 @@ def compile_graph(
     if options.get("options"):
         raise ConfigError(
             f"torch.compile: expected no options for the backend msdump, got {sorted(options['options'])}. "
-            "What is dumped is said by the file that MINDSPORE_DUMP_CONFIG names."
+            "The file that MINDSPORE_DUMP_CONFIG names selects what is dumped."
         )
     opening.call_when_sessions_change(torch._dynamo.reset)
     session = open_session(example_inputs)
@@ -46,7 +46,7 @@ def compile_graph(
     outside.note_compilation()
     drop_wrapper(module)
     model = CompiledModel(session, steps_of(session), input_names(module), torch.is_grad_enabled())
-    model.note_layouts(example_inputs)
+    model.note_shardings(example_inputs)
 
     def forward(graph: fx.GraphModule, _: Sequence[Any]) -> GraphRunner:
         return GraphRunner(graph, model, FORWARD, open_output_count(graph), inner)

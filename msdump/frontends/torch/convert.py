@@ -45,7 +45,7 @@ def why_unreadable(tensor: Any) -> str:
 
 
 class _TensorMemory:
-    """Memory of a tensor as numpy asks for it. Arrays made of it keep the memory alive, whatever becomes of the tensor.
+    """Memory of a tensor as an `__array_interface__`. Arrays made of it keep the memory alive without the tensor.
 
     Source: `Tensor.numpy` marks the storage, and PyTorch then refuses to resize it for ever; an address marks nothing.
     """
@@ -55,7 +55,7 @@ class _TensorMemory:
     def __init__(self, tensor: Any, typestr: str) -> None:
         address = tensor.data_ptr()
         if not address:
-            raise RuntimeError("the memory of the tensor is gone: its storage was resized to nothing")
+            raise RuntimeError("the memory of the tensor was freed: its storage was resized to 0")
         self.storage = tensor.untyped_storage()
         interface = {"data": (address, False), "shape": tuple(tensor.shape), "typestr": typestr, "version": 3}
         if not tensor.is_contiguous():
@@ -190,7 +190,7 @@ def array_from_value(value: object) -> Array:
     if isinstance(value, (list, tuple)):
         return _array_from_list(value)
     if isinstance(value, torch.nn.Module):
-        raise NoArrayError("a graph of its own, which is not looked into")
+        raise NoArrayError("a nested graph, which is not shown")
     raise NoArrayError(f"an object of type {type(value).__name__} has no array form")
 
 

@@ -1,6 +1,6 @@
-"""Tensors of a CUDA device, or only their statistics, on their way to the host beside the model.
+"""Copies of CUDA tensors, or of their statistics only, to the host, concurrent with the model.
 
-`measure` queues the statistics of a tensor by operators of PyTorch, on whatever device it lies and without waiting for
+`measure` queues the statistics of a tensor by operators of PyTorch, on the tensor's device and without waiting for
 it, and gives back a row of numbers on the same device; `statistics_of_row` reads that row once it has arrived on the
 host. What they say together is what `stats.statistics` says of the tensor's array.
 """
@@ -135,7 +135,7 @@ class PinnedCopies:
         self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
     def takes(self, tensor: Any) -> bool:
-        """Whether a tensor lies where these copies come from."""
+        """Whether a tensor is on the device of these copies."""
         return bool(tensor.is_cuda)
 
     def array(self, tensor: Any) -> Array:

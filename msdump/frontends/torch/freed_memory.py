@@ -1,4 +1,4 @@
-"""The pages of a step that is dumped when it ends, kept for the next one."""
+"""Reuse of freed memory pages for the next dumped step."""
 
 from __future__ import annotations
 

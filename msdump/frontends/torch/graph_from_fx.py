@@ -33,12 +33,12 @@ FORWARD, BACKWARD, INFERENCE = "forward", "backward", "inference"
 
 @dataclass(frozen=True)
 class CaptureInfo:
-    """What is known about an FX graph from outside.
+    """Facts about an FX graph from its caller.
 
     stage        "forward", "backward" or "inference"
     inputs       name -> (name to show, kind) of each placeholder
     open_outputs how many of the first outputs go to the user, who may write them later
-    shared       names of placeholders whose memory somebody may write later
+    shared       names of placeholders whose memory may be written later
     forward      nodes of the forward graph by FX `seq_nr`, for a backward graph
     gradients    name and shape of the input of the model whose gradient each output of a backward graph is
     """
@@ -57,12 +57,12 @@ class FxGraph:
 
     nodes    the node of each FX call that is an operator
     operands  the FX nodes and values that such a call reads, one per input slot
-    values   the value of each tensor that can be shown: (FX node, place in its result)
+    values   the value of each tensor that can be shown: (FX node, path in its result)
     roots    value id -> value id of the memory it lies in
     skipped  why tensors are not shown -> how many
     by_seq_nr  first operator of each `seq_nr`
     by_name  all FX nodes
-    opaque   ids of values that may lie in anybody's memory
+    opaque   ids of values whose memory is not known
     """
 
     graph: Graph
@@ -80,7 +80,7 @@ class FxGraph:
 
 
 def producer_of(node: fx.Node) -> tuple[fx.Node, Path]:
-    """The call that made a tensor and the place in its result, through the items of tuples."""
+    """The call that made a tensor and the path in its result, through the items of tuples."""
     path: Path = ()
     while node.op == "call_function" and node.target is operator.getitem and isinstance(node.args[0], fx.Node):
         path = (int(node.args[1]), *path)  # type: ignore[arg-type]
@@ -109,7 +109,7 @@ def graph_from_fx(module: fx.GraphModule, sizes: Sizes, graph_id: int, origin: C
 def settle(result: FxGraph, open_roots: set[int]) -> None:
     """Number and check a graph whose nodes are all there, and find out whose memory stays as it is.
 
-    open_roots   ids of values whose memory somebody else may write when the run has ended
+    open_roots   ids of values whose memory may be written when the run has ended
     """
     written = result.opaque | {result.roots[value.id] for node in result.graph.nodes for value in _written(node)}
     for value in (*result.graph.inputs, *result.graph.parameters, *_results(result.graph)):

@@ -75,7 +75,7 @@ def compile_with_inductor(
 
 
 def _forget_strides(count: int) -> None:
-    """AOT Autograd counts the outputs whose strides it is told of, from the end: the taps' output is none of them."""
+    """AOT Autograd counts the outputs with given strides from the end: the taps' output is not among them."""
     context = torch._guards.TracingContext.try_get()
     strides = None if context is None else context.output_strides
     if strides is not None:

@@ -26,7 +26,7 @@ class CallOperands:
     """Where the operands of one call are.
 
     inputs   (value, slot of the program) of each input
-    outputs  (value, place in the result) of each output
+    outputs  (value, path in the result) of each output
     over     ids of values that lie in memory which the call writes
     """
 
@@ -73,7 +73,7 @@ class ObservedFxProgram:
 
         copies         brings tensors of a device to the host; None where they are there
         measures_only  no observer wants more than statistics: of a device nothing else is brought
-        report         told why a tensor cannot be shown
+        report         called with the reason why a tensor cannot be shown
         """
         slots = self.program.begin(args)
         calls = _ProgramCalls(self, slots, copies, report, measures_only and copies is not None)
@@ -97,12 +97,14 @@ def _operands(program: FxProgram, fx_graph: FxGraph, ops: Sequence[OpInfo]) -> l
             operands.append(None)
             continue
         inputs = [(value, slots[argument]) for argument, value in fx_graph.operands[call.node]]
-        places = [(value, path) for (producer, path), value in fx_graph.values.items() if producer is call.node]
+        results = [(value, path) for (producer, path), value in fx_graph.values.items() if producer is call.node]
         over = {
-            other for slot in node.definition.mutates for other in values_by_root[fx_graph.roots[node.inputs[slot].id]]
+            value for slot in node.definition.mutates for value in values_by_root[fx_graph.roots[node.inputs[slot].id]]
         }
         operands.append(
-            CallOperands(infos[node.id], tuple(inputs), tuple(places), frozenset(over), is_collective(call.node.target))
+            CallOperands(
+                infos[node.id], tuple(inputs), tuple(results), frozenset(over), is_collective(call.node.target)
+            )
         )
     return operands
 

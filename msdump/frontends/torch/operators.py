@@ -41,7 +41,7 @@ Path = tuple[int, ...]
 class Argument:
     """One node among the arguments of a call.
 
-    name     of the schema's argument, with its place in a list: "tensors[1]"
+    name     of the schema's argument, with its index in a list: "tensors[1]"
     aliases  the schema's letters for its memory; empty when the result cannot share it
     """
 
@@ -81,9 +81,9 @@ def is_transparent(target: Any) -> bool:
 def arguments(node: fx.Node) -> list[Argument]:
     """Nodes among the arguments of a call, in the order of its schema."""
     return [
-        Argument(operand, f"{name}{place}", aliases, is_written)
+        Argument(operand, f"{name}{path}", aliases, is_written)
         for name, value, aliases, is_written in _bound(node)
-        for place, operand in _nodes_in(value)
+        for path, operand in _nodes_in(value)
     ]
 
 
@@ -156,15 +156,15 @@ def _letters(argument: Any) -> frozenset[str]:
     return frozenset() if info is None else frozenset(info.before_set) | frozenset(info.after_set)
 
 
-def _nodes_in(value: Any, place: str = "") -> Iterator[tuple[str, fx.Node]]:
+def _nodes_in(value: Any, path: str = "") -> Iterator[tuple[str, fx.Node]]:
     if isinstance(value, fx.Node):
-        yield place, value
+        yield path, value
     elif isinstance(value, tuple | list):
         for index, item in enumerate(value):
-            yield from _nodes_in(item, f"{place}[{index}]")
+            yield from _nodes_in(item, f"{path}[{index}]")
     elif isinstance(value, dict):
         for name, item in value.items():
-            yield from _nodes_in(item, f"{place}[{name}]")
+            yield from _nodes_in(item, f"{path}[{name}]")
 
 
 def plain(value: Any) -> Any:

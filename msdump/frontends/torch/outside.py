@@ -1,6 +1,6 @@
 """What of a script's models ran outside of the graphs that were captured: breaks, frames, and operators between graphs.
 
-Dynamo goes on without a word where it cannot capture something. Whatever runs there is in no dump.
+Dynamo continues silently where it cannot capture code. What runs there is in no dump.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _VIEWS = frozenset(
 )
 
 # (kind, file, line, function, reason)
-Place = tuple[str, str, int, str, str]
+GapSite = tuple[str, str, int, str, str]
 # file:line of the script, and the function; "" where the stack does not tell it
 Spot = str
 # (call or graph, "begin", "end" or "graph", how often it ran in the step)
@@ -47,7 +47,7 @@ class Breaks:
     """
 
     def __init__(self) -> None:
-        self._counts: Counter[Place] = Counter()
+        self._counts: Counter[GapSite] = Counter()
         self._break_count = 0
         self._frames: set[Hashable] = set()
         self._lock = threading.Lock()
@@ -58,7 +58,7 @@ class Breaks:
             reasons = list(getattr(utils, "graph_break_reasons", ()))
             self._break_count = min(self._break_count, len(reasons))
             for reason in reasons[self._break_count :]:
-                self._counts[_place_of(reason)] += 1
+                self._counts[_site_of(reason)] += 1
             self._break_count = len(reasons)
             for metrics in getattr(utils, "get_compilation_metrics", list)():
                 key = tuple(str(getattr(metrics, name, "")) for name in ("compile_id", "co_name", "start_time"))
@@ -67,10 +67,10 @@ class Breaks:
                     self._counts[_skipped(metrics)] += 1
 
     def lines(self) -> tuple[str, ...]:
-        """One line for each place and reason, in the order in which they were met."""
+        """One line for each call site and reason, in the order in which they were met."""
         self.collect()
         with self._lock:
-            return tuple(_line(place, count) for place, count in self._counts.items())
+            return tuple(_line(site, count) for site, count in self._counts.items())
 
     def forget(self) -> None:
         """In a process that was forked: what its parent met, its parent says. Only what comes from now on counts."""
@@ -79,7 +79,7 @@ class Breaks:
         self._counts.clear()
 
 
-def _place_of(reason: Any) -> Place:
+def _site_of(reason: Any) -> GapSite:
     frames = [frame for frame in reason.user_stack if not frame.filename.startswith(_TORCH)] or reason.user_stack
     text = str(reason.reason)
     if not frames:
@@ -87,7 +87,7 @@ def _place_of(reason: Any) -> Place:
     return BREAK, frames[-1].filename, frames[-1].lineno or 0, frames[-1].name, _first_line(text)
 
 
-def _skipped(metrics: Any) -> Place:
+def _skipped(metrics: Any) -> GapSite:
     file = getattr(metrics, "fail_user_frame_filename", None) or metrics.co_filename or ""
     line = getattr(metrics, "fail_user_frame_lineno", None) or metrics.co_firstlineno or 0
     return SKIPPED, file, int(line), metrics.co_name or "", _first_line(metrics.fail_reason or "")
@@ -97,8 +97,8 @@ def _first_line(text: str) -> str:
     return text.strip().partition("\n")[0].strip()
 
 
-def _line(place: Place, count: int) -> str:
-    kind, file, line, function, reason = place
+def _line(site: GapSite, count: int) -> str:
+    kind, file, line, function, reason = site
     where = f"{file}:{line} in {function}" if file else "an unknown line"
     advice = _RNN_ADVICE if _RNN in reason else ""
     return f"{kind}: {where}: {reason.rstrip('.')}, {count} {'time' if count == 1 else 'times'}.{advice}"
@@ -106,7 +106,7 @@ def _line(place: Place, count: int) -> str:
 
 class Gaps:
     """Operators of a step that no graph holds: inside of a compiled call before, between and after its graphs, and
-    between two compiled calls. Each gap is looked at once. Any thread may call it; each has gaps of its own.
+    between two compiled calls. Each gap is checked once. Any thread may call it; each has gaps of its own.
 
     The look is a profiler of the C++ library, for one gap at a time: inside of a compiled call until every gap of it is
     known, between calls where one was seen to follow the other. It is off while anything else of the script runs. Where
@@ -142,7 +142,7 @@ class Gaps:
             self._depart()
 
     def end(self, call: Hashable) -> None:
-        """It ends, be it by an exception."""
+        """It ends, normally or by an exception."""
         with self._lock:
             self._arrive(call, "end")
             self._walk.depth -= 1

@@ -38,14 +38,14 @@ def _components(stack: Mapping[str, Any]) -> list[str]:
 
 
 def attribute_names(path: str) -> list[str]:
-    """Names in the way to a module or tensor, as Dynamo says it; without `self`.
+    """Names in Dynamo's path to a module or tensor; without `self`.
 
     `L['self']._modules['fc']._parameters['weight']` and `L['self'].fc.weight` -> ["fc", "weight"]
     """
     # Wrappers that one version or another puts around: `getattr(L['self'], '0')`.
     text = re.sub(r"getattr\((.*), '([^']*)'\)", r"\1.\2", path)
     items = _ITEM.sub(r".\1", text).split(".")
-    # The receiver is whatever the method called it; a module that a function met is named by its variable.
+    # The receiver has the method's name for it; a module in a function is named by its variable.
     for root in (["L", "self"], ["L"], ["G"]):
         if items[: len(root)] == root:
             items = items[len(root) :]

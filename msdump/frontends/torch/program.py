@@ -1,4 +1,4 @@
-"""Program: an FX graph as a list of calls, made once; values are forgotten after their last use."""
+"""Program: an FX graph as a list of calls, made once; values are freed after their last use."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class HasGraph(Protocol):
 class FxProgram:
     """Calls over a list of slots: first the placeholders, then constants and results.
 
-    Boxed: the list of arguments is emptied, so that an argument lives no longer than it is needed.
+    Boxed: the list of arguments is emptied, so that an argument is freed after its last use.
     """
 
     def __init__(self, module: HasGraph) -> None:

@@ -1,4 +1,4 @@
-"""Lets scripts that know nothing of msdump run through its backend: `msdump run --torch-backend`, `--torch-module`."""
+"""Runs unmodified scripts through msdump's backend: `msdump run --torch-backend`, `--torch-module`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _OWN = {"msdump": backend, "msdump-inductor": inductor_backend}
 
 
 def redirect_compile(name: str) -> None:
-    """Let every `torch.compile` of this process use the backend of that name, whatever the script asks for.
+    """Let every `torch.compile` of this process use the backend of that name, not the one that the script names.
 
     Edges:   `mode` and `options` of the script are for its own backend and are left out.
     Raises:  ConfigError for a name that PyTorch does not know.

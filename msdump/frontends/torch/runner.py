@@ -20,19 +20,19 @@ from msdump.frontends.torch.graph_from_fx import (
     graph_from_fx,
     producer_of,
 )
-from msdump.frontends.torch.layouts import layouts_of
 from msdump.frontends.torch.observed_program import ObservedFxProgram
 from msdump.frontends.torch.outside import gaps
 from msdump.frontends.torch.program import FxProgram
+from msdump.frontends.torch.shardings import sharding_book
 from msdump.frontends.torch.steps import ForwardRuns, Steps
-from msdump.frontends.torch.taps import Inner, ObservedTaps, TappedProgram, places_of
+from msdump.frontends.torch.taps import Inner, ObservedTaps, TappedProgram, taps_of
 from msdump.graph.graph import INPUT, PARAMETER, SAVED
 from msdump.process.sessions import lock
 
 if TYPE_CHECKING:
     from msdump.config.plan import Plan
     from msdump.engine.graphs import GraphSession
-    from msdump.formats.layout_json import TensorLayout
+    from msdump.formats.sharding_json import TensorSharding
 
 
 log = logging.getLogger("msdump")
@@ -44,7 +44,7 @@ class CompiledModel:
     inputs         (name, whether it is a parameter) of each input, in AOT's order
     has_gradients  the gradient mode that it was captured in
     link           name of the tensor that leads from a backward run to its forward run
-    layouts        of those parameters that are cut over several processes, by name
+    shardings      of those parameters that are cut over several processes, by name
     """
 
     def __init__(
@@ -56,17 +56,17 @@ class CompiledModel:
         self.runs = ForwardRuns()
         self.link: str | None = None
         self.forward: FxGraph | None = None
-        self.layouts: dict[str, TensorLayout] = {}
+        self.shardings: dict[str, TensorSharding] = {}
         self._inputs = inputs
 
-    def note_layouts(self, example_inputs: Sequence[Any]) -> None:
+    def note_shardings(self, example_inputs: Sequence[Any]) -> None:
         """The arguments with which it is captured tell which parameters are cut."""
         if len(example_inputs) == len(self._inputs):
-            book = layouts_of(self.session)
+            book = sharding_book(self.session)
             for (name, is_parameter), tensor in zip(self._inputs, example_inputs, strict=True):
-                layout = book.layout(tensor) if is_parameter else None
-                if layout is not None:
-                    self.layouts[name] = layout
+                sharding = book.sharding(tensor) if is_parameter else None
+                if sharding is not None:
+                    self.shardings[name] = sharding
 
     def origin(self, placeholders: Sequence[fx.Node], stage: str, open_outputs: int) -> CaptureInfo:
         """How the placeholders of one of its graphs are shown."""
@@ -162,7 +162,7 @@ class GraphRunner:
         return outputs
 
     def _link(self) -> tuple[str, int] | None:
-        """Name and place, among the outputs, of the first tensor that is computed here and saved for the backward."""
+        """Name and index, among the outputs, of the first tensor that is computed here and saved for the backward."""
         if self._stage != FORWARD:
             return None
         (output,) = [node for node in self._module.graph.nodes if node.op == "output"]
@@ -194,7 +194,7 @@ class GraphRunner:
             model.forward = fx_graph
         for reason, count in fx_graph.skipped.items():
             model.session.count_skipped(reason, count)
-        layouts_of(model.session).note_compiled(fx_graph, model.layouts)
+        sharding_book(model.session).note_compiled(fx_graph, model.shardings)
         if self._seen:
             log.info("graph %d: the model ran with new shapes.", fx_graph.graph.graph_id)
         if self._copies is None:
@@ -220,7 +220,7 @@ class GraphRunner:
             model.forward = fx_graph
         self._tap_graph = fx_graph
         selected = self._selected(fx_graph)
-        return TappedProgram(self._module, selected, places_of(fx_graph, selected), inner)
+        return TappedProgram(self._module, selected, taps_of(fx_graph, selected), inner)
 
     def _take_plan(self, plan: Plan) -> None:
         """The session has another plan: where it selects other operators, the graph is compiled with taps there."""
@@ -230,7 +230,7 @@ class GraphRunner:
             return
         selected = self._selected(fx_graph)
         if selected != self._program.selected:
-            self._program = TappedProgram(self._module, selected, places_of(fx_graph, selected), self._inner)
+            self._program = TappedProgram(self._module, selected, taps_of(fx_graph, selected), self._inner)
             for seen in self._seen.values():
                 assert isinstance(seen, ObservedTaps)
                 seen.use(self._program)

@@ -16,7 +16,7 @@ from msdump.frontends.torch.steps import Steps
 if TYPE_CHECKING:
     from msdump.engine.graphs import GraphSession
 
-# Columns of statistic.csv when none are chosen: all but the digest, which takes twenty times as long as the others.
+# Columns of statistic.csv when none are chosen: all but the digest, which takes twenty times the time of the others.
 _CATEGORIES = tuple(category for category in STATISTIC_CATEGORIES if category != "md5")
 
 
@@ -35,7 +35,7 @@ def _new_steps(session: GraphSession) -> Steps:
 
 
 def _rank_id() -> int | None:
-    """Rank in the job: of the process group, else as torchrun says; None: whatever msdump's own environment says."""
+    """Rank in the job: of the process group, else torchrun's; None: that of msdump's own environment variables."""
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return int(torch.distributed.get_rank())
     rank = os.environ.get(TORCH_RANK, "")

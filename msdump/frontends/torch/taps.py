@@ -24,8 +24,8 @@ from msdump.graph.run import Calls, ObservedGraph, Observer, WatchedRun
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
 
-# A tensor of an FX graph: the node that makes it, and the place in its result.
-Place = tuple[fx.Node, Path]
+# A tensor of an FX graph: the node that makes it, and the path in its result.
+Tap = tuple[fx.Node, Path]
 # A compiler: a graph -> a function of a list of arguments, which it may empty.
 Inner = Callable[[fx.GraphModule], Callable[[list[Any]], Any]]
 
@@ -56,16 +56,16 @@ _library.impl("tap", _tap, "CompositeExplicitAutograd")  # type: ignore[no-untyp
 torch.library.register_fake("msdump::tap", _tap_shape, lib=_library)
 
 
-def places_of(fx_graph: FxGraph, selected: Collection[fx.Node]) -> list[Place]:
+def taps_of(fx_graph: FxGraph, selected: Collection[fx.Node]) -> list[Tap]:
     """The tensors that chosen calls read and write, each once, in the order of the graph.
 
     Edges: parameters need no tap where the graph leaves them as they are; they are read from the arguments.
     """
-    values = {value.id: place for place, value in fx_graph.values.items() if value.constant is None}
+    values = {value.id: site for site, value in fx_graph.values.items() if value.constant is None}
     overwritten = {
         fx_graph.roots[node.inputs[slot].id] for node in fx_graph.nodes.values() for slot in node.definition.mutates
     }
-    chosen: dict[Place, None] = {}
+    chosen: dict[Tap, None] = {}
     for call in selected:
         node = fx_graph.nodes[call]
         for value in (*node.inputs, *node.outputs):
@@ -73,13 +73,13 @@ def places_of(fx_graph: FxGraph, selected: Collection[fx.Node]) -> list[Place]:
             if value.id in values and not is_argument:
                 chosen[values[value.id]] = None
     position = {node: number for number, node in enumerate(fx_graph.by_name.values())}
-    return sorted(chosen, key=lambda place: (position[place[0]], place[1]))
+    return sorted(chosen, key=lambda site: (position[site[0]], site[1]))
 
 
-def with_taps(module: fx.GraphModule, places: Sequence[Place], owner: int) -> fx.GraphModule:
-    """The graph with a tap behind each place, and one output more, which is empty."""
+def with_taps(module: fx.GraphModule, taps: Sequence[Tap], owner: int) -> fx.GraphModule:
+    """The graph with a tap behind each of these tensors, and one output more, which is empty."""
     slots: dict[fx.Node, list[tuple[int, Path]]] = {}
-    for slot, (node, path) in enumerate(places):
+    for slot, (node, path) in enumerate(taps):
         slots.setdefault(node, []).append((slot, path))
     graph = fx.Graph()
     copies: dict[fx.Node, fx.Node] = {}
@@ -126,22 +126,22 @@ class TappedProgram:
     """A graph that a compiler has compiled, with taps.
 
     selected  calls that are dumped
-    places    of the taps
+    taps    of the taps
     """
 
     def __init__(
         self,
         module: fx.GraphModule,
         selected: Collection[fx.Node],
-        places: Sequence[Place],
+        taps: Sequence[Tap],
         inner: Inner,
     ) -> None:
         self.placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
         self.selected = selected
-        self.places = places
+        self.taps = taps
         self.owner = next(_owners)
-        self._compiled = inner(with_taps(module, places, self.owner))
-        self._has_taps = bool(places)
+        self._compiled = inner(with_taps(module, taps, self.owner))
+        self._has_taps = bool(taps)
 
     def run(self, args: list[Any]) -> Any:
         """Run once; the taps copy what `_takers` says."""
@@ -160,10 +160,10 @@ class ObservedTaps:
         self.use(program)
 
     def use(self, program: TappedProgram) -> None:
-        """Run this one from now on: the same graph, with taps at other places."""
+        """Run this one from now on: the same graph, with other taps."""
         fx_graph = self._fx_graph
         self._program = program
-        self._values = [fx_graph.values.get(place) for place in program.places]
+        self._values = [fx_graph.values.get(site) for site in program.taps]
         selected = {fx_graph.nodes[call].id for call in program.selected if call in fx_graph.nodes}
         self.ops = [
             op if node.id in selected else None for node, op in zip(fx_graph.graph.nodes, self.seen.ops, strict=True)

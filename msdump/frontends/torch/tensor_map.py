@@ -1,4 +1,4 @@
-"""TensorMap: what is known of single tensors, for as long as they live."""
+"""TensorMap: a map from tensors to values, which keeps no tensor alive."""
 
 from __future__ import annotations
 

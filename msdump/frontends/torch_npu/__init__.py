@@ -26,5 +26,5 @@ def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
     raise AttributeError(
-        f'torch_npu: expected "npu", got "{name}". This is a stand-in; what only an NPU can do needs the real one.'
+        f'torch_npu: expected "npu", got "{name}". This is a stand-in; functions of an NPU need the real torch_npu.'
     )

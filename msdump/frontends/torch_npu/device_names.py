@@ -1,4 +1,4 @@
-"""Makes the device name "npu" mean a device that is there."""
+"""Maps the device name "npu" to an available device."""
 
 from __future__ import annotations
 

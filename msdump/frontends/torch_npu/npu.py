@@ -1,4 +1,4 @@
-"""`torch.npu`: what training scripts ask of the device. Whatever it lacks comes from torch.cuda, if there is a GPU."""
+"""`torch.npu`: the device functions of training scripts. Missing ones come from torch.cuda, if there is a GPU."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from msdump.frontends.torchair.debug_save.model_folder import (
     PhaseFolder,
     open_model,
 )
-from msdump.frontends.torchair.eager_dump import DumpedGraph, EagerDump, eager_dump
+from msdump.frontends.torchair.eager_dump import DumpedFxGraph, EagerDump, eager_dump
 from msdump.frontends.torchair.eager_graph import plan_nodes
 from msdump.frontends.torchair.file_dump import eager
 from msdump.frontends.torchair.ge_mode import compile_ge_mode
@@ -47,7 +47,7 @@ Run = Callable[[list[Any]], Any]
 
 
 class _Backend:
-    """What one backend remembers between the graphs that it compiles."""
+    """State of a backend between the graphs that it compiles."""
 
     def __init__(self, config: CompilerConfig, decompositions: dict[Any, Callable[..., Any]], tool: str) -> None:
         self.config = config
@@ -174,7 +174,7 @@ def _dumping(backend: _Backend, phase: str, graph_id: int, module: GraphModule) 
         backend.count_forward_graph(graph_id)
     if not plans:
         return plain_run(module)
-    return DumpedGraph(module, plans, dump, graph_id).run
+    return DumpedFxGraph(module, plans, dump, graph_id).run
 
 
 def _is_dumping(config: CompilerConfig) -> bool:

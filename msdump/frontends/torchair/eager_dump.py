@@ -23,7 +23,7 @@ from msdump.formats.paths.torchair import (
 )
 from msdump.formats.torchair import TorchairWriter, Unshown, torchair_size
 from msdump.frontends.torchair.eager_graph import EagerGraph, NodePlan, Slots
-from msdump.frontends.torchair.file_dump import FileDump, eager
+from msdump.frontends.torchair.file_dump import FolderDump, eager
 from msdump.frontends.torchair.ranks import process_rank
 from msdump.process import dry_run
 from msdump.tensors.records import INPUT as READ
@@ -34,8 +34,8 @@ class EagerDump:
     """The dump into one folder, of all graphs of this process that go there."""
 
     def __init__(self, root: str, clock: Clock) -> None:
-        self._places: dict[tuple[int, str], Slots] = {}
-        self.files = FileDump(
+        self._operands: dict[tuple[int, str], Slots] = {}
+        self.files = FolderDump(
             root,
             eager,
             lambda *parts: TorchairWriter(parts[0], self._name, *parts[1:]),
@@ -45,14 +45,14 @@ class EagerDump:
         )
         self.dumper = ImmediateDumper([self.files.writer], self.files.tally, clock)
 
-    def add(self, graph_id: int, places: Mapping[str, Slots]) -> None:
+    def add(self, graph_id: int, operands: Mapping[str, Slots]) -> None:
         """What the slots of the records of each operator are in the names of files."""
-        self._places.update(((graph_id, name), slots) for name, slots in places.items())
+        self._operands.update(((graph_id, name), slots) for name, slots in operands.items())
 
     def _name(self, record: TensorRecord) -> TorchairFileName:
-        inputs, outputs = self._places[record.graph_id, record.op_name]
-        io, places = (INPUT, inputs) if record.io == READ else (OUTPUT, outputs)
-        slot, element = places[record.slot]
+        inputs, outputs = self._operands[record.graph_id, record.op_name]
+        io, operands = (INPUT, inputs) if record.io == READ else (OUTPUT, outputs)
+        slot, element = operands[record.slot]
         return TorchairFileName(record.op_name, record.op_type, io, slot, element, record.timestamp_us)
 
     def _text(self, record: TensorRecord) -> str:
@@ -67,7 +67,7 @@ def eager_dump(root: str, clock: Clock) -> EagerDump:
 _dumps: dict[str, EagerDump] = {}
 
 
-class DumpedGraph:
+class DumpedFxGraph:
     """One compiled graph. Each call of `run` is one step with a folder of its own; any thread may call it.
 
     A step whose number was given keeps it when the model raises in the middle: its files never mix with another call's.
@@ -78,23 +78,23 @@ class DumpedGraph:
         self._graph_id = graph_id
         self._steps = itertools.count()
         self._graph = EagerGraph(module, plans, graph_id, [dump.dumper])
-        dump.add(graph_id, self._graph.places)
+        dump.add(graph_id, self._graph.operand_paths)
 
     def run(self, args: list[Any]) -> Any:
         """Run the graph; `args` is emptied."""
         step = next(self._steps)
-        files, place = self._dump.files, (self._graph_id, step)
+        files, run_key = self._dump.files, (self._graph_id, step)
         dry_run.note_run(self._graph_id, eager)
         rank = rank_dir(files.root, *process_rank())
         if not files.enter(os.fspath(rank), self._graph.values):
             return self._graph.run_unobserved(args)
-        files.runs.begin_run(*place, step_dir(rank, *place))
+        files.runs.begin_run(*run_key, step_dir(rank, *run_key))
         try:
             return self._graph.run(step, args)
         finally:
-            # Also after Ctrl-C, of which observers are not told.
-            self._dump.dumper.end_iteration(*place)
-            files.runs.end_run(*place)
+            # Also after Ctrl-C, of which observers are not notified.
+            self._dump.dumper.end_iteration(*run_key)
+            files.runs.end_run(*run_key)
 
 
 def _is_unshown(record: TensorRecord) -> bool:

@@ -35,8 +35,8 @@ NodeFilter = Callable[[Node], Any]
 class NodePlan:
     """A node that is dumped.
 
-    is_collective  its results are not there before somebody waited for them
-    is_wait        it is that wait: its input is not there before it ran
+    is_collective  results are valid after `wait_tensor`
+    is_wait        it is `wait_tensor`: its input is valid after it ran
     """
 
     name: str
@@ -97,12 +97,12 @@ def _plan(node: Node) -> NodePlan:
 
 
 # Position or name of an argument, or position of a result; element of a list, None for what is no list of tensors.
-_Place = tuple[int | str, int | None]
+_OperandPath = tuple[int | str, int | None]
 # Of the inputs and of the outputs of a node.
-Slots = tuple[tuple[_Place, ...], tuple[_Place, ...]]
+Slots = tuple[tuple[_OperandPath, ...], tuple[_OperandPath, ...]]
 # The call whose result a value is, and where in the result it is.
 _Source = tuple[Node, tuple[int, ...]]
-_NO_PLACE = "it is of another structure than the compiled graph says"
+_NO_OPERAND = "its structure differs from the compiled graph"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +111,14 @@ class _Operands:
 
     op: OpInfo
     plan: NodePlan
-    inputs: tuple[_Place, ...]
-    outputs: tuple[_Place, ...]
+    inputs: tuple[_OperandPath, ...]
+    outputs: tuple[_OperandPath, ...]
 
 
 class EagerGraph:
     """An FX graph as observers see it: the calls that have a plan, in the order in which they run.
 
-    places  name of a node -> what the slots of its operands are in the names of files: inputs, outputs
+    operand_paths  name of a node -> what the slots of its operands are in the names of files: inputs, outputs
     values  how many operands a run has
 
     Two operands are one value when they are the same result of the same call, and no call between them may have written
@@ -134,15 +134,16 @@ class EagerGraph:
         for call, plan in zip(self._program.calls, plan_by_call, strict=True):
             graph.add(call.node, plan)
         self._seen = ObservedGraph(graph.graph, observers)
-        self.places = graph.places
+        self.operand_paths = graph.operand_paths
         ops = {op.full_name: op for op in self._seen.ops}
         self._operands = [
-            None if plan is None else _Operands(ops[plan.name], plan, *self.places[plan.name]) for plan in plan_by_call
+            None if plan is None else _Operands(ops[plan.name], plan, *self.operand_paths[plan.name])
+            for plan in plan_by_call
         ]
-        self.values = sum(len(inputs) + len(outputs) for inputs, outputs in self.places.values())
+        self.values = sum(len(inputs) + len(outputs) for inputs, outputs in self.operand_paths.values())
 
     def run(self, step: int, args: list[Any]) -> Any:
-        """Run the graph; `args` is emptied, so that inputs are freed as soon as nobody needs them."""
+        """Run the graph; `args` is emptied, so that inputs are freed after their last use."""
         watched = self._seen.begin(step)
         if watched is None:
             return self.run_unobserved(args)
@@ -158,7 +159,7 @@ class _EagerCalls(Calls):
     """One run. Arrays are views of the tensors wherever numpy can have one."""
 
     def __init__(self, program: FxProgram, operands: Sequence[_Operands | None], slots: list[Any]) -> None:
-        self.ops = [None if each is None else each.op for each in operands]
+        self.ops = [None if operand is None else operand.op for operand in operands]
         self._calls = program.calls
         self._operands = operands
         self._slots = slots
@@ -173,14 +174,17 @@ class _EagerCalls(Calls):
         keywords = call.keywords(self._slots) if call.keywords is not None else {}
         if operands.plan.is_wait:
             _wait(args)
-        return [_array(keywords if isinstance(place[0], str) else args, place) for place in operands.inputs]
+        return [
+            _array(keywords if isinstance(operand_path[0], str) else args, operand_path)
+            for operand_path in operands.inputs
+        ]
 
     def outputs(self, number: int) -> Sequence[Array]:
         operands, result = self._of(number), self._slots[self._calls[number].out]
         if operands.plan.is_collective:
             _wait(result)
         results = result if isinstance(result, (list, tuple)) else (result,)
-        return [_array(results, place) for place in operands.outputs]
+        return [_array(results, operand_path) for operand_path in operands.outputs]
 
     def array(self, value: Value) -> Array:
         return unshown("nothing is read when the step has ended")
@@ -200,37 +204,37 @@ class _GraphOfCalls:
 
     def __init__(self, module: GraphModule, graph_id: int) -> None:
         self.graph = Graph(f"graph_{graph_id}", graph_id)
-        self.places: dict[str, Slots] = {}
+        self.operand_paths: dict[str, Slots] = {}
         self._module = module
-        # Tensors that nobody has written since they were made.
+        # Tensors that have not been written since they were made.
         self._values: dict[_Source, Value] = {}
 
     def add(self, node: Node, plan: NodePlan | None) -> None:
         """Append the node of a call. One without a plan may have written to memory all the same."""
         inputs: list[Value] = []
-        read: list[_Place] = []
+        read: list[_OperandPath] = []
         arguments: list[tuple[int | str, Any]] = [] if plan is None else [*enumerate(node.args), *node.kwargs.items()]
         for slot, argument in arguments:
-            for place, value, source in _places(slot, argument, self._module):
-                inputs.append(self._value(source) or self._input(f"{node.name}.{place}", value, source))
-                read.append(place)
+            for operand_path, value, source in _operand_paths(slot, argument, self._module):
+                inputs.append(self._value(source) or self._input(f"{node.name}.{operand_path}", value, source))
+                read.append(operand_path)
         if not _keeps_memory(node):
             self._values.clear()
         if plan is not None:
             self._add_call(node, plan, inputs, tuple(read))
 
-    def _add_call(self, node: Node, plan: NodePlan, inputs: Sequence[Value], read: tuple[_Place, ...]) -> None:
+    def _add_call(self, node: Node, plan: NodePlan, inputs: Sequence[Value], read: tuple[_OperandPath, ...]) -> None:
         result = node.meta.get("val")
         is_list = isinstance(result, (list, tuple))
         results: Sequence[Any] = result if isinstance(result, (list, tuple)) else (result,)
-        parts = [each for slot, value in enumerate(results) for each in _places(slot, value)]
+        parts = [operand_path for slot, value in enumerate(results) for operand_path in _operand_paths(slot, value)]
         primitive = Primitive(plan.target, definition=PrimitiveDef(plan.target))
         types = [_type(value) for _, value, _ in parts]
         made = self.graph.add_foreign_node(primitive, inputs, types, "", name=plan.name).outputs
         for ((slot, element), _, _), value in zip(parts, made, strict=True):
             path = (int(slot),) if element is None else (int(slot), element)
             self._values[node, path if is_list else path[1:]] = value
-        self.places[plan.name] = read, tuple(place for place, _, _ in parts)
+        self.operand_paths[plan.name] = read, tuple(operand_path for operand_path, _, _ in parts)
 
     def _value(self, source: _Source | None) -> Value | None:
         return None if source is None else self._values.get(source)
@@ -242,12 +246,12 @@ class _GraphOfCalls:
         return made
 
 
-def _places(
+def _operand_paths(
     slot: int | str, value: Any, module: GraphModule | None = None
-) -> Iterator[tuple[_Place, Any, _Source | None]]:
+) -> Iterator[tuple[_OperandPath, Any, _Source | None]]:
     """One for an argument or a result, or one for each element of a list that holds tensors.
 
-    (place, what stands for the value, where it comes from)
+    (path of the operand, what stands for the value, where it comes from)
     """
     shown = _value(value, module)
     if isinstance(shown, (list, tuple)):
@@ -295,12 +299,12 @@ def _type(value: Any) -> TensorType:
     return TensorType(original_dtype(value) or "", (-1,))
 
 
-def _array(values: Any, place: _Place) -> Array:
-    slot, element = place
+def _array(values: Any, operand_path: _OperandPath) -> Array:
+    slot, element = operand_path
     try:
         value = values[slot] if element is None else values[slot][element]
     except (LookupError, TypeError):
-        return unshown(_NO_PLACE)
+        return unshown(_NO_OPERAND)
     try:
         return array_from_value(value)
     except (NoArrayError, MemoryError) as error:

@@ -37,8 +37,8 @@ def umask() -> int:
     return mask
 
 
-class FileDump:
-    """What goes below one folder. Any thread may use it.
+class FolderDump:
+    """The dump into one folder. Any thread may use it.
 
     lock         for writers of iterations that others end
     root         the folder; backends of a process may share it
@@ -47,7 +47,7 @@ class FileDump:
     clash        what becomes of files of an earlier run, for a warning
     can_be_packed  as of RunFiles
 
-    A file that cannot be written ends the dump into this folder, is said once, and leaves the model alone.
+    A write error stops the dump into this folder, is logged once, and does not stop the model.
     Files and folders get the modes that the umask gives any file of this process.   Source: TorchAir, numpy.save.
     Raises: ConfigError for what the environment asks of dumps and cannot be read.
     """
@@ -65,7 +65,7 @@ class FileDump:
         self.root = root
         self.kind = kind
         self.lock = threading.Lock()
-        self.tally = Tally(on_stop="The dump is not complete, the model goes on without it. %s")
+        self.tally = Tally(on_stop="The dump is not complete, the model continues without it. %s")
         self._clash = clash
         mode, self._dir_mode = 0o666 & ~mask, 0o777 & ~mask
         say_ignored(f"the dump into {root}", *(() if can_be_packed else (CONTAINER,)), UPLOAD)
@@ -122,16 +122,16 @@ class FileDumps:
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
-        self._made: list[FileDump] = []
-        self._begun: dict[str, FileDump] = {}
+        self._made: list[FolderDump] = []
+        self._begun: dict[str, FolderDump] = {}
         self._session: _FilesSession | None = None
         self._lock = threading.RLock()
 
-    def add(self, dump: FileDump) -> None:
+    def add(self, dump: FolderDump) -> None:
         """A dump of this kind was made."""
         self._made.append(dump)
 
-    def begin(self, dump: FileDump) -> None:
+    def begin(self, dump: FolderDump) -> None:
         """A graph is compiled, or runs, with this dump."""
         if dump.root in self._begun:
             return
@@ -152,7 +152,9 @@ class FileDumps:
     def report(self, folder: str = "") -> Report:
         """Counts up to now; `folder` stands there while there are no files."""
         reports = [dump.report() for dump in list(self._begun.values())]
-        return merged(", ".join(sorted(each.path for each in reports if each.files)) or folder, self.kind, reports)
+        return merged(
+            ", ".join(sorted(report.path for report in reports if report.files)) or folder, self.kind, reports
+        )
 
     def counts(self) -> dry_run.Counts:
         """What was written up to now."""

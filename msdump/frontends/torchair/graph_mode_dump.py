@@ -22,7 +22,7 @@ from msdump.errors import ConfigError, WriteError, did_you_mean
 from msdump.formats.atomic import make_dirs, write_file
 from msdump.formats.paths.torchair import dump_options_path, rank_dir
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
-from msdump.frontends.torchair.ge.dumped_run import DumpedGraph
+from msdump.frontends.torchair.ge.dumped_run import DumpedGeGraph
 from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph
 from msdump.frontends.torchair.ranks import process_rank
 from msdump.frontends.torchair.scope import is_marked
@@ -102,7 +102,7 @@ class GraphModeDump(AclSession):
         self._show()
         acl = self.dump()
         acl.plan = self.plan
-        return acl if any(each.model_name == graph.name for each in self._lists) else None
+        return acl if any(operator_list.model_name == graph.name for operator_list in self._lists) else None
 
     def _finish(self) -> None:
         if self._names:
@@ -132,10 +132,10 @@ class GraphModeDump(AclSession):
         except WriteError as error:
             if not self._has_warned:
                 self._has_warned = True
-                log.warning("The options of the dump cannot be shown in a file; the dump goes on. %s", error)
+                log.warning("The options of the dump cannot be written to a file; the dump continues. %s", error)
 
 
-class FileDump(AclSession):
+class ConfigFileDump(AclSession):
     """A dump that a file asks for, `dump_config.dump_config_path`: what the file says, and nothing else."""
 
     def __init__(self, path: str, plan: Plan) -> None:
@@ -146,11 +146,11 @@ class FileDump(AclSession):
     def is_used(self) -> bool:
         return True
 
-    def observe(self, graph: GeGraph) -> FileDump:
+    def observe(self, graph: GeGraph) -> ConfigFileDump:
         return self
 
 
-# Files that ask for nothing, which is said once.
+# Files without any request, which are logged once.
 _idle_files: set[str] = set()
 sessions.call_at_reset(_idle_files.clear)
 
@@ -171,31 +171,31 @@ def dumped(graph: GeGraph, config: CompilerConfig) -> Run | None:
         observers = () if found is None else found.observe_model(graph.graph_id, [graph.name], originals)
     if found is None or not observers:
         return None
-    return DumpedGraph(graph, observers, found.count_skipped)
+    return DumpedGeGraph(graph, observers, found.count_skipped)
 
 
-def _dump_of(config: CompilerConfig) -> GraphModeDump | FileDump | None:
+def _dump_of(config: CompilerConfig) -> GraphModeDump | ConfigFileDump | None:
     options = config.dump_config
     path = options.dump_config_path.value
     if options.enable_dump:
         if path is not None:
             log.warning(
                 "config.dump_config.dump_config_path: expected it alone, got enable_dump as well. The file %s is not "
-                "read; the other options hold.",
+                "read; the other options apply.",
                 path,
             )
         return _share(_options(config))
     if path is None:
         return None
     with _lock:
-        same = [dump for dump in sessions.all_of(FileDump) if dump.path == path]
+        same = [dump for dump in sessions.all_of(ConfigFileDump) if dump.path == path]
         if same or path in _idle_files:
             return same[0] if same else None
         plan = plan_of(path)
         if plan is None:
             _idle_files.add(path)
             return None
-        dump = sessions.begin(FileDump(path, plan))
+        dump = sessions.begin(ConfigFileDump(path, plan))
         dump.follow_file()
         return dump
 

@@ -71,8 +71,8 @@ def by_name(module: Any, example_inputs: Any, **settings: Any) -> Any:
     Edges:  in a script that has msdump's stand-in for torchair, msdump's.
     Raises: as `backend`, or whatever the other backend raises.
     """
-    other = None if _stands_in() else _other_backend()
-    return (backend if other is None else other)(module, example_inputs, **settings)
+    installed = None if _stands_in() else _other_backend()
+    return (backend if installed is None else installed)(module, example_inputs, **settings)
 
 
 def _stands_in() -> bool:
@@ -87,8 +87,8 @@ def _other_backend() -> Callable[..., Any] | None:
             log.info(
                 "npugraph_ex: %s serves this name. For msdump's, pass msdump.torchair.npugraph_ex.backend.", entry.value
             )
-            other: Callable[..., Any] = entry.load()
-            return other
+            installed: Callable[..., Any] = entry.load()
+            return installed
     return None
 
 

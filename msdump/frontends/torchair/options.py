@@ -1,4 +1,4 @@
-"""Options of a CompilerConfig: what each takes, what it says when it gets something else, and groups of them.
+"""Options of a CompilerConfig: accepted values, error messages, and groups of options.
 
 The first line of each message is TorchAir's; the second one is where and how to fix it.
 """

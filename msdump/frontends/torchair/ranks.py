@@ -83,7 +83,7 @@ def _warn_of_earlier_files(path: str, clash: str) -> None:
     with suppress(OSError):
         if os.listdir(path):
             log.warning(
-                "%s: expected an empty folder, got files of an earlier dump. The new ones lie among them%s; remove the "
+                "%s: expected an empty folder, got files of an earlier dump. The new files are added%s; remove the "
                 "folder first to have them alone.",
                 path,
                 clash,

@@ -1,4 +1,4 @@
-"""torchair.scope: what holds for some operators of a compiled function, said in the function itself.
+"""torchair.scope: settings for a part of the operators of a compiled function.
 
 `data_dump` chooses operators to dump. The others mean something to an NPU alone: they are recorded, and change nothing.
 """

@@ -17,7 +17,7 @@ from msdump.analysis.compare.pairing import Pairing, pair_operators, pair_steps
 from msdump.analysis.steps import Operator, Slot, Step, StepKey, read_steps
 from msdump.errors import ConfigError
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
-from msdump.formats.paths.parse import DumpName, Place
+from msdump.formats.paths.parse import DumpName, FolderLevels
 from tests.analysis.small_dump import floats, write_dump
 
 OUT, IN = ("output", 0), ("input", 0)
@@ -263,7 +263,7 @@ def test_wrong_mapping_files_say_where(tmp_path: Path, name: str, text: str | No
 
 
 def operator_in_memory(name: str, op_type: str, size: int) -> Operator:
-    place = Place()
+    place = FolderLevels()
     file = DumpedFile(f"/{name}", place, DumpName("npy", op_type, name, io="output", slot=0), name)
     return Operator(op_type, name, outputs={Slot(0): DumpedTensor(file, "output", 0, "float32", (size,), "ND", 0, 0)})
 

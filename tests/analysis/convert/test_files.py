@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from msdump import testing
 from msdump._proto import dump_data_pb2
-from msdump.analysis.convert.files import Converter, ConvertOptions, Result, Source, convert_files, dump_sources
+from msdump.analysis.convert.files import Converter, ConvertOptions, Result, SourceFile, convert_files, dump_sources
 from msdump.analysis.convert.target_format import CustomFormats
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
 from msdump.formats.bin import bin_chunks
@@ -58,7 +58,7 @@ def raw_file(path: Path, data: bytes, **fields: Any) -> Path:
 
 
 def convert(path: Path, output: Path, **options: Any) -> Result:
-    (result,) = convert_files([Source(str(path), path.name)], ConvertOptions(output, **options))
+    (result,) = convert_files([SourceFile(str(path), path.name)], ConvertOptions(output, **options))
     return result
 
 
@@ -409,7 +409,7 @@ def test_names_from_headers_cannot_leave_the_folder(tmp_path: Path) -> None:
 
 def test_mapped_names_cannot_leave_the_folder(tmp_path: Path) -> None:
     path = dump_file(tmp_path, record(np.zeros(1, np.float32)), name="123")
-    (result,) = convert_files([Source(str(path), "../../evil")], ConvertOptions(tmp_path / "out"))
+    (result,) = convert_files([SourceFile(str(path), "../../evil")], ConvertOptions(tmp_path / "out"))
     assert result.code == 0
     assert {p.name for p in (tmp_path / "out").iterdir()} == {"123.output.0.npy", "mapping.csv"}
 
@@ -467,7 +467,7 @@ def test_an_output_that_cannot_be_written(tmp_path: Path) -> None:
 
 def test_a_file_that_vanishes(tmp_path: Path) -> None:
     with Converter(ConvertOptions(tmp_path)) as converter:
-        assert converter.convert(Source(str(tmp_path / "gone"), "gone")).code == ExitCode.OPEN_FILE
+        assert converter.convert(SourceFile(str(tmp_path / "gone"), "gone")).code == ExitCode.OPEN_FILE
 
 
 def test_options_that_do_not_go_together(tmp_path: Path) -> None:

@@ -98,5 +98,5 @@ def test_hostile_names_stay_text_and_say_that_they_have_no_line(
 ) -> None:
     assert main(["export", str(hostile_dump), "--to", "github"]) == 0
     printed = capsys.readouterr()
-    assert COMMAND.fullmatch(printed.out) and "does not tell its line" in printed.err
+    assert COMMAND.fullmatch(printed.out) and "has no source line of it" in printed.err
     assert printed.out.replace("\n", "").isprintable()

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
-from msdump.analysis.msaccucmp.align import Origin, align
+from msdump.analysis.msaccucmp.align import FusionOrigin, align
 from msdump.analysis.msaccucmp.sides import DUMP, NPY, open_side
 from msdump.tensors import device_layouts
 from tests.analysis.msaccucmp.accuracy_dumps import compare, dump, golden_npy, op_json, result, write_json
@@ -67,7 +67,7 @@ def test_what_the_json_declares_is_believed(
     assert (mine.kind, golden.kind) == (DUMP, NPY)
     x, y = mine.find("Conv2D_c", "output", 0), golden.find("conv", "output", 0)
     assert x is not None and y is not None
-    both = align(x, y, Origin(order))
+    both = align(x, y, FusionOrigin(order))
     assert np.array_equal(both.mine.reshape(-1), both.golden.reshape(-1))
 
 
@@ -120,10 +120,10 @@ def test_a_larger_batch_of_mine_is_cut_and_a_smaller_one_refused(tmp_path: Path)
     })))  # fmt: skip
     (x,) = mine.of("Conv2D_c")
     (less,), (more,) = golden.of("less"), golden.of("more")
-    both = align(x, less, Origin("NHWC"))
+    both = align(x, less, FusionOrigin("NHWC"))
     assert np.array_equal(both.mine, less.load())
     with pytest.raises(AnalysisError) as refused:
-        align(x, more, Origin("NHWC"))
+        align(x, more, FusionOrigin("NHWC"))
     assert refused.value.code == ExitCode.INVALID_SHAPE
 
 

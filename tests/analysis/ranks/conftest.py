@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from msdump.formats.layout_json import (
+from msdump.formats.sharding_json import (
     REPLICATE,
     SHARD,
     Group,
     Mesh,
     Operand,
     Placement,
-    RankLayout,
-    TensorLayout,
-    write_layout,
+    RankSharding,
+    TensorSharding,
+    write_sharding,
 )
 from msdump.formats.sidecars import write_metadata
 from tests.analysis.small_dump import Array, write_dump
@@ -27,16 +27,16 @@ IN, OUT = ("input", 0), ("output", 0)
 MakeJob = Callable[..., Path]
 
 
-def layout_of(rank: int, host: str) -> RankLayout:
+def layout_of(rank: int, host: str) -> RankSharding:
     """Ranks 0 and 2, and 1 and 3, hold the same half of `Net/Mul`; all of them the same `Net/AllReduce`."""
     mesh = Mesh(("data", "model"), (2, 2), (0, 1, 2, 3), divmod(rank, 2))
-    half = TensorLayout((4,), (Placement(REPLICATE), Placement(SHARD, 0)), mesh)
-    whole = TensorLayout((2,), (Placement(REPLICATE), Placement(REPLICATE)), mesh)
+    half = TensorSharding((4,), (Placement(REPLICATE), Placement(SHARD, 0)), mesh)
+    whole = TensorSharding((2,), (Placement(REPLICATE), Placement(REPLICATE)), mesh)
     operands = (
         Operand(0, "Net/Mul-op0", "output", 0, 0, half),
         Operand(0, "Net/AllReduce-op1", "output", 0, 0, whole),
     )
-    return RankLayout(rank, RANKS, host, (Group("0", (0, 1, 2, 3)),), (mesh,), operands)
+    return RankSharding(rank, RANKS, host, (Group("0", (0, 1, 2, 3)),), (mesh,), operands)
 
 
 def shift(folder: Path, seconds: int) -> None:
@@ -78,7 +78,7 @@ def make_job(tmp_path: Path) -> MakeJob:
                 if clock(rank):
                     shift(root / f"rank_{rank}/Net/0/{iteration}", clock(rank))
             write_metadata(root / f"rank_{rank}/.dump_metadata", b"{}", "Ascend", version(rank))
-            write_layout(root / f"rank_{rank}/.dump_metadata", layout_of(rank, f"node{rank // 2}"))
+            write_sharding(root / f"rank_{rank}/.dump_metadata", layout_of(rank, f"node{rank // 2}"))
         return root
 
     return make

@@ -14,7 +14,7 @@ pytest.importorskip("duckdb")
 
 from msdump.analysis.ranks.job import write_tables
 from msdump.cli.main import main
-from msdump.formats.layout_json import LAYOUT_FILE, read_layout, write_layout
+from msdump.formats.sharding_json import LAYOUT_FILE, read_sharding, write_sharding
 from tests.analysis.ranks.conftest import RANKS, MakeJob
 from tests.analysis.small_dump import Array
 
@@ -89,9 +89,9 @@ def test_ranks_of_another_job_in_the_folder(make_job: MakeJob, capsys: pytest.Ca
     for rank in (4, 5):
         shutil.copytree(job / f"rank_{rank - 4}", job / f"rank_{rank}")
         folder = job / f"rank_{rank}/.dump_metadata"
-        layout = read_layout(folder / LAYOUT_FILE)
+        sharding = read_sharding(folder / LAYOUT_FILE)
         (folder / LAYOUT_FILE).unlink()
-        write_layout(folder, replace(layout, rank=rank, rank_count=6, meshes=(), operands=()))
+        write_sharding(folder, replace(sharding, rank=rank, rank_count=6, meshes=(), operands=()))
     status, out, _ = judge(job, capsys)
     assert status == 4 and AGREED in out
     for rank in (4, 5):

@@ -18,7 +18,7 @@ from msdump.analysis.ranks.job import JobReport, job_report, write_tables
 from msdump.analysis.ranks.questions import Tables
 from msdump.cli.main import main
 from tests.analysis.ranks.job_rank import RECEIVER, SENDER
-from tests.frontends.torch.eager.test_layouts import ROOT
+from tests.frontends.torch.eager.test_shardings import ROOT
 
 RANKS, STEPS, BAD = 4, 3, 2
 

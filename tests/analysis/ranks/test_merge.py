@@ -14,16 +14,16 @@ import msdump
 from msdump.analysis.ranks.merge import merge_ranks
 from msdump.cli.main import main
 from msdump.errors import ConfigError
-from msdump.formats.layout_json import (
+from msdump.formats.sharding_json import (
     PARTIAL,
     REPLICATE,
     SHARD,
     Mesh,
     Operand,
     Placement,
-    RankLayout,
-    TensorLayout,
-    write_layout,
+    RankSharding,
+    TensorSharding,
+    write_sharding,
 )
 from tests.analysis.small_dump import Array, write_dump
 
@@ -37,14 +37,14 @@ def write_job(root: Path, whole: Array, sizes: tuple[int, ...], placements: tupl
     for rank in range(count):
         coordinates = tuple(int(one) for one in np.unravel_index(rank, sizes))
         mesh = Mesh(("",) * len(sizes), sizes, tuple(range(count)), coordinates)
-        layout = TensorLayout(whole.shape, placements, mesh)
-        block = layout.block(rank)
+        sharding = TensorSharding(whole.shape, placements, mesh)
+        block = sharding.block(rank)
         assert block is not None
         share = np.prod([size for one, size in zip(placements, sizes, strict=True) if one.kind == PARTIAL], dtype=int)
         part = (whole[block] / share).astype(whole.dtype)
         write_dump(root, [(NAME, {OUT: part})], rank=rank)
-        operand = Operand(0, NAME, "output", 0, 0, layout)
-        write_layout(root / f"rank_{rank}/.dump_metadata", RankLayout(rank, count, "node", (), (mesh,), (operand,)))
+        operand = Operand(0, NAME, "output", 0, 0, sharding)
+        write_sharding(root / f"rank_{rank}/.dump_metadata", RankSharding(rank, count, "node", (), (mesh,), (operand,)))
 
 
 PLACEMENTS = st.sampled_from(

@@ -13,8 +13,8 @@ pytest.importorskip("duckdb")
 from msdump.analysis.ranks.job import job_report, write_tables
 from msdump.analysis.ranks.questions import Tables
 from msdump.cli.main import main
-from msdump.formats.layout_json import RankLayout, write_layout
-from msdump.formats.layout_messages import Message, MessageOperand
+from msdump.formats.sharding_json import RankSharding, write_sharding
+from msdump.formats.sharding_messages import Message, MessageOperand
 from tests.analysis.small_dump import Array, write_dump
 
 IN, OUT = ("input", 0), ("output", 0)
@@ -32,7 +32,7 @@ def write_pair(root: Path, arrived: float, misuse: str = "", misuse_at: int = 0)
     message = Message("0", 0, 1, 0, 0)
     for rank, (name, io) in enumerate(((SEND, "input"), (RECEIVE, "output"))):
         operand = MessageOperand(0, name, io, 0, 0, message, misuse if misuse_at == rank else "")
-        write_layout(root / f"rank_{rank}/.dump_metadata", RankLayout(rank, 2, f"node{rank}", messages=(operand,)))
+        write_sharding(root / f"rank_{rank}/.dump_metadata", RankSharding(rank, 2, f"node{rank}", messages=(operand,)))
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_a_table_without_norms_says_how_to_get_them(
 ) -> None:
     write_statistic_files(own_dump, tmp_path)
     assert main(["stat", str(tmp_path)]) == 0
-    assert "does not tell l2norm. Name l2norm in statistic_category" in capsys.readouterr().err
+    assert "has no l2norm. Name l2norm in statistic_category" in capsys.readouterr().err
 
 
 def test_complex_numbers_miss_no_norm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,7 +42,7 @@ def test_csv_is_the_one_that_the_dump_had_written(own_dump: Path, tmp_path: Path
     for path in written:
         assert path.read_bytes() == (own_dump / path.relative_to(tmp_path)).read_bytes()
     assert written[0].read_text().splitlines()[0] == ",".join(SEED_TITLES)
-    with pytest.raises(ConfigError, match="expected a place for a new file"):
+    with pytest.raises(ConfigError, match="expected a path for a new file"):
         write_statistic_files(own_dump, tmp_path)
 
 

@@ -75,7 +75,7 @@ def test_rings_that_are_gone_or_elsewhere_are_said(tmp_path: Path, capsys: pytes
     (path / CONTROL / "rank_4.json").write_text(json.dumps({**facts, "rank": 4, "host": "other\x1b[31m"}))
     assert main(["recorder", "list", str(path)]) == 1
     said = capsys.readouterr()
-    assert "rings that are gone, with what was in them: rank 3" in said.out
+    assert "lost rings, with their content: rank 3" in said.out
     assert "rank 4 records on other" in said.out and "\x1b" not in said.out
     assert "holds no incident" in said.err
     assert main(["trigger", str(path)]) == 0  # the rank on the other machine may see it
@@ -127,7 +127,7 @@ def test_damaged_rings_still_give_their_files(
     ("arguments", "text"),
     [
         (["recorder", "list", "nowhere"], "expected the folder of a flight recorder"),
-        (["trigger", "nowhere"], "without a recorder that runs"),
+        (["trigger", "nowhere"], "without a running recorder"),
     ],
 )
 def test_wrong_folders(arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:

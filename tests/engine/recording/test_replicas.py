@@ -191,6 +191,6 @@ def test_one_bit_of_one_weight_keeps_the_same_steps_of_all_ranks(tmp_path: Path)
     if incident.first < 3:
         assert np.array_equal(weights[0, incident.first], weights[1, incident.first])
     # The layouts of the ranks are kept with the steps.
-    layouts = msdump.open(folder).layouts
-    layout = layouts[0].find(0, "module.3.weight", "output", 0, 3)
-    assert layout is not None and layout.equal_ranks == (0, 1)
+    shardings = msdump.open(folder).layouts
+    sharding = shardings[0].find(0, "module.3.weight", "output", 0, 3)
+    assert sharding is not None and sharding.equal_ranks == (0, 1)

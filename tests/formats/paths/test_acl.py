@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from msdump.errors import FormatError
 from msdump.formats.paths.acl import (
-    AclDumpLayout,
-    AclLayout,
-    AclOperatorLayout,
+    AclDumpPaths,
+    AclOperatorPaths,
     AclPath,
+    AclPaths,
     AsyncPath,
     BinFileName,
-    PlainLayout,
+    PlainPaths,
     bin_file_name,
     format_bin_file_name,
     format_time,
@@ -36,7 +36,7 @@ from msdump.formats.paths.acl import (
     stats_file_name,
     watcher_op_name,
 )
-from msdump.formats.paths.parse import MODEL, OPERATOR, parse_place
+from msdump.formats.paths.parse import MODEL, OPERATOR, parse_folder
 from msdump.formats.paths.sync import parse_data_file_name
 from msdump.tensors.records import TensorRecord
 from msdump.testing import op_names, op_types, parameter_names, records
@@ -155,9 +155,9 @@ def test_folders_parse_back(
     time = format_time(moment)
     root = Path("dump")
     name = safe_piece(model)
-    plain = PlainLayout(root, time, device_id).data_dir(model, model_id, iteration)
-    acl = AclLayout(root, device_id).data_dir(step_id, time, model, model_id, iteration)
-    operators = AclOperatorLayout(root, device_id)
+    plain = PlainPaths(root, time, device_id).data_dir(model, model_id, iteration)
+    acl = AclPaths(root, device_id).data_dir(step_id, time, model, model_id, iteration)
+    operators = AclOperatorPaths(root, device_id)
     made = {
         plain: AsyncPath(time, device_id, "file", name, model_id, iteration),
         acl: AsyncPath(time, device_id, "file", name, model_id, iteration, step_id),
@@ -188,9 +188,9 @@ def test_other_paths_are_no_asynchronous_dump(text: str) -> None:
 
 
 def test_the_tree_of_the_guide() -> None:
-    layout = PlainLayout("/dump", "20231201103000", 3)
-    assert layout.data_dir("kernel_graph_0", 1, 5) == Path("/dump/20231201103000/3/kernel_graph_0/1/5")
-    assert layout.data_dir("a/../b", 1, 5) == Path("/dump/20231201103000/3/a____b/1/5")
+    paths = PlainPaths("/dump", "20231201103000", 3)
+    assert paths.data_dir("kernel_graph_0", 1, 5) == Path("/dump/20231201103000/3/kernel_graph_0/1/5")
+    assert paths.data_dir("a/../b", 1, 5) == Path("/dump/20231201103000/3/a____b/1/5")
 
 
 times = st.datetimes(datetime.datetime(1970, 1, 1), datetime.datetime(9999, 12, 31)).map(format_time)
@@ -202,24 +202,24 @@ one_record = records(["float32"], max_size=1).filter(bool).map(lambda found: fou
 def test_paths_of_models_parse_back(
     time: str, device_id: int, model_name: str, model_id: int, data_index: int, one: TensorRecord
 ) -> None:
-    layout = AclDumpLayout("/root", time, device_id)
-    folder = layout.model_dir(model_name, model_id, data_index)
+    paths = AclDumpPaths("/root", time, device_id)
+    folder = paths.model_dir(model_name, model_id, data_index)
     path = (folder / bin_file_name(one)).relative_to("/root")
     expected = AclPath(time, device_id, bin_file_name(one), safe_piece(model_name), model_id, data_index)
     assert parse_acl_path(path) == parse_acl_path(str(path)) == expected
-    place = parse_place(folder.parts)
-    assert (place.layout, place.device_id, place.model) == (MODEL, device_id, safe_piece(model_name))
-    assert (place.graph_id, place.iteration, place.data_index) == (model_id, data_index, data_index)
+    levels = parse_folder(folder.parts)
+    assert (levels.grammar, levels.device_id, levels.model) == (MODEL, device_id, safe_piece(model_name))
+    assert (levels.graph_id, levels.iteration, levels.data_index) == (model_id, data_index, data_index)
 
 
 @quick
 @given(times, numbers, one_record)
 def test_paths_of_single_operators_parse_back(time: str, device_id: int, one: TensorRecord) -> None:
-    layout = AclDumpLayout("/root", time, device_id)
-    path = (layout.operator_dir / bin_file_name(one)).relative_to("/root")
+    paths = AclDumpPaths("/root", time, device_id)
+    path = (paths.operator_dir / bin_file_name(one)).relative_to("/root")
     assert parse_acl_path(path) == AclPath(time, device_id, bin_file_name(one))
-    place = parse_place(layout.operator_dir.parts)
-    assert (place.layout, place.device_id, place.iteration) == (OPERATOR, device_id, None)
+    levels = parse_folder(paths.operator_dir.parts)
+    assert (levels.grammar, levels.device_id, levels.iteration) == (OPERATOR, device_id, None)
 
 
 @given(st.text(max_size=60))

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from msdump.errors import ConfigError, FormatError
 from msdump.formats.paths.sync import (
     DataFileName,
-    SyncLayout,
     SyncPath,
+    SyncPaths,
     data_file_name,
     format_data_file_name,
     parse_data_file_name,
@@ -136,13 +136,13 @@ def test_parameters_keep_their_whole_name() -> None:
     assert record_op_name(replace(parameter, is_parameter=False)) == "b.weight"
 
 
-layouts = st.builds(SyncLayout, st.just("/root"), numbers, st.from_regex(r"[A-Za-z0-9_-]{1,8}", fullmatch=True))
+layouts = st.builds(SyncPaths, st.just("/root"), numbers, st.from_regex(r"[A-Za-z0-9_-]{1,8}", fullmatch=True))
 
 
 @quick
 @given(layouts, numbers, numbers, data_file_names)
 def test_every_path_of_the_tree_parses_back(
-    layout: SyncLayout, graph_id: int, iteration: int, name: DataFileName
+    layout: SyncPaths, graph_id: int, iteration: int, name: DataFileName
 ) -> None:
     def parse(path: Path) -> SyncPath | None:
         return parse_sync_path(PurePosixPath(path.relative_to("/root")))
@@ -165,7 +165,7 @@ def test_every_path_of_the_tree_parses_back(
 
 
 def test_the_tree_of_the_guide() -> None:
-    layout = SyncLayout("/dump", 0, "LeNet")
+    layout = SyncPaths("/dump", 0, "LeNet")
     assert str(layout.data_dir(0, 3)) == "/dump/rank_0/LeNet/0/3"
     assert str(layout.constants_dir(1)) == "/dump/rank_0/LeNet/1/constants"
     assert str(layout.graph_file(0, "pb")) == "/dump/rank_0/graphs/ms_output_trace_code_graph_0.pb"
@@ -177,7 +177,7 @@ def test_the_tree_of_the_guide() -> None:
 @pytest.mark.parametrize("net_name", ["", "..", "a/b", "a b", "net\n"])
 def test_net_names_that_are_no_folder_names(net_name: str) -> None:
     with pytest.raises(ConfigError, match="net_name only supports alphabetic"):
-        SyncLayout("/dump", 0, net_name)
+        SyncPaths("/dump", 0, net_name)
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def dump(msprobe: Any, folder: Path, steps: int = 2, **config: Any) -> Path:
 
 
 def tensors_of(path: Any) -> list[tuple[Any, ...]]:
-    return [(one.file.place.iteration, one.file.original_name, one.load().tobytes()) for one in DumpDir(path, True)]
+    return [(one.file.levels.iteration, one.file.original_name, one.load().tobytes()) for one in DumpDir(path, True)]
 
 
 def inodes(folder: Path) -> dict[int, int]:

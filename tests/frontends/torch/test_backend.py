@@ -491,7 +491,7 @@ def test_a_full_disk_ends_the_dump_and_not_the_training(
     with pytest.raises(DumpError, match="No space left on device"):
         close()
     assert all(torch.equal(mine, theirs) for mine, theirs in zip(dumped, plain, strict=True))
-    assert sum("training goes on" in record.getMessage() for record in caplog.records) == 1
+    assert sum("training continues" in record.getMessage() for record in caplog.records) == 1
 
 
 def test_a_folder_that_cannot_be_made_is_said_at_the_first_call(

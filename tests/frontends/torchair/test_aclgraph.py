@@ -219,7 +219,7 @@ def test_a_dump_that_cannot_be_written_is_said_once(tmp_path: Path, caplog: pyte
         for _ in range(2):
             assert torch.equal(compiled(X), X.sin() + 1)
     (error,) = [record for record in caplog.records if record.levelno == logging.ERROR]
-    assert "The dump is not complete, the model goes on without it." in error.getMessage()
+    assert "The dump is not complete, the model continues without it." in error.getMessage()
 
 
 def test_a_view_is_saved_without_what_lies_around_it(tmp_path: Path) -> None:

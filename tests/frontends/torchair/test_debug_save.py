@@ -298,7 +298,7 @@ def test_a_folder_that_cannot_be_made_is_said_once(
     result, _ = train(halves, backend_for(mode))
     assert torch.equal(result, halves(X))
     (warning,) = warnings_of(caplog)
-    assert warning.startswith("The debug save is not complete, the model goes on without it. ")
+    assert warning.startswith("The debug save is not complete, the model continues without it. ")
     assert f"{root}: expected a folder, got a file" in warning
 
 
@@ -403,7 +403,7 @@ def test_a_graph_that_cannot_be_made_costs_only_the_ge_files(root: Path, caplog:
     for model in models(root):
         assert model["forward"] == expected_files("max-autotune", "forward")[:6]
     (warning,) = warnings_of(caplog)
-    assert warning.startswith("The debug save has no GE graph of everything, the model goes on without it. ")
+    assert warning.startswith("The debug save has no GE graph of everything, the model continues without it. ")
     assert "unknown_to_ge" in warning
 
 

@@ -222,7 +222,7 @@ def test_a_higher_order_operator_is_one_node(tmp_path: Path) -> None:
     (name,) = (name for name, target in step.targets.items() if target == "cond")
     assert set(step.values[name]) == {("INPUT", 0), ("INPUT", 3, 0), ("OUTPUT", 0)}
     np.testing.assert_array_equal(step.values[name]["OUTPUT", 0], torch.sin(X) if X.sum() > 0 else torch.cos(X))
-    assert [line.partition(": ")[2] for line in step.skipped] == ["a graph of its own, which is not looked into"] * 2
+    assert [line.partition(": ")[2] for line in step.skipped] == ["a nested graph, which is not shown"] * 2
 
 
 def test_threads_that_run_one_graph_have_steps_of_their_own(tmp_path: Path) -> None:

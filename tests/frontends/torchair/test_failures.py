@@ -72,7 +72,7 @@ def test_a_path_below_a_file_is_said_once_and_the_model_goes_on(
     for _ in range(3):
         assert torch.equal(compiled(X), X + 1)
     (error,) = errors_of(caplog)
-    assert error.startswith("The dump is not complete, the model goes on without it. ")
+    assert error.startswith("The dump is not complete, the model continues without it. ")
     assert f"{tmp_path / 'file'}: expected a folder, got a file. Move it away" in error
 
 

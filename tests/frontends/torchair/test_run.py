@@ -15,7 +15,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from msdump.frontends.torchair.eager_graph import EagerGraph, plan_nodes
 from msdump.frontends.torchair.ge.convert import convert
-from msdump.frontends.torchair.ge.dumped_run import DumpedGraph
+from msdump.frontends.torchair.ge.dumped_run import DumpedGeGraph
 from msdump.graph.run import Observer
 from tests.contracts.run_contract import Play, RunContract
 
@@ -38,7 +38,7 @@ class TestGeGraph(RunContract):
 
     def _play(self, observers: Sequence[Observer], function: Any, *args: Any) -> Play:
         module = make_fx(function, tracing_mode="fake")(*args)
-        graph = DumpedGraph(convert(module, 1), observers, lambda skipped: None)
+        graph = DumpedGeGraph(convert(module, 1), observers, lambda skipped: None)
         return lambda: b"".join(result.numpy().tobytes() for result in graph([*args]))
 
 

@@ -115,7 +115,7 @@ def test_any_text_can_be_saved(value: object) -> None:
         (torch.nested.nested_tensor([torch.ones(1), torch.ones(2)], layout=torch.jagged), "a nested tensor"),
         (torch.sparse_coo_tensor(size=(1 << 16, 1 << 16), check_invariants=True), "bytes when dense"),
         (object(), "an object of type object has no array form"),
-        (torch.nn.ReLU(), "a graph of its own"),
+        (torch.nn.ReLU(), "a nested graph"),
     ],
 )
 def test_what_has_no_array_has_a_reason(value: object, reason: str) -> None:

@@ -14,13 +14,13 @@ from typing import Any
 
 import torch
 
-from msdump.formats.layout_messages import Message, MessageOperand
+from msdump.formats.sharding_messages import Message, MessageOperand
 from msdump.frontends.torch.eager.operands import CallOperands
 from msdump.frontends.torch.eager.regions import Region
 from msdump.frontends.torch.eager.signatures import Signature, Tensor
 from msdump.frontends.torch.eager.stage import Call, Stage
 from msdump.frontends.torch.eager.tensors import local
-from msdump.frontends.torch.layouts import LayoutBook, process_group
+from msdump.frontends.torch.shardings import ShardingBook, process_group
 from msdump.graph.types import SourceLine
 from msdump.tensors.records import INPUT, OUTPUT
 
@@ -65,7 +65,7 @@ class Messages:
     count_skipped  counts tensors that cannot be dumped, by the reason
     """
 
-    def __init__(self, operands: CallOperands, book: LayoutBook, count_skipped: Callable[[str], None]) -> None:
+    def __init__(self, operands: CallOperands, book: ShardingBook, count_skipped: Callable[[str], None]) -> None:
         self._operands = operands
         self._book = book
         self._count_skipped = count_skipped
@@ -157,7 +157,7 @@ class Messages:
         self._keep(transfer, misuse)
 
     def _keep(self, transfer: Transfer, misuse: str = "") -> None:
-        """Put the message into the layout of the job."""
+        """Put the message into the sharding of the job."""
         if transfer.message is not None and self._book.is_on:
             io = INPUT if transfer.call.signature.is_send else OUTPUT
             stage = transfer.stage

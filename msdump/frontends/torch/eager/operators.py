@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from msdump.frontends.torch.eager.layouts import OperandLayouts
 from msdump.frontends.torch.eager.messages import Messages, Transfer
 from msdump.frontends.torch.eager.operands import CallOperands
 from msdump.frontends.torch.eager.parameters import Parameters
 from msdump.frontends.torch.eager.regions import Region, RegionCounts
+from msdump.frontends.torch.eager.shardings import OperandShardings
 from msdump.frontends.torch.eager.signatures import Signature, signature_of
 from msdump.frontends.torch.eager.stage import FORWARD, UPDATE, Call, Stage
 from msdump.frontends.torch.eager.tensors import version_of
@@ -24,7 +24,7 @@ from msdump.graph.types import SourceLine
 
 if TYPE_CHECKING:
     from msdump.config.plan import Plan
-    from msdump.formats.layout_messages import Message
+    from msdump.formats.sharding_messages import Message
 
 _FOREIGN = (torch.__path__[0], __file__.rpartition("/frontends/")[0])
 
@@ -42,14 +42,14 @@ class Operators:
         operands: CallOperands,
         parameters: Parameters,
         messages: Messages,
-        layouts: OperandLayouts,
+        shardings: OperandShardings,
         counts: RegionCounts,
     ) -> None:
         self._forward = forward
         self._operands = operands
         self._parameters = parameters
         self._messages = messages
-        self._layouts = layouts
+        self._shardings = shardings
         self._counts = counts
         self._plan: Plan | None = None
         self._is_selected: dict[str, bool] = {}
@@ -210,7 +210,7 @@ class Operators:
             self._operands.write(call, results)
             self._parameters.note(stage, call)
             stage.show(call, _source)
-            self._layouts.note(stage, call, function, args, [tensor for _, tensor in results])
+            self._shardings.note(stage, call, function, args, [tensor for _, tensor in results])
 
 
 def _waited(result: Any) -> Any:

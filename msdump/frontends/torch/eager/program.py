@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from msdump.frontends.torch.eager.iterations import Iterations
-from msdump.frontends.torch.eager.layouts import OperandLayouts
 from msdump.frontends.torch.eager.listening import is_compiled_node, listening
 from msdump.frontends.torch.eager.messages import Messages
 from msdump.frontends.torch.eager.operands import CallOperands
@@ -20,10 +19,11 @@ from msdump.frontends.torch.eager.operators import Operators
 from msdump.frontends.torch.eager.parameters import Parameters
 from msdump.frontends.torch.eager.regions import Region, counts_of
 from msdump.frontends.torch.eager.scopes import OperatorScopes, Scopes
+from msdump.frontends.torch.eager.shardings import OperandShardings
 from msdump.frontends.torch.eager.stage import BACKWARD, FORWARD, UPDATE, Stage
 from msdump.frontends.torch.freed_memory import keep_freed_memory
-from msdump.frontends.torch.layouts import layouts_of
 from msdump.frontends.torch.operators import op_type
+from msdump.frontends.torch.shardings import sharding_book
 from msdump.frontends.torch.steps import Steps
 from msdump.graph.graph import Graph
 from msdump.process import sessions
@@ -77,14 +77,14 @@ class EagerProgram:
         self._operator_scopes = OperatorScopes(self._scopes)
         self._iterations = Iterations(steps, model, self._scopes)
         self._plan: Plan | None = None
-        self._book = layouts_of(session)
+        self._book = sharding_book(session)
         self._counts = counts_of(session)
         self._operands = CallOperands(session.count_skipped, keeps)
         self._parameters = Parameters(self._operands)
         self._messages = Messages(self._operands, self._book, session.count_skipped)
-        self._layouts = OperandLayouts(self._book, self._operands, session.recorder)
+        self._shardings = OperandShardings(self._book, self._operands, session.recorder)
         self._operators = Operators(
-            self._stages[FORWARD], self._operands, self._parameters, self._messages, self._layouts, self._counts
+            self._stages[FORWARD], self._operands, self._parameters, self._messages, self._shardings, self._counts
         )
 
     # -- beginning and end ------------------------------------------------------------------------
@@ -281,7 +281,7 @@ class EagerProgram:
             self._finish_stage(stage)
         self._operands.values.forget()
         self._messages.begin()
-        self._layouts.end_iteration()
+        self._shardings.end_iteration()
 
     def _finish_stage(self, stage: Stage) -> None:
         if stage.is_watched:

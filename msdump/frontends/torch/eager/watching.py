@@ -82,7 +82,7 @@ class Watch(contextlib.ContextDecorator):
             )
         self._model = model
         self._config = config
-        self._dump: opening.Dump | None = None
+        self._dump: opening.DumpBlock | None = None
         # Not what the stack of modes says: while an operator is shown, the mode is not on it.
         self._is_on = False
         self._stays_on = False

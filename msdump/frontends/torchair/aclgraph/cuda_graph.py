@@ -26,7 +26,7 @@ class CudaReplay:
     one pool of memory, as none of them leaves anything there; frozen parameters are read where they lie, and a capture
     holds for that place alone.
     Edges: runs the program's calls instead where a capture does not fit: more forms than
-           `debug.aclgraph.static_capture_size_limit`, or an operator that CUDA cannot capture (said once).
+           `debug.aclgraph.static_capture_size_limit`, or an operator that CUDA cannot capture (logged once).
     """
 
     def __init__(self, program: FxProgram, config: CompilerConfig) -> None:

@@ -26,7 +26,7 @@ _capture_ids = itertools.count(1)
 
 
 class FirstRun:
-    """Writes down what there is to know about the first run; every other one goes straight through."""
+    """Records the first run; later runs pass through."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class FirstRun:
 
     def run(self, args: list[Any]) -> Any:
         """Results of the graph; the list of arguments is emptied."""
-        # Never released: there is one first run, whatever the threads.
+        # Never released: there is one first run over all threads.
         if not self._is_first.acquire(blocking=False):
             return self._run(args)
         capture_id = next(_capture_ids)

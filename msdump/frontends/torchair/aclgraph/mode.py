@@ -81,7 +81,7 @@ def capture(
 ) -> Callable[[list[Any]], Any]:
     """What runs the graph: its calls as a list made once, or a CUDA graph where all of it is on one CUDA device.
 
-    module  the graph;   runs  the same with whatever is to happen beside it, such as a dump of its values
+    module  the graph;   runs  the same with additions, such as a dump of its values
 
     With a folder the first run leaves `output_code.py` and the trace of its calls there, and runs call by call.
     """

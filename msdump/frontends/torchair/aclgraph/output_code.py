@@ -1,4 +1,4 @@
-"""`output_code.py`: a captured graph as a script of its own. It needs PyTorch, and nothing else."""
+"""`output_code.py`: a captured graph as a stand-alone script, which needs PyTorch alone."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def first_run_sizes(module: GraphModule, real: Sequence[Any]) -> list[Any]:
                 constants = GraphModule(module, module.graph)
                 torch.fx.Interpreter(_faked(constants, mode)).run(*made_up)
         except Exception as error:  # noqa: BLE001 - any complaint means that the graph wants other sizes
-            log.debug("%s: the sizes of the first run stand in it, as %s", FILE, error)
+            log.debug("%s: it holds the sizes of the first run, as %s", FILE, error)
             return actual
     return made_up
 

@@ -19,7 +19,7 @@ from msdump.errors import WriteError
 from msdump.formats.npy import NpyWriter
 from msdump.formats.paths.torchair import rank_dir
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
-from msdump.frontends.torchair.file_dump import FileDump, captured
+from msdump.frontends.torchair.file_dump import FolderDump, captured
 from msdump.frontends.torchair.ranks import process_rank
 from msdump.process import dry_run
 from msdump.tensors.arrays import Array
@@ -29,7 +29,7 @@ ORIGINAL = "original"
 _CLASH = ", in place of those with equal names"
 # Runs of each file name, in this process: nothing is overwritten by another graph, nor by a later step.
 _counts: Counter[str] = Counter()
-_dumps: dict[str, FileDump] = {}
+_dumps: dict[str, FolderDump] = {}
 _lock = threading.Lock()
 
 
@@ -42,7 +42,7 @@ def save_npugraph_tensor(tensor: torch.Tensor, save_path: str) -> None:
 
     device  index of the CUDA device, 0 on the CPU;   count  how often this path was saved to, from 0
     Edges:  views are saved alone, without the memory around them. A file that cannot be written ends the dump into
-            that folder, is said once, and leaves the model alone.
+            that folder, is logged once, and does not stop the model.
     Source: TorchAir, torch.ops.npu.save_npugraph_tensor.
     """
     dry_run.note_run(save_path, captured)
@@ -76,11 +76,11 @@ def _content(tensor: torch.Tensor) -> Array:
     return np.frombuffer(data.getbuffer(), np.uint8)
 
 
-def _dump(folder: str) -> FileDump:
+def _dump(folder: str) -> FolderDump:
     """What goes into a folder.   Raises: ConfigError for a limit of the environment that cannot be read."""
     with _lock:
         if folder not in _dumps:
-            _dumps[folder] = FileDump(folder, captured, _writer, _FOOTPRINT, _CLASH)
+            _dumps[folder] = FolderDump(folder, captured, _writer, _FOOTPRINT, _CLASH)
         return _dumps[folder]
 
 
@@ -111,8 +111,8 @@ def with_saved_tensors(module: GraphModule, config: CompilerConfig) -> GraphModu
     for node in list(graph.nodes):
         if not _is_saved(node):
             continue
-        place = inputs[-1] if node.op == "placeholder" else node
-        with graph.inserting_after(place):
+        last_input = inputs[-1] if node.op == "placeholder" else node
+        with graph.inserting_after(last_input):
             graph.call_function(save_npugraph_tensor, (node, os.fspath(folder / f"{node.name}.pt")))
     graph.lint()
     module.recompile()

@@ -101,17 +101,17 @@ _LINE = "[%(levelname)s] TORCHAIR(%(process)d,%(executable)s):%(moment)s [%(file
 
 
 class OneWarning:
-    """Says once, in this process, that something is missing. The training goes on."""
+    """Logs once per process that something is missing. The training continues."""
 
     def __init__(self, what: str) -> None:
         self._what = what
         self._has_warned = False
 
     def guard(self, action: Callable[[], None]) -> bool:
-        """Run something that writes; False when it failed.   Edges: Ctrl-C is none of its business."""
+        """Run something that writes; False when it failed.   Edges: Ctrl-C is not caught."""
         try:
             action()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the training does not depend on it
+        except Exception as error:  # noqa: BLE001 - no error of the log may stop the training
             self.warn(error)
             return False
         return True
@@ -120,7 +120,7 @@ class OneWarning:
         """Log the error, unless one was logged before."""
         if not self._has_warned:
             self._has_warned = True
-            log.warning("%s, the model goes on without it. %s", self._what, error)
+            log.warning("%s, the model continues without it. %s", self._what, error)
 
 
 incomplete = OneWarning("The debug save is not complete")
@@ -148,7 +148,7 @@ class LineFormatter(logging.Formatter):
 
 # It takes a subscript from Python 3.11 on.
 class _Console(logging.StreamHandler):  # type: ignore[type-arg]
-    """Writes to whatever standard output is at the moment."""
+    """Writes to the current `sys.stdout`."""
 
     def __init__(self) -> None:
         super().__init__(sys.stdout)

@@ -22,7 +22,7 @@ from msdump.errors import ConfigError
 from msdump.formats.atomic import write_file
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.debug_save.safe_files import FILE_MODE, make_safe_dirs, refuse_link, write_safe_text
-from msdump.frontends.torchair.export.air import WeightFolder, air_bytes, place_weights
+from msdump.frontends.torchair.export.air import WeightFolder, air_bytes, store_weights
 from msdump.frontends.torchair.ge.convert import convert
 from msdump.frontends.torchair.ge.graph import GeGraph
 from msdump.frontends.torchair.ge.passes import GE_PASSES
@@ -134,7 +134,7 @@ def _writer(graph: GeGraph, named: dict[str, torch.Tensor], export: Export) -> A
     def write(args: list[Any]) -> Any:
         make_safe_dirs(export.folder)
         make_safe_dirs(export.own_folder)
-        place_weights(graph, args, named, WeightFolder(export.own_folder))
+        store_weights(graph, args, named, WeightFolder(export.own_folder))
         if export.config.export.experimental.enable_record_nn_module_stack:
             _record_modules(graph)
         groups = groups_of(graph)

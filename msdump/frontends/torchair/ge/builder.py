@@ -106,7 +106,7 @@ class Builder:
     ) -> tuple[GeTensor, ...]:
         """Append an operator that makes a call of the FX graph.
 
-        results   what the FX graph promises, with the place of each in what the call returns
+        results   what the FX graph promises, with the path of each in what the call returns
         """
         op = GeOp("", op_type, dict(inputs), dict(attrs), tuple(outputs), fx_node=self.node, call=call)
         op.outputs = tuple(
@@ -162,7 +162,7 @@ class Builder:
         return promised if self.item is None else promised[self.item]
 
     def is_read(self, output: int) -> bool:
-        """Whether anything reads this output of the FX node, one of many. What is not read needs no operator."""
+        """Whether this output of the FX node is read. An unread output needs no operator."""
         assert self.node is not None
         return any(user.target is operator.getitem and user.args[1] == output for user in self.node.users)
 
@@ -271,6 +271,6 @@ def placement_hints(memory_format: Any = None, device: Any = None) -> dict[str, 
 
 
 def memory_format_of(name: str) -> torch.memory_format:
-    """The other way round; "" is as the input lies."""
+    """The inverse; "" is the format of the input."""
     chosen: torch.memory_format = getattr(torch, name or "preserve_format")
     return chosen

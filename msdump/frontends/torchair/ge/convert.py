@@ -44,7 +44,7 @@ def convert(module: fx.GraphModule, graph_id: int, merges_views: bool = False) -
     builder = Builder(graph, _fake_mode(module))
     chains = ViewChains(builder, _settle)
     values = chains.values
-    streams, scopes = Streams(), Scopes()
+    streams, scopes = Streams(), OperatorScopes()
     for node in module.graph.nodes:
         builder.node = node
         if node.op == "placeholder":
@@ -148,7 +148,7 @@ def _settle(node: fx.Node, result: Any) -> None:
 
 def _tensor_of(builder: Builder, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
     """The value of a node; an event that something reads is the empty tensor which `record` returns."""
-    if isinstance(values[node], Event):
+    if isinstance(values[node], RecordedEvent):
         values[node] = _empty(builder, node.meta["val"])
     return values[node]
 
@@ -230,8 +230,8 @@ def _flat(value: Any) -> list[Any]:
     return [value]
 
 
-class Event:
-    """What `record` gave: the last operator of its stream at that moment; None when there was none."""
+class RecordedEvent:
+    """Result of `record`: the last operator of its stream at that moment; None when there was none."""
 
     def __init__(self, last: GeOp | None) -> None:
         self.last = last
@@ -240,7 +240,7 @@ class Event:
 class Streams:
     """The streams of one graph while it is converted, by the label of `scope.npu_stream_switch`; None: the default one.
 
-    Source: TorchAir; an event is the last operator of the stream, and whatever the waiting stream does next gets a
+    Source: TorchAir; an event is the last operator of the stream, and the next operator of the waiting stream gets a
     control edge from it.
     """
 
@@ -248,7 +248,7 @@ class Streams:
         self._last: dict[str | None, GeOp] = {}
         self._awaited: dict[str | None, list[GeOp]] = {}
         self._entered: list[str | None] = []
-        self._tagged: dict[str, Event] = {}
+        self._tagged: dict[str, RecordedEvent] = {}
 
     def is_for(self, node: fx.Node) -> bool:
         """Is it a node that orders others, and becomes no operator?"""
@@ -256,19 +256,19 @@ class Streams:
             RECORD, WAIT, SCOPE_ENTER, SCOPE_EXIT, TAGGED_RECORD, TAGGED_WAIT, TAGGED_STREAM,
         )  # fmt: skip
 
-    def call(self, node: fx.Node, args: Any) -> Event | None:
+    def call(self, node: fx.Node, args: Any) -> RecordedEvent | None:
         """Such a node.   args: with Events and GeTensors in place of nodes"""
         stream = self._stream(node)
         target = name_of(node.target)
         if target == RECORD:
-            return Event(self._last.get(stream))
+            return RecordedEvent(self._last.get(stream))
         if target == TAGGED_RECORD:
-            self._tagged[args[0]] = Event(self._last.get(stream))
+            self._tagged[args[0]] = RecordedEvent(self._last.get(stream))
         elif target == TAGGED_WAIT:
             event = self._tagged.get(args[0])
             self._wait(stream, [event.last if event is not None else None])
         elif target == WAIT:
-            self._wait(stream, [item.last if isinstance(item, Event) else item.op for item in args[0]])
+            self._wait(stream, [item.last if isinstance(item, RecordedEvent) else item.op for item in args[0]])
         elif target == SCOPE_ENTER:
             # A scope that says nothing about streams stays in the stream that it is in.
             self._entered.append(dict(zip(*args, strict=False)).get(STREAM, stream))
@@ -295,8 +295,8 @@ class Streams:
         return self._entered[-1] if self._entered else stream_of(node)
 
 
-class Scopes:
-    """What scopes say of the operators of one graph: those that a function has, and those that a pass has put in.
+class OperatorScopes:
+    """Attributes that scopes set on operators of a graph, from functions and from passes.
 
     Source: TorchAir; all attributes are text but for one, and inner scopes come after outer ones.
     """
@@ -314,7 +314,7 @@ class Scopes:
         elif target == SCOPE_EXIT:
             if not self._entered:
                 raise GraphError(
-                    f"%{node.name}: expected an air.scope_enter before it, got an air.scope_exit alone. Put the scope "
+                    f"%{node.name}: expected an air.scope_enter before it, got none. Put the scope "
                     "around the operators that it is for, or leave out the exit."
                 )
             self._entered.pop()

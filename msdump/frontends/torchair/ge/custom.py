@@ -44,7 +44,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """What PyTorch knows of a result of the node.   Source: TorchAir, ge.TensorSpec.
+    """PyTorch's metadata of a result of the node.   Source: TorchAir, ge.TensorSpec.
 
     size  ints, and SymInts where they are open
     """
@@ -209,15 +209,15 @@ def _settle(conversion: _Conversion, args: tuple[Any, ...], keywords: dict[str, 
     results = list(result) if isinstance(result, list | tuple) else [result]
     values = list(promised) if has_many else [promised]
     for tensor in conversion.pending:
-        places = [index for index, item in enumerate(results[: len(values)]) if item is tensor]
-        if not places or not isinstance(values[places[0]], torch.Tensor):
+        matches = [index for index, item in enumerate(results[: len(values)]) if item is tensor]
+        if not matches or not isinstance(values[matches[0]], torch.Tensor):
             raise GraphError(
                 f"%{node.name} ({node.target}): expected output {tensor.index} of GE operator {tensor.op.type} to be a "
                 "result of the node, which gives its values, got one that the converter does not return. Return it."
             )
-        tensor.fake = values[places[0]]
+        tensor.fake = values[matches[0]]
         call = tensor.op.exact or AtenCall(node, args, keywords, ())
-        tensor.op.exact = AtenCall(node, args, keywords, (*call.indices, places[0] if has_many else None))
+        tensor.op.exact = AtenCall(node, args, keywords, (*call.indices, matches[0] if has_many else None))
 
 
 def _append(
@@ -270,11 +270,11 @@ def _by_position(node: fx.Node, args: tuple[Any, ...]) -> tuple[dict[str, Any], 
     schema = target._schema.arguments
     inputs: dict[str, Any] = {}
     attrs: dict[str, Any] = {}
-    for place, value in enumerate(args):
+    for index, value in enumerate(args):
         is_input = value is None or isinstance(value, Tensor)
         is_input = is_input or (isinstance(value, list | tuple) and any(isinstance(item, Tensor) for item in value))
         group, kind = (inputs, "x") if is_input else (attrs, "attr")
-        group[schema[place].name if len(schema) == len(args) else f"{kind}{len(group)}"] = value
+        group[schema[index].name if len(schema) == len(args) else f"{kind}{len(group)}"] = value
     return inputs, attrs
 
 

@@ -1,4 +1,4 @@
-"""DumpedGraph: a GE graph that runs while observers look on, and the Graph that they are told."""
+"""DumpedGeGraph: an observed GE graph, and its `Graph`."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from msdump.graph.run import Observer
 _watched_ids = itertools.count()
 
 
-class DumpedGraph:
+class DumpedGeGraph:
     """Called as AOT Autograd calls a graph: with a list of arguments, which it empties.
 
     Calls are iterations, counted from 0. Every set of sizes is another graph for observers. Any thread may call it;
     runs that are watched wait for each other.
-    report   told why tensors cannot be shown, and how many
+    report   called with the reason why tensors cannot be shown, and their number
     """
 
     def __init__(

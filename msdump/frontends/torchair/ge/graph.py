@@ -52,7 +52,7 @@ class GeTensor:
 
     @property
     def path(self) -> Path:
-        """Where it lies in what its operator returns."""
+        """Its index in what its operator returns."""
         if self.op.call is not None:
             return self.op.call.paths[self.index]
         return () if len(self.op.outputs) == 1 else (self.index,)
@@ -97,13 +97,13 @@ class AtenCall:
     indices: tuple[int | None, ...]
 
 
-# Where something lies in what a call returns: places in tuples, from the outermost.
+# Path to a value in what a call returns: indices into tuples, from the outermost.
 Path = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
-    """The place of an operator's input among the arguments of a call."""
+class ArgumentSlot:
+    """Index of an operator's input among the arguments of a call."""
 
     index: int
 
@@ -130,7 +130,7 @@ class WholeCall:
 
 
 def _filled(value: Any, inputs: Sequence[Any]) -> Any:
-    if isinstance(value, Slot):
+    if isinstance(value, ArgumentSlot):
         return inputs[value.index]
     if isinstance(value, tuple | list):
         return type(value)([_filled(item, inputs) for item in value])
@@ -220,10 +220,10 @@ class GeGraph:
         """Raises: GraphError for a name that is taken."""
         op.name = self._claimed(name)
 
-    def insert_after(self, place: GeOp, op: GeOp) -> GeOp:
+    def insert_after(self, earlier: GeOp, op: GeOp) -> GeOp:
         """As `add`, right after another operator."""
         self.add(op)
-        self.ops.insert(self.ops.index(place) + 1, self.ops.pop())
+        self.ops.insert(self.ops.index(earlier) + 1, self.ops.pop())
         return op
 
     def remove(self, ops: Iterable[GeOp]) -> None:
@@ -232,7 +232,7 @@ class GeGraph:
         self.ops = [op for op in self.ops if id(op) not in gone]
 
     def take_back(self, start: int) -> None:
-        """Forget the operators from this place on, as if they had never been added."""
+        """Remove the operators from this index on, as if they had never been added."""
         for op in self.ops[start:]:
             self._names.discard(op.name)
             # The next search begins at the first name.

@@ -82,7 +82,7 @@ def optimize_reference_op_redundant_copy(graph: GeGraph, config: CompilerConfig)
     """Identity -> Assign.value, and Identity -> what a reference operator writes, where nothing else reads the copy."""
     readers = readers_by_tensor(graph)
     copies: list[GeOp] = []
-    for place, op in enumerate(graph.ops):
+    for op_index, op in enumerate(graph.ops):
         written = mutated_input(op)
         if written is None:
             continue
@@ -91,11 +91,11 @@ def optimize_reference_op_redundant_copy(graph: GeGraph, config: CompilerConfig)
             if source is None or readers[copy] != [op]:
                 continue
             if copy is written:
-                is_redundant = _is_free(graph, source, place)
+                is_redundant = _is_free(graph, source, op_index)
             else:
                 # A copy that reads the memory that it writes needs the detour.
                 is_redundant = op.type == ASSIGN and not shares_memory(source, written)
-                is_redundant = is_redundant and not _is_written_between(graph, source, copy.op, place)
+                is_redundant = is_redundant and not _is_written_between(graph, source, copy.op, op_index)
             if is_redundant:
                 op.inputs[name] = source
                 copies.append(copy.op)
@@ -108,18 +108,18 @@ def _copies(op: GeOp) -> Iterator[tuple[str, GeTensor]]:
             yield name, tensor
 
 
-def _is_free(graph: GeGraph, source: GeTensor, place: int) -> bool:
+def _is_free(graph: GeGraph, source: GeTensor, op_index: int) -> bool:
     """Whether the memory is the graph's own and nothing reads it from here on."""
     if source.is_host:
         return False
-    later = {tensor for op in graph.ops[place + 1 :] for tensor in op.inputs.values() if tensor is not None}
+    later = {tensor for op in graph.ops[op_index + 1 :] for tensor in op.inputs.values() if tensor is not None}
     owners = [tensor for op in graph.ops if op.type in (DATA, CONST) for tensor in op.outputs]
     return not any(shares_memory(tensor, source) for tensor in (*later, *owners))
 
 
-def _is_written_between(graph: GeGraph, source: GeTensor, copy: GeOp, place: int) -> bool:
+def _is_written_between(graph: GeGraph, source: GeTensor, copy: GeOp, op_index: int) -> bool:
     """Whether the copy keeps a value that is overwritten before it is read."""
-    for op in graph.ops[graph.ops.index(copy) : place]:
+    for op in graph.ops[graph.ops.index(copy) : op_index]:
         written = mutated_input(op)
         if written is not None and shares_memory(written, source):
             return True
@@ -133,11 +133,11 @@ def mapping_assign_op_to_graph_output(graph: GeGraph, config: CompilerConfig) ->
     """
     readers = readers_by_tensor(graph)
     mapped: list[GeOp] = []
-    for place, op in enumerate(graph.ops):
+    for op_index, op in enumerate(graph.ops):
         ref, value = (op.inputs.get("ref"), op.inputs.get("value")) if op.type == ASSIGN else (None, None)
         if ref is None or value is None or ref.op.type != DATA or op.outputs[0] in readers:
             continue
-        later = [reader for reader in graph.ops[place + 1 :] if reader.type != NET_OUTPUT]
+        later = [reader for reader in graph.ops[op_index + 1 :] if reader.type != NET_OUTPUT]
         if _reads(later, ref) or _writes(later, value):
             continue
         graph.write_backs.append((ref.op, value))
@@ -213,7 +213,7 @@ def move_transpose_into_mm(graph: GeGraph, config: CompilerConfig) -> None:
                 moved.append(tensor.op)
                 op.attrs[attr] = not op.attrs.get(attr, False)
                 tensor = op.inputs[operand] = tensor.op.inputs["x"]
-    # Of two in a row, the one nearer to the product came first in the list: once it is gone, the other is unread.
+    # Of two in a row, the one nearer to the product came first in the list: once it is removed, the other is unread.
     for transpose in moved:
         remove_unread(graph, [transpose])
 
@@ -276,9 +276,9 @@ def readers_by_tensor(graph: GeGraph) -> Readers:
     return readers
 
 
-def shares_memory(one: GeTensor, other: GeTensor) -> bool:
+def shares_memory(left: GeTensor, right: GeTensor) -> bool:
     """Whether one is a view of the other, or both are views of a third."""
-    return _owner(one) is _owner(other)
+    return _owner(left) is _owner(right)
 
 
 def mutated_input(op: GeOp) -> GeTensor | None:

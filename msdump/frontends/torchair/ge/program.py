@@ -28,7 +28,7 @@ class GeModule:
         self.nodes: dict[GeOp, fx.Node] = {}
         self._values: dict[tuple[int, int], fx.Node] = {}
         self._calls: dict[fx.Node, fx.Node] = {}
-        # Placeholders come first in a FxProgram, one per argument, be it read or not.
+        # Placeholders come first in a FxProgram, one per argument, also unread ones.
         for op in graph.arguments:
             self._values[id(op), 0] = self.nodes[op] = self.graph.placeholder(op.name)
         for op in graph.ops:
@@ -46,7 +46,7 @@ class GeModule:
 
     def _add(self, op: GeOp) -> None:
         if op.exact is not None:
-            # Operators before it may be gone, taken out by a pass.
+            # A pass may have removed operators before it.
             self._add_exact(op, op.exact)
             return
         self._add_kernel(op)
@@ -94,9 +94,9 @@ class GeModule:
     def _add_outputs(self, op: GeOp, node: fx.Node) -> None:
         for tensor in op.outputs:
             item = node
-            for place in tensor.path:
+            for element in tensor.path:
                 item = self.graph.create_node(
-                    "call_function", operator.getitem, (item, place), name=f"{item.name}_{place}"
+                    "call_function", operator.getitem, (item, element), name=f"{item.name}_{element}"
                 )
             self._values[id(op), tensor.index] = item
 
@@ -121,7 +121,7 @@ class GeModule:
             return item.value
         if item.op.type != CONST:
             return self._values[id(item.op), item.index]
-        # Whoever gets it may write it.
+        # The caller may overwrite the result.
         return self.graph.call_function(torch.clone, (self._constant(item.op),))
 
 

@@ -57,7 +57,7 @@ def axis(name: str) -> Attr:
 
 
 def choice(name: str, spellings: Sequence[str]) -> Attr:
-    """An attribute in words, which ATen numbers."""
+    """An attribute as text, where ATen has a number."""
     return Attr(name, spellings.__getitem__, spellings.index)
 
 
@@ -80,9 +80,15 @@ def row(
     is_cast    inputs are cast to the dtype of the result before
     attrs      attributes that are always the same
     """
-    inputs = [each if isinstance(each, str) else each.name for each in arguments if isinstance(each, str | Sizes)]
-    places = order.split() or [each if isinstance(each, str) else getattr(each, "name", "") for each in arguments]
-    fed = sorted(inputs, key=places.index)
+    inputs = [
+        argument if isinstance(argument, str) else argument.name
+        for argument in arguments
+        if isinstance(argument, str | Sizes)
+    ]
+    order_of_names = order.split() or [
+        argument if isinstance(argument, str) else getattr(argument, "name", "") for argument in arguments
+    ]
+    fed = sorted(inputs, key=order_of_names.index)
 
     @converter(aten)
     def convert(ge: Builder, *args: Any, **keywords: Any) -> Any:
@@ -97,12 +103,14 @@ def row(
                 given[argument.name] = ge.sizes(value)
             elif isinstance(argument, Attr):
                 written[argument.name] = argument.write(value)
-        written = dict(sorted(written.items(), key=lambda item: places.index(item[0]) if item[0] in places else -1))
+        written = dict(
+            sorted(written.items(), key=lambda item: order_of_names.index(item[0]) if item[0] in order_of_names else -1)
+        )
         outputs = output.split()
         results: tuple[GeTensor, ...] = ge.multi_op(op_type, {name: given[name] for name in fed}, outputs, written)
         return results if len(outputs) > 1 else results[0]
 
-    host = tuple(each.name for each in arguments if isinstance(each, Sizes))
+    host = tuple(argument.name for argument in arguments if isinstance(argument, Sizes))
     is_plain = fed == list(arguments) and not attrs
 
     @kernel(op_type, host=host)

@@ -27,7 +27,7 @@ _TRANSPOSES = frozenset(("aten.permute.default", "aten.transpose.int", "aten.t.d
 Finish = Callable[[fx.Node, GeTensor], None]
 
 
-class Values(dict[fx.Node, Any]):
+class NodeValues(dict[fx.Node, Any]):
     """What stands for each node of the FX graph. A view that waits is made when it is read."""
 
     def __init__(self, chains: ViewChains) -> None:
@@ -81,7 +81,7 @@ class ViewChains:
         self._looked_at = 0
         # Bases that stand for a view which the graph returns.
         self._returned: set[GeTensor] = set()
-        self.values = Values(self)
+        self.values = NodeValues(self)
 
     def takes(self, node: fx.Node) -> bool:
         """Whether a node is a view that can wait; it does then."""
@@ -186,7 +186,7 @@ class ViewChains:
             return x
         given = [self._size(size, x) for size in sizes]
         if given.count(-1) > 1:
-            raise LookupError(f"{sizes}: expected at most one size that nobody knows.")
+            raise LookupError(f"{sizes}: expected at most one unknown size (-1).")
         return self._ge.op("Reshape", {"x": x, "shape": self._ge.sizes(given)})
 
     def _size(self, size: Any, x: GeTensor) -> Any:
@@ -195,7 +195,7 @@ class ViewChains:
             return size
         if size.node.expr in self._sizes:
             return self._sizes[size.node.expr]
-        axis = next((axis for axis, other in enumerate(x.shape) if is_same(other, size)), None)
+        axis = next((axis for axis, length in enumerate(x.shape) if is_same(length, size)), None)
         return -1 if axis is None else converter_of("aten.sym_size.int")(self._ge, x, axis)
 
 

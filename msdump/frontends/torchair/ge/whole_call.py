@@ -16,7 +16,7 @@ from torch import fx
 
 from msdump.frontends.torch.operators import is_collective, op_type, plain
 from msdump.frontends.torchair.ge.builder import Builder
-from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeTensor, Path, Slot, WholeCall
+from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, ArgumentSlot, GeTensor, Path, WholeCall
 from msdump.frontends.torchair.ge.registry import has_kernel
 from msdump.frontends.torchair.passes.fake_values import computed
 
@@ -60,8 +60,8 @@ def convert_call(ge: Builder, node: fx.Node, values: Mapping[fx.Node, Any]) -> A
     args = _Arguments(values)
     named = list(_named(target, node.args, node.kwargs))
     count = len(node.args)
-    given = tuple(args.place(name, value) for name, value in named[:count])
-    keywords = {key: args.place(name, value) for key, (name, value) in zip(node.kwargs, named[count:], strict=True)}
+    given = tuple(args.value_of(name, value) for name, value in named[:count])
+    keywords = {key: args.value_of(name, value) for key, (name, value) in zip(node.kwargs, named[count:], strict=True)}
     promised = _promised(node)
     results = dict(_leaves(promised))
     call = WholeCall(
@@ -111,7 +111,7 @@ def _named(target: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> I
 
 
 def _argument_names(target: Any) -> list[str]:
-    """Names of arguments that are given by place, as far as they are known."""
+    """Names of positional arguments, as far as they are known."""
     if target is None:
         return []
     if isinstance(target, torch._ops.OpOverload):
@@ -120,8 +120,8 @@ def _argument_names(target: Any) -> list[str]:
         parameters = inspect.signature(target).parameters.values()
     except (TypeError, ValueError):
         return []
-    by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [parameter.name.strip("_") for parameter in parameters if parameter.kind in by_place]
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [parameter.name.strip("_") for parameter in parameters if parameter.kind in positional]
 
 
 class _Arguments:
@@ -136,23 +136,23 @@ class _Arguments:
         self.attrs: dict[str, Any] = {}
         self._values = values
 
-    def place(self, name: str, value: Any) -> Any:
+    def value_of(self, name: str, value: Any) -> Any:
         """What stands for an argument in the call."""
         if isinstance(value, fx.Node):
             stored = self._values[value]
             if stored is None or isinstance(stored, GeTensor | tuple | list):
-                return self.place(name, stored)
+                return self.value_of(name, stored)
             # A graph that the operator calls.
             self.attrs[self._free(name)] = str(value.target)
             return stored
         if isinstance(value, GeTensor):
             self.inputs[self._free(name)] = value
-            return Slot(len(self.inputs) - 1)
+            return ArgumentSlot(len(self.inputs) - 1)
         if isinstance(value, tuple | list) and _has_input(value):
-            items = [self.place(f"{name}{index}", item) for index, item in enumerate(value)]
+            items = [self.value_of(f"{name}{index}", item) for index, item in enumerate(value)]
             return tuple(items) if isinstance(value, tuple) else items
         if isinstance(value, dict) and _has_input(list(value.values())):
-            return {key: self.place(f"{name}_{key}", item) for key, item in value.items()}
+            return {key: self.value_of(f"{name}_{key}", item) for key, item in value.items()}
         if value is not None and value != {}:
             self.attrs[self._free(name)] = plain(value)
         return value
@@ -173,7 +173,7 @@ def _has_input(values: tuple[Any, ...] | list[Any]) -> bool:
 
 
 def _leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """What a call returns, tensors and numbers, with the place of each."""
+    """What a call returns, tensors and numbers, with the path of each."""
     if isinstance(value, tuple | list):
         for index, item in enumerate(value):
             yield from _leaves(item, (*path, index))
@@ -191,7 +191,7 @@ def _output_names(target: Any, results: Mapping[Path, Any]) -> list[str]:
     """`y` for one; those of the schema where all have one."""
     if len(results) == 1:
         return ["y"]
-    returns = [each.name for each in getattr(getattr(target, "_schema", None), "returns", ())]
+    returns = [result.name for result in getattr(getattr(target, "_schema", None), "returns", ())]
     if len(returns) == len(results) and all(returns):
         return returns
     return [f"y{index}" for index in range(len(results))]

@@ -28,7 +28,7 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 
 @dataclass
-class _Calls:
+class _OperatorCalls:
     """Calls of one operator: inputs and outputs, each with how often it came."""
 
     inputs: Counter[str] = field(default_factory=Counter)
@@ -57,9 +57,9 @@ def summary_text(module: fx.GraphModule, example_inputs: Sequence[Any] = ()) -> 
     calls = [node for node in module.graph.nodes if node.op == "call_function"]
     if not all("val" in node.meta for node in calls):
         FakeTensorProp(module).propagate(*example_inputs)
-    by_target: dict[Any, _Calls] = {}
+    by_target: dict[Any, _OperatorCalls] = {}
     for node in calls:
-        counts = by_target.setdefault(node.target, _Calls())
+        counts = by_target.setdefault(node.target, _OperatorCalls())
         counts.inputs[_arguments(node)] += 1
         counts.outputs[_shown(node.meta.get("val"))] += 1
     buffer = io.StringIO()

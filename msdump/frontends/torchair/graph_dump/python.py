@@ -52,7 +52,7 @@ class _Source:
         self.graph = graph
         self.is_view_lazy = is_view_lazy
         self._lines: list[str] = []
-        self._places: set[str] = set()
+        self._source_lines: set[str] = set()
         self._waiting: dict[GeOp, None] = {}
 
     def text(self) -> str:
@@ -65,9 +65,9 @@ class _Source:
         for node in _fx_nodes(self.graph):
             self._comment(node)
             for op in written.get(node, ()):
-                self._place(op, is_view=self.is_view_lazy and str(node.target) in VIEWS)
+                self._add_operator(op, is_view=self.is_view_lazy and str(node.target) in VIEWS)
         for op in written.get(None, ()):
-            self._place(op, is_view=False)
+            self._add_operator(op, is_view=False)
         for op in self.graph.ops:
             if op.type == NET_OUTPUT:
                 self._net_output(op)
@@ -76,13 +76,13 @@ class _Source:
     def _comment(self, node: fx.Node) -> None:
         if node.stack_trace is None:
             return
-        place = node.stack_trace.split(" File ")[-1].replace("\n", "")
-        if place not in self._places:
-            self._places.add(place)
-            self._lines += ["", f"# File {place}"]
+        source_line = node.stack_trace.split(" File ")[-1].replace("\n", "")
+        if source_line not in self._source_lines:
+            self._source_lines.add(source_line)
+            self._lines += ["", f"# File {source_line}"]
         self._lines.append(f"## FX Code: {fx_code(node)}")
 
-    def _place(self, op: GeOp, is_view: bool) -> None:
+    def _add_operator(self, op: GeOp, is_view: bool) -> None:
         if is_view:
             self._waiting[op] = None
         else:

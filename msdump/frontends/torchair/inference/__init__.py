@@ -41,7 +41,7 @@ def cache_compile(
     Raises:  ConfigError (a ValueError) for other functions, and for a config that is not the backend's.
     Source:  TorchAir, inference.cache_compile.
     """
-    from msdump.frontends.torchair.inference.cached_function import CachedFunction, Place, require_method
+    from msdump.frontends.torchair.inference.cached_function import CachedFunction, CacheLocation, require_method
 
     require_method(func)
     own = getattr(next(iter(getattr(backend, "args", ())), None), "config", None)
@@ -51,8 +51,10 @@ def cache_compile(
         raise ConfigError(
             "cache_compile: expected the config that the backend was made with, got another one. Give one of the two."
         )
-    place = Place(cache_dir, global_rank, tp_rank, pp_rank, ge_cache)
-    return CachedFunction(func, config or own or CompilerConfig(), dynamic, place, custom_decompositions or {}, kwargs)
+    location = CacheLocation(cache_dir, global_rank, tp_rank, pp_rank, ge_cache)
+    return CachedFunction(
+        func, config or own or CompilerConfig(), dynamic, location, custom_decompositions or {}, kwargs
+    )
 
 
 def readable_cache(cache_bin: str, print_output: bool = True, file: str | None = None) -> str:
@@ -71,5 +73,5 @@ def readable_cache(cache_bin: str, print_output: bool = True, file: str | None =
 def __getattr__(name: str) -> Any:
     raise AttributeError(
         f'torchair.inference: expected one of {__all__}, got "{name}". {did_you_mean(name, __all__)} '
-        "Gears of sizes mean something to an NPU alone: compile with dynamic=True."
+        "Gears of sizes need an NPU: compile with dynamic=True."
     )

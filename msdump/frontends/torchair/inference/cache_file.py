@@ -22,7 +22,7 @@ _LISTS = ("inputs", "options")
 
 @dataclass(frozen=True)
 class CompiledModule:
-    """What a function became.
+    """A compiled function.
 
     name     the function and its parameters
     date     when it was compiled first, in UTC

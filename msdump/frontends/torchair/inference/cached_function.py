@@ -32,8 +32,8 @@ _IGNORED = ("fullgraph",)  # it always is one
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where the file lies; see `cache_compile`."""
+class CacheLocation:
+    """Location of the file; see `cache_compile`."""
 
     cache_dir: str | None
     global_rank: int | None
@@ -69,21 +69,21 @@ class Place:
 
 
 class CachedFunction:
-    """What `cache_compile` returns. Any thread may call it."""
+    """Result of `cache_compile`. Any thread may call it."""
 
     def __init__(
         self,
         method: Any,
         config: CompilerConfig,
         dynamic: bool,
-        place: Place,
+        location: CacheLocation,
         decompositions: dict[Any, Callable[..., Any]],
         others: dict[str, Any],
     ) -> None:
         self._method: MethodType = method
         self._config = config
         self._dynamic = dynamic
-        self._place = place
+        self._location = location
         self._graphs = 0
         self._lock = threading.Lock()
         self._name = f"{method.__qualname__}{inspect.signature(method)}"
@@ -91,7 +91,7 @@ class CachedFunction:
         untyped: Any = torch
         self._compiled = untyped.compile(method, backend=self._compile, fullgraph=True, dynamic=dynamic)
         unread = [name for name in others if name not in _IGNORED]
-        if place.ge_cache:
+        if location.ge_cache:
             unread.append("ge_cache")
         if unread:
             own_log.warning("cache_compile: these arguments have no effect here: %s.", ", ".join(unread))
@@ -107,7 +107,7 @@ class CachedFunction:
         with self._lock:
             self._graphs += 1
             count = self._graphs
-        path = self._place.path(self._method, self._config, self._dynamic)
+        path = self._location.path(self._method, self._config, self._dynamic)
         try:
             _keep(path, became) if count == 1 else _drop(path, self._name, count)
         except (WriteError, OSError) as error:

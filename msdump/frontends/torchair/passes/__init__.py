@@ -1,1 +1,1 @@
-"""What TorchAir does to an FX graph before it is compiled; `pipeline` runs the passes in its order, under its names."""
+"""TorchAir's passes over an FX graph before compilation; `pipeline` runs them in its order, under its names."""

@@ -122,8 +122,8 @@ def _dimension(cat: Node) -> int:
 def _fill_masked(node: Node) -> Call | None:
     if len(node.args) != 3 or node.kwargs:
         return None
-    mask, constant, other = node.args
-    value, unmasked = tensor_of(node), tensor_of(other)
+    mask, constant, unmasked_node = node.args
+    value, unmasked = tensor_of(node), tensor_of(unmasked_node)
     number = _number(constant)
     if number is None or value is None or unmasked is None or not isinstance(mask, Node):
         return None
@@ -132,7 +132,7 @@ def _fill_masked(node: Node) -> Call | None:
         return None
     if unmasked.dtype != value.dtype or not are_same(unmasked.shape, value.shape) or filled.numel() != 1:
         return None
-    return aten.masked_fill.Scalar, (other, mask, number), {}
+    return aten.masked_fill.Scalar, (unmasked_node, mask, number), {}
 
 
 def _number(node: Any) -> int | float | None:
@@ -155,7 +155,7 @@ def _permute(node: Node) -> Call | None:
     first, second = inner.args[1], node.args[1]
     if not isinstance(first, (list, tuple)) or not isinstance(second, (list, tuple)):
         return None
-    return aten.permute.default, (inner.args[0], [first[place] for place in second]), {}  # type: ignore[index]
+    return aten.permute.default, (inner.args[0], [first[axis] for axis in second]), {}  # type: ignore[index]
 
 
 def _cast(node: Node) -> Call | None:

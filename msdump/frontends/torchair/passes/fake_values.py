@@ -1,4 +1,4 @@
-"""What is known of a node's value when the graph is compiled: dtype, shape, strides."""
+"""Metadata of a node's value at compile time: dtype, shape, strides."""
 
 from __future__ import annotations
 

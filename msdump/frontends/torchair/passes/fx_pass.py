@@ -1,4 +1,4 @@
-"""One pass over an FX graph, what it may ask, and the passes that a script brings."""
+"""A pass over an FX graph, its context, and passes of a script."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 
 @dataclass(frozen=True)
 class PassContext:
-    """What a pass gets besides the graph."""
+    """Context of a pass."""
 
     config: CompilerConfig
     example_inputs: Sequence[Any]

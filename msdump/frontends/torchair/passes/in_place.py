@@ -139,7 +139,7 @@ def reads_elsewhere(node: Node, storages: Storages) -> bool:
     _collect(node.args[1:], nodes)
     _collect(tuple(node.kwargs.values()), nodes)
     # An element-wise operator may read the very tensor that it writes.
-    return any(storages.share(other, first) and not (is_elementwise and other is first) for other in nodes)
+    return any(storages.share(node, first) and not (is_elementwise and node is first) for node in nodes)
 
 
 def _collect(value: Any, nodes: list[Node]) -> None:

@@ -1,4 +1,4 @@
-"""Pass remove_cat_ops: what is to be concatenated is computed where it will lie."""
+"""Pass remove_cat_ops: inputs of a concatenation are computed in the memory of its output."""
 
 from __future__ import annotations
 

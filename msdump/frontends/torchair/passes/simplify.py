@@ -144,10 +144,10 @@ def optimize_sym_input(module: GraphModule, _: PassContext) -> bool:
     is_changed = False
     for node in inputs:
         symbol = _symbol(node.meta.get("val"))
-        place = None if symbol is None or not node.users else _dimension(inputs, symbol)
-        if place is None:
+        size_source = None if symbol is None or not node.users else _dimension(inputs, symbol)
+        if size_source is None:
             continue
-        tensor, dimension = place
+        tensor, dimension = size_source
         with module.graph.inserting_after(inputs[-1]):
             size = module.graph.call_function(torch.ops.aten.sym_size.int, (tensor, dimension))
         describe(size, node.meta["val"], node)

@@ -1,4 +1,4 @@
-"""What a graph says of memory: which nodes share it, read it and write it, and whose shape is only promised."""
+"""Memory of a graph: which nodes share, read and write it, and whose shape is only a hint."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Storages:
                 self._outputs.update(node.all_input_nodes)
 
     def add(self, node: Node, position: float) -> None:
-        """Take in a new node, which runs at that place."""
+        """Add a new node, which runs at that position."""
         self.position[node] = int(position)
         self._members[node] = {node}
         for source in _shared_inputs(node):
@@ -45,11 +45,11 @@ class Storages:
             for node in small:
                 self._members[node] = large
 
-    def replace(self, node: Node, other: Node) -> None:
-        """`other` takes the place of `node`, which goes away."""
-        self.join(node, other)
+    def replace(self, node: Node, replacement: Node) -> None:
+        """`replacement` takes the place of `node`, which goes away."""
+        self.join(node, replacement)
         if node in self._outputs:
-            self._outputs.add(other)
+            self._outputs.add(replacement)
         self.forget(node)
 
     def forget(self, node: Node) -> None:
@@ -78,11 +78,11 @@ class Storages:
         """Does an operator write into its memory?"""
         return not self._written.isdisjoint(self._members[node])
 
-    def readers_after(self, node: Node, place: Node) -> Iterator[Node]:
-        """Nodes behind `place` that take something that shares memory with `node`."""
+    def readers_after(self, node: Node, reference: Node) -> Iterator[Node]:
+        """Nodes behind `reference` that take something that shares memory with `node`."""
         for member in self._members[node]:
             for user in member.users:
-                if self.position[user] > self.position[place]:
+                if self.position[user] > self.position[reference]:
                     yield user
 
 

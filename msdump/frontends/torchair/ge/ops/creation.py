@@ -1,6 +1,6 @@
 """Tensors made from a shape alone, and copies: the same values in other memory, in another dtype, under another name.
 
-device   of a kernel: where its result lies, if no input says it
+device   of a kernel: device of its result, if it has no input
 """
 
 from __future__ import annotations

@@ -265,7 +265,7 @@ def nan_to_num(ge: Builder, x: GeTensor, nan: Any = None, posinf: Any = None, ne
 
 @kernel("NanToNum")
 def nan_to_num_kernel(x: Any, **finite: Any) -> Any:
-    """nan, posinf, neginf: what stands for them; the dtype's bounds where nothing is said."""
+    """nan, posinf, neginf: their replacements; by default the dtype's bounds."""
     return torch.nan_to_num(x, **finite)
 
 

@@ -30,7 +30,7 @@ _PLAIN |= {"pow.ScalarAndTensor": "pow.Scalar"}
 _PLAIN |= {"copy.default": "copy.default", "norm.Scalar": "linalg_vector_norm.default"}
 
 
-def _each(plain: str) -> Any:
+def _converter_of_each(plain: str) -> Any:
     def convert(ge: Builder, *args: Any, **named: Any) -> list[GeTensor]:
         function, results = converter_of(plain), []
         if "addc" in plain and len(args) > 3:
@@ -52,4 +52,4 @@ def _item(value: Any, index: int) -> Any:
 
 
 for _overload, _target in _PLAIN.items():
-    converter(f"aten._foreach_{_overload}")(_each(f"aten.{_target}"))
+    converter(f"aten._foreach_{_overload}")(_converter_of_each(f"aten.{_target}"))

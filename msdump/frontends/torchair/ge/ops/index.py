@@ -53,12 +53,12 @@ def index_put_kernel(
 
 def _mask(indices: Sequence[GeTensor | None]) -> list[int]:
     """1 for an axis that an index stands for."""
-    return [int(each is not None) for each in indices]
+    return [int(index is not None) for index in indices]
 
 
 def _given(indices: Sequence[GeTensor | None]) -> dict[str, GeTensor]:
-    tensors = [each for each in indices if each is not None]
-    return {f"indices{number}": each for number, each in enumerate(tensors)}
+    tensors = [index for index in indices if index is not None]
+    return {f"indices{number}": tensor for number, tensor in enumerate(tensors)}
 
 
 @converter("aten.index_select.default")
@@ -189,8 +189,8 @@ def nonzero(ge: Builder, x: GeTensor) -> GeTensor:
 
 @kernel("NonZero")
 def nonzero_kernel(x: Any, *, transpose: bool) -> Any:
-    places = torch.nonzero(x)
-    return places.T if transpose else places
+    indices = torch.nonzero(x)
+    return indices.T if transpose else indices
 
 
 @converter("aten.unfold.default")
@@ -211,7 +211,7 @@ def unfold(ge: Builder, x: GeTensor, dimension: int, size: int, step: int) -> Ge
         )
     windows = [[first * step + offset for offset in range(size)] for first in range(count)]
     fetched = ge.op("GatherV2", {"x": x, "indices": ge.const(windows), "axis": axis})
-    perm = [each for each in range(rank + 1) if each != axis + 1]
+    perm = [dim for dim in range(rank + 1) if dim != axis + 1]
     return ge.op("Transpose", {"x": fetched, "perm": [*perm, axis + 1]})
 
 
@@ -316,8 +316,10 @@ def _bags(ge: Builder, indices: GeTensor, offsets: GeTensor) -> GeTensor:
     """Number of the bag that each index is in: the last one that starts at it or before."""
     count = indices.shape[0]
     limit = count if isinstance(count, int) else sym_size(ge, indices, 0)
-    places = ge.op("Range", {"start": 0, "limit": limit, "delta": 1}, hints=placement_hints(None, indices.fake.device))
-    inputs = {"sorted_sequence": ge.cast(offsets, torch.int64), "values": places, "sorter": None}
+    positions = ge.op(
+        "Range", {"start": 0, "limit": limit, "delta": 1}, hints=placement_hints(None, indices.fake.device)
+    )
+    inputs = {"sorted_sequence": ge.cast(offsets, torch.int64), "values": positions, "sorter": None}
     attrs = {"dtype": ge_number(torch.int64), "right": True}
     after = ge.op("SearchSorted", inputs, attrs, output="out")
     return ge.op("Sub", {"x1": after, "x2": ge.const(1)})

@@ -24,14 +24,14 @@ def max_pool(ge: Builder, x: GeTensor, *window: Any, **options: Any) -> tuple[Ge
 
 @kernel("MaxPoolWithArgmaxV1")
 def max_pool_kernel(x: Any, **window: Any) -> Any:
-    """-> y, argmax int32 (places in the plane of H x W). The window is in the middle of all four lists."""
+    """-> y, argmax int32 (indices in the plane of H x W). The window is in the middle of all four lists."""
     y, argmax = _aten.max_pool2d_with_indices.default(x, *_inner_max_window(**window))
     return y, argmax.to(torch.int32)
 
 
 @converter("aten.max_pool2d_with_indices_backward.default")
 def max_pool_backward(ge: Builder, dy: GeTensor, x: GeTensor, *window: Any) -> GeTensor:
-    """The places of the maxima are looked for again, as TorchAir does: its operator keeps them packed."""
+    """The indices of the maxima are computed again, as TorchAir does: its operator keeps them packed."""
     attrs = _max_attrs(*window[:-1])
     _, argmax = ge.multi_op("MaxPoolWithArgmaxV1", {"x": x}, ("y", "argmax"), attrs)
     return ge.op("MaxPoolGradWithArgmaxV1", {"x": x, "grad": dy, "argmax": argmax}, attrs)
@@ -122,7 +122,7 @@ def _max_attrs(
 ) -> dict[str, Any]:
     """Sizes of a window in a plane, between those of the samples and the channels."""
     sizes = {"ksize": kernel_size, "strides": stride or kernel_size, "pads": padding, "dilation": dilation}
-    attrs: dict[str, Any] = {name: [1, *_each(values, 2), 1] for name, values in sizes.items()}
+    attrs: dict[str, Any] = {name: [1, *_per_axis(values, 2), 1] for name, values in sizes.items()}
     return {**attrs, "ceil_mode": ceil_mode}
 
 
@@ -135,10 +135,10 @@ def _avg_attrs(
     divisor_override: int | None = None,
 ) -> dict[str, Any]:
     attrs: dict[str, Any] = {
-        "ksize": [1, 1, *_each(kernel_size, 2)],
-        "strides": [1, 1, *_each(stride or kernel_size, 2)],
+        "ksize": [1, 1, *_per_axis(kernel_size, 2)],
+        "strides": [1, 1, *_per_axis(stride or kernel_size, 2)],
         "padding_mode": "CALCULATED",
-        "pads": [pad for pad in _each(padding, 2) for _ in range(2)],
+        "pads": [pad for pad in _per_axis(padding, 2) for _ in range(2)],
         "data_format": "NCHW",
         "global_pooling": False,
         "ceil_mode": ceil_mode,
@@ -147,7 +147,7 @@ def _avg_attrs(
     return attrs if divisor_override is None else {**attrs, "divisor_override": divisor_override}
 
 
-def _each(values: Sequence[int], axes: int) -> list[int]:
+def _per_axis(values: Sequence[int], axes: int) -> list[int]:
     return list(values) if len(values) == axes else list(values) * axes
 
 
@@ -159,7 +159,7 @@ def max_pool3d(ge: Builder, x: GeTensor, *window: Any, **options: Any) -> tuple[
 
 @kernel("MaxPool3DWithArgmaxV2")
 def max_pool3d_kernel(x: Any, *, data_format: str, **window: Any) -> Any:
-    """-> y, argmax int32 (places in the volume of D x H x W)"""
+    """-> y, argmax int32 (indices in the volume of D x H x W)"""
     y, argmax = _aten.max_pool3d_with_indices.default(x, *_max_window(**window))
     return y, argmax.to(torch.int32)
 
@@ -222,7 +222,7 @@ def _max_attrs3d(
     ceil_mode: bool = False,
 ) -> dict[str, Any]:
     sizes = {"ksize": kernel_size, "strides": stride or kernel_size, "pads": padding, "dilation": dilation}
-    attrs: dict[str, Any] = {name: _each(values, 3) for name, values in sizes.items()}
+    attrs: dict[str, Any] = {name: _per_axis(values, 3) for name, values in sizes.items()}
     return {**attrs, "ceil_mode": ceil_mode, "data_format": "NCDHW"}
 
 
@@ -235,9 +235,9 @@ def _avg_attrs3d(
     divisor_override: int | None = None,
 ) -> dict[str, Any]:
     return {
-        "ksize": [1, 1, *_each(kernel_size, 3)],
-        "strides": [1, 1, *_each(stride or kernel_size, 3)],
-        "pads": [pad for pad in _each(padding, 3) for _ in range(2)],
+        "ksize": [1, 1, *_per_axis(kernel_size, 3)],
+        "strides": [1, 1, *_per_axis(stride or kernel_size, 3)],
+        "pads": [pad for pad in _per_axis(padding, 3) for _ in range(2)],
         "ceil_mode": ceil_mode,
         "count_include_pad": count_include_pad,
         "divisor_override": divisor_override or 0,

@@ -198,7 +198,7 @@ def bernoulli_kernel(shape: list[int], prob: Any, seed: Any, offset: Any, *, dty
 
 
 def _offset(ge: Builder) -> GeTensor:
-    """Two words: how far the stream has gone is known to torch's generator alone."""
+    """Two words: the position in the stream is known only to torch's generator."""
     words = {"x0": ge.const([0], torch.int64), "x1": ge.const([0], torch.int64), "concat_dim": 0}
     return ge.op("ConcatV2", words, {"N": 2})
 

@@ -199,7 +199,7 @@ def norm_dim(
     return vector_norm(ge, x, 2 if p is None else p, dim, keepdim, dtype)
 
 
-def _extreme_with_place(aten: str, op_type: str, function: Callable[..., Any]) -> None:
+def _extreme_with_index(aten: str, op_type: str, function: Callable[..., Any]) -> None:
     @converter(aten)
     def convert(ge: Builder, x: GeTensor, dim: int, keepdim: bool = False) -> tuple[GeTensor, ...]:
         attrs = {"dimension": dim, "keep_dims": keepdim}
@@ -212,14 +212,14 @@ def _extreme_with_place(aten: str, op_type: str, function: Callable[..., Any]) -
         return indices.to(torch.int32), values
 
 
-_extreme_with_place("aten.max.dim", "ArgMaxWithValue", torch.max)
-_extreme_with_place("aten.min.dim", "ArgMinWithValue", torch.min)
+_extreme_with_index("aten.max.dim", "ArgMaxWithValue", torch.max)
+_extreme_with_index("aten.min.dim", "ArgMinWithValue", torch.min)
 
 
-def _place_of_extreme(aten: str, op_type: str, function: Callable[..., Any]) -> None:
+def _index_of_extreme(aten: str, op_type: str, function: Callable[..., Any]) -> None:
     @converter(aten)
     def convert(ge: Builder, x: GeTensor, dim: int | None = None, keepdim: bool = False) -> GeTensor:
-        """Without an axis it is the place in the flat tensor."""
+        """Without an axis it is the index in the flat tensor."""
         rank = len(x.shape)
         if dim is None:
             x = ge.op("Reshape", {"x": x, "shape": ge.sizes([-1])})
@@ -233,8 +233,8 @@ def _place_of_extreme(aten: str, op_type: str, function: Callable[..., Any]) -> 
         return function(x, dimension).to(dtype_of_number(dtype))
 
 
-_place_of_extreme("aten.argmax.default", "ArgMaxV2", torch.argmax)
-_place_of_extreme("aten.argmin.default", "ArgMin", torch.argmin)
+_index_of_extreme("aten.argmax.default", "ArgMaxV2", torch.argmax)
+_index_of_extreme("aten.argmin.default", "ArgMin", torch.argmin)
 
 
 def _scan(aten: str, op_type: str, function: Callable[..., Any]) -> None:

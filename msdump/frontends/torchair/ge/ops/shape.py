@@ -79,9 +79,9 @@ def squeeze(ge: Builder, x: GeTensor, dim: Any = None) -> GeTensor:
     if dim is None:
         return ge.op("Squeeze", {"x": x}, {"axis": []})
     dims = [dim] if isinstance(dim, int) else list(dim)
-    if not any(_is_one(x, each) for each in dims):
+    if not any(_is_one(x, dim) for dim in dims):
         return ge.op("Identity", {"x": x}, hints={"is_alias": True})
-    return ge.op("Squeeze", {"x": x}, {"axis": [each for each in dims if _is_one(x, each)]})
+    return ge.op("Squeeze", {"x": x}, {"axis": [dim for dim in dims if _is_one(x, dim)]})
 
 
 @kernel("Squeeze")

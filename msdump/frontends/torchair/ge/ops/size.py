@@ -131,4 +131,4 @@ def total_kernel(*items: Any, N: int) -> Any:
     "aten.sym_constrain_range_for_size.default",
 )
 def nothing(ge: Builder, *_: Any, **__: Any) -> None:
-    """What a compiler is told of values; a graph has nothing to compute for it."""
+    """Hints for the compiler; a graph computes nothing for them."""

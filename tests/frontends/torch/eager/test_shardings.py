@@ -16,7 +16,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import msdump  # noqa: E402
-from msdump.formats.layout_json import Placement, TensorLayout  # noqa: E402
+from msdump.formats.sharding_json import Placement, TensorSharding  # noqa: E402
 from msdump.tensors.arrays import Array  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -52,44 +52,44 @@ def run(kind: str, folder: Path, **common: Any) -> msdump.DumpDir:
     return msdump.open(folder / "dump", strict=True)
 
 
-def known(dump: msdump.DumpDir) -> Iterator[tuple[Any, TensorLayout]]:
+def known(dump: msdump.DumpDir) -> Iterator[tuple[Any, TensorSharding]]:
     """The tensors of a dump whose layout is known."""
-    layouts = dump.layouts
+    shardings = dump.layouts
     for tensor in dump.tensors():
         name = tensor.full_name or tensor.op_name
-        layout = layouts[tensor.rank_id].find(tensor.graph_id, name, tensor.io, tensor.slot, tensor.iteration)
-        if layout is not None:
-            yield tensor, layout
+        sharding = shardings[tensor.rank_id].find(tensor.graph_id, name, tensor.io, tensor.slot, tensor.iteration)
+        if sharding is not None:
+            yield tensor, sharding
 
 
-def operands(dump: msdump.DumpDir) -> dict[tuple[Any, ...], dict[int, tuple[Array, TensorLayout]]]:
+def operands(dump: msdump.DumpDir) -> dict[tuple[Any, ...], dict[int, tuple[Array, TensorSharding]]]:
     """What each rank holds of one operand, by (graph, iteration, name, io, slot)."""
-    found: dict[tuple[Any, ...], dict[int, tuple[Array, TensorLayout]]] = {}
-    for tensor, layout in known(dump):
+    found: dict[tuple[Any, ...], dict[int, tuple[Array, TensorSharding]]] = {}
+    for tensor, sharding in known(dump):
         place = tensor.graph_id, tensor.iteration, tensor.full_name or tensor.op_name, tensor.io, tensor.slot
-        found.setdefault(place, {})[tensor.rank_id] = tensor.load().copy(), layout
+        found.setdefault(place, {})[tensor.rank_id] = tensor.load().copy(), sharding
     return found
 
 
-def joined(parts: dict[int, tuple[Array, TensorLayout]]) -> Array:
+def joined(parts: dict[int, tuple[Array, TensorSharding]]) -> Array:
     """The whole tensor of which each rank holds a block."""
     shape = parts[0][1].shape
     whole = np.full(shape, np.nan, parts[0][0].dtype)
-    for rank, (array, layout) in parts.items():
-        block = layout.block(rank)
-        assert block is not None and layout.shape == shape
+    for rank, (array, sharding) in parts.items():
+        block = sharding.block(rank)
+        assert block is not None and sharding.shape == shape
         whole[block] = array
     assert not np.isnan(whole).any()
     return whole
 
 
 def test_a_rank_says_where_it_is(tmp_path: Path) -> None:
-    layouts = run("ddp", tmp_path, saved_data="statistic").layouts
-    assert sorted(layouts) == [0, 1]
-    for rank, layout in layouts.items():
-        assert (layout.rank, layout.rank_count, layout.host) == (rank, RANKS, os.uname().nodename)
-        assert [group.ranks for group in layout.groups] == [(0, 1)]
-        assert all(mesh.coordinates_of(rank) == mesh.coordinates == (rank,) for mesh in layout.meshes)
+    shardings = run("ddp", tmp_path, saved_data="statistic").layouts
+    assert sorted(shardings) == [0, 1]
+    for rank, sharding in shardings.items():
+        assert (sharding.rank, sharding.rank_count, sharding.host) == (rank, RANKS, os.uname().nodename)
+        assert [group.ranks for group in sharding.groups] == [(0, 1)]
+        assert all(mesh.coordinates_of(rank) == mesh.coordinates == (rank,) for mesh in sharding.meshes)
 
 
 @pytest.mark.parametrize("kind", ["ddp", "ddp-async"])
@@ -102,8 +102,8 @@ def test_replicas_hold_equal_bytes(kind: str, tmp_path: Path) -> None:
     assert any("allreduce" in name and io == "output" for _, name, io in roles)
     for parts in found.values():
         assert sorted(parts) == [0, 1]
-        assert all(layout.placements == (Placement("replicate"),) for _, layout in parts.values())
-        assert all(layout.equal_ranks == (0, 1) and not layout.is_partial for _, layout in parts.values())
+        assert all(sharding.placements == (Placement("replicate"),) for _, sharding in parts.values())
+        assert all(sharding.equal_ranks == (0, 1) and not sharding.is_partial for _, sharding in parts.values())
         assert parts[0][0].tobytes() == parts[1][0].tobytes()
         assert parts[0][0].shape == parts[0][1].shape
     # Gradients that the optimizer reads, of which each rank had another one before.

@@ -1,4 +1,4 @@
-"""Where the layout of a tensor comes from: layout.json, and what the user says where that says nothing."""
+"""Where the sharding of a tensor comes from: layout.json, and what the user says where that says nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from msdump.analysis.ranks.dims import Dims, MeshSizes, parse_dims, parse_mesh
 from msdump.errors import ConfigError
-from msdump.formats.layout_json import REPLICATE, SHARD, Mesh, Placement, RankLayout, TensorLayout
+from msdump.formats.sharding_json import REPLICATE, SHARD, Mesh, Placement, RankSharding, TensorSharding
 from msdump.formats.strategy_file import ParameterStrategy, read_strategy
 from msdump.tensors.records import INPUT, OUTPUT
 
@@ -37,30 +37,30 @@ class DimsRule:
 
 
 @dataclass(frozen=True, slots=True)
-class LayoutRules:
-    """What the user says of layouts. The first rule that matches holds, strategies before dims."""
+class ShardingRules:
+    """What the user says of shardings. The first rule that matches holds, strategies before dims."""
 
     mesh: MeshSizes | None = None
     dims: tuple[DimsRule, ...] = ()
     strategies: Mapping[str, tuple[ParameterStrategy, ...]] = field(default_factory=dict)
 
-    def find(self, rank: int, name: str, io: str, slot: int, shape: tuple[int, ...]) -> TensorLayout | None:
-        """Layout of a tensor of which a rank holds a part of a shape.   Raises: ConfigError for a wrong rule."""
+    def find(self, rank: int, name: str, io: str, slot: int, shape: tuple[int, ...]) -> TensorSharding | None:
+        """Sharding of a tensor of which a rank holds a part of a shape.   Raises: ConfigError for a wrong rule."""
         if io == OUTPUT and slot == 0:
             for strategy in self.strategies.get(name.removeprefix(_PARAMETER), ()):
-                found = strategy_layout(strategy, rank, shape)
+                found = strategy_sharding(strategy, rank, shape)
                 if found is not None:
                     return found
         for rule in self.dims:
             if rule.matches(name, io, slot):
                 assert self.mesh is not None
-                return rule.dims.layout(self.mesh, rank, shape)
+                return rule.dims.sharding(self.mesh, rank, shape)
         return None
 
 
-def layout_rules(
+def sharding_rules(
     mesh: str | None = None, dims: Sequence[str] = (), strategies: Sequence[str | os.PathLike[str]] = ()
-) -> LayoutRules | None:
+) -> ShardingRules | None:
     """Rules of the command line; None where there are none.
 
     dims        "PATTERN=DIMS" each; PATTERN is a glob of names, ":input", ":output" or ":output:1" behind it
@@ -82,26 +82,26 @@ def layout_rules(
     for path in strategies:
         for strategy in read_strategy(path):
             by_name[strategy.name] = (*by_name.get(strategy.name, ()), strategy)
-    return LayoutRules(sizes, tuple(rules), by_name) if rules or by_name else None
+    return ShardingRules(sizes, tuple(rules), by_name) if rules or by_name else None
 
 
-def layout_of(
-    known: RankLayout | None,
-    rules: LayoutRules | None,
+def sharding_of(
+    known: RankSharding | None,
+    rules: ShardingRules | None,
     rank: int | None,
-    place: tuple[int, str, str, int, int],
+    operand: tuple[int, str, str, int, int],
     shape: tuple[int, ...] | None,
-) -> TensorLayout | None:
-    """Layout of a tensor.   place: graph, name, io, slot and iteration; rules: None, there are none"""
-    found = None if known is None else known.find(*place)
+) -> TensorSharding | None:
+    """Sharding of a tensor.   operand: graph, name, io, slot and iteration; rules: None, there are none"""
+    found = None if known is None else known.find(*operand)
     if found is None and rules is not None and rank is not None and shape is not None:
-        _, name, io, slot, _ = place
+        _, name, io, slot, _ = operand
         found = rules.find(rank, name, io, slot, tuple(shape))
     return found
 
 
-def strategy_layout(strategy: ParameterStrategy, rank: int, shape: tuple[int, ...]) -> TensorLayout | None:
-    """How a parameter lies of which a rank holds a part of a shape; None where the strategy does not tell it of them.
+def strategy_sharding(strategy: ParameterStrategy, rank: int, shape: tuple[int, ...]) -> TensorSharding | None:
+    """Placement of a parameter of which a rank holds a part of this shape; None where the strategy does not define it.
 
     The parallel optimizer cuts the piece that tensor parallelism has left, so its axis comes last here.
     """
@@ -126,10 +126,10 @@ def strategy_layout(strategy: ParameterStrategy, rank: int, shape: tuple[int, ..
         dim = dims[axis]
         if dim is not None:
             whole[dim] *= sizes[axis]
-    coordinates = tuple(int(one) for one in np.argwhere(ranks == rank)[0])
+    coordinates = tuple(int(number) for number in np.argwhere(ranks == rank)[0])
     names = tuple(f"axis {axis}" for axis in order)
-    mesh = Mesh(names, ranks.shape, tuple(int(one) for one in ranks.ravel()), coordinates)
-    return TensorLayout(tuple(whole), placements, mesh)
+    mesh = Mesh(names, ranks.shape, tuple(int(number) for number in ranks.ravel()), coordinates)
+    return TensorSharding(tuple(whole), placements, mesh)
 
 
 def _optimizer_axis(sizes: list[int], dims: list[int | None], strategy: ParameterStrategy) -> int | None:

@@ -18,9 +18,9 @@ from typing import Any, TypeAlias, TypeVar
 
 from msdump.errors import FormatError
 from msdump.formats.atomic import make_dirs, write_file
-from msdump.formats.layout_messages import Message, MessageOperand, message_row
 from msdump.formats.paths.parse import safe_text
 from msdump.formats.paths.sync import short_op_name
+from msdump.formats.sharding_messages import Message, MessageOperand, message_row
 from msdump.storage.files import read_file
 from msdump.storage.plain import unreadable
 from msdump.tensors.records import INPUT, MAX_NDIM, OUTPUT
@@ -36,7 +36,7 @@ _MAX_SIZE = 1 << 62
 _MAX_TEXT = 4096
 _Operand = TypeVar("_Operand", "Operand", MessageOperand)
 # By graph, a form of the name, io and slot.
-_ByPlace: TypeAlias = "dict[tuple[int, str, str, int], list[_Operand]]"
+_ByOperand: TypeAlias = "dict[tuple[int, str, str, int], list[_Operand]]"
 _PLACEMENT = re.compile(
     r"(?P<replicate>replicate)|shard\((?P<dim>[0-9]{1,2})\)"
     r"|strided_shard\((?P<strided>[0-9]{1,2}), (?P<split>[0-9]{1,9})\)"
@@ -104,13 +104,13 @@ class Mesh:
 def _ranks_like(mesh: Mesh, axes: tuple[int, ...]) -> tuple[int, ...]:
     # Thousands of tensors of a rank lie over a few meshes, each of which may have thousands of ranks.
     own = [mesh.coordinates[axis] for axis in axes]
-    places = ((rank, mesh._coordinates_at(index)) for index, rank in enumerate(mesh.ranks))
-    return tuple(sorted(rank for rank, place in places if [place[axis] for axis in axes] == own))
+    ranks_and_coordinates = ((rank, mesh._coordinates_at(index)) for index, rank in enumerate(mesh.ranks))
+    return tuple(sorted(rank for rank, position in ranks_and_coordinates if [position[axis] for axis in axes] == own))
 
 
 @dataclass(frozen=True, slots=True)
-class TensorLayout:
-    """How one tensor lies over a mesh.   shape: of the whole tensor, in elements; placements: one for each axis"""
+class TensorSharding:
+    """Placement of a tensor over a mesh.   shape: of the whole tensor, in elements; placements: one for each axis"""
 
     shape: tuple[int, ...]
     placements: tuple[Placement, ...]
@@ -129,7 +129,7 @@ class TensorLayout:
         )
 
     def block(self, rank: int) -> tuple[slice, ...] | None:
-        """Where in the whole tensor the part of a rank lies.
+        """Position of a rank's part in the whole tensor.
 
         Units:  elements of the whole tensor, one slice for each dimension.
         Edges:  an empty slice where there are more ranks than rows; None where the part is no single block (STRIDED).
@@ -155,8 +155,8 @@ class Operand:
     """A tensor of the dump.
 
     name       full name of the operator, or name of the parameter (whose `io` is "output" and whose `slot` is 0)
-    iteration  from which on the layout holds, until another one of the same operand comes
-    layout     None: from this iteration on nothing is known of it
+    iteration  from which on the sharding holds, until another one of the same operand comes
+    sharding     None: from this iteration on nothing is known of it
     """
 
     graph_id: int
@@ -164,11 +164,11 @@ class Operand:
     io: str
     slot: int
     iteration: int
-    layout: TensorLayout | None
+    sharding: TensorSharding | None
 
 
 @dataclass(frozen=True)
-class RankLayout:
+class RankSharding:
     """Content of layout.json.
 
     rank, rank_count  of the process, and how many the job has; zero-based
@@ -184,33 +184,36 @@ class RankLayout:
     meshes: tuple[Mesh, ...] = ()
     operands: tuple[Operand, ...] = ()
     messages: tuple[MessageOperand, ...] = ()
-    _by_place: _ByPlace[Operand] = field(default_factory=dict, compare=False, repr=False)
-    _messages_by_place: _ByPlace[MessageOperand] = field(default_factory=dict, compare=False, repr=False)
+    _by_operand: _ByOperand[Operand] = field(default_factory=dict, compare=False, repr=False)
+    _message_by_operand: _ByOperand[MessageOperand] = field(default_factory=dict, compare=False, repr=False)
 
-    def find(self, graph_id: int, name: str, io: str, slot: int, iteration: int = 0) -> TensorLayout | None:
-        """Layout of a tensor; None where none is known.
+    def find(self, graph_id: int, name: str, io: str, slot: int, iteration: int = 0) -> TensorSharding | None:
+        """Sharding of a tensor; None where none is known.
 
         name   full name of the operator, its last part, or the form that it has in names of files
-        Edges: before the first iteration that is known of an operand its layout is None.
+        Edges: before the first iteration that is known of an operand its sharding is None.
         """
-        found = _latest(self.operands, self._by_place, (graph_id, name, io, slot), iteration)
-        return None if found is None else found.layout
+        found = _latest(self.operands, self._by_operand, (graph_id, name, io, slot), iteration)
+        return None if found is None else found.sharding
 
     def find_message(self, graph_id: int, name: str, io: str, slot: int, iteration: int = 0) -> MessageOperand | None:
         """The message whose content a tensor is; as `find`."""
-        return _latest(self.messages, self._messages_by_place, (graph_id, name, io, slot), iteration)
+        return _latest(self.messages, self._message_by_operand, (graph_id, name, io, slot), iteration)
 
 
 def _latest(
-    operands: Sequence[_Operand], by_place: _ByPlace[_Operand], place: tuple[int, str, str, int], iteration: int
+    operands: Sequence[_Operand],
+    by_operand: _ByOperand[_Operand],
+    operand_key: tuple[int, str, str, int],
+    iteration: int,
 ) -> _Operand | None:
-    """The last one of a place that holds in an iteration.   by_place: filled here, by every form of the name"""
-    if not by_place:
+    """The last entry of an operand that holds in an iteration.   by_operand: filled here, by every form of the name"""
+    if not by_operand:
         for operand in operands:
             for form in {operand.name, safe_text(operand.name), short_op_name(operand.name)}:
-                by_place.setdefault((operand.graph_id, form, operand.io, operand.slot), []).append(operand)
-    known = [each for each in by_place.get(place, ()) if each.iteration <= iteration]
-    return max(known, key=lambda each: each.iteration, default=None)
+                by_operand.setdefault((operand.graph_id, form, operand.io, operand.slot), []).append(operand)
+    known = [entry for entry in by_operand.get(operand_key, ()) if entry.iteration <= iteration]
+    return max(known, key=lambda entry: entry.iteration, default=None)
 
 
 # -- placements as text --------------------------------------------------------------------------------------------
@@ -242,22 +245,22 @@ def parse_placement(text: str) -> Placement:
 # -- writing -------------------------------------------------------------------------------------------------------
 
 
-def write_layout(directory: str | os.PathLike[str], layout: RankLayout) -> None:
+def write_sharding(directory: str | os.PathLike[str], sharding: RankSharding) -> None:
     """Write the file of a rank, over an earlier one.   Raises: WriteError."""
     make_dirs(directory)
-    write_file(Path(directory) / LAYOUT_FILE, [layout_text(layout).encode()], _MODE, replace=True)
+    write_file(Path(directory) / LAYOUT_FILE, [sharding_text(sharding).encode()], _MODE, replace=True)
 
 
-def layout_text(layout: RankLayout) -> str:
-    """Text of the file. Layouts that several tensors share are written once."""
-    meshes = dict.fromkeys(layout.meshes)
-    numbers: dict[TensorLayout, int] = {}
+def sharding_text(sharding: RankSharding) -> str:
+    """Text of the file. Shardings that several tensors share are written once."""
+    meshes = dict.fromkeys(sharding.meshes)
+    numbers: dict[TensorSharding, int] = {}
     rows = []
-    for operand in layout.operands:
+    for operand in sharding.operands:
         number = None
-        if operand.layout is not None:
-            meshes.setdefault(operand.layout.mesh)
-            number = numbers.setdefault(operand.layout, len(numbers))
+        if operand.sharding is not None:
+            meshes.setdefault(operand.sharding.mesh)
+            number = numbers.setdefault(operand.sharding, len(numbers))
         rows.append(
             {
                 "graph": operand.graph_id,
@@ -268,26 +271,26 @@ def layout_text(layout: RankLayout) -> str:
                 "layout": number,
             }
         )
-    place = {mesh: number for number, mesh in enumerate(meshes)}
-    head = {"version": VERSION, "rank": layout.rank, "rank_count": layout.rank_count, "host": layout.host}
+    mesh_number = {mesh: number for number, mesh in enumerate(meshes)}
+    head = {"version": VERSION, "rank": sharding.rank, "rank_count": sharding.rank_count, "host": sharding.host}
     tables: dict[str, list[dict[str, Any]]] = {
-        "groups": [{"name": group.name, "ranks": group.ranks} for group in layout.groups],
+        "groups": [{"name": group.name, "ranks": group.ranks} for group in sharding.groups],
         "meshes": [
             {"names": mesh.names, "sizes": mesh.sizes, "ranks": mesh.ranks, "coordinates": mesh.coordinates}
             for mesh in meshes
         ],
         "layouts": [
             {
-                "shape": each.shape,
-                "placements": [format_placement(placement) for placement in each.placements],
-                "mesh": place[each.mesh],
+                "shape": number.shape,
+                "placements": [format_placement(placement) for placement in number.placements],
+                "mesh": mesh_number[number.mesh],
             }
-            for each in numbers
+            for number in numbers
         ],
         "tensors": rows,
     }
-    if layout.messages:
-        tables["messages"] = [message_row(each) for each in layout.messages]
+    if sharding.messages:
+        tables["messages"] = [message_row(message) for message in sharding.messages]
     # A line for each row, so that people can read it and tools can compare two.
     lines = [f' "{key}": {json.dumps(value)}' for key, value in head.items()]
     for key, items in tables.items():
@@ -299,11 +302,11 @@ def layout_text(layout: RankLayout) -> str:
 # -- reading -------------------------------------------------------------------------------------------------------
 
 
-def read_layout(path: str | os.PathLike[str]) -> RankLayout:
+def read_sharding(path: str | os.PathLike[str]) -> RankSharding:
     """The file of a rank.   Raises: FormatError for one that is damaged, of a later version, or cannot be read."""
     where = os.fspath(path)
     try:
-        return _rank_layout(json.loads(read_file(path)))
+        return _rank_sharding(json.loads(read_file(path)))
     except _ContentError as error:
         raise FormatError(f"{where}, {error}") from error
     except FormatError:
@@ -318,7 +321,7 @@ class _ContentError(FormatError):
     """What is wrong inside of a file, without its name."""
 
 
-def _rank_layout(content: Any) -> RankLayout:
+def _rank_sharding(content: Any) -> RankSharding:
     version = _number(content, "version", "the file")
     if version != VERSION:
         raise _ContentError(f"version: expected {VERSION}, got {version}. Read it with the msdump that wrote it.")
@@ -326,13 +329,13 @@ def _rank_layout(content: Any) -> RankLayout:
     groups = [Group(_text(row, "name", where), _ranks(row, where, count)) for where, row in _rows(content, "groups")]
     rank = _number(content, "rank", "the file", 0, count - 1)
     meshes = [_mesh(row, where, rank, count) for where, row in _rows(content, "meshes")]
-    layouts = [_layout(row, where, meshes) for where, row in _rows(content, "layouts")]
-    operands = [_operand(row, where, layouts) for where, row in _rows(content, "tensors")]
+    shardings = [_sharding(row, where, meshes) for where, row in _rows(content, "layouts")]
+    operands = [_operand(row, where, shardings) for where, row in _rows(content, "tensors")]
     host = _text(content, "host", "the file")
     # Earlier versions wrote none.
     rows = _rows(content, "messages") if "messages" in content else []
     messages = [_message_operand(row, where, count) for where, row in rows]
-    return RankLayout(rank, count, host, tuple(groups), tuple(meshes), tuple(operands), tuple(messages))
+    return RankSharding(rank, count, host, tuple(groups), tuple(meshes), tuple(operands), tuple(messages))
 
 
 def _mesh(row: Any, where: str, rank: int, rank_count: int) -> Mesh:
@@ -353,7 +356,7 @@ def _mesh(row: Any, where: str, rank: int, rank_count: int) -> Mesh:
     return mesh
 
 
-def _layout(row: Any, where: str, meshes: Sequence[Mesh]) -> TensorLayout:
+def _sharding(row: Any, where: str, meshes: Sequence[Mesh]) -> TensorSharding:
     shape = _numbers(row, "shape", where, MAX_NDIM, 0, _MAX_SIZE)
     mesh = meshes[_number(row, "mesh", where, 0, len(meshes) - 1)]
     texts = _list(row, "placements", where, _MAX_AXES)
@@ -362,22 +365,22 @@ def _layout(row: Any, where: str, meshes: Sequence[Mesh]) -> TensorLayout:
     except FormatError as error:
         raise _ContentError(f"{where}.{error}") from error
     if len(placements) != len(mesh.sizes) or any(
-        each.dim is not None and each.dim >= len(shape) for each in placements
+        placement.dim is not None and placement.dim >= len(shape) for placement in placements
     ):
         raise _ContentError(
             f"{where}.placements: expected one for each of {len(mesh.sizes)} axes, of a tensor of {len(shape)} "
             f"dimensions, got {str(texts)[:80]}."
         )
-    return TensorLayout(shape, placements, mesh)
+    return TensorSharding(shape, placements, mesh)
 
 
-def _operand(row: Any, where: str, layouts: Sequence[TensorLayout]) -> Operand:
-    has_layout = _value(row, "layout", where) is not None
-    layout = layouts[_number(row, "layout", where, 0, len(layouts) - 1)] if has_layout else None
-    return Operand(*_place(row, where), layout)
+def _operand(row: Any, where: str, shardings: Sequence[TensorSharding]) -> Operand:
+    has_sharding = _value(row, "layout", where) is not None
+    sharding = shardings[_number(row, "layout", where, 0, len(shardings) - 1)] if has_sharding else None
+    return Operand(*_operand_key(row, where), sharding)
 
 
-def _place(row: Any, where: str) -> tuple[int, str, str, int, int]:
+def _operand_key(row: Any, where: str) -> tuple[int, str, str, int, int]:
     """Graph, name, io, slot and iteration of an operand."""
     io = _text(row, "io", where)
     if io not in (INPUT, OUTPUT):
@@ -390,7 +393,7 @@ def _message_operand(row: Any, where: str, rank_count: int) -> MessageOperand:
     source, destination = (_number(row, key, where, 0, rank_count - 1) for key in ("source", "destination"))
     tag, number = _number(row, "tag", where, -_MAX_SIZE), _number(row, "number", where)
     message = Message(_text(row, "group", where), source, destination, tag, number)
-    return MessageOperand(*_place(row, where), message, _text(row, "misuse", where))
+    return MessageOperand(*_operand_key(row, where), message, _text(row, "misuse", where))
 
 
 def _rows(content: Mapping[str, Any], key: str) -> list[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""LayoutBook: how the tensors of this process lie over the ranks of its job, collected while it runs."""
+"""ShardingBook: how the tensors of this process lie over the ranks of its job, collected while it runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from msdump.formats.layout_json import (
+from msdump.formats.sharding_json import (
     PARTIAL,
     REPLICATE,
     SHARD,
@@ -21,10 +21,10 @@ from msdump.formats.layout_json import (
     Mesh,
     Operand,
     Placement,
-    RankLayout,
-    TensorLayout,
+    RankSharding,
+    TensorSharding,
 )
-from msdump.formats.layout_messages import MessageOperand
+from msdump.formats.sharding_messages import MessageOperand
 from msdump.frontends.torch.tensor_map import TensorMap
 from msdump.tensors.records import OUTPUT
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from msdump.engine.graphs import GraphSession
     from msdump.frontends.torch.graph_from_fx import FxGraph
 
-# Operands whose layouts are known; a program that gives its operators ever new layouts would fill the memory.
+# Operands whose shardings are known; a program that gives its operators ever new shardings would fill the memory.
 _MAX_OPERANDS = 500_000
 _OPERATION = re.compile("[a-z_0-9]{1,40}")
 # Collectives that leave the same bytes in all ranks of their group.
@@ -40,8 +40,8 @@ _EQUALIZING = ("allreduce", "all_reduce", "broadcast", "allgather", "all_gather"
 _COLLECTIVES = ("c10d", "_c10d_functional", "_c10d_functional_autograd")
 
 
-class LayoutBook:
-    """Layouts of the tensors that one session dumps. Without process groups it is empty and nothing is written.
+class ShardingBook:
+    """Shardings of the tensors that one session dumps. Without process groups it is empty and nothing is written.
 
     Any thread may call it while it holds what keeps operators of its program apart.
     """
@@ -51,12 +51,12 @@ class LayoutBook:
         self._is_changed = True
         self._groups: dict[Group, None] = {}
         self._meshes: dict[Any, Mesh | None] = {}
-        self._layouts: dict[Any, TensorLayout | None] = {}
+        self._shardings: dict[Any, TensorSharding | None] = {}
         # Of plain tensors that are copies in other ranks, too.
-        self._replicas: TensorMap[TensorLayout] = TensorMap()
-        self._gradients: TensorMap[TensorLayout] = TensorMap()
+        self._replicas: TensorMap[TensorSharding] = TensorMap()
+        self._gradients: TensorMap[TensorSharding] = TensorMap()
         self._models: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
-        self._latest: dict[tuple[int, str, str, int], TensorLayout | None] = {}
+        self._latest: dict[tuple[int, str, str, int], TensorSharding | None] = {}
         self._operands: list[Operand] = []
         self._messages: dict[tuple[int, str, str, int], MessageOperand] = {}
         self._all_messages: list[MessageOperand] = []
@@ -76,17 +76,17 @@ class LayoutBook:
                 mesh = self._group_mesh(part.process_group, "replicas")
                 ignored = set(part.parameters_to_ignore)
                 for name, parameter in part.module.named_parameters():
-                    if mesh is not None and name not in ignored and layout_of_dtensor(parameter) is None:
+                    if mesh is not None and name not in ignored and spec_of_dtensor(parameter) is None:
                         self._replicas.set(parameter, _replicated(parameter, mesh))
 
     def note_gradients(self) -> None:
-        """The backward is over: gradients of such parameters are copies now, unless the model was told to wait."""
+        """The backward is over: gradients of such parameters are copies now, unless the model is set to wait."""
         for model in self._models:
             if getattr(model, "require_forward_param_sync", True):
                 for parameter in model.parameters():
-                    layout = self._replicas.get(parameter)
-                    if layout is not None and parameter.grad is not None:
-                        self._gradients.set(parameter.grad, layout)
+                    sharding = self._replicas.get(parameter)
+                    if sharding is not None and parameter.grad is not None:
+                        self._gradients.set(parameter.grad, sharding)
 
     def note_collective(self, function: Any, arguments: Sequence[Any]) -> Mesh | None:
         """A collective runs.   Returns: the ranks of its group where these have equal results, else None."""
@@ -97,57 +97,59 @@ class LayoutBook:
         is_equal = any(function._schema.name.partition("::")[2].lstrip("_").startswith(name) for name in _EQUALIZING)
         return mesh if is_equal else None
 
-    def layout(self, tensor: Any) -> TensorLayout | None:
-        """How a tensor lies over the ranks; None where nothing is known of it."""
-        spec = layout_of_dtensor(tensor)
+    def sharding(self, tensor: Any) -> TensorSharding | None:
+        """Placement of a tensor over the ranks; None where it is not known."""
+        spec = spec_of_dtensor(tensor)
         if spec is None:
             return self._replicas.get(tensor) or self._gradients.get(tensor)
-        if spec not in self._layouts:
+        if spec not in self._shardings:
             mesh = self._mesh(spec.mesh)
-            self._layouts[spec] = (
-                None if mesh is None else TensorLayout(tuple(spec.shape), tuple(map(_placement, spec.placements)), mesh)
+            self._shardings[spec] = (
+                None
+                if mesh is None
+                else TensorSharding(tuple(spec.shape), tuple(map(_placement, spec.placements)), mesh)
             )
-        return self._layouts[spec]
+        return self._shardings[spec]
 
     def note(
         self, graph_id: int, name: str, io: str, tensors: Sequence[Any], iteration: int, mesh: Mesh | None = None
-    ) -> list[TensorLayout | None]:
+    ) -> list[TensorSharding | None]:
         """Operands of an operator, and how they lie.
 
-        mesh   of ranks in which they are equal, where their layouts say nothing
+        mesh   of ranks in which they are equal, where their shardings say nothing
         """
-        layouts: list[TensorLayout | None] = []
+        shardings: list[TensorSharding | None] = []
         for slot, tensor in enumerate(tensors):
-            layout = self.layout(tensor)
-            if layout is None and mesh is not None:
-                layout = _replicated(tensor, mesh)
-            if layout is not None or (graph_id, name, io, slot) in self._latest:
-                self.note_operand(Operand(graph_id, name, io, slot, iteration, layout))
-            layouts.append(layout)
-        return layouts
+            sharding = self.sharding(tensor)
+            if sharding is None and mesh is not None:
+                sharding = _replicated(tensor, mesh)
+            if sharding is not None or (graph_id, name, io, slot) in self._latest:
+                self.note_operand(Operand(graph_id, name, io, slot, iteration, sharding))
+            shardings.append(sharding)
+        return shardings
 
     def note_operand(self, operand: Operand) -> None:
         """One operand; that nothing is known of it is news only where something was."""
-        place = operand.graph_id, operand.name, operand.io, operand.slot
-        if self._latest.get(place) != operand.layout and len(self._operands) < _MAX_OPERANDS:
-            self._latest[place] = operand.layout
+        operand_key = operand.graph_id, operand.name, operand.io, operand.slot
+        if self._latest.get(operand_key) != operand.sharding and len(self._operands) < _MAX_OPERANDS:
+            self._latest[operand_key] = operand.sharding
             self._operands.append(operand)
             self._is_changed = True
 
     def note_message(self, operand: MessageOperand) -> None:
         """A tensor that was sent or has arrived. The next iteration mostly sends the same."""
-        place = operand.graph_id, operand.name, operand.io, operand.slot
-        latest = self._messages.get(place)
+        operand_key = operand.graph_id, operand.name, operand.io, operand.slot
+        latest = self._messages.get(operand_key)
         is_same = latest is not None and replace(latest, iteration=operand.iteration) == operand
         if not is_same and len(self._all_messages) < _MAX_OPERANDS:
-            self._messages[place] = operand
+            self._messages[operand_key] = operand
             self._all_messages.append(operand)
             self._is_changed = True
 
-    def note_compiled(self, fx_graph: FxGraph, parameters: Mapping[str, TensorLayout]) -> None:
+    def note_compiled(self, fx_graph: FxGraph, parameters: Mapping[str, TensorSharding]) -> None:
         """A graph was compiled: its collectives, and those of its parameters that were cut.
 
-        parameters   layouts by name; the graph itself sees the part of this process
+        parameters   shardings by name; the graph itself sees the part of this process
         """
         if not self.is_on:
             return
@@ -156,8 +158,8 @@ class LayoutBook:
             mesh = self.note_collective(call.target, call.args)
             for slot, value in enumerate(node.outputs if mesh is not None else ()):
                 assert mesh is not None
-                layout = TensorLayout(tuple(value.type.shape), (Placement(REPLICATE),), mesh)
-                self.note_operand(Operand(graph_id, node.full_name, OUTPUT, slot, 0, layout))
+                sharding = TensorSharding(tuple(value.type.shape), (Placement(REPLICATE),), mesh)
+                self.note_operand(Operand(graph_id, node.full_name, OUTPUT, slot, 0, sharding))
         for value in fx_graph.graph.parameters:
             if value.name in parameters:
                 self.note_operand(Operand(graph_id, value.name, OUTPUT, 0, 0, parameters[value.name]))
@@ -176,8 +178,8 @@ class LayoutBook:
         if session is None or not self._is_changed or not self.is_on:
             return
         self._is_changed = False
-        session.keep_layout(
-            RankLayout(
+        session.keep_sharding(
+            RankSharding(
                 torch.distributed.get_rank(),
                 torch.distributed.get_world_size(),
                 os.uname().nodename,
@@ -223,12 +225,12 @@ class LayoutBook:
         return self._meshes[device_mesh]
 
 
-def layouts_of(session: GraphSession) -> LayoutBook:
+def sharding_book(session: GraphSession) -> ShardingBook:
     """The book of a session, which all that its process dumps shares."""
-    return session.shared(LayoutBook)
+    return session.shared(ShardingBook)
 
 
-def layout_of_dtensor(tensor: Any) -> Any:
+def spec_of_dtensor(tensor: Any) -> Any:
     """What a DTensor says of itself; None for any other tensor."""
     return getattr(tensor, "_spec", None) if hasattr(tensor, "_local_tensor") else None
 
@@ -246,8 +248,8 @@ def _placement(placement: Any) -> Placement:
     return Placement(PARTIAL, operation=operation if _OPERATION.fullmatch(operation) else "other")
 
 
-def _replicated(tensor: Any, mesh: Mesh) -> TensorLayout:
-    return TensorLayout(tuple(tensor.shape), (Placement(REPLICATE),), mesh)
+def _replicated(tensor: Any, mesh: Mesh) -> TensorSharding:
+    return TensorSharding(tuple(tensor.shape), (Placement(REPLICATE),), mesh)
 
 
 def process_group(argument: Any) -> Any:

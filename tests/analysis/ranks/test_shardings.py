@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 pytest.importorskip("duckdb")
 
 from msdump.analysis.ranks.dims import parse_dims, parse_mesh, part_of_mesh
-from msdump.analysis.ranks.layouts import layout_rules, strategy_layout
+from msdump.analysis.ranks.shardings import sharding_rules, strategy_sharding
 from msdump.cli.main import main
 from msdump.errors import ConfigError
 from msdump.formats.strategy_file import ParameterStrategy
@@ -54,8 +54,8 @@ def test_wrong_meshes(text: str) -> None:
     ],
 )
 def test_what_a_string_means(text: str, placements: str, shape: tuple[int, ...], equal_ranks: tuple[int, ...]) -> None:
-    layout = parse_dims(text, MESH).layout(MESH, 3, (2, 3, 4))
-    assert (" ".join(layout.mesh.names), layout.shape, layout.equal_ranks) == (placements, shape, equal_ranks)
+    sharding = parse_dims(text, MESH).sharding(MESH, 3, (2, 3, 4))
+    assert (" ".join(sharding.mesh.names), sharding.shape, sharding.equal_ranks) == (placements, shape, equal_ranks)
 
 
 @pytest.mark.parametrize(
@@ -79,14 +79,14 @@ def test_wrong_strings(text: str, message: str) -> None:
 def test_rules_need_both_and_a_pattern() -> None:
     for arguments in (("dp=2", []), (None, ["a=b"]), ("dp=2", ["nothing"]), ("dp=2", ["=b"])):
         with pytest.raises(ConfigError):
-            layout_rules(*arguments)
-    assert layout_rules() is None
-    rules = layout_rules("tp=2", ["*/MatMul-op*:input:1=i o[tp]", "Norm-op1=b h", "*:input=a"])
+            sharding_rules(*arguments)
+    assert sharding_rules() is None
+    rules = sharding_rules("tp=2", ["*/MatMul-op*:input:1=i o[tp]", "Norm-op1=b h", "*:input=a"])
     assert rules is not None
 
     def found(name: str, io: str, slot: int, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-        layout = rules.find(0, name, io, slot, shape)
-        return None if layout is None else layout.shape
+        sharding = rules.find(0, name, io, slot, shape)
+        return None if sharding is None else sharding.shape
 
     assert (
         found("Net/MatMul-op3", "input", 1, (2, 2)) == (2, 4) and found("Net/MatMul-op3", "output", 1, (2, 2)) is None
@@ -145,15 +145,15 @@ def test_a_strategy_cuts_as_mindspore_does(data: st.DataObject, sizes: list[int]
     strategy = ParameterStrategy("w", stage, tuple(sizes), tuple(cutting))
     cuts = [1 if axis < 0 else sizes[len(sizes) - 1 - axis] for axis in cutting]
     for rank in range(count):
-        layout = strategy_layout(strategy, stage * count + rank, tuple(2 for _ in cuts))
-        assert layout is not None and layout.shape == tuple(2 * cut for cut in cuts)
-        block = layout.block(stage * count + rank)
+        sharding = strategy_sharding(strategy, stage * count + rank, tuple(2 for _ in cuts))
+        assert sharding is not None and sharding.shape == tuple(2 * cut for cut in cuts)
+        block = sharding.block(stage * count + rank)
         place = np.unravel_index(rank, sizes)
         for dim, axis in enumerate(cutting):
             piece = 0 if axis < 0 else int(place[len(sizes) - 1 - axis])
             assert block is not None and (block[dim].start, block[dim].stop) == (2 * piece, 2 * piece + 2)
-        assert len(layout.equal_ranks) == count // math.prod(cuts)
-    assert strategy_layout(strategy, (stage + 1) * count, tuple(2 for _ in cuts)) is None
+        assert len(sharding.equal_ranks) == count // math.prod(cuts)
+    assert strategy_sharding(strategy, (stage + 1) * count, tuple(2 for _ in cuts)) is None
 
 
 @pytest.mark.parametrize(
@@ -167,10 +167,10 @@ def test_a_strategy_cuts_as_mindspore_does(data: st.DataObject, sizes: list[int]
 )
 def test_the_parallel_optimizer_cuts_once_more(shard: tuple[int, int], rows: list[int]) -> None:
     strategy = ParameterStrategy("w", 0, (4, 2), (0, -1), *shard)
-    layouts = [strategy_layout(strategy, rank, (4, 3)) for rank in range(8)]
-    starts = [layout.block(rank)[0].start for rank, layout in enumerate(layouts) if layout is not None]  # type: ignore[index]
+    shardings = [strategy_sharding(strategy, rank, (4, 3)) for rank in range(8)]
+    starts = [sharding.block(rank)[0].start for rank, sharding in enumerate(shardings) if sharding is not None]  # type: ignore[index]
     assert starts == rows
-    assert strategy_layout(ParameterStrategy("w", 0, (4, 2), (0, -1), 3, 2), 0, (4, 3)) is None
+    assert strategy_sharding(ParameterStrategy("w", 0, (4, 2), (0, -1), 3, 2), 0, (4, 3)) is None
 
 
 def test_a_strategy_file_of_mindspore(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

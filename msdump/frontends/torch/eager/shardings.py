@@ -1,4 +1,4 @@
-"""Layouts of the operands of calls over the ranks of a job, and replicas that the flight recorder compares."""
+"""Shardings of the operands of calls over the ranks of a job, and replicas that the flight recorder compares."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import torch
 
 from msdump.frontends.torch.eager.operands import CallOperands
 from msdump.frontends.torch.eager.stage import FORWARD, UPDATE, Call, Stage
-from msdump.frontends.torch.layouts import LayoutBook
+from msdump.frontends.torch.shardings import ShardingBook
 from msdump.statistics.stats import MeasuredArray
 from msdump.tensors.arrays import Array
 from msdump.tensors.records import INPUT, OUTPUT, TensorInfo, TensorKey
 
 if TYPE_CHECKING:
     from msdump.engine.recording.recorder import Recorder
-    from msdump.formats.layout_json import TensorLayout
+    from msdump.formats.sharding_json import TensorSharding
 
 
-class OperandLayouts:
+class OperandShardings:
     """Of one program.
 
     book      of all programs of the session
     recorder  compares replicas, each once in an iteration; None for an ordinary dump
     """
 
-    def __init__(self, book: LayoutBook, operands: CallOperands, recorder: Recorder | None) -> None:
+    def __init__(self, book: ShardingBook, operands: CallOperands, recorder: Recorder | None) -> None:
         self._book = book
         self._operands = operands
         self._recorder = recorder
@@ -66,7 +66,7 @@ class OperandLayouts:
     def _compare(
         self,
         name: str,
-        layouts: Sequence[TensorLayout | None],
+        shardings: Sequence[TensorSharding | None],
         infos: Sequence[TensorInfo],
         arrays: Sequence[Array],
         tensors: Sequence[Any],
@@ -76,11 +76,11 @@ class OperandLayouts:
         replicas = None if self._recorder is None else self._recorder.replicas
         if replicas is None:
             return
-        for layout, info, array, tensor in zip(layouts, infos, arrays, tensors, strict=True):
+        for sharding, info, array, tensor in zip(shardings, infos, arrays, tensors, strict=True):
             identity = info.key, info.shape
-            if layout is None or identity in self._compared or array.shape != info.shape:
+            if sharding is None or identity in self._compared or array.shape != info.shape:
                 continue
-            ranks = layout.equal_ranks
+            ranks = sharding.equal_ranks
             if len(ranks) > 1:
                 self._compared.add(identity)
                 if isinstance(array, MeasuredArray):  # its statistics do not tell two ranks apart

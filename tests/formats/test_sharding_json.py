@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import msdump
 from msdump.errors import FormatError
-from msdump.formats.layout_json import (
+from msdump.formats.sharding_json import (
     LAYOUT_FILE,
     PARTIAL,
     REPLICATE,
@@ -28,15 +28,15 @@ from msdump.formats.layout_json import (
     Mesh,
     Operand,
     Placement,
-    RankLayout,
-    TensorLayout,
+    RankSharding,
+    TensorSharding,
     format_placement,
-    layout_text,
     parse_placement,
-    read_layout,
-    write_layout,
+    read_sharding,
+    sharding_text,
+    write_sharding,
 )
-from msdump.formats.layout_messages import Message, MessageOperand
+from msdump.formats.sharding_messages import Message, MessageOperand
 
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 
@@ -66,40 +66,40 @@ def meshes(draw: st.DrawFn, rank: int, rank_count: int) -> Mesh:
 
 
 @st.composite
-def tensor_layouts(draw: st.DrawFn, mesh: Mesh) -> TensorLayout:
+def tensor_layouts(draw: st.DrawFn, mesh: Mesh) -> TensorSharding:
     shape = tuple(draw(st.lists(st.integers(0, 9), max_size=3)))
     axes = len(mesh.sizes)
-    return TensorLayout(shape, tuple(draw(st.lists(placements(len(shape)), min_size=axes, max_size=axes))), mesh)
+    return TensorSharding(shape, tuple(draw(st.lists(placements(len(shape)), min_size=axes, max_size=axes))), mesh)
 
 
 @st.composite
-def rank_layouts(draw: st.DrawFn) -> RankLayout:
+def rank_layouts(draw: st.DrawFn) -> RankSharding:
     count = draw(st.integers(1, 9))
     rank = draw(st.integers(0, count - 1))
     places = draw(st.lists(meshes(rank, count), max_size=3, unique=True))
     ranks = st.lists(st.integers(0, count - 1), min_size=1, unique=True).map(tuple)
     groups = draw(st.lists(st.builds(Group, names, ranks), max_size=3))
     number = st.integers(0, 2**40)
-    layouts = st.sampled_from(places).flatmap(tensor_layouts) if places else st.nothing()
+    shardings = st.sampled_from(places).flatmap(tensor_layouts) if places else st.nothing()
     sides = st.sampled_from(["input", "output"])
-    operand = st.builds(Operand, number, names, sides, number, number, st.none() | layouts)
+    operand = st.builds(Operand, number, names, sides, number, number, st.none() | shardings)
     ends = st.integers(0, count - 1)
     message = st.builds(Message, names, ends, ends, st.integers(-(2**31), 2**31), number)
     sent = st.builds(MessageOperand, number, names, sides, number, number, message, names)
     operands, messages = (tuple(draw(st.lists(one, max_size=4))) for one in (operand, sent))
-    return RankLayout(rank, count, draw(names), tuple(groups), tuple(places), operands, messages)
+    return RankSharding(rank, count, draw(names), tuple(groups), tuple(places), operands, messages)
 
 
 @given(rank_layouts())
-def test_there_and_back(layout: RankLayout) -> None:
+def test_there_and_back(sharding: RankSharding) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        write_layout(Path(folder) / "new", layout)
+        write_sharding(Path(folder) / "new", sharding)
         file = Path(folder) / "new" / LAYOUT_FILE
-        assert read_layout(file) == layout
+        assert read_sharding(file) == sharding
         assert stat.S_IMODE(os.stat(file).st_mode) == 0o400
         assert os.listdir(file.parent) == [LAYOUT_FILE]
-        write_layout(file.parent, RankLayout(0, 1, "other"))
-        assert read_layout(file) == RankLayout(0, 1, "other")
+        write_sharding(file.parent, RankSharding(0, 1, "other"))
+        assert read_sharding(file) == RankSharding(0, 1, "other")
 
 
 @given(placements(4))
@@ -119,35 +119,35 @@ def test_texts_that_are_no_placements(text: str) -> None:
 @given(st.data())
 def test_blocks_cover_a_tensor_as_often_as_it_is_copied(data: st.DataObject) -> None:
     mesh = data.draw(meshes(0, 9))
-    layout = data.draw(tensor_layouts(mesh))
-    blocks = {rank: layout.block(rank) for rank in mesh.ranks}
-    if any(placement.kind == STRIDED for placement in layout.placements):
+    sharding = data.draw(tensor_layouts(mesh))
+    blocks = {rank: sharding.block(rank) for rank in mesh.ranks}
+    if any(placement.kind == STRIDED for placement in sharding.placements):
         assert set(blocks.values()) == {None}
         return
-    covered = np.zeros(layout.shape, int)
+    covered = np.zeros(sharding.shape, int)
     for block in blocks.values():
         assert block is not None
         covered[block] += 1
     copies = math.prod(
-        size for size, placement in zip(mesh.sizes, layout.placements, strict=True) if placement.kind != SHARD
+        size for size, placement in zip(mesh.sizes, sharding.placements, strict=True) if placement.kind != SHARD
     )
     assert (covered == copies).all()
-    assert layout.is_partial == any(placement.kind == PARTIAL for placement in layout.placements)
+    assert sharding.is_partial == any(placement.kind == PARTIAL for placement in sharding.placements)
 
 
 @given(st.data())
 def test_equal_ranks_differ_along_copied_axes_alone(data: st.DataObject) -> None:
-    layout = data.draw(meshes(0, 9).flatmap(tensor_layouts))
-    mesh = layout.mesh
+    sharding = data.draw(meshes(0, 9).flatmap(tensor_layouts))
+    mesh = sharding.mesh
     copies = math.prod(
-        size for size, placement in zip(mesh.sizes, layout.placements, strict=True) if placement.kind == REPLICATE
+        size for size, placement in zip(mesh.sizes, sharding.placements, strict=True) if placement.kind == REPLICATE
     )
-    equal = layout.equal_ranks
+    equal = sharding.equal_ranks
     assert len(equal) == copies and 0 in equal and list(equal) == sorted(equal)
-    assert all(layout.block(rank) == layout.block(0) for rank in equal)
+    assert all(sharding.block(rank) == sharding.block(0) for rank in equal)
     for rank in equal:
         for placement, one, other in zip(
-            layout.placements, mesh.coordinates_of(0), mesh.coordinates_of(rank), strict=True
+            sharding.placements, mesh.coordinates_of(0), mesh.coordinates_of(rank), strict=True
         ):
             assert placement.kind == REPLICATE or one == other
 
@@ -155,26 +155,28 @@ def test_equal_ranks_differ_along_copied_axes_alone(data: st.DataObject) -> None
 def test_rows_that_do_not_divide() -> None:
     """As `torch.chunk`: five rows over four ranks are two, two, one and none."""
     mesh = Mesh(("data",), (4,), (0, 1, 2, 3), (0,))
-    layout = TensorLayout((5, 2), (Placement(SHARD, 0),), mesh)
+    sharding = TensorSharding((5, 2), (Placement(SHARD, 0),), mesh)
     whole = slice(0, 2)
     rows = [slice(0, 2), slice(2, 4), slice(4, 5), slice(5, 5)]
-    assert [layout.block(rank) for rank in range(4)] == [(row, whole) for row in rows]
+    assert [sharding.block(rank) for rank in range(4)] == [(row, whole) for row in rows]
     with pytest.raises(ValueError, match="not in tuple"):
-        layout.block(7)
+        sharding.block(7)
 
 
 def test_what_was_known_of_an_operand_holds_until_something_else_is() -> None:
     mesh = Mesh(("",), (2,), (0, 1), (1,))
-    cut, copied = (TensorLayout((4,), (placement,), mesh) for placement in (Placement(SHARD, 0), Placement(REPLICATE)))
+    cut, copied = (
+        TensorSharding((4,), (placement,), mesh) for placement in (Placement(SHARD, 0), Placement(REPLICATE))
+    )
     name = "Default/0-Linear/aten.mm.default-op3"
     changes = ((2, cut), (5, copied), (7, None))
-    layout = RankLayout(1, 2, "node", operands=tuple(Operand(0, name, "input", 1, *change) for change in changes))
-    found = [layout.find(0, name, "input", 1, iteration) for iteration in range(9)]
+    sharding = RankSharding(1, 2, "node", operands=tuple(Operand(0, name, "input", 1, *change) for change in changes))
+    found = [sharding.find(0, name, "input", 1, iteration) for iteration in range(9)]
     assert found == [None, None, cut, cut, cut, copied, copied, None, None]
     for form in (name, "aten.mm.default-op3", "Default_0-Linear_aten_mm_default-op3"):
-        assert layout.find(0, form, "input", 1, 3) == cut
-    assert layout.find(1, name, "input", 1, 3) is layout.find(0, name, "output", 1, 3) is None
-    assert layout.find(0, name, "input", 0, 3) is None
+        assert sharding.find(0, form, "input", 1, 3) == cut
+    assert sharding.find(1, name, "input", 1, 3) is sharding.find(0, name, "output", 1, 3) is None
+    assert sharding.find(0, name, "input", 0, 3) is None
 
 
 # -- damaged files -----------------------------------------------------------------------------------------------------
@@ -191,10 +193,10 @@ WHOLE = {
 def test_a_message_holds_until_another_one_is_sent_by_the_operand() -> None:
     first, second = Message("0", 0, 1, 0, 0), Message("0", 0, 1, 0, 1)
     sent = [MessageOperand(2, "Net/send-op0", "input", 0, step, one) for step, one in ((1, first), (4, second))]
-    layout = RankLayout(0, 2, "host", messages=tuple(sent))
-    found = [layout.find_message(2, "send-op0", "input", 0, step) for step in (0, 1, 3, 4, 9)]
+    sharding = RankSharding(0, 2, "host", messages=tuple(sent))
+    found = [sharding.find_message(2, "send-op0", "input", 0, step) for step in (0, 1, 3, 4, 9)]
     assert found == [None, sent[0], sent[0], sent[1], sent[1]]
-    assert layout.find_message(2, "Net/send-op0", "output", 0, 9) is None
+    assert sharding.find_message(2, "Net/send-op0", "output", 0, 9) is None
 
 
 def test_a_message_of_a_rank_that_does_not_exist(tmp_path: Path) -> None:
@@ -206,10 +208,10 @@ def test_a_message_of_a_rank_that_does_not_exist(tmp_path: Path) -> None:
         read(tmp_path, content)
 
 
-def read(folder: Path, content: Any) -> RankLayout:
+def read(folder: Path, content: Any) -> RankSharding:
     file = folder / LAYOUT_FILE
     file.write_text(content if isinstance(content, str) else json.dumps(content))
-    return read_layout(file)
+    return read_sharding(file)
 
 
 @pytest.mark.parametrize(
@@ -245,7 +247,7 @@ def read(folder: Path, content: Any) -> RankLayout:
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(change: dict[str, Any], message: str, tmp_path: Path) -> None:
-    assert read(tmp_path, WHOLE).operands[0].layout is not None
+    assert read(tmp_path, WHOLE).operands[0].sharding is not None
     with pytest.raises(FormatError, match=rf"^{tmp_path / LAYOUT_FILE}, {message}"):
         read(tmp_path, WHOLE | change)
 
@@ -264,10 +266,10 @@ def test_files_that_are_something_else(text: str, tmp_path: Path) -> None:
 
 def test_no_plain_file_is_not_read(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="expected to read it"):
-        read_layout(tmp_path / "missing")
+        read_sharding(tmp_path / "missing")
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(FormatError, match="expected a plain file, got a pipe"):
-        read_layout(tmp_path / "pipe")
+        read_sharding(tmp_path / "pipe")
 
 
 @settings(max_examples=200)
@@ -280,7 +282,7 @@ def test_any_damage_gives_a_layout_or_a_format_error(start: int, length: int, ot
         file = Path(folder) / LAYOUT_FILE
         file.write_bytes(data[:start] + other + data[start + length :])
         with contextlib.suppress(FormatError):
-            assert layout_text(read_layout(file))
+            assert sharding_text(read_sharding(file))
 
 
 # -- in a dump ---------------------------------------------------------------------------------------------------------
@@ -289,12 +291,12 @@ def test_any_damage_gives_a_layout_or_a_format_error(start: int, length: int, ot
 def test_a_dump_tells_the_layouts_of_its_ranks(tmp_path: Path) -> None:
     for rank in (0, 1, 2):
         place = tmp_path / f"rank_{rank}" / ".dump_metadata"
-        write_layout(place, RankLayout(rank, 4, f"node{rank}"))
-    assert {rank: layout.host for rank, layout in msdump.open(tmp_path).layouts.items()} == {
+        write_sharding(place, RankSharding(rank, 4, f"node{rank}"))
+    assert {rank: sharding.host for rank, sharding in msdump.open(tmp_path).layouts.items()} == {
         0: "node0", 1: "node1", 2: "node2",
     }  # fmt: skip
     assert list(msdump.open(tmp_path / "rank_2").layouts) == [2]
-    write_layout(tmp_path / "rank_1" / ".dump_metadata", RankLayout(3, 4, "node1"))
+    write_sharding(tmp_path / "rank_1" / ".dump_metadata", RankSharding(3, 4, "node1"))
     os.unlink(tmp_path / "rank_2" / ".dump_metadata" / LAYOUT_FILE)
     (tmp_path / "rank_2" / ".dump_metadata" / LAYOUT_FILE).symlink_to("/etc/hostname")
     (tmp_path / "rank_2" / "other").touch()
