@@ -5,6 +5,7 @@ A part's name tells its rank and iteration, so that whoever runs again, on any m
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections import Counter
@@ -16,7 +17,6 @@ from typing import Any
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.overview.health import tensor_of
 from msdump.analysis.ranks.layouts import LayoutRules, layout_of
-from msdump.analysis.ranks.rank_sets import format_ranks
 from msdump.analysis.stat.rows import COLUMNS, TensorStatistics, statistic_table
 from msdump.analysis.stat.statistics import tensor_statistics
 from msdump.analysis.steps import Slot, StepKey, read_steps
@@ -25,14 +25,48 @@ from msdump.errors import ConfigError, FormatError, MsdumpError, WriteError
 from msdump.formats.atomic import make_dirs, remove_leftovers, scratch_folder
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_folders import DumpedFolder
-from msdump.formats.layout_json import RankLayout, format_placement
-from msdump.formats.layout_messages import MessageOperand
+from msdump.formats.layout_json import MessageOperand, RankLayout, format_placement
 from msdump.formats.paths.sync import METADATA_FOLDER
 from msdump.formats.selection import ALL_STEPS, StepSelection, is_selected
 from msdump.formats.sidecars import read_metadata
 from msdump.storage.remote import is_remote
 from msdump.tables.frames import FLAG, INTEGER, TEXT, Column, Table, duckdb_connection, optional_package, table_of
 from msdump.tensors.records import INPUT
+
+
+@functools.lru_cache(maxsize=4096)
+def format_ranks(ranks: tuple[int, ...]) -> str:
+    """Text of ranks that ascend.   Edges: equal sets have equal texts; "" for none"""
+    pieces = []
+    start = 0
+    while start < len(ranks):
+        end = start + 1
+        step = ranks[end] - ranks[start] if end < len(ranks) else 0
+        while end + 1 < len(ranks) and ranks[end + 1] - ranks[end] == step:
+            end += 1
+        if end - start >= 2 or (end < len(ranks) and step == 1):
+            pieces.append(f"{ranks[start]}-{ranks[end]}" + (f"/{step}" if step > 1 else ""))
+            start = end + 1
+        else:
+            pieces.append(str(ranks[start]))
+            start += 1
+    return ",".join(pieces)
+
+
+def parse_ranks(text: str) -> list[int]:
+    """Inverse of `format_ranks`.   Raises: ValueError."""
+    ranks: list[int] = []
+    for piece in filter(None, text.split(",")):
+        ends, _, step = piece.partition("/")
+        first, _, last = ends.partition("-")
+        ranks += range(int(first), int(last or first) + 1, int(step or 1))
+    return ranks
+
+
+def shown_ranks(ranks: Sequence[int], most: int = 16) -> str:
+    """For people: all of a few, else the short text."""
+    return ", ".join(map(str, ranks)) if len(ranks) <= most else format_ranks(tuple(ranks))
+
 
 MORE_COLUMNS = (
     Column("host", TEXT, "machine of the rank, where layout.json tells it"),
