@@ -1,7 +1,8 @@
-"""The end of a run in words: what was asked for, what was seen, what lies on disk, what it cost."""
+"""The end of a run in words: the wait for its writers, what was selected and seen, what lies on disk, what it cost."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
@@ -10,7 +11,10 @@ from msdump.cli.printing import LINE_ENDS, draw, is_terminal, plain_table, print
 from msdump.config.environment import format_size
 
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
     from msdump.process.report import Report
+    from msdump.process.sessions import Pool, PoolState
 
 
 def format_count(count: int, singular: str) -> str:
@@ -102,3 +106,60 @@ def print_warning(message: str, stream: TextIO) -> None:
     from rich.text import Text
 
     draw(Panel(Text(printable(message, LINE_ENDS)), title="msdump", border_style="bold red"), stream)
+
+
+_TICK_SECONDS = 0.2
+
+
+def wait_for_writers(pool: Pool, stream: TextIO) -> bool:
+    """Wait until everything is written; on a terminal with a progress line, elsewhere with one line that says so.
+
+    False: Ctrl-C. Files that threads are in the middle of become whole, the others are counted as lost.
+    """
+    try:
+        if not pool.drain(_TICK_SECONDS):
+            _wait(pool, stream)
+    except KeyboardInterrupt:
+        pool.give_up()
+        return False
+    return True
+
+
+def _wait(pool: Pool, stream: TextIO) -> None:
+    if not is_terminal(stream):
+        state = pool.state()
+        waiting, written = format_size(state.queued_bytes), format_size(state.written_bytes)
+        text = f"msdump: the script has ended; {waiting} still wait to be written, {written} are."
+        put(text, stream, flush=True)
+        pool.drain()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = (TextColumn("writing"), BarColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(file=stream), transient=True) as progress:
+        _follow(pool, progress, progress.add_task(""))
+
+
+def _follow(pool: Pool, progress: Progress, task: TaskID) -> None:
+    """Show how far the writers are, until they are done."""
+    first, started = pool.state().written_bytes, time.perf_counter()
+    is_done = False
+    while not is_done:
+        is_done = pool.drain(_TICK_SECONDS)
+        state = pool.state()
+        done = state.written_bytes - first
+        progress.update(
+            task,
+            completed=done,
+            total=done + state.queued_bytes,
+            description=describe(state, done / (time.perf_counter() - started)),
+        )
+
+
+def describe(state: PoolState, bytes_per_second: float) -> str:
+    """One line: bytes that wait, bytes on disk, throughput."""
+    return (
+        f"{format_size(state.queued_bytes)} queued, {format_size(state.written_bytes)} written, "
+        f"{format_size(round(bytes_per_second))}/s"
+    )
