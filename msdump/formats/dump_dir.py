@@ -35,7 +35,7 @@ from msdump.storage import files as storage
 from msdump.storage.pack_format import INDEX_FOLDER
 from msdump.storage.packs import is_pack_name, split_pack_path
 from msdump.storage.plain import SIDE_BYTES, is_temporary, unreadable
-from msdump.tables.html_table import html_table
+from msdump.tables.frames import html_table
 from msdump.tensors.makers import maker
 
 _RANK = re.compile(r"rank_[0-9]{1,19}")

@@ -46,7 +46,7 @@ from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.selection import StepSelection
 from msdump.graph.traits import is_collective
 from msdump.graph.types import SourceLine
-from msdump.tables.html_table import html_table
+from msdump.tables.frames import html_table
 from msdump.tensors import dtypes
 from msdump.tensors.records import OUTPUT
 
