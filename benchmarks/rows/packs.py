@@ -148,8 +148,7 @@ def _forget(path: Path) -> None:
 )
 def compare(bench: Bench) -> Iterator[Mapping[str, Sample]]:
     from msdump.analysis.compare.dumps import compare_dumps
-    from msdump.storage.packs import _packs
-    from msdump.storage.verified import verified
+    from msdump.storage.packs import _packs, verified
 
     with scratch("disk") as folder:
         verified.folder = lambda: folder / "cache"

@@ -17,7 +17,7 @@ from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.pack_tree import pack_tree
 from msdump.storage import packs
-from msdump.storage import verified as verification
+from msdump.storage import packs as verification
 from msdump.storage.pack_format import BLOCK, Member
 from msdump.storage.packs import Pack, hashed_parts, open_pack
 from msdump.storage.sources import LocalSource
