@@ -26,6 +26,8 @@ from msdump.formats.layout_json import (
     STRIDED,
     Group,
     Mesh,
+    Message,
+    MessageOperand,
     Operand,
     Placement,
     RankLayout,
@@ -36,7 +38,6 @@ from msdump.formats.layout_json import (
     read_layout,
     write_layout,
 )
-from msdump.formats.layout_messages import Message, MessageOperand
 
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 

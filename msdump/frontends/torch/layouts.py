@@ -19,12 +19,12 @@ from msdump.formats.layout_json import (
     STRIDED,
     Group,
     Mesh,
+    MessageOperand,
     Operand,
     Placement,
     RankLayout,
     TensorLayout,
 )
-from msdump.formats.layout_messages import MessageOperand
 from msdump.frontends.torch.tensor_map import TensorMap
 from msdump.tensors.records import OUTPUT
 

@@ -13,8 +13,7 @@ pytest.importorskip("duckdb")
 from msdump.analysis.ranks.job import job_report, write_tables
 from msdump.analysis.ranks.questions import Tables
 from msdump.cli.main import main
-from msdump.formats.layout_json import RankLayout, write_layout
-from msdump.formats.layout_messages import Message, MessageOperand
+from msdump.formats.layout_json import Message, MessageOperand, RankLayout, write_layout
 from tests.analysis.small_dump import Array, write_dump
 
 IN, OUT = ("input", 0), ("output", 0)
