@@ -22,7 +22,7 @@ from msdump.formats.msprobe_json import read_msprobe_json
 from msdump.formats.paths.parse import FX, DumpName, Place, safe_text
 from msdump.formats.selection import ALL_STEPS, Numbers, StepSelection, is_selected
 from msdump.formats.statistic_csv import StatisticRow, read_statistic_csv
-from msdump.storage.plain import unreadable
+from msdump.storage.plain import readable
 from msdump.tensors.makers import maker
 from msdump.tensors.records import DEFAULT_FORMAT, INPUT, OUTPUT
 
@@ -305,12 +305,10 @@ def read_statistic_steps(
             continue
         key = StepKey(place.rank_id, place.graph_id, place.iteration)
         try:
-            read = reader()
+            with readable(path):
+                read = reader()
         except FormatError as error:
             damaged.append((os.fspath(path), error))
-            continue
-        except OSError as error:
-            damaged.append((os.fspath(path), unreadable(path, error)))
             continue
         order = dump.order_in(DumpedFolder(os.fspath(path.parent), place, (path.name,)))
         for line, row in enumerate(read):

@@ -14,11 +14,11 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from msdump.errors import FormatError
 from msdump.formats.dump_folders import DumpedFolder, FolderWalk, is_plain_below
@@ -34,10 +34,11 @@ from msdump.formats.sidecars import read_mapping, read_order
 from msdump.storage import files as storage
 from msdump.storage.pack_format import INDEX_FOLDER
 from msdump.storage.packs import is_pack_name, split_pack_path
-from msdump.storage.plain import SIDE_BYTES, is_temporary, unreadable
+from msdump.storage.plain import SIDE_BYTES, is_temporary, readable, unreadable
 from msdump.tables.frames import html_table
 from msdump.tensors.makers import maker
 
+_Content = TypeVar("_Content")
 _RANK = re.compile(r"rank_[0-9]{1,19}")
 
 
@@ -304,10 +305,7 @@ class DumpDir:
         for folder in dict.fromkeys((*described, *self.rank_dirs())):
             path = folder / METADATA_FOLDER / LAYOUT_FILE
             rank = int(folder.name.removeprefix("rank_"))
-            if rank in layouts or not (os.path.islink(path) or storage.exists(path)):
-                continue
-            if not is_plain_below(path, folder):
-                self._foreign.add(os.fspath(path))
+            if rank in layouts or not self._has(os.fspath(path), folder):
                 continue
             try:
                 layout = read_layout(path)
@@ -324,6 +322,24 @@ class DumpDir:
         if self.is_strict:
             raise error
         self._damaged.setdefault((path, str(error)), error)
+
+    def _has(self, path: str, root: str | Path) -> bool:
+        """Whether a file beside the data is there; one that leads out of the root is foreign."""
+        if not (os.path.islink(path) or storage.exists(path)):
+            return False
+        if not is_plain_below(path, root):
+            self._foreign.add(path)
+            return False
+        return True
+
+    def _read(self, path: str, read: Callable[[str], _Content]) -> _Content | None:
+        """Content of a file beside the data; None for a damaged one."""
+        try:
+            with readable(path):
+                return read(path)
+        except FormatError as error:
+            self._damage(path, error)
+        return None
 
     def _verify_pack(self, path: str) -> int:
         pack = storage.pack_at(path)
@@ -380,43 +396,19 @@ class DumpDir:
 
     def _mapping(self, folder: DumpedFolder) -> dict[str, str]:
         path = os.path.join(folder.path, MAPPING_FILE)
-        try:
-            return read_mapping(path)
-        except FormatError as error:
-            self._damage(path, error)
-        except OSError as error:
-            self._damage(path, unreadable(path, error))
-        return _whole_rows(path)
+        originals = self._read(path, read_mapping)
+        return _whole_rows(path) if originals is None else originals
 
     def _read_order(self, rank_dir: str, graph_id: int) -> OperatorOrder:
         path = os.path.join(rank_dir, "execution_order", f"ms_execution_order_graph_{graph_id}.csv")
-        if not (os.path.islink(path) or storage.exists(path)):
-            return OperatorOrder()
-        if not is_plain_below(path, rank_dir):
-            self._foreign.add(path)
-            return OperatorOrder()
-        try:
-            full_names = read_order(path)
-        except FormatError as error:
-            self._damage(path, error)
-            return OperatorOrder()
-        except OSError as error:
-            self._damage(path, unreadable(path, error))
-            return OperatorOrder()
+        full_names = (self._read(path, read_order) if self._has(path, rank_dir) else None) or []
         return OperatorOrder(tuple(full_names), _positions(full_names))
 
     def _msprobe_order(self, path: str) -> OperatorOrder:
         """Order of the records of a dump.json, which is that in which calls ended."""
         key = path, 0
         if key not in self._orders:
-            names: list[str] = []
-            if storage.exists(path):
-                try:
-                    names = list(read_msprobe_records(path))
-                except FormatError as error:
-                    self._damage(path, error)
-                except OSError as error:
-                    self._damage(path, unreadable(path, error))
+            names = list((self._read(path, read_msprobe_records) if storage.exists(path) else None) or ())
             self._orders[key] = OperatorOrder(tuple(names), {name: number for number, name in enumerate(names)})
         return self._orders[key]
 
@@ -512,7 +504,7 @@ def _whole_rows(path: str) -> dict[str, str]:
     """Rows of a damaged mapping.csv that can be understood all the same."""
     try:
         with storage.open_file(path) as file:
-            lines = file.read(SIDE_BYTES).decode(errors="replace").split("\n")
+            lines = file.read(0, SIDE_BYTES).decode(errors="replace").split("\n")
     except (OSError, FormatError):
         return {}
     rows = (line.partition(",") for line in lines)

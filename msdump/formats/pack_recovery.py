@@ -17,13 +17,14 @@ from msdump.formats.atomic import Folder
 from msdump.formats.direct import Buffer
 from msdump.formats.folders import held_for_change, write_error
 from msdump.formats.pack import described
-from msdump.formats.pack_tree import Packed, alone, chunks_of, named, packs_below, readable
+from msdump.formats.pack_tree import Packed, alone, chunks_of, named, packs_below
 from msdump.formats.paths.parse import Place
 from msdump.formats.paths.sync import MAPPING_FILE
 from msdump.storage.pack_format import BLOCK, INDEX_FOLDER, PART_SUFFIX, SUFFIX, Member, end_of_pack, header, padding
 from msdump.storage.pack_index import index_offset, read_contents
 from msdump.storage.pack_scan import Contents, Gap, scan
 from msdump.storage.packs import use_contents
+from msdump.storage.plain import readable
 from msdump.storage.sources import LocalSource, stamp_of
 
 _MODE = 0o600

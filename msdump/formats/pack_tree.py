@@ -25,7 +25,7 @@ from msdump.storage.pack_format import BLOCK, SUFFIX
 from msdump.storage.pack_index import read_contents
 from msdump.storage.pack_scan import Contents, scan
 from msdump.storage.packs import has_wrong_hash, is_pack_name
-from msdump.storage.plain import OPEN_FLAGS, unreadable
+from msdump.storage.plain import OPEN_FLAGS, readable
 from msdump.storage.sources import LocalSource, Source, stamp_of
 
 _MODE, _DIR_MODE = 0o600, 0o700
@@ -82,7 +82,8 @@ def _pack(folder: DumpedFolder, keeps_folder: bool) -> Packed:
         return Packed(folder.path, 0, 0, lost or "its files are gone")
     whole = next((path for path in _packs_beside(folder.path) if _holds(path, folder.path, files)), "")
     if not whole:
-        whole = _write_pack(folder, files)
+        with readable(folder.path):
+            whole = _write_pack(folder, files)
     if not keeps_folder:
         changed = _remove(folder.path, files)
         lost = "; ".join(filter(None, (lost, f"{named(changed)}: changed meanwhile" if changed else "")))
@@ -93,7 +94,7 @@ def _files_of(path: str) -> tuple[dict[str, os.stat_result], list[str]]:
     """Plain files of a folder with their state, and names of what else would be left out of a pack."""
     files: dict[str, os.stat_result] = {}
     others: list[str] = []
-    try:
+    with readable(path):
         for place in (path, os.path.dirname(path)):
             with Folder(place) as folder:
                 folder.remove_leftovers()
@@ -105,13 +106,11 @@ def _files_of(path: str) -> tuple[dict[str, os.stat_result], list[str]]:
                     files[entry.name] = entry.stat(follow_symlinks=False)
                 else:
                     others.append(entry.name)
-    except OSError as error:
-        raise unreadable(path, error) from error
     return files, others
 
 
 def _write_pack(folder: DumpedFolder, files: Mapping[str, os.stat_result]) -> str:
-    """Path of a new pack of these files of a folder."""
+    """Path of a new pack of these files of a folder.   Raises: OSError."""
     pack = PackFolder(Path(folder.path), _MODE, _DIR_MODE, is_copy=True)
     first: dict[tuple[int, int], str] = {}
     try:
@@ -123,8 +122,6 @@ def _write_pack(folder: DumpedFolder, files: Mapping[str, os.stat_result]) -> st
             chunks, tensors_from = chunks_of(folder.place, os.path.join(folder.path, name), name)
             pack.write(name, chunks, status.st_mode & 0o777, tensors_from=tensors_from)
         return pack.finish()
-    except OSError as error:
-        raise unreadable(folder.path, error) from error
     finally:
         pack.discard()
 
@@ -375,12 +372,3 @@ def alone(path: str) -> Iterator[bool]:
         yield try_lock(fd)
     finally:
         os.close(fd)
-
-
-@contextlib.contextmanager
-def readable(path: str) -> Iterator[None]:
-    """Raises: FormatError in the place of an OSError."""
-    try:
-        yield
-    except OSError as error:
-        raise unreadable(path, error) from error

@@ -10,6 +10,7 @@ Source: torch.serialization, format of the zip file.
 
 from __future__ import annotations
 
+import errno
 import io
 import math
 import os
@@ -23,7 +24,7 @@ from dataclasses import dataclass
 from typing import IO, Any, cast
 
 from msdump.errors import FormatError
-from msdump.storage.files import open_file, size_of
+from msdump.storage.files import OpenFile, open_file
 from msdump.tensors import dtypes
 
 _DIRECTORY_BYTES = 1 << 20  # of the zip archive's list of members; a file with one tensor has seven of them
@@ -139,23 +140,30 @@ class _Unpickler(pickle.Unpickler):
 
 
 class _Limited:
-    """A file of which no read takes more than the directory of an archive may have."""
+    """An open file as Python's reader of archives takes it, of which no read takes more than a directory may have."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: OpenFile) -> None:
         self._file = file
+        self._offset = 0
 
     def read(self, size: int = -1) -> bytes:
         if size > _DIRECTORY_BYTES:
             raise ValueError(f"an archive whose directory has {size} bytes")
-        return self._file.read(_DIRECTORY_BYTES if size < 0 else size)
+        data = self._file.read(self._offset, _DIRECTORY_BYTES if size < 0 else size)
+        self._offset += len(data)
+        return data
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         if whence == os.SEEK_SET and not 0 <= offset < 1 << 62:
             raise ValueError("an archive whose directory begins nowhere")
-        return self._file.seek(offset, whence)
+        offset += {os.SEEK_SET: 0, os.SEEK_CUR: self._offset, os.SEEK_END: self._file.size}[whence]
+        if offset < 0:
+            raise OSError(errno.EINVAL, "an offset before the beginning")
+        self._offset = offset
+        return offset
 
     def tell(self) -> int:
-        return self._file.tell()
+        return self._offset
 
     def seekable(self) -> bool:
         return True
@@ -195,7 +203,7 @@ def _root(archive: zipfile.ZipFile) -> str:
     return names[0].removesuffix("/data.pkl")
 
 
-def _check_order(archive: zipfile.ZipFile, file: IO[bytes], name: str) -> None:
+def _check_order(archive: zipfile.ZipFile, file: OpenFile, name: str) -> None:
     """Raises: ValueError for bytes of another order; files of older versions do not tell theirs."""
     if name in archive.namelist() and _content(archive, file, name, _ORDER_BYTES) != b"little":
         raise ValueError("the bytes of another machine's order")
@@ -217,32 +225,30 @@ def _unpickled(content: bytes) -> _View:
     return value
 
 
-def _content(archive: zipfile.ZipFile, file: IO[bytes], name: str, max_bytes: int) -> bytes:
+def _content(archive: zipfile.ZipFile, file: OpenFile, name: str, max_bytes: int) -> bytes:
     """A small member as a whole."""
     info = archive.getinfo(name)
     if info.file_size > max_bytes:
         raise ValueError(f"more than a tensor: {name} has {info.file_size} bytes")
-    place, size = _place(archive, file, name)
-    file.seek(place)
-    content = file.read(size)
+    content = file.read(*_place(archive, file, name))
     if zlib.crc32(content) != info.CRC:
         raise zipfile.BadZipFile(f"{name} has another checksum")
     return content
 
 
-def _place(archive: zipfile.ZipFile, file: IO[bytes], name: str) -> tuple[int, int]:
+def _place(archive: zipfile.ZipFile, file: OpenFile, name: str) -> tuple[int, int]:
     """Offset and size of a member."""
     info = archive.getinfo(name)
     if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & _IS_ENCRYPTED:
         raise ValueError(f"compressed or encrypted data: {name}")
     if info.header_offset < 0:
         raise ValueError("no member where the directory says")
-    file.seek(info.header_offset)
-    signature, *_, name_size, extra_size = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
+    header = file.read(info.header_offset, _LOCAL_HEADER.size)
+    signature, *_, name_size, extra_size = _LOCAL_HEADER.unpack(header)
     if signature != _LOCAL_SIGNATURE:
         raise ValueError("no member where the directory says")
     place, size = info.header_offset + _LOCAL_HEADER.size + name_size + extra_size, info.file_size
-    if place + size > size_of(file):
+    if place + size > file.size:
         raise EOFError(f"{name} ends behind the end of the file")
     return place, size
 

@@ -52,7 +52,7 @@ class LocalSource:
             self.size = status.st_size
             self._bytes: Array = np.empty(0, np.uint8)
             if self.size:
-                self._bytes = np.frombuffer(mapping(file), np.uint8)
+                self._bytes = np.frombuffer(mapping(file.fileno()), np.uint8)
 
     def read(self, offset: int, size: int) -> bytes:
         return self._bytes[offset : offset + size].tobytes()
