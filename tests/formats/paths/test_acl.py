@@ -17,7 +17,6 @@ from msdump.formats.paths.acl import (
     AclDumpLayout,
     AclLayout,
     AclOperatorLayout,
-    AclPath,
     AsyncPath,
     BinFileName,
     PlainLayout,
@@ -27,7 +26,6 @@ from msdump.formats.paths.acl import (
     npy_file_name,
     overflow_file_name,
     overflow_json_name,
-    parse_acl_path,
     parse_async_path,
     parse_bin_file_name,
     parse_overflow_json_name,
@@ -204,9 +202,6 @@ def test_paths_of_models_parse_back(
 ) -> None:
     layout = AclDumpLayout("/root", time, device_id)
     folder = layout.model_dir(model_name, model_id, data_index)
-    path = (folder / bin_file_name(one)).relative_to("/root")
-    expected = AclPath(time, device_id, bin_file_name(one), safe_piece(model_name), model_id, data_index)
-    assert parse_acl_path(path) == parse_acl_path(str(path)) == expected
     place = parse_place(folder.parts)
     assert (place.layout, place.device_id, place.model) == (MODEL, device_id, safe_piece(model_name))
     assert (place.graph_id, place.iteration, place.data_index) == (model_id, data_index, data_index)
@@ -216,30 +211,13 @@ def test_paths_of_models_parse_back(
 @given(times, numbers, one_record)
 def test_paths_of_single_operators_parse_back(time: str, device_id: int, one: TensorRecord) -> None:
     layout = AclDumpLayout("/root", time, device_id)
-    path = (layout.operator_dir / bin_file_name(one)).relative_to("/root")
-    assert parse_acl_path(path) == AclPath(time, device_id, bin_file_name(one))
     place = parse_place(layout.operator_dir.parts)
     assert (place.layout, place.device_id, place.iteration) == (OPERATOR, device_id, None)
 
 
 @given(st.text(max_size=60))
 def test_no_text_breaks_the_parser(text: str) -> None:
-    found = parse_acl_path(text)
-    assert found is None or found.file_name == PurePosixPath(text).name
     parse_stats_file_name(text)
-
-
-def test_other_trees_are_not_taken_for_one() -> None:
-    time = "20240102030405"
-    for other in (
-        f"3/{time}/0/net/1/2/Add.a.1.2.3",
-        f"{time}/0/net/1/Add.a.1.2.3",
-        f"{time}/0/1/Add.a.1.2.3",
-        f"{time}/Add.a.1.2.3",
-        "20241302030405/0/Add.a.1.2.3",
-        f"{time}/0/..",
-    ):
-        assert parse_acl_path(other) is None, other
 
 
 @quick
