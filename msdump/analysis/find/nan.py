@@ -29,6 +29,7 @@ from msdump.analysis.find._infinity_flow import (
 )
 from msdump.analysis.graph_info import GraphFiles, with_inputs
 from msdump.analysis.measurements import Measurements
+from msdump.analysis.memory_state import UnsetTensors, has_same_statistics
 from msdump.analysis.steps import (
     Operator,
     Slot,
@@ -39,7 +40,6 @@ from msdump.analysis.steps import (
     read_statistic_steps,
     read_steps,
 )
-from msdump.analysis.unset import UnsetTensors, has_same_statistics
 from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor

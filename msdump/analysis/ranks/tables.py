@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from msdump.analysis.graph_info import GraphFiles
+from msdump.analysis.memory_state import UnsetTensors
 from msdump.analysis.overview.health import tensor_of
 from msdump.analysis.ranks.layouts import LayoutRules, layout_of
 from msdump.analysis.stat.rows import COLUMNS, TensorStatistics, statistic_table
 from msdump.analysis.stat.statistics import tensor_statistics
 from msdump.analysis.steps import Slot, StepKey, read_steps
-from msdump.analysis.unset import UnsetTensors
 from msdump.errors import ConfigError, FormatError, MsdumpError, WriteError
 from msdump.formats.atomic import make_dirs, remove_leftovers, scratch_folder
 from msdump.formats.dump_dir import DumpDir
