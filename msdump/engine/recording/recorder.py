@@ -13,8 +13,8 @@ from operator import ge, gt, le, lt
 from pathlib import Path
 
 from msdump.config.plan import RecorderPlan
+from msdump.engine.recording.collecting import finish, pin
 from msdump.engine.recording.incidents import TERMINAL, Incident, IncidentLog
-from msdump.engine.recording.promotion import finish, pin
 from msdump.engine.recording.replicas import Replicas
 from msdump.engine.recording.ring import RankRing
 from msdump.engine.recording.triggers import Hooks, SpikeRule
