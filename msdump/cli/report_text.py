@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from msdump.cli.main import DUMP_FAILED, NOTHING_DUMPED
-from msdump.cli.printing import LINE_ENDS, draw, is_terminal, plain_table, print_table, printable, put
+from msdump.cli.printing import LINE_ENDS, draw, is_terminal, print_table, printable, put
 from msdump.config.environment import format_size
 
 if TYPE_CHECKING:
@@ -59,11 +59,6 @@ def _title(report: Report) -> str:
     size = format_size(report.bytes_written)
     links = f" and {format_count(report.links, 'link')}" if report.links else ""
     return kind.title or f"{kind.name}: {format_count(report.files, 'file')}{links}, {size}"
-
-
-def plain_text(report: Report) -> str:
-    """The report as aligned lines."""
-    return plain_table((), report_rows(report), heading=_title(report), keeps=LINE_ENDS)
 
 
 def print_report(report: Report, stream: TextIO) -> None:

@@ -28,21 +28,18 @@ from msdump.storage.pack_scan import Contents, Read, check_name, scan
 _ODD_PARTS = tuple(f"{begin}{part}{end}" for part in ("", ".", "..") for begin in "/\0" for end in "/\0")
 
 
-def read_contents(
-    where: str, size: int, read: Read, ignores_index: bool = False, search_bytes: int | None = None
-) -> Contents:
+def read_contents(where: str, size: int, read: Read, search_bytes: int | None = None) -> Contents:
     """What an archive holds, by its index or, where it has none, by its headers.
 
     where   for messages
     size    of the archive
-    ignores_index  go by the headers in any case
     search_bytes   as of `scan`
     Edges:  a last member that is cut is left out, as is one whose header is damaged.
     Raises: FormatError for an index that is damaged or contradicts itself, and for names that no dump has: absolute
             ones, ones that lead out, two of one name, links to what is not an earlier member.
     """
     place = _tail(size, read)
-    if place is None or ignores_index:
+    if place is None:
         return scan(where, size, read, search_bytes)
     offset, length, checksum = place
     data = read(offset, length)

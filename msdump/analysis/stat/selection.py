@@ -37,21 +37,21 @@ _GRAMMAR = (
 _DEPTH = 50  # of parentheses: beyond it Python's own stack would end
 
 
-def parse_condition(text: str, columns: Sequence[Column], where: str = "--where") -> Condition:
+def parse_condition(text: str, columns: Sequence[Column]) -> Condition:
     """The condition as a function of a row by column names.
 
     Edges:   what is not known (None) meets no comparison but `!=`; NaN of a NUMBER is not below, above or equal to
              anything but `nan`; texts of shapes are sizes with `x` ("2x3").
     Raises:  ConfigError that says at which character, and what is allowed there.
     """
-    return _Parser(text, columns, where).parse()
+    return _Parser(text, columns).parse()
 
 
 class _Parser:
     """One text, from its beginning to its end."""
 
-    def __init__(self, text: str, columns: Sequence[Column], where: str) -> None:
-        self._text, self._where = text, where
+    def __init__(self, text: str, columns: Sequence[Column]) -> None:
+        self._text = text
         self._kinds = {column.name: column.kind for column in columns}
         self._tokens = self._split()
         self._next = 0
@@ -165,7 +165,7 @@ class _Parser:
     def _error(self, place: int, expected: str, got: str, hint: str = "") -> ConfigError:
         advice = f" {hint}" if hint else ""
         return ConfigError(
-            f'{self._where} "{self._text}", character {place + 1}: expected {expected}, got {got}.{advice} '
+            f'--where "{self._text}", character {place + 1}: expected {expected}, got {got}.{advice} '
             f"Allowed: {_GRAMMAR}."
         )
 
