@@ -174,8 +174,7 @@ def compare(bench: Bench) -> Iterator[Mapping[str, Sample]]:
 )
 def index(bench: Bench) -> Iterator[Mapping[str, Sample]]:
     from msdump.storage.pack_format import Member, end_of_pack, header
-    from msdump.storage.packs import Pack
-    from msdump.storage.sources import LocalSource
+    from msdump.storage.packs import LocalSource, Pack
 
     with scratch() as folder:
         members, body = [], []

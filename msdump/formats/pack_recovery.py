@@ -23,9 +23,8 @@ from msdump.formats.paths.sync import MAPPING_FILE
 from msdump.storage.pack_format import BLOCK, INDEX_FOLDER, PART_SUFFIX, SUFFIX, Member, end_of_pack, header, padding
 from msdump.storage.pack_index import index_offset, read_contents
 from msdump.storage.pack_scan import Contents, Gap, scan
-from msdump.storage.packs import use_contents
+from msdump.storage.packs import LocalSource, stamp_of, use_contents
 from msdump.storage.plain import readable
-from msdump.storage.sources import LocalSource, stamp_of
 
 _MODE = 0o600
 

@@ -24,9 +24,8 @@ from msdump.storage.files import map_file
 from msdump.storage.pack_format import BLOCK, SUFFIX
 from msdump.storage.pack_index import read_contents
 from msdump.storage.pack_scan import Contents, scan
-from msdump.storage.packs import has_wrong_hash, is_pack_name
+from msdump.storage.packs import LocalSource, Source, has_wrong_hash, is_pack_name, stamp_of
 from msdump.storage.plain import OPEN_FLAGS, readable
-from msdump.storage.sources import LocalSource, Source, stamp_of
 
 _MODE, _DIR_MODE = 0o600, 0o700
 _TEXTS = (STATISTIC_FILE, MAPPING_FILE)
