@@ -96,6 +96,8 @@ def slots_of_other_moments(mine: Operator, golden: Operator, moments: tuple[Mome
     return slots if answers == {True, False} else ()
 
 
+# -- memory that no operator has written yet ---------------------------------------------------------------------------
+
 UNSET = "memory that no operator has written yet"
 
 

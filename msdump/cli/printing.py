@@ -259,6 +259,8 @@ def open_standard_streams() -> None:
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
+# -- numbers in block characters ---------------------------------------------------------------------------------------
+
 _BLOCKS = "▁▂▃▄▅▆▇█"
 BINS = 20
 

@@ -71,11 +71,14 @@ def order_csv_text(graph: Graph) -> str:
     return "".join(f"{line}\n" for line in (_ORDER_TITLE, *(node.full_name for node in graph.kernels)))
 
 
+# -- dot ---------------------------------------------------------------------------------------------------------------
+
 _SHAPES = {"input": "ellipse", SAVED: "ellipse", "parameter": "octagon", CONSTANT: "note"}
 
 
 def dot_text(graph: Graph) -> str:
-    """The whole file: a box per operator, labelled with its full name and types; an edge per operand."""
+    """The graph as a picture for `dot -Tsvg FILE`: a box for each operator with its full name and types, an edge for
+    each operand."""
     return "".join(f"{line}\n" for line in _lines(graph))
 
 

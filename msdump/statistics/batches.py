@@ -190,6 +190,8 @@ def _run_all(tasks: Sequence[Callable[[], None]], pool: Executor, thread_count: 
         helper.result()
 
 
+# -- small tensors of one size, as rows of a matrix --------------------------------------------------------------------
+
 LARGEST = 4096  # elements of a tensor from which on the calls cost little
 _BLOCK = 1 << 15  # elements that are looked at together; their sums in float64 stay in the second-level cache
 _statistics = maker(Statistics)
@@ -198,6 +200,11 @@ _DTYPE_BY_NAME = {
     for row in dtypes.TABLE
     if row.name in FLOATS or (row.kind in (dtypes.INT, dtypes.UINT) and row.bits >= 8 and row.numpy_type is not None)
 }
+
+
+# A call of numpy costs a microsecond whatever it works on, and one small tensor takes some twenty of them: rows of a
+# matrix share these calls. Nothing is compiled, and each row says what `statistics` says of it alone, to the last bit:
+# numpy adds up a row of a matrix as it adds up a tensor of that size.
 
 
 def is_small(array: Array, dtype_name: str) -> bool:

@@ -32,7 +32,7 @@ Stamp = tuple[int, int, int, int]
 
 
 class Source(Protocol):
-    """Any thread may call it.
+    """The bytes of one archive or object, in parts, wherever it lies. Any thread may call it.
 
     where   for messages
     size    in bytes
@@ -303,6 +303,8 @@ def without_packs(parts: list[str]) -> list[str]:
     """Parts of a path without the archives among them: those that the same files had in folders."""
     return [part for part in parts if not is_pack_name(part)]
 
+
+# -- hashes that were verified, kept in the cache of the user ----------------------------------------------------------
 
 _FILE = "verified.sqlite"
 # Another number means another file.

@@ -231,6 +231,8 @@ def optional_package(name: str, what_for: str, instead: str = "") -> Any:
         raise ConfigError(f"{what_for}: expected the package {package}, got none. {advice}") from error
 
 
+# -- tables of notebooks: bounded, without a script, every text escaped ------------------------------------------------
+
 MAX_ROWS = 20
 
 

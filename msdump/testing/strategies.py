@@ -293,6 +293,8 @@ def assert_same_array(actual: Array, expected: Array) -> None:
         raise AssertionError(f"element {place}: expected {expected[place]!r}, got {actual[place]!r}")
 
 
+# -- operands like those of another call -------------------------------------------------------------------------------
+
 # Dtypes that stand for each other, the first of them most often.
 _FLOATS = ("float32", "float64", "float16", "bfloat16")
 _INTEGERS = ("int32", "int64", "uint8", "int8", "int16")

@@ -303,6 +303,8 @@ def _number(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
+# -- statistics side by side: of one graph over its iterations, of one step over its ranks -----------------------------
+
 STATISTICS = ("max", "min", "avg", "l2norm", "nan", "zero")
 MAX_CELLS = 100_000  # of one statistic: what a page shows at a glance and a file has room for
 _Name = tuple[str, str, str]

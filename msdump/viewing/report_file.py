@@ -153,6 +153,8 @@ def _digest(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
+# -- the verdict as Markdown -------------------------------------------------------------------------------------------
+
 # GitHub takes 65,536 characters in a comment.
 LARGEST = 60_000
 _MOST_STEPS = 50

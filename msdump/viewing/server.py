@@ -260,11 +260,19 @@ def _tensor(place: TensorPlace | None, what: str) -> DumpedTensor:
     raise FormatError(f"{place.file}: expected {place.io} {place.slot}, got a file without elements of it.")
 
 
+# -- connections -------------------------------------------------------------------------------------------------------
+
 HEADER_SECONDS = 10.0
 
 
 class TimedProtocol(H11Protocol):
-    """One connection.   header_seconds: in which the headers of a request must be complete"""
+    """One connection, which ends when a request does not come in time.
+
+    uvicorn bounds the size of the headers and how long a connection may be idle between two requests, and waits for
+    ever for the rest of headers that have begun.
+
+    header_seconds   in which the headers of a request must be complete
+    """
 
     header_seconds = HEADER_SECONDS
     _deadline: asyncio.TimerHandle | None = None

@@ -108,6 +108,8 @@ def export(
     return module.export(contents, to, os.fspath(form.path if path is None else path)), contents
 
 
+# -- files: written whole or not at all, and never over something else -------------------------------------------------
+
 _MODE, _DIR_MODE = 0o644, 0o755
 
 

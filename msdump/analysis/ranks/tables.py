@@ -36,7 +36,10 @@ from msdump.tensors.records import INPUT
 
 @functools.lru_cache(maxsize=4096)
 def format_ranks(ranks: tuple[int, ...]) -> str:
-    """Text of ranks that ascend.   Edges: equal sets have equal texts; "" for none"""
+    """Text of ranks that ascend, so that a row of a table does not grow with the job: "0-7", "3,17", "0-56/8".
+
+    Edges: equal sets have equal texts; "" for none.
+    """
     pieces = []
     start = 0
     while start < len(ranks):

@@ -325,6 +325,8 @@ def _range_text(text: str, incident: Incident) -> str:
     return f"{text}. Steps {incident.first} to {incident.last} of all ranks are kept"
 
 
+# -- steps -------------------------------------------------------------------------------------------------------------
+
 _DURATIONS = 50
 _FEWEST_DURATIONS = 3
 

@@ -104,6 +104,8 @@ def _line(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".split("\n", 1)[0]
 
 
+# -- spikes: numbers that leave the last ones far behind ---------------------------------------------------------------
+
 _FEWEST, _MOST = 16, 200
 # Of a normal distribution: what turns a median deviation into a standard deviation.
 _SIGMA = 1.4826

@@ -316,6 +316,8 @@ def __getattr__(name: str) -> Any:
     raise unknown_name("acl.mdl", name, globals())
 
 
+# -- config handles: how a model is to be loaded, option by option -----------------------------------------------------
+
 _PRIORITIES = range(8)
 _FROM_FILE = (const.ACL_MDL_LOAD_FROM_FILE, const.ACL_MDL_LOAD_FROM_FILE_WITH_MEM)
 _FROM_MEM = (const.ACL_MDL_LOAD_FROM_MEM, const.ACL_MDL_LOAD_FROM_MEM_WITH_MEM)

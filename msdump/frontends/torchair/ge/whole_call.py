@@ -2,6 +2,9 @@
 
 So are custom operators, and those that call other graphs (cond, while_loop, flex_attention): one operator, whose inputs
 and outputs are those of the call.
+
+Where several GE operators stand for an ATen operator, they would round where ATen does not: the last of them then gives
+the result of ATen itself; those in between compute what their types say.
 """
 
 from __future__ import annotations
@@ -208,6 +211,8 @@ def _waiting(target: Callable[..., Any]) -> Callable[..., Any]:
 
     return call
 
+
+# -- calls that give exact results -------------------------------------------------------------------------------------
 
 # Operator -> which of its results are rounded on the way.
 _ROUNDED: dict[str, tuple[int, ...]] = {
