@@ -116,14 +116,20 @@ ROOT = Path(__file__).parents[2]
 LIKE_A_VARIABLE = re.compile(r"(MSDUMP|MINDSPORE|MS|ASCEND|NPU|TORCHAIR|DUMP_GE|DUMP_GRAPH)_[A-Z_]*[A-Z]")
 # Files that name a variable themselves, and why.
 OTHERS = {
-    ("_startup/__init__.py", "MSDUMP_INHERITED"): "what a run hands to child processes; set and read by msdump alone",
-    ("_startup/sitecustomize.py", "MSDUMP_INHERITED"): "runs in every Python process, before msdump can be imported",
+    (
+        "cli/_startup/__init__.py",
+        "MSDUMP_INHERITED",
+    ): "what a run hands to child processes; set and read by msdump alone",
+    (
+        "cli/_startup/sitecustomize.py",
+        "MSDUMP_INHERITED",
+    ): "runs in every Python process, before msdump can be imported",
     ("mindspore/communication/launch.py", "MS_SCHED"): "a value of MS_ROLE",
     ("mindspore/nn/one_device.py", "MS_WORKER"): "a value of MS_ROLE",
     ("process/report.py", "MSDUMP_REPORTS"): "what a run hands to child processes; set and read by msdump alone",
     ("mindspore/context.py", "MS_ASCEND_CHECK_OVERFLOW_MODE"): "read when a script chooses its device",
     ("mindspore/context.py", "INF_NAN_MODE_ENABLE"): "CANN's own; read when a script chooses its device",
-    ("_startup/__init__.py", "PYTHONPATH"): "Python's own",
+    ("cli/_startup/__init__.py", "PYTHONPATH"): "Python's own",
     ("cli/demo.py", "PYTHONPATH"): "Python's own",
     ("cli/dry_run.py", "PYTHONPATH"): "Python's own",
     ("cli/view.py", "SSH_CONNECTION"): "OpenSSH's own",
