@@ -96,7 +96,7 @@ def inductor_compiles_anew(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture(autouse=True, scope="session")
 def packs_are_verified_anew(tmp_path_factory: pytest.TempPathFactory) -> None:
     """What earlier runs of the tests found is not believed, and the user's cache stays as it is, also at exit."""
-    from msdump.storage.verified import verified
+    from msdump.storage.packs import verified
 
     folder = tmp_path_factory.mktemp("verified")
     verified.folder = lambda: folder

@@ -24,7 +24,7 @@ ALLOWED = {
     "obstore": ("storage/remote.py",),
     "xxhash": ("storage/packs.py",),
     "starlette": ("viewing/server.py",),
-    "uvicorn": ("viewing/connections.py", "viewing/serving.py"),
+    "uvicorn": ("viewing/server.py", "viewing/serving.py"),
     "transformers": ("integrations/transformers.py",),
     "PIL": ("frontends/acl/media.py", "mindspore/dataset/"),
     "google": (

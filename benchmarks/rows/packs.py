@@ -148,8 +148,7 @@ def _forget(path: Path) -> None:
 )
 def compare(bench: Bench) -> Iterator[Mapping[str, Sample]]:
     from msdump.analysis.compare.dumps import compare_dumps
-    from msdump.storage.packs import _packs
-    from msdump.storage.verified import verified
+    from msdump.storage.packs import _packs, verified
 
     with scratch("disk") as folder:
         verified.folder = lambda: folder / "cache"
@@ -175,8 +174,7 @@ def compare(bench: Bench) -> Iterator[Mapping[str, Sample]]:
 )
 def index(bench: Bench) -> Iterator[Mapping[str, Sample]]:
     from msdump.storage.pack_format import Member, end_of_pack, header
-    from msdump.storage.packs import Pack
-    from msdump.storage.sources import LocalSource
+    from msdump.storage.packs import LocalSource, Pack
 
     with scratch() as folder:
         members, body = [], []

@@ -17,7 +17,7 @@ from msdump.graph.ir import IrGraph, IrNode, parse_ir
 from msdump.graph.pb import BOOKKEEPING, GRADIENT_OF, GraphSummary, read_model
 from msdump.graph.types import SourceLine
 from msdump.storage.files import read_file
-from msdump.storage.plain import GRAPH_BYTES, unreadable
+from msdump.storage.plain import GRAPH_BYTES, readable
 
 _GRAPH_FILE = re.compile(r"ms_output_trace_code_graph_([0-9]{1,19})\.(?:pb|ir)")
 _OPERAND = re.compile(r"%(?P<number>[0-9]{1,18})(?:\[(?P<item>[0-9]{1,18})\])?|%para[0-9]+_(?P<parameter>.*)")
@@ -122,12 +122,10 @@ class GraphFiles:
 
     def _load(self, path: Path) -> GraphFile | None:
         try:
-            return read_graph(path)
+            with readable(path):
+                return read_graph(path)
         except FormatError as error:
             self.damaged.append((os.fspath(path), error))
-        except OSError as error:
-            problem = unreadable(path, error)
-            self.damaged.append((os.fspath(path), problem))
         return None
 
 

@@ -22,7 +22,7 @@ from msdump.formats.msprobe_json import read_msprobe_json
 from msdump.formats.paths.parse import FX, DumpName, FolderLevels, safe_text
 from msdump.formats.selection import ALL_STEPS, Numbers, StepSelection, is_selected
 from msdump.formats.statistic_csv import StatisticRow, read_statistic_csv
-from msdump.storage.plain import unreadable
+from msdump.storage.plain import readable
 from msdump.tensors.makers import maker
 from msdump.tensors.records import DEFAULT_FORMAT, INPUT, OUTPUT
 
@@ -33,7 +33,7 @@ STATISTIC = "statistic"  # form of the file of a tensor without bytes
 
 class Slot(NamedTuple):
     """Number among the inputs or outputs; `part` is the index in a list of tensors that is one argument, `keyword` the
-    name of a keyword argument."""
+    name of an argument that has no place among the others."""
 
     number: int
     part: int = 0
@@ -63,7 +63,7 @@ class StepKey(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Operator:
-    """One operator of one step, with its dumped tensors.
+    """One operator of one step with whatever was dumped of it.
 
     op_name    as the files' names say it
     full_name  with scope, where the dump tells it
@@ -160,14 +160,14 @@ def read_steps(dump: DumpDir, selection: StepSelection = ALL_STEPS, *, every_run
     Edges:  when a run has written into the folder of an earlier one, the newest tensor of each operator counts.
     """
     gathered: dict[StepKey, list[DumpedTensor]] = {}
-    levels: FolderLevels | None = None
+    place: FolderLevels | None = None
     step: list[DumpedTensor] = []
     for tensor in dump.tensors_of(selection):
-        # Tensors of one folder come one after the other, and share its levels.
-        if tensor.file.levels is not levels:
-            levels = tensor.file.levels
+        # Tensors of one folder come one after the other, and share its place.
+        if tensor.file.levels is not place:
+            place = tensor.file.levels
             key = StepKey(tensor.rank_id, tensor.graph_id, tensor.iteration)
-            step = [] if levels.is_constants else gathered.setdefault(key, [])
+            step = [] if place.is_constants else gathered.setdefault(key, [])
         step.append(tensor)
     return [
         Step(key, operators_of(run), _time_of(run), _first_time(run))
@@ -203,8 +203,8 @@ def _runs_of(dump: DumpDir, tensors: list[DumpedTensor]) -> list[list[DumpedTens
             seen.clear()
         seen.add(name)
         runs[-1].append(tensor)
-    position = {id(tensor): number for number, tensor in enumerate(tensors)}
-    return [sorted(run, key=lambda tensor: position[id(tensor)]) for run in runs]
+    place = {id(tensor): number for number, tensor in enumerate(tensors)}
+    return [sorted(run, key=lambda tensor: place[id(tensor)]) for run in runs]
 
 
 def _identity(tensor: DumpedTensor) -> tuple[object, ...]:
@@ -263,12 +263,12 @@ def _operator(tensors: Mapping[tuple[str, Slot], DumpedTensor]) -> Operator:
     )
 
 
-_fields_of_operator = attrgetter(*(item.name for item in fields(Operator)))
+_fields_of_operator = attrgetter(*(one.name for one in fields(Operator)))
 
 
 def with_own_operators(step: Step) -> Step:
-    """The step as a second reading of the same files gives it: operators are compared by identity."""
-    return replace(step, operators=tuple(_made_operator(*_fields_of_operator(operator)) for operator in step.operators))
+    """The step as a second reading of the same files gives it: operators are told apart by what object they are."""
+    return replace(step, operators=tuple(_made_operator(*_fields_of_operator(one)) for one in step.operators))
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,45 +295,43 @@ def read_statistic_steps(
     tensors: dict[StepKey, list[DumpedTensor]] = {}
     readers: list[tuple[FolderLevels, Path, Callable[[], list[StatisticRow]]]] = []
     with dump.listed_once():
-        readers += ((levels, path, partial(read_statistic_csv, path)) for levels, path in dump.statistic_files())
+        readers += ((place, path, partial(read_statistic_csv, path)) for place, path in dump.statistic_files())
         readers += (
-            (levels, path, partial(read_acl_stats, path, name)) for levels, path, name in dump.statistic_dump_files()
+            (place, path, partial(read_acl_stats, path, name)) for place, path, name in dump.statistic_dump_files()
         )
-        readers += ((levels, path, partial(read_msprobe_json, path)) for levels, path in dump.msprobe_files())
-    for levels, path, reader in readers:
-        if not selection.takes(levels):
+        readers += ((place, path, partial(read_msprobe_json, path)) for place, path in dump.msprobe_files())
+    for place, path, reader in readers:
+        if not selection.takes(place):
             continue
-        key = StepKey(levels.rank_id, levels.graph_id, levels.iteration)
+        key = StepKey(place.rank_id, place.graph_id, place.iteration)
         try:
-            read = reader()
+            with readable(path):
+                read = reader()
         except FormatError as error:
             damaged.append((os.fspath(path), error))
             continue
-        except OSError as error:
-            damaged.append((os.fspath(path), unreadable(path, error)))
-            continue
-        order = dump.order_in(DumpedFolder(os.fspath(path.parent), levels, (path.name,)))
+        order = dump.order_in(DumpedFolder(os.fspath(path.parent), place, (path.name,)))
         for line, row in enumerate(read):
             rows[os.fspath(path), line] = row
-            tensors.setdefault(key, []).append(_tensor(path, levels, line, row, order))
+            tensors.setdefault(key, []).append(_tensor(path, place, line, row, order))
     steps = tuple(
-        Step(key, operators_of(sorted(run, key=_order_key)), began_us=_first_time(run))
+        Step(key, operators_of(sorted(run, key=_place_in_order)), began_us=_first_time(run))
         for key, listed in sorted(tensors.items(), key=lambda item: tuple(part or 0 for part in item[0]))
         for run in (_runs_of(dump, listed) if every_run else [listed])
     )
     return StatisticSteps(steps, rows), damaged
 
 
-def _tensor(path: Path, levels: FolderLevels, line: int, row: StatisticRow, order: OperatorOrder) -> DumpedTensor:
+def _tensor(path: Path, place: FolderLevels, line: int, row: StatisticRow, order: OperatorOrder) -> DumpedTensor:
     """A tensor without bytes; its `offset` is its row."""
     position = order.find(row.op_name)
     full_name = None if position is None else order.full_names[position]
     name = DumpName(STATISTIC, row.op_type, row.op_name, row.task_id, row.stream_id, row.timestamp_us, row.io, row.slot)
-    file = DumpedFile(os.fspath(path), levels, name, path.name, position, full_name)
+    file = DumpedFile(os.fspath(path), place, name, path.name, position, full_name)
     return DumpedTensor(file, row.io, row.slot, row.dtype, row.shape, DEFAULT_FORMAT, line, row.size_bytes, full_name)
 
 
-def _order_key(tensor: DumpedTensor) -> tuple[int, int]:
+def _place_in_order(tensor: DumpedTensor) -> tuple[int, int]:
     last = 1 << 62
     return (last if tensor.position is None else tensor.position, tensor.timestamp_us or 0)
 
@@ -349,14 +347,14 @@ def nothing_selected(
 
     expected   what was looked for, such as "tensors or statistics"
     """
-    all_levels = _all_levels(dump)
-    if not all_levels:
+    places = _places(dump)
+    if not places:
         return ConfigError(f"{dump.path}: expected {expected}, got none. {advice}")
     graph = selection.graph
     selectors = (
-        ("rank", selection.rank, {levels.rank_id for levels in all_levels}),
-        ("graph", None if isinstance(graph, str) else graph, {levels.graph_id for levels in all_levels}),
-        ("iteration", selection.iteration, {levels.iteration for levels in all_levels}),
+        ("rank", selection.rank, {place.rank_id for place in places}),
+        ("graph", None if isinstance(graph, str) else graph, {place.graph_id for place in places}),
+        ("iteration", selection.iteration, {place.iteration for place in places}),
     )
     for name, numbers, values in selectors:
         if not any(is_selected(value, numbers) for value in values):
@@ -390,10 +388,10 @@ def _text(numbers: Numbers) -> str:
     return str(numbers)
 
 
-def _all_levels(dump: DumpDir) -> list[FolderLevels]:
+def _places(dump: DumpDir) -> list[FolderLevels]:
     """Places of data files and of statistics, each once."""
-    all_levels = dict.fromkeys(file.levels for file in dump.files() if not file.levels.is_constants)
-    all_levels |= dict.fromkeys(levels for levels, _ in dump.statistic_files())
-    all_levels |= dict.fromkeys(levels for levels, _, _ in dump.statistic_dump_files())
-    all_levels |= dict.fromkeys(levels for levels, _ in dump.msprobe_files())
-    return list(all_levels)
+    places = dict.fromkeys(file.levels for file in dump.files() if not file.levels.is_constants)
+    places |= dict.fromkeys(place for place, _ in dump.statistic_files())
+    places |= dict.fromkeys(place for place, _, _ in dump.statistic_dump_files())
+    places |= dict.fromkeys(place for place, _ in dump.msprobe_files())
+    return list(places)

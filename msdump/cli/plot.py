@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msdump.cli.blocks import bar
 from msdump.cli.options import add_json_option, add_step_options, selected_steps, write_json
-from msdump.cli.printing import complain_of_damaged, print_table, progress_bar, say
+from msdump.cli.printing import bar, complain_of_damaged, print_table, progress_bar, say
 from msdump.errors import ConfigError, FormatError, WriteError
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import math
 import os
 import sys
 import time
@@ -19,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO, TypeGuard
 
+from msdump.statistics.exponents import ExponentHistogram
 from msdump.tables.printable import LINE_ENDS, is_printable, printable, without_commands
 
 if TYPE_CHECKING:
@@ -255,3 +257,57 @@ def open_standard_streams() -> None:
     # argparse of Python 3.10 writes to what is not there.
     sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - as long as the process
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+
+
+# -- numbers in block characters ---------------------------------------------------------------------------------------
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+BINS = 20
+
+
+def exponent_bars(histogram: ExponentHistogram) -> str:
+    """`2^-9 ▁▂▅█▂ 2^0`: how many elements lie at each power of two, of both signs, on a scale of its own.
+
+    Edges:  "" where every element is 0, NaN or Inf. More exponents than `BINS` share bars, as many to each.
+    """
+    counts = [one + other for one, other in zip(histogram.positive, histogram.negative, strict=True)]
+    if not counts:
+        return ""
+    width = math.ceil(len(counts) / BINS)
+    bars = [sum(counts[start : start + width]) for start in range(0, len(counts), width)]
+    largest = max(bars)
+    # Whatever is there is seen, however little.
+    text = "".join(" " if not bar else _BLOCKS[math.ceil(bar * len(_BLOCKS) / largest) - 1] for bar in bars)
+    return f"2^{histogram.first} {text} 2^{histogram.first + len(bars) * width}"
+
+
+def sparkline(values: Sequence[float | None]) -> str:
+    """A bar for each number, from the least to the largest of them.
+
+    Edges:  "!" for NaN and Inf, " " for None; equal numbers are bars of half the height.
+    """
+    finite = [value for value in values if value is not None and math.isfinite(value)]
+    least, largest = (min(finite), max(finite)) if finite else (0.0, 0.0)
+    return "".join(_bar(value, least, largest) for value in values)
+
+
+def _bar(value: float | None, least: float, largest: float) -> str:
+    if value is None:
+        return " "
+    if not math.isfinite(value):
+        return "!"
+    # Halves first, as the distance of two numbers may be too large for a float.
+    span = largest / 2 - least / 2
+    share = (value / 2 - least / 2) / span if span else 0.5
+    return _BLOCKS[min(len(_BLOCKS) - 1, int(share * len(_BLOCKS)))]
+
+
+def bar(value: float | None, largest: float, width: int) -> str:
+    """A bar of at most `width` blocks for |value|, as a share of `largest`.   Edges: "!" for NaN and Inf."""
+    if value is None:
+        return ""
+    if not math.isfinite(value):
+        return "!"
+    eighths: int = round(8 * width * (abs(value) / largest)) if largest else 0
+    whole, rest = divmod(eighths, 8)
+    return "█" * whole + " ▏▎▍▌▋▊▉"[rest].strip()

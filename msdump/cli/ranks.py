@@ -139,7 +139,7 @@ def _print(report: JobReport) -> None:
 
 
 def _print_unequal(report: JobReport) -> None:
-    from msdump.analysis.ranks.rank_sets import shown_ranks
+    from msdump.analysis.ranks.tables import shown_ranks
 
     first = dict(zip(report.unequal.titles, report.unequal.rows[0], strict=True))
     ranks = shown_ranks(first["equal_ranks"])
@@ -177,7 +177,7 @@ def _print_columns(answer: Answer, titles: Sequence[str], most: int) -> None:
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    from msdump.analysis.ranks.rank_sets import shown_ranks
+    from msdump.analysis.ranks.tables import shown_ranks
 
     suspects = shown_ranks(row["suspects"]) if row["has_majority"] else "no majority"
     ranks = shown_ranks(row["equal_ranks"])

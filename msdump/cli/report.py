@@ -40,8 +40,7 @@ def run(args: argparse.Namespace) -> int:
     from msdump.config.environment import format_size, parse_size
     from msdump.formats.dump_dir import DumpDir
     from msdump.formats.selection import StepSelection
-    from msdump.viewing.markdown import markdown
-    from msdump.viewing.report_file import LARGEST_BYTES, write_report
+    from msdump.viewing.report_file import LARGEST_BYTES, markdown, write_report
 
     largest = LARGEST_BYTES if args.max_size is None else parse_size("--max-size", args.max_size)
     with progress_bar("report", sys.stderr) as advance:

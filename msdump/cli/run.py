@@ -10,12 +10,11 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from msdump.cli.drain_text import wait_for_writers
 from msdump.cli.launch import on_sigterm, run_module, run_script
 from msdump.cli.main import DUMP_FAILED, INTERRUPTED, NOTHING_DUMPED
 from msdump.cli.options import add_json_option, add_verbose_option, tell_skipped, write_json
 from msdump.cli.printing import complain
-from msdump.cli.report_text import conclude, format_count, print_report, print_warning
+from msdump.cli.report_text import conclude, format_count, print_report, print_warning, wait_for_writers
 from msdump.config.environment import DUMP_CONFIG
 from msdump.errors import ConfigError, DumpError
 from msdump.process.report import GRAPHS, MODELS, Inbox

@@ -7,9 +7,8 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from msdump.cli.blocks import exponent_bars, sparkline
 from msdump.cli.options import OP_HELP, RAW_HELP, add_json_option, add_step_options, selected_steps, write_json
-from msdump.cli.printing import complain, print_table, say
+from msdump.cli.printing import complain, exponent_bars, print_table, say, sparkline
 
 if TYPE_CHECKING:
     from msdump.analysis.find.look_up import ShownOperator, ShownTensor

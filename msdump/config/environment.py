@@ -6,6 +6,7 @@ Variables with which one process of msdump hands something to another stand with
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Mapping
@@ -387,3 +388,18 @@ def format_size(size_bytes: int) -> str:
     if units[0] == "B":
         return f"{size_bytes} B"
     return f"{size:.3g} {units[0]}" if size < 999.5 else f"{size:.0f} {units[0]}"
+
+
+log = logging.getLogger("msdump")
+_CONSEQUENCES = {CONTAINER: "its files stay files", UPLOAD: "`msdump upload` sends its files"}
+
+
+def say_ignored(dump: str, *names: str) -> None:
+    """Warn of each of these variables that is set.   dump: which one does not obey them, "a dump of TorchAir"
+
+    Raises: ConfigError for values that no dump takes.
+    """
+    asked = {CONTAINER: container() == PACK, UPLOAD: bool(upload_address())}
+    for name in names:
+        if asked[name]:
+            log.warning("%s has no effect on %s: %s.", name, dump, _CONSEQUENCES[name])

@@ -10,11 +10,10 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from msdump.config.environment import CONTAINER, UPLOAD, disk_limits
+from msdump.config.environment import CONTAINER, UPLOAD, disk_limits, say_ignored
 from msdump.config.plan import ASYNC, Plan, RecorderPlan
 from msdump.dumpers.capture import Clock
 from msdump.dumpers.exception import ExceptionDumper
-from msdump.dumpers.ignored import say_ignored
 from msdump.dumpers.limits import (
     BIN_FOOTPRINT,
     DEVICE_NPY_FOOTPRINT,

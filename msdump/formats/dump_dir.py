@@ -1,4 +1,4 @@
-"""DumpDir: any folder of dump files, of any tool, as a stream of tensors.
+"""DumpDir: any folder of dump files, whoever wrote it, as a stream of tensors.
 
     dump = msdump.open("rank_0")                  # or any folder above or below it, or one file
     for tensor in dump.tensors(iteration=3, op_type="Conv2D", io="output"):
@@ -14,11 +14,11 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from msdump.errors import FormatError
 from msdump.formats.dump_folders import DumpedFolder, FolderWalk, is_plain_below
@@ -34,10 +34,11 @@ from msdump.formats.sidecars import read_mapping, read_order
 from msdump.storage import files as storage
 from msdump.storage.pack_format import INDEX_FOLDER
 from msdump.storage.packs import is_pack_name, split_pack_path
-from msdump.storage.plain import SIDE_BYTES, is_temporary, unreadable
-from msdump.tables.html_table import html_table
+from msdump.storage.plain import SIDE_BYTES, is_temporary, readable, unreadable
+from msdump.tables.frames import html_table
 from msdump.tensors.makers import maker
 
+_Content = TypeVar("_Content")
 _RANK = re.compile(r"rank_[0-9]{1,19}")
 
 
@@ -90,14 +91,8 @@ class DumpDir:
         """What a notebook shows: the folders and how many files they hold; nothing is opened."""
         folders = list(self.folders())
         rows = (
-            (
-                folder.levels.rank_id,
-                folder.levels.model,
-                folder.levels.graph_id,
-                folder.levels.iteration,
-                len(folder.names),
-            )
-            for folder in folders
+            (one.levels.rank_id, one.levels.model, one.levels.graph_id, one.levels.iteration, len(one.names))
+            for one in folders
         )
         return html_table(str(self.path), ("rank", "model", "graph", "iteration", "files"), rows, len(folders))
 
@@ -188,7 +183,7 @@ class DumpDir:
 
         Raises: FormatError for the first that differs when the dump was opened strictly.
         """
-        packs = {parts[0]: None for folder in self._walk() if (parts := split_pack_path(folder.path)) is not None}
+        packs = {places[0]: None for folder in self._walk() if (places := split_pack_path(folder.path)) is not None}
         return sum(self._verify_pack(path) for path in packs)
 
     def read(self, file: DumpedFile) -> list[DumpedTensor]:
@@ -214,17 +209,17 @@ class DumpDir:
 
     def order_in(self, folder: DumpedFolder) -> OperatorOrder:
         """Execution order of the graph whose tensors lie in a folder."""
-        levels, graph_id = folder.levels, folder.levels.graph_id
-        if levels.grammar == MSPROBE:
+        place, graph_id = folder.levels, folder.levels.graph_id
+        if place.grammar == MSPROBE:
             parent = os.path.dirname(folder.path)
             # A pack of the tensors lies where their folder would.
             beside = os.path.dirname(parent) if is_pack_name(parent) else parent
             return self._msprobe_order(os.path.join(beside, MSPROBE_FILE))
         if graph_id is None:
             return OperatorOrder()
-        if levels.grammar == SYNC:
-            return self.order(os.sep.join(folder.path.split(os.sep)[: levels.rank_depth]), graph_id)
-        rank_dir = _rank_beside(folder) if levels.grammar == MODEL else None
+        if place.grammar == SYNC:
+            return self.order(os.sep.join(folder.path.split(os.sep)[: place.rank_depth]), graph_id)
+        rank_dir = _rank_beside(folder) if place.grammar == MODEL else None
         return OperatorOrder() if rank_dir is None else self.order(rank_dir, graph_id)
 
     def may_run_again(self, file: DumpedFile) -> bool:
@@ -233,11 +228,11 @@ class DumpDir:
 
         Source: MindSpore: only the first graph of a program has a history.
         """
-        levels = file.levels
-        if levels.grammar != SYNC:
-            return levels.grammar == MODEL
-        folder = os.path.join(os.sep.join(file.path.split(os.sep)[: levels.rank_depth]), "execution_order")
-        names = [f"ms_{kind}_order_graph_{levels.graph_id}.csv" for kind in ("execution", "global_execution")]
+        place = file.levels
+        if place.grammar != SYNC:
+            return place.grammar == MODEL
+        folder = os.path.join(os.sep.join(file.path.split(os.sep)[: place.rank_depth]), "execution_order")
+        names = [f"ms_{kind}_order_graph_{place.graph_id}.csv" for kind in ("execution", "global_execution")]
         has_order, has_history = (storage.exists(os.path.join(folder, name)) for name in names)
         return has_order and not has_history
 
@@ -248,7 +243,7 @@ class DumpDir:
         return sorted(found, key=lambda file: (file.timestamp_us or 0, file.path))
 
     def statistic_files(self) -> list[tuple[FolderLevels, Path]]:
-        """Every statistic.csv and its path."""
+        """Every statistic.csv and where it lies."""
         return self._side_files(lambda name: name == STATISTIC_FILE)
 
     def statistic_dump_files(self) -> list[tuple[FolderLevels, Path, str]]:
@@ -262,9 +257,9 @@ class DumpDir:
         ]
 
     def msprobe_files(self) -> list[tuple[FolderLevels, Path]]:
-        """Every dump.json of msprobe and its path."""
+        """Every dump.json of msprobe and where it lies."""
         files = self._side_files(lambda name: name == MSPROBE_FILE)
-        return [(levels, path) for levels, path in files if levels.grammar == MSPROBE]
+        return [(place, path) for place, path in files if place.grammar == MSPROBE]
 
     def rank_dirs(self) -> list[Path]:
         """Folders `rank_N` of dumps, at or above or below the folder that was opened; of several runs the last first.
@@ -306,23 +301,20 @@ class DumpDir:
             Path(folder.path).parent for folder in self._walk() if os.path.basename(folder.path) == METADATA_FOLDER
         }
         described = sorted((folder for folder in below if _RANK.fullmatch(folder.name)), reverse=True)
-        shardings: dict[int, RankSharding] = {}
+        layouts: dict[int, RankSharding] = {}
         for folder in dict.fromkeys((*described, *self.rank_dirs())):
             path = folder / METADATA_FOLDER / LAYOUT_FILE
             rank = int(folder.name.removeprefix("rank_"))
-            if rank in shardings or not (os.path.islink(path) or storage.exists(path)):
-                continue
-            if not is_plain_below(path, folder):
-                self._foreign.add(os.fspath(path))
+            if rank in layouts or not self._has(os.fspath(path), folder):
                 continue
             try:
-                sharding = read_sharding(path)
-                if sharding.rank != rank:
-                    raise FormatError(f"{path}: expected the layout of rank {rank}, got that of rank {sharding.rank}.")
-                shardings[rank] = sharding
+                layout = read_sharding(path)
+                if layout.rank != rank:
+                    raise FormatError(f"{path}: expected the layout of rank {rank}, got that of rank {layout.rank}.")
+                layouts[rank] = layout
             except FormatError as error:
                 self._damage(os.fspath(path), error)
-        return shardings
+        return layouts
 
     # -- parts ------------------------------------------------------------------------------------
 
@@ -330,6 +322,24 @@ class DumpDir:
         if self.is_strict:
             raise error
         self._damaged.setdefault((path, str(error)), error)
+
+    def _has(self, path: str, root: str | Path) -> bool:
+        """Whether a file beside the data is there; one that leads out of the root is foreign."""
+        if not (os.path.islink(path) or storage.exists(path)):
+            return False
+        if not is_plain_below(path, root):
+            self._foreign.add(path)
+            return False
+        return True
+
+    def _read(self, path: str, read: Callable[[str], _Content]) -> _Content | None:
+        """Content of a file beside the data; None for a damaged one."""
+        try:
+            with readable(path):
+                return read(path)
+        except FormatError as error:
+            self._damage(path, error)
+        return None
 
     def _verify_pack(self, path: str) -> int:
         pack = storage.pack_at(path)
@@ -357,13 +367,13 @@ class DumpDir:
     ) -> Iterator[DumpedFile]:
         """Files of a folder whose names are those of data files, with long names restored."""
         parse_name = parse.parse_msprobe_name if folder.levels.grammar == MSPROBE else parse.parse_dump_name
-        before, levels = os.path.join(folder.path, ""), folder.levels
+        before, place = os.path.join(folder.path, ""), folder.levels
         for name, original in names:
             parsed = parse_name(original)
             if parsed is not None:
                 position = order.find(parsed.op_name)
                 full_name = None if position is None else order.full_names[position]
-                yield _dumped_file(before + name, levels, parsed, original, position, full_name)
+                yield _dumped_file(before + name, place, parsed, original, position, full_name)
             elif not _is_side_file(folder, original):
                 self._foreign.add(before + name)
 
@@ -386,43 +396,19 @@ class DumpDir:
 
     def _mapping(self, folder: DumpedFolder) -> dict[str, str]:
         path = os.path.join(folder.path, MAPPING_FILE)
-        try:
-            return read_mapping(path)
-        except FormatError as error:
-            self._damage(path, error)
-        except OSError as error:
-            self._damage(path, unreadable(path, error))
-        return _whole_rows(path)
+        originals = self._read(path, read_mapping)
+        return _whole_rows(path) if originals is None else originals
 
     def _read_order(self, rank_dir: str, graph_id: int) -> OperatorOrder:
         path = os.path.join(rank_dir, "execution_order", f"ms_execution_order_graph_{graph_id}.csv")
-        if not (os.path.islink(path) or storage.exists(path)):
-            return OperatorOrder()
-        if not is_plain_below(path, rank_dir):
-            self._foreign.add(path)
-            return OperatorOrder()
-        try:
-            full_names = read_order(path)
-        except FormatError as error:
-            self._damage(path, error)
-            return OperatorOrder()
-        except OSError as error:
-            self._damage(path, unreadable(path, error))
-            return OperatorOrder()
+        full_names = (self._read(path, read_order) if self._has(path, rank_dir) else None) or []
         return OperatorOrder(tuple(full_names), _positions(full_names))
 
     def _msprobe_order(self, path: str) -> OperatorOrder:
         """Order of the records of a dump.json, which is that in which calls ended."""
         key = path, 0
         if key not in self._orders:
-            names: list[str] = []
-            if storage.exists(path):
-                try:
-                    names = list(read_msprobe_records(path))
-                except FormatError as error:
-                    self._damage(path, error)
-                except OSError as error:
-                    self._damage(path, unreadable(path, error))
+            names = list((self._read(path, read_msprobe_records) if storage.exists(path) else None) or ())
             self._orders[key] = OperatorOrder(tuple(names), {name: number for number, name in enumerate(names)})
         return self._orders[key]
 
@@ -518,7 +504,7 @@ def _whole_rows(path: str) -> dict[str, str]:
     """Rows of a damaged mapping.csv that can be understood all the same."""
     try:
         with storage.open_file(path) as file:
-            lines = file.read(SIDE_BYTES).decode(errors="replace").split("\n")
+            lines = file.read(0, SIDE_BYTES).decode(errors="replace").split("\n")
     except (OSError, FormatError):
         return {}
     rows = (line.partition(",") for line in lines)

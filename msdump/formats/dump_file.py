@@ -20,9 +20,10 @@ from msdump.formats.bin import BinFile, BinTensor, read_bin
 from msdump.formats.exception import CORE_MAGIC, CORE_SUFFIX, ELF_MAGIC, read_core
 from msdump.formats.npy import MAGIC
 from msdump.formats.npy_reader import read_npy
-from msdump.storage.files import map_file, open_file, size_at
+from msdump.storage.files import open_file
 from msdump.storage.plain import SIDE_BYTES
 from msdump.tensors import device_layouts, dtypes
+from msdump.tensors.arrays import Array
 from msdump.tensors.records import INPUT, MAX_NDIM, OUTPUT
 
 NANO_MAGIC = 0x5A5A5A5A
@@ -46,15 +47,15 @@ def read_dump(path: str | os.PathLike[str], container: str | None = None) -> Bin
     Raises:  FormatError naming file and offset, TruncatedFileError when data is missing; OSError.
     """
     with open_file(path) as file:
-        head = file.read(len(CORE_MAGIC))
-    if head[:6] == MAGIC:
-        return _read_npy(Path(path))
+        head = file.read(0, len(CORE_MAGIC))
+        if head[:6] == MAGIC:
+            return _read_npy(Path(path), file.size)
+        if len(head) >= 12 and int.from_bytes(head[8:12], "little") == NANO_MAGIC:
+            return _read_nano(Path(path), file.array(0, file.size))
     if head == CORE_MAGIC:
         return _read_core(Path(path))
     if head[:4] == ELF_MAGIC and os.fspath(path).endswith(CORE_SUFFIX):
         return BinFile(os.fspath(path), ELF, "", 0, "", ())
-    if len(head) >= 12 and int.from_bytes(head[8:12], "little") == NANO_MAGIC:
-        return _read_nano(Path(path))
     return read_bin(Path(path), container)
 
 
@@ -64,7 +65,7 @@ def _read_core(path: Path) -> BinFile:
     return BinFile(core.path, CORE, "1", core.time_us, core.op_name, core.tensors, tuple(core.attributes.items()), text)
 
 
-def _read_npy(path: Path) -> BinFile:
+def _read_npy(path: Path, size: int) -> BinFile:
     array = read_npy(path)
     if array.size and not array.flags.c_contiguous:
         array = np.ascontiguousarray(array)
@@ -73,7 +74,7 @@ def _read_npy(path: Path) -> BinFile:
     native = array.astype(array.dtype.newbyteorder("<"), copy=False)
     payload = native.reshape(-1).view(np.uint8)
     shape = tuple(array.shape)
-    offset = size_at(path) - array.nbytes
+    offset = size - array.nbytes
     tensor = BinTensor(OUTPUT, 0, number, "RESERVED", shape, None, 0, payload, offset, f"{path}, output 0")
     return BinFile(str(path), NPY_CONTAINER, "", 0, "", (tensor,))
 
@@ -109,8 +110,7 @@ class _Cursor:
         return _Cursor(self.path, self.take(size), start)
 
 
-def _read_nano(path: Path) -> BinFile:
-    raw = map_file(path)
+def _read_nano(path: Path, raw: Array) -> BinFile:
     length = int.from_bytes(raw[:8].tobytes(), "little")
     longest = min(raw.size - 8, SIDE_BYTES)
     if not 8 <= length <= longest:

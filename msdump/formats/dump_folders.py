@@ -16,7 +16,7 @@ from msdump.formats.paths.parse import FX, FolderLevels, parse_folder
 from msdump.storage import files as storage
 from msdump.storage.pack_format import PART_SUFFIX
 from msdump.storage.packs import is_pack_name, split_pack_path, without_packs
-from msdump.storage.plain import is_temporary, unreadable
+from msdump.storage.plain import is_temporary, readable, unreadable
 from msdump.storage.remote import is_remote
 
 _MAX_DEPTH = 40
@@ -59,12 +59,10 @@ class FolderWalk:
         """Folders in a pack, or below one of its folders; none where it is damaged."""
         pack, below = split_pack_path(path) or (path, "")
         try:
-            listed = storage.list_pack(pack, below)
+            with readable(path):
+                listed = storage.list_pack(pack, below)
         except FormatError as error:
             self._damage(path, error)
-            return []
-        except OSError as error:
-            self._damage(path, unreadable(path, error))
             return []
         self._foreign.update(listed.foreign)
         if listed.damage:

@@ -314,7 +314,9 @@ def _raw_tensor(file: DumpedFile) -> DumpedTensor:
     name = file.name
     assert name.io is not None and name.slot is not None and name.dtype is not None and name.shape is not None
     row = dtypes.dtype(name.dtype)
-    needed, actual = packed_size(name.dtype, math.prod(name.shape)), files.size_at(file.path)
+    needed = packed_size(name.dtype, math.prod(name.shape))
+    with files.open_file(file.path) as opened:
+        actual = opened.size
     if row.acl_number is None or needed != actual:
         raise FormatError(f"{file.path}: expected {needed} bytes for {name.dtype} {name.shape}, got {actual}.")
     format_name = name.format or "ND"
@@ -394,9 +396,8 @@ def _mapped(path: str, offset: int, size: int) -> Array:
     if size == 0:
         return _NO_BYTES
     with files.open_file(path) as file:
-        actual = files.size_of(file)
-        if offset + size > actual:
+        if offset + size > file.size:
             raise TruncatedFileError(
-                f"{path} at offset {offset}: expected {size} bytes, got {max(0, actual - offset)}."
+                f"{path} at offset {offset}: expected {size} bytes, got {max(0, file.size - offset)}."
             )
-        return files.part_of(file, offset, size)
+        return file.array(offset, size)

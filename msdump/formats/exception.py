@@ -53,7 +53,6 @@ _ALIGNMENT = 64
 _MAX_JSON_BYTES = 64 << 20
 # Source: CANN, `input_type`.
 _INPUT_TYPE = 2
-_STAMP = re.compile(r"[0-9]{17}")
 _CORE_NAME = re.compile(
     rf"(?P<kernel>.*)\.(?P<stream>{NUMBER})\.(?P<task>{NUMBER})\.(?P<stamp>{NUMBER})\{CORE_SUFFIX}", re.DOTALL
 )
@@ -138,20 +137,6 @@ def format_stamp(timestamp_us: int) -> str:
     """Microseconds since the epoch as `YYYYmmddHHMMSSmmm`, local time."""
     seconds, rest = divmod(timestamp_us, 1_000_000)
     return f"{datetime.datetime.fromtimestamp(seconds):%Y%m%d%H%M%S}{rest // 1000:03d}"
-
-
-def parse_stamp(text: str) -> int | None:
-    """Microseconds since the epoch, whole milliseconds; None for another text.
-
-    Edges:  of the two hours that look alike when summer time ends, the first.
-    """
-    if not _STAMP.fullmatch(text):
-        return None
-    try:
-        moment = datetime.datetime.strptime(text[:14], "%Y%m%d%H%M%S")
-        return int(moment.timestamp()) * 1_000_000 + int(text[14:]) * 1000
-    except (ValueError, OverflowError, OSError):
-        return None
 
 
 def brief_file_name(failure: OperatorFailure, stamp: str) -> str:

@@ -10,13 +10,13 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from msdump.errors import FormatError, TruncatedFileError, UnknownDtypeError
 from msdump.formats.npy import MAGIC, PREFIX_BYTES, dtype_of_mark
-from msdump.storage.files import known_start, open_file, part_of, read_start, size_of
+from msdump.storage.files import OpenFile, open_file
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
 from msdump.tensors.makers import maker
@@ -68,12 +68,6 @@ class NpyHeader:
     size_bytes: int
 
 
-def read_npy_header(path: str | os.PathLike[str]) -> NpyHeader:
-    """What a file of the right length says; no element is read.   Raises: as `read_npy`."""
-    with open_file(path) as file:
-        return _header(os.fspath(path), file)
-
-
 @dataclass(frozen=True, slots=True)
 class SmallNpy:
     """A small file, read completely: the tensor does not keep the file open.
@@ -120,20 +114,11 @@ def small_arrays(small_files: Mapping[int, SmallNpy]) -> dict[int, Array]:
 
 def scan_npy(path: str) -> tuple[NpyHeader, SmallNpy | None]:
     """What a file of the right length says; a small one on the disk as a whole.   Raises: as `read_npy`."""
-    started = read_start(path, _SMALL_BYTES)
-    if started is None:
-        return read_npy_header(path), None
-    start, status = started
-    text = _header_text(start)
-    header = _headers.get(text)
-    if header is None:
-        header = read_npy_header(path)
-        _remember(text, header)
-    if status.st_size != header.offset + header.size_bytes:
-        return read_npy_header(path), None  # which says what is wrong
-    if len(start) < status.st_size:
-        return header, None
-    return header, _small_npy(header, start, status.st_dev, status.st_ino)
+    with open_file(path, head_bytes=_SMALL_BYTES) as file:
+        header = _header(path, file)
+        if file.identity is None or file.size > len(file.head):
+            return header, None
+        return header, _small_npy(header, file.head, *file.identity)
 
 
 # By the bytes before the data, of version 1.0: most files of a dump share a few headers.
@@ -151,22 +136,21 @@ def _remember(text: bytes, header: NpyHeader) -> None:
         _headers[text] = header
 
 
-def _header(where: str, file: IO[bytes]) -> NpyHeader:
-    """As `_checked_header`; nothing is parsed again where the index of a pack has the first bytes of the file."""
-    text = _header_text(known_start(file))
+def _header(where: str, file: OpenFile) -> NpyHeader:
+    """As `_checked_header`; nothing is parsed again where the first bytes of the file are known."""
+    text = _header_text(file.head)
     header = _headers.get(text)
-    if header is not None and size_of(file) == header.offset + header.size_bytes:
-        file.seek(header.offset)
+    if header is not None and file.size == header.offset + header.size_bytes:
         return header
     header = _checked_header(where, file)
     _remember(text, header)
     return header
 
 
-def _checked_header(where: str, file: IO[bytes]) -> NpyHeader:
-    dtype, is_fortran, shape, original = _read_header(where, file)
-    header = NpyHeader(dtype, shape, is_fortran, file.tell(), original, math.prod(shape) * dtype.itemsize)
-    expected, actual = header.size_bytes, size_of(file) - header.offset
+def _checked_header(where: str, file: OpenFile) -> NpyHeader:
+    header = _read_header(where, file)
+    dtype, shape = header.dtype, header.shape
+    expected, actual = header.size_bytes, file.size - header.offset
     if actual != expected:
         text = (
             f"{where}: expected {expected} data bytes at offset {header.offset} for {dtype.name} {shape}, got {actual}."
@@ -187,16 +171,16 @@ def _empty(where: str, header: NpyHeader) -> Array:
         raise FormatError(f"{where}: expected a shape that an array can have, got {header.shape}: {error}.") from error
 
 
-def _data(where: str, file: IO[bytes], header: NpyHeader, mmap: bool) -> Array:
+def _data(where: str, file: OpenFile, header: NpyHeader, mmap: bool) -> Array:
     count = math.prod(header.shape)
     if not header.size_bytes:
         return _empty(where, header)
     try:
         if mmap:
-            flat = part_of(file, header.offset, header.size_bytes).view(header.dtype)
+            flat = file.array(header.offset, header.size_bytes).view(header.dtype)
         else:
             # Writable, as what numpy reads itself.
-            data = bytearray(file.read(header.size_bytes))
+            data = bytearray(file.read(header.offset, header.size_bytes))
             if len(data) != header.size_bytes:
                 raise TruncatedFileError(f"{where}: expected {header.size_bytes} data bytes, got {len(data)}.")
             flat = np.frombuffer(data, header.dtype, count)
@@ -207,9 +191,9 @@ def _data(where: str, file: IO[bytes], header: NpyHeader, mmap: bool) -> Array:
         raise FormatError(f"{where}: expected a shape that an array can have, got {header.shape}: {error}.") from error
 
 
-def _read_header(where: str, file: IO[bytes]) -> tuple[np.dtype[Any], bool, tuple[int, ...], str | None]:
-    """(dtype, is Fortran order, shape, dtype before it was widened); leaves the file at its first data byte."""
-    prefix = file.read(8)
+def _read_header(where: str, file: OpenFile) -> NpyHeader:
+    """What the file says, whatever its length."""
+    prefix = file.read(0, 8)
     if prefix[:6] != MAGIC[: len(prefix)]:
         raise FormatError(f"{where}: expected the magic bytes {MAGIC!r} at offset 0, got {prefix[:6]!r}.")
     if len(prefix) < 8:
@@ -217,13 +201,13 @@ def _read_header(where: str, file: IO[bytes]) -> tuple[np.dtype[Any], bool, tupl
     if tuple(prefix[6:]) not in ((1, 0), (2, 0), (3, 0)):
         raise FormatError(f"{where}: expected npy version 1.0, 2.0 or 3.0 at offset 6, got {prefix[6]}.{prefix[7]}.")
     width = 2 if prefix[6] == 1 else 4
-    length_bytes = file.read(width)
+    length_bytes = file.read(8, width)
     if len(length_bytes) < width:
         raise TruncatedFileError(f"{where}: expected {width} bytes of header length, got {len(length_bytes)}.")
     length = int.from_bytes(length_bytes, "little")
     if length > _MAX_HEADER_BYTES:
         raise FormatError(f"{where}: expected a header of at most {_MAX_HEADER_BYTES} bytes, got {length}.")
-    header = file.read(length)
+    header = file.read(8 + width, length)
     if len(header) < length:
         raise TruncatedFileError(f"{where}: expected {length} header bytes at offset {8 + width}, got {len(header)}.")
     match = _HEADER.fullmatch(header.decode("latin-1"))
@@ -233,7 +217,8 @@ def _read_header(where: str, file: IO[bytes]) -> tuple[np.dtype[Any], bool, tupl
     if len(shape) > MAX_NDIM:
         raise FormatError(f"{where}: expected at most {MAX_NDIM} dimensions, got {len(shape)}.")
     dtype = _dtype_from_descr(where, match["descr"])
-    return dtype, match["order"] == "True", shape, dtype_of_mark(match["padding"], dtype)
+    original, offset = dtype_of_mark(match["padding"], dtype), 8 + width + length
+    return NpyHeader(dtype, shape, match["order"] == "True", offset, original, math.prod(shape) * dtype.itemsize)
 
 
 def _dtype_from_descr(where: str, descr: str) -> np.dtype[Any]:

@@ -17,14 +17,14 @@ from msdump.formats.atomic import Folder
 from msdump.formats.direct import Buffer
 from msdump.formats.folders import held_for_change, write_error
 from msdump.formats.pack import described
-from msdump.formats.pack_tree import Packed, alone, chunks_of, named, packs_below, readable
+from msdump.formats.pack_tree import Packed, alone, chunks_of, named, packs_below
 from msdump.formats.paths.parse import FolderLevels
 from msdump.formats.paths.sync import MAPPING_FILE
 from msdump.storage.pack_format import BLOCK, INDEX_FOLDER, PART_SUFFIX, SUFFIX, Member, end_of_pack, header, padding
 from msdump.storage.pack_index import index_offset, read_contents
 from msdump.storage.pack_scan import ArchiveContents, Gap, scan
-from msdump.storage.packs import use_contents
-from msdump.storage.sources import LocalSource, stamp_of
+from msdump.storage.packs import LocalSource, stamp_of, use_contents
+from msdump.storage.plain import readable
 
 _MODE = 0o600
 
@@ -115,16 +115,16 @@ class _Damaged:
         use_contents(self._path, self._source, contents)
         members = [self._described(member) for member in contents.members.values()]
         pieces, kept, at = self._pieces(members)
-        members = [replace(member, offset=member.offset + self._shift(member.offset)) for member in members] + kept
+        members = [replace(one, offset=one.offset + self._shift(one.offset)) for one in members] + kept
         at = self._add_links(pieces, members, at)
         at = self._add_mapping(pieces, members, at)
         pieces.append(end_of_pack(self._folder, members, at, _MODE, self._time))
-        lost += [f"{gap.size} bytes that no header explains, kept as {gap.name}" for gap in kept]
+        lost += [f"{one.size} bytes that no header explains, kept as {one.name}" for one in kept]
         missing = self._missing(members)
         if missing:
             lost.append(f"{named(missing)}: in the index, and not in the pack")
         mode = stat.S_IMODE(os.stat(self._path).st_mode) & 0o666 | stat.S_IRUSR
-        size = folder.write(name, [piece for piece in pieces if memoryview(piece).nbytes], mode, replace=True)
+        size = folder.write(name, [one for one in pieces if memoryview(one).nbytes], mode, replace=True)
         return Packed(_named_whole(self._path), len(members) - len(kept), size, "; ".join(lost))
 
     # -- what is known ---------------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ class _Damaged:
         return replace(member, head=head, hashes=hashes)
 
     def _missing(self, members: list[Member]) -> list[str]:
-        there = {member.name for member in members}
+        there = {one.name for one in members}
         return [] if self._indexed is None else [name for name in self._indexed.members if name not in there]
 
     # -- the new pack ----------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ class _Damaged:
         pieces: list[Buffer] = []
         kept: list[Member] = []
         at = cursor = 0
-        names = {member.name for member in members}
+        names = {one.name for one in members}
         for gap in self._gaps:
             at = self._copy(pieces, cursor, gap.offset, at)
             name = f"{self._folder}/{INDEX_FOLDER}/damaged-{gap.offset}"
@@ -210,7 +210,7 @@ class _Damaged:
 
     @property
     def _gaps(self) -> list[Gap]:
-        """Without the entries that overlap the old index."""
+        """Without what lies where the old index does."""
         index = self._contents.index_offset
         if index is None:
             index = index_offset(self._source.size, self._source.read)
@@ -218,8 +218,8 @@ class _Damaged:
 
     def _copy(self, pieces: list[Buffer], start: int, end: int, at: int) -> int:
         """Add bytes of the old pack, with the headers that were restored."""
-        bounds = sorted({start, end, *(block for block in self._blocks if start < block < end)})
-        for first, last in itertools.pairwise(bounds):
+        places = sorted({start, end, *(one for one in self._blocks if start < one < end)})
+        for first, last in itertools.pairwise(places):
             blocks = self._blocks.get(first, b"")
             pieces.append(blocks)
             there = self._source.array(first + len(blocks), max(0, min(last, self._source.size) - first - len(blocks)))
@@ -233,7 +233,7 @@ class _Damaged:
 
     def _add_links(self, pieces: list[Buffer], members: list[Member], at: int) -> int:
         """Links whose headers are damaged, where the index tells of them."""
-        by_name = {member.name: member for member in members}
+        by_name = {one.name: one for one in members}
         for link in () if self._indexed is None else self._indexed.members.values():
             origin = self._first_name(link)
             if link.is_link and link.name not in by_name and origin in by_name:
@@ -246,18 +246,13 @@ class _Damaged:
     def _first_name(self, link: Member) -> str:
         assert self._indexed is not None
         return next(
-            (
-                member.name
-                for member in self._indexed.members.values()
-                if member.offset == link.offset and not member.is_link
-            ),
-            "",
+            (one.name for one in self._indexed.members.values() if one.offset == link.offset and not one.is_link), ""
         )
 
     def _add_mapping(self, pieces: list[Buffer], members: list[Member], at: int) -> int:
         originals: Mapping[str, str] = self._contents.originals
         mapping = f"{self._folder}/{MAPPING_FILE}"
-        if not originals or any(member.name == mapping for member in members):
+        if not originals or any(one.name == mapping for one in members):
             return at
         rows = [f"{name.rpartition('/')[2]},{original}\n" for name, original in originals.items()]
         text = "".join(rows).encode(errors="surrogateescape")
@@ -269,11 +264,8 @@ class _Damaged:
 
 def _agree(contents: ArchiveContents, indexed: ArchiveContents) -> bool:
     """Whether headers and index tell of the same members, and of nothing else."""
-    extents = [
-        {member.name: (member.offset, member.size) for member in reading.members.values()}
-        for reading in (contents, indexed)
-    ]
-    return extents[0] == extents[1] and not contents.damage and not contents.foreign
+    places = [{one.name: (one.offset, one.size) for one in each.members.values()} for each in (contents, indexed)]
+    return places[0] == places[1] and not contents.damage and not contents.foreign
 
 
 def _named_whole(path: str) -> str:

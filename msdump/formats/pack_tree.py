@@ -24,9 +24,8 @@ from msdump.storage.files import map_file
 from msdump.storage.pack_format import BLOCK, SUFFIX
 from msdump.storage.pack_index import read_contents
 from msdump.storage.pack_scan import ArchiveContents, scan
-from msdump.storage.packs import has_wrong_hash, is_pack_name
-from msdump.storage.plain import OPEN_FLAGS, unreadable
-from msdump.storage.sources import LocalSource, Source, stamp_of
+from msdump.storage.packs import LocalSource, Source, has_wrong_hash, is_pack_name, stamp_of
+from msdump.storage.plain import OPEN_FLAGS, readable
 
 _MODE, _DIR_MODE = 0o600, 0o700
 _TEXTS = (STATISTIC_FILE, MAPPING_FILE)
@@ -82,7 +81,8 @@ def _pack(folder: DumpedFolder, keeps_folder: bool) -> Packed:
         return Packed(folder.path, 0, 0, lost or "its files are gone")
     whole = next((path for path in _packs_beside(folder.path) if _holds(path, folder.path, files)), "")
     if not whole:
-        whole = _write_pack(folder, files)
+        with readable(folder.path):
+            whole = _write_pack(folder, files)
     if not keeps_folder:
         changed = _remove(folder.path, files)
         lost = "; ".join(filter(None, (lost, f"{named(changed)}: changed meanwhile" if changed else "")))
@@ -93,9 +93,9 @@ def _files_of(path: str) -> tuple[dict[str, os.stat_result], list[str]]:
     """Plain files of a folder with their state, and names of what else would be left out of a pack."""
     files: dict[str, os.stat_result] = {}
     others: list[str] = []
-    try:
-        for folder_path in (path, os.path.dirname(path)):
-            with Folder(folder_path) as folder:
+    with readable(path):
+        for place in (path, os.path.dirname(path)):
+            with Folder(place) as folder:
                 folder.remove_leftovers()
         with os.scandir(path) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
@@ -105,13 +105,11 @@ def _files_of(path: str) -> tuple[dict[str, os.stat_result], list[str]]:
                     files[entry.name] = entry.stat(follow_symlinks=False)
                 else:
                     others.append(entry.name)
-    except OSError as error:
-        raise unreadable(path, error) from error
     return files, others
 
 
 def _write_pack(folder: DumpedFolder, files: Mapping[str, os.stat_result]) -> str:
-    """Path of a new pack of these files of a folder."""
+    """Path of a new pack of these files of a folder.   Raises: OSError."""
     pack = PackFolder(Path(folder.path), _MODE, _DIR_MODE, is_copy=True)
     first: dict[tuple[int, int], str] = {}
     try:
@@ -123,8 +121,6 @@ def _write_pack(folder: DumpedFolder, files: Mapping[str, os.stat_result]) -> st
             chunks, tensors_from = chunks_of(folder.levels, os.path.join(folder.path, name), name)
             pack.write(name, chunks, status.st_mode & 0o777, tensors_from=tensors_from)
         return pack.finish()
-    except OSError as error:
-        raise unreadable(folder.path, error) from error
     finally:
         pack.discard()
 
@@ -132,8 +128,8 @@ def _write_pack(folder: DumpedFolder, files: Mapping[str, os.stat_result]) -> st
 def _packs_beside(path: str) -> list[str]:
     """Packs that may be of a folder, by their names."""
     parent, name = os.path.split(path)
-    paths = [os.path.join(parent, file_name) for file_name in os.listdir(parent) if file_name.endswith(SUFFIX)]
-    return sorted(path for path in paths if _stem(path) == name and os.path.isfile(path) and not os.path.islink(path))
+    paths = [os.path.join(parent, one) for one in os.listdir(parent) if one.endswith(SUFFIX)]
+    return sorted(one for one in paths if _stem(one) == name and os.path.isfile(one) and not os.path.islink(one))
 
 
 def _stem(path: str) -> str:
@@ -161,16 +157,16 @@ def _holds(path: str, folder: str, files: Mapping[str, os.stat_result]) -> bool:
     return bool(files)
 
 
-def chunks_of(levels: FolderLevels, path: str, name: str) -> tuple[list[memoryview], int]:
+def chunks_of(place: FolderLevels, path: str, name: str) -> tuple[list[memoryview], int]:
     """Bytes of a file, cut where its tensors begin, so that each gets a hash; (chunks, number of the first tensor)."""
     raw = map_file(path).data
     parsed = parse_dump_name(name)
     if parsed is None or not raw.nbytes:
         return [raw], 0
-    tensors, errors = DumpedFile(path, levels, parsed, name).scan()
+    tensors, errors = DumpedFile(path, place, parsed, name).scan()
     parts = sorted((tensor.offset, tensor.size_bytes) for tensor in tensors if tensor.size_bytes)
     ends = [*(start for start, _ in parts[1:]), raw.nbytes]
-    # Gaps, or data whose offset the file does not hold: then the file as a whole.
+    # Gaps, or data that the file does not tell the place of: then the file as a whole.
     if errors or not parts or parts[0][0] <= 0 or any(a + n != end for (a, n), end in zip(parts, ends, strict=True)):
         return [raw], 0
     return [raw[: parts[0][0]], *(raw[start : start + size] for start, size in parts)], 1
@@ -202,7 +198,7 @@ def unpack_tree(root: str | os.PathLike[str], keeps_packs: bool = False) -> Iter
     keeps_packs  leave them where they are
     Edges:   a pack stays that is not whole or not understood, which `lost` says; so does one beside files of a process
              that dumps. Files that are there with equal bytes count as done; rows of statistic.csv and mapping.csv join
-             those of a file that is there. Only the owner may write a file, and no file is executable.
+             those of a file that is there. Nobody but the owner may write a file, and none may be run.
     Raises:  FormatError for a pack that leads out of its folder; WriteError, also where another file of that name is
              there; the pack stays then.
     """
@@ -212,10 +208,7 @@ def unpack_tree(root: str | os.PathLike[str], keeps_packs: bool = False) -> Iter
         contents = scan(path, source.size, source.read)
         home = os.path.dirname(os.path.abspath(path))
         below = {name.rpartition("/")[0] for name in contents.members} | set(contents.folders)
-        with (
-            held_for_change([home, *(os.path.join(home, file_name) for file_name in below)]) as busy,
-            alone(path) as is_alone,
-        ):
+        with held_for_change([home, *(os.path.join(home, one) for one in below)]) as busy, alone(path) as is_alone:
             if busy or not is_alone:
                 yield Packed(path, 0, source.size, busy or "another process writes it now")
             else:
@@ -246,14 +239,13 @@ def _problems(path: str, source: LocalSource, contents: ArchiveContents) -> tupl
         return is_wrong, [*problems, str(error)]
     if indexed.has_index:
         missing = [
-            member.name
-            for member in indexed.members.values()
-            if (own := contents.members.get(member.name)) is None
-            or (own.offset, own.size) != (member.offset, member.size)
+            one.name
+            for one in indexed.members.values()
+            if (own := contents.members.get(one.name)) is None or (own.offset, own.size) != (one.offset, one.size)
         ]
         if missing:
             problems.append(f"{named(missing)}: in the index, and no header says so")
-        hashed = [member for member in indexed.members.values() if member.name not in missing]
+        hashed = [one for one in indexed.members.values() if one.name not in missing]
         is_wrong = {one.name for one in hashed if has_wrong_hash(source, one)}
         if is_wrong:
             problems.append(f"{named(sorted(is_wrong))}: other bytes than those that the index has the hashes of")
@@ -271,9 +263,7 @@ def _extract(home: str, source: Source, contents: ArchiveContents, without: set[
         for below in contents.folders:
             make_dirs(os.path.join(home, below), _DIR_MODE)
         # No file without its meaning, also when this process is killed.
-        for member in sorted(
-            contents.members.values(), key=lambda member: not member.name.endswith(f"/{MAPPING_FILE}")
-        ):
+        for member in sorted(contents.members.values(), key=lambda one: not one.name.endswith(f"/{MAPPING_FILE}")):
             if member.name in without:
                 continue
             below, _, name = member.name.rpartition("/")
@@ -349,7 +339,7 @@ def _join_rows(folder: Folder, name: str, rows: bytes) -> None:
     if name == STATISTIC_FILE:
         head, _, rows = rows.partition(b"\n")
         if there.partition(b"\n")[0] != head:
-            texts = [row_text[:300].decode(errors="backslashreplace") for row_text in (head, there.partition(b"\n")[0])]
+            texts = [one[:300].decode(errors="backslashreplace") for one in (head, there.partition(b"\n")[0])]
             raise WriteError(f"{where}: expected the columns {texts[0]}, got {texts[1]}. Unpack elsewhere.")
     if b"\n" + rows not in b"\n" + there:
         folder.write(name, [there, rows], stat.S_IMODE(status.st_mode), replace=True)
@@ -381,12 +371,3 @@ def alone(path: str) -> Iterator[bool]:
         yield try_lock(fd)
     finally:
         os.close(fd)
-
-
-@contextlib.contextmanager
-def readable(path: str) -> Iterator[None]:
-    """Raises: FormatError in the place of an OSError."""
-    try:
-        yield
-    except OSError as error:
-        raise unreadable(path, error) from error

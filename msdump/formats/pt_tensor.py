@@ -10,6 +10,7 @@ Source: torch.serialization, format of the zip file.
 
 from __future__ import annotations
 
+import errno
 import io
 import math
 import os
@@ -23,7 +24,7 @@ from dataclasses import dataclass
 from typing import IO, Any, cast
 
 from msdump.errors import FormatError
-from msdump.storage.files import open_file, size_of
+from msdump.storage.files import OpenFile, open_file
 from msdump.tensors import dtypes
 
 _DIRECTORY_BYTES = 1 << 20  # of the zip archive's list of members; a file with one tensor has seven of them
@@ -64,7 +65,7 @@ _PUTS = ("BINPUT", "LONG_BINPUT")
 
 @dataclass(frozen=True, slots=True)
 class PtTensor:
-    """Location of the bytes of a tensor.   dtype: a name of the dtype table; offset: in the file, in bytes"""
+    """Where the bytes of a tensor lie.   dtype: a name of the dtype table; offset: in the file, in bytes"""
 
     dtype: str
     shape: tuple[int, ...]
@@ -86,7 +87,7 @@ class _Storage:
 
 
 @dataclass(frozen=True, slots=True)
-class _StridedView:
+class _View:
     storage: _Storage
     offset: int
     shape: tuple[int, ...]
@@ -95,7 +96,7 @@ class _StridedView:
 
 def _rebuild_tensor(
     storage: Any, offset: Any, shape: Any, strides: Any, _requires_grad: Any = None, _hooks: Any = None, marks: Any = ()
-) -> _StridedView:
+) -> _View:
     is_sound = isinstance(storage, _Storage) and type(shape) is type(strides) is tuple
     if not is_sound or not len(shape) == len(strides) <= 64:
         raise ValueError("a tensor without storage, shape or strides")
@@ -103,7 +104,7 @@ def _rebuild_tensor(
         raise ValueError("a tensor with offset, shape or strides that are no sizes")
     if marks:
         raise ValueError("a conjugate or negative view. Save `tensor.resolve_conj().resolve_neg()`")
-    return _StridedView(storage, offset, shape, strides)
+    return _View(storage, offset, shape, strides)
 
 
 def _rebuild_parameter(data: Any, *_: Any) -> Any:
@@ -139,23 +140,30 @@ class _Unpickler(pickle.Unpickler):
 
 
 class _Limited:
-    """A file of which no read takes more than the directory of an archive may have."""
+    """An open file as Python's reader of archives takes it, of which no read takes more than a directory may have."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: OpenFile) -> None:
         self._file = file
+        self._offset = 0
 
     def read(self, size: int = -1) -> bytes:
         if size > _DIRECTORY_BYTES:
             raise ValueError(f"an archive whose directory has {size} bytes")
-        return self._file.read(_DIRECTORY_BYTES if size < 0 else size)
+        data = self._file.read(self._offset, _DIRECTORY_BYTES if size < 0 else size)
+        self._offset += len(data)
+        return data
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         if whence == os.SEEK_SET and not 0 <= offset < 1 << 62:
             raise ValueError("an archive whose directory begins nowhere")
-        return self._file.seek(offset, whence)
+        offset += {os.SEEK_SET: 0, os.SEEK_CUR: self._offset, os.SEEK_END: self._file.size}[whence]
+        if offset < 0:
+            raise OSError(errno.EINVAL, "an offset before the beginning")
+        self._offset = offset
+        return offset
 
     def tell(self) -> int:
-        return self._file.tell()
+        return self._offset
 
     def seekable(self) -> bool:
         return True
@@ -174,14 +182,14 @@ def read_pt_tensor(path: str | os.PathLike[str]) -> PtTensor:
                 root = _root(archive)
                 view = _unpickled(_content(archive, file, f"{root}/data.pkl", _PICKLE_BYTES))
                 _check_order(archive, file, f"{root}/byteorder")
-                start, size = _extent(archive, file, f"{root}/data/{view.storage.key}")
+                place, size = _place(archive, file, f"{root}/data/{view.storage.key}")
         except (zipfile.BadZipFile, pickle.UnpicklingError, struct.error, EOFError, NotImplementedError) as error:
             raise FormatError(f"{where}: expected a file of torch.save, got a damaged one: {_shown(error)}.") from error
         except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, MemoryError) as error:
             raise FormatError(
                 f"{where}: expected a file of torch.save with one tensor, got something else: {_shown(error)}."
             ) from error
-    return _located(where, view, start, size)
+    return _located(where, view, place, size)
 
 
 def _shown(error: Exception) -> str:
@@ -195,13 +203,13 @@ def _root(archive: zipfile.ZipFile) -> str:
     return names[0].removesuffix("/data.pkl")
 
 
-def _check_order(archive: zipfile.ZipFile, file: IO[bytes], name: str) -> None:
+def _check_order(archive: zipfile.ZipFile, file: OpenFile, name: str) -> None:
     """Raises: ValueError for bytes of another order; files of older versions do not tell theirs."""
     if name in archive.namelist() and _content(archive, file, name, _ORDER_BYTES) != b"little":
         raise ValueError("the bytes of another machine's order")
 
 
-def _unpickled(content: bytes) -> _StridedView:
+def _unpickled(content: bytes) -> _View:
     """Raises: pickle.UnpicklingError; any error that a call above, or Python's reader, raises."""
     for number, (opcode, argument, _) in enumerate(pickletools.genops(content)):
         if number >= _MAX_OPCODES:
@@ -212,42 +220,40 @@ def _unpickled(content: bytes) -> _StridedView:
         if opcode.name in _PUTS and int(argument or 0) >= len(content):
             raise ValueError(f"a pickle of {len(content)} bytes with {argument} entries")
     value = _Unpickler(io.BytesIO(content)).load()
-    if not isinstance(value, _StridedView):
+    if not isinstance(value, _View):
         raise ValueError(f"{type(value).__name__}")
     return value
 
 
-def _content(archive: zipfile.ZipFile, file: IO[bytes], name: str, max_bytes: int) -> bytes:
+def _content(archive: zipfile.ZipFile, file: OpenFile, name: str, max_bytes: int) -> bytes:
     """A small member as a whole."""
     info = archive.getinfo(name)
     if info.file_size > max_bytes:
         raise ValueError(f"more than a tensor: {name} has {info.file_size} bytes")
-    start, size = _extent(archive, file, name)
-    file.seek(start)
-    content = file.read(size)
+    content = file.read(*_place(archive, file, name))
     if zlib.crc32(content) != info.CRC:
         raise zipfile.BadZipFile(f"{name} has another checksum")
     return content
 
 
-def _extent(archive: zipfile.ZipFile, file: IO[bytes], name: str) -> tuple[int, int]:
+def _place(archive: zipfile.ZipFile, file: OpenFile, name: str) -> tuple[int, int]:
     """Offset and size of a member."""
     info = archive.getinfo(name)
     if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & _IS_ENCRYPTED:
         raise ValueError(f"compressed or encrypted data: {name}")
     if info.header_offset < 0:
         raise ValueError("no member where the directory says")
-    file.seek(info.header_offset)
-    signature, *_, name_size, extra_size = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
+    header = file.read(info.header_offset, _LOCAL_HEADER.size)
+    signature, *_, name_size, extra_size = _LOCAL_HEADER.unpack(header)
     if signature != _LOCAL_SIGNATURE:
         raise ValueError("no member where the directory says")
-    start, size = info.header_offset + _LOCAL_HEADER.size + name_size + extra_size, info.file_size
-    if start + size > size_of(file):
+    place, size = info.header_offset + _LOCAL_HEADER.size + name_size + extra_size, info.file_size
+    if place + size > file.size:
         raise EOFError(f"{name} ends behind the end of the file")
-    return start, size
+    return place, size
 
 
-def _located(where: str, view: _StridedView, first_byte: int, size: int) -> PtTensor:
+def _located(where: str, view: _View, place: int, size: int) -> PtTensor:
     item = dtypes.dtype(view.storage.dtype).bits // 8
     count = math.prod(view.shape)
     dense = [math.prod(view.shape[axis + 1 :]) for axis in range(len(view.shape))]
@@ -261,4 +267,4 @@ def _located(where: str, view: _StridedView, first_byte: int, size: int) -> PtTe
     start, needed = view.offset * item, count * item
     if start + needed > size:
         raise FormatError(f"{where}: expected {start + needed} data bytes, got {size}.")
-    return PtTensor(view.storage.dtype, view.shape, first_byte + start, needed)
+    return PtTensor(view.storage.dtype, view.shape, place + start, needed)

@@ -20,7 +20,6 @@ from msdump.errors import FormatError
 from msdump.formats.atomic import make_dirs, write_file
 from msdump.formats.paths.parse import safe_text
 from msdump.formats.paths.sync import short_op_name
-from msdump.formats.sharding_messages import Message, MessageOperand, message_row
 from msdump.storage.files import read_file
 from msdump.storage.plain import unreadable
 from msdump.tensors.records import INPUT, MAX_NDIM, OUTPUT
@@ -34,7 +33,7 @@ _MAX_AXES = 16
 _MAX_RANKS = 1 << 22
 _MAX_SIZE = 1 << 62
 _MAX_TEXT = 4096
-_Operand = TypeVar("_Operand", "Operand", MessageOperand)
+_Operand = TypeVar("_Operand", "Operand", "MessageOperand")
 # By graph, a form of the name, io and slot.
 _ByOperand: TypeAlias = "dict[tuple[int, str, str, int], list[_Operand]]"
 _PLACEMENT = re.compile(
@@ -165,6 +164,56 @@ class Operand:
     slot: int
     iteration: int
     sharding: TensorSharding | None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What one rank sends to another.
+
+    group     name of the process group that carries it
+    source, destination  ranks of the job
+    number    how many messages of this group, tag and pair of ranks came before it in its iteration
+    """
+
+    group: str
+    source: int
+    destination: int
+    tag: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class MessageOperand:
+    """A tensor that is the content of a message: input of a send, output of a receive.
+
+    iteration  from which on it is, until another one of the same operand comes
+    misuse     what the program did to the buffer before it had waited for the message; "" nothing wrong
+    """
+
+    graph_id: int
+    name: str
+    io: str
+    slot: int
+    iteration: int
+    message: Message
+    misuse: str = ""
+
+
+def message_row(operand: MessageOperand) -> dict[str, Any]:
+    message = operand.message
+    return {
+        "graph": operand.graph_id,
+        "name": operand.name,
+        "io": operand.io,
+        "slot": operand.slot,
+        "iteration": operand.iteration,
+        "group": message.group,
+        "source": message.source,
+        "destination": message.destination,
+        "tag": message.tag,
+        "number": message.number,
+        "misuse": operand.misuse,
+    }
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 
 from msdump._proto import node_strategy_pb2
 from msdump.errors import FormatError
-from msdump.storage.plain import read_plain, unreadable
+from msdump.storage.plain import read_plain, readable
 
 _MAX_AXES = 16
 _MAX_SIZE = 1 << 22
@@ -50,10 +50,8 @@ def read_strategy(path: str | os.PathLike[str]) -> tuple[ParameterStrategy, ...]
     Raises: FormatError for a file that is damaged, is something else, or cannot be read.
     """
     where = os.fspath(path)
-    try:
+    with readable(path):
         data = read_plain(path)
-    except OSError as error:
-        raise unreadable(path, error) from error
     rows = _json_rows(where, data) if where.endswith(".json") else _proto_rows(where, data)
     return tuple(_strategy(f"{where}, {name}", stage, name, values) for stage, name, values in rows)
 

@@ -1,4 +1,4 @@
-"""Shared parts of graph files (.ir, .pb, GE, order): attributes, operand names, the order."""
+"""What the files of a graph (.ir, .pb, GE, order) have in common, the order of its operators, and dot for Graphviz."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from msdump.errors import GraphError
-from msdump.graph.graph import Graph, Node, Value
+from msdump.graph.graph import CONSTANT, SAVED, Graph, Node, Value
 
 _ORDER_TITLE = "NodeExecutionOrder-FullNameWithScope"
 
@@ -69,3 +69,40 @@ def order_csv_text(graph: Graph) -> str:
     Edges: bookkeeping nodes (Depend) are not launched and not listed.
     """
     return "".join(f"{line}\n" for line in (_ORDER_TITLE, *(node.full_name for node in graph.kernels)))
+
+
+# -- dot ---------------------------------------------------------------------------------------------------------------
+
+_SHAPES = {"input": "ellipse", SAVED: "ellipse", "parameter": "octagon", CONSTANT: "note"}
+
+
+def dot_text(graph: Graph) -> str:
+    """The graph as a picture for `dot -Tsvg FILE`: a box for each operator with its full name and types, an edge for
+    each operand."""
+    return "".join(f"{line}\n" for line in _lines(graph))
+
+
+def _lines(graph: Graph) -> Iterator[str]:
+    yield f"digraph {_quoted(graph.name)} {{"
+    yield "  node [shape=box];"
+    for value in (*graph.parameters, *graph.inputs, *graph.constants):
+        name = value.name or f"constant {value.id}"
+        yield f"  v{value.id} [shape={_SHAPES[value.kind]}, label={_quoted(name, str(value.type))}];"
+    for node in graph.nodes:
+        types = ", ".join(str(value.type) for value in node.outputs)
+        yield f"  n{node.id} [label={_quoted(node.op_type, node.full_name, types)}];"
+        for slot, value in enumerate(node.inputs):
+            yield f"  {_place(value)} -> n{node.id} [label={_quoted(str(slot))}];"
+    for slot, value in enumerate(graph.outputs):
+        yield f"  r{slot} [shape=doublecircle, label={_quoted(f'output {slot}')}];"
+        yield f"  {_place(value)} -> r{slot};"
+    yield "}"
+
+
+def _place(value: Value) -> str:
+    return f"v{value.id}" if value.node is None else f"n{value.node.id}"
+
+
+def _quoted(*lines: str) -> str:
+    escaped = (line.replace("\\", "\\\\").replace('"', '\\"') for line in lines)
+    return '"' + "\\n".join(escaped) + '"'

@@ -23,10 +23,6 @@ def saturate(is_on: bool) -> None:
     _is_on = is_on
 
 
-def is_saturating() -> bool:
-    return _is_on
-
-
 def in_mode(op_type: str, kernel: Any) -> Any:
     """A kernel as the device computes it. An Inf that the operator reads, or that the script wrote down, stays one."""
     if not _is_on or places_constant(op_type):

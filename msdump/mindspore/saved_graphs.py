@@ -11,10 +11,10 @@ from pathlib import Path
 from msdump.config.environment import ONNX, PROTO, GeGraphSettings, ge_graph_settings
 from msdump.errors import WriteError
 from msdump.formats.atomic import make_dirs, write_file
-from msdump.graph.dot import dot_text
 from msdump.graph.ge import STAGES, ge_onnx_text, ge_proto_text
 from msdump.graph.graph import Graph
 from msdump.graph.ir import ir_text
+from msdump.graph.listing import dot_text
 from msdump.mindspore.context import get_context
 
 log = logging.getLogger("msdump")

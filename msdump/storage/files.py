@@ -8,12 +8,10 @@ functions and know nothing of the difference.
 from __future__ import annotations
 
 import functools
-import io
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PosixPath
-from typing import IO, Any, cast
 
 import numpy as np
 
@@ -35,80 +33,108 @@ class Address(PosixPath):
         return canonical(super().__str__())
 
 
-class _Part(io.RawIOBase):
-    """An object of a store or a member of a pack as a file, whose first bytes may be known already."""
+class OpenFile:
+    """A file that is open to be read, wherever it lies; one thread at a time.
 
-    def __init__(self, name: str, size: int, array: Callable[[int, int], Array], head: bytes = b"") -> None:
-        self.name = name
+    size      in bytes, when it was opened
+    head      first bytes that are known without another read; those of a pack's member come from the index
+    identity  (device, inode) of a file on the disk; None elsewhere
+    """
+
+    __slots__ = ("_array", "_descriptor", "head", "identity", "size")
+
+    def __init__(self, size: int, head: bytes, array: Callable[[int, int], Array] | None) -> None:
+        """array   reads bytes of a file that is not on the disk; None for one that is: see `_open_local`"""
         self.size = size
-        self.array = array
         self.head = head
-        self._at = 0
+        self.identity: tuple[int, int] | None = None
+        self._array = array
+        self._descriptor = -1
 
-    def readable(self) -> bool:
-        return True
+    def read(self, offset: int, count: int) -> bytes:
+        """At most so many bytes from an offset on; fewer where the file ends.   Raises: OSError."""
+        count = max(0, min(count, self.size - offset))
+        if offset + count <= len(self.head):
+            return self.head[offset : offset + count]
+        if self._array is not None:
+            return self._array(offset, count).tobytes() if count else b""
+        data = os.pread(self._descriptor, count, offset)
+        while len(data) < count and (more := os.pread(self._descriptor, count - len(data), offset + len(data))):
+            data += more
+        return data
 
-    def seekable(self) -> bool:
-        return True
+    def array(self, offset: int, size: int) -> Array:
+        """(size,) uint8, read-only: mapped where the file lies on the disk, and it may be closed then.
 
-    def readinto(self, buffer: Any) -> int:
-        wanted = min(len(buffer), max(0, self.size - self._at))
-        end = self._at + wanted
-        if end <= len(self.head):
-            buffer[:wanted] = self.head[self._at : end]
-        elif wanted:
-            buffer[:wanted] = self.array(self._at, wanted).data
-        self._at = end
-        return wanted
+        Raises: ValueError when the file has fewer; OSError.
+        """
+        if offset + size > self.size:
+            raise ValueError(f"{size} bytes at offset {offset}")
+        if not size:
+            return np.empty(0, np.uint8)
+        if self._array is not None:
+            return self._array(offset, size)
+        return np.frombuffer(plain.mapping(self._descriptor), np.uint8, size, offset)
 
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self.size}[whence]
-        if base + offset < 0:
-            raise OSError(22, "a place before the beginning")
-        self._at = base + offset
-        return self._at
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
-    def tell(self) -> int:
-        return self._at
+    def __enter__(self) -> OpenFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
-def open_file(path: PathLike, max_bytes: int | None = None) -> IO[bytes]:
+def open_file(path: PathLike, max_bytes: int | None = None, head_bytes: int = 0) -> OpenFile:
     """A file, opened to be read; links on the disk are followed.
 
     max_bytes   size from which it is refused; None for files that are only mapped or read in parts
+    head_bytes  first bytes of a file on the disk that are read at once
 
     Raises: FormatError for anything but a plain file, for one that is too large, and for a damaged pack; OSError.
     """
     text = os.fspath(path)
     if not is_remote(text):
         try:
-            return plain.open_plain(text, max_bytes)
+            return _open_local(text, max_bytes, head_bytes)
         except NotADirectoryError:
             if split_pack_path(text) is None:
                 raise
-    part = _part(text)
-    if max_bytes is not None and part.size > max_bytes:
-        raise FormatError(f"{text}: expected at most {max_bytes} bytes, got {part.size}.")
-    # Reading ahead would fetch data where only a header is asked for.
-    return cast("IO[bytes]", part)
-
-
-def _part(text: str) -> _Part:
-    """Raises: FormatError; OSError."""
     found = _find(text)
     if isinstance(found, RemoteSource):
-        return _Part(text, found.size, found.array)
-    pack, member = found
-    return _Part(text, member.size, functools.partial(pack.array, member), member.head)
+        file = OpenFile(found.size, b"", found.array)
+    else:
+        pack, member = found
+        # Reading ahead would fetch data where only a header is asked for.
+        file = OpenFile(member.size, member.head, functools.partial(pack.array, member))
+    if max_bytes is not None and file.size > max_bytes:
+        raise FormatError(f"{text}: expected at most {max_bytes} bytes, got {file.size}.")
+    return file
+
+
+def _open_local(path: str, max_bytes: int | None, head_bytes: int) -> OpenFile:
+    descriptor, status = plain.open_descriptor(path, max_bytes)
+    file = OpenFile(status.st_size, b"", None)
+    file._descriptor, file.identity = descriptor, (status.st_dev, status.st_ino)
+    try:
+        if head_bytes:
+            file.head = os.read(descriptor, min(head_bytes, status.st_size))
+    except OSError:
+        file.close()
+        raise
+    return file
 
 
 def _find(text: str) -> RemoteSource | tuple[Pack, Member]:
     """The object, or the pack and its member, that a path names.   Raises: FormatError; OSError."""
-    parts = split_pack_path(text)
-    if parts is None or not parts[1]:
+    places = split_pack_path(text)
+    if places is None or not places[1]:
         return _remote_source(canonical(text))
-    pack = pack_at(parts[0])
-    member = pack.member(parts[1])
+    pack = pack_at(places[0])
+    member = pack.member(places[1])
     if member is None:
         raise FileNotFoundError(2, "the pack has no such member", text)
     return pack, member
@@ -129,65 +155,19 @@ def pack_at(path: PathLike) -> Pack:
     return keep_pack(canonical(text), _remote_source(canonical(text)))
 
 
-def size_of(file: IO[bytes]) -> int:
-    """Bytes of an open file."""
-    return file.size if isinstance(file, _Part) else os.fstat(file.fileno()).st_size
-
-
-def known_start(file: IO[bytes]) -> bytes:
-    """First bytes of an open file that are known without reading it: those that the index of a pack has."""
-    return file.head if isinstance(file, _Part) else b""
-
-
-def part_of(file: IO[bytes], offset: int, size: int) -> Array:
-    """(size,) uint8, bytes of an open file, read-only: mapped where it is on the disk.
-
-    Raises: ValueError when the file has fewer; OSError.
-    """
-    if isinstance(file, _Part):
-        if offset + size > file.size:
-            raise ValueError(f"{size} bytes at offset {offset}")
-        return file.array(offset, size)
-    return np.frombuffer(plain.mapping(file), np.uint8, size, offset)
-
-
 def read_file(path: PathLike, max_bytes: int = SIDE_BYTES) -> bytes:
     """Content of a file.   Raises: as `open_file`."""
     text = os.fspath(path)
     if not is_remote(text) and split_pack_path(text) is None:
         return plain.read_plain(text, max_bytes)
     with open_file(text, max_bytes) as file:
-        return part_of(file, 0, size).tobytes() if (size := size_of(file)) else b""
-
-
-def read_start(path: PathLike, count: int) -> tuple[bytes, os.stat_result] | None:
-    """At most so many first bytes of a file on the disk, and what the system says of it: one opening for both; None for
-    a file that is elsewhere.   Raises: as `open_file`."""
-    text = os.fspath(path)
-    if is_remote(text):
-        return None
-    try:
-        return plain.read_start(text, count)
-    except NotADirectoryError:
-        if split_pack_path(text) is None:
-            raise
-        return None
+        return file.read(0, file.size)
 
 
 def map_file(path: PathLike) -> Array:
     """Bytes of a file, (n,) uint8, read-only and mapped where that can be.   Raises: as `open_file`."""
     with open_file(path) as file:
-        size = size_of(file)
-        return part_of(file, 0, size) if size else np.empty(0, np.uint8)
-
-
-def size_at(path: PathLike) -> int:
-    """Bytes of a file.   Raises: as `open_file`."""
-    text = os.fspath(path)
-    if not is_remote(text) and split_pack_path(text) is None:
-        return os.path.getsize(text)
-    with open_file(text) as file:
-        return size_of(file)
+        return file.array(0, file.size)
 
 
 def content_id(path: PathLike) -> tuple[int, int, int, int, int]:
@@ -233,14 +213,14 @@ def content_hash(path: PathLike, offset: int) -> str | None:
 
 def _indexed(path: PathLike) -> tuple[Pack, Member] | None:
     text = os.fspath(path)
-    parts = split_pack_path(text)
-    if parts is None or not parts[1]:
+    places = split_pack_path(text)
+    if places is None or not places[1]:
         return None
     try:
-        pack = pack_at(parts[0])
+        pack = pack_at(places[0])
     except (OSError, FormatError):
         return None
-    member = pack.member(parts[1])
+    member = pack.member(places[1])
     return None if member is None else (pack, member)
 
 
@@ -249,8 +229,8 @@ def _indexed(path: PathLike) -> tuple[Pack, Member] | None:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Content of an archive or of an address: names of files by folder, entries that are no files, and a text on what
-    could not be parsed."""
+    """What lies in one archive or below one address: names of files by folder, what is no file, and what of the archive
+    could not be understood, in words."""
 
     names_by_folder: dict[str, list[str]]
     foreign: tuple[str, ...] = ()
@@ -262,36 +242,36 @@ def exists(path: PathLike) -> bool:
     text = os.fspath(path)
     if not is_remote(text):
         return os.path.exists(text) or _member_exists(text)
-    parts = split_pack_path(text)
-    if parts is not None and parts[1]:
+    places = split_pack_path(text)
+    if places is not None and places[1]:
         return _member_exists(text)
     return bool(objects_below(canonical(text)))
 
 
 def _member_exists(text: str) -> bool:
-    parts = split_pack_path(text)
-    if parts is None or not parts[1] or os.path.isdir(parts[0]):
+    places = split_pack_path(text)
+    if places is None or not places[1] or os.path.isdir(places[0]):
         return False
     try:
-        members = pack_at(parts[0]).contents.members
+        members = pack_at(places[0]).contents.members
     except (OSError, FormatError):
         return False
-    return parts[1] in members or any(name.startswith(f"{parts[1]}/") for name in members)
+    return places[1] in members or any(name.startswith(f"{places[1]}/") for name in members)
 
 
 def is_folder(path: PathLike) -> bool:
     """Whether a path leads to something that holds files: a folder, a pack, a folder of a pack, or such an address."""
     text = os.fspath(path)
-    parts = split_pack_path(text)
+    places = split_pack_path(text)
     if not is_remote(text):
         if os.path.isdir(text):
             return True
-        if parts is None or not os.path.isfile(parts[0]):
+        if places is None or not os.path.isfile(places[0]):
             return False
-    elif parts is None:
+    elif places is None:
         return find_object(canonical(text)) is None
-    assert parts is not None
-    return not parts[1] or pack_at(parts[0]).member(parts[1]) is None
+    assert places is not None
+    return not places[1] or pack_at(places[0]).member(places[1]) is None
 
 
 def absolute(path: PathLike) -> Path:
@@ -302,7 +282,7 @@ def absolute(path: PathLike) -> Path:
 
 def folder_below(root: PathLike, path: PathLike) -> str:
     """Folder of a file as seen from another, "." for that itself; packs on the way are left out, as `unpack` does."""
-    base, folder = (canonical(os.fspath(plain_path)) for plain_path in (root, os.path.dirname(path)))
+    base, folder = (canonical(os.fspath(one)) for one in (root, os.path.dirname(path)))
     relative = folder[len(base) :].lstrip("/") if is_remote(base) else os.path.relpath(folder, base)
     return "/".join(without_packs(relative.split("/"))) or "."
 
@@ -322,14 +302,14 @@ def list_pack(path: str, below: str = "") -> Listed:
 
 def originals_in(folder: str) -> dict[str, str]:
     """Names that files of a folder of a pack stand for, where the pack was cut before it got its mapping.csv."""
-    parts = split_pack_path(folder)
-    if parts is None:
+    places = split_pack_path(folder)
+    if places is None:
         return {}
     try:
-        originals = pack_at(parts[0]).contents.originals
+        originals = pack_at(places[0]).contents.originals
     except (OSError, FormatError):
         return {}
-    start = f"{parts[1]}/" if parts[1] else ""
+    start = f"{places[1]}/" if places[1] else ""
     return {name[len(start) :]: original for name, original in originals.items() if name.startswith(start)}
 
 
@@ -341,16 +321,16 @@ def files_in(folder: PathLike, suffix: str) -> list[str]:
         return sorted(f"{at}/{name}" for at, name in list_remote(url) if at == url and name.endswith(suffix))
     if os.path.isdir(text):
         return sorted(os.path.join(text, name) for name in os.listdir(text) if name.endswith(suffix))
-    parts = split_pack_path(text)
-    if parts is None or not os.path.isfile(parts[0]):
+    places = split_pack_path(text)
+    if places is None or not os.path.isfile(places[0]):
         return []
-    names = list_pack(*parts).names_by_folder.get(text, [])
+    names = list_pack(*places).names_by_folder.get(text, [])
     return sorted(f"{text}/{name}" for name in names if name.endswith(suffix))
 
 
 def list_remote(url: str) -> Iterator[tuple[str, str]]:
     """(folder, name) of each object below an address.   Raises: ConfigError; FormatError."""
-    for found in objects_below(canonical(url)):
-        folder, _, name = found.url.rpartition("/")
+    for one in objects_below(canonical(url)):
+        folder, _, name = one.url.rpartition("/")
         if name:
             yield folder, name

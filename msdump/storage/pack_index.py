@@ -28,23 +28,20 @@ from msdump.storage.pack_scan import ArchiveContents, Read, check_name, scan
 _ODD_PARTS = tuple(f"{begin}{part}{end}" for part in ("", ".", "..") for begin in "/\0" for end in "/\0")
 
 
-def read_contents(
-    where: str, size: int, read: Read, ignores_index: bool = False, search_bytes: int | None = None
-) -> ArchiveContents:
+def read_contents(where: str, size: int, read: Read, search_bytes: int | None = None) -> ArchiveContents:
     """What an archive holds, by its index or, where it has none, by its headers.
 
     where   for messages
     size    of the archive
-    ignores_index  go by the headers in any case
     search_bytes   as of `scan`
     Edges:  a last member that is cut is left out, as is one whose header is damaged.
     Raises: FormatError for an index that is damaged or contradicts itself, and for names that no dump has: absolute
             ones, ones that lead out, two of one name, links to what is not an earlier member.
     """
-    extent = _tail(size, read)
-    if extent is None or ignores_index:
+    place = _tail(size, read)
+    if place is None:
         return scan(where, size, read, search_bytes)
-    offset, length, checksum = extent
+    offset, length, checksum = place
     data = read(offset, length)
     if len(data) != length or zlib.crc32(data) != checksum:
         raise FormatError(
@@ -62,16 +59,16 @@ def _tail(size: int, read: Read) -> tuple[int, int, int] | None:
     if not tail.startswith(TAIL_MAGIC):
         return None
     numbers = tail[len(TAIL_MAGIC) :].split(b"\n", 1)[0].split(b" ")
-    if len(numbers) != 3 or not all(number.isdigit() and len(number) < 20 for number in numbers):
+    if len(numbers) != 3 or not all(one.isdigit() and len(one) < 20 for one in numbers):
         return None
     offset, length, checksum = map(int, numbers)
     return (offset, length, checksum) if length <= MAX_INDEX_BYTES and offset + length <= size else None
 
 
 def index_offset(size: int, read: Read) -> int | None:
-    """Offset of the index's header, from the tail of the archive."""
-    extent = _tail(size, read)
-    return None if extent is None else extent[0] - BLOCK
+    """Where the header of the index lies, by the tail of the archive."""
+    place = _tail(size, read)
+    return None if place is None else place[0] - BLOCK
 
 
 class _Rows(Mapping[str, Member]):

@@ -1,4 +1,4 @@
-"""Packs that are being read: which file of which archive a path names.
+"""Packs that are being read: where their bytes come from, and which file of which archive a path names.
 
 A path leads through an archive as through a folder: `rank_0/Net/0/5.tar/5/Conv2D.Conv2D-op12....npy`.
 """
@@ -6,19 +6,85 @@ A path leads through an archive as through a folder: `rank_0/Net/0/5.tar/5/Conv2
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
+import sqlite3
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
 
-from msdump.errors import FormatError
+import numpy as np
+
+from msdump.errors import FormatError, WriteError
+from msdump.process.user_cache import cache_folder
 from msdump.storage.pack_format import BLOCK, PART_SUFFIX, SUFFIX, Member
 from msdump.storage.pack_index import read_contents
 from msdump.storage.pack_scan import ArchiveContents, is_header_of
-from msdump.storage.sources import LocalSource, Source, Stamp, stamp_of
-from msdump.storage.verified import verified
+from msdump.storage.plain import mapping, open_plain
 from msdump.tensors.arrays import Array
+
+# (device, inode, size, time of the last change in nanoseconds), or numbers of an object that mean the same.
+Stamp = tuple[int, int, int, int]
+
+
+class Source(Protocol):
+    """The bytes of one archive or object, in parts, wherever it lies. Any thread may call it.
+
+    where   for messages
+    size    in bytes
+    stamp   two sources of one stamp hold the same bytes
+    state_ns  changes with every change of the file, also of one whose stamp was set back; 0 of an object
+    """
+
+    where: str
+    size: int
+    stamp: Stamp
+    state_ns: int
+
+    def read(self, offset: int, size: int) -> bytes:
+        """As many bytes as there are, at most `size`.   Raises: OSError."""
+        ...
+
+    def array(self, offset: int, size: int) -> Array:
+        """(size,) uint8, read-only.   Raises: OSError; ValueError when there are fewer."""
+        ...
+
+
+class LocalSource:
+    """A plain file, mapped as a whole; its pages are read when they are looked at.
+
+    Raises: FormatError for anything but a plain file; OSError.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.where = path
+        with open_plain(path) as file:
+            status = os.fstat(file.fileno())
+            self.stamp: Stamp = stamp_of(status)
+            self.state_ns = status.st_ctime_ns
+            self.size = status.st_size
+            self._bytes: Array = np.empty(0, np.uint8)
+            if self.size:
+                self._bytes = np.frombuffer(mapping(file.fileno()), np.uint8)
+
+    def read(self, offset: int, size: int) -> bytes:
+        return self._bytes[offset : offset + size].tobytes()
+
+    def array(self, offset: int, size: int) -> Array:
+        part = self._bytes[offset : offset + size]
+        if part.size != size:
+            raise ValueError(f"{size} bytes at offset {offset}")
+        return part
+
+
+def stamp_of(status: os.stat_result) -> Stamp:
+    """Of a file on a disk."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
 
 _NEAR_BYTES = 64 << 10
 _SEARCH_BYTES = 1 << 30
@@ -85,7 +151,7 @@ class Pack:
         return next((part.hash for part in hashed_parts(member) if part.offset == offset), None)
 
     def verified_hash(self, member: Member, offset: int) -> str | None:
-        """As `claimed_hash`, once the bytes were checked, by this or an earlier process.
+        """As `claimed_hash`, once the bytes were found to have it, be it by an earlier process.
 
         Raises: FormatError when they have another; OSError.
         """
@@ -236,3 +302,92 @@ def split_pack_path(path: str) -> tuple[str, str] | None:
 def without_packs(parts: list[str]) -> list[str]:
     """Parts of a path without the archives among them: those that the same files had in folders."""
     return [part for part in parts if not is_pack_name(part)]
+
+
+# -- hashes that were verified, kept in the cache of the user ----------------------------------------------------------
+
+_FILE = "verified.sqlite"
+# Another number means another file.
+_TABLE = """
+create table if not exists verified_1 (
+    device integer, inode integer, size integer, changed integer, state integer, positions blob, used integer,
+    primary key (device, inode, size, changed, state)
+) without rowid
+"""
+_MOST_ROWS = 50_000
+_INT64 = range(-(1 << 63), 1 << 63)
+# A file that was written this lately may be written again without another time.
+_SETTLED_NS = 2_000_000_000
+
+
+def _folder() -> Path:
+    return cache_folder("packs")
+
+
+class Verified:
+    """Positions in archives whose hashes were found right, kept over the end of the process.
+
+    Edges:  a cache that cannot be written, or is damaged, keeps nothing: what it had is verified again.
+    """
+
+    def __init__(self, folder: Callable[[], Path] = _folder) -> None:
+        self.folder = folder
+        self._lock = threading.Lock()
+
+    def of(self, source: Source) -> set[int]:
+        """Positions that are known of the archive as it is now."""
+        key = _key(source)
+        if key is None:
+            return set()
+        with (
+            contextlib.suppress(sqlite3.Error, OSError, WriteError, ValueError),
+            self._database(is_new=False) as database,
+        ):
+            query = "select positions from verified_1 where (device, inode, size, changed, state) = (?, ?, ?, ?, ?)"
+            row = database.execute(query, key).fetchone()
+            if row is not None:
+                return set(np.frombuffer(row[0], np.int64).tolist())
+        return set()
+
+    def keep(self, source: Source, positions: set[int]) -> None:
+        """Remember them for the archive as it is now."""
+        key = _key(source)
+        # An object of a store has no times: another content is another stamp.
+        if key is None or (source.state_ns and time.time_ns() - max(key[3:]) < _SETTLED_NS):
+            return
+        blob = np.array(sorted(positions), np.int64).tobytes()
+        with contextlib.suppress(sqlite3.Error, OSError, WriteError), self._database(is_new=True) as database, database:
+            values = (*key, blob, int(time.time()))
+            database.execute("insert or replace into verified_1 values (?, ?, ?, ?, ?, ?, ?)", values)
+            (count,) = database.execute("select count(*) from verified_1").fetchone()
+            if count > _MOST_ROWS:
+                query = (
+                    "delete from verified_1 where used <= (select used from verified_1 order by used limit 1 offset ?)"
+                )
+                database.execute(query, (count - _MOST_ROWS // 2,))
+
+    @contextlib.contextmanager
+    def _database(self, is_new: bool) -> Iterator[sqlite3.Connection]:
+        """Raises: OSError; WriteError; sqlite3.Error."""
+        path = self.folder() / _FILE
+        with self._lock:
+            if is_new:
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(path, (os.O_CREAT if is_new else 0) | os.O_RDWR | os.O_NOFOLLOW, 0o600))
+            with contextlib.closing(sqlite3.connect(path, timeout=5)) as database:
+                try:
+                    database.execute(_TABLE)
+                except sqlite3.DatabaseError as error:
+                    # What is damaged here can be made again; what another process holds is not damaged.
+                    if not isinstance(error, sqlite3.OperationalError):
+                        path.unlink(missing_ok=True)
+                    raise
+                yield database
+
+
+def _key(source: Source) -> tuple[int, int, int, int, int] | None:
+    key = (*source.stamp, source.state_ns)
+    return key if all(number in _INT64 for number in key) else None
+
+
+verified = Verified()

@@ -12,7 +12,7 @@ import mmap
 import os
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import IO, Any
 
 import numpy as np
@@ -51,6 +51,15 @@ def unreadable(path: str | os.PathLike[str], error: OSError) -> FormatError:
     return FormatError(f"{os.fspath(path)}: expected to read it, got: {error.strerror or error}.")
 
 
+@contextlib.contextmanager
+def readable(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Raise what the system says of a file as a FormatError."""
+    try:
+        yield
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
 def open_plain(path: str | os.PathLike[str], max_bytes: int | None = None) -> IO[bytes]:
     """A plain file, opened to be read; links are followed.
 
@@ -58,19 +67,16 @@ def open_plain(path: str | os.PathLike[str], max_bytes: int | None = None) -> IO
 
     Raises: FormatError for anything but a plain file, and for one that is too large; OSError.
     """
-    return open(path, "rb", opener=lambda name, _: _open(name, max_bytes))
+    return open(path, "rb", opener=lambda name, _: open_descriptor(name, max_bytes)[0])
 
 
 def read_start(path: str, count: int) -> tuple[bytes, os.stat_result]:
     """At most so many first bytes of a plain file, and what the system says of it.   Raises: as `open_plain`."""
-    fd = os.open(path, os.O_RDONLY | OPEN_FLAGS)
+    descriptor, status = open_descriptor(path)
     try:
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode):
-            raise FormatError(f"{path}: expected a plain file, got {kind_of(status.st_mode)}.")
-        return os.read(fd, min(count, status.st_size)), status
+        return os.read(descriptor, min(count, status.st_size)), status
     finally:
-        os.close(fd)
+        os.close(descriptor)
 
 
 def read_plain(path: str | os.PathLike[str], max_bytes: int = SIDE_BYTES) -> bytes:
@@ -105,34 +111,27 @@ def plain_opener(mode: int = 0o600) -> Callable[[str, int], int]:
     return opener
 
 
-def _open(path: str, max_bytes: int | None) -> int:
-    fd = os.open(path, os.O_RDONLY | OPEN_FLAGS)
+def open_descriptor(path: str, max_bytes: int | None = None) -> tuple[int, os.stat_result]:
+    """An open plain file, which the caller closes, and what the system says of it.   Raises: as `open_plain`."""
+    descriptor = os.open(path, os.O_RDONLY | OPEN_FLAGS)
     try:
-        status = os.fstat(fd)
+        status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise FormatError(f"{os.fspath(path)}: expected a plain file, got {kind_of(status.st_mode)}.")
+            raise FormatError(f"{path}: expected a plain file, got {kind_of(status.st_mode)}.")
         if max_bytes is not None and status.st_size > max_bytes:
-            raise FormatError(f"{os.fspath(path)}: expected at most {max_bytes} bytes, got {status.st_size}.")
+            raise FormatError(f"{path}: expected at most {max_bytes} bytes, got {status.st_size}.")
     except BaseException:
-        os.close(fd)
+        os.close(descriptor)
         raise
-    return fd
+    return descriptor, status
 
 
 # -- mapped files ------------------------------------------------------------------------------------------------------
 
 
-def mapping(file: IO[bytes]) -> mmap.mmap:
+def mapping(descriptor: int) -> mmap.mmap:
     """An open file that is not empty, mapped as a whole, read-only; it may be closed then."""
-    return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-
-
-def map_file(path: str | os.PathLike[str]) -> Array:
-    """Bytes of a plain file, (n,) uint8, read-only and mapped.   Raises: FormatError for any other kind; OSError."""
-    with open_plain(path) as file:
-        if os.fstat(file.fileno()).st_size == 0:
-            return np.empty(0, np.uint8)
-        return np.frombuffer(mapping(file), np.uint8)
+    return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
 
 
 def populate(array: Array) -> None:

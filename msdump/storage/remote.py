@@ -24,7 +24,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from msdump.errors import ConfigError, FormatError, without_secrets
-from msdump.storage.sources import Stamp, stamp_of
+from msdump.storage.packs import Stamp, stamp_of
 from msdump.tensors.arrays import Array
 
 # Paths of the standard library's have one slash less.

@@ -1,16 +1,18 @@
-"""A table by columns, and the same table for pyarrow, polars and pandas, none of which msdump needs."""
+"""A table by columns; the same for pyarrow, polars and pandas, none of which msdump needs; tables of notebooks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import html
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
 
 from msdump.errors import ConfigError, without_secrets
-from msdump.tables.html_table import html_table
+from msdump.tables.printable import printable
 
 # Kinds of columns: what their values are, beside None.
 INTEGER, NUMBER, TEXT, FLAG, SIZES = "integer", "number", "text", "flag", "sizes"
@@ -227,3 +229,36 @@ def optional_package(name: str, what_for: str, instead: str = "") -> Any:
         package = name.partition(".")[0]
         advice = f"Install it (pip install {package}){f', or {instead}' if instead else ''}."
         raise ConfigError(f"{what_for}: expected the package {package}, got none. {advice}") from error
+
+
+# -- tables of notebooks: bounded, without a script, every text escaped ------------------------------------------------
+
+MAX_ROWS = 20
+
+
+def html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]], row_count: int) -> str:
+    """The first rows of a table; None is shown as –, a float with five digits.
+
+    title      a sentence above it
+    row_count  rows in all; what is not shown is said below
+    """
+    shown = list(islice(rows, MAX_ROWS))
+    parts = [f"<p>{_text(title)}</p>"] if title else []
+    head = "".join(f"<th>{_text(one)}</th>" for one in header)
+    body = "".join(f"<tr>{''.join(f'<td>{_text(_cell(one))}</td>' for one in row)}</tr>" for row in shown)
+    parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+    if row_count > len(shown):
+        parts.append(f"<p>… {row_count - len(shown)} more of {row_count}</p>")
+    return "\n".join(parts)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:.5g}"
+    return "x".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _text(text: str) -> str:
+    return html.escape(printable(text, "\n"))

@@ -6,12 +6,12 @@ Needs hypothesis (`pip install hypothesis`), which nothing else in msdump import
 from __future__ import annotations
 
 from msdump.testing.dumps import DumpTree, assert_same_dump, dump_trees, write_dump
-from msdump.testing.operands import operands_like
 from msdump.testing.strategies import (
     DTYPES,
     assert_same_array,
     op_names,
     op_types,
+    operands_like,
     parameter_names,
     records,
     shapes,

@@ -20,6 +20,7 @@ from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from msdump.analysis.compare.mapping import add_pair
 from msdump.errors import ConfigError, FormatError, MsdumpError
@@ -107,14 +108,14 @@ def application(index: Index, title: str, actions: Actions | None = None) -> Sta
 
         return cut
 
-    def picture(part: ArraySlice) -> tuple[bytes, str]:
-        return part.picture(), "application/octet-stream"
+    def picture(one: ArraySlice) -> tuple[bytes, str]:
+        return one.picture(), "application/octet-stream"
 
-    def text(part: ArraySlice) -> tuple[bytes, str]:
-        return encoded(part.text()), _JSON
+    def text(one: ArraySlice) -> tuple[bytes, str]:
+        return encoded(one.text()), _JSON
 
-    def npy(part: ArraySlice) -> tuple[bytes, str]:
-        return part.npy(), "application/octet-stream"
+    def npy(one: ArraySlice) -> tuple[bytes, str]:
+        return one.npy(), "application/octet-stream"
 
     async def pair(request: Request) -> Response:
         if actions is None:
@@ -231,8 +232,8 @@ def _slice(index: Index, step: str, number: int, what: str, expression: str | No
     if what not in (MINE, OTHER, DIFFERENCE):
         raise ConfigError(f"what: expected {MINE}, {OTHER} or {DIFFERENCE}, got {what!r}.")
     if what != DIFFERENCE:
-        location = index.tensor(f"{GOLDEN if what == OTHER else ''}{step}", number)
-        return ArraySlice.of(_tensor(location, what).load_host(), expression)
+        place = index.tensor(f"{GOLDEN if what == OTHER else ''}{step}", number)
+        return ArraySlice.of(_tensor(place, what).load_host(), expression)
     mine, golden = (
         ArraySlice.of(_tensor(index.tensor(f"{prefix}{step}", number), name).load_host(), expression)
         for prefix, name in (("", MINE), (GOLDEN, OTHER))
@@ -249,11 +250,53 @@ def _wide(values: Any) -> Any:
     return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
 
 
-def _tensor(location: TensorPlace | None, what: str) -> DumpedTensor:
-    if location is None:
+def _tensor(place: TensorPlace | None, what: str) -> DumpedTensor:
+    if place is None:
         raise ConfigError(f"tensor: expected one that the dump holds, got none ({what}).")
-    for tensor in DumpDir.open(location.file).tensors():
+    for tensor in DumpDir.open(place.file).tensors():
         found = tensor.io, tensor.slot, tensor.part, tensor.keyword, tensor.offset
-        if found == (location.io, location.slot, location.part, location.keyword, location.offset):
+        if found == (place.io, place.slot, place.part, place.keyword, place.offset):
             return tensor
-    raise FormatError(f"{location.file}: expected {location.io} {location.slot}, got a file without elements of it.")
+    raise FormatError(f"{place.file}: expected {place.io} {place.slot}, got a file without elements of it.")
+
+
+# -- connections -------------------------------------------------------------------------------------------------------
+
+HEADER_SECONDS = 10.0
+
+
+class TimedProtocol(H11Protocol):
+    """One connection, which ends when a request does not come in time.
+
+    uvicorn bounds the size of the headers and how long a connection may be idle between two requests, and waits for
+    ever for the rest of headers that have begun.
+
+    header_seconds   in which the headers of a request must be complete
+    """
+
+    header_seconds = HEADER_SECONDS
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget()
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        """Start the clock where headers are waited for, and stop it where a request is being answered."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._forget()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(self.header_seconds, self.transport.close)
+
+    def _forget(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None

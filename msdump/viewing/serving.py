@@ -103,7 +103,7 @@ class Viewing:
     def _new_server(self, guard: Guard) -> uvicorn.Server:
         import uvicorn
 
-        from msdump.viewing.connections import TimedProtocol
+        from msdump.viewing.server import TimedProtocol
 
         config = uvicorn.Config(
             guard,

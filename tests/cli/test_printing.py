@@ -6,6 +6,7 @@ import ast
 import io
 import json
 import logging
+import math
 import os
 import re
 import subprocess
@@ -18,12 +19,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from msdump.cli.main import main
 from msdump.cli.printing import (
+    _BLOCKS,
+    BINS,
     BYTES,
     FILES,
     LINE_ENDS,
+    exponent_bars,
     is_terminal,
     log_printable,
     plain_table,
@@ -32,15 +37,17 @@ from msdump.cli.printing import (
     progress_bar,
     put,
     rate_text,
+    sparkline,
 )  # fmt: skip
-from tests.analysis.small_dump import write_dump
+from msdump.statistics.exponents import exponent_histogram
+from tests.analysis.small_dump import Array, write_dump
 
 ROOT = Path(__file__).parents[2]
 CLI = ROOT / "msdump/cli"
 # Function -> files below cli/ that may call it; the other places ask printing.py.
 DIRECT = {
     "print": {"printing.py", "launch.py"},  # launch: the words of the user's own sys.exit
-    "Console": {"printing.py", "drain_text.py"},  # the others: progress bars, without names
+    "Console": {"printing.py", "report_text.py"},  # the others: progress bars, without names
 }
 HOSTILE = "a\x1b]0;title\x07\x1b[2J\x9b31m\u202eb\r"
 
@@ -308,3 +315,42 @@ def test_cells_of_a_plain_table_stand_below_each_other(
         for line in lines
     ]
     assert plain_table(titles, rows, tuple(numbers)) == "\n".join(expected)
+
+
+@given(hnp.arrays(np.float32, hnp.array_shapes(max_dims=1, max_side=40), elements=st.floats(width=32)))
+def test_every_exponent_has_its_place(array: Array) -> None:
+    histogram = exponent_histogram(array, "float32")
+    assert histogram is not None
+    text = exponent_bars(histogram)
+    if not histogram.count:
+        assert text == ""
+        return
+    first, _, rest = text.partition(" ")
+    bars, _, last = rest.rpartition(" ")
+    assert len(bars) <= BINS and set(bars) <= {*_BLOCKS, " "} and _BLOCKS[-1] in bars
+    low, high = (int(end.removeprefix("2^")) for end in (first, last))
+    magnitudes = np.abs(array[np.isfinite(array) & (array != 0)]).astype(np.float64)
+    assert magnitudes.max() < 2.0**high
+    width = (high - low) // len(bars)
+    # What is too small for a normal number counts as one exponent, the first.
+    places = np.maximum(np.floor(np.log2(magnitudes)).astype(int), low) - low
+    assert {place // width for place in places} == {place for place, bar in enumerate(bars) if bar != " "}
+
+
+@given(st.lists(st.none() | st.floats()))
+def test_a_sparkline_has_a_bar_for_each(values: list[float | None]) -> None:
+    text = sparkline(values)
+    assert len(text) == len(values)
+    heights = {}
+    for value, bar in zip(values, text, strict=True):
+        assert (bar == " ") == (value is None) and (bar == "!") == (value is not None and not math.isfinite(value))
+        if bar in _BLOCKS:
+            heights[value] = _BLOCKS.index(bar)
+    assert [heights[value] for value in sorted(heights)] == sorted(heights.values())
+
+
+@pytest.mark.parametrize(
+    ("values", "text"), [([], ""), ([1, 1], "▅▅"), ([0, 6, 8], "▁▇█"), ([-1e308, 1e308, math.nan, None], "▁█! ")]
+)
+def test_sparklines(values: list[float | None], text: str) -> None:
+    assert sparkline(values) == text

@@ -12,7 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msdump.config import environment as variables
-from msdump.config.environment import VARIABLES, AclEnvironment, Environment, exception_folder, format_size
+from msdump.config.environment import (
+    CONTAINER,
+    UPLOAD,
+    VARIABLES,
+    AclEnvironment,
+    Environment,
+    exception_folder,
+    format_size,
+    say_ignored,
+)
 from msdump.errors import ConfigError
 
 
@@ -107,14 +116,20 @@ ROOT = Path(__file__).parents[2]
 LIKE_A_VARIABLE = re.compile(r"(MSDUMP|MINDSPORE|MS|ASCEND|NPU|TORCHAIR|DUMP_GE|DUMP_GRAPH)_[A-Z_]*[A-Z]")
 # Files that name a variable themselves, and why.
 OTHERS = {
-    ("_startup/__init__.py", "MSDUMP_INHERITED"): "what a run hands to child processes; set and read by msdump alone",
-    ("_startup/sitecustomize.py", "MSDUMP_INHERITED"): "runs in every Python process, before msdump can be imported",
+    (
+        "cli/_startup/__init__.py",
+        "MSDUMP_INHERITED",
+    ): "what a run hands to child processes; set and read by msdump alone",
+    (
+        "cli/_startup/sitecustomize.py",
+        "MSDUMP_INHERITED",
+    ): "runs in every Python process, before msdump can be imported",
     ("mindspore/communication/launch.py", "MS_SCHED"): "a value of MS_ROLE",
     ("mindspore/nn/one_device.py", "MS_WORKER"): "a value of MS_ROLE",
     ("process/report.py", "MSDUMP_REPORTS"): "what a run hands to child processes; set and read by msdump alone",
     ("mindspore/context.py", "MS_ASCEND_CHECK_OVERFLOW_MODE"): "read when a script chooses its device",
     ("mindspore/context.py", "INF_NAN_MODE_ENABLE"): "CANN's own; read when a script chooses its device",
-    ("_startup/__init__.py", "PYTHONPATH"): "Python's own",
+    ("cli/_startup/__init__.py", "PYTHONPATH"): "Python's own",
     ("cli/demo.py", "PYTHONPATH"): "Python's own",
     ("cli/dry_run.py", "PYTHONPATH"): "Python's own",
     ("cli/view.py", "SSH_CONNECTION"): "OpenSSH's own",
@@ -184,3 +199,28 @@ def test_format_size_is_within_half_a_percent(size: int) -> None:
     number, unit = format_size(size).split()
     exact = size / 1024 ** ("B", "KiB", "MiB", "GiB", "TiB").index(unit)
     assert abs(float(number) - exact) <= 0.005 * exact
+
+
+ALL = {CONTAINER: "pack", UPLOAD: "s3://bucket/job"}
+
+
+def test_what_is_set_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    say_ignored("a dump", *ALL)
+    monkeypatch.setenv(CONTAINER, "files")
+    say_ignored("a dump", *ALL)
+    assert not caplog.records
+    for name, value in ALL.items():
+        monkeypatch.setenv(name, value)
+    say_ignored("a dump", UPLOAD)
+    assert [record.getMessage() for record in caplog.records] == [
+        "MSDUMP_UPLOAD has no effect on a dump: `msdump upload` sends its files."
+    ]
+    say_ignored("a dump", *ALL)
+    assert len(caplog.records) == 3
+
+
+@pytest.mark.parametrize(("name", "value"), [(CONTAINER, "zip"), (UPLOAD, "nonsense"), (UPLOAD, "nonsense://")])
+def test_wrong_values_are_errors_for_every_dump(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigError, match=f"environment variable {name}: expected"):
+        say_ignored("a dump")

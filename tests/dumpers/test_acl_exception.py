@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from msdump.engine.models import AclDump
 from msdump.errors import DumpError, ExecutionError
 from msdump.formats.bin import BinFile
 from msdump.formats.dump_file import read_dump
-from msdump.formats.exception import parse_stamp, read_core
+from msdump.formats.exception import read_core
 from msdump.frontends.onnx import load_model
 from tests.frontends.onnx.models import model_of, same_bits, value
 
@@ -110,7 +111,7 @@ def test_golden_tree(case: str, scene: str, tmp_path: Path) -> None:
     task = norm.rpartition(".")[2]
     stem = {BRIEF: f"exception_info.0.{task}", NORM: norm, DETAIL: core}[scene]
     name = re.fullmatch(r"(?P<stem>.+)\.(?P<stamp>[0-9]{17})(?P<suffix>\.core)?", path.name)
-    assert name is not None and name["stem"] == stem and parse_stamp(name["stamp"]) is not None
+    assert name is not None and name["stem"] == stem and datetime.strptime(name["stamp"][:14], "%Y%m%d%H%M%S")
     assert (name["suffix"] == ".core") == (scene == DETAIL)
     assert path.parent == tmp_path / "extra-info" / "data-dump" / "3"
     assert path.stat().st_mode & 0o777 == 0o400

@@ -16,7 +16,8 @@ from msdump.engine.models import AclDump
 from msdump.formats.acl_stats_csv import read_acl_stats
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.opdebug import Opdebug, read_opdebug
-from msdump.formats.paths.acl import parse_acl_path, parse_bin_file_name, safe_piece
+from msdump.formats.paths.acl import parse_bin_file_name, safe_piece
+from msdump.formats.paths.parse import parse_folder
 from msdump.graph.graph import Graph, Parameter
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
@@ -66,8 +67,7 @@ def test_the_tree_of_a_model(tmp_path: Path) -> None:
     for path in (tmp_path / "dump").rglob("*"):
         assert stat.S_IMODE(path.stat().st_mode) == (0o600 if path.is_file() else 0o700)
         if path.is_file():
-            found = parse_acl_path(path.relative_to(tmp_path / "dump"))
-            assert found is not None and found.model_id == 1
+            assert parse_folder(path.parent.parts).graph_id == 1
 
 
 def test_with_steps_the_folder_has_the_number_of_the_step(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from msdump.analysis.convert._tensor_form import DecodedTensor, npy_chunks
 from msdump.errors import DtypeError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.npy import NpyWriter, dtype_of_mark, mark_of, npy_array, npy_header, numpy_chunks, with_mark
-from msdump.formats.npy_reader import read_npy, read_npy_header
+from msdump.formats.npy_reader import read_npy, scan_npy
 from msdump.formats.paths.sync import MAPPING_FILE, data_file_name, parse_data_file_name
 from msdump.formats.sidecars import read_mapping
 from msdump.formats.writer import Writer
@@ -191,7 +191,7 @@ def read(data: bytes) -> tuple[Array, str | None]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "x.npy")
         path.write_bytes(data)
-        array, original = read_npy(path, mmap=False), read_npy_header(path).original
+        array, original = read_npy(path, mmap=False), scan_npy(str(path))[0].original
         testing.assert_same_array(np.load(path), array)
         return array, original
 

@@ -427,7 +427,7 @@ def test_equal_packs_are_compared_without_reading(dump: Path, tmp_path: Path, mo
     from msdump.storage import packs
     from msdump.storage.packs import Pack
 
-    monkeypatch.setattr("msdump.storage.verified._SETTLED_NS", 0)
+    monkeypatch.setattr("msdump.storage.packs._SETTLED_NS", 0)
     other = tmp_path / "other"
     list(pack_tree(dump))
     for path in dump.rglob("*.tar"):

@@ -26,6 +26,8 @@ from msdump.formats.sharding_json import (
     STRIDED,
     Group,
     Mesh,
+    Message,
+    MessageOperand,
     Operand,
     Placement,
     RankSharding,
@@ -36,7 +38,6 @@ from msdump.formats.sharding_json import (
     sharding_text,
     write_sharding,
 )
-from msdump.formats.sharding_messages import Message, MessageOperand
 
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 
@@ -80,9 +81,9 @@ def rank_layouts(draw: st.DrawFn) -> RankSharding:
     ranks = st.lists(st.integers(0, count - 1), min_size=1, unique=True).map(tuple)
     groups = draw(st.lists(st.builds(Group, names, ranks), max_size=3))
     number = st.integers(0, 2**40)
-    shardings = st.sampled_from(places).flatmap(tensor_layouts) if places else st.nothing()
+    layouts = st.sampled_from(places).flatmap(tensor_layouts) if places else st.nothing()
     sides = st.sampled_from(["input", "output"])
-    operand = st.builds(Operand, number, names, sides, number, number, st.none() | shardings)
+    operand = st.builds(Operand, number, names, sides, number, number, st.none() | layouts)
     ends = st.integers(0, count - 1)
     message = st.builds(Message, names, ends, ends, st.integers(-(2**31), 2**31), number)
     sent = st.builds(MessageOperand, number, names, sides, number, number, message, names)
@@ -91,11 +92,11 @@ def rank_layouts(draw: st.DrawFn) -> RankSharding:
 
 
 @given(rank_layouts())
-def test_there_and_back(sharding: RankSharding) -> None:
+def test_there_and_back(layout: RankSharding) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        write_sharding(Path(folder) / "new", sharding)
+        write_sharding(Path(folder) / "new", layout)
         file = Path(folder) / "new" / LAYOUT_FILE
-        assert read_sharding(file) == sharding
+        assert read_sharding(file) == layout
         assert stat.S_IMODE(os.stat(file).st_mode) == 0o400
         assert os.listdir(file.parent) == [LAYOUT_FILE]
         write_sharding(file.parent, RankSharding(0, 1, "other"))
@@ -119,35 +120,35 @@ def test_texts_that_are_no_placements(text: str) -> None:
 @given(st.data())
 def test_blocks_cover_a_tensor_as_often_as_it_is_copied(data: st.DataObject) -> None:
     mesh = data.draw(meshes(0, 9))
-    sharding = data.draw(tensor_layouts(mesh))
-    blocks = {rank: sharding.block(rank) for rank in mesh.ranks}
-    if any(placement.kind == STRIDED for placement in sharding.placements):
+    layout = data.draw(tensor_layouts(mesh))
+    blocks = {rank: layout.block(rank) for rank in mesh.ranks}
+    if any(placement.kind == STRIDED for placement in layout.placements):
         assert set(blocks.values()) == {None}
         return
-    covered = np.zeros(sharding.shape, int)
+    covered = np.zeros(layout.shape, int)
     for block in blocks.values():
         assert block is not None
         covered[block] += 1
     copies = math.prod(
-        size for size, placement in zip(mesh.sizes, sharding.placements, strict=True) if placement.kind != SHARD
+        size for size, placement in zip(mesh.sizes, layout.placements, strict=True) if placement.kind != SHARD
     )
     assert (covered == copies).all()
-    assert sharding.is_partial == any(placement.kind == PARTIAL for placement in sharding.placements)
+    assert layout.is_partial == any(placement.kind == PARTIAL for placement in layout.placements)
 
 
 @given(st.data())
 def test_equal_ranks_differ_along_copied_axes_alone(data: st.DataObject) -> None:
-    sharding = data.draw(meshes(0, 9).flatmap(tensor_layouts))
-    mesh = sharding.mesh
+    layout = data.draw(meshes(0, 9).flatmap(tensor_layouts))
+    mesh = layout.mesh
     copies = math.prod(
-        size for size, placement in zip(mesh.sizes, sharding.placements, strict=True) if placement.kind == REPLICATE
+        size for size, placement in zip(mesh.sizes, layout.placements, strict=True) if placement.kind == REPLICATE
     )
-    equal = sharding.equal_ranks
+    equal = layout.equal_ranks
     assert len(equal) == copies and 0 in equal and list(equal) == sorted(equal)
-    assert all(sharding.block(rank) == sharding.block(0) for rank in equal)
+    assert all(layout.block(rank) == layout.block(0) for rank in equal)
     for rank in equal:
         for placement, one, other in zip(
-            sharding.placements, mesh.coordinates_of(0), mesh.coordinates_of(rank), strict=True
+            layout.placements, mesh.coordinates_of(0), mesh.coordinates_of(rank), strict=True
         ):
             assert placement.kind == REPLICATE or one == other
 
@@ -155,12 +156,12 @@ def test_equal_ranks_differ_along_copied_axes_alone(data: st.DataObject) -> None
 def test_rows_that_do_not_divide() -> None:
     """As `torch.chunk`: five rows over four ranks are two, two, one and none."""
     mesh = Mesh(("data",), (4,), (0, 1, 2, 3), (0,))
-    sharding = TensorSharding((5, 2), (Placement(SHARD, 0),), mesh)
+    layout = TensorSharding((5, 2), (Placement(SHARD, 0),), mesh)
     whole = slice(0, 2)
     rows = [slice(0, 2), slice(2, 4), slice(4, 5), slice(5, 5)]
-    assert [sharding.block(rank) for rank in range(4)] == [(row, whole) for row in rows]
+    assert [layout.block(rank) for rank in range(4)] == [(row, whole) for row in rows]
     with pytest.raises(ValueError, match="not in tuple"):
-        sharding.block(7)
+        layout.block(7)
 
 
 def test_what_was_known_of_an_operand_holds_until_something_else_is() -> None:
@@ -170,13 +171,13 @@ def test_what_was_known_of_an_operand_holds_until_something_else_is() -> None:
     )
     name = "Default/0-Linear/aten.mm.default-op3"
     changes = ((2, cut), (5, copied), (7, None))
-    sharding = RankSharding(1, 2, "node", operands=tuple(Operand(0, name, "input", 1, *change) for change in changes))
-    found = [sharding.find(0, name, "input", 1, iteration) for iteration in range(9)]
+    layout = RankSharding(1, 2, "node", operands=tuple(Operand(0, name, "input", 1, *change) for change in changes))
+    found = [layout.find(0, name, "input", 1, iteration) for iteration in range(9)]
     assert found == [None, None, cut, cut, cut, copied, copied, None, None]
     for form in (name, "aten.mm.default-op3", "Default_0-Linear_aten_mm_default-op3"):
-        assert sharding.find(0, form, "input", 1, 3) == cut
-    assert sharding.find(1, name, "input", 1, 3) is sharding.find(0, name, "output", 1, 3) is None
-    assert sharding.find(0, name, "input", 0, 3) is None
+        assert layout.find(0, form, "input", 1, 3) == cut
+    assert layout.find(1, name, "input", 1, 3) is layout.find(0, name, "output", 1, 3) is None
+    assert layout.find(0, name, "input", 0, 3) is None
 
 
 # -- damaged files -----------------------------------------------------------------------------------------------------
@@ -193,10 +194,10 @@ WHOLE = {
 def test_a_message_holds_until_another_one_is_sent_by_the_operand() -> None:
     first, second = Message("0", 0, 1, 0, 0), Message("0", 0, 1, 0, 1)
     sent = [MessageOperand(2, "Net/send-op0", "input", 0, step, one) for step, one in ((1, first), (4, second))]
-    sharding = RankSharding(0, 2, "host", messages=tuple(sent))
-    found = [sharding.find_message(2, "send-op0", "input", 0, step) for step in (0, 1, 3, 4, 9)]
+    layout = RankSharding(0, 2, "host", messages=tuple(sent))
+    found = [layout.find_message(2, "send-op0", "input", 0, step) for step in (0, 1, 3, 4, 9)]
     assert found == [None, sent[0], sent[0], sent[1], sent[1]]
-    assert sharding.find_message(2, "Net/send-op0", "output", 0, 9) is None
+    assert layout.find_message(2, "Net/send-op0", "output", 0, 9) is None
 
 
 def test_a_message_of_a_rank_that_does_not_exist(tmp_path: Path) -> None:
@@ -247,7 +248,7 @@ def read(folder: Path, content: Any) -> RankSharding:
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(change: dict[str, Any], message: str, tmp_path: Path) -> None:
-    assert read(tmp_path, WHOLE).operands[0].sharding is not None
+    assert read(tmp_path, WHOLE).operands[0].layout is not None
     with pytest.raises(FormatError, match=rf"^{tmp_path / LAYOUT_FILE}, {message}"):
         read(tmp_path, WHOLE | change)
 
@@ -292,7 +293,7 @@ def test_a_dump_tells_the_layouts_of_its_ranks(tmp_path: Path) -> None:
     for rank in (0, 1, 2):
         place = tmp_path / f"rank_{rank}" / ".dump_metadata"
         write_sharding(place, RankSharding(rank, 4, f"node{rank}"))
-    assert {rank: sharding.host for rank, sharding in msdump.open(tmp_path).layouts.items()} == {
+    assert {rank: layout.host for rank, layout in msdump.open(tmp_path).layouts.items()} == {
         0: "node0", 1: "node1", 2: "node2",
     }  # fmt: skip
     assert list(msdump.open(tmp_path / "rank_2").layouts) == [2]

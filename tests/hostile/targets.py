@@ -33,7 +33,6 @@ from msdump.formats.opdebug import parse_opdebug_content, read_opdebug
 from msdump.formats.pack_recovery import recover_tree
 from msdump.formats.pack_tree import pack_tree, unpack_tree
 from msdump.formats.paths.acl import (
-    parse_acl_path,
     parse_async_path,
     parse_bin_file_name,
     parse_overflow_json_name,
@@ -332,7 +331,6 @@ def names(data: bytes) -> None:
         parse_summary_name,
         parse_sync_path,
         parse_async_path,
-        parse_acl_path,
         parse_torchair_path,
     ):
         parse(text)  # type: ignore[operator]

@@ -71,7 +71,7 @@ async def _answer(guard: Guard, data: bytes) -> bytes:
     import uvicorn
     from uvicorn.server import ServerState
 
-    from msdump.viewing.connections import TimedProtocol
+    from msdump.viewing.server import TimedProtocol
 
     errors: list[Exception] = []
 

@@ -28,7 +28,7 @@ from msdump.mindspore.ops.declaration import DECLARATIONS  # noqa: E402
 from msdump.tensors import dtypes  # noqa: E402
 from msdump.tensors.arrays import Array  # noqa: E402
 from msdump.tensors.torch_arrays import dtype_name, tensor_of  # noqa: E402
-from msdump.testing.operands import operands_like  # noqa: E402
+from msdump.testing.strategies import operands_like  # noqa: E402
 from tests.mindspore.declared_cases import CASES  # noqa: E402
 from tests.mindspore.kernels.cases_draws import CASES as DRAWS  # noqa: E402
 from tests.mindspore.kernels.interpreter import type_of  # noqa: E402

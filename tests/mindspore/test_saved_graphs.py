@@ -14,7 +14,7 @@ import pytest
 import msdump.mindspore as ms
 from msdump.engine import opening
 from msdump.errors import ConfigError
-from msdump.graph.dot import dot_text
+from msdump.graph.listing import dot_text
 from msdump.mindspore import Tensor, nn, ops
 from tests.mindspore.networks import LeNet5, digits, graphs_of, rows, training_step
 

@@ -22,7 +22,6 @@ PLACES = (
         "msdump/tensors/float_bits.py",
         "msdump/statistics/md5.py",
         "msdump/statistics/batches.py",
-        "msdump/statistics/small.py",
         "msdump/storage/plain.py",
     ),
 )

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msdump.errors import FormatError
 from msdump.storage.pack_format import BLOCK, END, Member, end_of_pack, header, padding
 from msdump.storage.pack_index import read_contents
-from msdump.storage.pack_scan import ArchiveContents, check_name
+from msdump.storage.pack_scan import ArchiveContents, check_name, scan
 
 FOLDER = "5"
 # Of what a file system allows; long ones need blocks of their own.
@@ -44,7 +44,8 @@ def archive(files: dict[str, bytes], links: dict[str, str] | None = None, is_fin
 
 
 def contents(data: bytes, ignores_index: bool = False) -> ArchiveContents:
-    return read_contents("x.tar", len(data), lambda offset, size: data[offset : offset + size], ignores_index)
+    read = scan if ignores_index else read_contents
+    return read("x.tar", len(data), lambda offset, size: data[offset : offset + size])
 
 
 def content_of(data: bytes, member: Member) -> bytes:

@@ -17,10 +17,9 @@ import pytest
 from msdump.analysis.measurements import Measurements
 from msdump.analysis.overview.contents import Contents
 from msdump.errors import ConfigError
-from msdump.viewing.markdown import LARGEST, markdown
 from msdump.viewing.pages import Pages
 from msdump.viewing.redaction import redacted
-from msdump.viewing.report_file import asset, write_report
+from msdump.viewing.report_file import LARGEST, asset, markdown, write_report
 
 
 class _Reader(HTMLParser):

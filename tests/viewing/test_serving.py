@@ -19,8 +19,8 @@ import pytest
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
-from msdump.viewing.connections import TimedProtocol
 from msdump.viewing.filling import Wanted
+from msdump.viewing.server import TimedProtocol
 from msdump.viewing.serving import Viewing
 from tests.analysis.small_dump import floats, write_dump
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from msdump.analysis._in_place import OTHER_MOMENT, Moment, SameBytes, slots_of_other_moments
 from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.compare.pairing import OperatorPair, Pairing, common_tensors, pair_operators, pair_steps
@@ -21,8 +20,8 @@ from msdump.analysis.compare.result import (
     operator_result,
 )
 from msdump.analysis.graph_info import GraphFiles
+from msdump.analysis.memory_state import OTHER_MOMENT, UNSET, Moment, SameBytes, UnsetTensors, slots_of_other_moments
 from msdump.analysis.steps import Operator, Slot, Step
-from msdump.analysis.unset import UNSET, UnsetTensors
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.tensors.records import INPUT, OUTPUT

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from msdump.analysis.compare.metrics import PairMetrics
 from msdump.analysis.compare.pairing import OperatorPair
+from msdump.analysis.memory_state import UNSET
 from msdump.analysis.steps import Operator, Slot, StepKey
-from msdump.analysis.unset import UNSET
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.tables.html_table import html_table
+from msdump.tables.frames import html_table
 from msdump.tensors.makers import maker
 
 IDENTICAL, AGREES, DIFFERS, NOT_COMPARED = "identical", "agrees", "differs", "not compared"

@@ -13,7 +13,7 @@ from typing import Any
 
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
 from msdump.formats.bin import BinFile, BinTensor
-from msdump.storage.files import open_file, size_of
+from msdump.storage.files import open_file
 from msdump.tensors.records import INPUT, OUTPUT
 
 _MAX_HEADER_BYTES = 64 << 20
@@ -64,10 +64,10 @@ def _slicing(content: BinFile) -> dict[str, Any] | None:
     from msdump._proto import dump_data_pb2
 
     with open_file(content.path) as file:
-        length = int.from_bytes(file.read(8), "little")
-        if not 0 < length <= min(_MAX_HEADER_BYTES, size_of(file) - 8):
+        length = int.from_bytes(file.read(0, 8), "little")
+        if not 0 < length <= min(_MAX_HEADER_BYTES, file.size - 8):
             return None
-        message = dump_data_pb2.DumpData.FromString(file.read(length))
+        message = dump_data_pb2.DumpData.FromString(file.read(8, length))
     if not message.attr:
         return None
     try:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msdump.errors import ConfigError, did_you_mean
+from msdump.formats.atomic import make_dirs, write_file
 from msdump.formats.selection import ALL_STEPS, StepSelection
 
 if TYPE_CHECKING:
@@ -108,3 +110,47 @@ def export(
     contents = Contents(dump, golden, selection, **options)
     module = importlib.import_module(f"msdump.analysis.exporting.{form.module}")
     return module.export(contents, to, os.fspath(form.path if path is None else path)), contents
+
+
+# -- files: written whole or not at all, and never over something else -------------------------------------------------
+
+_MODE, _DIR_MODE = 0o644, 0o755
+
+
+def write_text(path: str, text: str, notes: Sequence[str] = ()) -> Written:
+    """A file of one text; `-` is standard output.   Raises: ConfigError; WriteError."""
+    if path == "-":
+        return Written((), tuple(notes), text)
+    return write_bytes(path, text.encode("utf-8", "backslashreplace"), notes)
+
+
+def write_bytes(path: str, data: bytes, notes: Sequence[str] = ()) -> Written:
+    """One file; one that is there is replaced.   Raises: ConfigError where a folder has its name; WriteError."""
+    target = new_file(path)
+    write_file(target, [data], _MODE, replace=True)
+    return Written((target,), tuple(notes))
+
+
+def new_file(path: str) -> Path:
+    """The place of a file, whose folder is made.   Raises: ConfigError; WriteError."""
+    target = Path(path)
+    if path == "-" or target.is_dir():
+        kind = "standard output" if path == "-" else "a folder"
+        raise ConfigError(f"{path}: expected the path of a file to write, got {kind}. Name a file with -o.")
+    make_dirs(target.parent, _DIR_MODE)
+    return target
+
+
+def write_folder(path: str, files: Mapping[str, bytes], notes: Sequence[str] = ()) -> Written:
+    """Files by their paths below a folder.   Raises: ConfigError where a file has the folder's name; WriteError."""
+    root = Path(path)
+    if path == "-" or (os.path.lexists(root) and not root.is_dir()):
+        kind = "standard output" if path == "-" else "a file"
+        raise ConfigError(f"{path}: expected the path of a folder to write to, got {kind}. Name a folder with -o.")
+    written = []
+    for name, data in files.items():
+        target = root / name
+        make_dirs(target.parent, _DIR_MODE)
+        write_file(target, [data], _MODE, replace=True)
+        written.append(target)
+    return Written(tuple(written), tuple(notes))

@@ -13,8 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from msdump._version import __version__
-from msdump.analysis.exporting import Written
-from msdump.analysis.exporting.files import write_text
+from msdump.analysis.exporting import Written, write_text
 from msdump.analysis.overview.contents import Contents
 from msdump.analysis.overview.findings import KINDS, Finding, findings
 from msdump.graph.types import SourceLine

@@ -13,8 +13,7 @@ from itertools import groupby
 from typing import Any
 
 from msdump.analysis.compare.result import Comparison
-from msdump.analysis.exporting import Written
-from msdump.analysis.exporting.files import write_folder
+from msdump.analysis.exporting import Written, write_folder
 from msdump.analysis.overview.contents import Contents, ExportedOperator
 from msdump.analysis.overview.health import Health
 from msdump.analysis.stat.rows import TensorStatistics

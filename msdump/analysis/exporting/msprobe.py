@@ -13,8 +13,7 @@ import re
 from collections import defaultdict
 from typing import Any
 
-from msdump.analysis.exporting import Written
-from msdump.analysis.exporting.files import write_folder
+from msdump.analysis.exporting import Written, write_folder
 from msdump.analysis.overview.contents import Contents, ExportedOperator
 from msdump.analysis.stat.rows import TensorStatistics
 from msdump.formats.msprobe_json import (

@@ -12,8 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from msdump._version import __version__
-from msdump.analysis.exporting import Written
-from msdump.analysis.exporting.files import write_text
+from msdump.analysis.exporting import Written, write_text
 from msdump.analysis.overview.contents import Contents, ExportedOperator
 from msdump.analysis.steps import StepKey
 from msdump.tables.frames import utf8_text

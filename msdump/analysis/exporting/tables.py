@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from msdump._version import __version__
-from msdump.analysis.exporting import Written
-from msdump.analysis.exporting.files import new_file
+from msdump.analysis.exporting import Written, new_file
 from msdump.analysis.overview.contents import Contents
-from msdump.analysis.overview.table import MORE_COLUMNS, tensor_table
+from msdump.analysis.overview.dump import MORE_COLUMNS, tensor_table
 from msdump.analysis.stat.rows import COLUMNS, write_parquet_table
 from msdump.errors import WriteError
 from msdump.formats.atomic import scratch_folder

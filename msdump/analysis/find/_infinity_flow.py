@@ -12,12 +12,11 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from msdump.analysis._in_place import Moment
 from msdump.analysis._payload import key_of
 from msdump.analysis.find._health import HealthTable, NonFiniteCounts
 from msdump.analysis.graph_info import GraphFile, GraphNode, Origin
+from msdump.analysis.memory_state import Moment, UnsetTensors
 from msdump.analysis.steps import Operator, Slot, Step, StepKey
-from msdump.analysis.unset import UnsetTensors
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.parse import FX
 from msdump.graph.traits import NEUTRAL, STOPS, effect_on_inf, places_constant

@@ -29,6 +29,7 @@ from msdump.analysis.find._infinity_flow import (
 )
 from msdump.analysis.graph_info import GraphFiles, with_inputs
 from msdump.analysis.measurements import Measurements
+from msdump.analysis.memory_state import UnsetTensors, has_same_statistics
 from msdump.analysis.steps import (
     Operator,
     Slot,
@@ -39,14 +40,13 @@ from msdump.analysis.steps import (
     read_statistic_steps,
     read_steps,
 )
-from msdump.analysis.unset import UnsetTensors, has_same_statistics
 from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.selection import StepSelection
 from msdump.graph.traits import is_collective
 from msdump.graph.types import SourceLine
-from msdump.tables.html_table import html_table
+from msdump.tables.frames import html_table
 from msdump.tensors import dtypes
 from msdump.tensors.records import OUTPUT
 

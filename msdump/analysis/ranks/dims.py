@@ -19,7 +19,6 @@ from msdump.formats.sharding_json import PARTIAL, REPLICATE, SHARD, Mesh, Placem
 # Its ranks compute with data of their own unless a string says something else.
 DATA_AXIS = "dp"
 _MAX_RANKS = 1 << 22
-_NAME = re.compile(r"[A-Za-z_]\w*")
 _DIM = re.compile(r"(?P<name>1|[A-Za-z_]\w*|\([^()]+\))(?:\[(?P<axes>[^\[\]]+)\])?")
 _AXIS = re.compile(r"([A-Za-z_]\w*)=([0-9]{1,7})")
 

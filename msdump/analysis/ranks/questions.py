@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from msdump.analysis.ranks.rank_sets import parse_ranks
-from msdump.analysis.ranks.tables import MORE_COLUMNS, duckdb_path, parts_of
+from msdump.analysis.ranks.tables import MORE_COLUMNS, duckdb_path, parse_ranks, parts_of
 from msdump.errors import ConfigError, FormatError
 from msdump.formats.selection import ALL_STEPS, StepSelection
 from msdump.tables.frames import optional_package

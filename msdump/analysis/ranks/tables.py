@@ -1,10 +1,11 @@
 """Tables of a job: a Parquet file for each rank and iteration, with a row for each tensor, written whole or not at all.
 
-A part's name tells its rank and iteration, so that a second run, on any machine, skips the parts that exist.
+A part's name tells its rank and iteration, so that whoever runs again, on any machine, leaves out what is there.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections import Counter
@@ -14,25 +15,61 @@ from pathlib import Path
 from typing import Any
 
 from msdump.analysis.graph_info import GraphFiles
+from msdump.analysis.memory_state import UnsetTensors
 from msdump.analysis.overview.health import tensor_of
-from msdump.analysis.ranks.rank_sets import format_ranks
 from msdump.analysis.ranks.shardings import ShardingRules, sharding_of
 from msdump.analysis.stat.rows import COLUMNS, TensorStatistics, statistic_table
 from msdump.analysis.stat.statistics import tensor_statistics
 from msdump.analysis.steps import Slot, StepKey, read_steps
-from msdump.analysis.unset import UnsetTensors
 from msdump.errors import ConfigError, FormatError, MsdumpError, WriteError
 from msdump.formats.atomic import make_dirs, remove_leftovers, scratch_folder
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_folders import DumpedFolder
 from msdump.formats.paths.sync import METADATA_FOLDER
 from msdump.formats.selection import ALL_STEPS, StepSelection, is_selected
-from msdump.formats.sharding_json import RankSharding, format_placement
-from msdump.formats.sharding_messages import MessageOperand
+from msdump.formats.sharding_json import MessageOperand, RankSharding, format_placement
 from msdump.formats.sidecars import read_metadata
 from msdump.storage.remote import is_remote
 from msdump.tables.frames import FLAG, INTEGER, TEXT, Column, Table, duckdb_connection, optional_package, table_of
 from msdump.tensors.records import INPUT
+
+
+@functools.lru_cache(maxsize=4096)
+def format_ranks(ranks: tuple[int, ...]) -> str:
+    """Text of ranks that ascend, so that a row of a table does not grow with the job: "0-7", "3,17", "0-56/8".
+
+    Edges: equal sets have equal texts; "" for none.
+    """
+    pieces = []
+    start = 0
+    while start < len(ranks):
+        end = start + 1
+        step = ranks[end] - ranks[start] if end < len(ranks) else 0
+        while end + 1 < len(ranks) and ranks[end + 1] - ranks[end] == step:
+            end += 1
+        if end - start >= 2 or (end < len(ranks) and step == 1):
+            pieces.append(f"{ranks[start]}-{ranks[end]}" + (f"/{step}" if step > 1 else ""))
+            start = end + 1
+        else:
+            pieces.append(str(ranks[start]))
+            start += 1
+    return ",".join(pieces)
+
+
+def parse_ranks(text: str) -> list[int]:
+    """Inverse of `format_ranks`.   Raises: ValueError."""
+    ranks: list[int] = []
+    for piece in filter(None, text.split(",")):
+        ends, _, step = piece.partition("/")
+        first, _, last = ends.partition("-")
+        ranks += range(int(first), int(last or first) + 1, int(step or 1))
+    return ranks
+
+
+def shown_ranks(ranks: Sequence[int], most: int = 16) -> str:
+    """For people: all of a few, else the short text."""
+    return ", ".join(map(str, ranks)) if len(ranks) <= most else format_ranks(tuple(ranks))
+
 
 MORE_COLUMNS = (
     Column("host", TEXT, "machine of the rank, where layout.json tells it"),
@@ -61,7 +98,7 @@ PART = re.compile(r"rank_(?P<rank>[0-9]+|none)\.iteration_(?P<iteration>[0-9]+)\
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Work of one worker: an iteration of a rank.
+    """What one worker measures: an iteration of a rank.
 
     path   of a folder that holds that rank
     others how many runs have left this iteration of this rank beside that one, whose time is the latest
@@ -85,7 +122,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Result of a unit.
+    """What became of a unit.
 
     is_new   False: it was there already
     problem  why there is none; "" where there is
@@ -108,12 +145,12 @@ def units_of(dumps: Iterable[str | os.PathLike[str]], selection: StepSelection =
     found: dict[tuple[int, int | None], Unit] = {}
     paths = [os.fspath(path) for path in dumps]
     for path in paths:
-        folders_by_time: dict[tuple[int, int | None], dict[str, DumpedFolder]] = {}
+        places: dict[tuple[int, int | None], dict[str, DumpedFolder]] = {}
         for folder in DumpDir.open(path).folders():
-            levels = folder.levels
-            if levels.iteration is not None and selection.takes(levels):
-                folders_by_time.setdefault((levels.iteration, levels.rank_id), {}).setdefault(levels.time or "", folder)
-        for key, by_time in folders_by_time.items():
+            place = folder.levels
+            if place.iteration is not None and selection.takes(place):
+                places.setdefault((place.iteration, place.rank_id), {}).setdefault(place.time or "", folder)
+        for key, by_time in places.items():
             latest = by_time[max(by_time)]
             own = _folder_of_rank(latest, path, is_one_run=len(by_time) == 1)
             if key in found:
@@ -128,7 +165,7 @@ def units_of(dumps: Iterable[str | os.PathLike[str]], selection: StepSelection =
 
 
 def _folder_of_rank(folder: DumpedFolder, root: str, is_one_run: bool) -> str:
-    """The folder of the rank, whose graph files and sharding belong to it; the dump itself where there is none.
+    """The folder of the rank, whose graph files and layout belong to it; the dump itself where there is none.
 
     Of several runs in one dump it is that of the run.
     """
@@ -149,9 +186,9 @@ def _folder_of_rank(folder: DumpedFolder, root: str, is_one_run: bool) -> str:
 def write_part(unit: Unit, folder: str, is_forced: bool = False, rules: ShardingRules | None = None) -> Part:
     """Measure a unit and write its part, which is there as a whole or not; one that is there stays.
 
-    rules   shardings of tensors of which layout.json says nothing
+    rules   layouts of tensors of which layout.json says nothing
 
-    Errors are returned in the result, so that one bad rank does not end the work of a thousand.
+    Errors are told by the result, so that one bad rank does not end the work of a thousand.
     """
     path = os.path.join(folder, unit.part_name)
     remove_leftovers(folder)
@@ -161,9 +198,9 @@ def write_part(unit: Unit, folder: str, is_forced: bool = False, rules: Sharding
     try:
         dump = DumpDir.open(unit.path, keeps_headers=True)
         report = tensor_statistics(dump, rank=unit.rank, iteration=unit.iteration, has_md5=True, thread_count=1)
-        sharding = None if unit.rank is None else dump.layouts.get(unit.rank)
+        layout = None if unit.rank is None else dump.layouts.get(unit.rank)
         unset = _unset(dump, unit)
-        facts = Facts(unit.rank, sharding, rules, _version(dump))
+        facts = Facts(unit.rank, layout, rules, _version(dump))
         table = _with_job(
             statistic_table(report.rows), facts, report.rows, [tensor_of(row) in unset for row in report.rows]
         )
@@ -179,10 +216,10 @@ def write_part(unit: Unit, folder: str, is_forced: bool = False, rules: Sharding
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What all rows of a part share.   sharding: of the rank, None where there is none; rules: of the user"""
+    """What all rows of a part share.   layout: of the rank, None where there is none; rules: of the user"""
 
     rank: int | None
-    sharding: RankSharding | None
+    layout: RankSharding | None
     rules: ShardingRules | None
     version: str | None
 
@@ -217,17 +254,17 @@ def _unset(dump: DumpDir, unit: Unit) -> set[tuple[StepKey, str, str, Slot]]:
 
 def _with_job(table: Table, facts: Facts, rows: Sequence[TensorStatistics], is_unset: Sequence[bool]) -> Table:
     """The table of some rows with `MORE_COLUMNS`."""
-    sharding = facts.sharding
-    host, rank_count = (None, None) if sharding is None else (sharding.host, sharding.rank_count)
+    layout = facts.layout
+    host, rank_count = (None, None) if layout is None else (layout.host, layout.rank_count)
     more: list[tuple[Any, ...]] = []
     for row, unset in zip(rows, is_unset, strict=True):
         tensor, step = row.tensor, row.step
         name = tensor.full_name or tensor.op_name
-        operand_key = step.graph_id or 0, name, tensor.io, tensor.slot or 0, step.iteration or 0
-        found = sharding_of(sharding, facts.rules, facts.rank, operand_key, tuple(row.shape))
+        place = step.graph_id or 0, name, tensor.io, tensor.slot or 0, step.iteration or 0
+        found = sharding_of(layout, facts.rules, facts.rank, place, tuple(row.shape))
         placements = None if found is None else ", ".join(map(format_placement, found.placements))
         equal = None if found is None else format_ranks(found.equal_ranks)
-        sent = None if sharding is None else sharding.find_message(*operand_key)
+        sent = None if layout is None else layout.find_message(*place)
         message = (None, None, None) if sent is None else _message(sent)
         stamp = tensor.file.timestamp_us
         more.append((host, rank_count, facts.version, stamp, placements, equal, *message, unset))

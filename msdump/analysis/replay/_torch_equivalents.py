@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from msdump.analysis.replay._numpy_equivalents import axis_of, padding_of, pair_of
+from msdump.analysis.replay._numpy_equivalents import axis_of, bias_add, padding_of, pair_of
 
 # Given to the source when it runs.
 torch: Any = None
@@ -17,13 +17,6 @@ def matmul(inputs: Any, attrs: Any) -> Any:
     a = a.transpose(-1, -2) if attrs.get("transpose_a") else a
     b = b.transpose(-1, -2) if attrs.get("transpose_b") else b
     return [torch.matmul(a, b)]
-
-
-def bias_add(inputs: Any, attrs: Any) -> Any:
-    x, bias = inputs
-    if str(attrs.get("format", "NCHW")) == "NHWC":
-        return [x + bias]
-    return [x + bias.reshape((1, -1) + (1,) * (x.ndim - 2))]
 
 
 def bias_add_grad(inputs: Any, attrs: Any) -> Any:

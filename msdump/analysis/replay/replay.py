@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from msdump.analysis._in_place import Moment
 from msdump.analysis.compare.bounds import BOUNDS, bounds_of, reason_to_differ
 from msdump.analysis.compare.metrics import PairMetrics, compare_arrays
 from msdump.analysis.find.look_up import FoundOperator, find_operator
 from msdump.analysis.graph_info import GraphNode
+from msdump.analysis.memory_state import Moment
 from msdump.analysis.replay import _numpy_equivalents as numpy_equivalents
 from msdump.analysis.replay import _torch_equivalents as torch_equivalents
 from msdump.analysis.steps import Slot, opened

@@ -11,8 +11,8 @@ from msdump.analysis.compare.pairing import OperatorPair
 from msdump.analysis.compare.pipeline import ComparedSide, compare_pairs, pair_sides
 from msdump.analysis.compare.result import AGREES, DIFFERS, IDENTICAL, NOT_COMPARED, Comparison, TensorResult
 from msdump.analysis.graph_info import GraphFiles, with_inputs
+from msdump.analysis.memory_state import has_same_statistics
 from msdump.analysis.steps import Slot, StatisticSteps, nothing_selected, opened, read_statistic_steps
-from msdump.analysis.unset import has_same_statistics
 from msdump.errors import ConfigError, FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor

@@ -1,21 +1,106 @@
-"""Collecting: rings whose processes ended without keeping them are copied to the folder of the dump."""
+"""What is pinned of an incident goes from the ring to the folder of the dump, whole or not at all.
+
+A recorder does it for its own ring; what lies in rings whose processes have ended without it is collected later.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
+import shutil
+import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from msdump.engine.recording.incidents import CONTROL, Incident, IncidentLog, read_json, remove_leftovers_below
-from msdump.engine.recording.promotion import NOTE, finish, is_kept
 from msdump.engine.recording.ring import Kept, RankRing, is_alive, is_home_of, is_own, own_homes, rank_rings
 from msdump.errors import FormatError
-from msdump.formats.atomic import make_dirs, write_file
+from msdump.formats.atomic import make_dirs, scratch_folder, write_file
+from msdump.formats.folders import write_error
 from msdump.storage.plain import read_plain
+
+NOTE = "recorder_rank_{}.json"
+_TAKEN = (errno.ENOTEMPTY, errno.EEXIST)
+
+
+def finish(ring: RankRing, path: Path, incident: Incident) -> Kept:
+    """Pin what is still missing of an incident, copy all of it to the path, and let go of it in the ring.
+
+    Nothing may be written into the ring meanwhile, or what is complete there must be pinned already.
+    Returns: the steps that are kept; none where this rank has none of them.
+    Raises:  WriteError; what is pinned stays pinned.
+    """
+    pin(ring, incident, True)
+    ring.pin_rest(incident.name, incident.last)
+    kept = ring.pinned(incident.name)
+    pinned = ring.state / incident.name
+    if not kept.whole and not kept.cut and not any(pinned.rglob("*")):
+        return kept
+    promote(pinned, ring, path, incident, kept)
+    shutil.rmtree(pinned, ignore_errors=True)
+    return kept
+
+
+def pin(ring: RankRing, incident: Incident, with_cut: bool = False) -> None:
+    """Pin the steps of an incident that are whole in the ring; also those that are not.   Raises: WriteError."""
+    whole = ring.whole_steps()
+    tree = ring.steps()
+    for step in sorted(tree.steps):
+        if incident.keeps(step) and (with_cut or step in whole):
+            ring.pin(incident.name, step, tree, step in whole)
+
+
+def is_kept(ring: RankRing, path: Path, incident: Incident) -> bool:
+    """Whether the part of this rank is there already."""
+    return os.path.lexists(path / incident.name / ring.tree.name)
+
+
+def promote(pinned: Path, ring: RankRing, path: Path, incident: Incident, kept: Kept) -> None:
+    """Copy what is pinned beside its place, then give it its name.   Raises: WriteError."""
+    folder = path / incident.name
+    make_dirs(folder)
+    with scratch_folder(folder) as scratch:
+        copy = scratch / ring.tree.name
+        try:
+            _copy_tree(pinned / ring.tree.name, copy)
+            for file in pinned.iterdir():
+                if file.suffix == ".txt":
+                    text = scratch / f"{ring.tree.name}_{file.name}"
+                    shutil.copyfile(file, text, follow_symlinks=False)
+                    os.replace(text, folder / text.name)
+            note = {"rank": ring.rank, "host": os.uname().nodename, "whole": kept.whole, "cut": kept.cut}
+            write_file(folder / NOTE.format(ring.rank), [(json.dumps(note) + "\n").encode()], _MODE, replace=True)
+            os.rename(copy, folder / ring.tree.name)
+        except OSError as error:
+            if error.errno in _TAKEN:
+                return  # another process was faster
+            raise write_error(str(folder / ring.tree.name), "to keep steps of the flight recorder", error) from error
+
+
+def _copy_tree(source: Path, target: Path) -> None:
+    """Plain files alone; names of one file in the source are names of one file in the copy."""
+    first: dict[tuple[int, int], Path] = {}
+    make_dirs(target)
+    for folder, _, files in os.walk(source):
+        place = target / Path(folder).relative_to(source)
+        make_dirs(place)
+        for name in files:
+            origin = Path(folder) / name
+            status = os.stat(origin, follow_symlinks=False)
+            if not stat.S_ISREG(status.st_mode):
+                continue
+            known = first.setdefault((status.st_dev, status.st_ino), place / name)
+            if known != place / name:
+                with contextlib.suppress(OSError):
+                    os.link(known, place / name)
+                    continue
+            shutil.copyfile(origin, place / name, follow_symlinks=False)
+            os.chmod(place / name, stat.S_IMODE(status.st_mode))
+
 
 _POINTER = re.compile(r"rank_([0-9]{1,9})\.json")
 _MODE = 0o600
@@ -25,7 +110,7 @@ _ALL_STEPS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """Steps kept of one rank."""
+    """What was kept of one rank."""
 
     rank: int
     incident: Incident
@@ -34,7 +119,7 @@ class Collected:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Incidents and rings of the recorders of a folder.
+    """What the recorders of a folder have left.
 
     collected  what was kept just now
     alive      ranks of this machine that still record
@@ -65,7 +150,7 @@ def pointer(path: Path, rank: int) -> Path:
 
 
 def write_pointer(path: Path, ring: RankRing, base: int, steps: int) -> dict[str, object]:
-    """Write where a ring is.   Returns: what is written.   Raises: WriteError."""
+    """Say where a ring is.   Returns: what is said.   Raises: WriteError."""
     host = os.uname().nodename
     facts: dict[str, object] = {"rank": ring.rank, "host": host, "pid": os.getpid(), "home": os.fspath(ring.home)}
     facts |= {"base": base, "steps": steps}
@@ -91,7 +176,7 @@ def survey(path: Path) -> Survey:
 
 
 def collect(path: Path) -> Survey:
-    """Keep the rings of this machine's ended processes, the same steps of each.   Raises: WriteError."""
+    """Keep what the dead processes of this machine have left, all of them the same steps.   Raises: WriteError."""
     pointers = _read_pointers(path)
     alive: list[int] = []
     dead: list[RankRing] = []
@@ -110,7 +195,7 @@ def collect(path: Path) -> Survey:
 
 
 def keep_left_over(rings: list[RankRing], path: Path) -> list[Collected]:
-    """Keep what lies in abandoned rings that this process has locked.
+    """Keep what lies in rings that nobody fills any longer, and that this process holds.
 
     What a killed process was about to keep is removed.   Raises: WriteError.
     """
@@ -138,7 +223,7 @@ def _declare_killed(rings: list[RankRing], facts: dict[int, tuple[int, int]], lo
     for ring in rings:
         present = ring.steps().steps
         step = max(ring.whole_steps() & set(present), default=max(present, default=-1))
-        known = any(earlier.number > facts[ring.rank][0] and earlier.keeps(step) for earlier in log.seen)
+        known = any(each.number > facts[ring.rank][0] and each.keeps(step) for each in log.seen)
         if step >= 0 and not known:
             last[ring.rank] = step
     if not last:
@@ -148,11 +233,11 @@ def _declare_killed(rings: list[RankRing], facts: dict[int, tuple[int, int]], lo
     steps = max(facts[rank][1] for rank in last)
     text = f"the process of rank {ranks} ended without a word"
     wish = Incident("killed", text, -1, common, max(0, common - steps + 1), common + 1)
-    log.declare(wish, lambda earlier: earlier.keeps(common))
+    log.declare(wish, lambda other: other.keeps(common))
 
 
 def _facts(ring: RankRing) -> tuple[int, int]:
-    """Number of the last incident before it began, and how many steps it was to keep; all if not recorded."""
+    """Number of the last incident before it began, and how many steps it was to keep: all, where nothing says it."""
     try:
         facts = ring.facts()
     except (FormatError, OSError):

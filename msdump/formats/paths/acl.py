@@ -280,31 +280,6 @@ class AclDumpPaths:
         return self._plain.data_dir(model_name, model_id, data_index)
 
 
-@dataclass(frozen=True, slots=True)
-class AclPath:
-    """What the path of a file says; None where a single operator has no such level."""
-
-    time: str
-    device_id: int
-    file_name: str
-    model_name: str | None = None
-    model_id: int | None = None
-    data_index: int | None = None
-
-
-def parse_acl_path(relative: str | os.PathLike[str]) -> AclPath | None:
-    """What a path below the dump's root says; None when it belongs to no such dump."""
-    text = relative if isinstance(relative, str) else PurePosixPath(relative).as_posix()
-    found = parse_async_path(text)
-    if found is not None and found.step_id is None:
-        return AclPath(found.time, found.device_id, found.file_name, found.model_name, found.model_id, found.iteration)
-    # A folder for a step makes the path of a single operator one that the grammar knows.
-    found = parse_async_path(f"0/{text}")
-    if found is None or found.model_name is not None or found.iteration is not None:
-        return None
-    return AclPath(found.time, found.device_id, found.file_name)
-
-
 def stats_file_name(record: TensorRecord) -> str:
     """Name of the csv of a record's operator."""
     return bin_file_name(record) + CSV_SUFFIX

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from msdump.config.environment import UPLOAD, disk_limits
-from msdump.dumpers.ignored import say_ignored
+from msdump.config.environment import UPLOAD, disk_limits, say_ignored
 from msdump.dumpers.limits import DiskGuard, Footprint
 from msdump.dumpers.run_files import RunFiles
 from msdump.dumpers.tally import Tally

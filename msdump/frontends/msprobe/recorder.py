@@ -36,8 +36,7 @@ from msdump.frontends.msprobe.files import ProbeFiles
 from msdump.frontends.msprobe.parents import Parents
 from msdump.frontends.msprobe.stacks import Stack
 from msdump.frontends.msprobe.statistics import NO_NUMBERS, as_numbers, crc_of, numbers_of, sliced, xor_of
-from msdump.frontends.msprobe.tensor_kinds import Unwrapped, unwrapped
-from msdump.frontends.msprobe.values import Describer, tensors_in
+from msdump.frontends.msprobe.values import Describer, Unwrapped, tensors_in, unwrapped
 from msdump.frontends.msprobe.values import Path as ValuePath
 
 log = logging.getLogger("msdump")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -140,3 +141,60 @@ def tensors_in(value: Any) -> Sequence[torch.Tensor]:
     if isinstance(value, (list, tuple)):
         return [tensor for item in value for tensor in tensors_in(item)]
     return ()
+
+
+# -- kinds of tensors: plain, a subclass of PyTorch, without data; and the plain tensor inside -------------------------
+
+_PLAIN = "torch.Tensor"
+_MAX_WRAPPERS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Unwrapped:
+    """tensor: the plain one; sharding: mesh and placements of a DTensor; has_data: whether its elements can be read"""
+
+    type: str
+    tensor: torch.Tensor
+    has_data: bool = True
+    sharding: Mapping[str, Any] = field(default_factory=dict)
+
+
+def unwrapped(tensor: torch.Tensor) -> Unwrapped:
+    kind = type(tensor)
+    if kind is torch.Tensor or kind is torch.nn.Parameter:
+        return _plain_or_wrapped(tensor)
+    name = f"{kind.__module__}.{kind.__name__}"
+    if kind.__name__ == "DTensor" and hasattr(tensor, "to_local"):
+        mesh: Any = tensor.device_mesh  # type: ignore[attr-defined]
+        sharding = {"device_mesh": mesh.mesh.tolist(), "placements": _placements(tensor)}
+        return Unwrapped("torch.distributed.tensor.DTensor", tensor.to_local(), sharding=sharding)
+    if kind.__name__ == "FakeTensor" or kind.__name__ == "AsyncCollectiveTensor":
+        return Unwrapped(name, tensor, has_data=False)
+    if kind.__name__ == "NestedTensor":
+        return Unwrapped(name, tensor.values())
+    return _plain_or_wrapped(tensor)
+
+
+def _plain_or_wrapped(tensor: torch.Tensor) -> Unwrapped:
+    functions = torch._C._functorch
+    if functions.is_batchedtensor(tensor) or functions.is_gradtrackingtensor(tensor):
+        name = "BatchedTensor" if functions.is_batchedtensor(tensor) else "GradTrackingTensor"
+        for _ in range(_MAX_WRAPPERS):
+            if not (functions.is_batchedtensor(tensor) or functions.is_gradtrackingtensor(tensor)):
+                break
+            tensor = functions.get_unwrapped(tensor)
+        return Unwrapped(name, tensor)
+    has_memory = tensor.layout == torch.strided and not tensor.is_meta and not tensor.is_quantized
+    return Unwrapped(_PLAIN, tensor, has_memory)
+
+
+def _placements(tensor: Any) -> list[dict[str, Any]]:
+    shown: list[dict[str, Any]] = []
+    for placement in tensor.placements:
+        if placement.is_shard():
+            shown.append({"Shard": {"dim": placement.dim}})
+        elif placement.is_replicate():
+            shown.append({"Replicate": {}})
+        elif placement.is_partial():
+            shown.append({"Partial": {"reduce_op": placement.reduce_op}})
+    return shown

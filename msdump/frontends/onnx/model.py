@@ -22,7 +22,6 @@ from msdump.frontends.onnx.node_session import SessionMaker
 from msdump.frontends.onnx.nodes import model_constants, model_nodes
 from msdump.frontends.onnx.observed_program import ObservedOnnxProgram
 from msdump.frontends.onnx.program import OnnxProgram
-from msdump.graph.graph import Graph
 from msdump.graph.run import Observer
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
@@ -189,10 +188,6 @@ class OnnxModel:
     def arenas(self) -> tuple[Arena, ...]:
         """The arena of each of the observed graphs; none without `has_arena`."""
         return tuple(seen.arena for seen in self._observed.values() if seen.arena is not None)
-
-    def observed_graphs(self) -> tuple[Graph, ...]:
-        """Graphs that were shown to observers, oldest first."""
-        return tuple(seen.graph for seen in self._observed.values())
 
     # -- parts ------------------------------------------------------------------------------------
 

@@ -19,12 +19,12 @@ from msdump.formats.sharding_json import (
     STRIDED,
     Group,
     Mesh,
+    MessageOperand,
     Operand,
     Placement,
     RankSharding,
     TensorSharding,
 )
-from msdump.formats.sharding_messages import MessageOperand
 from msdump.frontends.torch.tensor_map import TensorMap
 from msdump.tensors.records import OUTPUT
 

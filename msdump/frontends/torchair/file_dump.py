@@ -9,8 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from msdump.config.environment import CONTAINER, UPLOAD, disk_limits
-from msdump.dumpers.ignored import say_ignored
+from msdump.config.environment import CONTAINER, UPLOAD, disk_limits, say_ignored
 from msdump.dumpers.limits import DiskGuard, Footprint
 from msdump.dumpers.run_files import RunFiles
 from msdump.dumpers.tally import Tally

@@ -13,8 +13,7 @@ pytest.importorskip("duckdb")
 from msdump.analysis.ranks.job import job_report, write_tables
 from msdump.analysis.ranks.questions import Tables
 from msdump.cli.main import main
-from msdump.formats.sharding_json import RankSharding, write_sharding
-from msdump.formats.sharding_messages import Message, MessageOperand
+from msdump.formats.sharding_json import Message, MessageOperand, RankSharding, write_sharding
 from tests.analysis.small_dump import Array, write_dump
 
 IN, OUT = ("input", 0), ("output", 0)

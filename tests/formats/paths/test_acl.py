@@ -16,7 +16,6 @@ from msdump.errors import FormatError
 from msdump.formats.paths.acl import (
     AclDumpPaths,
     AclOperatorPaths,
-    AclPath,
     AclPaths,
     AsyncPath,
     BinFileName,
@@ -27,7 +26,6 @@ from msdump.formats.paths.acl import (
     npy_file_name,
     overflow_file_name,
     overflow_json_name,
-    parse_acl_path,
     parse_async_path,
     parse_bin_file_name,
     parse_overflow_json_name,
@@ -188,9 +186,9 @@ def test_other_paths_are_no_asynchronous_dump(text: str) -> None:
 
 
 def test_the_tree_of_the_guide() -> None:
-    paths = PlainPaths("/dump", "20231201103000", 3)
-    assert paths.data_dir("kernel_graph_0", 1, 5) == Path("/dump/20231201103000/3/kernel_graph_0/1/5")
-    assert paths.data_dir("a/../b", 1, 5) == Path("/dump/20231201103000/3/a____b/1/5")
+    layout = PlainPaths("/dump", "20231201103000", 3)
+    assert layout.data_dir("kernel_graph_0", 1, 5) == Path("/dump/20231201103000/3/kernel_graph_0/1/5")
+    assert layout.data_dir("a/../b", 1, 5) == Path("/dump/20231201103000/3/a____b/1/5")
 
 
 times = st.datetimes(datetime.datetime(1970, 1, 1), datetime.datetime(9999, 12, 31)).map(format_time)
@@ -202,44 +200,24 @@ one_record = records(["float32"], max_size=1).filter(bool).map(lambda found: fou
 def test_paths_of_models_parse_back(
     time: str, device_id: int, model_name: str, model_id: int, data_index: int, one: TensorRecord
 ) -> None:
-    paths = AclDumpPaths("/root", time, device_id)
-    folder = paths.model_dir(model_name, model_id, data_index)
-    path = (folder / bin_file_name(one)).relative_to("/root")
-    expected = AclPath(time, device_id, bin_file_name(one), safe_piece(model_name), model_id, data_index)
-    assert parse_acl_path(path) == parse_acl_path(str(path)) == expected
-    levels = parse_folder(folder.parts)
-    assert (levels.grammar, levels.device_id, levels.model) == (MODEL, device_id, safe_piece(model_name))
-    assert (levels.graph_id, levels.iteration, levels.data_index) == (model_id, data_index, data_index)
+    layout = AclDumpPaths("/root", time, device_id)
+    folder = layout.model_dir(model_name, model_id, data_index)
+    place = parse_folder(folder.parts)
+    assert (place.layout, place.device_id, place.model) == (MODEL, device_id, safe_piece(model_name))
+    assert (place.graph_id, place.iteration, place.data_index) == (model_id, data_index, data_index)
 
 
 @quick
 @given(times, numbers, one_record)
 def test_paths_of_single_operators_parse_back(time: str, device_id: int, one: TensorRecord) -> None:
-    paths = AclDumpPaths("/root", time, device_id)
-    path = (paths.operator_dir / bin_file_name(one)).relative_to("/root")
-    assert parse_acl_path(path) == AclPath(time, device_id, bin_file_name(one))
-    levels = parse_folder(paths.operator_dir.parts)
-    assert (levels.grammar, levels.device_id, levels.iteration) == (OPERATOR, device_id, None)
+    layout = AclDumpPaths("/root", time, device_id)
+    place = parse_folder(layout.operator_dir.parts)
+    assert (place.layout, place.device_id, place.iteration) == (OPERATOR, device_id, None)
 
 
 @given(st.text(max_size=60))
 def test_no_text_breaks_the_parser(text: str) -> None:
-    found = parse_acl_path(text)
-    assert found is None or found.file_name == PurePosixPath(text).name
     parse_stats_file_name(text)
-
-
-def test_other_trees_are_not_taken_for_one() -> None:
-    time = "20240102030405"
-    for other in (
-        f"3/{time}/0/net/1/2/Add.a.1.2.3",
-        f"{time}/0/net/1/Add.a.1.2.3",
-        f"{time}/0/1/Add.a.1.2.3",
-        f"{time}/Add.a.1.2.3",
-        "20241302030405/0/Add.a.1.2.3",
-        f"{time}/0/..",
-    ):
-        assert parse_acl_path(other) is None, other
 
 
 @quick

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import threading
@@ -18,7 +19,7 @@ from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 import msdump  # noqa: E402
-from msdump.cli.report_text import plain_text  # noqa: E402
+from msdump.cli.report_text import print_report  # noqa: E402
 from msdump.frontends.torch import backend, outside, redirect  # noqa: E402
 from tests.frontends.torch import dumping  # noqa: E402
 from tests.frontends.torchair.dumps import backend_for  # noqa: E402
@@ -45,7 +46,9 @@ def run(model: Any, steps: int = 4) -> str:
     compiled = torch.compile(model, backend=backend)
     for _ in range(steps):
         compiled(torch.ones(3, 2, 4)).sum().backward()
-    return plain_text(dumping.close())
+    stream = io.StringIO()
+    print_report(dumping.close(), stream)
+    return stream.getvalue()
 
 
 class Broken(torch.nn.Module):

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from msdump.formats.sharding_messages import Message, MessageOperand
+from msdump.formats.sharding_json import Message, MessageOperand
 from msdump.frontends.torch.eager.operands import CallOperands
 from msdump.frontends.torch.eager.regions import Region
 from msdump.frontends.torch.eager.signatures import Signature, Tensor

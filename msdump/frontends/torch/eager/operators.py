@@ -24,7 +24,7 @@ from msdump.graph.types import SourceLine
 
 if TYPE_CHECKING:
     from msdump.config.plan import Plan
-    from msdump.formats.sharding_messages import Message
+    from msdump.formats.sharding_json import Message
 
 _FOREIGN = (torch.__path__[0], __file__.rpartition("/frontends/")[0])
 

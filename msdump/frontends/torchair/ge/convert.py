@@ -12,11 +12,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 
 from msdump.errors import GraphError
 from msdump.frontends.torchair.ge.builder import Builder
-from msdump.frontends.torchair.ge.exact import note_call
 from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor
 from msdump.frontends.torchair.ge.registry import NoConverterError, converter_of, is_registered
 from msdump.frontends.torchair.ge.views import ViewChains
-from msdump.frontends.torchair.ge.whole_call import can_call, convert_call
+from msdump.frontends.torchair.ge.whole_call import can_call, convert_call, note_call
 from msdump.frontends.torchair.ops.library import (
     RECORD,
     SCOPE_ENTER,

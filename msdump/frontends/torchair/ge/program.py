@@ -11,9 +11,9 @@ import torch
 from torch import fx
 
 from msdump.frontends.torch.program import FxProgram
-from msdump.frontends.torchair.ge.exact import pick
 from msdump.frontends.torchair.ge.graph import ASSIGN, CONST, DATA, NET_OUTPUT, AtenCall, GeGraph, GeOp, GeTensor
 from msdump.frontends.torchair.ge.registry import host_inputs, kernel_for, kernel_of
+from msdump.frontends.torchair.ge.whole_call import pick
 
 
 class GeModule:

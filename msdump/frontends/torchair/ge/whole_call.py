@@ -2,6 +2,9 @@
 
 So are custom operators, and those that call other graphs (cond, while_loop, flex_attention): one operator, whose inputs
 and outputs are those of the call.
+
+Where several GE operators stand for an ATen operator, they would round where ATen does not: the last of them then gives
+the result of ATen itself; those in between compute what their types say.
 """
 
 from __future__ import annotations
@@ -16,7 +19,17 @@ from torch import fx
 
 from msdump.frontends.torch.operators import is_collective, op_type, plain
 from msdump.frontends.torchair.ge.builder import Builder
-from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, ArgumentSlot, GeTensor, Path, WholeCall
+from msdump.frontends.torchair.ge.graph import (
+    CONST,
+    DATA,
+    NET_OUTPUT,
+    ArgumentSlot,
+    AtenCall,
+    GeOp,
+    GeTensor,
+    Path,
+    WholeCall,
+)
 from msdump.frontends.torchair.ge.registry import has_kernel
 from msdump.frontends.torchair.passes.fake_values import computed
 
@@ -60,8 +73,8 @@ def convert_call(ge: Builder, node: fx.Node, values: Mapping[fx.Node, Any]) -> A
     args = _Arguments(values)
     named = list(_named(target, node.args, node.kwargs))
     count = len(node.args)
-    given = tuple(args.value_of(name, value) for name, value in named[:count])
-    keywords = {key: args.value_of(name, value) for key, (name, value) in zip(node.kwargs, named[count:], strict=True)}
+    given = tuple(args.place(name, value) for name, value in named[:count])
+    keywords = {key: args.place(name, value) for key, (name, value) in zip(node.kwargs, named[count:], strict=True)}
     promised = _promised(node)
     results = dict(_leaves(promised))
     call = WholeCall(
@@ -111,7 +124,7 @@ def _named(target: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> I
 
 
 def _argument_names(target: Any) -> list[str]:
-    """Names of positional arguments, as far as they are known."""
+    """Names of arguments that are given by place, as far as they are known."""
     if target is None:
         return []
     if isinstance(target, torch._ops.OpOverload):
@@ -120,8 +133,8 @@ def _argument_names(target: Any) -> list[str]:
         parameters = inspect.signature(target).parameters.values()
     except (TypeError, ValueError):
         return []
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [parameter.name.strip("_") for parameter in parameters if parameter.kind in positional]
+    by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [parameter.name.strip("_") for parameter in parameters if parameter.kind in by_place]
 
 
 class _Arguments:
@@ -136,12 +149,12 @@ class _Arguments:
         self.attrs: dict[str, Any] = {}
         self._values = values
 
-    def value_of(self, name: str, value: Any) -> Any:
+    def place(self, name: str, value: Any) -> Any:
         """What stands for an argument in the call."""
         if isinstance(value, fx.Node):
             stored = self._values[value]
             if stored is None or isinstance(stored, GeTensor | tuple | list):
-                return self.value_of(name, stored)
+                return self.place(name, stored)
             # A graph that the operator calls.
             self.attrs[self._free(name)] = str(value.target)
             return stored
@@ -149,10 +162,10 @@ class _Arguments:
             self.inputs[self._free(name)] = value
             return ArgumentSlot(len(self.inputs) - 1)
         if isinstance(value, tuple | list) and _has_input(value):
-            items = [self.value_of(f"{name}{index}", item) for index, item in enumerate(value)]
+            items = [self.place(f"{name}{index}", item) for index, item in enumerate(value)]
             return tuple(items) if isinstance(value, tuple) else items
         if isinstance(value, dict) and _has_input(list(value.values())):
-            return {key: self.value_of(f"{name}_{key}", item) for key, item in value.items()}
+            return {key: self.place(f"{name}_{key}", item) for key, item in value.items()}
         if value is not None and value != {}:
             self.attrs[self._free(name)] = plain(value)
         return value
@@ -173,7 +186,7 @@ def _has_input(values: tuple[Any, ...] | list[Any]) -> bool:
 
 
 def _leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """What a call returns, tensors and numbers, with the path of each."""
+    """What a call returns, tensors and numbers, with the place of each."""
     if isinstance(value, tuple | list):
         for index, item in enumerate(value):
             yield from _leaves(item, (*path, index))
@@ -191,7 +204,7 @@ def _output_names(target: Any, results: Mapping[Path, Any]) -> list[str]:
     """`y` for one; those of the schema where all have one."""
     if len(results) == 1:
         return ["y"]
-    returns = [result.name for result in getattr(getattr(target, "_schema", None), "returns", ())]
+    returns = [each.name for each in getattr(getattr(target, "_schema", None), "returns", ())]
     if len(returns) == len(results) and all(returns):
         return returns
     return [f"y{index}" for index in range(len(results))]
@@ -207,3 +220,53 @@ def _waiting(target: Callable[..., Any]) -> Callable[..., Any]:
         return result
 
     return call
+
+
+# -- calls that give exact results -------------------------------------------------------------------------------------
+
+# Operator -> which of its results are rounded on the way.
+_ROUNDED: dict[str, tuple[int, ...]] = {
+    "aten._weight_norm_interface.default": (0, 1),
+    "aten._weight_norm_interface_backward.default": (0, 1),
+    "aten.addmm.default": (0,),
+    "aten.addmv.default": (0,),
+    "aten.baddbmm.default": (0,),
+    "aten.convolution_backward.default": (0, 1, 2),
+    "aten.exp2.default": (0,),
+    "aten.huber_loss.default": (0,),
+    "aten.huber_loss_backward.default": (0,),
+    "aten.native_group_norm.default": (2,),
+    "aten.std.correction": (0,),
+    "aten.std_mean.correction": (0,),
+    "aten.sub.Scalar": (0,),
+    "aten.sub.Tensor": (0,),
+}
+_OF_ANOTHER_FORM = ("aten.exp2.default",)
+
+
+def note_call(node: fx.Node, args: tuple[Any, ...], keywords: dict[str, Any], result: Any, ops: list[GeOp]) -> None:
+    """Remember the call where its operators round on the way.   ops: the operators that it became"""
+    indices = _ROUNDED.get(str(node.target), ())
+    is_chain = sum(op.type != CONST for op in ops) > 1 or str(node.target) in _OF_ANOTHER_FORM
+    if not indices or not is_chain:
+        return
+    results = result if isinstance(result, list | tuple) else (result,)
+    has_many = isinstance(result, list | tuple)
+    for index in indices:
+        tensor = results[index]
+        if isinstance(tensor, GeTensor) and tensor.op in ops and len(tensor.op.outputs) == 1 and _is_float(tensor):
+            tensor.op.exact = AtenCall(node, args, keywords, (index if has_many else None,))
+
+
+def pick(results: Any, indices: tuple[int | None, ...], *_: Any) -> Any:
+    """The results of a call that an operator gives: a tuple where it has several outputs.   _: what it reads"""
+    chosen = tuple([results if index is None else results[index] for index in indices])
+    return chosen[0] if len(chosen) == 1 else chosen
+
+
+def _is_float(tensor: GeTensor) -> bool:
+    return (
+        tensor.fake is not None
+        and isinstance(tensor.dtype, torch.dtype)
+        and (tensor.dtype.is_floating_point or tensor.dtype.is_complex)
+    )

@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from msdump.formats.sharding_messages import Message, MessageOperand  # noqa: E402
+from msdump.formats.sharding_json import Message, MessageOperand  # noqa: E402
 from msdump.frontends.torch.eager.messages import Messages, Transfer  # noqa: E402
 from msdump.frontends.torch.eager.operands import CallOperands  # noqa: E402
 from msdump.frontends.torch.eager.signatures import Tensor, signature_of  # noqa: E402

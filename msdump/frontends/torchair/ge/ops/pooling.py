@@ -18,21 +18,21 @@ _aten = torch.ops.aten
 
 @converter("aten.max_pool2d_with_indices.default")
 def max_pool(ge: Builder, x: GeTensor, *window: Any, **options: Any) -> tuple[GeTensor, ...]:
-    y, argmax = ge.multi_op("MaxPoolWithArgmaxV1", {"x": x}, ("y", "argmax"), _max_attrs(*window, **options))
+    y, argmax = ge.multi_op("MaxPoolWithArgmaxV1", {"x": x}, ("y", "argmax"), _max_attrs(2, *window, **options))
     return y, ge.cast(ge.op("Identity", {"x": argmax}), torch.int64)
 
 
 @kernel("MaxPoolWithArgmaxV1")
 def max_pool_kernel(x: Any, **window: Any) -> Any:
-    """-> y, argmax int32 (indices in the plane of H x W). The window is in the middle of all four lists."""
+    """-> y, argmax int32 (places in the plane of H x W). The window is in the middle of all four lists."""
     y, argmax = _aten.max_pool2d_with_indices.default(x, *_inner_max_window(**window))
     return y, argmax.to(torch.int32)
 
 
 @converter("aten.max_pool2d_with_indices_backward.default")
 def max_pool_backward(ge: Builder, dy: GeTensor, x: GeTensor, *window: Any) -> GeTensor:
-    """The indices of the maxima are computed again, as TorchAir does: its operator keeps them packed."""
-    attrs = _max_attrs(*window[:-1])
+    """The places of the maxima are looked for again, as TorchAir does: its operator keeps them packed."""
+    attrs = _max_attrs(2, *window[:-1])
     _, argmax = ge.multi_op("MaxPoolWithArgmaxV1", {"x": x}, ("y", "argmax"), attrs)
     return ge.op("MaxPoolGradWithArgmaxV1", {"x": x, "grad": dy, "argmax": argmax}, attrs)
 
@@ -43,10 +43,9 @@ def max_pool_grad_kernel(x: Any, grad: Any, argmax: Any, **window: Any) -> Any:
     return _aten.max_pool2d_with_indices_backward.default(grad, x, *_inner_max_window(**window), indices)
 
 
-def _inner_max_window(
-    ksize: list[int], strides: list[int], pads: list[int], dilation: list[int], ceil_mode: bool
-) -> tuple[Any, ...]:
-    return ksize[1:3], strides[1:3], pads[1:3], dilation[1:3], ceil_mode
+def _inner_max_window(**window: Any) -> list[Any]:
+    *sizes, ceil_mode = _max_window(**window)
+    return [*(values[1:3] for values in sizes), ceil_mode]
 
 
 @converter("aten.avg_pool2d.default")
@@ -114,16 +113,18 @@ def adaptive_max_pool_kernel(x: Any, *, output_size: list[int]) -> Any:
 
 
 def _max_attrs(
+    axes: int,
     kernel_size: Sequence[int],
     stride: Sequence[int] = (),
     padding: Sequence[int] = (0,),
     dilation: Sequence[int] = (1,),
     ceil_mode: bool = False,
 ) -> dict[str, Any]:
-    """Sizes of a window in a plane, between those of the samples and the channels."""
+    """Sizes of a window; in a plane they stand between those of the samples and the channels."""
     sizes = {"ksize": kernel_size, "strides": stride or kernel_size, "pads": padding, "dilation": dilation}
-    attrs: dict[str, Any] = {name: [1, *_per_axis(values, 2), 1] for name, values in sizes.items()}
-    return {**attrs, "ceil_mode": ceil_mode}
+    ends = [1] if axes == 2 else []
+    attrs: dict[str, Any] = {name: [*ends, *_each(values, axes), *ends] for name, values in sizes.items()}
+    return {**attrs, "ceil_mode": ceil_mode, **({} if axes == 2 else {"data_format": "NCDHW"})}
 
 
 def _avg_attrs(
@@ -135,10 +136,10 @@ def _avg_attrs(
     divisor_override: int | None = None,
 ) -> dict[str, Any]:
     attrs: dict[str, Any] = {
-        "ksize": [1, 1, *_per_axis(kernel_size, 2)],
-        "strides": [1, 1, *_per_axis(stride or kernel_size, 2)],
+        "ksize": [1, 1, *_each(kernel_size, 2)],
+        "strides": [1, 1, *_each(stride or kernel_size, 2)],
         "padding_mode": "CALCULATED",
-        "pads": [pad for pad in _per_axis(padding, 2) for _ in range(2)],
+        "pads": [pad for pad in _each(padding, 2) for _ in range(2)],
         "data_format": "NCHW",
         "global_pooling": False,
         "ceil_mode": ceil_mode,
@@ -147,19 +148,19 @@ def _avg_attrs(
     return attrs if divisor_override is None else {**attrs, "divisor_override": divisor_override}
 
 
-def _per_axis(values: Sequence[int], axes: int) -> list[int]:
+def _each(values: Sequence[int], axes: int) -> list[int]:
     return list(values) if len(values) == axes else list(values) * axes
 
 
 @converter("aten.max_pool3d_with_indices.default")
 def max_pool3d(ge: Builder, x: GeTensor, *window: Any, **options: Any) -> tuple[GeTensor, ...]:
-    y, argmax = ge.multi_op("MaxPool3DWithArgmaxV2", {"x": x}, ("y", "argmax"), _max_attrs3d(*window, **options))
+    y, argmax = ge.multi_op("MaxPool3DWithArgmaxV2", {"x": x}, ("y", "argmax"), _max_attrs(3, *window, **options))
     return y, ge.cast(argmax, torch.int64)
 
 
 @kernel("MaxPool3DWithArgmaxV2")
 def max_pool3d_kernel(x: Any, *, data_format: str, **window: Any) -> Any:
-    """-> y, argmax int32 (indices in the volume of D x H x W)"""
+    """-> y, argmax int32 (places in the volume of D x H x W)"""
     y, argmax = _aten.max_pool3d_with_indices.default(x, *_max_window(**window))
     return y, argmax.to(torch.int32)
 
@@ -174,7 +175,7 @@ def _max_window(
 def max_pool3d_backward(ge: Builder, dy: GeTensor, x: GeTensor, *window: Any) -> GeTensor:
     *sizes, indices = window
     inputs = {"x": x, "grads": dy, "argmax": ge.cast(indices, torch.int32)}
-    return ge.op("MaxPool3DGradWithArgmax", inputs, _max_attrs3d(*sizes))
+    return ge.op("MaxPool3DGradWithArgmax", inputs, _max_attrs(3, *sizes))
 
 
 @kernel("MaxPool3DGradWithArgmax")
@@ -214,18 +215,6 @@ def avg_pool3d_grad_kernel(orig_input_shape: list[int], grads: Any, *, data_form
     return _aten.avg_pool3d_backward.default(grads, grads.new_empty(orig_input_shape), *_avg_window(**window))
 
 
-def _max_attrs3d(
-    kernel_size: Sequence[int],
-    stride: Sequence[int] = (),
-    padding: Sequence[int] = (0,),
-    dilation: Sequence[int] = (1,),
-    ceil_mode: bool = False,
-) -> dict[str, Any]:
-    sizes = {"ksize": kernel_size, "strides": stride or kernel_size, "pads": padding, "dilation": dilation}
-    attrs: dict[str, Any] = {name: _per_axis(values, 3) for name, values in sizes.items()}
-    return {**attrs, "ceil_mode": ceil_mode, "data_format": "NCDHW"}
-
-
 def _avg_attrs3d(
     kernel_size: Sequence[int],
     stride: Sequence[int] = (),
@@ -235,9 +224,9 @@ def _avg_attrs3d(
     divisor_override: int | None = None,
 ) -> dict[str, Any]:
     return {
-        "ksize": [1, 1, *_per_axis(kernel_size, 3)],
-        "strides": [1, 1, *_per_axis(stride or kernel_size, 3)],
-        "pads": [pad for pad in _per_axis(padding, 3) for _ in range(2)],
+        "ksize": [1, 1, *_each(kernel_size, 3)],
+        "strides": [1, 1, *_each(stride or kernel_size, 3)],
+        "pads": [pad for pad in _each(padding, 3) for _ in range(2)],
         "ceil_mode": ceil_mode,
         "count_include_pad": count_include_pad,
         "divisor_override": divisor_override or 0,

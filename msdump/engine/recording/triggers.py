@@ -1,11 +1,13 @@
-"""Triggers of the process: uncaught exceptions of any thread, signals and time-outs."""
+"""Triggers of a recorder: exceptions that no code caught, signals, time, and spikes of a number such as a loss."""
 
 from __future__ import annotations
 
+import math
 import signal
 import sys
 import threading
 import types
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +17,7 @@ Tell = Callable[[str, str], None]
 
 
 class Hooks:
-    """Listens from `begin` to `end`; disabled in forked children.
+    """Listens from `begin` to `end`; in a process that was forked it tells nobody anything.
 
     on     names among TRIGGERS
     tell   called with the name of a trigger and what happened: by signals later, when it is safe; by exceptions at once
@@ -55,7 +57,7 @@ class Hooks:
             return
         self._is_on = False
         self._end.set()
-        # Hooks that other code has installed since stay; they may call ours, which does nothing any more.
+        # What somebody else has put in place since stays; it may call ours, which does nothing any longer.
         if sys.excepthook == self._on_exception:
             sys.excepthook = self._excepthook
         if threading.excepthook == self._on_thread_exception:
@@ -68,7 +70,7 @@ class Hooks:
             self._thread.join()
 
     def leave_to_parent(self) -> None:
-        """Disable the hooks in a forked child, which has none of the parent's threads."""
+        """In a process that was forked: threads are not in it, and what it does concerns nobody."""
         self._is_on = False
         self._thread = None
 
@@ -100,3 +102,45 @@ class Hooks:
 
 def _line(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".split("\n", 1)[0]
+
+
+# -- spikes: numbers that leave the last ones far behind ---------------------------------------------------------------
+
+_FEWEST, _MOST = 16, 200
+# Of a normal distribution: what turns a median deviation into a standard deviation.
+_SIGMA = 1.4826
+# Numbers that hardly move have no spread to speak of: this part of their size is no spike.
+_SMALLEST_PART = 1e-3
+
+
+class SpikeRule:
+    """One series of numbers.   limit: standard deviations, estimated from the median deviation, that make a spike."""
+
+    def __init__(self, name: str, limit: float) -> None:
+        self._name = name
+        self._limit = limit
+        self._last: deque[float] = deque(maxlen=_MOST)
+
+    def add(self, value: float) -> tuple[str, str]:
+        """Take the next number.   Returns: name of the trigger and what happened; ("", "") where nothing did."""
+        if not math.isfinite(value):
+            return "nonfinite", f"{self._name} is {value}"
+        score, centre = self._score(value)
+        # A spike is no measure for what comes later.
+        if score > self._limit:
+            return "spike", f"{self._name} is {value:.6g}, {score:.3g} standard deviations above {centre:.6g}"
+        self._last.append(value)
+        return "", ""
+
+    def _score(self, value: float) -> tuple[float, float]:
+        if len(self._last) < _FEWEST:
+            return 0.0, 0.0
+        centre = _median(list(self._last))
+        spread = _SIGMA * _median([abs(each - centre) for each in self._last])
+        return (value - centre) / max(spread, _SMALLEST_PART * abs(centre), 1e-300), centre
+
+
+def _median(values: list[float]) -> float:
+    ordered = sorted(values)
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2

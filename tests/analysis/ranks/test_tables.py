@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msdump.analysis.ranks.rank_sets import format_ranks, parse_ranks, shown_ranks
+from msdump.analysis.ranks.tables import format_ranks, parse_ranks, shown_ranks
 
 
 @given(st.sets(st.integers(0, 60)).map(sorted))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msdump.engine.recording.spikes import SpikeRule
+from msdump.engine.recording.triggers import SpikeRule
 
 NUMBERS = st.floats(-1e6, 1e6)
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump.analysis.stat.conditions import parse_condition
+from msdump.analysis.stat.selection import parse_condition
 from msdump.cli.main import main
 from msdump.errors import ConfigError
 from msdump.tables.frames import FLAG, INTEGER, NUMBER, SIZES, TEXT, Column

@@ -17,10 +17,9 @@ from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.pack_tree import pack_tree
 from msdump.storage import packs
-from msdump.storage import verified as verification
+from msdump.storage import packs as verification
 from msdump.storage.pack_format import BLOCK, Member
-from msdump.storage.packs import Pack, hashed_parts, open_pack
-from msdump.storage.sources import LocalSource
+from msdump.storage.packs import LocalSource, Pack, hashed_parts, open_pack
 from tests.analysis.small_dump import write_dump
 
 COUNT = 20
