@@ -408,7 +408,7 @@ def test_a_file_that_is_bad_at_the_end(tmp_path: Path, caplog: pytest.LogCapture
     folder = tmp_path / "run"
     report = play("graph_mode", folder, rewrite(iteration="0-1"), {1: lambda file: write(file, '{"common": [,]}')})
     assert set(data(folder)) == {0, 1} and report.error is None
-    (message,) = warnings(caplog, "does not hold")
+    (message,) = warnings(caplog, "is invalid")
     assert "dump.json:1:13" in message
     assert (folder / ERROR_FILE).read_text().splitlines()[0] == f"msdump: {folder / 'dump.json'} is not in force"
     assert "dump.json:1:13" in (folder / ERROR_FILE).read_text()
@@ -500,7 +500,7 @@ def test_a_bad_file_that_is_mended_in_time_is_no_error(tmp_path: Path, caplog: p
     job.now = 9.0
     assert job.poll() == "5"
     job.reloader.close()
-    assert not warnings(caplog, "does not hold") and not job.error.exists()
+    assert not warnings(caplog, "is invalid") and not job.error.exists()
 
 
 def test_a_bad_file_is_said_once_until_it_is_good(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -510,7 +510,7 @@ def test_a_bad_file_is_said_once_until_it_is_good(tmp_path: Path, caplog: pytest
         for _ in range(5):
             job.now += 0.6
             assert job.poll() == ("0" if round_ == 1 else "1")
-        assert len(warnings(caplog, "does not hold")) == round_
+        assert len(warnings(caplog, "is invalid")) == round_
         assert "iteration" in job.error.read_text()
         rewrite(iteration=str(round_))(job.file)
         assert job.poll() == str(round_) and not job.error.exists()
@@ -518,7 +518,7 @@ def test_a_bad_file_is_said_once_until_it_is_good(tmp_path: Path, caplog: pytest
     assert job.poll() == "2"
     job.reloader.close()
     job.reloader.close()
-    assert len(warnings(caplog, "does not hold")) == 3 and job.error.exists()
+    assert len(warnings(caplog, "is invalid")) == 3 and job.error.exists()
 
 
 def as_pipe(path: Path) -> None:
@@ -551,7 +551,7 @@ def test_what_is_no_configuration_changes_nothing(
     assert job.poll() == "0"
     job.now = 2.0
     assert job.poll() == "0"
-    assert len(warnings(caplog, "does not hold")) == 1
+    assert len(warnings(caplog, "is invalid")) == 1
     (job.file.unlink if job.file.is_symlink() or not job.file.is_dir() else job.file.rmdir)()
     job.error.unlink()
     make(job.error)

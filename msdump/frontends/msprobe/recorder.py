@@ -308,10 +308,12 @@ class RecordWriter:
         self._fetch()
         data_folder = str(home / DATA_FOLDER) if settings.saves_tensors else None
         content = dump_content(settings.task, settings.level, data_folder, self._records, self._form.framework)
-        texts = {DEBUG_FILE if settings.level == DEBUG else MSPROBE_FILE: as_json(content)}
+        texts: dict[str, bytes] = {}
         if settings.level != DEBUG and settings.has_extra_info:
             texts[STACK_FILE] = as_json(stack_content(self._names_by_stack))
             texts[CONSTRUCT_FILE] = as_json(self.parents.by_name)
+        # Last: what it lists counts as written, and then all files of the step are there.
+        texts[DEBUG_FILE if settings.level == DEBUG else MSPROBE_FILE] = as_json(content)
         unlisted, self._unlisted = self._unlisted, 0
         try:
             for name, text in texts.items():

@@ -138,7 +138,7 @@ def test_each_name_holds_what_was_saved_last(there: dict[str, bytes], steps: lis
 
 @pytest.mark.parametrize("container", ["files", "pack"])
 @pytest.mark.parametrize("task", ["tensor", "statistics"])
-@pytest.mark.parametrize("budget", [2000, 12000, 40000])
+@pytest.mark.parametrize("budget", [2000, 12000, 30000, 35000, 40000, 45000])
 def test_the_budget_holds_and_what_is_lost_is_counted(
     msprobe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: int, task: str, container: str
 ) -> None:
