@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import configparser
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,3 +44,31 @@ def test_the_contract_is_the_one_that_is_checked() -> None:
     layers = checked["importlinter:contract:packages"]["layers"].strip()
     assert f"```text\n{layers}\n```" in TEXT
     assert len(layers.splitlines()) <= 15
+
+
+READING = (ROOT / "docs" / "reading-order.md").read_text(encoding="utf-8")
+PROGRAMS = {
+    name: re.findall(r"`([\w/]+\.py)`", files)
+    for name, files in re.findall(r"^\| `(\w+)`: [^|]+ \|([^|]+)\|$", READING, re.MULTILINE)
+}
+
+
+def test_every_program_has_its_walk() -> None:
+    assert set(PROGRAMS) == {"eager", "compiled", "mindspore", "nan", "compare"}
+
+
+@pytest.mark.usefixtures("needs_mindspore")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_walk_is_short_and_a_program_takes_it(name: str) -> None:
+    if name in ("eager", "compiled"):
+        pytest.importorskip("torch")
+    assert len(PROGRAMS[name]) == len(set(PROGRAMS[name])) <= 24
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "tests.walks", name],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert set(PROGRAMS[name]) <= set(done.stdout.split())

@@ -248,7 +248,7 @@ def read(folder: Path, content: Any) -> RankSharding:
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(change: dict[str, Any], message: str, tmp_path: Path) -> None:
-    assert read(tmp_path, WHOLE).operands[0].layout is not None
+    assert read(tmp_path, WHOLE).operands[0].sharding is not None
     with pytest.raises(FormatError, match=rf"^{tmp_path / LAYOUT_FILE}, {message}"):
         read(tmp_path, WHOLE | change)
 

@@ -52,6 +52,7 @@ _OTHERS = {
     "msdump/dumpers/delivery.py": ("tests/dumpers/test_sync.py",),
     "msdump/dumpers/step_folders.py": ("tests/test_engines.py",),
     "msdump/config/recorder.py": ("tests/engine/recording/test_recorder.py",),
+    "msdump/dumpers/run_files.py": ("tests/dumpers/test_limits.py", "tests/frontends/msprobe/test_files.py"),
     "msdump/dumpers/recorders.py": ("tests/graph/test_ge.py",),
     "msdump/dumpers/packs.py": ("tests/test_packs.py",),
     "msdump/dumpers/uploads.py": ("tests/storage/test_remote.py",),

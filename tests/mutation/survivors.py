@@ -100,8 +100,8 @@ SURVIVORS = (
     ),
     Survivor(
         "msdump/formats/direct.py",
-        "if left >= _RUN_BYTES and (address + start - place) % PAGE == 0:",
-        "if left >= _RUN_BYTES and (address + start - place) // PAGE == 0:",
+        "if left >= _RUN_BYTES and (address + start - position) % PAGE == 0:",
+        "if left >= _RUN_BYTES and (address + start - position) // PAGE == 0:",
         "all bytes then go through a buffer; which way they take is a matter of time",
     ),
     Survivor("msdump/formats/direct.py", "_RUN_BYTES = 256 << 10", ANY, "from where the direct way is worth its calls"),

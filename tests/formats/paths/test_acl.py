@@ -186,9 +186,9 @@ def test_other_paths_are_no_asynchronous_dump(text: str) -> None:
 
 
 def test_the_tree_of_the_guide() -> None:
-    layout = PlainPaths("/dump", "20231201103000", 3)
-    assert layout.data_dir("kernel_graph_0", 1, 5) == Path("/dump/20231201103000/3/kernel_graph_0/1/5")
-    assert layout.data_dir("a/../b", 1, 5) == Path("/dump/20231201103000/3/a____b/1/5")
+    paths = PlainPaths("/dump", "20231201103000", 3)
+    assert paths.data_dir("kernel_graph_0", 1, 5) == Path("/dump/20231201103000/3/kernel_graph_0/1/5")
+    assert paths.data_dir("a/../b", 1, 5) == Path("/dump/20231201103000/3/a____b/1/5")
 
 
 times = st.datetimes(datetime.datetime(1970, 1, 1), datetime.datetime(9999, 12, 31)).map(format_time)
@@ -200,19 +200,19 @@ one_record = records(["float32"], max_size=1).filter(bool).map(lambda found: fou
 def test_paths_of_models_parse_back(
     time: str, device_id: int, model_name: str, model_id: int, data_index: int, one: TensorRecord
 ) -> None:
-    layout = AclDumpPaths("/root", time, device_id)
-    folder = layout.model_dir(model_name, model_id, data_index)
-    place = parse_folder(folder.parts)
-    assert (place.layout, place.device_id, place.model) == (MODEL, device_id, safe_piece(model_name))
-    assert (place.graph_id, place.iteration, place.data_index) == (model_id, data_index, data_index)
+    paths = AclDumpPaths("/root", time, device_id)
+    folder = paths.model_dir(model_name, model_id, data_index)
+    levels = parse_folder(folder.parts)
+    assert (levels.grammar, levels.device_id, levels.model) == (MODEL, device_id, safe_piece(model_name))
+    assert (levels.graph_id, levels.iteration, levels.data_index) == (model_id, data_index, data_index)
 
 
 @quick
 @given(times, numbers, one_record)
 def test_paths_of_single_operators_parse_back(time: str, device_id: int, one: TensorRecord) -> None:
-    layout = AclDumpPaths("/root", time, device_id)
-    place = parse_folder(layout.operator_dir.parts)
-    assert (place.layout, place.device_id, place.iteration) == (OPERATOR, device_id, None)
+    paths = AclDumpPaths("/root", time, device_id)
+    levels = parse_folder(paths.operator_dir.parts)
+    assert (levels.grammar, levels.device_id, levels.iteration) == (OPERATOR, device_id, None)
 
 
 @given(st.text(max_size=60))
