@@ -20,11 +20,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO, TypeGuard
 
-from msdump.statistics.exponents import ExponentHistogram
 from msdump.tables.printable import LINE_ENDS, is_printable, printable, without_commands
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from msdump.statistics.exponents import ExponentHistogram
 
 __all__ = [
     "BYTES", "FILES", "LINE_ENDS", "PrintableParser", "complain", "complain_of_damaged", "draw", "is_terminal", "log",
