@@ -10,10 +10,10 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from enum import Enum
-from importlib import import_module
 from operator import attrgetter
 from typing import Any
 
+from msdump._version import __version__
 from msdump.analysis.steps import Operator, Slot, StepKey
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
@@ -36,8 +36,7 @@ def json_text(command: str, content: Mapping[str, Any], indent: int | None = 1) 
            JSON has no form for is its text.
     """
     # By name: `msdump` offers functions of modules that import this one.
-    version = import_module("msdump").__version__
-    document = {"schema": SCHEMA, "msdump": version, "command": command, **content}
+    document = {"schema": SCHEMA, "msdump": __version__, "command": command, **content}
     return json.dumps(_plain(document), indent=indent, allow_nan=False) + "\n"
 
 
