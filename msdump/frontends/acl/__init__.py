@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from msdump.engine.opening import DumpBlock
+from msdump.engine.opening import DumpBlock as Dump
 from msdump.errors import did_you_mean
 from msdump.frontends.acl import const, mdl, media, op, rt, util
 from msdump.frontends.acl.calls import as_int, as_text, bad_argument, report, returns_code, take_messages
@@ -62,7 +62,7 @@ from msdump.frontends.acl.tensor_desc import (
 log = logging.getLogger("msdump")
 
 __all__ = [
-    "DumpBlock",
+    "Dump",
     "Model",
     "app_log",
     "const",
