@@ -22,7 +22,12 @@ from msdump.process.front_ends import is_installed
 ROOT = Path(__file__).resolve().parent.parent
 
 # A busy machine fails no test: no example has a time limit.
-settings.register_profile("busy", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "busy",
+    deadline=None,
+    max_examples=int(os.environ.get("TEST_EXAMPLES", 60)),
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("busy")
 
 _PREFIXES = ("MINDSPORE_", "MS_", "MSDUMP_", "ASCEND_", "ACL_", "DUMP_GE_", "DUMP_GRAPH_")
