@@ -153,7 +153,7 @@ def test_options_that_cannot_be_shown_stop_nothing(
     with caplog.at_level(logging.WARNING, "msdump"):
         found = dumped(tmp_path, 1)
     assert {graph for graph, _ in found} == {"graph_0", "graph_1"}
-    assert sum("cannot be shown" in record.message for record in caplog.records) == 1
+    assert sum("cannot be written to a file" in record.message for record in caplog.records) == 1
 
 
 def test_a_rank_folder_that_cannot_be_made(tmp_path: Path) -> None:
