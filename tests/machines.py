@@ -162,6 +162,7 @@ def _run_tests(variant: Variant, python: Sequence[str], processes: str, has_slow
     command = [*python, "-m", "pytest", "-q", "-n", processes, "--dist", "loadfile", *_TESTS]
     if not has_slow:
         command += ["-m", "not slow"]
+        environment.setdefault("TEST_EXAMPLES", "20")  # of each property; all of them before a release
     if variant.is_shuffled:
         seed = random.SystemRandom().randrange(2**32)
         command += ["-p", "randomly", f"--randomly-seed={seed}", f"--hypothesis-seed={seed}"]
