@@ -1,4 +1,4 @@
-"""msdump/_proto is what proto/generate.py makes of proto/*.proto, and both say what the published field tables say."""
+"""The `_proto` folders hold what proto/generate.py makes of proto/*.proto; both say what published tables say."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 
-from msdump._proto import checkpoint_pb2, debug_graph_pb2, dump_data_pb2, ge_ir_pb2, mind_ir_pb2
+from msdump.formats._proto import dump_data_pb2
+from msdump.graph._proto import debug_graph_pb2, ge_ir_pb2
+from msdump.mindspore._proto import checkpoint_pb2, mind_ir_pb2
 from msdump.tensors import dtypes
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -208,7 +210,8 @@ def test_messages_survive_the_wire() -> None:
 def test_the_modules_load_without_the_c_runtime() -> None:
     code = (
         "from google.protobuf.internal import api_implementation as a; assert a.Type() == 'python'\n"
-        "from msdump._proto import checkpoint_pb2, debug_graph_pb2 as d, dump_data_pb2, ge_ir_pb2 as g\n"
+        "from msdump.graph._proto import debug_graph_pb2 as d, ge_ir_pb2 as g\n"
+        "from msdump.formats._proto import dump_data_pb2\n"
         "t = d.TypeProto(tensor_type=d.TypeProto.Tensor(elem_type=d.DT_INT8))\n"
         "assert d.TypeProto.FromString(t.SerializeToString()) == t and d.InputProto.CONTROL_EDGE == 1\n"
         "o = g.OpDef(); o.attr['N'].i = 2; assert g.OpDef.FromString(o.SerializeToString()) == o\n"
@@ -229,8 +232,8 @@ def load(name: str, path: Path) -> ModuleType:
 def test_the_checked_in_files_are_what_the_generator_makes() -> None:
     pytest.importorskip("grpc_tools.protoc", reason="grpcio-tools is not installed")
     texts = load("generate", ROOT / "proto" / "generate.py").generated_texts()
-    folder = ROOT / "msdump" / "_proto"
-    assert {path.name for path in folder.glob("*_pb2.py*")} == set(texts)
+    folder = ROOT / "msdump"
+    assert {path.relative_to(folder).as_posix() for path in folder.glob("**/*_pb2.py*")} == set(texts)
     for name, text in texts.items():
         assert (folder / name).read_text(encoding="utf-8") == text, f"{name}: run python proto/generate.py"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.frontends.torchair.debug_saves import expected_files, graph_files, models, run_folder
+from tests.torchair.debug_saves import expected_files, graph_files, models, run_folder
 
 pytest.importorskip("torch")
 

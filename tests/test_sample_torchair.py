@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.frontends.torchair.dumps import read_steps
+from tests.torchair.dumps import read_steps
 
 pytest.importorskip("torch")
 pytest.importorskip("sklearn")

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from msdump._proto.debug_graph_pb2 import ModelProto
 from msdump.formats.paths.sync import parse_data_file_name
 from msdump.formats.statistic_csv import read_statistic_csv
+from msdump.graph._proto.debug_graph_pb2 import ModelProto
 
 pytestmark = pytest.mark.usefixtures("needs_mindspore")
 SCRIPT = """

@@ -87,7 +87,7 @@ def backend(job: Job, folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def torchair(job: Job, folder: Path) -> Iterator[None]:
-    from tests.frontends.torchair.dumps import backend_for
+    from tests.torchair.dumps import backend_for
 
     job.call = torch.compile(job.model, backend=backend_for(folder))
     yield

@@ -110,7 +110,7 @@ def _header(records: Sequence[TensorRecord], is_host_format: bool) -> tuple[byte
 
 
 def _message(records: Sequence[TensorRecord], is_host_format: bool) -> tuple[Any, list[_TensorBlock]]:
-    from msdump._proto import dump_data_pb2
+    from msdump.formats._proto import dump_data_pb2
 
     first = records[0]
     message = dump_data_pb2.DumpData(
@@ -319,7 +319,7 @@ def read_bin(path: str | Path, container: str | None = None) -> BinFile:
 def _parse(data: bytes) -> Any:
     from google.protobuf.message import DecodeError
 
-    from msdump._proto import dump_data_pb2
+    from msdump.formats._proto import dump_data_pb2
 
     message = dump_data_pb2.DumpData()
     try:

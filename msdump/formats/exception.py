@@ -190,7 +190,7 @@ def norm_chunks(failure: OperatorFailure) -> list[Buffer]:
 
 def _described(failure: OperatorFailure) -> tuple[Any, list[memoryview]]:
     """The DumpData with each argument's index among those of the kernel, and the blocks of data."""
-    from msdump._proto import dump_data_pb2
+    from msdump.formats._proto import dump_data_pb2
 
     if failure.records:
         message, payloads = described(failure.records)

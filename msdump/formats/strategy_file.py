@@ -14,8 +14,8 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from msdump._proto import node_strategy_pb2
 from msdump.errors import FormatError
+from msdump.formats._proto import node_strategy_pb2
 from msdump.storage.plain import read_plain, readable
 
 _MAX_AXES = 16

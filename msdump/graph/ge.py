@@ -377,7 +377,7 @@ def read_ge_originals(path: str | PathLike[str]) -> tuple[str, dict[tuple[str, i
     """
     from google.protobuf import text_format
 
-    from msdump._proto import ge_ir_pb2
+    from msdump.graph._proto import ge_ir_pb2
 
     graph = ge_ir_pb2.GraphDef()
     try:

@@ -27,7 +27,7 @@ from msdump.storage.plain import GRAPH_BYTES
 from msdump.tensors import dtypes
 
 if TYPE_CHECKING:
-    from msdump._proto import debug_graph_pb2 as pb
+    from msdump.graph._proto import debug_graph_pb2 as pb
 
 IR_VERSION = 1
 
@@ -37,7 +37,7 @@ def model_bytes(graph: Graph) -> bytes:
 
     Raises: GraphError for an attribute or a number that the format cannot hold.
     """
-    from msdump._proto import debug_graph_pb2
+    from msdump.graph._proto import debug_graph_pb2
 
     model = debug_graph_pb2.ModelProto(ir_version=IR_VERSION)
     _GraphWriter(graph, model.graph).write()
@@ -46,7 +46,7 @@ def model_bytes(graph: Graph) -> bytes:
 
 def debug_number(dtype: str) -> int:
     """Number of a dtype of tensors in the file.   Edges: 0 (DT_UNDEFINED) for one without a number."""
-    from msdump._proto import debug_graph_pb2
+    from msdump.graph._proto import debug_graph_pb2
 
     if dtype == "bfloat16":
         return debug_graph_pb2.DT_BASE_FLOAT
@@ -80,7 +80,7 @@ class _GraphWriter:
         self._add_outputs()
 
     def _add_constant(self, value: Value) -> None:
-        from msdump._proto import debug_graph_pb2
+        from msdump.graph._proto import debug_graph_pb2
 
         constant = self._new_constant()
         constant.value.dtype = debug_graph_pb2.DT_TENSOR
@@ -139,7 +139,7 @@ class _GraphWriter:
         return self._new_node(op_type, scope, f"{scope}/{last}" if scope else last, inputs)
 
     def _new_node(self, op_type: str, scope: str, full_name: str, inputs: Sequence[str]) -> pb.NodeProto:
-        from msdump._proto import debug_graph_pb2
+        from msdump.graph._proto import debug_graph_pb2
 
         number = len(self.proto.node) + 1
         proto = self.proto.node.add(name=str(number), op_type=op_type, scope=scope, full_name=full_name)
@@ -150,7 +150,7 @@ class _GraphWriter:
 
 def fill_type(proto: pb.TypeProto, types: Sequence[TensorType]) -> None:
     """The type of one tensor, or the tuple of several."""
-    from msdump._proto import debug_graph_pb2
+    from msdump.graph._proto import debug_graph_pb2
 
     if len(types) != 1:
         proto.data_type = debug_graph_pb2.DT_TUPLE
@@ -167,7 +167,7 @@ def fill_type(proto: pb.TypeProto, types: Sequence[TensorType]) -> None:
 
 def fill_value(proto: pb.ValueProto, value: Any, where: str) -> None:
     """A plain Python value; names of dtypes become types.   Raises: GraphError for an int above 64 bits."""
-    from msdump._proto import debug_graph_pb2
+    from msdump.graph._proto import debug_graph_pb2
 
     if value is None:
         proto.dtype = debug_graph_pb2.DT_UNDEFINED
@@ -194,7 +194,7 @@ def fill_value(proto: pb.ValueProto, value: Any, where: str) -> None:
 
 
 def _fill_float(proto: pb.ValueProto, value: float) -> None:
-    from msdump._proto import debug_graph_pb2
+    from msdump.graph._proto import debug_graph_pb2
 
     with np.errstate(all="ignore"):
         narrow = float(np.float32(value))
@@ -290,7 +290,7 @@ def read_model(source: str | PathLike[str] | bytes) -> GraphSummary:
     """
     from google.protobuf.message import DecodeError
 
-    from msdump._proto import debug_graph_pb2
+    from msdump.graph._proto import debug_graph_pb2
 
     data, where = (source, "graph") if isinstance(source, bytes) else (read_file(source, GRAPH_BYTES), str(source))
     model = debug_graph_pb2.ModelProto()
@@ -345,7 +345,7 @@ def _names(value: Any) -> tuple[str, ...]:
 
 
 def _constant(proto: pb.NamedValueProto) -> ConstantSummary:
-    from msdump._proto import debug_graph_pb2
+    from msdump.graph._proto import debug_graph_pb2
 
     key, full_name = _text(proto.key), _text(proto.full_name)
     if proto.value.dtype != debug_graph_pb2.DT_TENSOR:
@@ -357,7 +357,7 @@ def _constant(proto: pb.NamedValueProto) -> ConstantSummary:
 
 
 def _tensors(proto: pb.TypeProto) -> tuple[TensorSummary, ...]:
-    from msdump._proto import debug_graph_pb2
+    from msdump.graph._proto import debug_graph_pb2
 
     if proto.data_type == debug_graph_pb2.DT_TUPLE:
         return tuple(_tensor(item) for item in proto.sequence_type.elem_types)
@@ -371,7 +371,7 @@ def _tensor(proto: pb.TypeProto) -> TensorSummary:
 
 
 def _dtype_name(number: int) -> str | None:
-    from msdump._proto import debug_graph_pb2
+    from msdump.graph._proto import debug_graph_pb2
 
     if number == debug_graph_pb2.DT_BASE_FLOAT:
         return "bfloat16"
@@ -381,7 +381,7 @@ def _dtype_name(number: int) -> str | None:
 
 def _value(proto: pb.ValueProto) -> Any:
     """Plain Python value.   Edges: None for "undefined" and for kinds that have no plain form (tensors, graphs)."""
-    from msdump._proto import debug_graph_pb2
+    from msdump.graph._proto import debug_graph_pb2
 
     kind = proto.dtype
     if kind == debug_graph_pb2.DT_BOOL:
@@ -404,7 +404,7 @@ def _value(proto: pb.ValueProto) -> Any:
 
 
 def _type_name(proto: pb.TypeProto) -> str | None:
-    from msdump._proto import debug_graph_pb2
+    from msdump.graph._proto import debug_graph_pb2
 
     number = proto.data_type
     if number == debug_graph_pb2.DT_TENSOR:

@@ -17,7 +17,7 @@ FRONTENDS = {
     "mindspore": "msdump.mindspore",
     "msprobe": "msdump.frontends.msprobe",
     "torch_npu": "msdump.frontends.torch_npu",
-    "torchair": "msdump.frontends.torchair",
+    "torchair": "msdump.torchair",
 }
 
 

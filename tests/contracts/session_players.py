@@ -61,8 +61,9 @@ def acl(folder: Path, matches: bool = True) -> Step:
 
 
 def _torchair(set_options: Callable[[Any], None]) -> Step:
-    import msdump.torchair as torchair
     import torch
+
+    import msdump.torchair as torchair
 
     options = torchair.CompilerConfig()
     set_options(options)

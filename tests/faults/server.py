@@ -47,10 +47,10 @@ def _import_all(family: str) -> None:
     if family == "mindspore":
         import msdump.mindspore
     elif family == "torch":
-        import msdump.torchair
         import torch
 
         import msdump.frontends.torch.runner
+        import msdump.torchair
 
         torch.set_num_threads(1)
         torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump._proto import dump_data_pb2
-from msdump._proto.dump_data_pb2 import DumpData
 from msdump.errors import DtypeError, FormatError, LayoutError, TruncatedFileError
+from msdump.formats._proto import dump_data_pb2
+from msdump.formats._proto.dump_data_pb2 import DumpData
 from msdump.formats.bin import BinFile, BinTensor, BinWriter, bin_chunks, data_offsets, read_bin
 from msdump.formats.paths.acl import bin_file_name, parse_bin_file_name
 from msdump.formats.sidecars import read_mapping
@@ -268,7 +268,7 @@ def test_any_bytes_give_a_file_or_a_format_error(data: bytes) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int4"])
 def test_container_1_holds_the_same(tmp_path: Path, dtype: str) -> None:
     """The old container, made from the new one: data inside the message, no length in front."""
-    from msdump._proto import dump_data_pb2
+    from msdump.formats._proto import dump_data_pb2
 
     values = np.arange(6).reshape(2, 3).astype(dtypes.dtype(dtype).numpy)
     made = [

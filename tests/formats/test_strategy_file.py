@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from msdump._proto import node_strategy_pb2
 from msdump.errors import FormatError
+from msdump.formats._proto import node_strategy_pb2
 from msdump.formats.strategy_file import ParameterStrategy, read_strategy
 
 LAYOUT = {"dev_matrix": [2, 2], "tensor_map": [0, -1], "tensor_shape": [8, 4], "field": 0,

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump._proto import debug_graph_pb2 as pb
 from msdump.errors import FormatError, GraphError
+from msdump.graph._proto import debug_graph_pb2 as pb
 from msdump.graph.graph import Graph
 from msdump.graph.pb import GraphSummary, model_bytes, read_model
 from msdump.graph.primitive import Primitive

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from msdump import mindspore as ms
-from msdump._proto.mind_ir_pb2 import ModelProto
 from msdump.errors import FormatError
 from msdump.mindspore import nn, ops
+from msdump.mindspore._proto.mind_ir_pb2 import ModelProto
 from msdump.mindspore.mindir.forms import FORMS
 from tests.mindspore.mindir_cases import CASES, X
 

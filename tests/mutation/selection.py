@@ -32,9 +32,9 @@ _OTHERS = {
     "msdump/config/selection.py": ("tests/config/test_plan.py",),
     "msdump/config/sections.py": ("tests/config/test_mindspore.py",),
     "msdump/formats/sharding_json.py": ("tests/analysis/ranks/test_messages.py",),
-    "msdump/formats/torchair.py": ("tests/frontends/torchair/test_dump.py", "tests/frontends/torchair/test_values.py"),
+    "msdump/formats/torchair.py": ("tests/torchair/test_dump.py", "tests/torchair/test_values.py"),
     "msdump/dumpers/dumper.py": ("tests/dumpers/test_dumpers.py",),
-    "msdump/dumpers/immediate.py": ("tests/dumpers/test_dumpers.py", "tests/frontends/torchair/test_dump.py"),
+    "msdump/dumpers/immediate.py": ("tests/dumpers/test_dumpers.py", "tests/torchair/test_dump.py"),
     "msdump/dumpers/exception.py": ("tests/dumpers/test_acl_exception.py",),
     "msdump/dumpers/streaming.py": (
         "tests/dumpers/test_streaming.py",

@@ -19,7 +19,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from msdump._proto.dump_data_pb2 import DumpData
+from msdump.formats._proto.dump_data_pb2 import DumpData
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 _PROGRAMS = Path(__file__).resolve().parent / "frozen"

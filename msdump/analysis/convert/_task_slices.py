@@ -61,7 +61,7 @@ def _reshaped(tensor: BinTensor, shapes: dict[tuple[str, int], tuple[int, ...]])
 
 def _slicing(content: BinFile) -> dict[str, Any] | None:
     """The attribute of an operator that was sliced automatically."""
-    from msdump._proto import dump_data_pb2
+    from msdump.formats._proto import dump_data_pb2
 
     with open_file(content.path) as file:
         length = int.from_bytes(file.read(0, 8), "little")

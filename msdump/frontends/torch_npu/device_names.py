@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from msdump.frontends.torch_npu import npu
+from msdump.process.front_ends import front_end
 
 _FUNCTIONS = (
     "arange",
@@ -98,9 +99,7 @@ def _serve_backend() -> None:
     @functools.wraps(original)
     def compile_function(*args: Any, **kwargs: Any) -> Any:
         if kwargs.get("backend") == "npu":
-            from msdump.frontends.torchair.backend import get_npu_backend
-
-            kwargs["backend"] = get_npu_backend()
+            kwargs["backend"] = front_end("torchair", "backend").get_npu_backend()
         return original(*args, **kwargs)
 
     untyped.compile = compile_function

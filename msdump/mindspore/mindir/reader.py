@@ -130,7 +130,7 @@ def _arguments(form: Form, step: Step, operands: list[Any]) -> tuple[list[Tensor
 
 def from_mindir(content: bytes, path: str) -> LoadedGraph:
     """Raises: FormatError for anything but a MINDIR file; ValueError that names an operator it cannot run."""
-    from msdump._proto.mind_ir_pb2 import ModelProto
+    from msdump.mindspore._proto.mind_ir_pb2 import ModelProto
 
     model = parsed(ModelProto, content, f"load: {path}", "a MINDIR file")
     if not model.graph.output:

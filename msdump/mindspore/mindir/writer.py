@@ -19,7 +19,7 @@ _IR_VERSION, _MODEL_VERSION, _FORMAT_VERSION = "0.1.1", "2.7.0", 3
 
 class _Writer:
     def __init__(self, graph: Graph, name: str) -> None:
-        from msdump._proto.mind_ir_pb2 import ModelProto
+        from msdump.mindspore._proto.mind_ir_pb2 import ModelProto
 
         self.graph, self.name = graph, name
         self.model = ModelProto()

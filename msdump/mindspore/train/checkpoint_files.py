@@ -89,7 +89,7 @@ def wait_for_saving() -> None:
 
 def to_checkpoint(values: Values, has_checksum: bool = False) -> bytes:
     """Values by name, in order, as a `Checkpoint` message; `has_checksum` appends its CRC-32."""
-    from msdump._proto.checkpoint_pb2 import Checkpoint
+    from msdump.mindspore._proto.checkpoint_pb2 import Checkpoint
 
     checkpoint = Checkpoint()
     for name, value in values.items():
@@ -136,7 +136,7 @@ def without_checksum(content: bytes, path: str, is_checked: bool) -> bytes:
 
 def from_checkpoint(content: bytes, path: str) -> dict[str, Array | str]:
     """Values by name.   Raises: FormatError for anything but a `Checkpoint` message."""
-    from msdump._proto.checkpoint_pb2 import Checkpoint
+    from msdump.mindspore._proto.checkpoint_pb2 import Checkpoint
 
     checkpoint = parsed(Checkpoint, content, path, "a MindSpore checkpoint")
     parts: dict[str, list[bytes]] = {}

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from msdump._proto import dump_data_pb2
 from msdump.cli.main import main as msdump_main
 from msdump.cli.msaccucmp import main
+from msdump.formats._proto import dump_data_pb2
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 SAMPLES, OUT, NAMES = GOLDEN / "msaccucmp/samples", GOLDEN / "msaccucmp/out", GOLDEN / "msaccucmp_names"

@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msdump import testing
-from msdump._proto import dump_data_pb2
 from msdump.analysis.convert.files import Converter, ConvertOptions, Result, SourceFile, convert_files, dump_sources
 from msdump.analysis.convert.target_format import CustomFormats
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
+from msdump.formats._proto import dump_data_pb2
 from msdump.formats.bin import bin_chunks
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.npy import npy_array

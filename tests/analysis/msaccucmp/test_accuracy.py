@@ -118,7 +118,7 @@ def test_a_tensor_that_one_side_lacks_has_a_row(tmp_path: Path) -> None:
 
 
 def test_addresses_of_the_device_are_told(tmp_path: Path) -> None:
-    from msdump._proto import dump_data_pb2
+    from msdump.formats._proto import dump_data_pb2
 
     mine = dump(tmp_path / "a", {"Add_add": {("output", 0): X}})
     golden = dump(tmp_path / "b", {"Add_add": {("output", 0): X}})

@@ -74,7 +74,7 @@ def test_what_the_json_declares_is_believed(
 @pytest.mark.parametrize("order", ["NCHW", "NHWC"])
 def test_padding_is_cut_where_no_file_tells_the_channels(tmp_path: Path, order: str) -> None:
     """The device's own files may lack the original shape."""
-    from msdump._proto import dump_data_pb2
+    from msdump.formats._proto import dump_data_pb2
 
     image = numbers((1, 3, 4, 5)).astype(np.float16)
     mine = dump(tmp_path / "mine", {"Conv2D_c": {("output", 0): image}}, "NC1HWC0")

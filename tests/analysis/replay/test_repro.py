@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msdump._proto import debug_graph_pb2
 from msdump.analysis import write_repro
 from msdump.analysis.find.look_up import FoundOperator
 from msdump.analysis.graph_info import GraphNode
@@ -23,6 +22,7 @@ from msdump.analysis.replay.replay import NUMPY, TORCH
 from msdump.analysis.replay.repro import _script, literal
 from msdump.analysis.steps import Operator, Step, StepKey
 from msdump.errors import ConfigError
+from msdump.graph._proto import debug_graph_pb2
 from msdump.graph.types import SourceLine
 from tests.analysis.conftest import ROOT
 

@@ -165,8 +165,8 @@ def test_the_table_of_differences_has_the_columns(
 @pytest.mark.parametrize("value", [5, "x", (1, 2), ["first.weight", "", "too many"], ("first.weight",)])
 def test_an_attribute_of_another_kind_is_no_harm(value: Any, tmp_path: Path) -> None:
     """Graph files are untrusted."""
-    from msdump._proto import debug_graph_pb2
     from msdump.analysis.graph_info import read_graph
+    from msdump.graph._proto import debug_graph_pb2
     from msdump.graph.pb import fill_value
 
     model = debug_graph_pb2.ModelProto()

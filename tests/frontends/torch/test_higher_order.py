@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 from msdump.formats.paths.sync import parse_data_file_name  # noqa: E402
 from msdump.frontends.torch import backend  # noqa: E402
 from tests.frontends.torch import dumping  # noqa: E402
-from tests.frontends.torchair.dumps import backend_for, read_steps  # noqa: E402
+from tests.torchair.dumps import backend_for, read_steps  # noqa: E402
 
 Function = Callable[[Any], Any]
 

@@ -36,7 +36,7 @@ def train(run: Any, ending: Any, loss: Any) -> None:
 def report_of(way: str, folder: Path, patch: pytest.MonkeyPatch, ending: Any, loss: Any = torch.sum) -> NonFiniteReport:
     """What `msdump nan` says of one step, dumped in one of the ways."""
     if way == "torchair":
-        from tests.frontends.torchair.dumps import backend_for
+        from tests.torchair.dumps import backend_for
 
         train(lambda model: torch.compile(model, backend=backend_for(folder)), ending, loss)
         return find_non_finite(folder)

@@ -22,7 +22,7 @@ import msdump  # noqa: E402
 from msdump.cli.report_text import print_report  # noqa: E402
 from msdump.frontends.torch import backend, outside, redirect  # noqa: E402
 from tests.frontends.torch import dumping  # noqa: E402
-from tests.frontends.torchair.dumps import backend_for  # noqa: E402
+from tests.torchair.dumps import backend_for  # noqa: E402
 
 # PyTorch itself looks at it when it goes on behind a graph break.
 pytestmark = pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning")

@@ -8,8 +8,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-import msdump.torchair as torchair
 import pytest
+
+import msdump.torchair as torchair
 
 torch = pytest.importorskip("torch")
 
