@@ -60,8 +60,11 @@ def test_nothing_begins_after_the_time_is_over(tmp_path: Path) -> None:
 
 
 def test_the_variant_of_a_commit_is_the_same_each_time() -> None:
-    assert machines.variant_of_commit() in machines.VARIANTS
-    assert machines.variant_of_commit() == machines.variant_of_commit()
+    halves = machines.variants_of_commit()
+    assert halves == machines.variants_of_commit()
+    assert halves[0].name.split(",")[0] in {variant.name for variant in machines.VARIANTS}
+    assert not halves[0].has_mindspore and not halves[0].tests
+    assert all(half.has_mindspore and half.tests == ("tests/mindspore",) for half in halves[1:])
 
 
 def test_a_variant_that_cannot_be_played_says_why(capsys: pytest.CaptureFixture[str]) -> None:

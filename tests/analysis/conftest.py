@@ -89,7 +89,7 @@ def own_dump(needs_mindspore: None, real_dump: Path, tmp_path_factory: pytest.Te
 
 
 @pytest.fixture(scope="session")
-def perturbed_dump(real_dump: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def perturbed_dump(needs_mindspore: None, real_dump: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same again, with one weight of the second convolution moved."""
     weights = first_weights(real_dump)
     weights["conv2.weight"] = weights["conv2.weight"].copy()

@@ -88,6 +88,7 @@ def test_requirements_are_those_of_setup_cfg_without_what_crashes() -> None:
     assert {"numba", "pytest"} <= {line.split(">")[0] for line in real}
 
 
+@pytest.mark.usefixtures("needs_mindspore")
 def test_the_chosen_tests_are_there() -> None:
     for name in (*aarch64.TESTS, *aarch64.TESTS_OF_PAGES):
         assert (aarch64.ROOT / name).exists()

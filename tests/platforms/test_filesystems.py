@@ -15,7 +15,7 @@ from tests.platforms import filesystems
 
 
 @pytest.fixture(scope="module")
-def dumps(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def dumps(needs_mindspore: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """One dump of each kind, as it is."""
     root = tmp_path_factory.mktemp("dumps")
     for kind in filesystems.KINDS:

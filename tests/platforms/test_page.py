@@ -5,6 +5,8 @@ from __future__ import annotations
 import configparser
 import re
 
+import pytest
+
 from tests import machines
 from tests.platforms import filesystems
 
@@ -26,6 +28,7 @@ def test_every_processor_variant_has_a_row() -> None:
             assert f"`python tests/check.py --machines {variant.name}`" in PAGE
 
 
+@pytest.mark.usefixtures("needs_mindspore")
 def test_every_script_that_the_page_names_is_there() -> None:
     scripts = set(re.findall(r"\b(tests/[\w/]+\.py)", PAGE))
     assert {"tests/check.py", "tests/platforms/aarch64.py", "tests/platforms/filesystems.py"} <= scripts

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("needs_mindspore")
+
 BACKBONE = "Default/network-WithLossCell/_backbone-AlexNet"
 LOSS = "Default/network-WithLossCell/_loss_fn-SoftmaxCrossEntropyWithLogits"
 

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.usefixtures("needs_mindspore")
+
 GOLDEN = Path(__file__).parent.parent / "golden" / "lenet"
 Array = np.ndarray[Any, np.dtype[Any]]
 FUSED = {

@@ -55,6 +55,7 @@ def test_every_reason_is_a_row_of_the_page() -> None:
     assert set(compare_samples.EXPECTED.values()) - points == {compare_samples.MISSING}
 
 
+@pytest.mark.usefixtures("needs_mindspore")
 def test_calls_are_computed_and_equal_themselves(tmp_path: Path) -> None:
     """One process goes through all calls; a name that does not exist is a difference of its own."""
 
