@@ -40,10 +40,10 @@ class Builder:
         self,
         op_type: str,
         inputs: Mapping[str, Feed],
-        attrs: Mapping[str, Any] | None = None,
+        attrs: Mapping[str, object] | None = None,
         output: str = "y",
         name: str = "",
-        hints: Mapping[str, Any] | None = None,
+        hints: Mapping[str, object] | None = None,
     ) -> GeTensor:
         """Append an operator with one output, and return that.
 
@@ -60,9 +60,9 @@ class Builder:
         op_type: str,
         inputs: Mapping[str, Feed],
         outputs: Sequence[str],
-        attrs: Mapping[str, Any] | None = None,
+        attrs: Mapping[str, object] | None = None,
         name: str = "",
-        hints: Mapping[str, Any] | None = None,
+        hints: Mapping[str, object] | None = None,
     ) -> tuple[GeTensor, ...]:
         """As `op`, for an operator with any number of outputs.
 
@@ -87,7 +87,12 @@ class Builder:
         return op.outputs
 
     def foreign_op(
-        self, op_type: str, inputs: Mapping[str, Feed], attrs: Mapping[str, Any], outputs: Sequence[str], name: str = ""
+        self,
+        op_type: str,
+        inputs: Mapping[str, Feed],
+        attrs: Mapping[str, object],
+        outputs: Sequence[str],
+        name: str = "",
     ) -> GeOp:
         """Append an operator that no kernel computes. What its outputs are has to be noted in them, and in `exact`."""
         fed = {key: self._fed(value) for key, value in inputs.items()}
@@ -99,7 +104,7 @@ class Builder:
         self,
         op_type: str,
         inputs: Mapping[str, GeTensor],
-        attrs: Mapping[str, Any],
+        attrs: Mapping[str, object],
         outputs: Sequence[str],
         results: Mapping[Path, Any],
         call: WholeCall,
@@ -211,7 +216,7 @@ def real(value: Any) -> Any:
     return value if isinstance(value, GeTensor) else float(value)
 
 
-def _is_open(value: Any) -> bool:
+def _is_open(value: object) -> bool:
     items = value if isinstance(value, list | tuple) else [value]
     return any(isinstance(item, GeTensor) for item in items)
 
@@ -260,9 +265,11 @@ def dtype_of_number(number: int) -> torch.dtype:
     return dtype
 
 
-def placement_hints(memory_format: Any = None, device: Any = None) -> dict[str, Any]:
+def placement_hints(
+    memory_format: torch.memory_format | None = None, device: torch.device | str | None = None
+) -> dict[str, str]:
     """Hints of a converter: nothing for the CPU and for the layout that an operator chooses itself."""
-    hints: dict[str, Any] = {}
+    hints: dict[str, str] = {}
     if memory_format is not None and memory_format is not torch.preserve_format:
         hints["memory_format"] = str(memory_format).removeprefix("torch.")
     if device is not None and torch.device(device).type != "cpu":

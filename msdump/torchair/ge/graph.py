@@ -75,7 +75,15 @@ class GeTensor:
         return (len(self.value),) if isinstance(self.value, list | tuple) else ()
 
 
-def _size_dtype(value: Any) -> torch.dtype:
+# A number as an argument of the FX graph, or what a kernel gets for one; in a fake run an open size passes for an int.
+Scalar = int | float | complex
+# What a converter gets for a size, and for a number: the tensor that gives it where only a run tells.
+Size = int | GeTensor
+Dims = int | Sequence[int] | None
+Operand = GeTensor | int | float | complex
+
+
+def _size_dtype(value: object) -> torch.dtype:
     """What GE holds a Python value in."""
     item = value[0] if isinstance(value, list | tuple) and value else value
     if isinstance(item, bool | torch.SymBool):
