@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional
 
 from msdump.torchair.ge.builder import Builder, real
-from msdump.torchair.ge.graph import GeTensor
+from msdump.torchair.ge.graph import GeTensor, Operand
 from msdump.torchair.ge.ops.elementwise import unary
 from msdump.torchair.ge.registry import converter, kernel
 from msdump.torchair.ge.rows import Attr, Fixed, axis, numbers, row
@@ -26,7 +26,7 @@ kernel("LogSigmoid")(functional.logsigmoid)
 
 
 @converter("aten.threshold_backward.default")
-def threshold_backward(ge: Builder, dy: GeTensor, x: GeTensor, threshold: Any) -> GeTensor:
+def threshold_backward(ge: Builder, dy: GeTensor, x: GeTensor, threshold: Operand) -> GeTensor:
     inputs = {"gradients": dy, "features": x}
     if threshold == 0:
         return ge.op("ReluGrad", inputs, output="backprops")
@@ -34,17 +34,17 @@ def threshold_backward(ge: Builder, dy: GeTensor, x: GeTensor, threshold: Any) -
 
 
 @kernel("ReluGrad")
-def relu_grad_kernel(gradients: Any, features: Any) -> Any:
+def relu_grad_kernel(gradients: torch.Tensor, features: torch.Tensor) -> Any:
     return _aten.threshold_backward.default(gradients, features, 0)
 
 
 @kernel("ThresholdGradV2D")
-def threshold_grad_kernel(gradients: Any, features: Any, *, threshold: float) -> Any:
+def threshold_grad_kernel(gradients: torch.Tensor, features: torch.Tensor, *, threshold: float) -> Any:
     return _aten.threshold_backward.default(gradients, features, threshold)
 
 
 @converter("aten.threshold.default")
-def threshold(ge: Builder, x: GeTensor, threshold: Any, value: Any) -> GeTensor:
+def threshold(ge: Builder, x: GeTensor, threshold: Operand, value: Operand) -> GeTensor:
     bound, filler = ge.promoted(threshold, value, dtype=x.dtype)
     return ge.op("ThresholdV2", {"x": x, "threshold": bound, "value": filler})
 
@@ -89,7 +89,7 @@ def gelu(ge: Builder, x: GeTensor, approximate: str = "none") -> GeTensor:
 
 
 @kernel("Gelu")
-def gelu_kernel(x: Any, *, approximate: str) -> Any:
+def gelu_kernel(x: torch.Tensor, *, approximate: str) -> Any:
     """GE has one Gelu and leaves the formula to the device; `approximate` is torch's argument, as a hint."""
     return _aten.gelu.default(x, approximate=approximate)
 
@@ -101,7 +101,7 @@ def gelu_backward(ge: Builder, dy: GeTensor, x: GeTensor, approximate: str = "no
 
 
 @kernel("GeluGrad")
-def gelu_grad_kernel(dy: Any, x: Any, y: Any, *, approximate: str) -> Any:
+def gelu_grad_kernel(dy: torch.Tensor, x: torch.Tensor, y: torch.Tensor, *, approximate: str) -> Any:
     return _aten.gelu_backward.default(dy, x, approximate=approximate)
 
 
@@ -115,12 +115,12 @@ def log_sigmoid(ge: Builder, x: GeTensor) -> tuple[GeTensor | None, ...]:
 
 
 @converter("aten.log_sigmoid_backward.default")
-def log_sigmoid_backward(ge: Builder, dy: GeTensor, x: GeTensor, buffer: Any) -> GeTensor:
+def log_sigmoid_backward(ge: Builder, dy: GeTensor, x: GeTensor, buffer: GeTensor) -> GeTensor:
     return ge.op("LogSigmoidGrad", {"grads": dy, "features": x}, output="backprops")
 
 
 @kernel("LogSigmoidGrad")
-def log_sigmoid_grad_kernel(grads: Any, features: Any) -> Any:
+def log_sigmoid_grad_kernel(grads: torch.Tensor, features: torch.Tensor) -> Any:
     _, buffer = _aten.log_sigmoid_forward.default(features)
     return _aten.log_sigmoid_backward.default(grads, features, buffer)
 
@@ -141,7 +141,7 @@ def softmax_backward(ge: Builder, dy: GeTensor, y: GeTensor, dim: int, input_dty
 
 
 @kernel("SoftmaxGrad")
-def softmax_grad_kernel(y: Any, dy: Any, *, axes: list[int]) -> Any:
+def softmax_grad_kernel(y: torch.Tensor, dy: torch.Tensor, *, axes: list[int]) -> Any:
     return _aten._softmax_backward_data.default(dy, y, axes[0], y.dtype)
 
 
@@ -151,5 +151,5 @@ def log_softmax_backward(ge: Builder, dy: GeTensor, y: GeTensor, dim: int, input
 
 
 @kernel("LogSoftmaxGrad")
-def log_softmax_grad_kernel(dy: Any, y: Any, *, axis: list[int]) -> Any:
+def log_softmax_grad_kernel(dy: torch.Tensor, y: torch.Tensor, *, axis: list[int]) -> Any:
     return _aten._log_softmax_backward_data.default(dy, y, axis[0], y.dtype)

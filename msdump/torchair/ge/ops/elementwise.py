@@ -12,12 +12,12 @@ from typing import Any
 import torch
 
 from msdump.torchair.ge.builder import Builder, dtype_of_number, real
-from msdump.torchair.ge.graph import GeTensor
+from msdump.torchair.ge.graph import GeTensor, Operand, Scalar
 from msdump.torchair.ge.registry import converter, kernel
 from msdump.torchair.ge.rows import row
 
 
-def unary(aten: str, op_type: str, function: Callable[..., Any] | None = None) -> None:
+def unary(aten: str, op_type: str, function: Callable[..., object] | None = None) -> None:
     """Register an operator of one input, which is cast to the dtype of the result before.
 
     function   the kernel of op_type; None where that has one of its own
@@ -42,7 +42,7 @@ unary("sgn", "Sign")
 unary("sign", "Sign", torch.sgn)
 
 
-def binary(op_type: str, *overloads: str, function: Callable[..., Any], numbers: tuple[str, ...] = ()) -> None:
+def binary(op_type: str, *overloads: str, function: Callable[..., object], numbers: tuple[str, ...] = ()) -> None:
     """Register an operator of two inputs, which are cast to the dtype of the result before.
 
     function, numbers   the kernel of op_type, and those of its inputs that it takes as Python numbers; see `Kernel`
@@ -50,7 +50,7 @@ def binary(op_type: str, *overloads: str, function: Callable[..., Any], numbers:
     kernel(op_type, numbers=numbers)(function)
 
     @converter(*(f"aten.{overload}" for overload in overloads))
-    def convert(ge: Builder, x: Any, other: Any) -> GeTensor:
+    def convert(ge: Builder, x: Operand, other: Operand) -> GeTensor:
         x1, x2 = ge.promoted(x, other, dtype=ge.result.dtype)
         return ge.op(op_type, {"x1": x1, "x2": x2})
 
@@ -88,14 +88,14 @@ for _type, _function in {
 kernel("Abs", "ComplexAbs")(torch.abs)
 
 
-def common_dtype(*values: Any) -> torch.dtype:
+def common_dtype(*values: Operand) -> torch.dtype:
     """Dtype in which torch compares or combines two values: tensors, numbers, sizes."""
     operands = [value if not isinstance(value, GeTensor) else 0 if value.is_host else value.fake for value in values]
     return torch.result_type(*operands)
 
 
 @converter("aten.add.Tensor", "aten.add.Scalar")
-def add(ge: Builder, x: Any, other: Any, alpha: Any = 1) -> GeTensor:
+def add(ge: Builder, x: GeTensor, other: Operand, alpha: Operand = 1) -> GeTensor:
     dtype = ge.result.dtype
     x1, x2 = ge.promoted(x, other, dtype=dtype)
     if alpha == 1:
@@ -104,12 +104,12 @@ def add(ge: Builder, x: Any, other: Any, alpha: Any = 1) -> GeTensor:
 
 
 @kernel("AxpyV2", host=("alpha",))
-def axpy_kernel(x1: Any, x2: Any, alpha: Any) -> Any:
+def axpy_kernel(x1: torch.Tensor, x2: torch.Tensor, alpha: Scalar) -> torch.Tensor:
     return torch.add(x1, x2, alpha=alpha)
 
 
 @converter("aten.sub.Tensor", "aten.sub.Scalar")
-def sub(ge: Builder, x: Any, other: Any, alpha: Any = 1) -> GeTensor:
+def sub(ge: Builder, x: GeTensor, other: Operand, alpha: Operand = 1) -> GeTensor:
     dtype = ge.result.dtype
     x1, x2 = ge.promoted(x, other, dtype=dtype)
     if alpha != 1:
@@ -118,33 +118,33 @@ def sub(ge: Builder, x: Any, other: Any, alpha: Any = 1) -> GeTensor:
 
 
 @converter("aten.rsub.Tensor", "aten.rsub.Scalar")
-def rsub(ge: Builder, x: Any, other: Any, alpha: Any = 1) -> GeTensor:
+def rsub(ge: Builder, x: GeTensor, other: Operand, alpha: Operand = 1) -> GeTensor:
     dtype = ge.result.dtype
     x1, x2 = ge.promoted(other, x, dtype=dtype)
     return ge.op("Sxpy", {"x1": x1, "x2": x2, "alpha": ge.number(alpha, dtype)})
 
 
 @kernel("Sxpy", host=("alpha",), numbers=("x1",))
-def sxpy_kernel(x1: Any, x2: Any, alpha: Any) -> Any:
+def sxpy_kernel(x1: torch.Tensor | Scalar, x2: torch.Tensor, alpha: Scalar) -> torch.Tensor:
     return torch.rsub(x2, x1, alpha=alpha)
 
 
 @converter("aten.mul.Tensor", "aten.mul.Scalar")
-def mul(ge: Builder, x: Any, other: Any) -> GeTensor:
+def mul(ge: Builder, x: GeTensor, other: Operand) -> GeTensor:
     dtype = ge.result.dtype
     x1, x2 = ge.promoted(x, other, dtype=dtype)
     return ge.cast(ge.op("Mul", {"x1": x1, "x2": x2}), dtype)
 
 
 @converter("aten.div.Tensor_mode", "aten.div.Scalar_mode")
-def div_mode(ge: Builder, x: Any, other: Any, rounding_mode: str | None = None) -> GeTensor:
+def div_mode(ge: Builder, x: GeTensor, other: Operand, rounding_mode: str | None = None) -> GeTensor:
     x1, x2 = ge.promoted(x, other, dtype=ge.result.dtype)
     op_type = {None: "RealDiv", "floor": "FloorDiv", "trunc": "TruncateDiv"}[rounding_mode]
     return ge.op(op_type, {"x1": x1, "x2": x2})
 
 
 @kernel("TruncateDiv", numbers=("x2",))
-def truncate_div_kernel(x1: Any, x2: Any) -> Any:
+def truncate_div_kernel(x1: torch.Tensor, x2: torch.Tensor | float) -> torch.Tensor:
     return torch.div(x1, x2, rounding_mode="trunc")
 
 
@@ -159,7 +159,7 @@ def log2(ge: Builder, x: GeTensor) -> GeTensor:
 
 
 @kernel("Log")
-def log_kernel(x: Any, *, base: float = -1.0) -> Any:
+def log_kernel(x: torch.Tensor, *, base: float = -1.0) -> torch.Tensor:
     """base   -1.0: e"""
     if base == -1.0:
         return torch.log(x)
@@ -183,13 +183,13 @@ def round_(ge: Builder, x: GeTensor, decimals: int = 0) -> GeTensor:
 
 
 @kernel("Round")
-def round_kernel(x: Any, *, decimals: int = 0) -> Any:
+def round_kernel(x: torch.Tensor, *, decimals: int = 0) -> torch.Tensor:
     # Integers are round to any number of places but a negative one, and torch takes no places for them.
     return torch.round(x, decimals=decimals) if decimals else torch.round(x)
 
 
 @converter("aten.clamp.default", "aten.clamp.Tensor", "aten.hardtanh.default")
-def clamp(ge: Builder, x: GeTensor, min: Any = None, max: Any = None) -> GeTensor:
+def clamp(ge: Builder, x: GeTensor, min: Operand | None = None, max: Operand | None = None) -> GeTensor:
     dtype = ge.result.dtype
     if str(getattr(ge.node, "target", "")) == "aten.hardtanh.default":
         min, max = (-1 if min is None else min), (1 if max is None else max)
@@ -199,41 +199,41 @@ def clamp(ge: Builder, x: GeTensor, min: Any = None, max: Any = None) -> GeTenso
 
 
 @kernel("ClipByValueV2", numbers=("min", "max"))
-def clip_kernel(x: Any, min: Any, max: Any) -> Any:
+def clip_kernel(x: torch.Tensor, min: Any, max: Any) -> torch.Tensor:
     """min, max: both numbers, or at least one of them a tensor that is broadcast against x."""
     if isinstance(min, torch.Tensor) != isinstance(max, torch.Tensor):
-        like = {"dtype": x.dtype, "device": x.device}
+        like: dict[str, Any] = {"dtype": x.dtype, "device": x.device}
         min = min if isinstance(min, torch.Tensor) else torch.full((), min, **like)
         max = max if isinstance(max, torch.Tensor) else torch.full((), max, **like)
     return torch.clamp(x, min, max)
 
 
 @converter("aten.clamp_min.default", "aten.clamp_min.Tensor")
-def clamp_min(ge: Builder, x: GeTensor, min: Any) -> GeTensor:
+def clamp_min(ge: Builder, x: GeTensor, min: Operand) -> GeTensor:
     return clamp(ge, x, min)
 
 
 @converter("aten.clamp_max.default", "aten.clamp_max.Tensor")
-def clamp_max(ge: Builder, x: GeTensor, max: Any) -> GeTensor:
+def clamp_max(ge: Builder, x: GeTensor, max: Operand) -> GeTensor:
     return clamp(ge, x, None, max)
 
 
-def bounds(dtype: torch.dtype) -> tuple[Any, Any]:
+def bounds(dtype: torch.dtype) -> tuple[float, float]:
     """What stands for a bound that is missing."""
     if dtype.is_floating_point:
         return float("-inf"), float("inf")
     return torch.iinfo(dtype).min, torch.iinfo(dtype).max
 
 
-def _addc(name: str, op_type: str, function: Callable[..., Any]) -> None:
+def _addc(name: str, op_type: str, function: Callable[..., torch.Tensor]) -> None:
     @converter(f"aten.{name}.default")
-    def convert(ge: Builder, x: GeTensor, tensor1: GeTensor, tensor2: GeTensor, value: Any = 1) -> GeTensor:
+    def convert(ge: Builder, x: GeTensor, tensor1: GeTensor, tensor2: GeTensor, value: Operand = 1) -> GeTensor:
         dtype = ge.result.dtype
         x, x1, x2 = ge.promoted(x, tensor1, tensor2, dtype=dtype)
         return ge.op(op_type, {"x": x, "x1": x1, "x2": x2, "value": ge.number(value, dtype)})
 
     @kernel(op_type, host=("value",))
-    def compute(x: Any, x1: Any, x2: Any, value: Any) -> Any:
+    def compute(x: torch.Tensor, x1: torch.Tensor, x2: torch.Tensor, value: Scalar) -> torch.Tensor:
         return function(x, x1, x2, value=value)
 
 
@@ -244,7 +244,7 @@ complex_of = row("aten.complex.default", "Complex", "real", "imag", output="out"
 
 
 @converter("aten.lerp.Scalar", "aten.lerp.Tensor")
-def lerp(ge: Builder, start: GeTensor, end: GeTensor, weight: Any) -> GeTensor:
+def lerp(ge: Builder, start: GeTensor, end: GeTensor, weight: Operand) -> GeTensor:
     (factor,) = ge.promoted(weight, dtype=ge.result.dtype)
     return ge.op("Lerp", {"start": start, "end": end, "weight": factor})
 
@@ -258,13 +258,15 @@ def frac(ge: Builder, x: GeTensor) -> GeTensor:
 
 
 @converter("aten.nan_to_num.default")
-def nan_to_num(ge: Builder, x: GeTensor, nan: Any = None, posinf: Any = None, neginf: Any = None) -> GeTensor:
+def nan_to_num(
+    ge: Builder, x: GeTensor, nan: Operand | None = None, posinf: Operand | None = None, neginf: Operand | None = None
+) -> GeTensor:
     replacements = {"nan": nan, "posinf": posinf, "neginf": neginf}
     return ge.op("NanToNum", {"x": x}, {name: real(value) for name, value in replacements.items() if value is not None})
 
 
 @kernel("NanToNum")
-def nan_to_num_kernel(x: Any, **finite: Any) -> Any:
+def nan_to_num_kernel(x: torch.Tensor, **finite: Any) -> torch.Tensor:
     """nan, posinf, neginf: their replacements; by default the dtype's bounds."""
     return torch.nan_to_num(x, **finite)
 
@@ -283,12 +285,12 @@ def view_as_real(ge: Builder, x: GeTensor) -> GeTensor:
 
 
 @kernel("Real")
-def real_kernel(x: Any) -> Any:
+def real_kernel(x: torch.Tensor) -> torch.Tensor:
     return torch.real(x).clone()
 
 
 @kernel("Imag")
-def imag_kernel(x: Any) -> Any:
+def imag_kernel(x: torch.Tensor) -> torch.Tensor:
     return torch.imag(x).resolve_neg().clone()
 
 
@@ -315,5 +317,5 @@ def neg_view(ge: Builder, x: GeTensor) -> GeTensor:
 
 
 @kernel("Cast")
-def cast_kernel(x: Any, *, dst_type: int) -> Any:
+def cast_kernel(x: torch.Tensor | Scalar, *, dst_type: int) -> torch.Tensor:
     return torch.as_tensor(x).to(dtype_of_number(dst_type))

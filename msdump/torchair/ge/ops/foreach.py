@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from msdump.torchair.ge.builder import Builder
@@ -30,7 +31,7 @@ _PLAIN |= {"pow.ScalarAndTensor": "pow.Scalar"}
 _PLAIN |= {"copy.default": "copy.default", "norm.Scalar": "linalg_vector_norm.default"}
 
 
-def _converter_of_each(plain: str) -> Any:
+def _converter_of_each(plain: str) -> Callable[..., list[GeTensor]]:
     def convert(ge: Builder, *args: Any, **named: Any) -> list[GeTensor]:
         function, results = converter_of(plain), []
         if "addc" in plain and len(args) > 3:
@@ -47,7 +48,7 @@ def _converter_of_each(plain: str) -> Any:
     return convert
 
 
-def _item(value: Any, index: int) -> Any:
+def _item(value: object, index: int) -> object:
     return value[index] if isinstance(value, list | tuple) else value
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from collections.abc import Callable
 
 import torch
 
 from msdump.torchair.ge.builder import Builder
-from msdump.torchair.ge.graph import GeTensor
+from msdump.torchair.ge.graph import GeTensor, Operand
 from msdump.torchair.ge.ops.elementwise import common_dtype
 from msdump.torchair.ge.registry import converter, kernel
 from msdump.torchair.ge.rows import row
 
-_COMPARISONS: dict[str, tuple[str, Any]] = {
+_COMPARISONS: dict[str, tuple[str, Callable[..., object]]] = {
     "eq": ("Equal", operator.eq),
     "ne": ("NotEqual", operator.ne),
     "lt": ("Less", operator.lt),
@@ -27,7 +27,7 @@ _BITWISE = {
     "or": ("BitwiseOr", "LogicalOr"),
     "xor": ("BitwiseXor", "LogicalXor"),
 }
-_LOGIC: dict[str, Any] = {
+_LOGIC: dict[str, Callable[..., object]] = {
     "LogicalAnd": torch.logical_and,
     "LogicalOr": torch.logical_or,
     "LogicalNot": torch.logical_not,
@@ -46,14 +46,14 @@ for _type, _function in _LOGIC.items():
 
 def _comparison(aten: str, op_type: str) -> None:
     @converter(f"aten.{aten}.Tensor", f"aten.{aten}.Scalar")
-    def convert(ge: Builder, x: Any, other: Any) -> GeTensor:
+    def convert(ge: Builder, x: GeTensor, other: Operand) -> GeTensor:
         x1, x2 = ge.promoted(x, other, dtype=common_dtype(x, other))
         return ge.op(op_type, {"x1": x1, "x2": x2})
 
 
 def _bitwise(aten: str, of_integers: str, of_bools: str) -> None:
     @converter(f"aten.bitwise_{aten}.Tensor", f"aten.bitwise_{aten}.Scalar", f"aten.bitwise_{aten}.Scalar_Tensor")
-    def convert(ge: Builder, x: Any, other: Any) -> GeTensor:
+    def convert(ge: Builder, x: Operand, other: Operand) -> GeTensor:
         dtype = ge.result.dtype
         x1, x2 = ge.promoted(x, other, dtype=dtype)
         return ge.op(of_bools if dtype == torch.bool else of_integers, {"x1": x1, "x2": x2})
@@ -71,7 +71,7 @@ def _shift(aten: str, op_type: str) -> None:
         *(f"aten.bitwise_{aten}_shift.{overload}" for overload in ("Tensor", "Tensor_Scalar", "Scalar_Tensor")),
         *(f"aten.__{aten[0]}shift__.{overload}" for overload in ("Tensor", "Scalar")),
     )
-    def convert(ge: Builder, x: Any, other: Any) -> GeTensor:
+    def convert(ge: Builder, x: Operand, other: Operand) -> GeTensor:
         x1, x2 = ge.promoted(x, other, dtype=ge.result.dtype)
         return ge.op(op_type, {"x1": x1, "x2": x2})
 
@@ -102,7 +102,7 @@ row("aten.isfinite.default", "IsFinite", "x")
 
 
 @converter("aten.where.self", "aten.where.ScalarOther", "aten.where.ScalarSelf", "aten.where.Scalar")
-def where(ge: Builder, condition: GeTensor, x: Any, other: Any) -> GeTensor:
+def where(ge: Builder, condition: GeTensor, x: Operand, other: Operand) -> GeTensor:
     then, otherwise = ge.promoted(x, other, dtype=ge.result.dtype)
     return ge.op("SelectV2", {"condition": condition, "then": then, "else": otherwise}, output="result")
 
@@ -111,7 +111,7 @@ kernel("SelectV2")(torch.where)
 
 
 @converter("aten.masked_fill.Scalar", "aten.masked_fill.Tensor")
-def masked_fill(ge: Builder, x: GeTensor, mask: GeTensor, value: Any) -> GeTensor:
+def masked_fill(ge: Builder, x: GeTensor, mask: GeTensor, value: Operand) -> GeTensor:
     (filler,) = ge.promoted(value, dtype=x.dtype)
     return ge.op("MaskedFill", {"x": x, "mask": mask, "value": filler})
 

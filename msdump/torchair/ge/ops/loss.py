@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from msdump.torchair.ge.builder import Builder, placement_hints
-from msdump.torchair.ge.graph import GeTensor
+from msdump.torchair.ge.graph import GeTensor, Size
 from msdump.torchair.ge.registry import converter, kernel
 from msdump.torchair.ge.rows import Attr, choice, row
 
@@ -55,7 +55,7 @@ def huber_loss_backward(
 
 @converter("aten.nll_loss_forward.default", "aten.nll_loss2d_forward.default")
 def nll_loss(
-    ge: Builder, x: GeTensor, target: GeTensor, weight: GeTensor | None, reduction: int, ignore_index: Any
+    ge: Builder, x: GeTensor, target: GeTensor, weight: GeTensor | None, reduction: int, ignore_index: Size
 ) -> tuple[GeTensor, ...]:
     inputs = {"x": x, "target": ge.cast(target, torch.int32), "weight": weight}
     attrs = {"reduction": _REDUCTIONS[reduction], "ignore_index": ignore_index}
@@ -63,7 +63,9 @@ def nll_loss(
 
 
 @kernel("NLLLoss")
-def nll_loss_kernel(x: Any, target: Any, weight: Any, *, reduction: str, ignore_index: int) -> Any:
+def nll_loss_kernel(
+    x: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None, *, reduction: str, ignore_index: int
+) -> Any:
     """target   of any integer dtype; of x's spatial shape for images"""
     function = _aten.nll_loss2d_forward if x.dim() == 4 else _aten.nll_loss_forward
     return function.default(x, target.long(), weight, _NUMBERS[reduction], ignore_index)
@@ -77,7 +79,7 @@ def nll_loss_backward(
     target: GeTensor,
     weight: GeTensor | None,
     reduction: int,
-    ignore_index: Any,
+    ignore_index: Size,
     total_weight: GeTensor,
 ) -> GeTensor:
     """Weights are no option of NLLLossGrad: ones stand for none."""
@@ -101,7 +103,14 @@ def nll_loss_backward(
 
 @kernel("NLLLossGrad")
 def nll_loss_grad_kernel(
-    x: Any, y_grad: Any, target: Any, weight: Any, total_weight: Any, *, reduction: str, ignore_index: int
+    x: torch.Tensor,
+    y_grad: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor,
+    total_weight: torch.Tensor,
+    *,
+    reduction: str,
+    ignore_index: int,
 ) -> Any:
     function = _aten.nll_loss2d_backward if x.dim() == 4 else _aten.nll_loss_backward
     return function.default(y_grad, x, target.long(), weight, _NUMBERS[reduction], ignore_index, total_weight)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from msdump.torchair.ge.builder import Builder
-from msdump.torchair.ge.graph import GeTensor
+from msdump.torchair.ge.graph import GeTensor, Operand
 from msdump.torchair.ge.ops.elementwise import conj
 from msdump.torchair.ge.registry import converter, kernel
 
@@ -32,7 +32,14 @@ def mm(ge: Builder, x: GeTensor, other: GeTensor) -> GeTensor:
 
 
 @kernel("MatMul")
-def matmul_kernel(x1: Any, x2: Any, bias: Any, *, transpose_x1: bool = False, transpose_x2: bool = False) -> Any:
+def matmul_kernel(
+    x1: torch.Tensor,
+    x2: torch.Tensor,
+    bias: torch.Tensor | None,
+    *,
+    transpose_x1: bool = False,
+    transpose_x2: bool = False,
+) -> torch.Tensor:
     x1, x2 = x1.t() if transpose_x1 else x1, x2.t() if transpose_x2 else x2
     return torch.mm(x1, x2) if bias is None else torch.addmm(bias, x1, x2)
 
@@ -43,12 +50,14 @@ def bmm(ge: Builder, x: GeTensor, other: GeTensor) -> GeTensor:
 
 
 @kernel("BatchMatMul")
-def batch_matmul_kernel(x1: Any, x2: Any, *, adj_x1: bool = False, adj_x2: bool = False) -> Any:
+def batch_matmul_kernel(
+    x1: torch.Tensor, x2: torch.Tensor, *, adj_x1: bool = False, adj_x2: bool = False
+) -> torch.Tensor:
     return torch.bmm(x1.mT if adj_x1 else x1, x2.mT if adj_x2 else x2)
 
 
 @converter("aten.addmm.default")
-def addmm(ge: Builder, bias: GeTensor, x: GeTensor, other: GeTensor, beta: Any = 1, alpha: Any = 1) -> GeTensor:
+def addmm(ge: Builder, bias: GeTensor, x: GeTensor, other: GeTensor, beta: Operand = 1, alpha: Operand = 1) -> GeTensor:
     product = ge.op("MatMulV2", {"x1": x, "x2": other, "bias": None, "offset_w": None}, _PLAIN)
     scaled = _scaled(ge, product, alpha)
     if beta == 0:
@@ -58,14 +67,22 @@ def addmm(ge: Builder, bias: GeTensor, x: GeTensor, other: GeTensor, beta: Any =
 
 @kernel("MatMulV2")
 def matmul_v2_kernel(
-    x1: Any, x2: Any, bias: Any, offset_w: Any, *, transpose_x1: bool = False, transpose_x2: bool = False
-) -> Any:
+    x1: torch.Tensor,
+    x2: torch.Tensor,
+    bias: torch.Tensor | None,
+    offset_w: torch.Tensor | None,
+    *,
+    transpose_x1: bool = False,
+    transpose_x2: bool = False,
+) -> torch.Tensor:
     """offset_w serves quantised weights, which torch's graphs do not have here; it is never fed."""
     return matmul_kernel(x1, x2, bias, transpose_x1=transpose_x1, transpose_x2=transpose_x2)
 
 
 @converter("aten.baddbmm.default")
-def baddbmm(ge: Builder, bias: GeTensor, x: GeTensor, other: GeTensor, beta: Any = 1, alpha: Any = 1) -> GeTensor:
+def baddbmm(
+    ge: Builder, bias: GeTensor, x: GeTensor, other: GeTensor, beta: Operand = 1, alpha: Operand = 1
+) -> GeTensor:
     product = _scaled(ge, ge.op("BatchMatMul", {"x1": x, "x2": other}, _PLAIN_BATCH), alpha)
     # NaN of a bias that does not count stays out, as in torch.
     if beta == 0:
@@ -81,7 +98,9 @@ def mv(ge: Builder, x: GeTensor, vector: GeTensor) -> GeTensor:
 
 
 @converter("aten.addmv.default")
-def addmv(ge: Builder, bias: GeTensor, x: GeTensor, vector: GeTensor, beta: Any = 1, alpha: Any = 1) -> GeTensor:
+def addmv(
+    ge: Builder, bias: GeTensor, x: GeTensor, vector: GeTensor, beta: Operand = 1, alpha: Operand = 1
+) -> GeTensor:
     product = _scaled(ge, mv(ge, x, vector), alpha)
     return product if beta == 0 else ge.op("Add", {"x1": product, "x2": _scaled(ge, bias, beta)})
 
@@ -96,7 +115,7 @@ def vdot(ge: Builder, x: GeTensor, other: GeTensor) -> GeTensor:
     return dot(ge, conj(ge, x) if x.dtype.is_complex else x, other)
 
 
-def _scaled(ge: Builder, x: GeTensor, factor: Any) -> GeTensor:
+def _scaled(ge: Builder, x: GeTensor, factor: Operand) -> GeTensor:
     dtype: torch.dtype = x.dtype
     return ge.op("Mul", {"x1": x, "x2": ge.number(factor, dtype)})
 
@@ -132,20 +151,20 @@ def attention(
 
 @kernel("FlashAttentionScore")
 def flash_attention_kernel(
-    query: Any,
-    key: Any,
-    value: Any,
-    real_shift: Any,
-    drop_mask: Any,
-    padding_mask: Any,
-    atten_mask: Any,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    real_shift: torch.Tensor | None,
+    drop_mask: torch.Tensor | None,
+    padding_mask: torch.Tensor | None,
+    atten_mask: torch.Tensor | None,
     *,
     scale_value: float,
     keep_prob: float,
     head_num: int,
     input_layout: str,
     sparse_mode: int,
-) -> Any:
+) -> tuple[torch.Tensor, ...]:
     """-> softmax_max, softmax_sum, softmax_out, attention_out
 
     softmax_max + log(softmax_sum) is the log of the sum of exponentials of each row, which is all that the gradient
@@ -193,18 +212,18 @@ def attention_backward(
 
 @kernel("FlashAttentionScoreGrad")
 def flash_attention_grad_kernel(
-    query: Any,
-    key: Any,
-    value: Any,
-    dy: Any,
-    pse_shift: Any,
-    drop_mask: Any,
-    padding_mask: Any,
-    atten_mask: Any,
-    softmax_max: Any,
-    softmax_sum: Any,
-    softmax_in: Any,
-    attention_in: Any,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    dy: torch.Tensor,
+    pse_shift: torch.Tensor | None,
+    drop_mask: torch.Tensor | None,
+    padding_mask: torch.Tensor | None,
+    atten_mask: torch.Tensor | None,
+    softmax_max: torch.Tensor,
+    softmax_sum: torch.Tensor | None,
+    softmax_in: torch.Tensor | None,
+    attention_in: torch.Tensor,
     *,
     scale_value: float,
     keep_prob: float,
@@ -228,7 +247,7 @@ def flash_attention_grad_kernel(
     )
 
 
-def _attrs(query: GeTensor, dropout_p: float, is_causal: bool, scale: float | None) -> dict[str, Any]:
+def _attrs(query: GeTensor, dropout_p: float, is_causal: bool, scale: float | None) -> dict[str, object]:
     return {
         "scale_value": 1.0 / math.sqrt(int(query.shape[-1])) if scale is None else scale,
         "keep_prob": 1.0 - dropout_p,
