@@ -85,7 +85,7 @@ def convolution_backward(
 
 def _attrs(
     spatial: int, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int
-) -> dict[str, Any]:
+) -> dict[str, object]:
     return {
         "strides": [1, 1, *_per_axis(stride, spatial, 1)],
         "pads": [pad for pad in _per_axis(padding, spatial, 0) for _ in range(2)],
@@ -109,7 +109,7 @@ def _narrowed(ge: Builder, y: GeTensor, spatial: int) -> GeTensor:
     return ge.op("Squeeze", {"x": y}, {"axis": [2]}) if spatial == 1 else y
 
 
-def size_of(ge: Builder, x: GeTensor) -> Any:
+def size_of(ge: Builder, x: GeTensor) -> list[int] | GeTensor:
     """Sizes of a tensor: a Const, or what they are while the graph runs."""
     sizes = list(x.shape)
     return sizes if all(type(size) is int for size in sizes) else ge.op("Shape", {"x": x})
@@ -123,21 +123,30 @@ def _window(
 
 
 @kernel("Conv2D", "Conv3D")
-def convolution_kernel(x: Any, filter: Any, bias: Any, offset_w: Any, **attrs: Any) -> Any:
+def convolution_kernel(
+    x: torch.Tensor, filter: torch.Tensor, bias: torch.Tensor | None, offset_w: torch.Tensor | None, **attrs: Any
+) -> torch.Tensor:
     strides, pads, dilations, groups = _window(**attrs)
     return torch.convolution(x, filter, bias, strides, pads, dilations, False, [0] * len(strides), groups)
 
 
 @kernel("Conv2DTranspose", "Conv3DTranspose", host=("input_size",))
 def transposed_convolution_kernel(
-    input_size: list[int], x: Any, filter: Any, bias: Any, offset_w: Any, *, output_padding: list[int], **attrs: Any
-) -> Any:
+    input_size: list[int],
+    x: torch.Tensor,
+    filter: torch.Tensor,
+    bias: torch.Tensor | None,
+    offset_w: torch.Tensor | None,
+    *,
+    output_padding: list[int],
+    **attrs: Any,
+) -> torch.Tensor:
     """`input_size`, that of the result, follows from the rest."""
     strides, pads, dilations, groups = _window(**attrs)
     return torch.convolution(x, filter, bias, strides, pads, dilations, True, output_padding[2:], groups)
 
 
-def _gradients(dy: Any, x: Any, filter: Any, output_mask: list[bool], **attrs: Any) -> Any:
+def _gradients(dy: torch.Tensor, x: torch.Tensor, filter: torch.Tensor, output_mask: list[bool], **attrs: Any) -> Any:
     strides, pads, dilations, groups = _window(**attrs)
     return torch.ops.aten.convolution_backward.default(
         dy, x, filter, None, strides, pads, dilations, False, [0] * len(strides), groups, output_mask
@@ -145,11 +154,11 @@ def _gradients(dy: Any, x: Any, filter: Any, output_mask: list[bool], **attrs: A
 
 
 @kernel("Conv2DBackpropInput", "Conv3DBackpropInput", host=("size",))
-def backprop_input_kernel(size: list[int], filter: Any, dy: Any, **attrs: Any) -> Any:
+def backprop_input_kernel(size: list[int], filter: torch.Tensor, dy: torch.Tensor, **attrs: Any) -> Any:
     # Only the size of it is looked at.
     return _gradients(dy, dy.new_empty(size), filter, [True, False, False], **attrs)[0]
 
 
 @kernel("Conv2DBackpropFilter", "Conv3DBackpropFilter", host=("size",))
-def backprop_filter_kernel(x: Any, size: list[int], dy: Any, **attrs: Any) -> Any:
+def backprop_filter_kernel(x: torch.Tensor, size: list[int], dy: torch.Tensor, **attrs: Any) -> Any:
     return _gradients(dy, x, dy.new_empty(size), [False, True, False], **attrs)[1]

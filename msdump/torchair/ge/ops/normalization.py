@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from msdump.torchair.ge.builder import Builder
-from msdump.torchair.ge.graph import GeTensor
+from msdump.torchair.ge.graph import GeTensor, Size
 from msdump.torchair.ge.registry import converter, kernel
 from msdump.torchair.ge.rows import Attr, Sizes, row
 
@@ -38,7 +38,15 @@ def batch_norm_infer(
 
 
 @kernel("BNInfer")
-def bn_infer_kernel(x: Any, scale: Any, offset: Any, mean: Any, variance: Any, *, epsilon: float) -> Any:
+def bn_infer_kernel(
+    x: torch.Tensor,
+    scale: torch.Tensor,
+    offset: torch.Tensor,
+    mean: torch.Tensor,
+    variance: torch.Tensor,
+    *,
+    epsilon: float,
+) -> torch.Tensor:
     return torch.batch_norm(x, scale, offset, mean, variance, False, 0.0, epsilon, False)
 
 
@@ -92,16 +100,16 @@ def _batch_norm(
 
 @kernel("BatchNormV3")
 def batch_norm_kernel(
-    x: Any,
-    weight: Any,
-    bias: Any,
-    running_mean: Any,
-    running_var: Any,
+    x: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    running_mean: torch.Tensor | None,
+    running_var: torch.Tensor | None,
     *,
     epsilon: float,
     momentum: float,
     is_training: bool,
-) -> Any:
+) -> tuple[torch.Tensor | None, ...]:
     """-> y, running_mean, running_var, save_mean, save_rstd; the inputs stay as they are."""
     if running_mean is None:
         y, mean, rstd = _aten._native_batch_norm_legit.no_stats(x, weight, bias, is_training, momentum, epsilon)
@@ -141,13 +149,13 @@ def batch_norm_backward(
 
 @kernel("BatchNormGradV3")
 def batch_norm_grad_kernel(
-    dy: Any,
-    x: Any,
-    weight: Any,
-    running_mean: Any,
-    running_var: Any,
-    save_mean: Any,
-    save_rstd: Any,
+    dy: torch.Tensor,
+    x: torch.Tensor,
+    weight: torch.Tensor | None,
+    running_mean: torch.Tensor | None,
+    running_var: torch.Tensor | None,
+    save_mean: torch.Tensor | None,
+    save_rstd: torch.Tensor | None,
     *,
     is_training: bool,
     epsilon: float,
@@ -169,7 +177,7 @@ def layer_norm_backward(
     ge: Builder,
     dy: GeTensor,
     x: GeTensor,
-    normalized_shape: Sequence[Any],
+    normalized_shape: Sequence[Size],
     mean: GeTensor,
     rstd: GeTensor,
     weight: GeTensor | None,
@@ -184,7 +192,9 @@ def layer_norm_backward(
 
 
 @kernel("LayerNormGradV3")
-def layer_norm_grad_kernel(dy: Any, x: Any, rstd: Any, mean: Any, gamma: Any) -> Any:
+def layer_norm_grad_kernel(
+    dy: torch.Tensor, x: torch.Tensor, rstd: torch.Tensor, mean: torch.Tensor, gamma: torch.Tensor
+) -> Any:
     """-> pd_x, pd_gamma, pd_beta. What is normalized has the shape of gamma."""
     # Of beta torch only asks whether there is one.
     return _aten.native_layer_norm_backward.default(dy, x, gamma.shape, mean, rstd, gamma, gamma, [True, True, True])
@@ -196,9 +206,9 @@ def group_norm(
     x: GeTensor,
     weight: GeTensor | None,
     bias: GeTensor | None,
-    n: Any,
-    c: Any,
-    plane: Any,
+    n: Size,
+    c: Size,
+    plane: Size,
     group: int,
     eps: float,
 ) -> Results:
@@ -212,15 +222,22 @@ def group_norm(
 
 @kernel("GroupNorm")
 def group_norm_kernel(
-    x: Any, gamma: Any, beta: Any, *, num_groups: int, data_format: str, eps: float, is_training: bool
-) -> Any:
+    x: torch.Tensor,
+    gamma: torch.Tensor | None,
+    beta: torch.Tensor | None,
+    *,
+    num_groups: int,
+    data_format: str,
+    eps: float,
+    is_training: bool,
+) -> tuple[torch.Tensor, ...]:
     """-> y, mean, variance, the latter two (N, num_groups)"""
     n, c = x.shape[:2]
     y, mean, rstd = torch.native_group_norm(x, gamma, beta, n, c, _plane(x), num_groups, eps)
     return y, mean, rstd.pow(-2).sub(eps)
 
 
-def _plane(x: Any) -> Any:
+def _plane(x: torch.Tensor) -> int:
     """Elements of one channel."""
     size = 1
     for extent in x.shape[2:]:
@@ -236,9 +253,9 @@ def group_norm_backward(
     mean: GeTensor,
     rstd: GeTensor,
     weight: GeTensor | None,
-    n: Any,
-    c: Any,
-    plane: Any,
+    n: Size,
+    c: Size,
+    plane: Size,
     group: int,
     output_mask: Sequence[bool],
 ) -> Results:
@@ -255,11 +272,11 @@ def group_norm_backward(
 
 @kernel("GroupNormGrad")
 def group_norm_grad_kernel(
-    dy: Any,
-    mean: Any,
-    rstd: Any,
-    x: Any,
-    gamma: Any,
+    dy: torch.Tensor,
+    mean: torch.Tensor,
+    rstd: torch.Tensor,
+    x: torch.Tensor,
+    gamma: torch.Tensor | None,
     *,
     num_groups: int,
     data_format: str,

@@ -23,7 +23,7 @@ def max_pool(ge: Builder, x: GeTensor, *window: Any, **options: Any) -> tuple[Ge
 
 
 @kernel("MaxPoolWithArgmaxV1")
-def max_pool_kernel(x: Any, **window: Any) -> Any:
+def max_pool_kernel(x: torch.Tensor, **window: Any) -> tuple[torch.Tensor, ...]:
     """-> y, argmax int32 (places in the plane of H x W). The window is in the middle of all four lists."""
     y, argmax = _aten.max_pool2d_with_indices.default(x, *_inner_max_window(**window))
     return y, argmax.to(torch.int32)
@@ -38,7 +38,7 @@ def max_pool_backward(ge: Builder, dy: GeTensor, x: GeTensor, *window: Any) -> G
 
 
 @kernel("MaxPoolGradWithArgmaxV1")
-def max_pool_grad_kernel(x: Any, grad: Any, argmax: Any, **window: Any) -> Any:
+def max_pool_grad_kernel(x: torch.Tensor, grad: torch.Tensor, argmax: torch.Tensor, **window: Any) -> Any:
     indices = argmax.to(torch.int64)
     return _aten.max_pool2d_with_indices_backward.default(grad, x, *_inner_max_window(**window), indices)
 
@@ -54,7 +54,7 @@ def avg_pool(ge: Builder, x: GeTensor, *window: Any) -> GeTensor:
 
 
 @kernel("AvgPoolV2")
-def avg_pool_kernel(x: Any, **attrs: Any) -> Any:
+def avg_pool_kernel(x: torch.Tensor, **attrs: Any) -> Any:
     return _aten.avg_pool2d.default(x, *_inner_avg_window(**attrs))
 
 
@@ -65,7 +65,7 @@ def avg_pool_backward(ge: Builder, dy: GeTensor, x: GeTensor, *window: Any) -> G
 
 
 @kernel("AvgPoolV2Grad", host=("orig_input_shape",))
-def avg_pool_grad_kernel(orig_input_shape: list[int], input_grad: Any, **attrs: Any) -> Any:
+def avg_pool_grad_kernel(orig_input_shape: list[int], input_grad: torch.Tensor, **attrs: Any) -> Any:
     x = input_grad.new_empty(orig_input_shape)
     return _aten.avg_pool2d_backward.default(input_grad, x, *_inner_avg_window(**attrs))
 
@@ -77,7 +77,7 @@ def _inner_avg_window(
     ceil_mode: bool,
     exclusive: bool,
     divisor_override: int = 0,
-    **_: Any,
+    **_: object,
 ) -> tuple[Any, ...]:
     return ksize[2:], strides[2:], pads[::2], ceil_mode, not exclusive, divisor_override or None
 
@@ -95,7 +95,7 @@ def adaptive_avg_pool_backward(ge: Builder, dy: GeTensor, x: GeTensor) -> GeTens
 
 
 @kernel("AdaptiveAvgPool2dGrad", host=("orig_input_shape",))
-def adaptive_avg_pool_grad_kernel(input_grad: Any, orig_input_shape: list[int]) -> Any:
+def adaptive_avg_pool_grad_kernel(input_grad: torch.Tensor, orig_input_shape: list[int]) -> Any:
     return _aten._adaptive_avg_pool2d_backward.default(input_grad, input_grad.new_empty(orig_input_shape))
 
 
@@ -106,7 +106,7 @@ def adaptive_max_pool(ge: Builder, x: GeTensor, output_size: Sequence[int]) -> t
 
 
 @kernel("AdaptiveMaxPool2d")
-def adaptive_max_pool_kernel(x: Any, *, output_size: list[int]) -> Any:
+def adaptive_max_pool_kernel(x: torch.Tensor, *, output_size: list[int]) -> tuple[torch.Tensor, ...]:
     """-> y, argmax int32"""
     y, argmax = _aten.adaptive_max_pool2d.default(x, output_size)
     return y, argmax.to(torch.int32)
@@ -119,11 +119,11 @@ def _max_attrs(
     padding: Sequence[int] = (0,),
     dilation: Sequence[int] = (1,),
     ceil_mode: bool = False,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Sizes of a window; in a plane they stand between those of the samples and the channels."""
     sizes = {"ksize": kernel_size, "strides": stride or kernel_size, "pads": padding, "dilation": dilation}
     ends = [1] if axes == 2 else []
-    attrs: dict[str, Any] = {name: [*ends, *_each(values, axes), *ends] for name, values in sizes.items()}
+    attrs: dict[str, object] = {name: [*ends, *_each(values, axes), *ends] for name, values in sizes.items()}
     return {**attrs, "ceil_mode": ceil_mode, **({} if axes == 2 else {"data_format": "NCDHW"})}
 
 
@@ -134,8 +134,8 @@ def _avg_attrs(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
-) -> dict[str, Any]:
-    attrs: dict[str, Any] = {
+) -> dict[str, object]:
+    attrs: dict[str, object] = {
         "ksize": [1, 1, *_each(kernel_size, 2)],
         "strides": [1, 1, *_each(stride or kernel_size, 2)],
         "padding_mode": "CALCULATED",
@@ -159,7 +159,7 @@ def max_pool3d(ge: Builder, x: GeTensor, *window: Any, **options: Any) -> tuple[
 
 
 @kernel("MaxPool3DWithArgmaxV2")
-def max_pool3d_kernel(x: Any, *, data_format: str, **window: Any) -> Any:
+def max_pool3d_kernel(x: torch.Tensor, *, data_format: str, **window: Any) -> tuple[torch.Tensor, ...]:
     """-> y, argmax int32 (places in the volume of D x H x W)"""
     y, argmax = _aten.max_pool3d_with_indices.default(x, *_max_window(**window))
     return y, argmax.to(torch.int32)
@@ -179,7 +179,9 @@ def max_pool3d_backward(ge: Builder, dy: GeTensor, x: GeTensor, *window: Any) ->
 
 
 @kernel("MaxPool3DGradWithArgmax")
-def max_pool3d_grad_kernel(x: Any, grads: Any, argmax: Any, *, data_format: str, **window: Any) -> Any:
+def max_pool3d_grad_kernel(
+    x: torch.Tensor, grads: torch.Tensor, argmax: torch.Tensor, *, data_format: str, **window: Any
+) -> Any:
     return _aten.max_pool3d_with_indices_backward.default(grads, x, *_max_window(**window), argmax.to(torch.int64))
 
 
@@ -189,7 +191,7 @@ def avg_pool3d(ge: Builder, x: GeTensor, *window: Any) -> GeTensor:
 
 
 @kernel("AvgPool3D")
-def avg_pool3d_kernel(x: Any, *, data_format: str, **window: Any) -> Any:
+def avg_pool3d_kernel(x: torch.Tensor, *, data_format: str, **window: Any) -> Any:
     return _aten.avg_pool3d.default(x, *_avg_window(**window))
 
 
@@ -211,7 +213,7 @@ def avg_pool3d_backward(ge: Builder, dy: GeTensor, x: GeTensor, *window: Any) ->
 
 
 @kernel("AvgPool3DGrad", host=("orig_input_shape",))
-def avg_pool3d_grad_kernel(orig_input_shape: list[int], grads: Any, *, data_format: str, **window: Any) -> Any:
+def avg_pool3d_grad_kernel(orig_input_shape: list[int], grads: torch.Tensor, *, data_format: str, **window: Any) -> Any:
     return _aten.avg_pool3d_backward.default(grads, grads.new_empty(orig_input_shape), *_avg_window(**window))
 
 
@@ -222,7 +224,7 @@ def _avg_attrs3d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     return {
         "ksize": [1, 1, *_each(kernel_size, 3)],
         "strides": [1, 1, *_each(stride or kernel_size, 3)],

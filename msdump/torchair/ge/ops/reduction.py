@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from msdump.torchair.ge.builder import Builder, dtype_of_number, ge_number, real
-from msdump.torchair.ge.graph import GeTensor
+from msdump.torchair.ge.graph import Dims, GeTensor, Operand, Size
 from msdump.torchair.ge.registry import converter, kernel
-
-Dims = int | Sequence[int] | None
 
 
 def _reduction(op_type: str, function: Any) -> None:
     @kernel(op_type, host=("axes",))
-    def reduce(x: Any, axes: list[int], *, keep_dims: bool) -> Any:
+    def reduce(x: torch.Tensor, axes: list[int], *, keep_dims: bool) -> Any:
         return function(x, axes, keep_dims)
 
 
@@ -52,7 +50,7 @@ def prod(ge: Builder, x: GeTensor, dtype: torch.dtype | None = None) -> GeTensor
 
 
 @kernel("ReduceProd", host=("axes",))
-def reduce_prod_kernel(x: Any, axes: list[int], *, keep_dims: bool) -> Any:
+def reduce_prod_kernel(x: torch.Tensor, axes: list[int], *, keep_dims: bool) -> torch.Tensor:
     """axes   one of them, or all"""
     return torch.prod(x, axes[0], keep_dims) if len(axes) == 1 else torch.prod(x)
 
@@ -122,32 +120,36 @@ def _axes(x: GeTensor, dim: Dims) -> list[int]:
 
 
 @converter("aten.var.correction")
-def var(ge: Builder, x: GeTensor, dim: Dims = None, correction: Any = None, keepdim: bool = False) -> GeTensor:
+def var(
+    ge: Builder, x: GeTensor, dim: Dims = None, correction: Operand | None = None, keepdim: bool = False
+) -> GeTensor:
     return _var(ge, x, dim, correction, keepdim, False)[0]
 
 
 @converter("aten.std.correction")
-def std(ge: Builder, x: GeTensor, dim: Dims = None, correction: Any = None, keepdim: bool = False) -> GeTensor:
+def std(
+    ge: Builder, x: GeTensor, dim: Dims = None, correction: Operand | None = None, keepdim: bool = False
+) -> GeTensor:
     return ge.op("Sqrt", {"x": var(ge, x, dim, correction, keepdim)})
 
 
 @converter("aten.var_mean.correction")
 def var_mean(
-    ge: Builder, x: GeTensor, dim: Dims = None, correction: Any = None, keepdim: bool = False
+    ge: Builder, x: GeTensor, dim: Dims = None, correction: Operand | None = None, keepdim: bool = False
 ) -> tuple[GeTensor, ...]:
     return _var(ge, x, dim, correction, keepdim, True)
 
 
 @converter("aten.std_mean.correction")
 def std_mean(
-    ge: Builder, x: GeTensor, dim: Dims = None, correction: Any = None, keepdim: bool = False
+    ge: Builder, x: GeTensor, dim: Dims = None, correction: Operand | None = None, keepdim: bool = False
 ) -> tuple[GeTensor, ...]:
     variance, mean = _var(ge, x, dim, correction, keepdim, True)
     return ge.op("Sqrt", {"x": variance}), mean
 
 
 def _var(
-    ge: Builder, x: GeTensor, dim: Dims, correction: Any, keepdim: bool, is_mean_out: bool
+    ge: Builder, x: GeTensor, dim: Dims, correction: Operand | None, keepdim: bool, is_mean_out: bool
 ) -> tuple[GeTensor, ...]:
     attrs = {
         "dim": _axes(x, dim or None),
@@ -159,7 +161,9 @@ def _var(
 
 
 @kernel("ReduceVar")
-def reduce_var_kernel(x: Any, *, dim: list[int], correction: float, keepdim: bool, is_mean_out: bool) -> Any:
+def reduce_var_kernel(
+    x: torch.Tensor, *, dim: list[int], correction: float, keepdim: bool, is_mean_out: bool
+) -> tuple[torch.Tensor, ...]:
     """-> var, mean; an empty mean unless is_mean_out."""
     if is_mean_out:
         var, mean = torch.var_mean(x, dim, correction=correction, keepdim=keepdim)
@@ -169,7 +173,12 @@ def reduce_var_kernel(x: Any, *, dim: list[int], correction: float, keepdim: boo
 
 @converter("aten.linalg_vector_norm.default")
 def vector_norm(
-    ge: Builder, x: GeTensor, ord: Any = 2, dim: Dims = None, keepdim: bool = False, dtype: torch.dtype | None = None
+    ge: Builder,
+    x: GeTensor,
+    ord: Operand = 2,
+    dim: Dims = None,
+    keepdim: bool = False,
+    dtype: torch.dtype | None = None,
 ) -> GeTensor:
     if dtype is not None:
         x = ge.cast(x, dtype)
@@ -178,28 +187,28 @@ def vector_norm(
 
 
 @kernel("LpNormV2")
-def lp_norm_kernel(x: Any, *, p: float, axes: list[int], keepdim: bool, epsilon: float) -> Any:
+def lp_norm_kernel(x: torch.Tensor, *, p: float, axes: list[int], keepdim: bool, epsilon: float) -> Any:
     return torch.linalg.vector_norm(x, p, axes, keepdim)
 
 
 @converter("aten.norm.Scalar")
-def norm(ge: Builder, x: GeTensor, p: Any = 2) -> GeTensor:
+def norm(ge: Builder, x: GeTensor, p: Operand = 2) -> GeTensor:
     return vector_norm(ge, x, p)
 
 
 @converter("aten.norm.ScalarOpt_dtype")
-def norm_dtype(ge: Builder, x: GeTensor, p: Any, dtype: torch.dtype) -> GeTensor:
+def norm_dtype(ge: Builder, x: GeTensor, p: Operand | None, dtype: torch.dtype) -> GeTensor:
     return vector_norm(ge, x, 2 if p is None else p, dtype=dtype)
 
 
 @converter("aten.norm.ScalarOpt_dim", "aten.norm.ScalarOpt_dim_dtype")
 def norm_dim(
-    ge: Builder, x: GeTensor, p: Any, dim: Dims, keepdim: bool = False, dtype: torch.dtype | None = None
+    ge: Builder, x: GeTensor, p: Operand | None, dim: Dims, keepdim: bool = False, dtype: torch.dtype | None = None
 ) -> GeTensor:
     return vector_norm(ge, x, 2 if p is None else p, dim, keepdim, dtype)
 
 
-def _extreme_with_index(aten: str, op_type: str, function: Callable[..., Any]) -> None:
+def _extreme_with_index(aten: str, op_type: str, function: Callable[..., tuple[torch.Tensor, torch.Tensor]]) -> None:
     @converter(aten)
     def convert(ge: Builder, x: GeTensor, dim: int, keepdim: bool = False) -> tuple[GeTensor, ...]:
         attrs = {"dimension": dim, "keep_dims": keepdim}
@@ -207,7 +216,7 @@ def _extreme_with_index(aten: str, op_type: str, function: Callable[..., Any]) -
         return values, ge.cast(indices, torch.int64)
 
     @kernel(op_type)
-    def compute(x: Any, *, dimension: int, keep_dims: bool) -> Any:
+    def compute(x: torch.Tensor, *, dimension: int, keep_dims: bool) -> tuple[torch.Tensor, ...]:
         values, indices = function(x, dimension, keep_dims)
         return indices.to(torch.int32), values
 
@@ -216,7 +225,7 @@ _extreme_with_index("aten.max.dim", "ArgMaxWithValue", torch.max)
 _extreme_with_index("aten.min.dim", "ArgMinWithValue", torch.min)
 
 
-def _index_of_extreme(aten: str, op_type: str, function: Callable[..., Any]) -> None:
+def _index_of_extreme(aten: str, op_type: str, function: Callable[..., torch.Tensor]) -> None:
     @converter(aten)
     def convert(ge: Builder, x: GeTensor, dim: int | None = None, keepdim: bool = False) -> GeTensor:
         """Without an axis it is the index in the flat tensor."""
@@ -229,7 +238,7 @@ def _index_of_extreme(aten: str, op_type: str, function: Callable[..., Any]) -> 
         return ge.op("Unsqueeze", {"x": y}, {"axes": list(range(rank)) if dim is None else [dim]})
 
     @kernel(op_type, host=("dimension",))
-    def compute(x: Any, dimension: int, *, dtype: int) -> Any:
+    def compute(x: torch.Tensor, dimension: int, *, dtype: int) -> torch.Tensor:
         return function(x, dimension).to(dtype_of_number(dtype))
 
 
@@ -237,14 +246,14 @@ _index_of_extreme("aten.argmax.default", "ArgMaxV2", torch.argmax)
 _index_of_extreme("aten.argmin.default", "ArgMin", torch.argmin)
 
 
-def _scan(aten: str, op_type: str, function: Callable[..., Any]) -> None:
+def _scan(aten: str, op_type: str, function: Callable[..., torch.Tensor]) -> None:
     @converter(aten)
     def convert(ge: Builder, x: GeTensor, dim: int, dtype: torch.dtype | None = None) -> GeTensor:
         inputs = {"x": ge.cast(x, ge.result.dtype), "axis": dim}
         return ge.op(op_type, inputs, {"exclusive": False, "reverse": False})
 
     @kernel(op_type, host=("axis",))
-    def compute(x: Any, axis: int, *, exclusive: bool, reverse: bool) -> Any:
+    def compute(x: torch.Tensor, axis: int, *, exclusive: bool, reverse: bool) -> torch.Tensor:
         return function(x, axis)
 
 
@@ -254,7 +263,7 @@ _scan("aten.cumprod.default", "Cumprod", torch.cumprod)
 
 @converter("aten.topk.default")
 def topk(
-    ge: Builder, x: GeTensor, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True
+    ge: Builder, x: GeTensor, k: Size, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> tuple[GeTensor, ...]:
     attrs = {"sorted": sorted, "dim": dim, "largest": largest}
     values, indices = ge.multi_op("TopKV2", {"x": x, "k": k}, ("values", "indices"), attrs)
@@ -262,7 +271,7 @@ def topk(
 
 
 @kernel("TopKV2", host=("k",))
-def top_k_kernel(x: Any, k: int, *, sorted: bool, dim: int, largest: bool) -> Any:
+def top_k_kernel(x: torch.Tensor, k: int, *, sorted: bool, dim: int, largest: bool) -> tuple[torch.Tensor, ...]:
     values, indices = torch.topk(x, k, dim, largest, sorted)
     return values, indices.to(torch.int32)
 
@@ -282,7 +291,7 @@ def sort_stable(
 
 
 @kernel("Sort")
-def sort_kernel(x: Any, *, axis: int, descending: bool, stable: bool) -> Any:
+def sort_kernel(x: torch.Tensor, *, axis: int, descending: bool, stable: bool) -> tuple[torch.Tensor, ...]:
     values, indices = torch.sort(x, stable=stable, dim=axis, descending=descending)
     return values, indices.to(torch.int32)
 
@@ -293,7 +302,7 @@ def cdist(ge: Builder, x1: GeTensor, x2: GeTensor, p: float, compute_mode: int |
 
 
 @kernel("Cdist")
-def cdist_kernel(x1: Any, x2: Any, *, p: float, compute_mode: int | None = None) -> Any:
+def cdist_kernel(x1: torch.Tensor, x2: torch.Tensor, *, p: float, compute_mode: int | None = None) -> Any:
     return _aten._cdist_forward.default(x1, x2, p, compute_mode)
 
 
@@ -303,7 +312,7 @@ def cdist_backward(ge: Builder, grad: GeTensor, x1: GeTensor, x2: GeTensor, p: f
 
 
 @kernel("CdistGrad")
-def cdist_grad_kernel(grad: Any, x1: Any, x2: Any, cdist: Any, *, p: float) -> Any:
+def cdist_grad_kernel(grad: torch.Tensor, x1: torch.Tensor, x2: torch.Tensor, cdist: torch.Tensor, *, p: float) -> Any:
     return _aten._cdist_backward.default(grad.contiguous(), x1, x2, p, cdist)
 
 
@@ -324,7 +333,9 @@ def searchsorted(
 
 
 @kernel("SearchSorted")
-def search_sorted_kernel(sorted_sequence: Any, values: Any, sorter: Any, *, dtype: int, right: bool) -> Any:
+def search_sorted_kernel(
+    sorted_sequence: torch.Tensor, values: torch.Tensor, sorter: torch.Tensor | None, *, dtype: int, right: bool
+) -> torch.Tensor:
     is_short = dtype_of_number(dtype) is torch.int32
     return torch.searchsorted(sorted_sequence, values, out_int32=is_short, right=right, sorter=sorter)
 
