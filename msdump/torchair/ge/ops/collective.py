@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 
 from msdump.torchair.ge.builder import Builder
-from msdump.torchair.ge.graph import GeTensor
+from msdump.torchair.ge.graph import GeTensor, Size
 from msdump.torchair.ge.registry import converter, kernel
 
 
@@ -19,12 +18,13 @@ def all_reduce(ge: Builder, x: GeTensor, reduce_op: str, group_name: str) -> GeT
 
 
 @kernel("HcomAllReduce")
-def all_reduce_kernel(x: Any, *, reduction: str, group: str, fusion: int, fusion_id: int) -> Any:
+def all_reduce_kernel(x: torch.Tensor, *, reduction: str, group: str, fusion: int, fusion_id: int) -> torch.Tensor:
     return _done(torch.ops._c10d_functional.all_reduce.default(x, reduction, group))
 
 
-def _done(pending: Any) -> Any:
-    return torch.ops._c10d_functional.wait_tensor.default(pending)
+def _done(pending: torch.Tensor) -> torch.Tensor:
+    done: torch.Tensor = torch.ops._c10d_functional.wait_tensor.default(pending)
+    return done
 
 
 @converter("_c10d_functional.all_reduce_coalesced.default")
@@ -38,7 +38,7 @@ def all_gather(ge: Builder, x: GeTensor, group_size: int, group_name: str) -> Ge
 
 
 @kernel("HcomAllGather")
-def all_gather_kernel(x: Any, *, rank_size: int, group: str) -> Any:
+def all_gather_kernel(x: torch.Tensor, *, rank_size: int, group: str) -> torch.Tensor:
     return _done(torch.ops._c10d_functional.all_gather_into_tensor.default(x, rank_size, group))
 
 
@@ -54,7 +54,7 @@ def reduce_scatter(ge: Builder, x: GeTensor, reduce_op: str, group_size: int, gr
 
 
 @kernel("HcomReduceScatter")
-def reduce_scatter_kernel(x: Any, *, reduction: str, rank_size: int, group: str) -> Any:
+def reduce_scatter_kernel(x: torch.Tensor, *, reduction: str, rank_size: int, group: str) -> torch.Tensor:
     return _done(torch.ops._c10d_functional.reduce_scatter_tensor.default(x, reduction, rank_size, group))
 
 
@@ -71,13 +71,13 @@ def broadcast(ge: Builder, x: GeTensor, src: int, group_name: str) -> GeTensor:
 
 
 @kernel("HcomBroadcast")
-def broadcast_kernel(x0: Any, *, root_rank: int, group: str, fusion: int, fusion_id: int) -> Any:
+def broadcast_kernel(x0: torch.Tensor, *, root_rank: int, group: str, fusion: int, fusion_id: int) -> torch.Tensor:
     return _done(torch.ops._c10d_functional.broadcast.default(x0, root_rank, group))
 
 
 @converter("_c10d_functional.all_to_all_single.default")
 def all_to_all(
-    ge: Builder, x: GeTensor, output_split_sizes: Sequence[Any], input_split_sizes: Sequence[Any], group_name: str
+    ge: Builder, x: GeTensor, output_split_sizes: Sequence[Size], input_split_sizes: Sequence[Size], group_name: str
 ) -> GeTensor:
     inputs = {
         "send_data": x,
@@ -91,14 +91,14 @@ def all_to_all(
 
 @kernel("HcomAllToAllV", host=("send_counts", "recv_counts"))
 def all_to_all_kernel(
-    send_data: Any,
+    send_data: torch.Tensor,
     send_counts: list[int],
     send_displacements: None,
     recv_counts: list[int],
     recv_displacements: None,
     *,
     group: str,
-) -> Any:
+) -> torch.Tensor:
     """Displacements   none: parts lie one behind the other"""
     return _done(torch.ops._c10d_functional.all_to_all_single.default(send_data, recv_counts, send_counts, group))
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from msdump.torchair.ge.builder import Builder, ge_number, placement_hints
-from msdump.torchair.ge.graph import GeTensor
+from msdump.torchair.ge.graph import GeTensor, Operand, Scalar, Size
 from msdump.torchair.ge.ops.size import sym_size
 from msdump.torchair.ge.registry import NoConverterError, converter, kernel
 from msdump.torchair.ge.rows import Attr, row
@@ -25,11 +25,11 @@ def index(ge: Builder, x: GeTensor, indices: Sequence[GeTensor | None]) -> GeTen
 
 
 @kernel("IndexByTensor")
-def index_by_tensor_kernel(x: Any, *indices: Any, indices_mask: list[int]) -> Any:
+def index_by_tensor_kernel(x: torch.Tensor, *indices: torch.Tensor, indices_mask: list[int]) -> Any:
     return torch.ops.aten.index.Tensor(x, _placed(indices, indices_mask))
 
 
-def _placed(indices: Any, mask: list[int]) -> list[Any]:
+def _placed(indices: Sequence[torch.Tensor], mask: list[int]) -> list[torch.Tensor | None]:
     rest = iter(indices)
     return [next(rest) if is_given else None for is_given in mask]
 
@@ -45,7 +45,12 @@ def index_put(
 
 @kernel("IndexPutV2", host=("indexed_sizes", "indexed_strides"))
 def index_put_kernel(
-    x: Any, value: Any, indexed_sizes: list[int], indexed_strides: list[int], *indices: Any, accumulate: bool
+    x: torch.Tensor,
+    value: torch.Tensor,
+    indexed_sizes: list[int],
+    indexed_strides: list[int],
+    *indices: torch.Tensor,
+    accumulate: bool,
 ) -> Any:
     """indexed_sizes   1 for an axis that an index stands for"""
     return torch.ops.aten.index_put.default(x, _placed(indices, indexed_sizes), value, accumulate)
@@ -67,7 +72,9 @@ def index_select(ge: Builder, x: GeTensor, dim: int, index: GeTensor) -> GeTenso
 
 
 @kernel("GatherV2", host=("axis",), numbers=("indices",))
-def gather_kernel(x: Any, indices: Any, axis: int, *, negative_index_support: bool = False) -> Any:
+def gather_kernel(
+    x: torch.Tensor, indices: torch.Tensor | int, axis: int, *, negative_index_support: bool = False
+) -> torch.Tensor:
     """indices   a number takes the axis away, a tensor puts its own axes in its place"""
     if not isinstance(indices, torch.Tensor):
         return torch.select(x, axis, indices)
@@ -110,7 +117,9 @@ def scatter(ge: Builder, x: GeTensor, dim: int, index: GeTensor, src: GeTensor, 
 
 
 @converter("aten.scatter.value", "aten.scatter.value_reduce")
-def scatter_value(ge: Builder, x: GeTensor, dim: int, index: GeTensor, value: Any, reduce: str = "none") -> GeTensor:
+def scatter_value(
+    ge: Builder, x: GeTensor, dim: int, index: GeTensor, value: Operand, reduce: str = "none"
+) -> GeTensor:
     shape = ge.op("Shape", {"x": index})
     if isinstance(value, GeTensor) and value.is_host:
         filled = ge.op("Fill", {"dims": shape, "value": value}, hints=placement_hints(None, x.fake.device))
@@ -143,7 +152,9 @@ def _scatter(ge: Builder, x: GeTensor, dim: int, index: GeTensor, updates: GeTen
 
 
 @kernel("ScatterElements")
-def scatter_elements_kernel(data: Any, indices: Any, updates: Any, *, axis: int, reduction: str) -> Any:
+def scatter_elements_kernel(
+    data: torch.Tensor, indices: torch.Tensor, updates: torch.Tensor, *, axis: int, reduction: str
+) -> torch.Tensor:
     if reduction == "none":
         return torch.scatter(data, axis, indices, updates)
     if reduction == "add":
@@ -152,13 +163,15 @@ def scatter_elements_kernel(data: Any, indices: Any, updates: Any, *, axis: int,
 
 
 @converter("aten.index_add.default")
-def index_add(ge: Builder, x: GeTensor, dim: int, index: GeTensor, source: GeTensor, alpha: Any = 1) -> GeTensor:
+def index_add(ge: Builder, x: GeTensor, dim: int, index: GeTensor, source: GeTensor, alpha: Operand = 1) -> GeTensor:
     inputs = {"var": x, "indices": index, "updates": source, "alpha": ge.number(alpha, x.dtype)}
     return ge.op("InplaceIndexAdd", inputs, {"axis": dim})
 
 
 @kernel("InplaceIndexAdd", host=("alpha",))
-def index_add_kernel(var: Any, indices: Any, updates: Any, alpha: Any, *, axis: int) -> Any:
+def index_add_kernel(
+    var: torch.Tensor, indices: torch.Tensor, updates: torch.Tensor, alpha: Scalar, *, axis: int
+) -> torch.Tensor:
     """A new tensor, in spite of the name."""
     return torch.index_add(var, axis, indices, updates, alpha=alpha)
 
@@ -171,13 +184,15 @@ def index_copy(ge: Builder, x: GeTensor, dim: int, index: GeTensor, source: GeTe
 
 
 @converter("aten.index_fill.int_Scalar", "aten.index_fill.int_Tensor")
-def index_fill(ge: Builder, x: GeTensor, dim: int, index: GeTensor, value: Any) -> GeTensor:
+def index_fill(ge: Builder, x: GeTensor, dim: int, index: GeTensor, value: Operand) -> GeTensor:
     number = ge.number(value, x.dtype)
     return ge.op("InplaceIndexFill", {"x": x, "indices": index, "value": number}, {"dim": dim})
 
 
 @kernel("InplaceIndexFill", numbers=("value",))
-def index_fill_kernel(x: Any, indices: Any, value: Any, *, dim: int) -> Any:
+def index_fill_kernel(
+    x: torch.Tensor, indices: torch.Tensor, value: torch.Tensor | Scalar, *, dim: int
+) -> torch.Tensor:
     """A new tensor, in spite of the name."""
     return torch.index_fill(x, dim, indices, value)
 
@@ -188,7 +203,7 @@ def nonzero(ge: Builder, x: GeTensor) -> GeTensor:
 
 
 @kernel("NonZero")
-def nonzero_kernel(x: Any, *, transpose: bool) -> Any:
+def nonzero_kernel(x: torch.Tensor, *, transpose: bool) -> torch.Tensor:
     indices = torch.nonzero(x)
     return indices.T if transpose else indices
 
@@ -244,10 +259,10 @@ def embedding_bag(
 
 @kernel("EmbeddingBag")
 def embedding_bag_kernel(
-    weight: Any,
-    indices: Any,
-    offsets: Any,
-    per_sample_weights: Any,
+    weight: torch.Tensor,
+    indices: torch.Tensor,
+    offsets: torch.Tensor,
+    per_sample_weights: torch.Tensor | None,
     *,
     mode: str,
     scale_grad_by_freq: bool,
@@ -280,7 +295,7 @@ def embedding_bag_backward(
     offset2bag: GeTensor,
     bag_size: GeTensor,
     max_indices: GeTensor,
-    num_weights: Any,
+    num_weights: Size,
     scale_grad_by_freq: bool,
     mode: int,
     sparse: bool,

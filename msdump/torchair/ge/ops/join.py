@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from msdump.torchair.ge.builder import Builder, ge_number
-from msdump.torchair.ge.graph import GeTensor
+from msdump.torchair.ge.graph import GeTensor, Operand, Size
 from msdump.torchair.ge.registry import converter, kernel, size_kernel
 from msdump.torchair.ge.rows import Attr, lists, row
 
@@ -21,12 +21,12 @@ _PAD_MODES = {"reflect": "reflection", "edge": "replication"}
 @converter("aten.cat.default", "aten.concat.default")
 def cat(ge: Builder, tensors: Sequence[GeTensor], dim: int = 0) -> GeTensor:
     items = ge.promoted(*tensors, dtype=ge.result.dtype)
-    inputs: dict[str, Any] = {f"x{index}": item for index, item in enumerate(items)}
+    inputs: dict[str, GeTensor] = {f"x{index}": item for index, item in enumerate(items)}
     return ge.op("ConcatV2", {**inputs, "concat_dim": dim}, {"N": len(items)})
 
 
 @kernel("ConcatV2", host=("concat_dim",))
-def concat_kernel(*items: Any, N: int) -> Any:
+def concat_kernel(*items: Any, N: int) -> torch.Tensor:
     """The last argument is the axis."""
     return torch.cat(items[:-1], items[-1])
 
@@ -38,17 +38,17 @@ def stack(ge: Builder, tensors: Sequence[GeTensor], dim: int = 0) -> GeTensor:
 
 
 @kernel("Pack")
-def pack_kernel(*items: Any, N: int, axis: int) -> Any:
+def pack_kernel(*items: torch.Tensor, N: int, axis: int) -> torch.Tensor:
     return torch.stack(items, axis)
 
 
 @size_kernel("Pack")
-def pack_sizes_kernel(*items: Any, N: int, axis: int, _force_unknown_shape: bool = False) -> list[Any]:
+def pack_sizes_kernel(*items: int, N: int, axis: int, _force_unknown_shape: bool = False) -> list[int]:
     return list(items)
 
 
 @converter("aten.split.Tensor", "aten.split_copy.Tensor", "aten.unsafe_split.Tensor")
-def split(ge: Builder, x: GeTensor, split_size: Any, dim: int = 0) -> tuple[GeTensor, ...]:
+def split(ge: Builder, x: GeTensor, split_size: Size, dim: int = 0) -> tuple[GeTensor, ...]:
     """Parts of one size; the last one is what is left, -1 where that is known only when the graph runs."""
     count, last = len(ge.result), ge.result[-1].shape[dim]
     sizes = [*[split_size] * (count - 1), last if isinstance(last, int) else -1]
@@ -62,7 +62,7 @@ def split(ge: Builder, x: GeTensor, split_size: Any, dim: int = 0) -> tuple[GeTe
     "aten.split_with_sizes_copy.default",
     "aten.split.sizes",
 )
-def split_with_sizes(ge: Builder, x: GeTensor, split_sizes: Sequence[Any], dim: int = 0) -> tuple[GeTensor, ...]:
+def split_with_sizes(ge: Builder, x: GeTensor, split_sizes: Sequence[Size], dim: int = 0) -> tuple[GeTensor, ...]:
     return _split(ge, x, ge.sizes(split_sizes), dim)
 
 
@@ -73,7 +73,9 @@ def _split(ge: Builder, x: GeTensor, size_splits: GeTensor, dim: int) -> tuple[G
 
 
 @kernel("SplitV", host=("size_splits", "split_dim"))
-def split_kernel(x: Any, size_splits: list[int], split_dim: int, *, num_split: int) -> Any:
+def split_kernel(
+    x: torch.Tensor, size_splits: list[int], split_dim: int, *, num_split: int
+) -> Sequence[torch.Tensor] | torch.Tensor:
     """size_splits   -1 once: what the others leave"""
     if -1 in size_splits:
         remainder = x.shape[split_dim] - sum(size for size in size_splits if size != -1)
@@ -81,7 +83,7 @@ def split_kernel(x: Any, size_splits: list[int], split_dim: int, *, num_split: i
     return _bare(torch.split_with_sizes(x, size_splits, split_dim))
 
 
-def _bare(parts: Any) -> Any:
+def _bare(parts: Sequence[torch.Tensor]) -> Sequence[torch.Tensor] | torch.Tensor:
     """One output comes without a tuple round it."""
     return parts if len(parts) > 1 else parts[0]
 
@@ -93,12 +95,12 @@ def unbind(ge: Builder, x: GeTensor, dim: int = 0) -> tuple[GeTensor, ...]:
 
 
 @kernel("Unpack")
-def unpack_kernel(x: Any, *, num: int, axis: int) -> Any:
+def unpack_kernel(x: torch.Tensor, *, num: int, axis: int) -> Sequence[torch.Tensor] | torch.Tensor:
     return _bare(torch.unbind(x, axis))
 
 
 @converter("aten.repeat.default")
-def repeat(ge: Builder, x: GeTensor, repeats: Sequence[Any]) -> GeTensor:
+def repeat(ge: Builder, x: GeTensor, repeats: Sequence[Size]) -> GeTensor:
     return ge.op("Tile", {"x": x, "multiples": ge.sizes(repeats)})
 
 
@@ -113,18 +115,18 @@ row("aten.triu.default", "Triu", "x", Attr("diagonal"))
 
 
 @converter("aten.constant_pad_nd.default")
-def constant_pad_nd(ge: Builder, x: GeTensor, pad: Sequence[Any], value: Any = 0) -> GeTensor:
+def constant_pad_nd(ge: Builder, x: GeTensor, pad: Sequence[Size], value: Operand = 0) -> GeTensor:
     fill = ge.number(value, x.dtype)
     return _pad(ge, x, pad, "constant", fill)
 
 
 @converter("aten.reflection_pad1d.default", "aten.reflection_pad2d.default", "aten.reflection_pad3d.default")
-def reflection_pad(ge: Builder, x: GeTensor, padding: Sequence[Any]) -> GeTensor:
+def reflection_pad(ge: Builder, x: GeTensor, padding: Sequence[Size]) -> GeTensor:
     return _pad(ge, x, padding, "reflect")
 
 
 @converter("aten.replication_pad1d.default", "aten.replication_pad2d.default", "aten.replication_pad3d.default")
-def replication_pad(ge: Builder, x: GeTensor, padding: Sequence[Any]) -> GeTensor:
+def replication_pad(ge: Builder, x: GeTensor, padding: Sequence[Size]) -> GeTensor:
     return _pad(ge, x, padding, "edge")
 
 
@@ -133,7 +135,7 @@ def replication_pad(ge: Builder, x: GeTensor, padding: Sequence[Any]) -> GeTenso
     "aten.reflection_pad2d_backward.default",
     "aten.reflection_pad3d_backward.default",
 )
-def reflection_pad_backward(ge: Builder, grad: GeTensor, x: GeTensor, padding: Sequence[Any]) -> GeTensor:
+def reflection_pad_backward(ge: Builder, grad: GeTensor, x: GeTensor, padding: Sequence[Size]) -> GeTensor:
     return _pad_backward(ge, grad, x, padding, "reflect")
 
 
@@ -142,17 +144,19 @@ def reflection_pad_backward(ge: Builder, grad: GeTensor, x: GeTensor, padding: S
     "aten.replication_pad2d_backward.default",
     "aten.replication_pad3d_backward.default",
 )
-def replication_pad_backward(ge: Builder, grad: GeTensor, x: GeTensor, padding: Sequence[Any]) -> GeTensor:
+def replication_pad_backward(ge: Builder, grad: GeTensor, x: GeTensor, padding: Sequence[Size]) -> GeTensor:
     return _pad_backward(ge, grad, x, padding, "edge")
 
 
-def _pad(ge: Builder, x: GeTensor, pad: Sequence[Any], mode: str, fill: GeTensor | None = None) -> GeTensor:
+def _pad(ge: Builder, x: GeTensor, pad: Sequence[Size], mode: str, fill: GeTensor | None = None) -> GeTensor:
     inputs = {"x": x, "paddings": _paddings(ge, x, pad), "constant_values": fill}
     return ge.op("PadV3", inputs, {"mode": mode, "paddings_contiguous": True})
 
 
 @kernel("PadV3", host=("paddings",), numbers=("constant_values",))
-def pad_kernel(x: Any, paddings: list[int], constant_values: Any, *, mode: str, paddings_contiguous: bool) -> Any:
+def pad_kernel(
+    x: torch.Tensor, paddings: list[int], constant_values: Any, *, mode: str, paddings_contiguous: bool
+) -> Any:
     if mode == "constant":
         return torch.constant_pad_nd(x, _aten_pad(paddings), constant_values)
     padding = _spatial_pad(paddings)
@@ -173,13 +177,13 @@ def _spatial_pad(paddings: list[int]) -> list[int]:
     return _aten_pad(paddings[-2 * axes :])
 
 
-def _pad_backward(ge: Builder, grad: GeTensor, x: GeTensor, pad: Sequence[Any], mode: str) -> GeTensor:
+def _pad_backward(ge: Builder, grad: GeTensor, x: GeTensor, pad: Sequence[Size], mode: str) -> GeTensor:
     inputs = {"x": grad, "paddings": _paddings(ge, x, pad)}
     return ge.op("PadV3Grad", inputs, {"mode": mode, "paddings_contiguous": True})
 
 
 @kernel("PadV3Grad", host=("paddings",))
-def pad_grad_kernel(x: Any, paddings: list[int], *, mode: str, paddings_contiguous: bool) -> Any:
+def pad_grad_kernel(x: torch.Tensor, paddings: list[int], *, mode: str, paddings_contiguous: bool) -> Any:
     """x   gradient of the padded tensor"""
     padding = _spatial_pad(paddings)
     name = f"{_PAD_MODES[mode]}_pad{len(padding) // 2}d_backward"
@@ -187,7 +191,7 @@ def pad_grad_kernel(x: Any, paddings: list[int], *, mode: str, paddings_contiguo
     return getattr(torch.ops.aten, name).default(x, x.new_empty(shape), padding)
 
 
-def _paddings(ge: Builder, x: GeTensor, pad: Sequence[Any]) -> GeTensor:
+def _paddings(ge: Builder, x: GeTensor, pad: Sequence[Size]) -> GeTensor:
     """Before and after, axis by axis from the first one; ATen begins with the last axis and leaves out the rest."""
     pairs = [pad[index : index + 2] for index in range(0, len(pad), 2)]
     padded = [size for pair in reversed(pairs) for size in pair]

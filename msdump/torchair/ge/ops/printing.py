@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -35,14 +34,14 @@ def npu_print(
 
 
 @kernel("StringFormat")
-def string_format_kernel(*tensors: Any, template: str, placeholder: str, summarize: int) -> str:
+def string_format_kernel(*tensors: torch.Tensor | list[int], template: str, placeholder: str, summarize: int) -> str:
     """A size is a list in Python's form.   Edges: "" for tensors without values, when the graph is compiled."""
     if any(isinstance(tensor, FakeTensor) for tensor in tensors):
         return ""
     return library.filled(template, placeholder, [_text(tensor, summarize) for tensor in tensors])
 
 
-def _text(value: Any, summarize: int) -> str:
+def _text(value: object, summarize: int) -> str:
     return library.tensor_text(value, summarize) if isinstance(value, torch.Tensor) else str(value)
 
 

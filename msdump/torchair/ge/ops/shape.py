@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 
 from msdump.torchair.ge.builder import Builder, dtype_of_number, ge_number, placement_hints
-from msdump.torchair.ge.graph import GeTensor
+from msdump.torchair.ge.graph import Dims, GeTensor, Size
 from msdump.torchair.ge.registry import converter, kernel
 from msdump.torchair.ge.rows import Attr, row
 
@@ -30,12 +29,12 @@ _SLICE = ("begin", "end", "axes", "strides")
     "aten.view_copy.default",
     "aten._reshape_copy.default",
 )
-def view(ge: Builder, x: GeTensor, size: Sequence[Any]) -> GeTensor:
+def view(ge: Builder, x: GeTensor, size: Sequence[Size]) -> GeTensor:
     return ge.op("Reshape", {"x": x, "shape": ge.sizes(size)})
 
 
 @converter("aten._reshape_alias.default")
-def reshape_alias(ge: Builder, x: GeTensor, size: Sequence[Any], stride: Sequence[Any]) -> GeTensor:
+def reshape_alias(ge: Builder, x: GeTensor, size: Sequence[Size], stride: Sequence[Size]) -> GeTensor:
     return view(ge, x, size)
 
 
@@ -45,7 +44,7 @@ def view_dtype(ge: Builder, x: GeTensor, dtype: torch.dtype) -> GeTensor:
 
 
 @kernel("Bitcast")
-def bitcast_kernel(x: Any, *, type: int) -> Any:
+def bitcast_kernel(x: torch.Tensor, *, type: int) -> torch.Tensor:
     return x.view(dtype_of_number(type))
 
 
@@ -69,12 +68,12 @@ def t(ge: Builder, x: GeTensor) -> GeTensor:
 
 
 @converter("aten.expand.default", "aten.expand_copy.default")
-def expand(ge: Builder, x: GeTensor, size: Sequence[Any], implicit: bool = False) -> GeTensor:
+def expand(ge: Builder, x: GeTensor, size: Sequence[Size], implicit: bool = False) -> GeTensor:
     return ge.op("BroadcastTo", {"x": x, "shape": ge.sizes(size)})
 
 
 @converter("aten.squeeze.default", "aten.squeeze.dim", "aten.squeeze.dims", "aten.squeeze_copy.default")
-def squeeze(ge: Builder, x: GeTensor, dim: Any = None) -> GeTensor:
+def squeeze(ge: Builder, x: GeTensor, dim: Dims = None) -> GeTensor:
     """An axis that is not of size 1 stays."""
     if dim is None:
         return ge.op("Squeeze", {"x": x}, {"axis": []})
@@ -85,7 +84,7 @@ def squeeze(ge: Builder, x: GeTensor, dim: Any = None) -> GeTensor:
 
 
 @kernel("Squeeze")
-def squeeze_kernel(x: Any, *, axis: list[int]) -> Any:
+def squeeze_kernel(x: torch.Tensor, *, axis: list[int]) -> torch.Tensor:
     """axis   empty: every axis of size 1"""
     return torch.squeeze(x, axis) if axis else torch.squeeze(x)
 
@@ -100,7 +99,7 @@ def unsqueeze(ge: Builder, x: GeTensor, dim: int) -> GeTensor:
 
 
 @kernel("Unsqueeze")
-def unsqueeze_kernel(x: Any, *, axes: list[int]) -> Any:
+def unsqueeze_kernel(x: torch.Tensor, *, axes: list[int]) -> torch.Tensor:
     for axis in axes:
         x = torch.unsqueeze(x, axis)
     return x
@@ -108,25 +107,31 @@ def unsqueeze_kernel(x: Any, *, axes: list[int]) -> Any:
 
 @converter("aten.as_strided.default", "aten.as_strided_copy.default")
 def as_strided(
-    ge: Builder, x: GeTensor, size: Sequence[Any], stride: Sequence[Any], storage_offset: Any = None
+    ge: Builder, x: GeTensor, size: Sequence[Size], stride: Sequence[Size], storage_offset: Size | None = None
 ) -> GeTensor:
     inputs = {"x": x, "size": ge.sizes(size), "stride": ge.sizes(stride), "storage_offset": storage_offset or 0}
     return ge.op("AsStrided", inputs)
 
 
 @converter("aten.slice.Tensor", "aten.slice_copy.Tensor")
-def slice_(ge: Builder, x: GeTensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> GeTensor:
+def slice_(
+    ge: Builder, x: GeTensor, dim: int = 0, start: Size | None = None, end: Size | None = None, step: int = 1
+) -> GeTensor:
     return ge.op("StridedSliceV2", {"x": x, **slice_inputs(ge, len(x.shape), dim, start, end, step)})
 
 
 @kernel("StridedSliceV2", host=_SLICE)
-def strided_slice_kernel(x: Any, begin: list[int], end: list[int], axes: list[int], strides: list[int]) -> Any:
+def strided_slice_kernel(
+    x: torch.Tensor, begin: list[int], end: list[int], axes: list[int], strides: list[int]
+) -> torch.Tensor:
     for axis, start, stop, step in zip(axes, begin, end, strides, strict=True):
         x = torch.ops.aten.slice.Tensor(x, axis, start, stop, step)
     return x
 
 
-def slice_inputs(ge: Builder, rank: int, dim: int, start: Any, end: Any, step: int) -> dict[str, Any]:
+def slice_inputs(
+    ge: Builder, rank: int, dim: int, start: Size | None, end: Size | None, step: int
+) -> dict[str, GeTensor | list[int]]:
     """A slice of one axis. Source: TorchAir; an end of 2^31 and more is 2147483647."""
     end = TO_THE_END if end is None or (isinstance(end, int) and end > TO_THE_END) else end
     return {
@@ -138,13 +143,19 @@ def slice_inputs(ge: Builder, rank: int, dim: int, start: Any, end: Any, step: i
 
 
 @converter("aten.select.int", "aten.select_copy.int")
-def select(ge: Builder, x: GeTensor, dim: int, index: Any) -> GeTensor:
+def select(ge: Builder, x: GeTensor, dim: int, index: Size) -> GeTensor:
     return ge.op("GatherV2", {"x": x, "indices": index, "axis": dim}, {"negative_index_support": True})
 
 
 @converter("aten.slice_scatter.default")
 def slice_scatter(
-    ge: Builder, x: GeTensor, src: GeTensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
+    ge: Builder,
+    x: GeTensor,
+    src: GeTensor,
+    dim: int = 0,
+    start: Size | None = None,
+    end: Size | None = None,
+    step: int = 1,
 ) -> GeTensor:
     inputs = slice_inputs(ge, len(x.shape), dim, start, end, step)
     return ge.op("StridedSliceAssignV2", {"var": x, "input_value": ge.cast(src, x.dtype), **inputs})
@@ -152,8 +163,8 @@ def slice_scatter(
 
 @kernel("StridedSliceAssignV2", host=_SLICE)
 def strided_slice_assign_kernel(
-    var: Any, input_value: Any, begin: list[int], end: list[int], axes: list[int], strides: list[int]
-) -> Any:
+    var: torch.Tensor, input_value: torch.Tensor, begin: list[int], end: list[int], axes: list[int], strides: list[int]
+) -> torch.Tensor:
     """var with a part replaced, as a new tensor."""
     result = var.clone()
     strided_slice_kernel(result, begin, end, axes, strides).copy_(input_value)
@@ -161,11 +172,11 @@ def strided_slice_assign_kernel(
 
 
 @converter("aten.select_scatter.default")
-def select_scatter(ge: Builder, x: GeTensor, src: GeTensor, dim: int, index: Any) -> GeTensor:
+def select_scatter(ge: Builder, x: GeTensor, src: GeTensor, dim: int, index: Size) -> GeTensor:
     return slice_scatter(ge, x, ge.op("Unsqueeze", {"x": src}, {"axes": [dim]}), dim, *_only(ge, index))
 
 
-def _only(ge: Builder, index: Any) -> tuple[Any, Any]:
+def _only(ge: Builder, index: Size) -> tuple[Size, Size | None]:
     """The slice that is this one index. What follows -1 is the end, not 0."""
     if isinstance(index, GeTensor):
         return index, ge.op("Add", {"x1": index, "x2": 1})
@@ -174,7 +185,7 @@ def _only(ge: Builder, index: Any) -> tuple[Any, Any]:
 
 @converter("aten.slice_backward.default")
 def slice_backward(
-    ge: Builder, grad: GeTensor, input_sizes: Sequence[Any], dim: int, start: Any, end: Any, step: int
+    ge: Builder, grad: GeTensor, input_sizes: Sequence[Size], dim: int, start: Size | None, end: Size | None, step: int
 ) -> GeTensor:
     """Zeros, with the gradient where the slice was."""
     shape = ge.sizes(input_sizes)
@@ -188,15 +199,15 @@ def slice_backward(
 
 @kernel("StridedSliceV2Grad", host=("shape", *_SLICE))
 def strided_slice_grad_kernel(
-    shape: list[int], begin: list[int], end: list[int], strides: list[int], dy: Any, axes: list[int]
-) -> Any:
+    shape: list[int], begin: list[int], end: list[int], strides: list[int], dy: torch.Tensor, axes: list[int]
+) -> torch.Tensor:
     result = dy.new_zeros(shape)
     strided_slice_kernel(result, begin, end, axes, strides).copy_(dy)
     return result
 
 
 @converter("aten.select_backward.default")
-def select_backward(ge: Builder, grad: GeTensor, input_sizes: Sequence[Any], dim: int, index: Any) -> GeTensor:
+def select_backward(ge: Builder, grad: GeTensor, input_sizes: Sequence[Size], dim: int, index: Size) -> GeTensor:
     wide = ge.op("Unsqueeze", {"x": grad}, {"axes": [dim]})
     return slice_backward(ge, wide, input_sizes, dim, *_only(ge, index), 1)
 
@@ -210,13 +221,13 @@ def diagonal(ge: Builder, x: GeTensor, offset: int = 0, dim1: int = 0, dim2: int
 
 
 @kernel("MatrixDiagPartV3", host=("k",))
-def diagonal_kernel(input: Any, k: int) -> Any:
+def diagonal_kernel(input: torch.Tensor, k: int) -> torch.Tensor:
     return torch.diagonal(input, k, -2, -1)
 
 
 @converter("aten.diagonal_backward.default")
 def diagonal_backward(
-    ge: Builder, grad: GeTensor, input_sizes: Sequence[Any], offset: int, dim1: int, dim2: int
+    ge: Builder, grad: GeTensor, input_sizes: Sequence[Size], offset: int, dim1: int, dim2: int
 ) -> GeTensor:
     perm = _last_two(len(input_sizes), dim1, dim2)
     zeros = {"dims": ge.sizes([input_sizes[axis] for axis in perm]), "value": ge.const(0, grad.dtype)}
@@ -227,7 +238,7 @@ def diagonal_backward(
 
 
 @kernel("MatrixSetDiagV3", host=("k",))
-def set_diagonal_kernel(input: Any, diagonal: Any, k: int) -> Any:
+def set_diagonal_kernel(input: torch.Tensor, diagonal: torch.Tensor, k: int) -> torch.Tensor:
     """input with another diagonal, as a new tensor."""
     return torch.diagonal_scatter(input, diagonal, k, -2, -1)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from msdump.torchair.ge.builder import Builder, dtype_of_number, ge_number
-from msdump.torchair.ge.graph import GeTensor
+from msdump.torchair.ge.graph import GeTensor, Operand, Size
 from msdump.torchair.ge.registry import converter, kernel, size_kernel
 
 _BINARY = {
@@ -43,15 +44,15 @@ _UNARY = {
 }
 
 
-def _binary(op_type: str) -> Any:
-    def convert(ge: Builder, x1: Any, x2: Any) -> GeTensor:
+def _binary(op_type: str) -> Callable[[Builder, Operand, Operand], GeTensor]:
+    def convert(ge: Builder, x1: Operand, x2: Operand) -> GeTensor:
         return ge.op(op_type, {"x1": x1, "x2": x2})
 
     return convert
 
 
-def _unary(op_type: str) -> Any:
-    def convert(ge: Builder, x: Any) -> GeTensor:
+def _unary(op_type: str) -> Callable[[Builder, Operand], GeTensor]:
+    def convert(ge: Builder, x: Operand) -> GeTensor:
         return ge.op(op_type, {"x": x})
 
     return convert
@@ -71,7 +72,7 @@ def sym_size(ge: Builder, x: GeTensor, dim: int) -> GeTensor:
 
 
 @kernel("Shape")
-def shape_kernel(x: Any) -> list[Any]:
+def shape_kernel(x: torch.Tensor) -> list[int]:
     return list(x.shape)
 
 
@@ -82,12 +83,12 @@ def sym_numel(ge: Builder, x: GeTensor) -> GeTensor:
 
 
 @size_kernel("ReduceProd")
-def product_kernel(x: list[Any], axes: list[int], *, keep_dims: bool) -> Any:
+def product_kernel(x: list[int], axes: list[int], *, keep_dims: bool) -> int:
     return math.prod(x)
 
 
 @converter(torch.sym_float)
-def sym_float(ge: Builder, x: Any) -> GeTensor:
+def sym_float(ge: Builder, x: Operand) -> GeTensor:
     return ge.op("Cast", {"x": x}, {"dst_type": ge_number(torch.float32)})
 
 
@@ -100,24 +101,24 @@ def cast_kernel(x: Any, *, dst_type: int) -> Any:
 
 
 @converter(torch.sym_int)
-def sym_int(ge: Builder, x: Any) -> GeTensor:
+def sym_int(ge: Builder, x: Operand) -> GeTensor:
     return ge.op("Cast", {"x": x}, {"dst_type": ge_number(torch.int64)})
 
 
 @converter(torch.sym_ite)
-def sym_ite(ge: Builder, condition: Any, then: Any, otherwise: Any) -> GeTensor:
+def sym_ite(ge: Builder, condition: Operand, then: Operand, otherwise: Operand) -> GeTensor:
     inputs = {"condition": condition, "then": then, "else": otherwise}
     return ge.op("SelectV2", inputs, output="result")
 
 
 @converter(torch.sym_sum)
-def sym_sum(ge: Builder, items: Any) -> GeTensor:
+def sym_sum(ge: Builder, items: Sequence[Size]) -> GeTensor:
     inputs = {f"x{index}": item for index, item in enumerate(items)}
     return ge.op("AddN", inputs, {"N": len(inputs)})
 
 
 @size_kernel("AddN")
-def total_kernel(*items: Any, N: int) -> Any:
+def total_kernel(*items: int, N: int) -> int:
     return sum(items)
 
 
@@ -130,5 +131,5 @@ def total_kernel(*items: Any, N: int) -> Any:
     "aten.sym_constrain_range.default",
     "aten.sym_constrain_range_for_size.default",
 )
-def nothing(ge: Builder, *_: Any, **__: Any) -> None:
+def nothing(ge: Builder, *_: object, **__: object) -> None:
     """Hints for the compiler; a graph computes nothing for them."""
