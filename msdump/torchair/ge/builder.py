@@ -10,16 +10,16 @@ from typing import Any
 import torch
 from torch import fx
 from torch._dispatch.python import enable_python_dispatcher
-from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 
 from msdump.errors import DtypeError, GraphError
 from msdump.tensors import dtypes
 from msdump.tensors.torch_arrays import dtype_name, torch_dtype
-from msdump.torchair.ge.graph import CONST, GeGraph, GeOp, GeTensor, Path, WholeCall
+from msdump.torchair.ge.graph import CONST, GeGraph, GeOp, GeTensor, Operand, Path, Size, WholeCall
 from msdump.torchair.ge.registry import host_inputs, kernel_for
 
 # What may be given for an input: plain values become a Const.
-Feed = Any
+Feed = GeTensor | torch.Tensor | int | float | complex | Sequence[Size] | Sequence[Sequence[int]] | None
 
 
 class Builder:
@@ -30,7 +30,7 @@ class Builder:
     fake_mode  in which shapes and dtypes of results are found out, by running the kernels
     """
 
-    def __init__(self, graph: GeGraph, fake_mode: Any) -> None:
+    def __init__(self, graph: GeGraph, fake_mode: FakeTensorMode) -> None:
         self.graph = graph
         self.fake_mode = fake_mode
         self.node: fx.Node | None = None
@@ -60,7 +60,7 @@ class Builder:
         op_type: str,
         inputs: Mapping[str, Feed],
         outputs: Sequence[str],
-        attrs: Mapping[str, object] | None = None,
+        attrs: Mapping[str, Any] | None = None,
         name: str = "",
         hints: Mapping[str, object] | None = None,
     ) -> tuple[GeTensor, ...]:
@@ -106,7 +106,7 @@ class Builder:
         inputs: Mapping[str, GeTensor],
         attrs: Mapping[str, object],
         outputs: Sequence[str],
-        results: Mapping[Path, Any],
+        results: Mapping[Path, object],
         call: WholeCall,
     ) -> tuple[GeTensor, ...]:
         """Append an operator that makes a call of the FX graph.
@@ -123,7 +123,7 @@ class Builder:
         self.graph.add(op)
         return op.outputs
 
-    def const(self, value: Any, dtype: torch.dtype | None = None, is_inline: bool = False) -> GeTensor:
+    def const(self, value: Feed, dtype: torch.dtype | None = None, is_inline: bool = False) -> GeTensor:
         """Append a Const: a number, a list of numbers, or a tensor.
 
         dtype   None: INT64 for ints, FLOAT32 for floats, BOOL for bools, that of a tensor
@@ -132,11 +132,11 @@ class Builder:
         self.graph.add(op)
         return op.outputs[0]
 
-    def number(self, value: Any, dtype: torch.dtype) -> GeTensor:
+    def number(self, value: Operand, dtype: torch.dtype) -> GeTensor:
         """A number as an input: a Const of that dtype, or the size that it is."""
         return value if isinstance(value, GeTensor) else self.const(value, dtype)
 
-    def sizes(self, sizes: Sequence[Any]) -> GeTensor:
+    def sizes(self, sizes: Sequence[Size]) -> GeTensor:
         """A list of sizes as an input: a Const, or a Pack of scalars when some of them are open.
 
         sizes   ints and GeTensors of host values
@@ -152,7 +152,7 @@ class Builder:
             return tensor
         return self.op("Cast", {"x": tensor}, {"dst_type": ge_number(dtype)})
 
-    def promoted(self, *values: Feed, dtype: torch.dtype) -> tuple[GeTensor, ...]:
+    def promoted(self, *values: Operand, dtype: torch.dtype) -> tuple[GeTensor, ...]:
         """Operands of one dtype: tensors are cast, numbers become Consts of it."""
         return tuple(
             self.cast(value, dtype) if isinstance(value, GeTensor) and not value.is_host else self.number(value, dtype)
@@ -171,7 +171,7 @@ class Builder:
         assert self.node is not None
         return any(user.target is operator.getitem and user.args[1] == output for user in self.node.users)
 
-    def _scalar(self, size: Any) -> GeTensor:
+    def _scalar(self, size: Size) -> GeTensor:
         return size if isinstance(size, GeTensor) else self.const(int(size), torch.int64, is_inline=True)
 
     def _fed(self, value: Feed) -> GeTensor | None:
@@ -195,7 +195,11 @@ class Builder:
 
 
 def const_op(
-    value: Any, dtype: torch.dtype | None, fake_mode: Any, is_inline: bool = False, node: fx.Node | None = None
+    value: Feed,
+    dtype: torch.dtype | None,
+    fake_mode: FakeTensorMode,
+    is_inline: bool = False,
+    node: fx.Node | None = None,
 ) -> GeOp:
     """A Const that is in no graph yet; see `Builder.const`."""
     # A backend may be called inside of the mode that its compiler traces in. A constant holds real numbers.
@@ -211,7 +215,7 @@ def const_op(
     return op
 
 
-def real(value: Any) -> Any:
+def real(value: GeTensor | float) -> GeTensor | float:
     """A float; a size as it is."""
     return value if isinstance(value, GeTensor) else float(value)
 
@@ -239,7 +243,7 @@ def _viewed(op: GeOp, result: torch.Tensor) -> GeTensor | None:
     return fed[0] if fed and op.call is not None and not op.call.tells_aliases else None
 
 
-def _dtype_of(value: Any) -> torch.dtype:
+def _dtype_of(value: object) -> torch.dtype:
     items = value if isinstance(value, list) else [value]
     while items and isinstance(items[0], list):
         items = items[0]

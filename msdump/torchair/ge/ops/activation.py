@@ -26,7 +26,7 @@ kernel("LogSigmoid")(functional.logsigmoid)
 
 
 @converter("aten.threshold_backward.default")
-def threshold_backward(ge: Builder, dy: GeTensor, x: GeTensor, threshold: Operand) -> GeTensor:
+def threshold_backward(ge: Builder, dy: GeTensor, x: GeTensor, threshold: GeTensor | float) -> GeTensor:
     inputs = {"gradients": dy, "features": x}
     if threshold == 0:
         return ge.op("ReluGrad", inputs, output="backprops")

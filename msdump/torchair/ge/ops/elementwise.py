@@ -259,7 +259,11 @@ def frac(ge: Builder, x: GeTensor) -> GeTensor:
 
 @converter("aten.nan_to_num.default")
 def nan_to_num(
-    ge: Builder, x: GeTensor, nan: Operand | None = None, posinf: Operand | None = None, neginf: Operand | None = None
+    ge: Builder,
+    x: GeTensor,
+    nan: GeTensor | float | None = None,
+    posinf: GeTensor | float | None = None,
+    neginf: GeTensor | float | None = None,
 ) -> GeTensor:
     replacements = {"nan": nan, "posinf": posinf, "neginf": neginf}
     return ge.op("NanToNum", {"x": x}, {name: real(value) for name, value in replacements.items() if value is not None})

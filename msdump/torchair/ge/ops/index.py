@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from msdump.torchair.ge.builder import Builder, ge_number, placement_hints
+from msdump.torchair.ge.builder import Builder, Feed, ge_number, placement_hints
 from msdump.torchair.ge.graph import GeTensor, Operand, Scalar, Size
 from msdump.torchair.ge.ops.size import sym_size
 from msdump.torchair.ge.registry import NoConverterError, converter, kernel
@@ -39,7 +39,13 @@ def index_put(
     ge: Builder, x: GeTensor, indices: Sequence[GeTensor | None], values: GeTensor, accumulate: bool = False
 ) -> GeTensor:
     mask = _mask(indices)
-    inputs = {"x": x, "value": values, "indexed_sizes": mask, "indexed_strides": mask, **_given(indices)}
+    inputs: dict[str, Feed] = {
+        "x": x,
+        "value": values,
+        "indexed_sizes": mask,
+        "indexed_strides": mask,
+        **_given(indices),
+    }
     return ge.op("IndexPutV2", inputs, {"accumulate": accumulate})
 
 
@@ -179,7 +185,13 @@ def index_add_kernel(
 @converter("aten.index_copy.default")
 def index_copy(ge: Builder, x: GeTensor, dim: int, index: GeTensor, source: GeTensor) -> GeTensor:
     mask = [0] * (dim % max(len(x.shape), 1)) + [1]
-    inputs = {"x": x, "value": source, "indexed_sizes": mask, "indexed_strides": mask, "indices0": index}
+    inputs: dict[str, Feed] = {
+        "x": x,
+        "value": source,
+        "indexed_sizes": mask,
+        "indexed_strides": mask,
+        "indices0": index,
+    }
     return ge.op("IndexPutV2", inputs, {"accumulate": False})
 
 

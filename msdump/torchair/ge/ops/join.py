@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from msdump.torchair.ge.builder import Builder, ge_number
+from msdump.torchair.ge.builder import Builder, Feed, ge_number
 from msdump.torchair.ge.graph import GeTensor, Operand, Size
 from msdump.torchair.ge.registry import converter, kernel, size_kernel
 from msdump.torchair.ge.rows import Attr, lists, row
@@ -68,7 +68,7 @@ def split_with_sizes(ge: Builder, x: GeTensor, split_sizes: Sequence[Size], dim:
 
 def _split(ge: Builder, x: GeTensor, size_splits: GeTensor, dim: int) -> tuple[GeTensor, ...]:
     count = len(ge.result)
-    inputs = {"x": x, "size_splits": size_splits, "split_dim": dim}
+    inputs: dict[str, Feed] = {"x": x, "size_splits": size_splits, "split_dim": dim}
     return ge.multi_op("SplitV", inputs, [f"y{index}" for index in range(count)], {"num_split": count})
 
 

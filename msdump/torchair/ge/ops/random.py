@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from msdump.torchair.ge.builder import Builder, dtype_of_number, ge_number, placement_hints
+from msdump.torchair.ge.builder import Builder, Feed, dtype_of_number, ge_number, placement_hints
 from msdump.torchair.ge.graph import GeTensor, Size
 from msdump.torchair.ge.registry import converter, kernel
 
@@ -130,7 +130,7 @@ def native_dropout(ge: Builder, x: GeTensor, p: float, train: bool | None) -> tu
     if train is False:
         ones = ge.op("Fill", {"dims": shape, "value": ge.const(True)}, hints=_on(ge))
         return ge.op("Identity", {"x": x}), ones
-    inputs = {"shape": shape, "prob": 1.0 - p, "seed": 0, "seed1": 0, "offset": _offset(ge)}
+    inputs: dict[str, Feed] = {"shape": shape, "prob": 1.0 - p, "seed": 0, "seed1": 0, "offset": _offset(ge)}
     mask = ge.op("StatelessDropOutGenMask", inputs, hints=_drawn_on(ge))
     return ge.op("DropOutDoMask", {"x": x, "mask": mask, "keep_prob": 1.0 - p}), mask
 
@@ -163,12 +163,19 @@ def native_dropout_backward(ge: Builder, grad: GeTensor, mask: GeTensor, scale: 
 
 
 def _stateless(ge: Builder, op_type: str, shape: GeTensor) -> GeTensor:
-    inputs = {"shape": shape, "key": [0], "counter": _offset(ge), "alg": ALGORITHM}
+    inputs: dict[str, Feed] = {"shape": shape, "key": [0], "counter": _offset(ge), "alg": ALGORITHM}
     return ge.op(op_type, inputs, {"dtype": ge_number(ge.result.dtype)}, hints=_drawn_on(ge))
 
 
 def _stateless_int(ge: Builder, shape: GeTensor, low: Size, high: Size) -> GeTensor:
-    inputs = {"shape": shape, "key": [0], "counter": _offset(ge), "alg": ALGORITHM, "minval": low, "maxval": high}
+    inputs: dict[str, Feed] = {
+        "shape": shape,
+        "key": [0],
+        "counter": _offset(ge),
+        "alg": ALGORITHM,
+        "minval": low,
+        "maxval": high,
+    }
     return ge.op("StatelessRandomUniformIntV2", inputs, {"dtype": ge_number(ge.result.dtype)}, hints=_drawn_on(ge))
 
 
@@ -212,7 +219,7 @@ def bernoulli_kernel(
 
 def _offset(ge: Builder) -> GeTensor:
     """Two words: the position in the stream is known only to torch's generator."""
-    words = {"x0": ge.const([0], torch.int64), "x1": ge.const([0], torch.int64), "concat_dim": 0}
+    words: dict[str, Feed] = {"x0": ge.const([0], torch.int64), "x1": ge.const([0], torch.int64), "concat_dim": 0}
     return ge.op("ConcatV2", words, {"N": 2})
 
 

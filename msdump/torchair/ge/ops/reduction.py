@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from msdump.torchair.ge.builder import Builder, dtype_of_number, ge_number, real
+from msdump.torchair.ge.builder import Builder, Feed, dtype_of_number, ge_number, real
 from msdump.torchair.ge.graph import Dims, GeTensor, Operand, Size
 from msdump.torchair.ge.registry import converter, kernel
 
@@ -68,13 +68,13 @@ def extreme(ge: Builder, x: GeTensor, dim: Dims = None, keepdim: bool = False) -
 @converter("aten.any.default", "aten.any.dim", "aten.any.dims", "aten.all.default", "aten.all.dim", "aten.all.dims")
 def truth(ge: Builder, x: GeTensor, dim: Dims = None, keepdim: bool = False) -> GeTensor:
     """Truth values of all dtypes; for UINT8 the answer is UINT8 as well."""
-    inputs = {"x": ge.cast(x, torch.bool), "axes": _axes(x, dim)}
+    inputs: dict[str, Feed] = {"x": ge.cast(x, torch.bool), "axes": _axes(x, dim)}
     return ge.cast(ge.op(_op_type(ge), inputs, {"keep_dims": keepdim}), ge.result.dtype)
 
 
 @converter("aten.aminmax.default")
 def aminmax(ge: Builder, x: GeTensor, dim: int | None = None, keepdim: bool = False) -> tuple[GeTensor, ...]:
-    inputs = {"x": x, "axes": _axes(x, dim)}
+    inputs: dict[str, Feed] = {"x": x, "axes": _axes(x, dim)}
     low, high = (ge.op(op_type, inputs, {"keep_dims": keepdim}) for op_type in ("ReduceMin", "ReduceMax"))
     return low, high
 
@@ -109,7 +109,7 @@ def _op_type(ge: Builder) -> str:
 
 def reduce(ge: Builder, op_type: str, x: GeTensor, dim: Dims, keepdim: bool) -> GeTensor:
     """Cast to the dtype of the result, then reduce. dim None: all axes."""
-    inputs = {"x": ge.cast(x, ge.result.dtype), "axes": _axes(x, dim)}
+    inputs: dict[str, Feed] = {"x": ge.cast(x, ge.result.dtype), "axes": _axes(x, dim)}
     return ge.op(op_type, inputs, {"keep_dims": keepdim})
 
 
@@ -175,7 +175,7 @@ def reduce_var_kernel(
 def vector_norm(
     ge: Builder,
     x: GeTensor,
-    ord: Operand = 2,
+    ord: GeTensor | float = 2,
     dim: Dims = None,
     keepdim: bool = False,
     dtype: torch.dtype | None = None,
@@ -192,18 +192,23 @@ def lp_norm_kernel(x: torch.Tensor, *, p: float, axes: list[int], keepdim: bool,
 
 
 @converter("aten.norm.Scalar")
-def norm(ge: Builder, x: GeTensor, p: Operand = 2) -> GeTensor:
+def norm(ge: Builder, x: GeTensor, p: GeTensor | float = 2) -> GeTensor:
     return vector_norm(ge, x, p)
 
 
 @converter("aten.norm.ScalarOpt_dtype")
-def norm_dtype(ge: Builder, x: GeTensor, p: Operand | None, dtype: torch.dtype) -> GeTensor:
+def norm_dtype(ge: Builder, x: GeTensor, p: GeTensor | float | None, dtype: torch.dtype) -> GeTensor:
     return vector_norm(ge, x, 2 if p is None else p, dtype=dtype)
 
 
 @converter("aten.norm.ScalarOpt_dim", "aten.norm.ScalarOpt_dim_dtype")
 def norm_dim(
-    ge: Builder, x: GeTensor, p: Operand | None, dim: Dims, keepdim: bool = False, dtype: torch.dtype | None = None
+    ge: Builder,
+    x: GeTensor,
+    p: GeTensor | float | None,
+    dim: Dims,
+    keepdim: bool = False,
+    dtype: torch.dtype | None = None,
 ) -> GeTensor:
     return vector_norm(ge, x, 2 if p is None else p, dim, keepdim, dtype)
 
@@ -249,7 +254,7 @@ _index_of_extreme("aten.argmin.default", "ArgMin", torch.argmin)
 def _scan(aten: str, op_type: str, function: Callable[..., torch.Tensor]) -> None:
     @converter(aten)
     def convert(ge: Builder, x: GeTensor, dim: int, dtype: torch.dtype | None = None) -> GeTensor:
-        inputs = {"x": ge.cast(x, ge.result.dtype), "axis": dim}
+        inputs: dict[str, Feed] = {"x": ge.cast(x, ge.result.dtype), "axis": dim}
         return ge.op(op_type, inputs, {"exclusive": False, "reverse": False})
 
     @kernel(op_type, host=("axis",))
