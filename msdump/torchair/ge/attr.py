@@ -3,66 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import SupportsFloat, SupportsIndex, SupportsInt
 
 from msdump.torchair.ge import numbers
 
 
-def Bool(value: Any) -> bool:
+def Bool(value: object) -> bool:
     """A bool."""
     return bool(value)
 
 
-def DataType(value: Any) -> numbers.DataType:
+def DataType(value: int) -> numbers.DataType:
     """A dtype, given as a DataType or its number."""
     return numbers.DataType(value)
 
 
-def Float(value: Any) -> float:
+def Float(value: SupportsFloat | SupportsIndex | str) -> float:
     """A float."""
     return float(value)
 
 
-def Int(value: Any) -> int:
+def Int(value: SupportsInt | SupportsIndex | str) -> int:
     """An int."""
     return int(value)
 
 
-def Str(value: Any) -> str:
+def Str(value: object) -> str:
     """Text."""
     return str(value)
 
 
-def ListBool(values: Iterable[Any]) -> list[bool]:
+def ListBool(values: Iterable[object]) -> list[bool]:
     """A list of bools."""
     return [bool(value) for value in values]
 
 
-def ListDataType(values: Iterable[Any]) -> list[int]:
+def ListDataType(values: Iterable[SupportsInt | SupportsIndex | str]) -> list[int]:
     """A list of the numbers of dtypes."""
     return [int(value) for value in values]
 
 
-def ListFloat(values: Iterable[Any]) -> list[float]:
+def ListFloat(values: Iterable[SupportsFloat | SupportsIndex | str]) -> list[float]:
     """A list of floats."""
     return [float(value) for value in values]
 
 
-def ListInt(values: Iterable[Any]) -> list[int]:
+def ListInt(values: Iterable[SupportsInt | SupportsIndex | str]) -> list[int]:
     """A list of ints."""
     return [int(value) for value in values]
 
 
-def ListListFloat(values: Iterable[Iterable[Any]]) -> list[list[float]]:
+def ListListFloat(values: Iterable[Iterable[SupportsFloat | SupportsIndex | str]]) -> list[list[float]]:
     """A list of lists of floats."""
     return [ListFloat(row) for row in values]
 
 
-def ListListInt(values: Iterable[Iterable[Any]]) -> list[list[int]]:
+def ListListInt(values: Iterable[Iterable[SupportsInt | SupportsIndex | str]]) -> list[list[int]]:
     """A list of lists of ints."""
     return [ListInt(row) for row in values]
 
 
-def ListStr(values: Iterable[Any]) -> list[str]:
+def ListStr(values: Iterable[object]) -> list[str]:
     """A list of texts."""
     return [str(value) for value in values]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from torch import fx
 
@@ -33,11 +33,11 @@ class GraphObserver(Protocol):
 
 def compile_ge(
     module: fx.GraphModule,
-    example_inputs: Sequence[Any],
+    example_inputs: Sequence[object],
     graph_id: int,
     config: CompilerConfig,
     observers: Sequence[GraphObserver] = (),
-) -> tuple[GeGraph, Callable[[list[Any]], Any]]:
+) -> tuple[GeGraph, Callable[[list[object]], object]]:
     """The GE graph of an FX graph that has been through its passes, and what runs it.
 
     Raises: NoConverterError.

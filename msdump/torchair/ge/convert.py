@@ -119,7 +119,7 @@ def _call(builder: Builder, streams: Streams, node: fx.Node, values: dict[fx.Nod
     return result
 
 
-def _converted(builder: Builder, node: fx.Node, args: Any, keywords: Any) -> Any:
+def _converted(builder: Builder, node: fx.Node, args: tuple[object, ...], keywords: dict[str, object]) -> Any:
     """The operators that stand for a node.   Raises: NoConverterError where there are none for these arguments."""
     function = converter_of(node.target)
     start = len(builder.graph.ops)
@@ -138,7 +138,7 @@ def _converted(builder: Builder, node: fx.Node, args: Any, keywords: Any) -> Any
     return result
 
 
-def _settle(node: fx.Node, result: Any) -> None:
+def _settle(node: fx.Node, result: object) -> None:
     """Hold what stands for a node against the node.   Raises: GraphError where it is something else."""
     _name_outputs(node, result)
     _check(node, result)
@@ -175,7 +175,7 @@ def _empty(builder: Builder, promised: Any) -> Any:
     return builder.const(value)
 
 
-def _name_outputs(node: fx.Node, result: Any) -> None:
+def _name_outputs(node: fx.Node, result: object) -> None:
     """Note which output of the FX node a GE output is. A view of an input keeps the name that it has."""
     results = result if isinstance(result, list | tuple) else (result,)
     for index, tensor in enumerate(results):
@@ -183,7 +183,7 @@ def _name_outputs(node: fx.Node, result: Any) -> None:
             tensor.fx_name = f"{node.name}-{node.target}.OUTPUT.{index}"
 
 
-def _check(node: fx.Node, result: Any) -> None:
+def _check(node: fx.Node, result: object) -> None:
     """Check here what a converter gave, so that a wrong one does not show first in a loss."""
     expected, actual = _flat(node.meta.get("val")), _flat(result)
     for index, (promised, tensor) in enumerate(zip(expected, actual, strict=False)):
@@ -196,7 +196,7 @@ def _check(node: fx.Node, result: Any) -> None:
             )
 
 
-def _adopt(node: fx.Node, result: Any) -> None:
+def _adopt(node: fx.Node, result: object) -> None:
     """Sizes that are open are those of the FX graph, so that all computations with them mean the same symbols."""
     for promised, tensor in zip(_flat(node.meta.get("val")), _flat(result), strict=False):
         if not isinstance(tensor, GeTensor) or tensor.op.fx_node is not node or promised is None:
@@ -207,7 +207,7 @@ def _adopt(node: fx.Node, result: Any) -> None:
             tensor.value = promised
 
 
-def _fits(actual: Sequence[Any], expected: Sequence[Any]) -> bool:
+def _fits(actual: Sequence[object], expected: Sequence[object]) -> bool:
     """Sizes that are open are not looked at: asking them would pin them down."""
     return len(actual) == len(expected) and all(
         mine == theirs for mine, theirs in zip(actual, expected, strict=True) if type(mine) is type(theirs) is int
@@ -223,7 +223,7 @@ def _finish(builder: Builder, node: fx.Node, values: dict[fx.Node, Any]) -> None
     graph.add(GeOp("", NET_OUTPUT, dict(inputs), output_names=(), fx_node=node))
 
 
-def _flat(value: Any) -> list[Any]:
+def _flat(value: object) -> list[Any]:
     if isinstance(value, list | tuple):
         return [leaf for item in value for leaf in _flat(item)]
     return [value]

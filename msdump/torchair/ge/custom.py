@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import fx
@@ -18,6 +18,9 @@ from msdump.torchair.ge.numbers import DataType
 from msdump.torchair.ge.registry import NoConverterError, has_kernel, register_own
 
 __all__ = ["Cast", "Clone", "Const", "Tensor", "TensorSpec", "custom_op", "register_fx_node_ge_converter"]
+
+# A converter of a script: what it registers stays what it is.
+Converter = TypeVar("Converter", bound=Callable[..., object])
 
 
 class Tensor:
@@ -51,10 +54,10 @@ class TensorSpec:
 
     dtype: DataType
     rank: int
-    size: list[Any]
+    size: list[int | torch.SymInt]
 
     @staticmethod
-    def of(value: Any) -> Any:
+    def of(value: object) -> Any:
         """Of a FakeTensor, or of each of several; None for anything else."""
         if isinstance(value, tuple | list):
             return [TensorSpec.of(item) for item in value]
@@ -75,7 +78,7 @@ class _Conversion:
 _current: ContextVar[_Conversion | None] = ContextVar("conversion", default=None)
 
 
-def register_fx_node_ge_converter(aten_op: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def register_fx_node_ge_converter(aten_op: object) -> Callable[[Converter], Converter]:
     """Decorator: the function converts calls of this operator, in place of any converter that there is.
 
     aten_op  an overload, such as `torch.ops.npu.my_op.default`
@@ -91,7 +94,7 @@ def register_fx_node_ge_converter(aten_op: Any) -> Callable[[Callable[..., Any]]
             f"torch.ops.aten.sin.default, got {aten_op!r}."
         )
 
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+    def register(function: Converter) -> Converter:
         takes_meta = _takes_meta(function)
 
         def convert(ge: Builder, *args: Any, **keywords: Any) -> Any:
@@ -105,10 +108,10 @@ def register_fx_node_ge_converter(aten_op: Any) -> Callable[[Callable[..., Any]]
 
 def custom_op(
     op_type: str,
-    *args: Any,
-    inputs: dict[str, Any] | None = None,
+    *args: object,
+    inputs: Mapping[str, object] | None = None,
     outputs: Sequence[str | tuple[str, int]] | None = None,
-    attrs: dict[str, Any] | None = None,
+    attrs: Mapping[str, object] | None = None,
     node_name: str | None = None,
 ) -> Any:
     """Append a GE operator; a Tensor, or a list of them where `outputs` has several.
@@ -141,17 +144,17 @@ def Const(v: Any, dtype: int | None = None, node_name: str | None = None, readab
     return Tensor(tensor)
 
 
-def Cast(x: Any, *, dst_type: int, dependencies: Sequence[Tensor] = (), node_name: str | None = None) -> Tensor:
+def Cast(x: object, *, dst_type: int, dependencies: Sequence[Tensor] = (), node_name: str | None = None) -> Tensor:
     """Append a Cast to a DataType.   Source: TorchAir, ge.Cast."""
     return _known("Cast", x, {"dst_type": int(dst_type)}, dependencies, node_name)
 
 
-def Clone(x: Any, *, dependencies: Sequence[Tensor] = (), node_name: str | None = None) -> Tensor:
+def Clone(x: object, *, dependencies: Sequence[Tensor] = (), node_name: str | None = None) -> Tensor:
     """Append a TensorMove, a copy.   Source: TorchAir, ge.Clone."""
     return _known("TensorMove", x, {}, dependencies, node_name)
 
 
-def _known(op_type: str, x: Any, attrs: dict[str, Any], after: Sequence[Tensor], name: str | None) -> Tensor:
+def _known(op_type: str, x: object, attrs: Mapping[str, object], after: Sequence[Tensor], name: str | None) -> Tensor:
     tensor = _conversion(op_type).builder.op(op_type, {"x": _input(x)}, attrs, name=name or "")
     tensor.op.controls += [before._tensor.op for before in after if before._tensor.op not in tensor.op.producers]
     return Tensor(tensor)
@@ -197,11 +200,11 @@ def _converted(
     return result
 
 
-def _wrapped(item: Any) -> Any:
+def _wrapped(item: object) -> Any:
     return Tensor(item) if isinstance(item, GeTensor) else item
 
 
-def _settle(conversion: _Conversion, args: tuple[Any, ...], keywords: dict[str, Any], result: Any) -> None:
+def _settle(conversion: _Conversion, args: tuple[Any, ...], keywords: dict[str, Any], result: object) -> None:
     """Outputs that no kernel computes are what the PyTorch operator gives."""
     node = conversion.node
     promised: Any = node.meta["val"]
@@ -221,7 +224,12 @@ def _settle(conversion: _Conversion, args: tuple[Any, ...], keywords: dict[str, 
 
 
 def _append(
-    conversion: _Conversion, op_type: str, inputs: dict[str, Any], attrs: dict[str, Any], names: list[str], name: str
+    conversion: _Conversion,
+    op_type: str,
+    inputs: dict[str, Any],
+    attrs: Mapping[str, object],
+    names: list[str],
+    name: str,
 ) -> tuple[GeTensor, ...]:
     builder = conversion.builder
     if has_kernel(op_type):
@@ -238,7 +246,7 @@ def _append(
 # -- arguments -----------------------------------------------------------------------------------------------------
 
 
-def _takes_meta(function: Callable[..., Any]) -> bool:
+def _takes_meta(function: Callable[..., object]) -> bool:
     parameters = inspect.signature(function).parameters.values()
     return any(item.name == "meta_outputs" or item.kind is item.VAR_KEYWORD for item in parameters)
 
@@ -254,22 +262,22 @@ def _with_values(tensor: Tensor) -> GeTensor:
     return tensor._tensor
 
 
-def _input(value: Any) -> Any:
+def _input(value: object) -> Any:
     return _with_values(value) if isinstance(value, Tensor) else value
 
 
-def _flat_inputs(name: str, value: Any) -> list[tuple[str, Any]]:
+def _flat_inputs(name: str, value: object) -> list[tuple[str, Any]]:
     """An input that is a list of tensors has a number behind its name."""
     if isinstance(value, list | tuple) and any(isinstance(item, Tensor) for item in value):
         return [(f"{name}{index}", _input(item)) for index, item in enumerate(value)]
     return [] if isinstance(value, list | tuple) and not value else [(name, _input(value))]
 
 
-def _by_position(node: fx.Node, args: tuple[Any, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _by_position(node: fx.Node, args: tuple[object, ...]) -> tuple[dict[str, object], dict[str, object]]:
     target: Any = node.target
     schema = target._schema.arguments
-    inputs: dict[str, Any] = {}
-    attrs: dict[str, Any] = {}
+    inputs: dict[str, object] = {}
+    attrs: dict[str, object] = {}
     for index, value in enumerate(args):
         is_input = value is None or isinstance(value, Tensor)
         is_input = is_input or (isinstance(value, list | tuple) and any(isinstance(item, Tensor) for item in value))

@@ -45,10 +45,10 @@ class DumpedGeGraph:
         self._iterations = itertools.count()
         self._placeholders = [op.fx_node for op in graph.arguments if op.fx_node is not None]
         self._has_symbols = has_symbols(self._placeholders)
-        self._programs: dict[frozenset[tuple[Any, int]], ObservedFxProgram] = {}
+        self._programs: dict[frozenset[tuple[object, int]], ObservedFxProgram] = {}
         self._lock = threading.RLock()
 
-    def __call__(self, args: list[Any]) -> Any:
+    def __call__(self, args: list[object]) -> Any:
         iteration = next(self._iterations)
         with self._lock:
             observed = self._observed(args)
@@ -57,7 +57,7 @@ class DumpedGeGraph:
                 return observed.run(watched, args, copies_for(args), lambda reason: self._report({reason: 1}))
         return self._program.run(args)
 
-    def _observed(self, args: list[Any]) -> ObservedFxProgram:
+    def _observed(self, args: list[object]) -> ObservedFxProgram:
         sizes = sizes_of(self._placeholders, args) if self._has_symbols else {}
         signature = frozenset(sizes.items())
         if signature not in self._programs:
@@ -115,7 +115,7 @@ class _Maker:
         self.values: dict[GeTensor, Value] = {}
         self._module = module
         self._sizes = sizes
-        self._root_by_storage: dict[Any, int] = {}
+        self._root_by_storage: dict[int, int] = {}
 
     def add_data(self, op: GeOp) -> None:
         tensor = op.outputs[0]

@@ -126,18 +126,18 @@ class WholeCall:
     """
 
     target: Callable[..., Any]
-    args: tuple[Any, ...]
-    keywords: dict[str, Any]
+    args: tuple[object, ...]
+    keywords: dict[str, object]
     paths: tuple[Path, ...]
     tells_aliases: bool
 
-    def run(self, *inputs: Any, **_: Any) -> Any:
+    def run(self, *inputs: object, **_: object) -> Any:
         """_: the attributes, which are in the arguments already"""
         args, keywords = _filled((self.args, self.keywords), inputs)
         return self.target(*args, **keywords)
 
 
-def _filled(value: Any, inputs: Sequence[Any]) -> Any:
+def _filled(value: object, inputs: Sequence[object]) -> Any:
     if isinstance(value, ArgumentSlot):
         return inputs[value.index]
     if isinstance(value, tuple | list):
@@ -202,7 +202,7 @@ class GeGraph:
         self.name = f"graph_{graph_id}"
         self.ops: list[GeOp] = []
         self.arguments: list[GeOp] = []
-        self.outputs: list[Any] = []
+        self.outputs: list[object] = []
         self.write_backs: list[tuple[GeOp, GeTensor]] = []
         self._names: set[str] = set()
         self._next_of_type: dict[str, int] = {}

@@ -7,7 +7,6 @@ writes are written.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -20,7 +19,7 @@ from msdump.torchair.ge.registry import kernel_for
 
 def optimize_sym_pack(graph: GeGraph, config: CompilerConfig) -> None:
     """A Pack of sizes becomes a Const, an earlier Pack of the same sizes, or the Shape that they were taken from."""
-    packs: dict[tuple[Any, ...], GeTensor] = {}
+    packs: dict[tuple[object, ...], GeTensor] = {}
     done: list[GeOp] = []
     for op in list(graph.ops):
         if op.type != "Pack" or not op.outputs[0].is_host:

@@ -69,7 +69,7 @@ class GeModule:
             )
         return self._calls[call.node]
 
-    def _of_call(self, item: Any) -> Any:
+    def _of_call(self, item: object) -> Any:
         if isinstance(item, AtenCall):
             return self._result_of(item)
         if not isinstance(item, GeTensor) or _is_known(item):
@@ -114,7 +114,7 @@ class GeModule:
             self.nodes[op] = self.graph.create_node("get_attr", name, name=op.name)
         return self.nodes[op]
 
-    def _output(self, item: Any) -> Any:
+    def _output(self, item: object) -> Any:
         if not isinstance(item, GeTensor):
             return item
         if _is_known(item):

@@ -8,12 +8,12 @@ import importlib
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from msdump.errors import MsdumpError
 from msdump.torchair.ge.graph import CONST, GeOp, GeTensor
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., object])
 
 
 class NoConverterError(MsdumpError, NotImplementedError):
@@ -38,14 +38,14 @@ class Kernel:
     numbers: frozenset[str] = frozenset()
 
 
-_CONVERTERS: dict[Any, Callable[..., Any]] = {}
+_CONVERTERS: dict[object, Callable[..., Any]] = {}
 # Converters that a script brings; they come before the others.
 _OWN: dict[str, Callable[..., Any]] = {}
 _KERNELS: dict[str, Kernel] = {}
 _SIZE_KERNELS: dict[str, Kernel] = {}
 
 
-def converter(*targets: str | Callable[..., Any]) -> Callable[[Function], Function]:
+def converter(*targets: str | Callable[..., object]) -> Callable[[Function], Function]:
     """Register a function as the converter of these operators.
 
     targets   names as FX shows them (`aten.add.Tensor`), or Python functions such as `operator.add`
@@ -96,7 +96,7 @@ def size_kernel(*types: str) -> Callable[[Function], Function]:
     return register
 
 
-def converter_of(target: Any) -> Callable[..., Any]:
+def converter_of(target: object) -> Callable[..., Any]:
     """The converter of an FX node's target.
 
     Raises: NoConverterError with the names that are near.
@@ -117,12 +117,12 @@ def converter_of(target: Any) -> Callable[..., Any]:
     return function
 
 
-def is_registered(target: Any) -> bool:
+def is_registered(target: object) -> bool:
     """Whether the script brought the converter."""
     return str(target) in _OWN
 
 
-def has_converter(target: Any) -> bool:
+def has_converter(target: object) -> bool:
     """True when an FX node of this target has a converter, of msdump or of the script."""
     _load()
     return str(target) in _OWN or target in _CONVERTERS or str(target) in _CONVERTERS
@@ -175,7 +175,7 @@ def kernel_for(op: GeOp) -> Kernel:
     return kernel_of(op.type)
 
 
-def _uncalled(*_: Any, **__: Any) -> Any:
+def _uncalled(*_: object, **__: object) -> NoReturn:
     raise AssertionError("an operator without a kernel takes its values from a call of PyTorch")
 
 

@@ -14,7 +14,7 @@ from msdump.torchair.ge.graph import GeTensor
 from msdump.torchair.ge.registry import converter, kernel
 
 
-def _as_it_is(value: Any) -> Any:
+def _as_it_is(value: object) -> object:
     return value
 
 
@@ -23,8 +23,8 @@ class Attr:
     """An argument that becomes an attribute.   write, read: from ATen's value to GE's, and back"""
 
     name: str
-    write: Callable[[Any], Any] = _as_it_is
-    read: Callable[[Any], Any] = _as_it_is
+    write: Callable[[Any], object] = _as_it_is
+    read: Callable[[Any], object] = _as_it_is
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Sizes:
 class Fixed:
     """An argument that GE does not have; the kernel calls with this value."""
 
-    value: Any
+    value: object
 
 
 def numbers(*names: str) -> tuple[Attr, ...]:
@@ -68,7 +68,7 @@ def row(
     output: str = "y",
     order: str = "",
     is_cast: bool = False,
-    attrs: Mapping[str, Any] | None = None,
+    attrs: Mapping[str, object] | None = None,
 ) -> Callable[..., GeTensor]:
     """Register a GE operator that computes what an ATen operator does; returns the converter, for others that need it.
 
@@ -95,7 +95,7 @@ def row(
         unnamed = _overload(aten)._schema.arguments[len(args) :]
         rest = (keywords.get(argument.name, argument.default_value) for argument in unnamed)
         given: dict[str, Any] = {}
-        written: dict[str, Any] = dict(attrs or {})
+        written: dict[str, object] = dict(attrs or {})
         for argument, value in zip(arguments, (*args, *rest), strict=False):
             if isinstance(argument, str):
                 given[argument] = ge.promoted(value, dtype=ge.result.dtype)[0] if is_cast else value
@@ -114,7 +114,7 @@ def row(
     is_plain = fed == list(arguments) and not attrs
 
     @kernel(op_type, host=host)
-    def compute(*given: Any, **settings: Any) -> Any:
+    def compute(*given: object, **settings: object) -> Any:
         if is_plain:
             return _overload(aten)(*given)
         values = []

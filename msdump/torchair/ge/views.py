@@ -13,7 +13,7 @@ from torch._dispatch.python import enable_python_dispatcher
 from torch._prims_common import make_contiguous_strides_for
 
 from msdump.torchair.ge.builder import Builder
-from msdump.torchair.ge.graph import CONST, DATA, AtenCall, GeTensor
+from msdump.torchair.ge.graph import CONST, DATA, AtenCall, GeTensor, Size
 from msdump.torchair.ge.registry import converter_of
 from msdump.torchair.passes.fake_values import are_same, is_same, tensor_of
 from msdump.torchair.scope import is_marked
@@ -51,7 +51,7 @@ class _View:
 
     base: GeTensor
     nodes: tuple[fx.Node, ...]
-    args: tuple[tuple[Any, ...], ...]
+    args: tuple[tuple[object, ...], ...]
     virtual: Any
 
     @property
@@ -77,7 +77,7 @@ class ViewChains:
         self._finish = finish
         self._waiting: dict[fx.Node, _View] = {}
         # Symbol, or what is reckoned from symbols -> the tensor that gives it; of so many operators.
-        self._sizes: dict[Any, GeTensor] = {}
+        self._sizes: dict[object, GeTensor] = {}
         self._looked_at = 0
         # Bases that stand for a view which the graph returns.
         self._returned: set[GeTensor] = set()
@@ -181,7 +181,7 @@ class ViewChains:
         self._returned.add(view.base)
         return not is_taken
 
-    def _reshaped(self, x: GeTensor, sizes: Sequence[Any], is_new: bool = False) -> GeTensor:
+    def _reshaped(self, x: GeTensor, sizes: Sequence[int | torch.SymInt], is_new: bool = False) -> GeTensor:
         if are_same(x.shape, sizes) and not is_new:
             return x
         given = [self._size(size, x) for size in sizes]
@@ -189,7 +189,7 @@ class ViewChains:
             raise LookupError(f"{sizes}: expected at most one unknown size (-1).")
         return self._ge.op("Reshape", {"x": x, "shape": self._ge.sizes(given)})
 
-    def _size(self, size: Any, x: GeTensor) -> Any:
+    def _size(self, size: int | torch.SymInt, x: GeTensor) -> Size:
         """A number, or what gives it in a run: a size that the graph has, or one of x; -1 where there is none."""
         if isinstance(size, int):
             return size
@@ -199,7 +199,7 @@ class ViewChains:
         return -1 if axis is None else converter_of("aten.sym_size.int")(self._ge, x, axis)
 
 
-def _contiguous(ge: Builder, base: Any) -> Any:
+def _contiguous(ge: Builder, base: object) -> torch.Tensor | None:
     """A FakeTensor as the base, in memory of its own; None for a base that is not contiguous."""
     fake = base.fake if isinstance(base, GeTensor) else None
     if fake is None or fake.layout is not torch.strided:
@@ -214,7 +214,7 @@ def _is_returned(node: Any) -> bool:
     return any(user.op == "output" for user in node.users)
 
 
-def _hint(number: Any) -> int | None:
+def _hint(number: int | torch.SymInt) -> int | None:
     """The number that a size has where the graph was traced; None for one that only a run tells."""
     if isinstance(number, int):
         return number

@@ -90,7 +90,7 @@ def convert_call(ge: Builder, node: fx.Node, values: Mapping[fx.Node, Any]) -> A
     return _rebuilt(promised, dict(zip(results, outputs, strict=True)), ())
 
 
-def ge_type(target: Any, args: tuple[Any, ...] = ()) -> str:
+def ge_type(target: Any, args: tuple[object, ...] = ()) -> str:
     """`Histc` for aten.histc.default: the words of the name, without those of its overload.
 
     Edges: an operator that calls another one, such as run_and_save_rng_state, has that one's name. A type that is taken
@@ -108,14 +108,14 @@ def _camel(name: str) -> str:
     return "".join(word[:1].upper() + word[1:] for word in name.split("_"))
 
 
-def _inner(target: Any, args: tuple[Any, ...]) -> Any:
+def _inner(target: object, args: tuple[object, ...]) -> torch._ops.OpOverload | None:
     """The operator that an operator of higher order is told to call; None where there is none."""
     if not isinstance(target, torch._ops.HigherOrderOperator):
         return None
     return next((arg for arg in args if isinstance(arg, torch._ops.OpOverload)), None)
 
 
-def _named(target: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _named(target: object, args: tuple[object, ...], keywords: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     """Name and value of each argument, in order."""
     names = _argument_names(target) + _argument_names(_inner(target, args))
     names += [f"arg{index}" for index in range(len(names), len(args))]
@@ -146,10 +146,10 @@ class _Arguments:
 
     def __init__(self, values: Mapping[fx.Node, Any]) -> None:
         self.inputs: dict[str, GeTensor] = {}
-        self.attrs: dict[str, Any] = {}
+        self.attrs: dict[str, object] = {}
         self._values = values
 
-    def place(self, name: str, value: Any) -> Any:
+    def place(self, name: str, value: object) -> object:
         """What stands for an argument in the call."""
         if isinstance(value, fx.Node):
             stored = self._values[value]
@@ -176,7 +176,7 @@ class _Arguments:
         return name
 
 
-def _has_input(values: tuple[Any, ...] | list[Any]) -> bool:
+def _has_input(values: tuple[object, ...] | list[object]) -> bool:
     return any(
         isinstance(value, fx.Node | GeTensor)
         or (isinstance(value, tuple | list) and _has_input(value))
@@ -185,7 +185,7 @@ def _has_input(values: tuple[Any, ...] | list[Any]) -> bool:
     )
 
 
-def _leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+def _leaves(value: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
     """What a call returns, tensors and numbers, with the place of each."""
     if isinstance(value, tuple | list):
         for index, item in enumerate(value):
@@ -194,13 +194,13 @@ def _leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
         yield path, value
 
 
-def _rebuilt(value: Any, outputs: Mapping[Path, GeTensor], path: Path) -> Any:
+def _rebuilt(value: object, outputs: Mapping[Path, GeTensor], path: Path) -> Any:
     if isinstance(value, tuple | list):
         return tuple(_rebuilt(item, outputs, (*path, index)) for index, item in enumerate(value))
     return outputs.get(path)
 
 
-def _output_names(target: Any, results: Mapping[Path, Any]) -> list[str]:
+def _output_names(target: object, results: Mapping[Path, object]) -> list[str]:
     """`y` for one; those of the schema where all have one."""
     if len(results) == 1:
         return ["y"]
@@ -244,7 +244,9 @@ _ROUNDED: dict[str, tuple[int, ...]] = {
 _OF_ANOTHER_FORM = ("aten.exp2.default",)
 
 
-def note_call(node: fx.Node, args: tuple[Any, ...], keywords: dict[str, Any], result: Any, ops: list[GeOp]) -> None:
+def note_call(
+    node: fx.Node, args: tuple[object, ...], keywords: dict[str, object], result: object, ops: list[GeOp]
+) -> None:
     """Remember the call where its operators round on the way.   ops: the operators that it became"""
     indices = _ROUNDED.get(str(node.target), ())
     is_chain = sum(op.type != CONST for op in ops) > 1 or str(node.target) in _OF_ANOTHER_FORM
@@ -258,7 +260,7 @@ def note_call(node: fx.Node, args: tuple[Any, ...], keywords: dict[str, Any], re
             tensor.op.exact = AtenCall(node, args, keywords, (index if has_many else None,))
 
 
-def pick(results: Any, indices: tuple[int | None, ...], *_: Any) -> Any:
+def pick(results: Any, indices: tuple[int | None, ...], *_: object) -> Any:
     """The results of a call that an operator gives: a tuple where it has several outputs.   _: what it reads"""
     chosen = tuple([results if index is None else results[index] for index in indices])
     return chosen[0] if len(chosen) == 1 else chosen
