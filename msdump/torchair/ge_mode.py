@@ -19,7 +19,7 @@ _no_graph = OneWarning("The debug save has no GE graph of everything")
 
 def compile_ge_mode(
     module: GraphModule,
-    example_inputs: Sequence[Any],
+    example_inputs: Sequence[object],
     graph_id: int,
     config: CompilerConfig,
     folder: PhaseFolder | None,
@@ -62,7 +62,7 @@ def wants_ge_graph(config: CompilerConfig) -> bool:
 
 def _ge_run(
     module: GraphModule,
-    example_inputs: Sequence[Any],
+    example_inputs: Sequence[object],
     graph_id: int,
     config: CompilerConfig,
     folder: PhaseFolder | None,
@@ -81,7 +81,7 @@ def _ge_run(
 
 
 def _look(
-    module: GraphModule, example_inputs: Sequence[Any], graph_id: int, config: CompilerConfig, folder: PhaseFolder
+    module: GraphModule, example_inputs: Sequence[object], graph_id: int, config: CompilerConfig, folder: PhaseFolder
 ) -> None:
     """Make the GE graph for its files only."""
     from msdump.torchair.ge.compile import compile_ge

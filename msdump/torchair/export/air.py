@@ -41,7 +41,7 @@ class WeightFolder:
         write_file(file, [bytes_of(tensor)], FILE_MODE, replace=True)
 
 
-def store_weights(graph: GeGraph, args: Sequence[Any], named: dict[str, torch.Tensor], folder: WeightFolder) -> None:
+def store_weights(graph: GeGraph, args: Sequence[object], named: dict[str, torch.Tensor], folder: WeightFolder) -> None:
     """Turn inputs that are weights into constants; the other inputs are numbered anew, those that are written last.
 
     args   what the graph is called with: one per argument of the graph

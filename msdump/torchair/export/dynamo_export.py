@@ -66,9 +66,9 @@ class Export:
 
 
 def dynamo_export(
-    args: Sequence[Any],
+    args: Sequence[object],
     kwargs: dict[str, Any],
-    model: Any,
+    model: object,
     export_path: str,
     export_name: str,
     dynamic: bool,
@@ -92,8 +92,8 @@ def dynamo_export(
         refuse_link(path)
     named = {name: tensor for pairs in (model.named_buffers(), model.named_parameters()) for name, tensor in pairs}
 
-    def backend(module: GraphModule, example_inputs: Sequence[Any]) -> Any:
-        def compile_graph(aot_module: GraphModule, aot_inputs: Sequence[Any]) -> Any:
+    def backend(module: GraphModule, example_inputs: Sequence[object]) -> Any:
+        def compile_graph(aot_module: GraphModule, aot_inputs: Sequence[object]) -> Any:
             return _writer(_ge_graph(aot_module, aot_inputs, config), named, export)
 
         compiler: Any = compile_graph
@@ -118,7 +118,7 @@ def dynamo_export(
     )
 
 
-def _ge_graph(module: GraphModule, example_inputs: Sequence[Any], config: CompilerConfig) -> GeGraph:
+def _ge_graph(module: GraphModule, example_inputs: Sequence[object], config: CompilerConfig) -> GeGraph:
     optimized = run_fx_passes(module, example_inputs, config, GE_MODE)
     graph = convert(optimized, next(_graph_ids))
     for name, apply in GE_PASSES:

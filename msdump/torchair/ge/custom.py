@@ -97,7 +97,7 @@ def register_fx_node_ge_converter(aten_op: object) -> Callable[[Converter], Conv
     def register(function: Converter) -> Converter:
         takes_meta = _takes_meta(function)
 
-        def convert(ge: Builder, *args: Any, **keywords: Any) -> Any:
+        def convert(ge: Builder, *args: object, **keywords: object) -> Any:
             return _converted(ge, function, takes_meta, args, keywords)
 
         register_own(str(aten_op), convert)
@@ -204,7 +204,7 @@ def _wrapped(item: object) -> Any:
     return Tensor(item) if isinstance(item, GeTensor) else item
 
 
-def _settle(conversion: _Conversion, args: tuple[Any, ...], keywords: dict[str, Any], result: object) -> None:
+def _settle(conversion: _Conversion, args: tuple[object, ...], keywords: dict[str, Any], result: object) -> None:
     """Outputs that no kernel computes are what the PyTorch operator gives."""
     node = conversion.node
     promised: Any = node.meta["val"]

@@ -90,7 +90,7 @@ def convert_call(ge: Builder, node: fx.Node, values: Mapping[fx.Node, Any]) -> A
     return _rebuilt(promised, dict(zip(results, outputs, strict=True)), ())
 
 
-def ge_type(target: Any, args: tuple[object, ...] = ()) -> str:
+def ge_type(target: object, args: tuple[object, ...] = ()) -> str:
     """`Histc` for aten.histc.default: the words of the name, without those of its overload.
 
     Edges: an operator that calls another one, such as run_and_save_rng_state, has that one's name. A type that is taken
@@ -213,7 +213,7 @@ def _output_names(target: object, results: Mapping[Path, object]) -> list[str]:
 def _waiting(target: Callable[..., Any]) -> Callable[..., Any]:
     """A collective that is done when it returns."""
 
-    def call(*args: Any, **keywords: Any) -> Any:
+    def call(*args: object, **keywords: object) -> Any:
         result = target(*args, **keywords)
         for tensor in result if isinstance(result, tuple | list) else (result,):
             torch.ops._c10d_functional.wait_tensor.default(tensor)

@@ -158,7 +158,7 @@ class _Definition:
             attr(descriptor, "_fx_tensor_name").s = tensor.fx_name.encode()
         return descriptor
 
-    def _describe_interface(self, definition: Any) -> None:
+    def _describe_interface(self, definition: object) -> None:
         inputs = [op.outputs[0] for op in self.graph.inputs]
         returned = [
             tensor
@@ -206,7 +206,7 @@ def _raw(constant: torch.Tensor | None) -> bytes:
         return bytes_of(constant)
 
 
-def _name_ends(target: Any, side: str, names: Sequence[str]) -> None:
+def _name_ends(target: object, side: str, names: Sequence[str]) -> None:
     if names:
         attr(target, f"_{side}_name_key").list.s.extend(name.encode() for name in names)
         attr(target, f"_{side}_name_value").list.i.extend(range(len(names)))

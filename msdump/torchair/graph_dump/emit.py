@@ -120,7 +120,7 @@ def _tensorflow_edge(edge: str) -> str:
     return f"^{edge.removesuffix(_CONTROL)}" if edge.endswith(_CONTROL) else edge
 
 
-def _attr(key: str, value: Any) -> Iterator[str]:
+def _attr(key: str, value: object) -> Iterator[str]:
     yield "    attr {"
     yield f"        key: {json.dumps(key)}"
     yield "        value {"

@@ -38,7 +38,7 @@ class _OperatorCalls:
         return sum(self.inputs.values())
 
 
-def write_summary(module: fx.GraphModule, example_inputs: Sequence[Any], config: CompilerConfig) -> Path:
+def write_summary(module: fx.GraphModule, example_inputs: Sequence[object], config: CompilerConfig) -> Path:
     """Publish the summary of one graph, and say where.
 
     Raises: WriteError.
@@ -49,7 +49,7 @@ def write_summary(module: fx.GraphModule, example_inputs: Sequence[Any], config:
     return path
 
 
-def summary_text(module: fx.GraphModule, example_inputs: Sequence[Any] = ()) -> str:
+def summary_text(module: fx.GraphModule, example_inputs: Sequence[object] = ()) -> str:
     """One line for each operator, in the order of first calls, as comma-separated values.
 
     example_inputs  for graphs whose nodes do not know their values yet
@@ -79,7 +79,7 @@ def summary_text(module: fx.GraphModule, example_inputs: Sequence[Any] = ()) -> 
     return _BYTE_ORDER_MARK + buffer.getvalue()
 
 
-def _kind(target: Any) -> str:
+def _kind(target: object) -> str:
     """ "aten", "prims" or another namespace of operators; "builtin" for functions of Python."""
     if isinstance(target, torch._ops.OpOverload | torch._ops.HigherOrderOperator):
         return str(target.namespace)
@@ -92,7 +92,7 @@ def _arguments(node: fx.Node) -> str:
     return f"({', '.join(shown)})"
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     """`float32(2, 3)` for tensors, lists of them in brackets, anything else as it prints."""
     if isinstance(value, fx.Node):
         return _shown(value.meta.get("val", value.name))

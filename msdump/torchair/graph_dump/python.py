@@ -121,7 +121,7 @@ def _fx_nodes(graph: GeGraph) -> Iterator[fx.Node]:
             return
 
 
-def _shown(argument: Any) -> str:
+def _shown(argument: object) -> str:
     return _typed(argument) if isinstance(argument, fx.Node) else str(argument)
 
 

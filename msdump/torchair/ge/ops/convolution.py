@@ -154,11 +154,11 @@ def _gradients(dy: torch.Tensor, x: torch.Tensor, filter: torch.Tensor, output_m
 
 
 @kernel("Conv2DBackpropInput", "Conv3DBackpropInput", host=("size",))
-def backprop_input_kernel(size: list[int], filter: torch.Tensor, dy: torch.Tensor, **attrs: Any) -> Any:
+def backprop_input_kernel(size: list[int], filter: torch.Tensor, dy: torch.Tensor, **attrs: object) -> Any:
     # Only the size of it is looked at.
     return _gradients(dy, dy.new_empty(size), filter, [True, False, False], **attrs)[0]
 
 
 @kernel("Conv2DBackpropFilter", "Conv3DBackpropFilter", host=("size",))
-def backprop_filter_kernel(x: torch.Tensor, size: list[int], dy: torch.Tensor, **attrs: Any) -> Any:
+def backprop_filter_kernel(x: torch.Tensor, size: list[int], dy: torch.Tensor, **attrs: object) -> Any:
     return _gradients(dy, x, dy.new_empty(size), [False, True, False], **attrs)[1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from msdump.torchair.ge.builder import Builder
 from msdump.torchair.ge.graph import GeTensor
@@ -32,7 +31,7 @@ _PLAIN |= {"copy.default": "copy.default", "norm.Scalar": "linalg_vector_norm.de
 
 
 def _converter_of_each(plain: str) -> Callable[..., list[GeTensor]]:
-    def convert(ge: Builder, *args: Any, **named: Any) -> list[GeTensor]:
+    def convert(ge: Builder, *args: object, **named: object) -> list[GeTensor]:
         function, results = converter_of(plain), []
         if "addc" in plain and len(args) > 3:
             # The factor has its place in a list of arguments here, and a name there.

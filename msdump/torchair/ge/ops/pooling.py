@@ -23,7 +23,7 @@ def max_pool(ge: Builder, x: GeTensor, *window: Any, **options: Any) -> tuple[Ge
 
 
 @kernel("MaxPoolWithArgmaxV1")
-def max_pool_kernel(x: torch.Tensor, **window: Any) -> tuple[torch.Tensor, ...]:
+def max_pool_kernel(x: torch.Tensor, **window: object) -> tuple[torch.Tensor, ...]:
     """-> y, argmax int32 (places in the plane of H x W). The window is in the middle of all four lists."""
     y, argmax = _aten.max_pool2d_with_indices.default(x, *_inner_max_window(**window))
     return y, argmax.to(torch.int32)
@@ -38,7 +38,7 @@ def max_pool_backward(ge: Builder, dy: GeTensor, x: GeTensor, *window: Any) -> G
 
 
 @kernel("MaxPoolGradWithArgmaxV1")
-def max_pool_grad_kernel(x: torch.Tensor, grad: torch.Tensor, argmax: torch.Tensor, **window: Any) -> Any:
+def max_pool_grad_kernel(x: torch.Tensor, grad: torch.Tensor, argmax: torch.Tensor, **window: object) -> Any:
     indices = argmax.to(torch.int64)
     return _aten.max_pool2d_with_indices_backward.default(grad, x, *_inner_max_window(**window), indices)
 

@@ -93,7 +93,7 @@ def sym_float(ge: Builder, x: Operand) -> GeTensor:
 
 
 @size_kernel("Cast")
-def cast_kernel(x: Any, *, dst_type: int) -> Any:
+def cast_kernel(x: float | list[int], *, dst_type: int) -> Any:
     if isinstance(x, list):
         return [cast_kernel(item, dst_type=dst_type) for item in x]
     to_number: Any = torch.sym_float if dtype_of_number(dst_type).is_floating_point else torch.sym_int
