@@ -56,7 +56,7 @@ def plan_nodes(graph: FxGraph, node_filter: NodeFilter | None) -> dict[Node, Nod
     return {node: _plan(node) for node in chosen if node.op == "call_function" and node.target is not operator.getitem}
 
 
-def target_name(target: Any) -> str:
+def target_name(target: object) -> str:
     """Name of an operator in file names: "aten.add.Tensor"; "_operator.mul" for a Python function."""
     if isinstance(target, torch._ops.OpOverload):
         return safe_target(str(target))
@@ -239,7 +239,7 @@ class _GraphOfCalls:
     def _value(self, source: _Source | None) -> Value | None:
         return None if source is None else self._values.get(source)
 
-    def _input(self, name: str, value: Any, source: _Source | None) -> Value:
+    def _input(self, name: str, value: object, source: _Source | None) -> Value:
         made = self.graph.add_input(name, _type(value))
         if source is not None:
             self._values[source] = made
@@ -247,7 +247,7 @@ class _GraphOfCalls:
 
 
 def _operand_paths(
-    slot: int | str, value: Any, module: GraphModule | None = None
+    slot: int | str, value: object, module: GraphModule | None = None
 ) -> Iterator[tuple[_OperandPath, Any, _Source | None]]:
     """One for an argument or a result, or one for each element of a list that holds tensors.
 
@@ -287,14 +287,14 @@ def _keeps_memory(node: Node) -> bool:
     return target is operator.getitem or not any(is_tensor)
 
 
-def _value(value: Any, module: GraphModule | None) -> Any:
+def _value(value: object, module: GraphModule | None) -> Any:
     """What stands for the value of a node: a fake tensor, mostly."""
     if not isinstance(value, Node) or module is None:
         return value
     return operator.attrgetter(str(value.target))(module) if value.op == "get_attr" else value.meta.get("val")
 
 
-def _type(value: Any) -> TensorType:
+def _type(value: object) -> TensorType:
     """The dtype where numpy lacks it; all else is the array's own."""
     return TensorType(original_dtype(value) or "", (-1,))
 
@@ -311,7 +311,7 @@ def _array(values: Any, operand_path: _OperandPath) -> Array:
         return unshown(str(error) or "there is not enough memory for a copy")
 
 
-def _wait(values: Any) -> None:
+def _wait(values: object) -> None:
     """Wait until a collective's results are there; the graph's own wait then finds nothing left to do."""
     for tensor in values if isinstance(values, (list, tuple)) else (values,):
         if isinstance(tensor, torch.Tensor):

@@ -58,7 +58,7 @@ class CudaReplay:
         graph.replay()
         return tuple(value.clone() if isinstance(value, torch.Tensor) else value for value in outputs)
 
-    def _capture(self, args: Sequence[Any]) -> tuple[Any, list[Any], Any]:
+    def _capture(self, args: Sequence[object]) -> tuple[Any, list[Any], Any]:
         inputs = [
             value.clone() if isinstance(value, torch.Tensor) and not self._stays(value) else value for value in args
         ]
@@ -75,7 +75,7 @@ class CudaReplay:
             self._pool = graph.pool()
         return graph, inputs, outputs
 
-    def _stays(self, value: Any) -> bool:
+    def _stays(self, value: object) -> bool:
         return self._is_frozen and isinstance(value, torch.nn.Parameter)
 
 
@@ -97,11 +97,11 @@ def fits(module: GraphModule) -> bool:
     return len(devices) == 1 and devices.pop().type == "cuda"
 
 
-def _differs_in_a_replay(target: Any) -> bool:
+def _differs_in_a_replay(target: object) -> bool:
     return torch.Tag.nondeterministic_seeded in getattr(target, "tags", ()) or name_of(target) == PRINT
 
 
-def _form(value: Any) -> Any:
+def _form(value: object) -> Any:
     if isinstance(value, torch.Tensor):
         return value.dtype, tuple(value.shape), value.stride()
     return value

@@ -60,7 +60,7 @@ class FirstRun:
         model.write(model.path / name, lambda: trace_text(events))
         return result
 
-    def _save_script(self, args: Sequence[Any], capture_id: int) -> None:
+    def _save_script(self, args: Sequence[object], capture_id: int) -> None:
         model, phase = self._folder.model, self._folder
         title = f"graph_{self._graph_id}: {phase.phase} graph of {model.path.name}."
         facts = {
@@ -127,7 +127,7 @@ def trace_text(events: list[dict[str, Any]]) -> str:
     return "[\n" + ",\n".join(json.dumps(event) for event in events) + "\n]\n"
 
 
-def _event(call: FxCall, number: int, task: str, result: Any, times_ns: tuple[int, int]) -> dict[str, Any]:
+def _event(call: FxCall, number: int, task: str, result: object, times_ns: tuple[int, int]) -> dict[str, Any]:
     results = result if isinstance(result, (list, tuple)) else (result,)
     begin_ns, duration_ns = times_ns
     return {
@@ -147,7 +147,7 @@ def _event(call: FxCall, number: int, task: str, result: Any, times_ns: tuple[in
     }
 
 
-def _form(value: Any) -> str:
+def _form(value: object) -> str:
     if isinstance(value, torch.Tensor):
         return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
     return repr(value) if isinstance(value, (int, float, bool)) else type(value).__name__

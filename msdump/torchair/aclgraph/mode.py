@@ -24,7 +24,7 @@ class GraphDumpTypeError(ConfigError, NotImplementedError):
 
 def compile_aclgraph_mode(
     module: GraphModule,
-    example_inputs: Sequence[Any],
+    example_inputs: Sequence[object],
     graph_id: int,
     config: CompilerConfig,
     folder: PhaseFolder | None,
@@ -74,7 +74,7 @@ def _graph_dump(graph_id: int, config: CompilerConfig) -> Callable[[str, GraphMo
 def capture(
     module: GraphModule,
     runs: GraphModule,
-    example_inputs: Sequence[Any],
+    example_inputs: Sequence[object],
     graph_id: int,
     config: CompilerConfig,
     folder: PhaseFolder | None = None,
@@ -95,7 +95,7 @@ def capture(
     return FirstRun(module, program, run, graph_id, config, folder, _device(example_inputs)).run
 
 
-def _device(example_inputs: Sequence[Any]) -> torch.device:
+def _device(example_inputs: Sequence[object]) -> torch.device:
     for value in example_inputs:
         if isinstance(value, torch.Tensor) and value.device.type != "cpu":
             return value.device

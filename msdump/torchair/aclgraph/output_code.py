@@ -112,7 +112,7 @@ if __name__ == "__main__":
 
 
 def output_code(
-    module: GraphModule, args: Sequence[Any], title: str, options: Mapping[str, str], facts: Mapping[str, Any]
+    module: GraphModule, args: Sequence[object], title: str, options: Mapping[str, str], facts: Mapping[str, object]
 ) -> str:
     """Text of the script.
 
@@ -229,7 +229,7 @@ def _faked(module: GraphModule, mode: FakeTensorMode) -> GraphModule:
     return module
 
 
-def _is_tensor(value: Any) -> bool:
+def _is_tensor(value: object) -> bool:
     return isinstance(value, torch.Tensor)
 
 
@@ -264,7 +264,7 @@ def check_text(name: str, value: Any) -> str:
     return f"assert_size_stride({name}, {tuple(value.shape)}, {tuple(value.stride())})"
 
 
-def _literal(value: Any) -> str:
+def _literal(value: object) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return f"float({str(value)!r})"
     return repr(value) if isinstance(value, (int, float, bool, str, type(None))) else "None"
@@ -283,7 +283,7 @@ def constant_text(value: torch.Tensor) -> str:
     return f"_constant({packed!r}, {dtype}, {shape}, {device!r})"
 
 
-def import_text(name: str, value: Any) -> str:
+def import_text(name: str, value: object) -> str:
     """Line that binds a name that the graph's code uses."""
     if isinstance(value, types.ModuleType):
         return f"import {value.__name__} as {name}" if "." in value.__name__ else f"import {value.__name__}"

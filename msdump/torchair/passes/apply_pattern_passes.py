@@ -69,7 +69,7 @@ def _replace(module: GraphModule, node: Node, call: Call) -> Node | None:
     return fused
 
 
-def _is_call(value: Any, target: Any) -> bool:
+def _is_call(value: object, target: object) -> bool:
     return isinstance(value, Node) and value.op == "call_function" and value.target is target
 
 
@@ -135,7 +135,7 @@ def _fill_masked(node: Node) -> Call | None:
     return aten.masked_fill.Scalar, (unmasked_node, mask, number), {}
 
 
-def _number(node: Any) -> int | float | None:
+def _number(node: object) -> int | float | None:
     """The number that a 0-d constant of the graph holds."""
     if not isinstance(node, Node) or node.op != "call_function":
         return None

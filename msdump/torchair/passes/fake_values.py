@@ -15,7 +15,7 @@ from torch.fx.passes.shape_prop import _extract_tensor_metadata
 log = logging.getLogger("msdump")
 
 
-def tensor_of(value: Any) -> torch.Tensor | None:
+def tensor_of(value: object) -> torch.Tensor | None:
     """The fake tensor of a node; None for anything that is no strided tensor."""
     if not isinstance(value, Node):
         return None
@@ -23,14 +23,14 @@ def tensor_of(value: Any) -> torch.Tensor | None:
     return fake if isinstance(fake, torch.Tensor) and fake.layout is torch.strided else None
 
 
-def is_same(first: Any, second: Any) -> bool:
+def is_same(first: object, second: object) -> bool:
     """Are two sizes equal whatever the symbols in them stand for? Adds no guard."""
     if isinstance(first, int) and isinstance(second, int):
         return first == second
     return bool(statically_known_true(first == second))
 
 
-def are_same(first: Sequence[Any], second: Sequence[Any]) -> bool:
+def are_same(first: Sequence[object], second: Sequence[object]) -> bool:
     """Are two lists of sizes equal whatever the symbols in them stand for?"""
     return len(first) == len(second) and all(map(is_same, first, second))
 
@@ -76,7 +76,7 @@ def computed(target: Any, args: Any, kwargs: Any) -> Any:
         return None
 
 
-def describe(node: Node, value: Any, like: Node) -> None:
+def describe(node: Node, value: object, like: Node) -> None:
     """Give a new node the notes that FX keeps: its value, and the source lines of the node that it stands for."""
     node.meta = {
         name: like.meta[name] for name in ("stack_trace", "nn_module_stack", "seq_nr", "from_node") if name in like.meta

@@ -86,5 +86,5 @@ def custom_pass(option: str) -> FxPass:
     return FxPass(option, run, lambda config: function(config) is not None)
 
 
-def _name(function: Any) -> str:
+def _name(function: object) -> str:
     return str(getattr(function, "__qualname__", type(function).__name__))

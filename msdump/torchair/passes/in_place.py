@@ -142,7 +142,7 @@ def reads_elsewhere(node: Node, storages: Storages) -> bool:
     return any(storages.share(node, first) and not (is_elementwise and node is first) for node in nodes)
 
 
-def _collect(value: Any, nodes: list[Node]) -> None:
+def _collect(value: object, nodes: list[Node]) -> None:
     if isinstance(value, Node):
         nodes.append(value)
     elif isinstance(value, (list, tuple)):

@@ -109,7 +109,7 @@ NPUGRAPH_EX: tuple[FxPass, ...] = (
 
 def run_fx_passes(
     module: GraphModule,
-    example_inputs: Sequence[Any],
+    example_inputs: Sequence[object],
     config: CompilerConfig,
     passes: Sequence[FxPass],
     observers: Sequence[FxObserver] = (),

@@ -81,7 +81,7 @@ def _fits(node: Any, cat: Node, whole: torch.Tensor) -> bool:
     )
 
 
-def _out_overload(target: Any) -> Any:
+def _out_overload(target: object) -> Any:
     """The variant of an element-wise operator that writes into a tensor it is given."""
     if not isinstance(target, torch._ops.OpOverload) or target.namespace != "aten":
         return None

@@ -72,7 +72,7 @@ def is_view(target: Any) -> bool:
     return info is not None and not info.is_write and schema.arguments[0].alias_info is not None
 
 
-def _argument(node: Node, number: int, default: Any = None) -> Any:
+def _argument(node: Node, number: int, default: object = None) -> Any:
     return node.args[number] if len(node.args) > number else default
 
 
@@ -156,13 +156,13 @@ def optimize_sym_input(module: GraphModule, _: PassContext) -> bool:
     return is_changed
 
 
-def _symbol(value: Any) -> Any:
+def _symbol(value: object) -> Any:
     """The sympy symbol of a size that is nothing but one symbol."""
     expression = value.node.expr if isinstance(value, torch.SymInt) else None
     return expression if getattr(expression, "is_symbol", False) else None
 
 
-def _dimension(inputs: list[Node], symbol: Any) -> tuple[Node, int] | None:
+def _dimension(inputs: list[Node], symbol: object) -> tuple[Node, int] | None:
     for node in inputs:
         value = node.meta.get("val")
         if isinstance(value, torch.Tensor):
