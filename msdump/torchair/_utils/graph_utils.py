@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from torch.fx import Graph
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 __all__ = ["debug_compare_fx_graphs", "debug_time"]
 
 log = logging.getLogger("torchair")
+
+# What a pass takes and gives, which its wrapper does too.
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 
 def debug_compare_fx_graphs(pass_fn: Callable[..., Any] | None = None, *, pass_name: str | None = None) -> Any:
@@ -28,9 +32,9 @@ def debug_compare_fx_graphs(pass_fn: Callable[..., Any] | None = None, *, pass_n
     Source:    TorchAir, debug_compare_fx_graphs.
     """
 
-    def wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
+    def wrapped(function: Callable[Given, Result]) -> Callable[Given, Result]:
         @functools.wraps(function)
-        def compared(*args: Any, **kwargs: Any) -> Any:
+        def compared(*args: Given.args, **kwargs: Given.kwargs) -> Result:
             if not log.isEnabledFor(logging.DEBUG):
                 return function(*args, **kwargs)
 
@@ -57,9 +61,9 @@ def debug_time(func: Callable[..., Any] | None = None, *, phase_name: str | None
     Source:     TorchAir, debug_time.
     """
 
-    def wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
+    def wrapped(function: Callable[Given, Result]) -> Callable[Given, Result]:
         @functools.wraps(function)
-        def timed(*args: Any, **kwargs: Any) -> Any:
+        def timed(*args: Given.args, **kwargs: Given.kwargs) -> Result:
             if not log.isEnabledFor(logging.DEBUG):
                 return function(*args, **kwargs)
             start = time.perf_counter()
@@ -74,7 +78,7 @@ def debug_time(func: Callable[..., Any] | None = None, *, phase_name: str | None
     return wrapped if func is None else wrapped(func)
 
 
-def _graph_of(function: Callable[..., Any], values: tuple[Any, ...]) -> Callable[[], Any] | None:
+def _graph_of(function: Callable[..., object], values: tuple[object, ...]) -> Callable[[], Graph] | None:
     """What gives the graph now: a pass may put another one into its module."""
     from torch.fx import Graph, GraphModule
 
@@ -85,7 +89,7 @@ def _graph_of(function: Callable[..., Any], values: tuple[Any, ...]) -> Callable
     return (lambda: owner) if isinstance(owner, Graph) else None
 
 
-def _name(function: Callable[..., Any]) -> str:
+def _name(function: Callable[..., object]) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
