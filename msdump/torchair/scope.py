@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msdump.errors import ConfigError
 from msdump.torchair import ops
 from msdump.torchair.options import OptionTypeError
 
 if TYPE_CHECKING:
-    from torch import fx
+    from contextlib import AbstractContextManager
+
+    from torch import Tensor, fx
 
 DUMP_MARK = "torchair_enable_data_dump"
 STREAM = "_user_stream_label"
@@ -30,7 +32,7 @@ _ATTRIBUTES = (
 )
 
 
-def data_dump() -> Any:
+def data_dump() -> AbstractContextManager[object]:
     """Context manager: operators that are called inside are dumped, and those of their backward.
 
     Beside them those that `dump_config.dump_layer` names; `dump_config.enable_dump` must be on. Outside of a compiled
@@ -50,7 +52,7 @@ def data_dump() -> Any:
     return traceback.annotate({DUMP_MARK: True})
 
 
-def npu_stream_switch(stream_tag: str, stream_priority: int = 0) -> Any:
+def npu_stream_switch(stream_tag: str, stream_priority: int = 0) -> AbstractContextManager[object]:
     """Context manager: operators that are called inside run on a stream of that name on an NPU; here it is recorded.
 
     The nodes of the graph say it in `meta["custom"]`, where PyTorch can mark what is traced (2.9 and newer), and the
@@ -60,17 +62,17 @@ def npu_stream_switch(stream_tag: str, stream_priority: int = 0) -> Any:
     return _recorded(**{STREAM: stream_tag}, _user_stream_priority=str(stream_priority))
 
 
-def super_kernel(scope: str | None, options: str = "") -> Any:
+def super_kernel(scope: str | None, options: str = "") -> AbstractContextManager[object]:
     """Context manager: operators that are called inside become one kernel on an NPU; here it is recorded."""
     return _recorded(_super_kernel_scope=scope or "", _super_kernel_options=options)
 
 
-def limit_core_num(op_aicore_num: int, op_vectorcore_num: int) -> Any:
+def limit_core_num(op_aicore_num: int, op_vectorcore_num: int) -> AbstractContextManager[object]:
     """Context manager: operators that are called inside take so many cores of an NPU; here it is recorded."""
     return _recorded(_op_aicore_num=str(op_aicore_num), _op_vectorcore_num=str(op_vectorcore_num))
 
 
-def op_never_timeout(enable: bool = True) -> Any:
+def op_never_timeout(enable: bool = True) -> AbstractContextManager[object]:
     """Context manager: operators that are called inside are not ended by an NPU's time limit; here it is recorded.
 
     Raises:  OptionTypeError for what is no bool.
@@ -83,7 +85,7 @@ def op_never_timeout(enable: bool = True) -> Any:
     return _recorded(**{NEVER_TIMEOUT: str(enable)})
 
 
-def npu_wait_tensor(self: Any, dependency: Any) -> Any:
+def npu_wait_tensor(self: Tensor, dependency: Tensor) -> Tensor:
     """The first tensor; what this stream does next comes after the second one, see `ops.wait`.
 
     Source: TorchAir, scope.npu_wait_tensor.
@@ -92,7 +94,7 @@ def npu_wait_tensor(self: Any, dependency: Any) -> Any:
     return self
 
 
-def _recorded(**attributes: str) -> Any:
+def _recorded(**attributes: str) -> AbstractContextManager[object]:
     from torch.fx import traceback
 
     return traceback.annotate(attributes) if hasattr(traceback, "annotate") else contextlib.nullcontext()

@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 
-def npu_print(*args: Any, summarize_size: int = 3, tensor_detail: bool = False) -> None:
+def npu_print(*args: object, summarize_size: int = 3, tensor_detail: bool = False) -> None:
     """Print the arguments with blanks between them, each time when the graph comes here.
 
     args            tensors and text, numbers, bools; one tensor at least
@@ -73,7 +73,7 @@ def record() -> Any:
     return library.record_op()
 
 
-def wait(tensors: Sequence[Any]) -> None:
+def wait(tensors: Sequence[object]) -> None:
     """What this stream does next comes after these tensors, and after these marks of `record`.
 
     Edges:   operators run in the order of the function anyway; the graph has a control edge that says so.
@@ -101,9 +101,9 @@ class TaggedEvent:
     def __init__(self, tag: str) -> None:
         self.tag = tag
 
-    def record(self, stream: Any = None) -> None: ...
+    def record(self, stream: object = None) -> None: ...
 
-    def wait(self, stream: Any = None) -> None: ...
+    def wait(self, stream: object = None) -> None: ...
 
     def synchronize(self) -> None: ...
 
@@ -147,7 +147,7 @@ def npu_tagged_event_wait(event: TaggedEvent) -> None:
     library.tagged_wait_op(_tag_of(event, "npu_tagged_event_wait"))
 
 
-def npu_record_tagged_stream(input: Any, tagged_stream: str) -> None:
+def npu_record_tagged_stream(input: object, tagged_stream: str) -> None:
     """The memory of a tensor is in use by the stream of that label, too; here it is freed with the tensor alone.
 
     Raises:  OptionTypeError for what is no tensor, or no text.
@@ -165,7 +165,7 @@ def npu_record_tagged_stream(input: Any, tagged_stream: str) -> None:
     library.tagged_stream_op(input, tagged_stream)
 
 
-def _tag_of(event: Any, function: str) -> str:
+def _tag_of(event: object, function: str) -> str:
     if not isinstance(event, TaggedEvent):
         raise ConfigError(
             f"torchair.ops.{function}: expected an event of torchair.ops.npu_create_tagged_event, "

@@ -58,7 +58,7 @@ def _record(*, device: torch.device | None = None) -> torch.Tensor:
     return torch.empty(0, device=device)
 
 
-def _nothing(*_: Any, **__: Any) -> None:
+def _nothing(*_: object, **__: object) -> None:
     """What an operator without a result does to tensors that have no values."""
 
 
@@ -90,7 +90,7 @@ TAGGED_RECORD, TAGGED_WAIT, TAGGED_STREAM = "tagged_event_record", "tagged_event
 SCOPE_ENTER, SCOPE_EXIT = "scope_enter", "scope_exit"
 
 
-def name_of(target: Any) -> str:
+def name_of(target: object) -> str:
     """Which of these operators a node calls; "" for any other one."""
     namespace, _, rest = str(target).partition(".")
     return rest.removesuffix(".default") if namespace in NAMESPACES and rest.endswith(".default") else ""
@@ -147,7 +147,7 @@ def _array_text(array: Array, count: int) -> str:
     return f"[{separator.join([*first, ELLIPSIS, *last])}]"
 
 
-def _number_text(value: Any) -> str:
+def _number_text(value: object) -> str:
     if isinstance(value, np.bool_):
         return str(int(value))
     if isinstance(value, np.floating) and np.isfinite(value) and value == np.trunc(value):
