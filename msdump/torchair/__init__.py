@@ -37,13 +37,13 @@ logger = setup_logger()
 
 
 def dynamo_export(
-    *args: Any,
-    model: Any,
+    *args: object,
+    model: object,
     export_path: str = "export_file",
     export_name: str = "export",
     dynamic: bool = False,
     config: CompilerConfig | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> None:
     """Write the model's GE graph as an .air file, which ATC compiles, and as text.
 
@@ -63,7 +63,7 @@ def dynamo_export(
     export(args, kwargs, model, export_path, export_name, dynamic, CompilerConfig() if config is None else config)
 
 
-def register_fx_node_ge_converter(aten_op: Any) -> Any:
+def register_fx_node_ge_converter(aten_op: object) -> Any:
     """Decorator: the function converts calls of this operator; see `ge.custom`."""
     from msdump.torchair.ge import custom
 

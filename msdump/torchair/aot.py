@@ -77,7 +77,7 @@ def make_backend(
     return functools.partial(_compile, _Backend(config, decompositions, tool))
 
 
-def _compile(backend: _Backend, module: GraphModule, example_inputs: Sequence[Any], **options: Any) -> Any:
+def _compile(backend: _Backend, module: GraphModule, example_inputs: Sequence[object], **options: object) -> Any:
     """One graph that Dynamo found. Its backward may be compiled much later, when it is first needed."""
     if options:
         raise ConfigError(
@@ -109,7 +109,9 @@ def _compile(backend: _Backend, module: GraphModule, example_inputs: Sequence[An
     return outside.counted(compiled) if _is_dumping(backend.config) else compiled
 
 
-def _partition(backend: _Backend, model: ModelFolder | None, joint: GraphModule, *args: Any, **kwargs: Any) -> Any:
+def _partition(
+    backend: _Backend, model: ModelFolder | None, joint: GraphModule, *args: object, **kwargs: object
+) -> Any:
     """Cut forward and backward apart, and save the graph that has both."""
     if model is not None and backend.config.experimental_config.aot_config_enable_joint_graph:
         folder = model.open_phase("joint", backend.config)
@@ -119,7 +121,7 @@ def _partition(backend: _Backend, model: ModelFolder | None, joint: GraphModule,
 
 
 def _compile_phase(
-    backend: _Backend, model: ModelFolder | None, phase: str, module: GraphModule, example_inputs: Sequence[Any]
+    backend: _Backend, model: ModelFolder | None, phase: str, module: GraphModule, example_inputs: Sequence[object]
 ) -> Any:
     graph_id = next(_graph_ids)
     folder = model.open_phase(phase, backend.config) if model is not None else None
@@ -146,7 +148,7 @@ def _compiled(
     phase: str,
     graph_id: int,
     module: GraphModule,
-    example_inputs: Sequence[Any],
+    example_inputs: Sequence[object],
     folder: PhaseFolder | None,
 ) -> Run:
     config = backend.config
@@ -190,7 +192,7 @@ def _leaves_files(config: CompilerConfig) -> bool:
     return _is_dumping(config) or any(kind.type.value is not None for kind in (debug.graph_dump, debug.fx_summary))
 
 
-def _described(value: Any) -> str:
+def _described(value: object) -> str:
     if isinstance(value, torch.Tensor):
         return f"{value.dtype}{list(value.shape)} on {value.device}"
     return repr(value)

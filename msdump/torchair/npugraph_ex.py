@@ -7,13 +7,18 @@ import logging
 import sys
 from collections.abc import Callable
 from importlib.metadata import entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msdump.errors import ConfigError, did_you_mean, refused
 from msdump.torchair.backend import require_torch
 from msdump.torchair.configs.compiler_config import CompilerConfig, without_effect
 from msdump.torchair.debug_save.debug_log import NPUGRAPH_EX, open_debug_log, setup_logger
 from msdump.torchair.options import Option, dictionary
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch.fx import GraphModule
 
 log = logging.getLogger("msdump")
 
@@ -65,7 +70,7 @@ _ALLOWED = sorted(_OPTIONS)
 _warned: set[str] = set()
 
 
-def by_name(module: Any, example_inputs: Any, **settings: Any) -> Any:
+def by_name(module: GraphModule, example_inputs: Sequence[object], **settings: Any) -> Any:
     """What PyTorch finds under the name: TorchAir's own backend where that is installed, else msdump's.
 
     Edges:  in a script that has msdump's stand-in for torchair, msdump's.
@@ -92,7 +97,9 @@ def _other_backend() -> Callable[..., Any] | None:
     return None
 
 
-def backend(module: Any, example_inputs: Any, *, options: dict[str, Any] | None = None, **others: Any) -> Any:
+def backend(
+    module: GraphModule, example_inputs: Sequence[object], *, options: dict[str, Any] | None = None, **others: object
+) -> Any:
     """Backend for `torch.compile` that captures graphs, and dumps as its options say.
 
     Edges:  an option that means something to an NPU alone is taken, and named once in the log.

@@ -43,7 +43,7 @@ class Option:
 
     def __init__(
         self,
-        default: Any,
+        default: object,
         accepts: Sequence[Any] | Check | None = None,
         modes: frozenset[str] = frozenset(),
         *,
@@ -75,7 +75,7 @@ class Option:
         return {"True": "1", "False": "0"}.get(str(self.raw), str(self.raw))
 
     @value.setter
-    def value(self, value: Any) -> None:
+    def value(self, value: object) -> None:
         if self._check is not None:
             value = self._check(self.where, value)
         elif self.optional is not None and value not in self.optional:
@@ -129,7 +129,7 @@ class OptionTree:
         member = members[name]
         return member.read() if isinstance(member, Option) else member
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if name not in self._members and not (self._is_open and name.startswith("_")):
             first_line = f"{self._kind} has no option {name}, all options {list(self._members)}"
             advice = did_you_mean(name, self._members)
@@ -165,7 +165,7 @@ class OptionGroup(OptionTree):
 def integer(minimum: int, maximum: int) -> Check:
     """A check that takes an integer between two, both included."""
 
-    def check(where: str, value: Any) -> Any:
+    def check(where: str, value: object) -> Any:
         if not isinstance(value, int):
             first_line = f"Please set integer type, but got {type(value)}"
             raise ConfigError(refused(first_line, where, f"an integer from {minimum} to {maximum}", repr(value)))
@@ -190,7 +190,7 @@ def text(default: str, pattern: str, example: str) -> Check:
     """
     matcher, expected = _matcher(pattern), f'text such as "{example}"'
 
-    def check(where: str, value: Any) -> Any:
+    def check(where: str, value: object) -> Any:
         if value is None:
             return default
         if not isinstance(value, str):
@@ -204,7 +204,7 @@ def text(default: str, pattern: str, example: str) -> Check:
     return check
 
 
-def dictionary(where: str, value: Any) -> Any:
+def dictionary(where: str, value: object) -> Any:
     """A check that takes a dict or None."""
     if value is not None and not isinstance(value, dict):
         first_line = f"value must be dict or None, got {type(value)}"
@@ -212,7 +212,7 @@ def dictionary(where: str, value: Any) -> Any:
     return value
 
 
-def function(where: str, value: Any) -> Any:
+def function(where: str, value: object) -> Any:
     """A check that takes a function or None."""
     if value is not None and not callable(value):
         first_line = f"value must be Callable or None, got {type(value)}"
@@ -248,7 +248,7 @@ def folder(where: str, value: Any) -> Any:
     return value
 
 
-def new_folder(where: str, value: Any) -> Any:
+def new_folder(where: str, value: object) -> Any:
     """A check that takes the path of a folder that is made when it is missing, and keeps it as an absolute one."""
     if not isinstance(value, (str, os.PathLike)):
         first_line = f"expected str, bytes or os.PathLike object, not {type(value).__name__}"

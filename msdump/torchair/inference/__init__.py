@@ -15,7 +15,7 @@ def cache_compile(
     func: Callable[..., Any],
     *,
     config: CompilerConfig | None = None,
-    backend: Any = None,
+    backend: object = None,
     dynamic: bool = True,
     cache_dir: str | None = None,
     global_rank: int | None = None,
@@ -23,7 +23,7 @@ def cache_compile(
     pp_rank: int | None = None,
     ge_cache: bool = False,
     custom_decompositions: dict[Any, Callable[..., Any]] | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Callable[..., Any]:
     """The method, compiled as one graph without gradients; the graph is kept in a file.
 

@@ -95,7 +95,7 @@ def _title(title: str) -> str:
     return title.center(100, "-")
 
 
-def _is_text(name: str, value: Any) -> bool:
+def _is_text(name: str, value: object) -> bool:
     """A string, or a list of them, as the field is declared; without surrogates, which no file can hold."""
     items = value if name in _LISTS and isinstance(value, list) else [value] if name not in _LISTS else [None]
     return all(isinstance(item, str) and _is_encodable(item) for item in items)

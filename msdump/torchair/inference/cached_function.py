@@ -96,11 +96,11 @@ class CachedFunction:
         if unread:
             own_log.warning("cache_compile: these arguments have no effect here: %s.", ", ".join(unread))
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         with torch.no_grad():
             return self._compiled(*args, **kwargs)
 
-    def _compile(self, module: GraphModule, example_inputs: Sequence[Any], **options: Any) -> Any:
+    def _compile(self, module: GraphModule, example_inputs: Sequence[object], **options: object) -> Any:
         # Compiling changes the graph module.
         became = self._described(module, example_inputs)
         compiled = self._inner(module, example_inputs, **options)
@@ -114,7 +114,7 @@ class CachedFunction:
             own_log.warning("Skip cache of %s: %s", self._name, error)
         return compiled
 
-    def _described(self, module: GraphModule, example_inputs: Sequence[Any]) -> CompiledModule:
+    def _described(self, module: GraphModule, example_inputs: Sequence[object]) -> CompiledModule:
         placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
         return CompiledModule(
             self._name,
@@ -127,7 +127,7 @@ class CachedFunction:
         )
 
 
-def require_method(func: Any) -> None:
+def require_method(func: object) -> None:
     """Raises: ConfigError for anything but a method of a module."""
     if not isinstance(func, MethodType) or not isinstance(func.__self__, torch.nn.Module):
         raise ConfigError(
@@ -173,7 +173,7 @@ def _drop(path: Path, name: str, count: int) -> None:
         )
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, torch.Tensor):
         return f"{value.dtype}[{', '.join(map(str, value.shape))}] on {value.device}"
     return repr(value)
