@@ -80,7 +80,7 @@ class DumpedFxGraph:
         self._graph = EagerGraph(module, plans, graph_id, [dump.dumper])
         dump.add(graph_id, self._graph.operand_paths)
 
-    def run(self, args: list[Any]) -> Any:
+    def run(self, args: list[object]) -> Any:
         """Run the graph; `args` is emptied."""
         step = next(self._steps)
         files, run_key = self._dump.files, (self._graph_id, step)

@@ -142,7 +142,7 @@ class EagerGraph:
         ]
         self.values = sum(len(inputs) + len(outputs) for inputs, outputs in self.operand_paths.values())
 
-    def run(self, step: int, args: list[Any]) -> Any:
+    def run(self, step: int, args: list[object]) -> Any:
         """Run the graph; `args` is emptied, so that inputs are freed after their last use."""
         watched = self._seen.begin(step)
         if watched is None:
@@ -151,14 +151,14 @@ class EagerGraph:
         watched.run(_EagerCalls(self._program, self._operands, slots))
         return self._program.outputs(slots)
 
-    def run_unobserved(self, args: list[Any]) -> Any:
+    def run_unobserved(self, args: list[object]) -> Any:
         return self._program.run(args)
 
 
 class _EagerCalls(Calls):
     """One run. Arrays are views of the tensors wherever numpy can have one."""
 
-    def __init__(self, program: FxProgram, operands: Sequence[_Operands | None], slots: list[Any]) -> None:
+    def __init__(self, program: FxProgram, operands: Sequence[_Operands | None], slots: list[object]) -> None:
         self.ops = [None if operand is None else operand.op for operand in operands]
         self._calls = program.calls
         self._operands = operands
@@ -213,7 +213,9 @@ class _GraphOfCalls:
         """Append the node of a call. One without a plan may have written to memory all the same."""
         inputs: list[Value] = []
         read: list[_OperandPath] = []
-        arguments: list[tuple[int | str, Any]] = [] if plan is None else [*enumerate(node.args), *node.kwargs.items()]
+        arguments: list[tuple[int | str, object]] = (
+            [] if plan is None else [*enumerate(node.args), *node.kwargs.items()]
+        )
         for slot, argument in arguments:
             for operand_path, value, source in _operand_paths(slot, argument, self._module):
                 inputs.append(self._value(source) or self._input(f"{node.name}.{operand_path}", value, source))
@@ -248,7 +250,7 @@ class _GraphOfCalls:
 
 def _operand_paths(
     slot: int | str, value: object, module: GraphModule | None = None
-) -> Iterator[tuple[_OperandPath, Any, _Source | None]]:
+) -> Iterator[tuple[_OperandPath, object, _Source | None]]:
     """One for an argument or a result, or one for each element of a list that holds tensors.
 
     (path of the operand, what stands for the value, where it comes from)

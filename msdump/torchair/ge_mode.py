@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from torch.fx import GraphModule
 
@@ -23,7 +23,7 @@ def compile_ge_mode(
     graph_id: int,
     config: CompilerConfig,
     folder: PhaseFolder | None,
-) -> Callable[[list[Any]], Any] | None:
+) -> Callable[[list[object]], object] | None:
     """What runs the graph; None when no option needs more than the FX graph as it is.
 
     The GE graph runs when an option asks for it. A debug save alone only looks: it makes every graph, and the FX graph
@@ -66,7 +66,7 @@ def _ge_run(
     graph_id: int,
     config: CompilerConfig,
     folder: PhaseFolder | None,
-) -> Callable[[list[Any]], Any]:
+) -> Callable[[list[object]], object]:
     from msdump.torchair.ge.compile import compile_ge
     from msdump.torchair.graph_dump.files import open_graph_dump
     from msdump.torchair.graph_mode_dump import dumped

@@ -68,7 +68,7 @@ class GraphModeDump(AclSession):
     def __init__(self, options: DumpOptions) -> None:
         self.options = options
         self._lists: list[OperatorList] = []
-        self._shown: list[dict[str, Any]] = []
+        self._shown: list[dict[str, object]] = []
         self._names: set[str] = set()
         self._has_marks = False
         self._has_warned = False

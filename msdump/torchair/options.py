@@ -44,7 +44,7 @@ class Option:
     def __init__(
         self,
         default: object,
-        accepts: Sequence[Any] | Check | None = None,
+        accepts: Sequence[object] | Check | None = None,
         modes: frozenset[str] = frozenset(),
         *,
         is_raw: bool = False,
@@ -122,7 +122,7 @@ class OptionTree:
                 member.where = f"{where}.{name}"
 
     def __getattr__(self, name: str) -> Any:
-        members: dict[str, Any] = self.__dict__.get("_members", {})
+        members: dict[str, object] = self.__dict__.get("_members", {})
         if name not in members:
             where, advice = self.__dict__.get("_where", "config"), did_you_mean(name, members)
             raise AttributeError(refused("", where, f"one of {sorted(members)}", repr(name), advice))

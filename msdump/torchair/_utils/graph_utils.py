@@ -22,7 +22,7 @@ Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 
-def debug_compare_fx_graphs(pass_fn: Callable[..., Any] | None = None, *, pass_name: str | None = None) -> Any:
+def debug_compare_fx_graphs(pass_fn: Callable[..., object] | None = None, *, pass_name: str | None = None) -> Any:
     """The pass, which says in the log what it did to the graph; or a decorator that makes one of a pass.
 
     pass_name  its name in the log; None: that of the function
@@ -54,7 +54,7 @@ def debug_compare_fx_graphs(pass_fn: Callable[..., Any] | None = None, *, pass_n
     return wrapped if pass_fn is None else wrapped(pass_fn)
 
 
-def debug_time(func: Callable[..., Any] | None = None, *, phase_name: str | None = None) -> Any:
+def debug_time(func: Callable[..., object] | None = None, *, phase_name: str | None = None) -> Any:
     """The function, which says in the log how long it took, at level DEBUG; or a decorator that makes one of it.
 
     phase_name  its name in the log; None: that of the function

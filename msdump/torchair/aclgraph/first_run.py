@@ -32,7 +32,7 @@ class FirstRun:
         self,
         module: GraphModule,
         program: FxProgram,
-        run: Callable[[list[Any]], Any],
+        run: Callable[[list[object]], object],
         graph_id: int,
         config: CompilerConfig,
         folder: PhaseFolder,
@@ -47,7 +47,7 @@ class FirstRun:
         self._device = device
         self._is_first = threading.Lock()
 
-    def run(self, args: list[Any]) -> Any:
+    def run(self, args: list[object]) -> Any:
         """Results of the graph; the list of arguments is emptied."""
         # Never released: there is one first run over all threads.
         if not self._is_first.acquire(blocking=False):
@@ -99,7 +99,7 @@ def trace_name(graph_id: int, capture_id: int, device_id: int) -> str:
     return f"graph_{graph_id}_id_{capture_id}_rank_{device_id}_pid_{os.getpid()}_ts_{moment}.json"
 
 
-def timed_run(program: FxProgram, args: list[Any], device: torch.device) -> tuple[Any, list[dict[str, Any]]]:
+def timed_run(program: FxProgram, args: list[object], device: torch.device) -> tuple[object, list[dict[str, object]]]:
     """Results of one run, and a complete event per call, in microseconds since the run began.
 
     Edges:  on a CUDA device each call is waited for, so that its time is its own and not that of its launch.
@@ -108,7 +108,7 @@ def timed_run(program: FxProgram, args: list[Any], device: torch.device) -> tupl
     is_cuda = device.type == "cuda"
     task = _CUDA_TASK if is_cuda else _HOST_TASK
     slots = program.begin(args)
-    events: list[dict[str, Any]] = []
+    events: list[dict[str, object]] = []
     start_ns = time.perf_counter_ns()
     for number, call in enumerate(program.calls):
         begin_ns = time.perf_counter_ns()
@@ -122,12 +122,12 @@ def timed_run(program: FxProgram, args: list[Any], device: torch.device) -> tupl
     return program.outputs(slots), events
 
 
-def trace_text(events: list[dict[str, Any]]) -> str:
+def trace_text(events: list[dict[str, object]]) -> str:
     """Text of the file: a list of events."""
     return "[\n" + ",\n".join(json.dumps(event) for event in events) + "\n]\n"
 
 
-def _event(call: FxCall, number: int, task: str, result: object, times_ns: tuple[int, int]) -> dict[str, Any]:
+def _event(call: FxCall, number: int, task: str, result: object, times_ns: tuple[int, int]) -> dict[str, object]:
     results = result if isinstance(result, (list, tuple)) else (result,)
     begin_ns, duration_ns = times_ns
     return {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch.fx import GraphModule
@@ -29,7 +28,7 @@ def compile_aclgraph_mode(
     config: CompilerConfig,
     folder: PhaseFolder | None,
     tool: str,
-) -> Callable[[list[Any]], Any]:
+) -> Callable[[list[object]], object]:
     """What runs the graph.
 
     Raises: GraphDumpTypeError for a graph dump other than "py"; ConfigError for a custom pass that fails.
@@ -78,7 +77,7 @@ def capture(
     graph_id: int,
     config: CompilerConfig,
     folder: PhaseFolder | None = None,
-) -> Callable[[list[Any]], Any]:
+) -> Callable[[list[object]], object]:
     """What runs the graph: its calls as a list made once, or a CUDA graph where all of it is on one CUDA device.
 
     module  the graph;   runs  the same with additions, such as a dump of its values

@@ -124,7 +124,7 @@ def output_code(
     """
     names = [node.name for node in module.graph.nodes if node.op == "placeholder"]
     values = first_run_sizes(module, args)
-    imports: dict[str, Any] = {}
+    imports: dict[str, object] = {}
     functions: list[str] = []
     attributes = _attributes(module, "", functions, imports)
     forward = _function(module, "_forward", imports)
@@ -156,14 +156,14 @@ def _tuple(names: Sequence[str]) -> str:
     return f"({', '.join(names)},)"
 
 
-def _function(module: GraphModule, name: str, imports: dict[str, Any]) -> str:
+def _function(module: GraphModule, name: str, imports: dict[str, object]) -> str:
     """The graph as a function of that name; what its code refers to is added to the imports."""
     code = module.graph.python_code("self", verbose=True)
     imports.update(code.globals)
     return code.src.strip("\n").replace("def forward(", f"def {name}(", 1)
 
 
-def _attributes(module: GraphModule, prefix: str, functions: list[str], imports: dict[str, Any]) -> dict[str, str]:
+def _attributes(module: GraphModule, prefix: str, functions: list[str], imports: dict[str, object]) -> dict[str, str]:
     """Expression of each attribute that a graph reads; graphs among them are added to the functions."""
     expressions: dict[str, str] = {}
     for node in module.graph.nodes:
@@ -188,14 +188,14 @@ def _attributes(module: GraphModule, prefix: str, functions: list[str], imports:
 _CONSTANT_LIMIT_BYTES = 1 << 20
 
 
-def first_run_sizes(module: GraphModule, real: Sequence[Any]) -> list[Any]:
+def first_run_sizes(module: GraphModule, real: Sequence[Any]) -> list[object]:
     """Inputs of the script: shapes and strides of tensors as fakes, numbers for the rest.
 
     A symbolic integer gets 2 + its index, and shapes follow from that; where the graph does not run with such sizes,
     everything gets the sizes of the first call.   Source: TorchAir, the inputs of output_code.py.
     """
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
-    numbers: dict[Any, int] = {}
+    numbers: dict[object, int] = {}
     for index, node in enumerate(placeholders):
         value = node.meta.get("val")
         if isinstance(value, torch.SymInt):

@@ -70,7 +70,7 @@ def store_weights(graph: GeGraph, args: Sequence[object], named: dict[str, torch
     _number_inputs(graph, args, written)
 
 
-def _key(tensor: torch.Tensor) -> tuple[Any, ...]:
+def _key(tensor: torch.Tensor) -> tuple[object, ...]:
     return tensor.untyped_storage()._cdata, tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.dtype
 
 

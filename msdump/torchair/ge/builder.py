@@ -181,7 +181,7 @@ class Builder:
             return self.sizes(value)
         return self.const(value, is_inline=True)
 
-    def _run_fake(self, op: GeOp) -> tuple[Any, ...]:
+    def _run_fake(self, op: GeOp) -> tuple[object, ...]:
         host = host_inputs(op)
         given = {
             name: None if tensor is None else tensor.value if name in host and _has_value(tensor) else tensor.fake
@@ -206,7 +206,9 @@ def const_op(
     with unset_fake_temporarily():
         if isinstance(value, torch.Tensor):
             constant = value.detach()
-            plain_value: Any = constant.tolist() if constant.numel() <= 64 and constant.device.type == "cpu" else None
+            plain_value: object = (
+                constant.tolist() if constant.numel() <= 64 and constant.device.type == "cpu" else None
+            )
         else:
             plain_value = list(value) if isinstance(value, list | tuple) else value
             constant = torch.tensor(plain_value, dtype=dtype or _dtype_of(plain_value))

@@ -145,7 +145,7 @@ def _settle(node: fx.Node, result: object) -> None:
     _adopt(node, result)
 
 
-def _tensor_of(builder: Builder, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
+def _tensor_of(builder: Builder, node: fx.Node, values: dict[fx.Node, object]) -> Any:
     """The value of a node; an event that something reads is the empty tensor which `record` returns."""
     if isinstance(values[node], RecordedEvent):
         values[node] = _empty(builder, node.meta["val"])
@@ -214,7 +214,7 @@ def _fits(actual: Sequence[object], expected: Sequence[object]) -> bool:
     )
 
 
-def _finish(builder: Builder, node: fx.Node, values: dict[fx.Node, Any]) -> None:
+def _finish(builder: Builder, node: fx.Node, values: dict[fx.Node, object]) -> None:
     graph = builder.graph
     returned = node.args[0] if isinstance(node.args[0], list | tuple) else (node.args[0],)
     graph.outputs = [_tensor_of(builder, item, values) if isinstance(item, fx.Node) else item for item in returned]
@@ -223,7 +223,7 @@ def _finish(builder: Builder, node: fx.Node, values: dict[fx.Node, Any]) -> None
     graph.add(GeOp("", NET_OUTPUT, dict(inputs), output_names=(), fx_node=node))
 
 
-def _flat(value: object) -> list[Any]:
+def _flat(value: object) -> list[object]:
     if isinstance(value, list | tuple):
         return [leaf for item in value for leaf in _flat(item)]
     return [value]

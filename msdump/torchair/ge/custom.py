@@ -204,7 +204,7 @@ def _wrapped(item: object) -> Any:
     return Tensor(item) if isinstance(item, GeTensor) else item
 
 
-def _settle(conversion: _Conversion, args: tuple[object, ...], keywords: dict[str, Any], result: object) -> None:
+def _settle(conversion: _Conversion, args: tuple[object, ...], keywords: dict[str, object], result: object) -> None:
     """Outputs that no kernel computes are what the PyTorch operator gives."""
     node = conversion.node
     promised: Any = node.meta["val"]
@@ -266,7 +266,7 @@ def _input(value: object) -> Any:
     return _with_values(value) if isinstance(value, Tensor) else value
 
 
-def _flat_inputs(name: str, value: object) -> list[tuple[str, Any]]:
+def _flat_inputs(name: str, value: object) -> list[tuple[str, object]]:
     """An input that is a list of tensors has a number behind its name."""
     if isinstance(value, list | tuple) and any(isinstance(item, Tensor) for item in value):
         return [(f"{name}{index}", _input(item)) for index, item in enumerate(value)]

@@ -168,7 +168,7 @@ class GeOp:
     name: str
     type: str
     inputs: dict[str, GeTensor | None] = field(default_factory=dict)
-    attrs: dict[str, Any] = field(default_factory=dict)
+    attrs: dict[str, object] = field(default_factory=dict)
     output_names: tuple[str, ...] = ("y",)
     outputs: tuple[GeTensor, ...] = ()
     constant: torch.Tensor | None = None

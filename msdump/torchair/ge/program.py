@@ -133,6 +133,6 @@ def _is_known(tensor: GeTensor) -> bool:
     return all(type(item) in (int, float, bool) for item in items)
 
 
-def runnable(graph: GeGraph) -> Callable[[list[Any]], Any]:
+def runnable(graph: GeGraph) -> Callable[[list[object]], object]:
     """The graph as AOT Autograd takes it: a function of one list of arguments, which it empties."""
     return FxProgram(GeModule(graph)).run

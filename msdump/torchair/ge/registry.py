@@ -38,9 +38,9 @@ class Kernel:
     numbers: frozenset[str] = frozenset()
 
 
-_CONVERTERS: dict[object, Callable[..., Any]] = {}
+_CONVERTERS: dict[object, Callable[..., object]] = {}
 # Converters that a script brings; they come before the others.
-_OWN: dict[str, Callable[..., Any]] = {}
+_OWN: dict[str, Callable[..., object]] = {}
 _KERNELS: dict[str, Kernel] = {}
 _SIZE_KERNELS: dict[str, Kernel] = {}
 
@@ -63,7 +63,7 @@ def converter(*targets: str | Callable[..., object]) -> Callable[[Function], Fun
     return register
 
 
-def register_own(target: str, function: Callable[..., Any]) -> None:
+def register_own(target: str, function: Callable[..., object]) -> None:
     """As `converter`, for one that a script brings; the last one for an operator counts."""
     _OWN[target] = function
 

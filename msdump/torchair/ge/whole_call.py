@@ -63,7 +63,7 @@ def _promised(node: fx.Node) -> Any:
     return _UNKNOWN if value is None else value
 
 
-def convert_call(ge: Builder, node: fx.Node, values: Mapping[fx.Node, Any]) -> Any:
+def convert_call(ge: Builder, node: fx.Node, values: Mapping[fx.Node, object]) -> Any:
     """One operator for the call; what it returns has the form of what the node returns.
 
     Its type is made from the operator's name, its inputs and attributes have the names of the arguments. Of a list
@@ -144,7 +144,7 @@ class _Arguments:
     attrs   the rest, as far as it can be told
     """
 
-    def __init__(self, values: Mapping[fx.Node, Any]) -> None:
+    def __init__(self, values: Mapping[fx.Node, object]) -> None:
         self.inputs: dict[str, GeTensor] = {}
         self.attrs: dict[str, object] = {}
         self._values = values
@@ -210,7 +210,7 @@ def _output_names(target: object, results: Mapping[Path, object]) -> list[str]:
     return [f"y{index}" for index in range(len(results))]
 
 
-def _waiting(target: Callable[..., Any]) -> Callable[..., Any]:
+def _waiting(target: Callable[..., object]) -> Callable[..., object]:
     """A collective that is done when it returns."""
 
     def call(*args: object, **keywords: object) -> Any:

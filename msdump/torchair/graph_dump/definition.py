@@ -82,7 +82,7 @@ class _Definition:
     def __init__(self, graph: GeGraph, is_optimized: bool) -> None:
         self.graph = graph
         self.is_optimized = is_optimized
-        self._descriptors: dict[GeTensor, Any] = {}
+        self._descriptors: dict[GeTensor, object] = {}
 
     def build(self) -> Any:
         definition = GraphDef(name=self.graph.name)

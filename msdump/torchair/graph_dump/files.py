@@ -98,7 +98,7 @@ class GraphDumpObserver:
         has its original file only.
         """
 
-        def run_and_write(args: list[Any]) -> Any:
+        def run_and_write(args: list[object]) -> Any:
             if self._optimized is not None:
                 self._write_optimized()
             return run(args)

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import fx
@@ -57,7 +56,7 @@ def summary_text(module: fx.GraphModule, example_inputs: Sequence[object] = ()) 
     calls = [node for node in module.graph.nodes if node.op == "call_function"]
     if not all("val" in node.meta for node in calls):
         FakeTensorProp(module).propagate(*example_inputs)
-    by_target: dict[Any, _OperatorCalls] = {}
+    by_target: dict[object, _OperatorCalls] = {}
     for node in calls:
         counts = by_target.setdefault(node.target, _OperatorCalls())
         counts.inputs[_arguments(node)] += 1

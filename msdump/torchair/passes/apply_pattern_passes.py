@@ -95,7 +95,7 @@ def _concatenate(node: Node) -> Call | None:
     tensors = node.args[0]
     if value is None or node.kwargs or not isinstance(tensors, (list, tuple)):
         return None
-    flat: list[Any] = []
+    flat: list[object] = []
     for tensor in tensors:
         inner = tensor_of(tensor)
         is_inner = (
@@ -170,7 +170,7 @@ def _cast(node: Node) -> Call | None:
     return (aten._to_copy.default, (inner.args[0],), dict(node.kwargs)) if is_exact else None
 
 
-_RULES: dict[Any, Callable[[Node], Call | None]] = {
+_RULES: dict[object, Callable[[Node], Call | None]] = {
     aten.add.Tensor: _subtract,
     aten.cat.default: _concatenate,
     aten.where.self: _fill_masked,

@@ -151,10 +151,10 @@ def _apply(fx_pass: FxPass, module: GraphModule, context: PassContext) -> None:
         log.debug(report(fx_pass.name, time.perf_counter() - start, before, NodeCount.of(module.graph)))
 
 
-def plain_run(module: GraphModule) -> Callable[[list[Any]], Any]:
+def plain_run(module: GraphModule) -> Callable[[list[object]], object]:
     """The graph as it is, not observed. The list of arguments is emptied, so that they live no longer than needed."""
 
-    def run(args: list[Any]) -> Any:
+    def run(args: list[object]) -> Any:
         inputs = tuple(args)
         args.clear()
         return module.forward(*inputs)

@@ -116,7 +116,7 @@ def _aliased_inputs(node: Node, schema: Any, is_written: bool = False) -> list[N
     return inputs
 
 
-def _flat(value: object) -> list[Any]:
+def _flat(value: object) -> list[object]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
