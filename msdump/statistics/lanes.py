@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import platform
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import llvmlite.binding as llvm
 import numba
@@ -23,6 +23,14 @@ from numba.extending import intrinsic
 
 from msdump.tensors.float_bits import FloatBits
 from msdump.tensors.vector_code import DOUBLE, FLOAT, HALF, I16, I32, I64, indices, load, splat, spread
+
+if TYPE_CHECKING:
+    from numba.core.types import IntegerLiteral, Type
+    from numba.core.typing.context import BaseContext
+    from numba.core.typing.templates import Signature
+
+    from msdump.tensors.arrays import Array
+    from msdump.tensors.vector_code import Emit, Lowering
 
 BLOCK = 8192  # elements whose finiteness is looked at together; they stay in the first-level cache
 PIECE = 512  # the same where one of them is not finite
@@ -54,7 +62,15 @@ def compilable_float_rows(form: FloatBits) -> Callable[..., None]:
     half_shift, is_half, scale = form.shift, bool(form.shift), form.scale
 
     def fill_rows(
-        bits: Any, again: Any, unit: Any, floats: Any, wide: Any, starts: Any, extremes: Any, sums: Any, counts: Any
+        bits: Array,
+        again: Array,
+        unit: int,
+        floats: Array,
+        wide: Array,
+        starts: Array,
+        extremes: Array,
+        sums: Array,
+        counts: Array,
     ) -> None:
         for row in range(extremes.shape[0]):
             position, end, size = starts[row], starts[row + 1], BLOCK
@@ -117,7 +133,15 @@ def compilable_float_rows(form: FloatBits) -> Callable[..., None]:
 # -- instructions --------------------------------------------------------------------------------------------------
 
 
-def _vectors(typing_context: Any, bits: Any, again: Any, unit: Any, start: Any, stop: Any, half_shift: Any) -> Any:
+def _vectors(
+    typing_context: BaseContext,
+    bits: Any,
+    again: Type,
+    unit: Type,
+    start: Type,
+    stop: Type,
+    half_shift: IntegerLiteral,
+) -> tuple[Signature, Emit]:
     """(largest key, smallest key, number below zero, zeros, sum, sum of squares) of elements from `start` to `stop`.
 
     `stop - start` is a positive multiple of STEP, of at most BLOCK. All is right when both keys are those of finite
@@ -130,10 +154,17 @@ def _vectors(typing_context: Any, bits: Any, again: Any, unit: Any, start: Any, 
 
 
 # What compiled code calls. The shift tells float16 from bfloat16, whose keys are alike.
-_measure_vectors: Any = intrinsic(prefer_literal=True)(_vectors)
+_measure_vectors: Callable[..., tuple[int, int, int, int, float, float]] = intrinsic(prefer_literal=True)(_vectors)
 
 
-def _emit_vectors(bits: int, half_shift: int, context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _emit_vectors(
+    bits: int,
+    half_shift: int,
+    context: Lowering,
+    builder: ir.IRBuilder,
+    signature: Signature,
+    arguments: Sequence[ir.Value],
+) -> ir.Value:
     pointer, again, unit, start, stop, _ = arguments
     scalar, lanes = ir.IntType(bits), _VECTOR_BITS // bits
     doubles_type, count = ir.VectorType(DOUBLE, _DOUBLES), STEP // _DOUBLES
@@ -170,15 +201,15 @@ def _emit_vectors(bits: int, half_shift: int, context: Any, builder: Any, signat
     return context.make_tuple(builder, signature.return_type, results)
 
 
-def _largest(builder: Any, a: Any, b: Any) -> Any:
+def _largest(builder: ir.IRBuilder, a: ir.Value, b: ir.Value) -> ir.Value:
     return builder.select(builder.icmp_signed(">", a, b), a, b)
 
 
-def _largest_unsigned(builder: Any, a: Any, b: Any) -> Any:
+def _largest_unsigned(builder: ir.IRBuilder, a: ir.Value, b: ir.Value) -> ir.Value:
     return builder.select(builder.icmp_unsigned(">", a, b), a, b)
 
 
-def _smallest_unsigned(builder: Any, a: Any, b: Any) -> Any:
+def _smallest_unsigned(builder: ir.IRBuilder, a: ir.Value, b: ir.Value) -> ir.Value:
     return builder.select(builder.icmp_unsigned("<", a, b), a, b)
 
 
@@ -187,7 +218,9 @@ def _smallest_unsigned(builder: Any, a: Any, b: Any) -> Any:
 _EXTREMES = (_largest, _largest_unsigned, _smallest_unsigned)
 
 
-def _emit_counts(builder: Any, element: Any, scalar: Any, lanes: int, state: Sequence[Any], units: Any) -> list[Any]:
+def _emit_counts(
+    builder: ir.IRBuilder, element: ir.Value, scalar: ir.IntType, lanes: int, state: Sequence[ir.Value], units: ir.Value
+) -> list[ir.Value]:
     """The three extremes, the numbers of elements below zero and of zeros, after the next STEP elements."""
     *extremes, negatives, zeros = state
     for part in range(0, STEP, lanes):
@@ -201,7 +234,13 @@ def _emit_counts(builder: Any, element: Any, scalar: Any, lanes: int, state: Seq
     return [*extremes, negatives, zeros]
 
 
-def _emit_keys(builder: Any, scalar: Any, largest: Any, largest_unsigned: Any, smallest_unsigned: Any) -> list[Any]:
+def _emit_keys(
+    builder: ir.IRBuilder,
+    scalar: ir.IntType,
+    largest: ir.Value,
+    largest_unsigned: ir.Value,
+    smallest_unsigned: ir.Value,
+) -> list[ir.Value]:
     """Keys of the largest and the smallest element."""
     none, magnitude = scalar(0), scalar((1 << (scalar.width - 1)) - 1)
     top = builder.select(builder.icmp_signed(">=", largest, none), largest, smallest_unsigned)
@@ -210,7 +249,7 @@ def _emit_keys(builder: Any, scalar: Any, largest: Any, largest_unsigned: Any, s
     return [builder.xor(end, builder.and_(sign, magnitude)) for end, sign in zip((top, low), signs, strict=True)]
 
 
-def _emit_doubles(builder: Any, element: Any, bits: int, half_shift: int) -> tuple[list[Any], float]:
+def _emit_doubles(builder: ir.IRBuilder, element: ir.Value, bits: int, half_shift: int) -> tuple[list[ir.Value], float]:
     """The next STEP elements in float64, in any order, and what they must be multiplied by."""
     single, double = ir.VectorType(FLOAT, _DOUBLES), ir.VectorType(DOUBLE, _DOUBLES)
     addresses = [builder.gep(element, [I64(part)]) for part in range(0, STEP, _DOUBLES)]
@@ -236,7 +275,7 @@ def _emit_doubles(builder: Any, element: Any, bits: int, half_shift: int) -> tup
     return [builder.fpext(value, double) for value in singles], scale
 
 
-def _widened(builder: Any, word: Any, half_shift: int) -> Any:
+def _widened(builder: ir.IRBuilder, word: ir.Value, half_shift: int) -> ir.Value:
     magnitude = builder.and_(word, splat(I32, _DOUBLES, 0x7FFF))
     sign = builder.and_(word, splat(I32, _DOUBLES, 0x8000))
     amount, to_sign = splat(I32, _DOUBLES, half_shift), splat(I32, _DOUBLES, 16)
@@ -250,7 +289,11 @@ def _has_half_instructions() -> bool:
     return bool(llvm.get_host_cpu_features().get("f16c")) or platform.machine() in ("aarch64", "arm64")
 
 
-def _reduced(builder: Any, vectors: Sequence[Any], operation: Callable[[Any, Any, Any], Any]) -> Any:
+def _reduced(
+    builder: ir.IRBuilder,
+    vectors: Sequence[ir.Value],
+    operation: Callable[[ir.IRBuilder, ir.Value, ir.Value], ir.Value],
+) -> ir.Value:
     """One number of all lanes: the vectors in turn, then halves of the vector."""
     value = functools.reduce(functools.partial(operation, builder), vectors)
     lanes = value.type.count

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from llvmlite import ir
@@ -22,6 +22,14 @@ from numba.extending import intrinsic, register_jitable
 
 from msdump.tensors.compiling import array_type, compiled
 from msdump.tensors.vector_code import I8, I32, I64, load, splat, spread, transposed
+
+if TYPE_CHECKING:
+    from numba.core.types import Type
+    from numba.core.typing.context import BaseContext
+    from numba.core.typing.templates import Signature
+
+    from msdump.tensors.arrays import Array
+    from msdump.tensors.vector_code import Emit, Lowering
 
 WIDE, NARROW = 16, 8  # lanes; up to NARROW messages are faster in the shorter vectors
 BLOCK_BYTES = 64
@@ -39,7 +47,7 @@ _types: Any = types
 _cgutils: Any = cgutils
 
 # Fills `digests` (n, 4) from (addresses, sizes in bytes).
-LaneKernel = Callable[[Any, Any, Any], None]
+LaneKernel: TypeAlias = "Callable[[Array, Array, Array], None]"
 
 
 @functools.cache
@@ -51,7 +59,7 @@ def lane_kernel() -> LaneKernel:
     inputs = [array_type("int64"), array_type("int64"), array_type("uint32"), array_type("uint32")]
     digest_all = compiled(_digest_all, _types.void(*inputs, array_type("uint32", readonly=False, ndim=2)))
 
-    def kernel(addresses: Any, sizes: Any, digests: Any) -> None:
+    def kernel(addresses: Array, sizes: Array, digests: Array) -> None:
         digest_all(addresses, sizes, _SINES, _INITIAL, digests)
 
     return kernel
@@ -60,7 +68,7 @@ def lane_kernel() -> LaneKernel:
 # -- lanes and their messages --------------------------------------------------------------------------------------
 
 
-def _digest_all(addresses: Any, sizes: Any, sines: Any, initial: Any, digests: Any) -> None:
+def _digest_all(addresses: Array, sizes: Array, sines: Array, initial: Array, digests: Array) -> None:
     state = np.empty((_STATE_WORDS, WIDE), np.uint32)
     position = np.empty(WIDE, np.int64)  # address of the next block
     remaining = np.empty(WIDE, np.int64)  # blocks of the message, then of its tail
@@ -107,16 +115,16 @@ def _digest_all(addresses: Any, sizes: Any, sines: Any, initial: Any, digests: A
 
 
 def _begin_message(
-    lane: Any,
-    number: Any,
-    addresses: Any,
-    sizes: Any,
-    initial: Any,
-    state: Any,
-    position: Any,
-    remaining: Any,
-    message: Any,
-    is_tail: Any,
+    lane: int,
+    number: int,
+    addresses: Array,
+    sizes: Array,
+    initial: Array,
+    state: Array,
+    position: Array,
+    remaining: Array,
+    message: Array,
+    is_tail: Array,
 ) -> None:
     """Message `number` takes a lane."""
     for word in range(_STATE_WORDS):
@@ -125,7 +133,7 @@ def _begin_message(
     message[lane], is_tail[lane] = number, False
 
 
-def _write_tail(tail: Any, address: Any, size: Any) -> Any:
+def _write_tail(tail: Array, address: int, size: int) -> int:
     """The end of a message of `size` bytes, whose last bytes are at `address`, with its padding; the blocks of it."""
     rest = size % BLOCK_BYTES
     blocks = 1 if rest < BLOCK_BYTES - _LENGTH_BYTES else 2
@@ -145,35 +153,43 @@ _RUN = _types.void(
 )
 
 
-def _run_wide_lanes(typing_context: Any, state: Any, positions: Any, sines: Any, count: Any) -> Any:
+def _run_wide_lanes(
+    typing_context: BaseContext, state: Type, positions: Type, sines: Type, count: Type
+) -> tuple[Signature, Emit]:
     """`count` blocks of each of the 16 lanes: advances their states and positions."""
     return _RUN, functools.partial(_emit_run, WIDE)
 
 
-def _run_narrow_lanes(typing_context: Any, state: Any, positions: Any, sines: Any, count: Any) -> Any:
+def _run_narrow_lanes(
+    typing_context: BaseContext, state: Type, positions: Type, sines: Type, count: Type
+) -> tuple[Signature, Emit]:
     """The same of the first 8 lanes alone."""
     return _RUN, functools.partial(_emit_run, NARROW)
 
 
-def _copy_bytes(typing_context: Any, target: Any, address: Any, size: Any) -> Any:
+def _copy_bytes(typing_context: BaseContext, target: Type, address: Type, size: Type) -> tuple[Signature, Emit]:
     return _types.void(_types.CPointer(_types.uint8), _types.int64, _types.int64), _emit_copy
 
 
 # What compiled code calls.
-_run_wide: Any = intrinsic(_run_wide_lanes)
-_run_narrow: Any = intrinsic(_run_narrow_lanes)
-_copy: Any = intrinsic(_copy_bytes)
-_begin: Any = register_jitable(_begin_message)
-_fill_tail: Any = register_jitable(_write_tail)
+_run_wide: Callable[..., None] = intrinsic(_run_wide_lanes)
+_run_narrow: Callable[..., None] = intrinsic(_run_narrow_lanes)
+_copy: Callable[..., None] = intrinsic(_copy_bytes)
+_begin = register_jitable(_begin_message)
+_fill_tail = register_jitable(_write_tail)
 
 
-def _emit_copy(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _emit_copy(
+    context: Lowering, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value]
+) -> ir.Value:
     target, address, size = arguments
     _cgutils.raw_memcpy(builder, target, builder.inttoptr(address, I8.as_pointer()), size, 1)
     return context.get_dummy_value()
 
 
-def _emit_run(lanes: int, context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _emit_run(
+    lanes: int, context: Lowering, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value]
+) -> ir.Value:
     states, positions, sines, count = arguments
     vector = ir.VectorType(I32, lanes)
     rows = [
@@ -203,16 +219,18 @@ def _emit_run(lanes: int, context: Any, builder: Any, signature: Any, arguments:
     return context.get_dummy_value()
 
 
-def _emit_words(builder: Any, lanes: int, addresses: Sequence[Any]) -> list[Any]:
+def _emit_words(builder: ir.IRBuilder, lanes: int, addresses: Sequence[ir.Value]) -> list[ir.Value]:
     """The 16 words of the blocks at these addresses, each a vector over the lanes."""
-    words: list[Any] = []
+    words: list[ir.Value] = []
     for start in range(0, BLOCK_BYTES, 4 * lanes):
         parts = [builder.add(address, I64(start)) for address in addresses]
         words += transposed(builder, [load(builder, part, I32, lanes, align=1) for part in parts])
     return words
 
 
-def _emit_rounds(builder: Any, state: Sequence[Any], words: Sequence[Any], sines: Any) -> list[Any]:
+def _emit_rounds(
+    builder: ir.IRBuilder, state: Sequence[ir.Value], words: Sequence[ir.Value], sines: ir.Value
+) -> list[ir.Value]:
     """The 64 steps of a block.
 
     The sines are loaded, although they are constants: LLVM adds constants last, where the next step waits for them.
@@ -232,7 +250,7 @@ def _emit_rounds(builder: Any, state: Sequence[Any], words: Sequence[Any], sines
     return [builder.add(old, new) for old, new in zip(state, (a, b, c, d), strict=True)]
 
 
-def _emit_function(builder: Any, number: int, b: Any, c: Any, d: Any) -> Any:
+def _emit_function(builder: ir.IRBuilder, number: int, b: ir.Value, c: ir.Value, d: ir.Value) -> ir.Value:
     """F, G, H and I of the RFC, in the forms with fewest instructions."""
     if number == 0:
         return builder.xor(d, builder.and_(b, builder.xor(c, d)))

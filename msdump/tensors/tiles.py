@@ -6,8 +6,8 @@ Import this module only where `has_compiler()` is true.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from llvmlite import ir
 from numba import types
@@ -15,6 +15,14 @@ from numba.extending import intrinsic
 
 from msdump.tensors.compiling import array_type, compiled
 from msdump.tensors.vector_code import I64, load, store, transposed
+
+if TYPE_CHECKING:
+    from numba.core.types import IntegerLiteral, Type
+    from numba.core.typing.context import BaseContext
+    from numba.core.typing.templates import Signature
+
+    from msdump.tensors.arrays import Array
+    from msdump.tensors.vector_code import Emit, Lowering
 
 SIDES = {1: 32, 2: 16, 4: 16, 8: 8}  # elements along a side of a tile, by their size in bytes
 # A block is walked along its columns, which lie one behind the other in the source: they come sequentially, and lines
@@ -25,7 +33,7 @@ _COLUMNS, _ROWS = 1024, 64
 _types: Any = types
 
 # (source, target, offsets in the source, offsets in the target, columns, rows, source stride, target stride)
-TileKernel = Callable[[int, int, Any, Any, int, int, int, int], None]
+TileKernel: TypeAlias = "Callable[[int, int, Array, Array, int, int, int, int], None]"
 
 
 @functools.cache
@@ -44,14 +52,14 @@ def _compilable_copy(item_size: int) -> Callable[..., None]:
     side = SIDES[item_size]
 
     def copy(
-        source: Any,
-        target: Any,
-        of_source: Any,
-        of_target: Any,
-        columns: Any,
-        rows: Any,
-        source_stride: Any,
-        stride: Any,
+        source: int,
+        target: int,
+        of_source: Array,
+        of_target: Array,
+        columns: int,
+        rows: int,
+        source_stride: int,
+        stride: int,
     ) -> None:
         for matrix in range(of_source.shape[0]):
             start, goal = source + of_source[matrix], target + of_target[matrix]
@@ -72,17 +80,26 @@ def _compilable_copy(item_size: int) -> Callable[..., None]:
     return copy
 
 
-def _tile(typing_context: Any, source: Any, target: Any, source_stride: Any, stride: Any, item_size: Any) -> Any:
+def _tile(
+    typing_context: BaseContext,
+    source: Type,
+    target: Type,
+    source_stride: Type,
+    stride: Type,
+    item_size: IntegerLiteral,
+) -> tuple[Signature, Emit]:
     """One square, from an address to another."""
     form = functools.partial(_emit_tile, item_size.literal_value)
     return _types.void(*[_types.int64] * 4, item_size), form
 
 
 # What compiled code calls.
-_move_tile: Any = intrinsic(prefer_literal=True)(_tile)
+_move_tile: Callable[..., None] = intrinsic(prefer_literal=True)(_tile)
 
 
-def _emit_tile(item_size: int, context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _emit_tile(
+    item_size: int, context: Lowering, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value]
+) -> ir.Value:
     source, target, source_stride, stride, _ = arguments
     scalar, side = ir.IntType(8 * item_size), SIDES[item_size]
     rows_at = [builder.add(source, builder.mul(source_stride, I64(row))) for row in range(side)]
