@@ -39,12 +39,12 @@ class ApiObserver(Protocol):
 
     def is_recording_functions(self) -> bool: ...
     def is_recording_backward(self) -> bool: ...
-    def function_begins(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None: ...
-    def function_ends(self, name: str, output: Any) -> None: ...
+    def function_begins(self, name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> None: ...
+    def function_ends(self, name: str, output: object) -> None: ...
     def backward_reaches(self, number: int) -> None:
         """number: that of the node of autograd that runs"""
 
-    def backward_ends(self, name: str, incoming: Any, outgoing: Any) -> None:
+    def backward_ends(self, name: str, incoming: object, outgoing: object) -> None:
         """incoming: gradients of the results; outgoing: those of the operands"""
 
 
@@ -81,10 +81,10 @@ class ApiCalls:
     def __init__(self, observer: ApiObserver) -> None:
         self.counts: Counter[str] = Counter()
         self._observer = observer
-        self._originals: list[tuple[Any, str, Any]] = []
-        self._wrapped: list[tuple[Any, str, Any]] = []
+        self._originals: list[tuple[object, str, object]] = []
+        self._wrapped: list[tuple[object, str, object]] = []
         # By id of the owner and name of the function: the owner, which keeps its id, and the function.
-        self._registered: dict[tuple[int, str], tuple[Any, Any]] = {}
+        self._registered: dict[tuple[int, str], tuple[object, object]] = {}
         self._by_original: dict[tuple[str, str, int], Function] = {}
         self._is_installed = False
 
@@ -115,18 +115,18 @@ class ApiCalls:
             self._is_installed = False
             _put(self._originals)
 
-    def register(self, owner: Any, name: str, prefix: str) -> None:
+    def register(self, owner: object, name: str, prefix: str) -> None:
         """Record the calls of one more function as well."""
         original = getattr(owner, name)
         self._registered[id(owner), name] = owner, original
         setattr(owner, name, self._wrapper(original, f"{prefix}.{name}"))
 
-    def unregister(self, owner: Any, name: str) -> None:
+    def unregister(self, owner: object, name: str) -> None:
         _, original = self._registered.pop((id(owner), name), (owner, None))
         if original is not None:
             setattr(owner, name, original)
 
-    def _wrap(self, prefix: str, owner: Any, path: str) -> None:
+    def _wrap(self, prefix: str, owner: object, path: str) -> None:
         module_name, _, name = path.rpartition(".")
         if module_name:
             owner = getattr(owner, module_name, None)
@@ -138,14 +138,14 @@ class ApiCalls:
                 self._by_original[key] = self._wrapper(original, f"{prefix}.{name}")
             self._add(owner, name, self._by_original[key])
 
-    def _add(self, owner: Any, name: str, wrapper: Any) -> None:
+    def _add(self, owner: object, name: str, wrapper: object) -> None:
         self._originals.append((owner, name, getattr(owner, name)))
         self._wrapped.append((owner, name, wrapper))
 
     def _wrapper(self, function: Function, name: str) -> Function:
         observer = self._observer
 
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
+        def wrapper(*args: object, **kwargs: object) -> object:
             if (
                 torch.compiler.is_compiling()
                 or _thread.is_calling
@@ -160,7 +160,7 @@ class ApiCalls:
         saving.originals[wrapper] = function
         return wrapper
 
-    def _record(self, function: Function, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _record(self, function: Function, name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
         observer = self._observer
         _thread.is_calling = True
         try:
@@ -182,9 +182,9 @@ class ApiCalls:
         function: Function,
         name: str,
         record: str,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        output: Any,
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+        output: object,
     ) -> None:
         """The call is over. A collective has its results in its operands, one that is waited for not yet."""
         prefix, _, plain_name = name.partition(".")
@@ -204,7 +204,7 @@ class ApiCalls:
 
     def _noting_wait(self, wait: Function) -> Function:
         @functools.wraps(wait)
-        def waiting(work: Any, *args: Any, **kwargs: Any) -> Any:
+        def waiting(work: dist.Work, *args: object, **kwargs: object) -> object:
             result = wait(work, *args, **kwargs)
             entry, _ = _waited.pop(id(work), (None, None))
             if entry is not None:
@@ -217,7 +217,7 @@ class ApiCalls:
         return waiting
 
     def _watch_backward(
-        self, name: str, record: str, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any
+        self, name: str, record: str, args: tuple[object, ...], kwargs: dict[str, object], output: object
     ) -> None:
         """Record the backward of the first tensor of the results.   Source: msprobe, which asks no other one."""
         if name in _DROPOUTS and (args[1] if len(args) > 1 else kwargs.get("p", 0.5)) == 0:
@@ -227,7 +227,7 @@ class ApiCalls:
             return
         observer, number = self._observer, tensor.grad_fn._sequence_nr()
 
-        def backward(outgoing: Any, incoming: Any) -> None:
+        def backward(outgoing: object, incoming: object) -> None:
             if not _thread.is_own and observer.is_recording_backward():
                 with unrecorded():
                     observer.backward_reaches(number)
@@ -240,7 +240,7 @@ class ApiCalls:
         object holds: they are to find PyTorch's own."""
 
         @functools.wraps(function)
-        def called(*args: Any, **kwargs: Any) -> Any:
+        def called(*args: object, **kwargs: object) -> object:
             is_installed = self._is_installed
             self.remove()
             try:
@@ -253,7 +253,7 @@ class ApiCalls:
 
     def _saving(self, save: Function) -> Function:
         @functools.wraps(save)
-        def saved(obj: Any, f: Any, pickle_module: Any = pickle, *args: Any, **kwargs: Any) -> Any:
+        def saved(obj: object, f: object, pickle_module: object = pickle, *args: object, **kwargs: object) -> object:
             return save(obj, f, saving if pickle_module is pickle else pickle_module, *args, **kwargs)
 
         return saved
@@ -262,21 +262,21 @@ class ApiCalls:
 class _Waiting:
     """A collective whose result is there when its last part was waited for."""
 
-    def __init__(self, record: str, operands: Sequence[Any], missing: int) -> None:
+    def __init__(self, record: str, operands: Sequence[object], missing: int) -> None:
         self.record = record
         self.operands = operands
         self.missing = missing
 
 
 # By id, with the object, so that no other one gets this id.
-_waited: dict[int, tuple[_Waiting, Any]] = {}
+_waited: dict[int, tuple[_Waiting, dist.Work]] = {}
 
 
 def forget_waiting() -> None:
     _waited.clear()
 
 
-def _owners() -> Iterator[tuple[str, Any]]:
+def _owners() -> Iterator[tuple[str, object]]:
     """Prefixes of records, and where their functions are looked up.   Source: msprobe."""
     yield FUNCTIONAL, torch.nn.functional
     yield TENSOR_METHODS, torch.Tensor
@@ -286,12 +286,12 @@ def _owners() -> Iterator[tuple[str, Any]]:
         yield DISTRIBUTED, dist.distributed_c10d
 
 
-def _put(attributes: Sequence[tuple[Any, str, Any]]) -> None:
+def _put(attributes: Sequence[tuple[object, str, object]]) -> None:
     for owner, name, value in attributes:
         setattr(owner, name, value)
 
 
-def _first_tensor(value: Any) -> torch.Tensor | None:
+def _first_tensor(value: object) -> torch.Tensor | None:
     while not isinstance(value, torch.Tensor):
         if isinstance(value, dict):
             value = next((item for item in value.values() if isinstance(item, torch.Tensor)), None)
@@ -302,7 +302,7 @@ def _first_tensor(value: Any) -> torch.Tensor | None:
     return value
 
 
-def _is_async(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _is_async(function: Function, args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
     try:
         return bool(inspect.signature(function).bind(*args, **kwargs).arguments.get("async_op", False))
     except (TypeError, ValueError):

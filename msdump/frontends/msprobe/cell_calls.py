@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 import weakref
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol
 
 import torch
 
@@ -21,15 +21,34 @@ from msdump.frontends.msprobe.module_calls import ModuleObserver
 _NUMPY_KINDS = "biufc"
 
 
+class Parameter(Protocol):
+    """What is used of one of MindSpore."""
+
+    requires_grad: bool
+
+    def register_hook(self, hook: Callable[[object], None]) -> object: ...
+
+
+class Cell(Protocol):
+    """What is used of one of MindSpore."""
+
+    def cells_and_names(self) -> Iterable[tuple[str, Cell]]: ...
+    def parameters_and_names(self, *, expand: bool) -> Iterable[tuple[str, Parameter]]: ...
+    def register_forward_pre_hook(self, hook: Callable[..., None], *, with_kwargs: bool) -> object: ...
+    def register_forward_hook(self, hook: Callable[..., None], *, with_kwargs: bool) -> object: ...
+    def register_backward_pre_hook(self, hook: Callable[..., None]) -> object: ...
+    def register_backward_hook(self, hook: Callable[..., None]) -> object: ...
+
+
 class CellCalls:
     """counts: by name of a cell, calls of this step"""
 
     def __init__(self, observer: ModuleObserver) -> None:
         self.counts: Counter[str] = Counter()
         self._observer = observer
-        self._watched: list[weakref.ref[Any]] = []
+        self._watched: list[weakref.ref[Cell]] = []
 
-    def watch(self, model: Any) -> None:
+    def watch(self, model: Cell | list[Cell] | tuple[Cell, ...]) -> None:
         """Hook the cells of a network, or of a list of networks, themselves not included. Once for each.
 
         Raises: ConfigError in GRAPH_MODE, where no Python function sees a value.
@@ -55,13 +74,13 @@ class CellCalls:
     def leave_to_parent(self) -> None:
         """In a process that was forked."""
 
-    def _hook(self, prefix: str, cell: Any) -> None:
+    def _hook(self, prefix: str, cell: Cell) -> None:
         observer, counts = self._observer, self.counts
         running: list[int] = []
         # Of calls whose backward has not come yet: the last call comes back first.
         awaited: list[int] = []
 
-        def before(_: Any, args: Any, kwargs: Any) -> None:
+        def before(_: Cell, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
             if is_unrecorded() or not observer.is_recording():
                 running.append(-1)
                 return
@@ -73,7 +92,7 @@ class CellCalls:
             with unrecorded():
                 observer.module_begins(f"{prefix}.forward.{number}", as_torch(args), as_torch(kwargs))
 
-        def after(_: Any, args: Any, kwargs: Any, output: Any) -> None:
+        def after(_: Cell, args: object, kwargs: object, output: object) -> None:
             number = running.pop() if running else -1
             if number < 0:
                 return
@@ -82,12 +101,12 @@ class CellCalls:
                 parameters = {name: as_torch(parameter) for name, parameter in _parameters_of(cell)}
                 observer.module_ends(f"{prefix}.forward.{number}", as_torch(output), parameters)
 
-        def before_backward(*_: Any) -> None:
+        def before_backward(*_: object) -> None:
             if awaited and not is_unrecorded() and observer.is_recording_backward():
                 with unrecorded():
                     observer.backward_begins(f"{prefix}.backward.{awaited[-1]}")
 
-        def after_backward(_: Any, outgoing: Any, incoming: Any) -> None:
+        def after_backward(_: Cell, outgoing: object, incoming: object) -> None:
             if awaited and not is_unrecorded() and observer.is_recording_backward():
                 with unrecorded():
                     name = f"{prefix}.backward.{awaited.pop()}"
@@ -102,10 +121,10 @@ class CellCalls:
                 if parameter.requires_grad:
                     parameter.register_hook(self._gradient_hook(prefix, name))
 
-    def _gradient_hook(self, prefix: str, name: str) -> Any:
+    def _gradient_hook(self, prefix: str, name: str) -> Callable[[object], None]:
         observer = self._observer
 
-        def hook(gradient: Any) -> None:
+        def hook(gradient: object) -> None:
             if not is_unrecorded() and observer.is_recording():
                 with unrecorded():
                     observer.gradient_is_there(prefix, name, as_torch(gradient))
@@ -113,7 +132,7 @@ class CellCalls:
         return hook
 
 
-def is_cell(value: Any) -> bool:
+def is_cell(value: object) -> bool:
     return hasattr(value, "cells_and_names") and hasattr(value, "construct")
 
 
@@ -122,7 +141,7 @@ def is_graph_mode() -> bool:
     return bool(mindspore.get_context("mode") == mindspore.GRAPH_MODE)
 
 
-def as_torch(value: Any) -> Any:
+def as_torch(value: object) -> Any:
     """Tensors of MindSpore inside of lists, tuples and dictionaries as those of PyTorch."""
     if hasattr(value, "asnumpy"):
         array = value.asnumpy()
@@ -135,13 +154,13 @@ def as_torch(value: Any) -> Any:
     return value
 
 
-def _cells_of(network: Any, number: int | None) -> Iterator[tuple[str, Any]]:
+def _cells_of(network: Cell, number: int | None) -> Iterator[tuple[str, Cell]]:
     number_prefix = "" if number is None else f"{number}."
     for name, cell in network.cells_and_names():
         if cell is not network:
             yield f"Cell.{number_prefix}{name}.{type(cell).__name__}", cell
 
 
-def _parameters_of(cell: Any) -> Iterator[tuple[str, Any]]:
+def _parameters_of(cell: Cell) -> Iterator[tuple[str, Parameter]]:
     for name, parameter in cell.parameters_and_names(expand=False):
         yield name.rpartition(".")[2], parameter

@@ -130,7 +130,7 @@ def read_settings(
     return _settings(_Keys(file, ""), {"task": task, "level": level, "dump_path": dump_path, "step": step})
 
 
-def settings_of(config: Mapping[str, Any], where: str) -> Settings:
+def settings_of(config: Mapping[str, object], where: str) -> Settings:
     """Settings of the content of a config.json.   where: for messages
 
     Raises: ConfigError naming the key and its value.
@@ -198,7 +198,7 @@ class _Keys:
                 )
 
 
-def checked_choice(where: str, value: Any, choices: Sequence[str], others: Mapping[str, str]) -> str:
+def checked_choice(where: str, value: object, choices: Sequence[str], others: Mapping[str, str]) -> str:
     if isinstance(value, str) and value in others:
         _refuse_unsupported(where, value, others[value])
     if not isinstance(value, str) or value not in choices:
@@ -206,7 +206,7 @@ def checked_choice(where: str, value: Any, choices: Sequence[str], others: Mappi
     return value
 
 
-def _settings(keys: _Keys, arguments: Mapping[str, Any]) -> Settings:
+def _settings(keys: _Keys, arguments: Mapping[str, object]) -> Settings:
     keys.refuse_unknown(_COMMON_KEYS | {*_TASKS, *_OTHER_TASKS}, _FORMER_KEYS)
     if arguments["task"] is None:
         task = keys.choice("task", STATISTICS, _TASKS, _OTHER_TASKS)
@@ -290,7 +290,7 @@ def _slices(section: _Keys) -> tuple[Slice, ...]:
     return tuple(slices)
 
 
-def numbers(where: str, given: Any) -> frozenset[int]:
+def numbers(where: str, given: object) -> frozenset[int]:
     """Steps or ranks of a list such as `[0, "3-5"]`; empty for None.   Raises: ConfigError."""
     if given is None:
         return frozenset()
@@ -311,21 +311,21 @@ def numbers(where: str, given: Any) -> frozenset[int]:
     return frozenset(chosen)
 
 
-def _refuse(where: str, expected: str, value: Any) -> NoReturn:
+def _refuse(where: str, expected: str, value: object) -> NoReturn:
     raise ConfigError(refused("", where, expected, f"{_text(value)} ({_type_of(value)})", "Correct it."))
 
 
-def _refuse_unsupported(where: str, value: Any, reason: str) -> NoReturn:
+def _refuse_unsupported(where: str, value: object, reason: str) -> NoReturn:
     raise ConfigError(f"{where}: {_text(value)} is not supported: {reason}.")
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     try:
         return shown(value)
     except (TypeError, ValueError):
         return repr(value)[:80]
 
 
-def _type_of(value: Any) -> str:
+def _type_of(value: object) -> str:
     known = value is None or isinstance(value, (bool, str, int, float, dict, list))
     return json_type(value) if known else type(value).__name__

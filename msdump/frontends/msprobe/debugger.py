@@ -10,7 +10,7 @@ import inspect
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, ParamSpec, TypeVar
 
 import torch
 
@@ -23,16 +23,17 @@ from msdump.process import sessions
 
 log = logging.getLogger("msdump")
 _lock = threading.RLock()
-F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
-def _one_at_a_time(function: F) -> F:
+def _one_at_a_time(function: Callable[P, T]) -> Callable[P, T]:
     @functools.wraps(function)
-    def locked(*args: Any, **kwargs: Any) -> Any:
+    def locked(*args: P.args, **kwargs: P.kwargs) -> T:
         with _lock:
             return function(*args, **kwargs)
 
-    return locked  # type: ignore[return-value]
+    return locked
 
 
 class PrecisionDebugger:
@@ -45,7 +46,7 @@ class PrecisionDebugger:
     _instance: ClassVar[PrecisionDebugger | None] = None
     _is_made = False
 
-    def __new__(cls, *_: Any, **__: Any) -> PrecisionDebugger:
+    def __new__(cls, *_: object, **__: object) -> PrecisionDebugger:
         with _lock:
             if cls._instance is None:
                 cls._instance = super().__new__(cls)
@@ -93,7 +94,7 @@ class PrecisionDebugger:
         model: Any = None,
         token_range: Sequence[int] | None = None,
         rank_id: int | None = None,
-        scheduled_tokens: Any = None,
+        scheduled_tokens: object = None,
     ) -> None:
         """Record from now on.
 
@@ -133,7 +134,7 @@ class PrecisionDebugger:
 
     @classmethod
     @_one_at_a_time
-    def save(cls, variable: Any, name: str, save_backward: bool = True) -> None:
+    def save(cls, variable: object, name: str, save_backward: bool = True) -> None:
         """At level debug: write a tensor, number, text, or lists and dictionaries of them, to debug.json.
 
         save_backward   also the gradients of its tensors, when they come
@@ -169,7 +170,7 @@ class PrecisionDebugger:
 
     @classmethod
     @_one_at_a_time
-    def register_custom_api(cls, module: Any, api: str, api_prefix: str | None = None) -> None:
+    def register_custom_api(cls, module: object, api: str, api_prefix: str | None = None) -> None:
         """Record the calls of a function of the script as well, at levels L1 and mix.
 
         api_prefix   the beginning of its records' names; None: the name of the module
@@ -181,7 +182,7 @@ class PrecisionDebugger:
 
     @classmethod
     @_one_at_a_time
-    def restore_custom_api(cls, module: Any, api: str) -> None:
+    def restore_custom_api(cls, module: object, api: str) -> None:
         """Undo `register_custom_api`."""
         cls._made()._probe.api_calls.unregister(module, api)
 
@@ -192,7 +193,7 @@ class PrecisionDebugger:
             raise ConfigError("PrecisionDebugger: expected an object of it before this call, got none. Make one first.")
         return debugger
 
-    def _check_model(self, model: Any, token_range: Sequence[int] | None) -> None:
+    def _check_model(self, model: object, token_range: Sequence[int] | None) -> None:
         settings = self._probe.settings
         if not settings.is_module_level and token_range is None:
             return
@@ -210,7 +211,7 @@ class PrecisionDebugger:
         return Probe(settings)
 
     @staticmethod
-    def _is_model(value: Any) -> bool:
+    def _is_model(value: object) -> bool:
         return isinstance(value, torch.nn.Module) and not _is_scripted(value)
 
     def _take_config(self) -> None:
@@ -280,11 +281,11 @@ class _Tokens:
             self._is_on = self._next <= self._last + 1
 
 
-def _is_scripted(module: Any) -> bool:
+def _is_scripted(module: object) -> bool:
     return isinstance(module, torch.jit.ScriptModule)
 
 
-def _is_savable(value: Any) -> bool:
+def _is_savable(value: object) -> bool:
     if isinstance(value, (list, tuple)):
         return all(_is_savable(item) for item in value)
     if isinstance(value, dict):
@@ -292,7 +293,7 @@ def _is_savable(value: Any) -> bool:
     return isinstance(value, (torch.Tensor, int, float, str))
 
 
-def _check_rank(rank: Any) -> None:
+def _check_rank(rank: object) -> None:
     if rank is not None and (type(rank) is not int or rank < 0):
         raise ConfigError(f"PrecisionDebugger.start, rank_id: expected a number from 0 on, got {rank!r}. Correct it.")
 

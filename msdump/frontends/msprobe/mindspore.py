@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from msdump.errors import ConfigError
 from msdump.frontends.msprobe import debugger
@@ -32,7 +32,7 @@ class PrecisionDebugger(debugger.PrecisionDebugger):
         return Probe(settings, MINDSPORE, CellCalls)
 
     @staticmethod
-    def _is_model(value: Any) -> bool:
+    def _is_model(value: object) -> bool:
         return is_cell(value)
 
 

@@ -12,22 +12,28 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import torch
 from torch.autograd.graph import get_gradient_edge
 
 from msdump.frontends.msprobe.api_calls import unrecorded
 
+if TYPE_CHECKING:
+    from typing import TypeGuard
+
+    from torch.autograd.graph import Node
+
 # A node, and which of its results.
-Edge = tuple[Any, int]
+Edge: TypeAlias = "tuple[Node | None, int]"
+Gradients = Sequence[torch.Tensor | None]
 _KEY = "msdump.modules"
 
 
 class BackwardObserver(Protocol):
     def is_recording_backward(self) -> bool: ...
     def backward_begins(self, name: str) -> None: ...
-    def module_backward_ends(self, name: str, incoming: Any, outgoing: Any) -> None: ...
+    def module_backward_ends(self, name: str, incoming: object, outgoing: object) -> None: ...
 
 
 class Operands:
@@ -36,7 +42,7 @@ class Operands:
     first  the number that autograd's next node gets
     """
 
-    def __init__(self, values: Any) -> None:
+    def __init__(self, values: object) -> None:
         self.tensors = list(hooked_in(values))
         self.edges = [_edge_of(tensor) for tensor in self.tensors]
         self._versions = [tensor._version for tensor in self.tensors]
@@ -75,7 +81,7 @@ class ModuleBackward:
         self._is_running = False
         self._has_outgoing = False
 
-    def watch(self, backwards: Backwards, output: Any, operands: Operands) -> Any:
+    def watch(self, backwards: Backwards, output: object, operands: Operands) -> object:
         """The result of the module, watched: the same one, or with a view in place of a tensor that is not the
         module's alone."""
         tensors = list(hooked_in(output))
@@ -111,7 +117,7 @@ class ModuleBackward:
         for node, indices in indices_by_node.items():
             _before(node, _Listener(self, indices), backwards)
 
-    def take(self) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:
+    def take(self) -> tuple[Gradients, Gradients] | None:
         """What came and what went in this backward, which is forgotten; None where nothing went on."""
         incoming, outgoing, is_complete = self._incoming, self._outgoing, self._has_outgoing or not self._outgoing
         self._incoming, self._outgoing = [None] * len(incoming), [None] * len(outgoing)
@@ -129,13 +135,13 @@ class ModuleBackward:
         one that was."""
         return self._versions[index].is_current
 
-    def comes(self, gradients: Sequence[Any], indices: Sequence[tuple[int, int]]) -> None:
+    def comes(self, gradients: Gradients, indices: Sequence[tuple[int, int]]) -> None:
         """Gradients of results.   indices: which of them is that of which result"""
         self._is_running = True
         for slot, index in indices:
             self._incoming[index] = gradients[slot]
 
-    def _goes(self, indices: Sequence[tuple[int, int]], gradients: Sequence[Any], _: Any) -> None:
+    def _goes(self, indices: Sequence[tuple[int, int]], gradients: Gradients, _: Gradients) -> None:
         """Gradients to operands."""
         if not self._is_running:
             return
@@ -216,7 +222,7 @@ def _before(node: Any, listener: _Listener, backwards: Backwards) -> None:
         node.metadata[_KEY] = listeners = told
         number = node._sequence_nr()
 
-        def hook(gradients: Sequence[Any]) -> None:
+        def hook(gradients: Gradients) -> None:
             with unrecorded():
                 for module, indices in reversed(told):
                     seen = [(slot, index) for slot, index in indices if module.is_unchanged(index)]
@@ -286,11 +292,11 @@ def _walk(
     return consumers, inner
 
 
-def is_hooked(value: Any) -> bool:
+def is_hooked(value: object) -> TypeGuard[torch.Tensor]:
     return isinstance(value, torch.Tensor) and value.requires_grad and torch.is_grad_enabled()
 
 
-def hooked_in(value: Any) -> Iterator[torch.Tensor]:
+def hooked_in(value: object) -> Iterator[torch.Tensor]:
     """The tensors of lists, tuples and dictionaries that get gradients."""
     if is_hooked(value):
         yield value
@@ -319,6 +325,6 @@ def rebuilt(value: Any, tensors: Iterator[torch.Tensor]) -> Any:
     return value
 
 
-def _filled(value: list[Any], items: Sequence[Any]) -> list[Any]:
+def _filled(value: list[object], items: Sequence[object]) -> list[object]:
     value[:] = items
     return value

@@ -21,6 +21,7 @@ from msdump.frontends.msprobe.module_backward import BackwardObserver, Backwards
 # A wrapper of the whole model, whose hooks would see the shards of all parameters.   Source: msprobe.
 _LEFT_OUT = "FullyShardedDataParallel"
 _MODULE: Any = torch.nn.Module
+Model = torch.nn.Module | list[torch.nn.Module] | tuple[torch.nn.Module, ...]
 
 
 class ModuleObserver(BackwardObserver, Protocol):
@@ -28,8 +29,8 @@ class ModuleObserver(BackwardObserver, Protocol):
     of parameters."""
 
     def is_recording(self) -> bool: ...
-    def module_begins(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None: ...
-    def module_ends(self, name: str, output: Any, parameters: Mapping[str, torch.Tensor]) -> None: ...
+    def module_begins(self, name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> None: ...
+    def module_ends(self, name: str, output: object, parameters: Mapping[str, torch.Tensor]) -> None: ...
     def watches_gradients(self) -> bool: ...
     def gradient_is_there(self, module: str, parameter: str, gradient: torch.Tensor | None) -> None: ...
 
@@ -48,7 +49,7 @@ class ModuleCalls:
         self._original: Callable[..., Any] | None = None
         self._gradients: dict[str, torch.utils.hooks.RemovableHandle] = {}
 
-    def watch(self, model: Any) -> None:
+    def watch(self, model: Model) -> None:
         """Record the calls of the modules of a model, or of a list of models, themselves not included. Once for each
         model."""
         models = list(model) if isinstance(model, (list, tuple)) else [model]
@@ -111,7 +112,7 @@ class ModuleCalls:
         watched_by_id, observer = self._watched, self._observer
 
         @functools.wraps(original)
-        def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+        def call(module: torch.nn.Module, *args: object, **kwargs: object) -> object:
             if torch.compiler.is_compiling():
                 return original(module, *args, **kwargs)
             watched = watched_by_id.get(id(module))
@@ -197,11 +198,11 @@ class _Call:
         def is_this(called: torch.nn.Module) -> bool:
             return called is module and bool(thread.calls) and self in thread.calls[-1]
 
-        def before(called: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        def before(called: torch.nn.Module, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
             if is_this(called):
                 self._before(args, kwargs)
 
-        def after(called: torch.nn.Module, args: Any, kwargs: Any, output: Any) -> Any:
+        def after(called: torch.nn.Module, args: object, kwargs: object, output: object) -> object:
             return self._after(module, output) if is_this(called) else None
 
         return [
@@ -209,14 +210,14 @@ class _Call:
             module.register_forward_hook(after, prepend=True, with_kwargs=True, always_call=True),
         ]
 
-    def _before(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _before(self, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         self._number = number = self._calls.counts[self._prefix]
         self._calls.counts[self._prefix] += 1
         with unrecorded():
             self._observer.module_begins(f"{self._prefix}.forward.{number}", args, kwargs)
             self._operands = Operands((args, kwargs))
 
-    def _after(self, module: torch.nn.Module, output: Any) -> Any:
+    def _after(self, module: torch.nn.Module, output: object) -> object:
         if self._operands is None:
             return None  # what another hook raised ended the call before it began
         with unrecorded():
@@ -229,7 +230,7 @@ class _Call:
 
 
 def _gradient_hook(observer: ModuleObserver, prefix: str, name: str, parameter: torch.Tensor) -> Callable[..., None]:
-    def hook(*_: Any) -> None:
+    def hook(*_: object) -> None:
         if not is_unrecorded() and observer.is_recording():
             with unrecorded():
                 observer.gradient_is_there(prefix, name, parameter.grad)
@@ -237,7 +238,7 @@ def _gradient_hook(observer: ModuleObserver, prefix: str, name: str, parameter: 
     return hook
 
 
-def _modules_of(model: Any) -> Iterator[tuple[str, torch.nn.Module]]:
+def _modules_of(model: Model) -> Iterator[tuple[str, torch.nn.Module]]:
     models = list(enumerate(model)) if isinstance(model, (list, tuple)) else [(None, model)]
     for number, root in models:
         prefix = "" if number is None else f"{number}."

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -33,6 +33,8 @@ KIND = Kind(
     "the script called no start(), or `step`, `rank`, `scope`, `list` and `risk_level` chose nothing that ran",
 )
 _GRADIENTS = "parameters_grad"
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Probe(sessions.Session):
@@ -73,7 +75,7 @@ class Probe(sessions.Session):
     def iteration(self) -> int:
         return self.first_step + self.step_number
 
-    def start(self, model: Any, rank: int | None) -> bool:
+    def start(self, model: object, rank: int | None) -> bool:
         """Record from now on, if this step of this rank is chosen; whether it is."""
         if rank is not None:
             self._given_rank = rank
@@ -243,11 +245,11 @@ class Probe(sessions.Session):
         """Backward of functions is recorded until the step ends.   Source: msprobe."""
         return self._recorder.is_open and not self._recorder.tally.error and not self.is_foreign
 
-    def function_begins(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def function_begins(self, name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         with self._dumping():
             self._record_input(name, args, kwargs)
 
-    def function_ends(self, name: str, output: Any) -> None:
+    def function_ends(self, name: str, output: object) -> None:
         with self._dumping():
             self._record_output(name, _without_unset(name, output, _UNSET_RESULTS), None)
 
@@ -255,18 +257,18 @@ class Probe(sessions.Session):
         # Its lock comes before that of records: no lock is held here.
         self.module_calls.backwards.reach(number)
 
-    def backward_ends(self, name: str, incoming: Any, outgoing: Any) -> None:
+    def backward_ends(self, name: str, incoming: object, outgoing: object) -> None:
         with self._dumping():
             self._record_backward(name, incoming, outgoing)
 
     # -- modules -----------------------------------------------------------------------------------
 
-    def module_begins(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def module_begins(self, name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         with self._dumping():
             self._begin_module(name)
             self._record_input(name, args, kwargs)
 
-    def module_ends(self, name: str, output: Any, parameters: Mapping[str, torch.Tensor]) -> None:
+    def module_ends(self, name: str, output: object, parameters: Mapping[str, torch.Tensor]) -> None:
         with self._dumping():
             if self._is_running:
                 self._record_output(name, output, parameters)
@@ -276,7 +278,7 @@ class Probe(sessions.Session):
         with self._dumping():
             self._begin_module(name)
 
-    def module_backward_ends(self, name: str, incoming: Any, outgoing: Any) -> None:
+    def module_backward_ends(self, name: str, incoming: object, outgoing: object) -> None:
         with self._dumping():
             # After `stop` modules only stand around the functions whose backward is still recorded.
             if self._is_running and self._record_backward(name, incoming, outgoing):
@@ -307,10 +309,10 @@ class Probe(sessions.Session):
 
     # -- records -----------------------------------------------------------------------------------
 
-    def _record_input(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _record_input(self, name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         if not self._selection.takes(name):
             return
-        part: dict[str, Any] = {}
+        part: dict[str, object] = {}
         if self._shows("forward", "input"):
             args, kwargs = (_without_unset(name, operands, _UNSET) for operands in (args, kwargs))
             part["input_args"] = self._recorder.describe(args, f"{name}.input")
@@ -319,7 +321,7 @@ class Probe(sessions.Session):
             self._recorder.add_stack(name, current_stack())
         self._update(name, part)
 
-    def _record_output(self, name: str, output: Any, parameters: Mapping[str, torch.Tensor] | None) -> None:
+    def _record_output(self, name: str, output: object, parameters: Mapping[str, torch.Tensor] | None) -> None:
         self._recorder.note(name)
         if not self._selection.takes(name) or not self._shows("forward", "output"):
             return
@@ -328,12 +330,12 @@ class Probe(sessions.Session):
             part["parameters"] = self._recorder.describe(dict(parameters), f"{name}.parameters")
         self._update(name, part)
 
-    def _record_backward(self, name: str, incoming: Any, outgoing: Any) -> bool:
+    def _record_backward(self, name: str, incoming: object, outgoing: object) -> bool:
         """Whether there is a record now."""
         self._recorder.note(name)
         if not self._selection.takes(name):
             return False
-        part: dict[str, Any] = {}
+        part: dict[str, object] = {}
         if self._shows("backward", "input"):
             part["input"] = self._recorder.describe(_as_tuple(incoming), f"{name}.input")
         if self._shows("backward", "output"):
@@ -344,13 +346,13 @@ class Probe(sessions.Session):
     def _shows(self, stage: str, side: str) -> bool:
         return self.settings.task != STRUCTURE and self.settings.takes(stage, side)
 
-    def _update(self, name: str, part: dict[str, Any]) -> None:
+    def _update(self, name: str, part: dict[str, object]) -> None:
         if part:
             self._recorder.update(name, part)
 
     # -- values that the script saves ----------------------------------------------------------------
 
-    def save(self, value: Any, name: str, with_gradients: bool) -> None:
+    def save(self, value: object, name: str, with_gradients: bool) -> None:
         """At level debug: one value, and the gradients of its tensors when they come."""
         if self.settings.level != DEBUG or not self.is_chosen() or (not self._recorder.is_open and not self._open()):
             return
@@ -364,7 +366,7 @@ class Probe(sessions.Session):
                 self._recorder.replace(gradients, _emptied(value))
                 self._watch_saved(value, gradients, ())
 
-    def _watch_saved(self, value: Any, record: str, path: tuple[Any, ...]) -> None:
+    def _watch_saved(self, value: object, record: str, path: tuple[object, ...]) -> None:
         if isinstance(value, torch.Tensor):
             if value.requires_grad:
                 value.register_hook(  # type: ignore[no-untyped-call]
@@ -377,7 +379,7 @@ class Probe(sessions.Session):
             for number, item in enumerate(value):
                 self._watch_saved(item, record, (*path, number))
 
-    def _saved_gradient(self, record: str, path: tuple[Any, ...], gradient: torch.Tensor) -> None:
+    def _saved_gradient(self, record: str, path: tuple[object, ...], gradient: torch.Tensor) -> None:
         if not self.is_recording_backward():
             return
         with self._dumping():
@@ -401,9 +403,9 @@ class Probe(sessions.Session):
                 setattr(torch.nn.utils, name, self._clipping(function))
                 self._undo.append(functools.partial(setattr, torch.nn.utils, name, function))
 
-    def _clipping(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _clipping(self, function: Callable[P, T]) -> Callable[P, T]:
         @functools.wraps(function)
-        def clip(*args: Any, **kwargs: Any) -> Any:
+        def clip(*args: P.args, **kwargs: P.kwargs) -> T:
             self._set_phase(CLIP)
             try:
                 return function(*args, **kwargs)
@@ -421,11 +423,11 @@ class Probe(sessions.Session):
             yield
 
 
-def _as_tuple(value: Any) -> tuple[Any, ...]:
+def _as_tuple(value: object) -> tuple[object, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-def _emptied(value: Any) -> Any:
+def _emptied(value: object) -> object:
     """The lists and dictionaries of a value, with nothing in place of what they hold."""
     if isinstance(value, dict):
         return {key: _emptied(item) for key, item in value.items()}
@@ -450,7 +452,7 @@ _UNSET: dict[str, tuple[int | str, ...]] = {
 _UNSET_RESULTS: dict[str, tuple[int | str, ...]] = {"isend": (0,)}
 
 
-def _without_unset(name: str, operands: Any, unset_by_name: Mapping[str, tuple[int | str, ...]]) -> Any:
+def _without_unset(name: str, operands: object, unset_by_name: Mapping[str, tuple[int | str, ...]]) -> Any:
     """Operands of a call, with None for those without data yet."""
     prefix, _, rest = name.partition(".")
     unset = unset_by_name.get(rest.partition(".")[0], ()) if prefix == DISTRIBUTED else ()

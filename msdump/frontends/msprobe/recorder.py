@@ -8,10 +8,10 @@ import logging
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -39,7 +39,12 @@ from msdump.frontends.msprobe.statistics import NO_NUMBERS, as_numbers, crc_of, 
 from msdump.frontends.msprobe.values import Describer, Unwrapped, tensors_in, unwrapped
 from msdump.frontends.msprobe.values import Path as ValuePath
 
+if TYPE_CHECKING:
+    from msdump.frontends.msprobe.statistics import Numbers
+    from msdump.tensors.arrays import Array
+
 log = logging.getLogger("msdump")
+T = TypeVar("T")
 _KEYS = ("Max", "Min", "Mean", "Norm")
 # Records after which the numbers of tensors are fetched from their device.
 _FETCH_EVERY = 1000
@@ -97,10 +102,10 @@ class RecordWriter:
 
     def _reset(self) -> None:
         self.parents = Parents(shows_functions=self._settings.level == "mix")
-        self._records: dict[str, dict[str, Any]] = {}
+        self._records: dict[str, dict[str, object]] = {}
         self._names_by_stack: dict[Stack, list[str]] = {}
         # Descriptions whose numbers are still on their device.
-        self._unfetched: list[dict[str, Any]] = []
+        self._unfetched: list[dict[str, object]] = []
         self._next_flush = _FETCH_EVERY
         # Tensors of which dump.json alone tells, and the one on disk does not.
         self._unlisted = 0
@@ -164,7 +169,7 @@ class RecordWriter:
 
     # -- records -----------------------------------------------------------------------------------
 
-    def update(self, name: str, part: dict[str, Any]) -> None:
+    def update(self, name: str, part: dict[str, object]) -> None:
         """More of a record. One of a module moves behind all others, as its call has ended now or goes on.
 
         Source: msprobe; functions stay where they began.
@@ -191,7 +196,7 @@ class RecordWriter:
         self._records[name] = value
         self._is_changed = True
 
-    def replace_inside(self, name: str, path: ValuePath, value: Any) -> None:
+    def replace_inside(self, name: str, path: ValuePath, value: object) -> None:
         """What stands at a path in a value that `save` names."""
         if name not in self._records:
             return  # its step is over
@@ -215,7 +220,7 @@ class RecordWriter:
 
     # -- values ------------------------------------------------------------------------------------
 
-    def describe(self, value: Any, base: str) -> Any:
+    def describe(self, value: object, base: str) -> object:
         """JSON of a value.
 
         base    the beginning of file names of its tensors
@@ -229,11 +234,11 @@ class RecordWriter:
         )
         return describer.describe(value)
 
-    def _tensor(self, tensor: torch.Tensor, base: str, path: ValuePath) -> dict[str, Any]:
+    def _tensor(self, tensor: torch.Tensor, base: str, path: ValuePath) -> dict[str, object]:
         kind = unwrapped(tensor)
         part = sliced(kind.tensor, self._settings.slices) if self._settings.slices else kind.tensor
         form = self._form
-        content: dict[str, Any] = {"type": form.type or kind.type, "dtype": form.dtype(tensor)}
+        content: dict[str, object] = {"type": form.type or kind.type, "dtype": form.dtype(tensor)}
         content["shape"] = list(part.shape)
         summary = self._settings.summary_mode
         if summary == XOR:
@@ -254,7 +259,7 @@ class RecordWriter:
         self.tally.count_written(1)
         return content
 
-    def _measured(self, kind: Unwrapped, measure: Callable[[], Any], nothing: Any) -> Any:
+    def _measured(self, kind: Unwrapped, measure: Callable[[], T], nothing: T) -> T:
         if not kind.has_data:
             return nothing
         try:
@@ -263,8 +268,8 @@ class RecordWriter:
             self.tally.count_skipped(_UNMEASURED)
             return nothing
 
-    def _array(self, array: np.ndarray[Any, Any], base: str, path: ValuePath) -> dict[str, Any]:
-        content: dict[str, Any] = {"type": "numpy.ndarray", "dtype": str(array.dtype), "shape": list(array.shape)}
+    def _array(self, array: Array, base: str, path: ValuePath) -> dict[str, object]:
+        content: dict[str, object] = {"type": "numpy.ndarray", "dtype": str(array.dtype), "shape": list(array.shape)}
         content.update(zip(_KEYS, _numbers_of_array(array), strict=True))
         if self._is_saved(base):
             try:
@@ -280,7 +285,7 @@ class RecordWriter:
             return False
         return not self._settings.saved_names or any(part in base for part in self._settings.saved_names)
 
-    def _save(self, tensor: torch.Tensor, content: dict[str, Any], name: str) -> bool:
+    def _save(self, tensor: torch.Tensor, content: dict[str, object], name: str) -> bool:
         """Whether there is a file now.   Raises: WriteError, and the tensor is lost."""
         try:
             data = self._form.data(tensor)
@@ -351,7 +356,7 @@ def _alone(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.clone(memory_format=torch.contiguous_format)
 
 
-def _numbers_of_array(array: np.ndarray[Any, Any]) -> Sequence[Any]:
+def _numbers_of_array(array: Array) -> Numbers:
     if not array.size or array.dtype.kind in "USOV":
         return NO_NUMBERS
     try:

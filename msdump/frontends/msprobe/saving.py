@@ -18,7 +18,7 @@ originals: dict[Callable[..., Any], Callable[..., Any]] = {}
 class Pickler(pickle._Pickler):
     """That of C cannot put one object in another's place."""
 
-    def save(self, obj: Any, save_persistent_id: bool = True) -> None:
+    def save(self, obj: object, save_persistent_id: bool = True) -> None:
         super().save(  # type: ignore[misc]
             originals.get(obj, obj) if type(obj) is FunctionType else obj, save_persistent_id
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import random
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -47,9 +47,9 @@ def seed_all(seed: int = 1234, mode: bool = False, rm_dropout: bool = False, is_
 
 
 def _keep_all(name: str) -> None:
-    function = getattr(torch.nn.functional, name)
+    function: Callable[..., torch.Tensor] = getattr(torch.nn.functional, name)
 
-    def without_loss(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    def without_loss(input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> torch.Tensor:
         return function(input, 0.0, training, inplace)
 
     without_loss.__name__ = name

@@ -6,7 +6,6 @@ Source: mindstudio-probe 26.2, the names and forms of these attributes.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from msdump.errors import did_you_mean
 from msdump.frontends.msprobe.config import Settings, settings_of
@@ -42,8 +41,8 @@ class DebuggerConfig:
     precision: str
     risk_level: str
     framework: str
-    request_id: Any
-    bench_path: Any
+    request_id: object
+    bench_path: object
 
     __slots__ = tuple(__annotations__)
 
@@ -53,7 +52,7 @@ class DebuggerConfig:
         self.request_id = self.bench_path = None
         self.show(settings)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if name not in self.__slots__:
             raise AttributeError(
                 f"PrecisionDebugger.config: expected a setting of msprobe, got {name!r}. "

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
 
 from msdump.frontends.msprobe.config import Slice
 
+Number = int | float | bool | None
 # Max, Min, Mean, Norm: numbers, or tensors of one element.
-Numbers = tuple[Any, Any, Any, Any]
+Numbers = tuple[torch.Tensor | Number, torch.Tensor | Number, torch.Tensor | Number, torch.Tensor | Number]
 NO_NUMBERS: Numbers = (None, None, None, None)
 _NARROW = ("float8", "float4")
 
@@ -45,7 +45,7 @@ def numbers_of(tensor: torch.Tensor, is_precise: bool) -> Numbers:
     return largest, smallest, torch.mean(tensor), torch.linalg.vector_norm(tensor)
 
 
-def as_numbers(tensors: Sequence[torch.Tensor]) -> list[Any]:
+def as_numbers(tensors: Sequence[torch.Tensor]) -> list[int | float | bool]:
     """Tensors without axes, of one device and one dtype, as numbers: waits for the device once."""
     return torch.stack(list(tensors)).tolist()
 
@@ -55,7 +55,7 @@ def crc_of(tensor: torch.Tensor) -> str:
     return f"{zlib.crc32(_bytes(tensor.detach().cpu()).numpy().data):08x}"
 
 
-def xor_of(tensor: torch.Tensor) -> Any:
+def xor_of(tensor: torch.Tensor) -> str | int | float | None:
     """All bytes as words of eight, combined by exclusive or; None for an empty tensor.
 
     Edges: of one element its value, as a whole number; none for a float.

@@ -9,13 +9,20 @@ import dataclasses
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 import torch.distributed as dist
 
-Path = tuple[Any, ...]
+if TYPE_CHECKING:
+    from types import EllipsisType
+
+    from torch.distributed.device_mesh import DeviceMesh
+
+    from msdump.tensors.arrays import Array
+
+Path = tuple[object, ...]
 _MAX_DEPTH = 100
 _OF_DEVICE = ("device",)
 _OF_DTYPE = ("dtype", "output_dtype")
@@ -32,10 +39,10 @@ _NOT_SHOWN = (torch.device, torch.dtype)
 class Describer:
     """tensor, array: the description of one, by its path in the values, as keys and numbers."""
 
-    tensor: Callable[[torch.Tensor, Path], Any]
-    array: Callable[[np.ndarray[Any, Any], Path], Any]
+    tensor: Callable[[torch.Tensor, Path], object]
+    array: Callable[[Array, Path], object]
 
-    def describe(self, value: Any, path: Path = ()) -> Any:
+    def describe(self, value: object, path: Path = ()) -> object:
         """JSON of a value. None for what has no form of its own, and for what is nested too deeply."""
         if isinstance(value, torch.Tensor) and not (path and path[-1] in _OF_DTYPE):
             return self.tensor(value, path)
@@ -54,10 +61,10 @@ class Describer:
             return self._mapping(value, path)
         return None
 
-    def _mapping(self, content: Mapping[Any, Any], path: Path) -> dict[Any, Any]:
+    def _mapping(self, content: Mapping[object, object], path: Path) -> dict[str | int | float | bool | None, object]:
         return {_key(key): self.describe(value, (*path, key)) for key, value in content.items()}
 
-    def _special(self, value: Any, path: Path) -> Any:
+    def _special(self, value: object, path: Path) -> object:
         key = path[-1] if path else None
         if key in _OF_DEVICE:
             return _device(value)
@@ -77,7 +84,7 @@ class Describer:
             return {}
         return self._of_distributed(value, path)
 
-    def _of_distributed(self, value: Any, path: Path) -> dict[str, Any]:
+    def _of_distributed(self, value: Any, path: Path) -> dict[str, object]:
         if isinstance(value, dist.ProcessGroup):
             ranks = dist.get_process_group_ranks(value)
             return {"type": "torch.ProcessGroup", "group_ranks": ranks, "group_id": _group_id(value)}
@@ -93,7 +100,7 @@ class Describer:
         }
 
 
-def _is_special(value: Any) -> bool:
+def _is_special(value: object) -> bool:
     if isinstance(value, (bool, int, float, str, slice, type(Ellipsis), np.generic, np.ndarray)):
         return True
     if isinstance(value, (torch.Size, torch.memory_format, *_NOT_SHOWN)):
@@ -101,13 +108,13 @@ def _is_special(value: Any) -> bool:
     return dist.is_available() and isinstance(value, (dist.ProcessGroup, dist.P2POp, dist.ReduceOp))
 
 
-def _plain(value: Any) -> dict[str, Any]:
+def _plain(value: bool | int | float | str | slice | EllipsisType) -> dict[str, object]:
     if isinstance(value, slice):
         return {"type": "slice", "value": [_whole(end) for end in (value.start, value.stop, value.step)]}
     return {"type": type(value).__name__, "value": "..." if value is Ellipsis else _number(value)}
 
 
-def _number(value: Any) -> Any:
+def _number(value: object) -> object:
     return str(value) if isinstance(value, (complex, bytes)) else value
 
 
@@ -118,21 +125,21 @@ def _whole(value: Any) -> int | None:
         return None
 
 
-def _device(value: Any) -> dict[str, Any]:
+def _device(value: object) -> dict[str, object]:
     if isinstance(value, torch.device):
         return {"type": "torch.device", "value": f"{value.type}:{value.index}"}
     return {"type": "torch.device", "value": value} if isinstance(value, (int, str)) else {"type": "torch.device"}
 
 
-def _group_id(group: Any) -> str:
+def _group_id(group: dist.ProcessGroup | None) -> str:
     return f"{zlib.crc32(str(dist.get_process_group_ranks(group)).encode()):08x}"
 
 
-def _key(key: Any) -> Any:
+def _key(key: object) -> str | int | float | bool | None:
     return key if key is None or isinstance(key, (str, int, float, bool)) else str(key)
 
 
-def tensors_in(value: Any) -> Sequence[torch.Tensor]:
+def tensors_in(value: object) -> Sequence[torch.Tensor]:
     """The tensors of lists, tuples and dictionaries, in their order."""
     if isinstance(value, torch.Tensor):
         return (value,)
@@ -156,7 +163,7 @@ class Unwrapped:
     type: str
     tensor: torch.Tensor
     has_data: bool = True
-    sharding: Mapping[str, Any] = field(default_factory=dict)
+    sharding: Mapping[str, object] = field(default_factory=dict)
 
 
 def unwrapped(tensor: torch.Tensor) -> Unwrapped:
@@ -165,7 +172,7 @@ def unwrapped(tensor: torch.Tensor) -> Unwrapped:
         return _plain_or_wrapped(tensor)
     name = f"{kind.__module__}.{kind.__name__}"
     if kind.__name__ == "DTensor" and hasattr(tensor, "to_local"):
-        mesh: Any = tensor.device_mesh  # type: ignore[attr-defined]
+        mesh: DeviceMesh = tensor.device_mesh  # type: ignore[attr-defined]
         sharding = {"device_mesh": mesh.mesh.tolist(), "placements": _placements(tensor)}
         return Unwrapped("torch.distributed.tensor.DTensor", tensor.to_local(), sharding=sharding)
     if kind.__name__ == "FakeTensor" or kind.__name__ == "AsyncCollectiveTensor":
@@ -188,8 +195,8 @@ def _plain_or_wrapped(tensor: torch.Tensor) -> Unwrapped:
     return Unwrapped(_PLAIN, tensor, has_memory)
 
 
-def _placements(tensor: Any) -> list[dict[str, Any]]:
-    shown: list[dict[str, Any]] = []
+def _placements(tensor: Any) -> list[dict[str, object]]:
+    shown: list[dict[str, object]] = []
     for placement in tensor.placements:
         if placement.is_shard():
             shown.append({"Shard": {"dim": placement.dim}})

@@ -3,7 +3,7 @@ nothing."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from msdump.errors import ConfigError
 from msdump.frontends.msprobe.debugger import PrecisionDebugger, module_dump, module_dump_end
@@ -36,12 +36,12 @@ def random_save(output_path: str = "./output") -> NoReturn:
     _refuse("random_save", "it replaces the script's random functions")
 
 
-def set_fx_dump_config(*_: Any, **__: Any) -> NoReturn:
+def set_fx_dump_config(*_: object, **__: object) -> NoReturn:
     """Raises: ConfigError."""
     _refuse("set_fx_dump_config", "`import torchair` gives its dump in `msdump run SCRIPT`")
 
 
-def set_ge_dump_config(*_: Any, **__: Any) -> NoReturn:
+def set_ge_dump_config(*_: object, **__: object) -> NoReturn:
     """Raises: ConfigError."""
     _refuse("set_ge_dump_config", "`import torchair` gives its dump in `msdump run SCRIPT`")
 
@@ -49,5 +49,5 @@ def set_ge_dump_config(*_: Any, **__: Any) -> NoReturn:
 class TrainerMon:
     """Raises: ConfigError."""
 
-    def __init__(self, *_: Any, **__: Any) -> None:
+    def __init__(self, *_: object, **__: object) -> None:
         _refuse("TrainerMon", "use `msdump.watch`, or the statistics of this dump")
