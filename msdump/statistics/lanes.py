@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numba.core.typing.templates import Signature
 
     from msdump.tensors.arrays import Array
-    from msdump.tensors.vector_code import Emit, Lowering
+    from msdump.tensors.vector_code import CallTypes, Emit, Lowering
 
 BLOCK = 8192  # elements whose finiteness is looked at together; they stay in the first-level cache
 PIECE = 512  # the same where one of them is not finite
@@ -162,7 +162,7 @@ def _emit_vectors(
     half_shift: int,
     context: Lowering,
     builder: ir.IRBuilder,
-    signature: Signature,
+    signature: CallTypes,
     arguments: Sequence[ir.Value],
 ) -> ir.Value:
     pointer, again, unit, start, stop, _ = arguments

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numba.core.typing.templates import Signature
 
     from msdump.tensors.arrays import Array
-    from msdump.tensors.vector_code import Emit, Lowering
+    from msdump.tensors.vector_code import CallTypes, Emit, Lowering
 
 WIDE, NARROW = 16, 8  # lanes; up to NARROW messages are faster in the shorter vectors
 BLOCK_BYTES = 64
@@ -180,7 +180,7 @@ _fill_tail = register_jitable(_write_tail)
 
 
 def _emit_copy(
-    context: Lowering, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value]
+    context: Lowering, builder: ir.IRBuilder, signature: CallTypes, arguments: Sequence[ir.Value]
 ) -> ir.Value:
     target, address, size = arguments
     _cgutils.raw_memcpy(builder, target, builder.inttoptr(address, I8.as_pointer()), size, 1)
@@ -188,7 +188,7 @@ def _emit_copy(
 
 
 def _emit_run(
-    lanes: int, context: Lowering, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value]
+    lanes: int, context: Lowering, builder: ir.IRBuilder, signature: CallTypes, arguments: Sequence[ir.Value]
 ) -> ir.Value:
     states, positions, sines, count = arguments
     vector = ir.VectorType(I32, lanes)

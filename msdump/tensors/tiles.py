@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numba.core.typing.templates import Signature
 
     from msdump.tensors.arrays import Array
-    from msdump.tensors.vector_code import Emit, Lowering
+    from msdump.tensors.vector_code import CallTypes, Emit, Lowering
 
 SIDES = {1: 32, 2: 16, 4: 16, 8: 8}  # elements along a side of a tile, by their size in bytes
 # A block is walked along its columns, which lie one behind the other in the source: they come sequentially, and lines
@@ -98,7 +98,7 @@ _move_tile: Callable[..., None] = intrinsic(prefer_literal=True)(_tile)
 
 
 def _emit_tile(
-    item_size: int, context: Lowering, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value]
+    item_size: int, context: Lowering, builder: ir.IRBuilder, signature: CallTypes, arguments: Sequence[ir.Value]
 ) -> ir.Value:
     source, target, source_stride, stride, _ = arguments
     scalar, side = ir.IntType(8 * item_size), SIDES[item_size]

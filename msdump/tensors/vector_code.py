@@ -6,28 +6,30 @@ Import this module only where `has_compiler()` is true.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from llvmlite import ir
-
-if TYPE_CHECKING:
-    from numba.core.types import Type
-    from numba.core.typing.templates import Signature
 
 I8, I16, I32, I64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
 HALF, FLOAT, DOUBLE = ir.HalfType(), ir.FloatType(), ir.DoubleType()
 _BYTES = {"i8": 1, "i16": 2, "i32": 4, "half": 2, "float": 4}
 
 
+class CallTypes(Protocol):
+    """What is used of numba's signature of a call."""
+
+    return_type: object
+
+
 class Lowering(Protocol):
     """What is used of numba's context while it builds the code of a call."""
 
     def get_dummy_value(self) -> ir.Value: ...
-    def make_tuple(self, builder: ir.IRBuilder, ty: Type, values: Sequence[ir.Value]) -> ir.Value: ...
+    def make_tuple(self, builder: ir.IRBuilder, ty: object, values: Sequence[ir.Value]) -> ir.Value: ...
 
 
 # Builds the code of one call of (arguments), and gives its result.
-Emit: TypeAlias = "Callable[[Lowering, ir.IRBuilder, Signature, Sequence[ir.Value]], ir.Value]"
+Emit: TypeAlias = "Callable[[Lowering, ir.IRBuilder, CallTypes, Sequence[ir.Value]], ir.Value]"
 
 
 def splat(scalar: ir.Type, lanes: int, number: float) -> ir.Constant:
