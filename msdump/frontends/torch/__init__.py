@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msdump.errors import ConfigError
 from msdump.process import sessions
 
 if TYPE_CHECKING:
+    import torch
+    from torch import fx
+
     from msdump.engine.opening import Config
     from msdump.frontends.torch.eager.watching import Watch
 
 OLDEST = (2, 5)
 
 
-def backend(module: Any, example_inputs: Any, **options: Any) -> Callable[..., Any]:
+def backend(module: fx.GraphModule, example_inputs: Sequence[object], **options: Any) -> Callable[..., object]:
     """`torch.compile(model, backend="msdump")`; PyTorch finds it by its entry point.
 
     Raises: ConfigError for a PyTorch that is too old, and for errors in the configuration of the dump.
@@ -27,7 +30,9 @@ def backend(module: Any, example_inputs: Any, **options: Any) -> Callable[..., A
     return compile_graph(module, example_inputs, **options)
 
 
-def inductor_backend(module: Any, example_inputs: Any, **settings: Any) -> Callable[..., Any]:
+def inductor_backend(
+    module: fx.GraphModule, example_inputs: Sequence[object], **settings: Any
+) -> Callable[..., object]:
     """`torch.compile(model, backend="msdump-inductor")`: Inductor's kernels, of which only what is dumped is looked at.
 
     settings   `mode` and `options`, as `torch.compile` takes them for Inductor
@@ -39,7 +44,7 @@ def inductor_backend(module: Any, example_inputs: Any, **settings: Any) -> Calla
     return compile_with_inductor(module, example_inputs, **settings)
 
 
-def watch(model: Any = None, config: Config | None = None) -> Watch:
+def watch(model: torch.nn.Module | None = None, config: Config | None = None) -> Watch:
     """Dump every operator that PyTorch runs in a `with` block, forward, backward and in optimizers, without compiling.
 
     model    a torch.nn.Module, each call of which begins an iteration; None: the outermost modules that are called, or,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import fx
@@ -20,13 +20,10 @@ from msdump.frontends.torch.runner import CompiledModel, GraphRunner
 from msdump.frontends.torch.session import open_session, steps_of
 from msdump.frontends.torch.taps import Inner
 
-if TYPE_CHECKING:
-    pass
-
 
 def compile_graph(
-    module: fx.GraphModule, example_inputs: Sequence[Any], *, inner: Inner | None = None, **options: Any
-) -> Callable[..., Any]:
+    module: fx.GraphModule, example_inputs: Sequence[object], *, inner: Inner | None = None, **options: Any
+) -> Callable[..., object]:
     """Run the ATen operators of a captured graph one by one, and dump what MINDSPORE_DUMP_CONFIG asks for.
 
     inner   runs the graph instead, with taps where operators are dumped
@@ -48,22 +45,22 @@ def compile_graph(
     model = CompiledModel(session, steps_of(session), input_names(module), torch.is_grad_enabled())
     model.note_shardings(example_inputs)
 
-    def forward(graph: fx.GraphModule, _: Sequence[Any]) -> GraphRunner:
+    def forward(graph: fx.GraphModule, _: Sequence[object]) -> GraphRunner:
         return GraphRunner(graph, model, FORWARD, open_output_count(graph), inner)
 
-    def backward(graph: fx.GraphModule, _: Sequence[Any]) -> GraphRunner:
+    def backward(graph: fx.GraphModule, _: Sequence[object]) -> GraphRunner:
         return GraphRunner(graph, model, BACKWARD, output_count(graph), inner)
 
-    def inference(graph: fx.GraphModule, _: Sequence[Any]) -> GraphRunner:
+    def inference(graph: fx.GraphModule, _: Sequence[object]) -> GraphRunner:
         return GraphRunner(graph, model, INFERENCE, output_count(graph), inner)
 
     return outside.counted(_compiled(module, example_inputs, forward, backward, inference))
 
 
 def _compiled(
-    module: fx.GraphModule, example_inputs: Sequence[Any], forward: Any, backward: Any, inference: Any
-) -> Callable[..., Any]:
-    compiled: Callable[..., Any] = aot_module_simplified(
+    module: fx.GraphModule, example_inputs: Sequence[object], forward: Any, backward: Any, inference: Any
+) -> Callable[..., object]:
+    compiled: Callable[..., object] = aot_module_simplified(
         module,
         example_inputs,
         fw_compiler=forward,
@@ -75,10 +72,10 @@ def _compiled(
     return compiled
 
 
-def _plain(graph: fx.GraphModule, _: Sequence[Any]) -> Callable[[list[Any]], Any]:
+def _plain(graph: fx.GraphModule, _: Sequence[object]) -> Callable[[list[object]], Any]:
     program = FxProgram(graph)
 
-    def run(args: list[Any]) -> Any:
+    def run(args: list[object]) -> Any:
         return program.run(args)
 
     run._boxed_call = True  # type: ignore[attr-defined]

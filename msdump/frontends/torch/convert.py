@@ -3,7 +3,7 @@ the symbols of a graph stand for in one run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from msdump.tensors.torch_arrays import NAME_BY_DTYPE, dtype_name
 # numpy has these only through ml_dtypes, and no name for them in an interface: their bits cross as integers.
 _INTEGER_BY_SIZE = {1: "|i1", 2: "<i2"}
 # dtype of PyTorch -> (type string of numpy's array interface, dtype of the array)
-_FORM_BY_DTYPE: dict[Any, tuple[str, Any]] = {
+_FORM_BY_DTYPE: dict[torch.dtype, tuple[str, np.dtype[Any]]] = {
     torch_dtype: (
         _INTEGER_BY_SIZE[dtypes.dtype(name).itemsize]
         if name == "bfloat16" or name.startswith("float8")
@@ -29,7 +29,7 @@ _FORM_BY_DTYPE: dict[Any, tuple[str, Any]] = {
 }
 
 
-def why_unreadable(tensor: Any) -> str:
+def why_unreadable(tensor: torch.Tensor) -> str:
     """Why no array can show a tensor; "" when one can. Fake tensors say the same as the real ones they stand for."""
     if tensor.layout is not torch.strided:
         return f"{str(tensor.layout).removeprefix('torch.')} tensor"
@@ -52,7 +52,7 @@ class _TensorMemory:
 
     __slots__ = ("__array_interface__", "storage")
 
-    def __init__(self, tensor: Any, typestr: str) -> None:
+    def __init__(self, tensor: torch.Tensor, typestr: str) -> None:
         address = tensor.data_ptr()
         if not address:
             raise RuntimeError("the memory of the tensor was freed: its storage was resized to 0")
@@ -64,7 +64,7 @@ class _TensorMemory:
         self.__array_interface__ = interface
 
 
-def array_of(tensor: Any) -> Array:
+def array_of(tensor: torch.Tensor) -> Array:
     """The values of a tensor on the CPU.
 
     Shapes:  any; strides stay as they are, but for axes of one element.
@@ -87,7 +87,7 @@ def array_of(tensor: Any) -> Array:
     return array if array.dtype == numpy_dtype else array.view(numpy_dtype)
 
 
-def bytes_of(tensor: Any) -> bytes:
+def bytes_of(tensor: torch.Tensor) -> bytes:
     """The elements of a tensor on any device, in row-major order."""
     flat = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
     return array_of(flat.view(torch.uint8)).tobytes() if flat.numel() else b""
@@ -96,15 +96,15 @@ def bytes_of(tensor: Any) -> bytes:
 UNKNOWN = -1
 
 # Symbol -> number.
-Sizes = Mapping[Any, int]
+Sizes = Mapping[Hashable, int]
 
 
-def sizes_of(placeholders: Sequence[fx.Node], args: Sequence[Any]) -> dict[Any, int]:
+def sizes_of(placeholders: Sequence[fx.Node], args: Sequence[Any]) -> dict[Hashable, int]:
     """What the symbols in the types of the placeholders stand for, given the arguments of a call.
 
     Edges: the length of a ragged axis is no number but a name, another one for each set of offsets: it stays open.
     """
-    sizes: dict[Any, int] = {}
+    sizes: dict[Hashable, int] = {}
     for node, arg in zip(placeholders, args, strict=True):
         value = node.meta.get("val")
         if isinstance(value, torch.SymInt):
@@ -125,24 +125,24 @@ def has_symbols(placeholders: Sequence[fx.Node]) -> bool:
     )
 
 
-def type_of(tensor: Any, sizes: Sizes) -> TensorType:
+def type_of(tensor: torch.Tensor, sizes: Sizes) -> TensorType:
     """Type of a tensor that can be read.   Edges: -1 for a size that only the data decide."""
     name = dtype_name(tensor.dtype)
     assert name is not None, tensor.dtype
     return TensorType(name, tuple(_size(size, sizes) for size in tensor.shape))
 
 
-def _is_ragged(size: Any) -> bool:
+def _is_ragged(size: object) -> bool:
     """Source: PyTorch, nested tensors of layout jagged."""
     return isinstance(size, torch.SymInt) and size.node.is_nested_int()
 
 
-def _bind(sizes: dict[Any, int], size: Any, actual: int) -> None:
+def _bind(sizes: dict[Hashable, int], size: int | torch.SymInt, actual: int) -> None:
     if isinstance(size, torch.SymInt) and size.node.expr.is_symbol:
         sizes[size.node.expr] = actual
 
 
-def _size(size: Any, sizes: Sizes) -> int:
+def _size(size: int | torch.SymInt, sizes: Sizes) -> int:
     if isinstance(size, int):
         return size
     number = size.node.expr.xreplace(sizes)

@@ -31,7 +31,7 @@ _INF = math.inf
 _TURN = -(2**63)
 
 
-def measure(tensor: Any) -> Any:
+def measure(tensor: torch.Tensor) -> torch.Tensor:
     """Row of a tensor of a real dtype: int64 (9,), on the device of the tensor. Nothing waits for the device.
 
     Shapes:  any with an element; strides do not matter.
@@ -83,7 +83,7 @@ def statistics_of_row(row: Array, dtype_name: str, count: int) -> Statistics:
     )
 
 
-def _measure_floats(values: Any) -> Any:
+def _measure_floats(values: torch.Tensor) -> torch.Tensor:
     """Counts: equal to -Inf, 0, Inf; below 0 and Inf."""
     equal = (values == _marks(values.dtype, values.device, (-_INF, 0.0, _INF))).sum(1)
     below = (values < _marks(values.dtype, values.device, (0.0, _INF))).sum(1)
@@ -97,7 +97,7 @@ def _measure_floats(values: Any) -> Any:
     return torch.cat((torch.stack((top, low, total, norm)).view(torch.int64), equal, below))
 
 
-def _measure_whole(values: Any) -> Any:
+def _measure_whole(values: torch.Tensor) -> torch.Tensor:
     """Counts: zero, below zero; three that mean nothing."""
     if values.dtype == torch.uint64:
         ordered, wide = values.view(torch.int64) ^ _TURN, values.double()
@@ -112,12 +112,12 @@ def _measure_whole(values: Any) -> Any:
 
 
 @functools.cache
-def _marks(dtype: Any, device: Any, numbers: tuple[float, ...]) -> Any:
+def _marks(dtype: torch.dtype, device: torch.device, numbers: tuple[float, ...]) -> torch.Tensor:
     """Numbers to compare with, one a row. They are sent to a device once, because sending waits for it."""
     return torch.tensor(numbers, dtype=dtype, device=device).unsqueeze(1)
 
 
-def copies_for(args: Sequence[Any]) -> PinnedCopies | None:
+def copies_for(args: Sequence[object]) -> PinnedCopies | None:
     """Copies from the device that the arguments of a graph lie on; None for the host, which needs none."""
     device = next((arg.device for arg in args if isinstance(arg, torch.Tensor) and arg.is_cuda), None)
     return None if device is None else PinnedCopies(device)
@@ -130,22 +130,22 @@ class PinnedCopies:
     `protect` is called before an operator that writes.
     """
 
-    def __init__(self, device: Any) -> None:
+    def __init__(self, device: torch.device) -> None:
         self._device = device
         self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
-    def takes(self, tensor: Any) -> bool:
+    def takes(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor is on the device of these copies."""
         return bool(tensor.is_cuda)
 
-    def array(self, tensor: Any) -> Array:
+    def array(self, tensor: torch.Tensor) -> Array:
         """Memory of the host that the values will be in."""
         with self._beside(tensor):
             target = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
             target.copy_(tensor.detach(), non_blocking=True)
         return array_of(target)
 
-    def row(self, tensor: Any) -> Any:
+    def row(self, tensor: torch.Tensor) -> Array:
         """Memory of the host that the row of `measure` will be in: the device counts, the values stay there."""
         with self._beside(tensor):
             target = torch.empty(ROW_LENGTH, dtype=torch.int64, pin_memory=True)
@@ -153,7 +153,7 @@ class PinnedCopies:
         return array_of(target)
 
     @contextmanager
-    def _beside(self, tensor: Any) -> Iterator[None]:
+    def _beside(self, tensor: torch.Tensor) -> Iterator[None]:
         """Work on the other stream that reads a tensor after what was queued for it before."""
         self._stream.wait_stream(torch.cuda.current_stream(self._device))
         with torch.cuda.stream(self._stream):
@@ -170,7 +170,7 @@ class PinnedCopies:
         torch.cuda.current_stream(self._device).wait_stream(self._stream)
 
 
-def measured_array(copies: PinnedCopies, tensor: Any) -> Array:
+def measured_array(copies: PinnedCopies, tensor: torch.Tensor) -> Array:
     """A tensor of which only the statistics come to the host, once `mark` is over.
 
     Edges: complex numbers have no statistics, and nothing is computed for them or for an empty tensor.

@@ -203,7 +203,7 @@ def _add_call(result: FxGraph, node: fx.Node, sizes: Sizes, origin: CaptureInfo)
             result.opaque.add(value.id)
 
 
-def _count_unreadable(result: FxGraph, tensor: Any, node: fx.Node) -> bool:
+def _count_unreadable(result: FxGraph, tensor: torch.Tensor, node: fx.Node) -> bool:
     reason = why_unreadable(tensor)
     if reason:
         result.skipped.add(reason, f"{node.name}, a result of {node.target}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import fx
@@ -19,17 +19,20 @@ from msdump.frontends.torch.places import drop_wrapper, input_names
 from msdump.frontends.torch.runner import CompiledModel, GraphRunner
 from msdump.frontends.torch.session import open_session, steps_of
 
+if TYPE_CHECKING:
+    from torch._inductor.utils import InputType
+
 # A captured CUDA graph would not run what a tap does; freezing drops the parameters that are to be shown.
 _ALWAYS = {"triton.cudagraphs": False, "freezing": False}
 
 
 def compile_with_inductor(
     module: fx.GraphModule,
-    example_inputs: Sequence[Any],
+    example_inputs: Sequence[object],
     *,
     mode: str | None = None,
-    options: Mapping[str, Any] | None = None,
-) -> Callable[..., Any]:
+    options: Mapping[str, object] | None = None,
+) -> Callable[..., object]:
     """Compile a captured graph as Inductor does; the operators that are dumped write their tensors to memory.
 
     mode, options  as `torch.compile` takes them for Inductor
@@ -40,7 +43,7 @@ def compile_with_inductor(
     opening.call_when_sessions_change(torch._dynamo.reset)
     patches = {**(list_mode_options(mode) if mode else {}), **(options or {})}
     # It may return other things where it compiles ahead of time, which `torch.compile` does not ask for.
-    inductor = cast(Callable[..., Callable[..., Any]], compile_fx)
+    inductor = cast(Callable[..., Callable[..., object]], compile_fx)
     session = open_session(example_inputs)
     if session is None:
         return inductor(module, example_inputs, config_patches=patches or None)
@@ -49,13 +52,13 @@ def compile_with_inductor(
     model = CompiledModel(session, steps_of(session), input_names(module), torch.is_grad_enabled())
     runners = []
 
-    def compile_inner(graph: fx.GraphModule, inputs: Sequence[Any], **settings: Any) -> GraphRunner:
+    def compile_inner(graph: fx.GraphModule, inputs: Sequence[InputType], **settings: Any) -> GraphRunner:
         is_backward, is_inference = settings.get("is_backward", False), settings.get("is_inference", False)
         stage = BACKWARD if is_backward else INFERENCE if is_inference else FORWARD
         count = output_count(graph)
 
-        def compile_tapped(tapped: fx.GraphModule) -> Callable[[list[Any]], Any]:
-            kernels: Callable[[list[Any]], Any] = compile_fx_inner(tapped, inputs, **settings)
+        def compile_tapped(tapped: fx.GraphModule) -> Callable[[list[object]], Any]:
+            kernels: Callable[[list[object]], Any] = compile_fx_inner(tapped, inputs, **settings)
             _forget_strides(count)
             return kernels
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from msdump.graph.run import Calls, ObservedGraph, Observer, WatchedRun
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
 from msdump.tensors.records import OpInfo
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,7 @@ class ObservedFxProgram:
     def run(
         self,
         watched: WatchedRun,
-        args: list[Any],
+        args: list[object],
         copies: PinnedCopies | None,
         report: Callable[[str], None],
         *,
@@ -210,7 +213,7 @@ class _ProgramCalls(Calls):
         assert operands is not None
         return operands
 
-    def _array(self, value: Value, tensor: Any) -> Array:
+    def _array(self, value: Value, tensor: torch.Tensor) -> Array:
         array = self._arrays.get(value.id)
         if array is None:
             array = self._arrays[value.id] = read_tensor(value, tensor, self._copies, self._report, self._measures)
@@ -218,7 +221,11 @@ class _ProgramCalls(Calls):
 
 
 def read_tensor(
-    value: Value, tensor: Any, copies: PinnedCopies | None, report: Callable[[str], None], measures: bool = False
+    value: Value,
+    tensor: torch.Tensor,
+    copies: PinnedCopies | None,
+    report: Callable[[str], None],
+    measures: bool = False,
 ) -> Array:
     """The array of a tensor, which shares its memory where that is the host's.
 

@@ -5,7 +5,7 @@ Everything is read from the schema that each operator carries; there is no list 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +51,7 @@ class Argument:
     is_written: bool
 
 
-def op_type(target: Any) -> str:
+def op_type(target: object) -> str:
     """`aten.convolution.default`; for operators of higher order and plain functions their name."""
     if isinstance(target, torch._ops.OpOverload):
         return str(target)
@@ -60,20 +60,20 @@ def op_type(target: Any) -> str:
     return f"{module}.{name}" if module and not isinstance(target, torch._ops.HigherOrderOperator) else name
 
 
-def is_collective(target: Any) -> bool:
+def is_collective(target: object) -> bool:
     """True when the result is there only after a wait."""
     name = op_type(target)
     return name.startswith(_COLLECTIVES) and "wait_tensor" not in name
 
 
-def waited(result: Any) -> Any:
+def waited(result: torch.Tensor | Sequence[torch.Tensor]) -> Any:
     """What a collective returned, once all ranks have given their part."""
     if isinstance(result, torch.Tensor):
         return torch.ops._c10d_functional.wait_tensor(result)
     return [torch.ops._c10d_functional.wait_tensor(item) for item in result]
 
 
-def is_transparent(target: Any) -> bool:
+def is_transparent(target: object) -> bool:
     """True when the schema tells all about memory; else a result may share that of any operand."""
     return isinstance(target, torch._ops.OpOverload)
 
@@ -87,7 +87,7 @@ def arguments(node: fx.Node) -> list[Argument]:
     ]
 
 
-def attributes(node: fx.Node) -> dict[str, Any]:
+def attributes(node: fx.Node) -> dict[str, object]:
     """Arguments that hold no node, as plain values."""
     return {name: plain(value) for name, value, _, _ in _bound(node) if not any(True for _ in _nodes_in(value))}
 
@@ -99,7 +99,7 @@ def result_aliases(node: fx.Node) -> list[frozenset[str]]:
     return [_letters(result) for result in node.target._schema.returns]
 
 
-def shows_same_bytes(target: Any) -> bool:
+def shows_same_bytes(target: object) -> bool:
     return op_type(target) in _SAME_BYTES
 
 
@@ -122,7 +122,7 @@ def primitive_of(node: fx.Node, tensors: list[Argument], written: dict[int, int]
     return Primitive(op_type(node.target), attributes(node), definition=definition)
 
 
-def results_in(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+def results_in(value: object, path: Path = ()) -> Iterator[tuple[Path, torch.Tensor]]:
     """Tensors in what an operator returned, with the way to each."""
     if isinstance(value, torch.Tensor):
         yield path, value
@@ -131,7 +131,7 @@ def results_in(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
             yield from results_in(item, (*path, index))
 
 
-def _bound(node: fx.Node) -> Iterator[tuple[str, Any, frozenset[str], bool]]:
+def _bound(node: fx.Node) -> Iterator[tuple[str, object, frozenset[str], bool]]:
     """(name, value, letters of its memory, whether it is written) of each argument that was given."""
     if not isinstance(node.target, torch._ops.OpOverload):
         for index, value in enumerate(node.args):
@@ -141,7 +141,7 @@ def _bound(node: fx.Node) -> Iterator[tuple[str, Any, frozenset[str], bool]]:
         return
     for index, argument in enumerate(node.target._schema.arguments):
         if index < len(node.args) and not argument.kwarg_only:
-            given: Any = node.args[index]
+            given: object = node.args[index]
         elif argument.name in node.kwargs:
             given = node.kwargs[argument.name]
         else:
@@ -150,13 +150,13 @@ def _bound(node: fx.Node) -> Iterator[tuple[str, Any, frozenset[str], bool]]:
         yield argument.name, given, _letters(argument), is_written
 
 
-def _letters(argument: Any) -> frozenset[str]:
+def _letters(argument: torch._C.Argument) -> frozenset[str]:
     info = argument.alias_info
     # Of a list whose elements may share memory the schema says "any": (a -> *).
     return frozenset() if info is None else frozenset(info.before_set) | frozenset(info.after_set)
 
 
-def _nodes_in(value: Any, path: str = "") -> Iterator[tuple[str, fx.Node]]:
+def _nodes_in(value: object, path: str = "") -> Iterator[tuple[str, fx.Node]]:
     if isinstance(value, fx.Node):
         yield path, value
     elif isinstance(value, tuple | list):
@@ -167,7 +167,7 @@ def _nodes_in(value: Any, path: str = "") -> Iterator[tuple[str, fx.Node]]:
             yield from _nodes_in(item, f"{path}[{name}]")
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """An argument of a call as numbers, strings and tuples of them; what is none of these as its text."""
     if value is None or isinstance(value, bool | str):
         return value

@@ -13,12 +13,18 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch._dynamo import eval_frame, utils
 
 from msdump._version import FOLDER
+
+if TYPE_CHECKING:
+    from torch._dynamo.output_graph import GraphCompileReason
+    from torch._dynamo.utils import CompilationMetrics
+
+T = TypeVar("T")
 
 BREAK, SKIPPED = "graph break", "not captured"
 _TORCH = os.path.dirname(torch.__file__) + os.sep
@@ -79,7 +85,7 @@ class Breaks:
         self._counts.clear()
 
 
-def _site_of(reason: Any) -> GapSite:
+def _site_of(reason: GraphCompileReason) -> GapSite:
     frames = [frame for frame in reason.user_stack if not frame.filename.startswith(_TORCH)] or reason.user_stack
     text = str(reason.reason)
     if not frames:
@@ -87,7 +93,7 @@ def _site_of(reason: Any) -> GapSite:
     return BREAK, frames[-1].filename, frames[-1].lineno or 0, frames[-1].name, _first_line(text)
 
 
-def _skipped(metrics: Any) -> GapSite:
+def _skipped(metrics: CompilationMetrics) -> GapSite:
     file = getattr(metrics, "fail_user_frame_filename", None) or metrics.co_filename or ""
     line = getattr(metrics, "fail_user_frame_lineno", None) or metrics.co_firstlineno or 0
     return SKIPPED, file, int(line), metrics.co_name or "", _first_line(metrics.fail_reason or "")
@@ -305,17 +311,17 @@ def _counted(count: int) -> str:
     return f"{count} operator{'' if count == 1 else 's'}"
 
 
-def counted_backward(run: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+def counted_backward(run: Callable[[list[object]], T]) -> Callable[[list[object]], T]:
     """A graph that runs backward, where the forward run of a step has ended."""
 
-    def counting(args: list[Any]) -> Any:
+    def counting(args: list[object]) -> T:
         gaps.stop()
         return run(args)
 
     return counting
 
 
-def counted(compiled: Callable[..., Any]) -> Callable[..., Any]:
+def counted(compiled: Callable[..., T]) -> Callable[..., T]:
     """What Dynamo calls for a graph, as one that gaps are counted around, and the call that compiles it now as well.
 
     What AOT Autograd does around its forward graph, such as to write back inputs, counts as part of it.
@@ -324,7 +330,7 @@ def counted(compiled: Callable[..., Any]) -> Callable[..., Any]:
     graph = object()
 
     @functools.wraps(compiled)
-    def counting(*args: Any) -> Any:
+    def counting(*args: object) -> T:
         gaps.enter(graph)
         try:
             return compiled(*args)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from torch import fx
 
@@ -23,7 +22,7 @@ def scope_of(node: fx.Node) -> str:
     return "/".join([ROOT, *_components(stack)])
 
 
-def _components(stack: Mapping[str, Any]) -> list[str]:
+def _components(stack: Mapping[str, tuple[str, object]]) -> list[str]:
     components: list[str] = []
     above: list[str] = []
     for path, kind in stack.values():
@@ -65,7 +64,7 @@ def source_lines(node: fx.Node) -> tuple[SourceLine, ...]:
     return tuple(sources)
 
 
-def drop_wrapper(module: Any) -> None:
+def drop_wrapper(module: fx.GraphModule) -> None:
     """Let the operators of a graph that Dynamo has captured name their modules as seen from the module that was called.
 
     Source: PyTorch, `torch._dynamo.external_utils.wrap_inline`: a module whose `forward` is PyTorch's own, such as
@@ -86,7 +85,7 @@ _WRAPPED, _RECEIVER = "L['fn']", "L['self']"
 _WRAPPER_ARGUMENT = re.compile(r"L\['args'\]\[(?P<index>[0-9]+)\]|L\['kwargs'\]\['(?P<name>[^']*)'\]")
 
 
-def _wrapped_kind(module: Any) -> type | None:
+def _wrapped_kind(module: fx.GraphModule) -> type | None:
     """Class of the module that Dynamo's wrapper calls in this graph; None without the wrapper."""
     sources = [_source_text(node) for node in module.graph.nodes if node.op == "placeholder"]
     if not all(text.startswith((_WRAPPED, "L['args']", "L['kwargs']")) for text in sources if text):
@@ -110,7 +109,7 @@ def _argument_name(kind: type, source: str) -> str:
     return names[index] if index < len(names) else ""
 
 
-def input_names(module: Any) -> list[tuple[str, bool]]:
+def input_names(module: fx.GraphModule) -> list[tuple[str, bool]]:
     """(name, whether it is a parameter or buffer) of each input of a graph that Dynamo has captured, in AOT's order."""
     kind = _wrapped_kind(module)
     names: list[tuple[str, bool]] = []

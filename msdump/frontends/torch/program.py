@@ -12,7 +12,7 @@ from torch import fx
 from msdump.errors import GraphError
 
 # What one call reads from the slots: a tuple of positional arguments.
-Gather = Callable[[list[Any]], Any]
+Gather = Callable[[list[object]], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +22,11 @@ class FxCall:
     node: fx.Node
     function: Callable[..., Any]
     gather: Gather
-    keywords: Callable[[list[Any]], dict[str, Any]] | None
+    keywords: Callable[[list[object]], dict[str, object]] | None
     out: int
     frees: tuple[int, ...]
 
-    def run(self, slots: list[Any]) -> Any:
+    def run(self, slots: list[object]) -> Any:
         keywords = self.keywords(slots) if self.keywords is not None else {}
         return self.function(*self.gather(slots), **keywords)
 
@@ -47,7 +47,7 @@ class FxProgram:
     def __init__(self, module: HasGraph) -> None:
         self.placeholders: list[fx.Node] = []
         self.slot_by_node: dict[fx.Node, int] = {}
-        self._start: list[Any] = []
+        self._start: list[object] = []
         calls: list[fx.Node] = []
         output: fx.Node | None = None
         for node in module.graph.nodes:
@@ -69,7 +69,7 @@ class FxProgram:
         self.calls = [self._call(node, frees.get(node, ())) for node in calls]
         self._quick = [(c.function, c.gather, c.keywords, c.out, c.frees) for c in self.calls]
 
-    def begin(self, args: list[Any]) -> list[Any]:
+    def begin(self, args: list[object]) -> list[object]:
         """The slots of one run; takes the arguments out of their list."""
         slots = self._start.copy()
         # Placeholders come first in every graph.
@@ -77,10 +77,10 @@ class FxProgram:
         args.clear()
         return slots
 
-    def outputs(self, slots: list[Any]) -> Any:
+    def outputs(self, slots: list[object]) -> Any:
         return self._outputs(slots)
 
-    def run(self, args: list[Any]) -> Any:
+    def run(self, args: list[object]) -> Any:
         """Run once, without observers."""
         slots = self.begin(args)
         for function, gather, keywords, out, frees in self._quick:
@@ -113,11 +113,11 @@ class FxProgram:
                 frees.setdefault(user, []).append(self.slot_by_node[used])
         return frees
 
-    def _constant(self, value: Any) -> int:
+    def _constant(self, value: object) -> int:
         self._start.append(value)
         return len(self._start) - 1
 
-    def _arguments(self, args: Sequence[Any]) -> Gather:
+    def _arguments(self, args: Sequence[object]) -> Gather:
         """Flat arguments are fetched in one go; nested ones are built anew."""
         if any(isinstance(arg, tuple | list | dict | slice) and _has_node(arg) for arg in args):
             return self._values(tuple(args))
@@ -129,7 +129,7 @@ class FxProgram:
         (only,) = slots
         return lambda values: (values[only],)
 
-    def _keywords(self, kwargs: Mapping[str, Any]) -> Callable[[list[Any]], dict[str, Any]]:
+    def _keywords(self, kwargs: Mapping[str, object]) -> Callable[[list[object]], dict[str, object]]:
         if not any(_has_node(value) for value in kwargs.values()):
             constant = dict(kwargs)
             return lambda _: constant
@@ -153,7 +153,7 @@ class FxProgram:
         return lambda slots: [item(slots) for item in items]
 
 
-def _has_node(value: Any) -> bool:
+def _has_node(value: object) -> bool:
     if isinstance(value, fx.Node):
         return True
     if isinstance(value, dict):

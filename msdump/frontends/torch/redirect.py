@@ -31,6 +31,7 @@ def redirect_torch(backend_name: str | None, module: str | None, has_rnn: bool, 
 
 
 _SHOWN = 12
+Backend = str | Callable[..., Callable[..., object]]
 # Known here too, so that msdump need not be installed.
 _OWN = {"msdump": backend, "msdump-inductor": inductor_backend}
 
@@ -65,7 +66,7 @@ def compile_module(name: str, backend_name: str) -> None:
     original = torch.nn.Module.__call__
     search = _search = _ModuleSearch(name)
 
-    def call(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+    def call(self: torch.nn.Module, *args: object, **kwargs: object) -> object:
         search.classes[type(self).__name__] = None
         if type(self).__name__ == name:
             _compile_instances(type(self), original, chosen)
@@ -117,7 +118,7 @@ def capture_rnn() -> None:
     torch._dynamo.config.allow_rnn = True
 
 
-def backend_of(name: str) -> Any:
+def backend_of(name: str) -> Backend:
     """What `torch.compile` takes for a backend.   Raises: ConfigError naming what PyTorch knows."""
     if name in _OWN:
         return _OWN[name]
@@ -130,10 +131,10 @@ def backend_of(name: str) -> Any:
     return name
 
 
-def _compile_instances(kind: type[torch.nn.Module], original: Callable[..., Any], backend: Any) -> None:
+def _compile_instances(kind: type[torch.nn.Module], original: Callable[..., object], backend: Backend) -> None:
     """Compile each instance of a class when it is first called."""
 
-    def call(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+    def call(self: torch.nn.Module, *args: object, **kwargs: object) -> object:
         if self._compiled_call_impl is None and not torch.compiler.is_compiling():
             self.compile(backend=backend)
         return original(self, *args, **kwargs)

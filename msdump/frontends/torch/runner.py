@@ -59,7 +59,7 @@ class CompiledModel:
         self.shardings: dict[str, TensorSharding] = {}
         self._inputs = inputs
 
-    def note_shardings(self, example_inputs: Sequence[Any]) -> None:
+    def note_shardings(self, example_inputs: Sequence[object]) -> None:
         """The arguments with which it is captured tell which parameters are cut."""
         if len(example_inputs) == len(self._inputs):
             book = sharding_book(self.session)
@@ -134,14 +134,14 @@ class GraphRunner:
         if link is not None:
             model.link = link[0]
 
-    def __call__(self, args: list[Any]) -> Any:
+    def __call__(self, args: list[object]) -> Any:
         if not self._model.session.may_dump() or self._model.session.has_ended:
             return self._program.run(args)
         if self._stage == BACKWARD:
             gaps.stop()
         return self._run(args)
 
-    def _run(self, args: list[Any]) -> Any:
+    def _run(self, args: list[object]) -> Any:
         # Backward graphs of CUDA models run in a thread of autograd's, and scripts have threads of their own.
         with lock:
             iteration = self._iteration(args)
@@ -180,7 +180,7 @@ class GraphRunner:
                 return model.steps.iteration if iteration is None else iteration
         return model.steps.iteration
 
-    def _observed(self, args: list[Any]) -> ObservedFxProgram | ObservedTaps:
+    def _observed(self, args: list[object]) -> ObservedFxProgram | ObservedTaps:
         """The graph for the shapes of these arguments, which observers get to know when it is new."""
         sizes = sizes_of(self._program.placeholders, args) if self._has_symbols else {}
         signature = frozenset(sizes.items())
@@ -240,7 +240,7 @@ class GraphRunner:
         return [call for call, mask in zip(fx_graph.nodes, masks, strict=True) if mask]
 
 
-def _is_computed(item: Any) -> bool:
+def _is_computed(item: object) -> bool:
     return isinstance(item, fx.Node) and producer_of(item)[0].op == "call_function" and _is_nonempty(item)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _CATEGORIES = tuple(category for category in STATISTIC_CATEGORIES if category != "md5")
 
 
-def open_session(example_inputs: Sequence[Any] = ()) -> GraphSession | None:
+def open_session(example_inputs: Sequence[object] = ()) -> GraphSession | None:
     """The session; None when no dump is configured.   Raises: as `opening.open_torch`."""
     return opening.open_torch(_rank_id(), _device_id(example_inputs), _CATEGORIES)
 
@@ -42,7 +42,7 @@ def _rank_id() -> int | None:
     return int(rank) if rank.isdigit() and not os.environ.get(RANK_ID) else None
 
 
-def _device_id(example_inputs: Sequence[Any]) -> int:
+def _device_id(example_inputs: Sequence[object]) -> int:
     """Number of the CUDA device, else of the process on its host: processes that share a host dump apart."""
     for tensor in example_inputs:
         if isinstance(tensor, torch.Tensor) and tensor.is_cuda:

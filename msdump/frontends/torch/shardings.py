@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,9 @@ from msdump.frontends.torch.tensor_map import TensorMap
 from msdump.tensors.records import OUTPUT
 
 if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
+    from torch.distributed.tensor._dtensor_spec import DTensorSpec
+
     from msdump.engine.graphs import GraphSession
     from msdump.frontends.torch.graph_from_fx import FxGraph
 
@@ -50,8 +53,8 @@ class ShardingBook:
         self._session = weakref.ref(session)
         self._is_changed = True
         self._groups: dict[Group, None] = {}
-        self._meshes: dict[Any, Mesh | None] = {}
-        self._shardings: dict[Any, TensorSharding | None] = {}
+        self._meshes: dict[Hashable, Mesh | None] = {}
+        self._shardings: dict[DTensorSpec, TensorSharding | None] = {}
         # Of plain tensors that are copies in other ranks, too.
         self._replicas: TensorMap[TensorSharding] = TensorMap()
         self._gradients: TensorMap[TensorSharding] = TensorMap()
@@ -88,7 +91,7 @@ class ShardingBook:
                     if sharding is not None and parameter.grad is not None:
                         self._gradients.set(parameter.grad, sharding)
 
-    def note_collective(self, function: Any, arguments: Sequence[Any]) -> Mesh | None:
+    def note_collective(self, function: Any, arguments: Sequence[object]) -> Mesh | None:
         """A collective runs.   Returns: the ranks of its group where these have equal results, else None."""
         if getattr(function, "namespace", "") not in _COLLECTIVES:
             return None
@@ -97,7 +100,7 @@ class ShardingBook:
         is_equal = any(function._schema.name.partition("::")[2].lstrip("_").startswith(name) for name in _EQUALIZING)
         return mesh if is_equal else None
 
-    def sharding(self, tensor: Any) -> TensorSharding | None:
+    def sharding(self, tensor: object) -> TensorSharding | None:
         """Placement of a tensor over the ranks; None where it is not known."""
         spec = spec_of_dtensor(tensor)
         if spec is None:
@@ -192,7 +195,7 @@ class ShardingBook:
 
     # -- parts ------------------------------------------------------------------------------------
 
-    def _group_mesh(self, group: Any, name: str) -> Mesh | None:
+    def _group_mesh(self, group: torch.distributed.ProcessGroup, name: str) -> Mesh | None:
         """The ranks of a process group in one row; None where this process is not in it."""
         self._note_group(group)
         ranks = tuple(torch.distributed.get_process_group_ranks(group))
@@ -203,13 +206,13 @@ class ShardingBook:
             self._meshes[key] = Mesh((name,), (len(ranks),), ranks, (ranks.index(own),)) if is_member else None
         return self._meshes[key]
 
-    def _note_group(self, group: Any) -> None:
+    def _note_group(self, group: torch.distributed.ProcessGroup) -> None:
         found = Group(str(group.group_name), tuple(torch.distributed.get_process_group_ranks(group)))
         if found not in self._groups:
             self._groups[found] = None
             self._is_changed = True
 
-    def _mesh(self, device_mesh: Any) -> Mesh | None:
+    def _mesh(self, device_mesh: DeviceMesh) -> Mesh | None:
         """None for a mesh that this process is not in: it holds nothing of its tensors."""
         if device_mesh not in self._meshes:
             coordinates = device_mesh.get_coordinate()
@@ -230,7 +233,7 @@ def sharding_book(session: GraphSession) -> ShardingBook:
     return session.shared(ShardingBook)
 
 
-def spec_of_dtensor(tensor: Any) -> Any:
+def spec_of_dtensor(tensor: object) -> DTensorSpec | None:
     """What a DTensor says of itself; None for any other tensor."""
     return getattr(tensor, "_spec", None) if hasattr(tensor, "_local_tensor") else None
 
@@ -248,17 +251,19 @@ def _placement(placement: Any) -> Placement:
     return Placement(PARTIAL, operation=operation if _OPERATION.fullmatch(operation) else "other")
 
 
-def _replicated(tensor: Any, mesh: Mesh) -> TensorSharding:
+def _replicated(tensor: torch.Tensor, mesh: Mesh) -> TensorSharding:
     return TensorSharding(tuple(tensor.shape), (Placement(REPLICATE),), mesh)
 
 
-def process_group(argument: Any) -> Any:
+def process_group(argument: object) -> torch.distributed.ProcessGroup | None:
     """The process group that an argument of a collective is, or names."""
     if isinstance(argument, torch.distributed.ProcessGroup):
         return argument
     try:
         if isinstance(argument, str):
-            resolve: Any = vars(torch.distributed.distributed_c10d)["_resolve_process_group"]
+            resolve: Callable[[str], torch.distributed.ProcessGroup] = vars(torch.distributed.distributed_c10d)[
+                "_resolve_process_group"
+            ]
             return resolve(argument)
         if isinstance(argument, torch.ScriptObject):
             return torch.distributed.ProcessGroup.unbox(argument)

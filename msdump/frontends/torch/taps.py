@@ -27,11 +27,11 @@ from msdump.tensors.arrays import Array
 # A tensor of an FX graph: the node that makes it, and the path in its result.
 Tap = tuple[fx.Node, Path]
 # A compiler: a graph -> a function of a list of arguments, which it may empty.
-Inner = Callable[[fx.GraphModule], Callable[[list[Any]], Any]]
+Inner = Callable[[fx.GraphModule], Callable[[list[object]], Any]]
 
 _owners = itertools.count()
 # Number of a graph -> what takes its tensors; only while the graph runs in an iteration that is dumped.
-_takers: dict[int, Callable[[int, Any], None]] = {}
+_takers: dict[int, Callable[[int, torch.Tensor], None]] = {}
 
 _library = torch.library.Library("msdump", "FRAGMENT")  # type: ignore[no-untyped-call]
 # The result leads from each tap to the next, and out of the graph, so that no compiler drops or moves one of them.
@@ -41,14 +41,14 @@ _library.define(  # type: ignore[no-untyped-call]
 )
 
 
-def _tap(x: Any, before: Any, graph: int, slot: int) -> Any:
+def _tap(x: torch.Tensor, before: torch.Tensor | None, graph: int, slot: int) -> torch.Tensor:
     take = _takers.get(graph)
     if take is not None:
         take(slot, x)
     return torch.empty(0)
 
 
-def _tap_shape(x: Any, before: Any, graph: int, slot: int) -> Any:
+def _tap_shape(x: torch.Tensor, before: torch.Tensor | None, graph: int, slot: int) -> torch.Tensor:
     return torch.empty(0)
 
 
@@ -143,7 +143,7 @@ class TappedProgram:
         self._compiled = inner(with_taps(module, taps, self.owner))
         self._has_taps = bool(taps)
 
-    def run(self, args: list[Any]) -> Any:
+    def run(self, args: list[object]) -> Any:
         """Run once; the taps copy what `_takers` says."""
         outputs = self._compiled(args)
         return outputs[:-1] if self._has_taps else outputs
@@ -186,7 +186,7 @@ class ObservedTaps:
         }
         taken: dict[int, Array] = {}
 
-        def take(slot: int, tensor: Any) -> None:
+        def take(slot: int, tensor: torch.Tensor) -> None:
             value = self._values[slot]
             if value is not None:
                 # A compiler uses the memory again.
@@ -218,7 +218,7 @@ class _TappedCalls(Calls):
         self,
         seen: ObservedTaps,
         taken: Mapping[int, Array],
-        arguments: Mapping[int, Any],
+        arguments: Mapping[int, torch.Tensor],
         report: Callable[[str], None],
     ) -> None:
         self._operands = seen.operands

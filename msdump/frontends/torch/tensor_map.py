@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    import torch
 
 T = TypeVar("T")
 
@@ -15,16 +18,16 @@ class TensorMap(Generic[T]):
     """
 
     def __init__(self) -> None:
-        self._entries: dict[int, tuple[weakref.ref[Any], T]] = {}
+        self._entries: dict[int, tuple[weakref.ref[torch.Tensor], T]] = {}
 
-    def get(self, tensor: Any) -> T | None:
+    def get(self, tensor: object) -> T | None:
         entry = self._entries.get(id(tensor))
         return entry[1] if entry is not None and entry[0]() is tensor else None
 
-    def set(self, tensor: Any, value: T) -> None:
+    def set(self, tensor: torch.Tensor, value: T) -> None:
         self._entries[id(tensor)] = weakref.ref(tensor), value
 
-    def tensors(self) -> list[Any]:
+    def tensors(self) -> list[torch.Tensor]:
         """Those that live."""
         return [tensor for reference, _ in self._entries.values() if (tensor := reference()) is not None]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -12,6 +12,9 @@ from msdump.frontends.torch.eager.regions import Region
 from msdump.frontends.torch.eager.scopes import Scopes
 from msdump.frontends.torch.eager.stage import BACKWARD, FORWARD, UPDATE
 from msdump.frontends.torch.steps import Steps
+
+if TYPE_CHECKING:
+    from torch.autograd.graph import Node
 
 
 class Iterations:
@@ -60,7 +63,7 @@ class Iterations:
             return self._steps.forward("script", torch.is_grad_enabled())
         return None
 
-    def calls_model(self, args: Sequence[Any]) -> bool:
+    def calls_model(self, args: Sequence[object]) -> bool:
         """Whether a region that is given these calls modules, outside of all that are called, as parameters tell."""
         if self._scopes.is_inside:
             return False
@@ -72,11 +75,11 @@ class Iterations:
 
     # -- which part -------------------------------------------------------------------------------
 
-    def part(self, node: Any) -> int:
+    def part(self, node: Node | None) -> int:
         """Of the operator that runs.   node: of autograd, which runs it; None outside of a backward pass"""
         return BACKWARD if node is not None else UPDATE if self._is_updating() else FORWARD
 
-    def part_of_region(self, args: Sequence[Any], node: Any) -> int:
+    def part_of_region(self, args: Sequence[object], node: Node | None) -> int:
         """As `part`, of a region, before an iteration begins with it.
 
         It is an update where it is given the gradients of parameters that it is given.
@@ -87,7 +90,7 @@ class Iterations:
         is_update = any(id(each) in gradients for each in args) or self._is_in_optimizer()
         return UPDATE if is_update else FORWARD
 
-    def is_in_backward(self, node: Any) -> bool:
+    def is_in_backward(self, node: Node | None) -> bool:
         """Compiled autograd runs nodes without their being current; threads of autograd are in no call of it."""
         return node is not None or self._backwards.depth > 0
 
@@ -130,5 +133,5 @@ class _Backwards(threading.local):
     depth = 0
 
 
-def _parameters(args: Sequence[Any]) -> list[torch.nn.Parameter]:
+def _parameters(args: Sequence[object]) -> list[torch.nn.Parameter]:
     return [each for each in args if isinstance(each, torch.nn.Parameter)]

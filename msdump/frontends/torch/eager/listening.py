@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -47,7 +47,9 @@ class Listener(Protocol):
 
     def leave_backward(self) -> None: ...
 
-    def run_region(self, region: Region, function: Callable[..., Any], args: Sequence[Any], keywords: Any) -> Any:
+    def run_region(
+        self, region: Region, function: Callable[..., object], args: Sequence[object], keywords: Mapping[str, object]
+    ) -> object:
         """Run what `torch.compile` made of a region, forward or backward.   Returns: what it returns."""
 
 
@@ -57,7 +59,13 @@ class _Replacement:
     Who replaces it too, later, keeps it where it is: then it stays, and calls what it always called.
     """
 
-    def __init__(self, owner: Any, name: str, make: Callable[[Any], Any], is_static: bool = False) -> None:
+    def __init__(
+        self,
+        owner: object,
+        name: str,
+        make: Callable[[Callable[..., object]], Callable[..., object]],
+        is_static: bool = False,
+    ) -> None:
         self._owner, self._name, self._make, self._is_static = owner, name, make, is_static
         self._original: Any = None
         self._own: Any = None
@@ -75,7 +83,7 @@ class _Replacement:
             self._set(self._original)
             self._own = None
 
-    def _set(self, function: Any) -> None:
+    def _set(self, function: Callable[..., object]) -> None:
         setattr(self._owner, self._name, staticmethod(function) if self._is_static else function)
 
 
@@ -85,7 +93,7 @@ class Listening:
     def __init__(self) -> None:
         self.listeners: tuple[Listener, ...] = ()
         self._replacements: tuple[_Replacement, ...] = ()
-        self._unpatched: Any = None
+        self._unpatched: object = None
 
     def begin(self, listener: Listener) -> None:
         with sessions.lock:
@@ -139,8 +147,8 @@ def _replacements() -> tuple[_Replacement, ...]:
     quiet_enter_optimizer, quiet_leave_optimizer = map(torch._dynamo.disable, (enter_optimizer, leave_optimizer))
     looks = _dynamo_callback()
 
-    def call_of(original: Any) -> Any:
-        def call(self: torch.nn.Module, *args: Any, **keywords: Any) -> Any:
+    def call_of(original: Callable[..., object]) -> Callable[..., object]:
+        def call(self: torch.nn.Module, *args: object, **keywords: object) -> object:
             if torch.compiler.is_compiling():
                 return original(self, *args, **keywords)
             listeners = (enter_module if looks() is None else quiet_enter_module)(self)
@@ -153,8 +161,8 @@ def _replacements() -> tuple[_Replacement, ...]:
 
         return call
 
-    def backward_of(original: Any) -> Any:
-        def backward(*args: Any, **keywords: Any) -> Any:
+    def backward_of(original: Callable[..., object]) -> Callable[..., object]:
+        def backward(*args: object, **keywords: object) -> object:
             if torch.compiler.is_compiling():
                 return original(*args, **keywords)
             listeners = (enter_backward if looks() is None else quiet_enter_backward)()
@@ -165,24 +173,24 @@ def _replacements() -> tuple[_Replacement, ...]:
 
         return backward
 
-    def enter_of(original: Any) -> Any:
-        def enter(self: Any) -> Any:
+    def enter_of(original: Callable[..., object]) -> Callable[..., object]:
+        def enter(self: torch.autograd.profiler.record_function) -> object:
             if self.name.startswith(_STEP) and not torch.compiler.is_compiling():
                 (enter_optimizer if looks() is None else quiet_enter_optimizer)(self.name)
             return original(self)
 
         return enter
 
-    def exit_of(original: Any) -> Any:
-        def leave(self: Any, *error: Any) -> Any:
+    def exit_of(original: Callable[..., object]) -> Callable[..., object]:
+        def leave(self: torch.autograd.profiler.record_function, *error: object) -> object:
             if self.name.startswith(_STEP) and not torch.compiler.is_compiling():
                 (leave_optimizer if looks() is None else quiet_leave_optimizer)()
             return original(self, *error)
 
         return leave
 
-    def create_of(original: Any) -> Any:
-        def create(scope: dict[str, Any], name: str, val: Any) -> Any:
+    def create_of(original: Callable[..., object]) -> Callable[..., object]:
+        def create(scope: dict[str, object], name: str, val: Any) -> object:
             return original(scope, name, _listened(val) if name.startswith(_COMPILED) else val)
 
         return create
@@ -197,7 +205,7 @@ def _replacements() -> tuple[_Replacement, ...]:
     )
 
 
-def _dynamo_callback() -> Callable[[], Any]:
+def _dynamo_callback() -> Callable[[], object]:
     """A function of C that tells what Dynamo looks at frames with; None: it does not. Older versions cannot tell."""
     return getattr(torch._C._dynamo.eval_frame, "get_eval_frame_callback", bool)
 
@@ -244,7 +252,7 @@ def _leave_optimizer() -> None:
 # -- what torch.compile made -------------------------------------------------------------------------------------------
 
 
-def _compiled_globals() -> list[tuple[dict[str, Any], str, Any]]:
+def _compiled_globals() -> list[tuple[dict[str, object], str, Any]]:
     """Namespace, name and value of all graphs that Dynamo has compiled.
 
     Source: PyTorch, `CleanupManager`: what is to be removed with a code that Dynamo made.
@@ -257,13 +265,13 @@ def _compiled_globals() -> list[tuple[dict[str, Any], str, Any]]:
     ]
 
 
-def _listened(function: Any) -> Any:
+def _listened(function: Callable[..., object]) -> Any:
     """A graph that Dynamo has compiled, as one that listeners run."""
     if hasattr(function, "msdump_compiled"):
         return function
     region = Region()
 
-    def run(*args: Any, **keywords: Any) -> Any:
+    def run(*args: object, **keywords: object) -> object:
         for listener in listening.concerned():
             region.find_place(sys._getframe(1))
             results = listener.run_region(region, function, args, keywords)
@@ -274,7 +282,7 @@ def _listened(function: Any) -> Any:
     return _unseen(run, function)
 
 
-def _listen_to_backward(region: Region, results: Any) -> None:
+def _listen_to_backward(region: Region, results: object) -> None:
     """The graph of its gradients, which the engine calls: a function of a class of its own."""
     for _, tensor in results_in(results):
         own = getattr(type(tensor.grad_fn), "_forward_cls", None)
@@ -282,8 +290,8 @@ def _listen_to_backward(region: Region, results: Any) -> None:
             own.backward = staticmethod(_listened_backward(region, own.backward))
 
 
-def _listened_backward(region: Region, function: Any) -> Any:
-    def run(*args: Any) -> Any:
+def _listened_backward(region: Region, function: Callable[..., object]) -> Any:
+    def run(*args: object) -> object:
         for listener in listening.concerned():
             return listener.run_region(region, function, args, {})
         return function(*args)
@@ -291,7 +299,7 @@ def _listened_backward(region: Region, function: Any) -> Any:
     return _unseen(run, function)
 
 
-def _unseen(run: Any, function: Any) -> Any:
+def _unseen(run: Any, function: Callable[..., object]) -> Any:
     """What stands for a compiled function, in a form that Dynamo never looks into."""
     run.__name__ = getattr(function, "__name__", _COMPILED)
     disabled: Any = torch._dynamo.disable(run)  # type: ignore[no-untyped-call]
@@ -299,7 +307,7 @@ def _unseen(run: Any, function: Any) -> Any:
     return disabled
 
 
-def is_compiled_node(node: Any) -> bool:
+def is_compiled_node(node: object) -> bool:
     """Whether a node of autograd runs a graph that AOT Autograd made."""
     own = getattr(type(node), "_forward_cls", None)
     return own is not None and own.__name__ == _AOT_FUNCTION

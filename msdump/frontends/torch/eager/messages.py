@@ -40,7 +40,7 @@ class Transfer:
     source: Sequence[SourceLine]
 
     @property
-    def tensors(self) -> list[Any]:
+    def tensors(self) -> list[torch.Tensor]:
         return [each.tensor for each in self.call.tensors]
 
     @property
@@ -83,7 +83,7 @@ class Messages:
         self._sends.clear()
         self._receives.clear()
 
-    def next_message(self, signature: Signature, args: Sequence[Any]) -> Message | None:
+    def next_message(self, signature: Signature, args: Sequence[object]) -> Message | None:
         """The message of a send or a receive that is about to run; each call must be counted, shown or not."""
         group = next(filter(None, map(process_group, args)), None)
         numbers = [each for each in args if isinstance(each, int)]
@@ -165,7 +165,7 @@ class Messages:
             self._book.note_message(MessageOperand(*operand, transfer.message, misuse))
 
 
-def _extent(tensor: Any) -> tuple[int, int] | None:
+def _extent(tensor: torch.Tensor) -> tuple[int, int] | None:
     """First byte and the one behind the last of what a tensor lies in; None where it has no memory."""
     own = local(tensor)
     if own.layout is not torch.strided or own.numel() == 0:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import torch
 from torch._subclasses import FakeTensor
@@ -37,7 +36,7 @@ class CallOperands:
         self.reads_inputs = True
         self._count_skipped = count_skipped
 
-    def info(self, tensor: Any, origin: tuple[str, str | Path] = ("", "")) -> TensorInfo:
+    def info(self, tensor: torch.Tensor, origin: tuple[str, str | Path] = ("", "")) -> TensorInfo:
         """Key, dtype and shape of a tensor as it is now.   origin: operator and operand that it is first met in."""
         own = local(tensor)
         dtype = dtype_name(own.dtype)
@@ -45,7 +44,7 @@ class CallOperands:
         name = self.names.get(tensor)
         return TensorInfo(self.table.key(own, origin if name is None else name), dtype, tuple(own.shape))
 
-    def is_readable(self, tensor: Any, name: str = "") -> bool:
+    def is_readable(self, tensor: torch.Tensor, name: str = "") -> bool:
         """Whether it can be dumped; the report counts it where not.   name: of the operator"""
         if isinstance(tensor, FakeTensor):
             return False
@@ -82,7 +81,7 @@ class CallOperands:
             for slot, (info, each) in enumerate(zip(call.inputs, call.tensors, strict=True))
         ]
 
-    def write(self, call: Call, results: Sequence[tuple[str | Path, Any]]) -> None:
+    def write(self, call: Call, results: Sequence[tuple[str | Path, torch.Tensor]]) -> None:
         """The outputs of a call that has run, and their arrays.   results: each with its path in the result"""
         call.outputs = tuple(self.info(tensor, (call.name, path)) for path, tensor in results)
         call.written = [

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -63,7 +63,14 @@ class Operators:
         """Forget which operators are selected; between two iterations."""
         self._is_selected.clear()
 
-    def run(self, stage: Stage, scope: str, function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    def run(
+        self,
+        stage: Stage,
+        scope: str,
+        function: torch._ops.OpOverload,
+        args: Sequence[object],
+        keywords: Mapping[str, object],
+    ) -> object:
         """Run an operator.   Returns: what it returns.   Raises: what it raises."""
         signature = signature_of(function)
         if signature.is_mutable and stage is not self._forward:
@@ -88,10 +95,10 @@ class Operators:
         stage: Stage,
         scope: str,
         region: Region,
-        function: Callable[..., Any],
-        args: Sequence[Any],
-        keywords: Mapping[str, Any],
-    ) -> Any:
+        function: Callable[..., object],
+        args: Sequence[object],
+        keywords: Mapping[str, object],
+    ) -> object:
         """As `run`, of what `torch.compile` made."""
         # An optimizer that is compiled holds the parameters itself.
         held = self._operands.names.tensors() if stage.part == UPDATE else []
@@ -129,8 +136,8 @@ class Operators:
         scope: str,
         number: int,
         name: str,
-        args: Sequence[Any],
-        keywords: Mapping[str, Any],
+        args: Sequence[object],
+        keywords: Mapping[str, object],
     ) -> Call:
         """A call that is about to run."""
         tensors = [each for each in signature.tensors(args, keywords) if self._operands.is_readable(each.tensor, name)]
@@ -142,10 +149,10 @@ class Operators:
         stage: Stage,
         call: Call,
         message: Message | None,
-        function: Any,
-        args: Sequence[Any],
-        keywords: Mapping[str, Any],
-    ) -> Any:
+        function: Callable[..., object],
+        args: Sequence[object],
+        keywords: Mapping[str, object],
+    ) -> object:
         signature = call.signature
         result = self._run(stage, call, function, args, keywords)
         if signature.is_message and call.tensors:
@@ -163,11 +170,11 @@ class Operators:
         self,
         stage: Stage,
         call: Call,
-        function: Callable[..., Any],
-        args: Sequence[Any],
-        keywords: Mapping[str, Any],
-        held: Sequence[Any],
-    ) -> Any:
+        function: Callable[..., object],
+        args: Sequence[object],
+        keywords: Mapping[str, object],
+        held: Sequence[torch.Tensor],
+    ) -> object:
         """What it is given, and what it returns; what it has overwritten counts as returned, too.
 
         held   what it may overwrite beside what it is given
@@ -188,10 +195,10 @@ class Operators:
         self,
         stage: Stage,
         call: Call,
-        function: Callable[..., Any],
-        args: Sequence[Any],
-        keywords: Mapping[str, Any],
-    ) -> Any:
+        function: Callable[..., object],
+        args: Sequence[object],
+        keywords: Mapping[str, object],
+    ) -> object:
         """Run it, and show it where it raises.   Raises: what it raises."""
         try:
             return function(*args, **keywords)
@@ -202,7 +209,12 @@ class Operators:
             raise
 
     def _show_results(
-        self, stage: Stage, call: Call, results: Sequence[tuple[Path, Any]], function: Any, args: Sequence[Any]
+        self,
+        stage: Stage,
+        call: Call,
+        results: Sequence[tuple[Path, torch.Tensor]],
+        function: Callable[..., object],
+        args: Sequence[object],
     ) -> None:
         results = [(path, tensor) for path, tensor in results if self._operands.is_readable(tensor, call.name)]
         if call.tensors or results:
@@ -213,7 +225,7 @@ class Operators:
             self._shardings.note(stage, call, function, args, [tensor for _, tensor in results])
 
 
-def _waited(result: Any) -> Any:
+def _waited(result: object) -> object:
     """Results of a collective once they are there. Waiting again, as the program will, does nothing."""
     for item in result if isinstance(result, tuple | list) else (result,):
         if isinstance(item, torch.Tensor):

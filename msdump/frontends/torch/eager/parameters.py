@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -37,7 +37,7 @@ class Parameters:
             if name is not None:
                 stage.add_parameter(info, name, each.tensor, memory_of(each.tensor))
 
-    def keep(self, forward: Stage, written: Sequence[Any]) -> None:
+    def keep(self, forward: Stage, written: Sequence[torch.Tensor]) -> None:
         """Copy those of the forward pass that a call outside of it is about to write.
 
         An optimizer may write before the forward pass ends, where the script says when a step ends.
@@ -48,7 +48,7 @@ class Parameters:
             memories = {memory_of(tensor) for tensor in written if self._operands.is_readable(tensor)}
             forward.keep_parameters(memories, self._copy)
 
-    def _copy(self, name: str, tensor: Any) -> tuple[TensorInfo, Array] | None:
+    def _copy(self, name: str, tensor: torch.Tensor) -> tuple[TensorInfo, Array] | None:
         plan = self.plan
         if plan is None or not plan.operands.outputs or not plan.dumps_parameter(name):
             return None

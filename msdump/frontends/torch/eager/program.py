@@ -29,6 +29,8 @@ from msdump.graph.graph import Graph
 from msdump.process import sessions
 
 if TYPE_CHECKING:
+    from torch.autograd.graph import Node
+
     from msdump.config.plan import Plan
     from msdump.engine.graphs import GraphSession
 
@@ -135,9 +137,9 @@ class EagerProgram:
 
     # -- operators --------------------------------------------------------------------------------
 
-    def run(self, function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    def run(self, function: Any, args: Sequence[object], keywords: Mapping[str, object]) -> object:
         """Run an operator, and show it.   Returns: what it returns.   Raises: what it raises."""
-        node: Any = torch._C._current_autograd_node()
+        node: Node | None = torch._C._current_autograd_node()
         if self._is_forked:
             _note_forked_run()
             return function(*args, **keywords)
@@ -162,10 +164,10 @@ class EagerProgram:
             return self._operators.run(stage, scope, function, args, keywords)
 
     def run_region(
-        self, region: Region, function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]
-    ) -> Any:
+        self, region: Region, function: Callable[..., object], args: Sequence[object], keywords: Mapping[str, object]
+    ) -> object:
         """Run what `torch.compile` made as it is, and show it at its border, where an iteration is dumped."""
-        node: Any = torch._C._current_autograd_node()
+        node: Node | None = torch._C._current_autograd_node()
         with self._lock:
             part = self._begin_region(region, args, node)
             if part is not None:
@@ -230,7 +232,7 @@ class EagerProgram:
         if iteration is not None:
             self._begin(iteration)
 
-    def _begin_region(self, region: Region, args: Sequence[Any], node: Any) -> int | None:
+    def _begin_region(self, region: Region, args: Sequence[object], node: Node | None) -> int | None:
         """The part of a step that a region is; None: of no step. Where it calls the model, an iteration may begin."""
         iterations = self._iterations
         if iterations.is_paused:

@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch._dynamo import eval_frame, external_utils
@@ -55,12 +55,12 @@ class Region:
         is_made = code.co_filename.startswith(_MADE)
         self.place = "compiled autograd" if is_made else f"{code.co_filename}:{code.co_firstlineno} in {name}"
 
-    def tensors(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> list[Tensor]:
+    def tensors(self, args: Sequence[object], keywords: Mapping[str, object]) -> list[Tensor]:
         """What it is given; that it writes none of it is not said."""
         named = [("args", list(args)), *keywords.items()]
         return [Tensor(place, tensor, False) for name, value in named for place, tensor in tensors_in(value, name)]
 
-    def attributes(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
+    def attributes(self, args: Sequence[object], keywords: Mapping[str, object]) -> dict[str, object]:
         """Where it comes from."""
         return {"region": self.place}
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch._dynamo import OptimizedModule
 
 from msdump.frontends.torch.eager.stage import FORWARD, UPDATE
 from msdump.frontends.torch.places import BACKWARD_ROOT, ROOT
+
+if TYPE_CHECKING:
+    from torch.autograd.graph import Node
 
 # `torch.compile` puts a module into another one, under this name.
 _COMPILED = "_orig_mod"
@@ -108,7 +111,7 @@ class _Calls(threading.local):
         self.texts: list[str] = []
         self.names: list[str] = []
         self.paths: dict[int, str] = {}
-        self.inner: Any = None
+        self.inner: torch.nn.Module | None = None
 
 
 class NodeScopes:
@@ -158,7 +161,7 @@ class OperatorScopes:
         """An iteration begins."""
         self._nodes.forget(_MAX_NODE_SCOPES)
 
-    def find(self, part: int, node: Any, optimizers: Sequence[str]) -> str:
+    def find(self, part: int, node: Node | None, optimizers: Sequence[str]) -> str:
         """Of an operator that is about to run.
 
         node        of autograd, which runs the operator; None outside of a backward pass

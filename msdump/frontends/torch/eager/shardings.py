@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -38,7 +38,14 @@ class OperandShardings:
         self._compared.clear()
         self._book.end_iteration()
 
-    def note(self, stage: Stage, call: Call, function: Any, args: Sequence[Any], results: Sequence[Any]) -> None:
+    def note(
+        self,
+        stage: Stage,
+        call: Call,
+        function: Callable[..., object],
+        args: Sequence[object],
+        results: Sequence[torch.Tensor],
+    ) -> None:
         """A call has run and was shown.   results: tensors that it returned"""
         if not self._book.is_on:
             return
@@ -69,7 +76,7 @@ class OperandShardings:
         shardings: Sequence[TensorSharding | None],
         infos: Sequence[TensorInfo],
         arrays: Sequence[Array],
-        tensors: Sequence[Any],
+        tensors: Sequence[torch.Tensor],
         is_shared: bool = False,
     ) -> None:
         """Give the flight recorder the operands that other ranks must hold in equal bytes."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -17,7 +16,7 @@ class Tensor:
     """A tensor that a call reads.   name: of the argument, with its place in a list: "tensors[1]"."""
 
     name: str
-    tensor: Any
+    tensor: torch.Tensor
     is_written: bool
 
 
@@ -41,7 +40,7 @@ class Signature:
 
     __slots__ = ("_arguments", "is_mutable", "is_receive", "is_send", "is_view", "is_waited", "name", "op_type")
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: torch._ops.OpOverload) -> None:
         schema = function._schema
         self.op_type = op_type(function)
         self.name = schema.name
@@ -69,7 +68,7 @@ class Signature:
         """Whether it sends to one rank, or receives from one."""
         return self.is_send or self.is_receive
 
-    def tensors(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> list[Tensor]:
+    def tensors(self, args: Sequence[object], keywords: Mapping[str, object]) -> list[Tensor]:
         """The tensors among the arguments of a call, in the order of the schema; elements of lists are operands too."""
         return [
             Tensor(place, tensor, is_written)
@@ -77,7 +76,7 @@ class Signature:
             for place, tensor in tensors_in(value, name)
         ]
 
-    def attributes(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
+    def attributes(self, args: Sequence[object], keywords: Mapping[str, object]) -> dict[str, object]:
         """Arguments that hold no tensor."""
         return {
             name: value
@@ -85,7 +84,7 @@ class Signature:
             if not any(True for _ in tensors_in(value, name))
         }
 
-    def _bound(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> Iterator[tuple[str, Any, bool]]:
+    def _bound(self, args: Sequence[object], keywords: Mapping[str, object]) -> Iterator[tuple[str, object, bool]]:
         for index, (name, is_written, is_keyword) in enumerate(self._arguments):
             if index < len(args) and not is_keyword:
                 yield name, args[index], is_written
@@ -94,11 +93,11 @@ class Signature:
 
 
 @functools.cache
-def signature_of(function: Any) -> Signature:
+def signature_of(function: torch._ops.OpOverload) -> Signature:
     return Signature(function)
 
 
-def tensors_in(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+def tensors_in(value: object, name: str) -> Iterator[tuple[str, torch.Tensor]]:
     if isinstance(value, torch.Tensor):
         yield name, value
     elif isinstance(value, list | tuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from msdump.process.sessions import lock
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
 from msdump.tensors.records import OpInfo, TensorInfo, TensorKey
+
+if TYPE_CHECKING:
+    import torch
 
 # The parts of a step.
 FORWARD, BACKWARD, UPDATE = range(3)
@@ -43,7 +46,7 @@ class Call:
     number: int
     name: str
     tensors: Sequence[Tensor]
-    attributes: Callable[[], dict[str, Any]]
+    attributes: Callable[[], dict[str, object]]
     inputs: tuple[TensorInfo, ...]
     copies: Mapping[int, Array] = field(default_factory=dict)
     read: Sequence[Array] = ()
@@ -70,7 +73,7 @@ class Stage:
         self._nodes: dict[str, Node] = {}
         self._values: dict[int, Value] = {}
         self._parameter_values: dict[tuple[str, TensorType], Value] = {}
-        self._parameters: dict[int, Any] = {}
+        self._parameters: dict[int, torch.Tensor] = {}
         self._names: dict[int, str] = {}
         # Of this iteration: numbers of parameters by their memory, and the values of those that were overwritten.
         self._by_memory: dict[int, set[int]] = {}
@@ -127,7 +130,9 @@ class Stage:
         with lock:
             self._run.resume()
 
-    def finish(self, array: Callable[[TensorInfo, Any], Array], info: Callable[[Any], TensorInfo]) -> None:
+    def finish(
+        self, array: Callable[[TensorInfo, torch.Tensor], Array], info: Callable[[torch.Tensor], TensorInfo]
+    ) -> None:
         """The iteration has ended.   array, info: of a parameter as it is now."""
         run, self._run = self._run, None
         if run is not None:
@@ -169,7 +174,9 @@ class Stage:
             value = self._values[info.key.value_id] = self.graph.add_input(name, TensorType(info.dtype, info.shape))
         return value
 
-    def keep_parameters(self, memories: set[int], read: Callable[[str, Any], tuple[TensorInfo, Array] | None]) -> None:
+    def keep_parameters(
+        self, memories: set[int], read: Callable[[str, torch.Tensor], tuple[TensorInfo, Array] | None]
+    ) -> None:
         """Another part of the iteration is about to write into this memory: parameters there stay as they are now.
 
         read   name and tensor -> what it is now; None where nobody wants it
@@ -180,7 +187,7 @@ class Stage:
                 if kept is not None:
                     self._overwritten[number] = kept
 
-    def add_parameter(self, info: TensorInfo, name: str, tensor: Any, memory: int) -> None:
+    def add_parameter(self, info: TensorInfo, name: str, tensor: torch.Tensor, memory: int) -> None:
         """A parameter of the model that an operator reads; its value is written when the iteration ends."""
         # By its name: an operator may have read it before its module was called, when it had none.
         type = TensorType(info.dtype, info.shape)
@@ -229,9 +236,9 @@ class _End(Calls):
 
     def __init__(
         self,
-        parameters: Mapping[int, tuple[TensorInfo, Any]],
+        parameters: Mapping[int, tuple[TensorInfo, torch.Tensor]],
         overwritten: Mapping[int, tuple[TensorInfo, Array]],
-        array: Callable[[TensorInfo, Any], Array],
+        array: Callable[[TensorInfo, torch.Tensor], Array],
     ) -> None:
         self._parameters = parameters
         self._overwritten = overwritten

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from msdump.tensors.records import TensorKey
+
+if TYPE_CHECKING:
+    import torch
 
 
 class _Memory:
@@ -19,7 +22,7 @@ class _Memory:
 
     __slots__ = ("origin", "reference", "version")
 
-    def __init__(self, reference: Any, origin: Hashable) -> None:
+    def __init__(self, reference: StorageWeakRef, origin: Hashable) -> None:
         # As long as a storage is referred to, be it weakly, no other one gets its address.
         self.reference = reference
         self.origin = origin
@@ -48,7 +51,7 @@ class TensorTable:
         self._memory.clear()
         self._ids.clear()
 
-    def key(self, tensor: Any, origin: Hashable) -> TensorKey:
+    def key(self, tensor: torch.Tensor, origin: Hashable) -> TensorKey:
         """Of a tensor as it is now.   origin: what its memory is called when this is the first tensor in it."""
         storage = tensor.untyped_storage()
         memory = self._memory.get(storage._cdata)
@@ -65,7 +68,7 @@ class TensorTable:
         )
         return TensorKey(self._ids.setdefault(part, len(self._ids)), memory.version + self._disturbed)
 
-    def state(self, tensor: Any) -> tuple[int, int]:
+    def state(self, tensor: torch.Tensor) -> tuple[int, int]:
         """Equal for tensors of one storage between two writes to it, in one iteration; after `key` of the tensor."""
         storage = tensor.untyped_storage()._cdata
         return storage, self._memory[storage].version + self._disturbed
@@ -74,24 +77,24 @@ class TensorTable:
         """What has run may have written to any tensor."""
         self._disturbed += 1
 
-    def write(self, tensor: Any) -> None:
+    def write(self, tensor: torch.Tensor) -> None:
         """An operator has written to a tensor."""
         memory = self._memory.get(tensor.untyped_storage()._cdata)
         if memory is not None:
             memory.version += 1
 
 
-def local(tensor: Any) -> Any:
+def local(tensor: torch.Tensor) -> torch.Tensor:
     """What of a tensor is in this process: the shard of a DTensor."""
     return getattr(tensor, "_local_tensor", tensor)
 
 
-def memory_of(tensor: Any) -> int:
+def memory_of(tensor: torch.Tensor) -> int:
     """Equal for tensors that share memory."""
     return int(local(tensor).untyped_storage()._cdata)
 
 
-def version_of(tensor: Any) -> int | None:
+def version_of(tensor: torch.Tensor) -> int | None:
     """How often it was written, as far as autograd knows; None where nobody counts."""
     own = local(tensor)
     return None if own.is_inference() else int(own._version)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array, filled_memory
 from msdump.tensors.c_order import c_copy
 from msdump.tensors.records import TensorInfo
+
+if TYPE_CHECKING:
+    import torch
 
 
 class Values:
@@ -37,7 +40,7 @@ class Values:
         self._arrays.clear()
         self._numbers.clear()
 
-    def view(self, info: TensorInfo, tensor: Any) -> Array:
+    def view(self, info: TensorInfo, tensor: torch.Tensor) -> Array:
         """The memory itself; empty for a tensor that cannot be read, which the report counts."""
         try:
             return array_of(_on_host(tensor))
@@ -45,7 +48,7 @@ class Values:
             self._report(f"{type(tensor).__name__} that cannot be read ({type(error).__name__})")
             return np.empty((0,), dtypes.dtype(info.dtype).numpy)
 
-    def shown(self, info: TensorInfo, tensor: Any) -> Array:
+    def shown(self, info: TensorInfo, tensor: torch.Tensor) -> Array:
         """What observers get: the memory itself where they look at it before the script goes on.
 
         Of a large tensor of which only statistics are wanted, these: it is read while it may still lie in a cache, and
@@ -53,7 +56,7 @@ class Values:
         """
         return self.saved(info, tensor) if self._keeps or self._is_measured(info) else self.view(info, tensor)
 
-    def saved(self, info: TensorInfo, tensor: Any) -> Array:
+    def saved(self, info: TensorInfo, tensor: torch.Tensor) -> Array:
         """What stays as it is until the iteration ends: what is read twice is copied, or measured, once."""
         identity = info.key, info.shape
         array = self._arrays.get(identity)
@@ -66,14 +69,14 @@ class Values:
             self._arrays[identity] = array
         return array
 
-    def copied(self, info: TensorInfo, tensor: Any) -> Array:
+    def copied(self, info: TensorInfo, tensor: torch.Tensor) -> Array:
         """As `saved`, for as long as the array is held: copied anew where nothing has to stay."""
         if self._keeps or self._is_measured(info):
             return self.saved(info, tensor)
         array = self.view(info, tensor)
         return c_copy(array) if array.base is not None else array
 
-    def at_end(self, info: TensorInfo, tensor: Any) -> Array:
+    def at_end(self, info: TensorInfo, tensor: torch.Tensor) -> Array:
         """A parameter when the iteration has ended: it is read before the script goes on."""
         array = self._arrays.get((info.key, info.shape))
         if array is None:
@@ -83,7 +86,7 @@ class Values:
     def _is_measured(self, info: TensorInfo) -> bool:
         return self.measures and is_large_and_real(info.shape, info.dtype)
 
-    def _measured(self, array: Array, info: TensorInfo, tensor: Any) -> Array:
+    def _measured(self, array: Array, info: TensorInfo, tensor: torch.Tensor) -> Array:
         """Its statistics. Those of a transposed view are those of the tensor that it is a view of."""
         memory = None if tensor.is_neg() or tensor.device.type != "cpu" else filled_memory(array)
         if memory is None or not array.size:
@@ -95,6 +98,6 @@ class Values:
         return MeasuredArray(array.shape, array.dtype, lambda: numbers)
 
 
-def _on_host(tensor: Any) -> Any:
+def _on_host(tensor: torch.Tensor) -> torch.Tensor:
     own = local(tensor).detach()
     return own if own.device.type == "cpu" else own.cpu()

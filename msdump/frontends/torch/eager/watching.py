@@ -8,7 +8,6 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType, TracebackType
-from typing import Any
 
 import torch
 from torch._dynamo import eval_frame
@@ -64,8 +63,12 @@ class _Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._shown_to = None if self.is_blind or self.is_idle else self._program
 
     def __torch_dispatch__(
-        self, function: Any, types: Sequence[Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
+        self,
+        function: torch._ops.OperatorBase,
+        types: Sequence[type],
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:
         if self._shown_to is None:
             return function(*args, **(kwargs or {}))
         return self._shown_to.run(function, args, kwargs or {})
@@ -74,7 +77,7 @@ class _Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 class Watch(contextlib.ContextDecorator):
     """See `msdump.watch`."""
 
-    def __init__(self, model: Any, config: opening.Config | None) -> None:
+    def __init__(self, model: torch.nn.Module | None, config: opening.Config | None) -> None:
         if model is not None and not isinstance(model, torch.nn.Module):
             raise ConfigError(
                 f"msdump.watch: expected a torch.nn.Module, or None for all modules, got {type(model).__name__}. "
