@@ -9,7 +9,7 @@ Handles are ints, memory is real, and every call returns the aclError that CANN 
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import NoReturn
 
 import numpy as np
 
@@ -168,7 +168,7 @@ def get_version() -> tuple[int, int, int, int]:
     return 1, 0, 0, SUCCESS
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> NoReturn:
     # The import system and inspect look these names up; they are not in the script.
     if name.startswith("__"):
         raise AttributeError(name)

@@ -7,7 +7,6 @@ gives the number that ACL gives for a model without AIPP.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from msdump.frontends.acl import codes
 from msdump.frontends.acl.calls import (
@@ -34,7 +33,7 @@ class Aipp:
     """Settings by the names of their calls; those of one image by (name, image)."""
 
     batch_size: int
-    settings: dict[Any, tuple[float, ...]] = field(default_factory=dict)
+    settings: dict[str | tuple[str, int], tuple[float, ...]] = field(default_factory=dict)
 
 
 @returns_plain("aclmdlCreateAIPP", 0)

@@ -8,7 +8,7 @@ import queue
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger("msdump")
+T = TypeVar("T")
 
 _NO_BLOCK, _BLOCK = 0, 1  # aclrtCallbackBlockType
 _MAX_32_BITS = 0xFFFFFFFF
@@ -53,7 +54,7 @@ def unsubscribe_report(thread_id: int, stream: int) -> None:
 
 
 @returns_code("aclrtLaunchCallback")
-def launch_callback(fn: Callable[[Any], Any], args: Any, block_type: int, stream: int) -> None:
+def launch_callback(fn: Callable[[T], object], args: T, block_type: int, stream: int) -> None:
     """Call `fn(args)` in the thread of a stream, after all that the stream has to do before.
 
     block_type   0: the stream goes on meanwhile; 1: it waits until the function has returned
@@ -99,7 +100,7 @@ def process_report(timeout: int) -> int:
 
 
 @returns_code("aclrtSetExceptionInfoCallback")
-def set_exception_info_callback(fn: Callable[[int], Any] | None = None) -> None:
+def set_exception_info_callback(fn: Callable[[int], object] | None = None) -> None:
     """Call a function with the handle of an exception info when an operator fails; None ends that."""
     if fn is not None and not callable(fn):
         raise TypeError(f"fn: expected a function, got {type(fn).__name__}.")
@@ -140,7 +141,7 @@ def _info(info: int) -> ExceptionInfo:
     return process.handles.find(as_int(info, "info"), ExceptionInfo, "info")
 
 
-def deliver_to(function: Callable[[dict[str, Any]], Any]) -> Deliver:
+def deliver_to(function: Callable[[dict[str, str | int]], object]) -> Deliver:
     """What hands one piece to a function, as the dict that pyACL makes of `acldumpChunk`.
 
     Raises (when called): WriteError when the function returns another number than 0.

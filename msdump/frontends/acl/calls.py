@@ -123,14 +123,14 @@ def as_int(value: Any, name: str) -> int:
         raise TypeError(f"{name}: expected an int, got {type(value).__name__}.") from None
 
 
-def as_text(value: Any, name: str) -> str:
+def as_text(value: object, name: str) -> str:
     """A path or name.   Raises: TypeError."""
     if not isinstance(value, str):
         raise TypeError(f"{name}: expected a str, got {type(value).__name__}.")
     return value
 
 
-def unknown_name(path: str, name: str, namespace: Mapping[str, Any]) -> AttributeError:
+def unknown_name(path: str, name: str, namespace: Mapping[str, object]) -> AttributeError:
     """For the `__getattr__` of a module: what to raise for a name that it lacks, with the nearest ones."""
     # The import system and inspect look names like these up; no script wrote them.
     if name.startswith("__"):

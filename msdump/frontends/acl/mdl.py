@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NoReturn
 
 from msdump.frontends.acl import codes, const
 from msdump.frontends.acl.aipp import (
@@ -179,7 +179,7 @@ def finalize_dump() -> None:
 
 
 @returns_code("acldumpRegCallback")
-def dump_reg_callback(fn: Callable[[dict[str, Any]], Any], flag: int) -> None:
+def dump_reg_callback(fn: Callable[[dict[str, str | int]], object], flag: int) -> None:
     """Hand dumps to a function instead of writing files.
 
     fn     gets one dict: file_name, data_buf (address), buf_len, is_last_chunk, offset (-1 = append), flag. It comes
@@ -312,7 +312,7 @@ def _sizes(source: str | bytes) -> tuple[int, int]:
     return work, sum(value.constant.nbytes for value in graph.constants if value.constant is not None)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> NoReturn:
     raise unknown_name("acl.mdl", name, globals())
 
 

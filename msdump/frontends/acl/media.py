@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import io
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
@@ -27,6 +28,9 @@ from msdump.frontends.acl.calls import (
 from msdump.frontends.acl.memory import DEVICE
 from msdump.frontends.acl.process import process
 from msdump.tensors.arrays import Array
+
+if TYPE_CHECKING:
+    import PIL.Image
 
 YUV_SEMIPLANAR_420, YVU_SEMIPLANAR_420, RGB_888, RGBA_8888, UNKNOWN = 1, 2, 12, 16, 10000
 _PNG_MAGIC, _PNG_HEAD_BYTES = b"\x89PNG\r\n\x1a\n", 30
@@ -136,7 +140,7 @@ def dvpp_destroy_pic_desc(pic_desc: int) -> None:
     process.handles.remove(as_int(pic_desc, "pic_desc"), PictureDesc, "pic_desc")
 
 
-def _setter(setting: str) -> Any:
+def _setter(setting: str) -> Callable[[int, int], int]:
     @returns_code(f"acldvppSetPicDesc{setting.title().replace('_', '')}")
     def call(pic_desc: int, value: int) -> None:
         number = as_int(value, setting)
@@ -148,7 +152,7 @@ def _setter(setting: str) -> Any:
     return call
 
 
-def _getter(setting: str) -> Any:
+def _getter(setting: str) -> Callable[[int], int]:
     @returns_plain(f"acldvppGetPicDesc{setting.title().replace('_', '')}", 0)
     def call(pic_desc: int) -> int:
         return int(getattr(_picture(pic_desc, "pic_desc"), setting))
@@ -327,7 +331,7 @@ def _check_png_size(width: int, height: int) -> None:
         raise bad_argument(f"data: expected {_SMALLEST} to {_LARGEST} pixels a side, got {width}x{height}")
 
 
-def _opened(encoded: bytes, kind: str) -> Any:
+def _opened(encoded: bytes, kind: str) -> PIL.Image.Image:
     """A picture whose head is read.   Raises: CallError 100000; ImportError that says how to install Pillow."""
     try:
         from PIL import Image
@@ -366,7 +370,7 @@ def _aligned(value: int, step: int) -> int:
 __all__ = sorted(name for name in globals() if name.startswith("dvpp_"))
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> NoReturn:
     if name.startswith("__"):
         raise AttributeError(name)
     raise AttributeError(

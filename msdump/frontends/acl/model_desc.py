@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from msdump.frontends.acl.atc import BATCH, DIMS, IMAGE
 from msdump.frontends.acl.calls import (
@@ -20,8 +19,10 @@ from msdump.frontends.acl.operand import ModelOperand, Shape
 from msdump.frontends.acl.process import process
 from msdump.frontends.acl.tensor_desc import dtype_number
 
-_NO_DIMS: dict[str, Any] = {}
-_NO_GEARS: list[dict[str, Any]] = []
+# What pyACL gives as the struct of C: its fields by name.
+Fields = dict[str, str | int | list[int] | list[list[int]]]
+_NO_DIMS: Fields = {}
+_NO_GEARS: list[Fields] = []
 
 
 @dataclass(slots=True)
@@ -96,23 +97,23 @@ def get_output_size_by_index(model_desc: int, index: int) -> int:
 
 
 @returns_value("aclmdlGetInputDims", _NO_DIMS)
-def get_input_dims(model_desc: int, index: int) -> dict[str, Any]:
+def get_input_dims(model_desc: int, index: int) -> Fields:
     """`dims, ret = acl.mdl.get_input_dims(desc, index)`; dims is {"name", "dimCount", "dims"}, -1 an open size."""
     return _dims(_input(model_desc, index))
 
 
 @returns_value("aclmdlGetInputDimsV2", _NO_DIMS)
-def get_input_dims_v2(model_desc: int, index: int) -> dict[str, Any]:
+def get_input_dims_v2(model_desc: int, index: int) -> Fields:
     return _dims(_input(model_desc, index))
 
 
 @returns_value("aclmdlGetOutputDims", _NO_DIMS)
-def get_output_dims(model_desc: int, index: int) -> dict[str, Any]:
+def get_output_dims(model_desc: int, index: int) -> Fields:
     return _dims(_output(model_desc, index))
 
 
 @returns_value("aclmdlGetCurOutputDims", _NO_DIMS)
-def get_cur_output_dims(model_desc: int, index: int) -> dict[str, Any]:
+def get_cur_output_dims(model_desc: int, index: int) -> Fields:
     """Dims of an output for the sizes of the inputs that calls such as `set_dynamic_batch_size` chose."""
     _output(model_desc, index)
     model = _find(model_desc).models[0]
@@ -120,7 +121,7 @@ def get_cur_output_dims(model_desc: int, index: int) -> dict[str, Any]:
 
 
 @returns_value("aclmdlGetInputDimsRange", {"rangeCount": 0, "range": []})
-def get_input_dims_range(model_desc: int, index: int) -> dict[str, Any]:
+def get_input_dims_range(model_desc: int, index: int) -> dict[str, object]:
     """`range, ret = acl.mdl.get_input_dims_range(desc, index)`: [least, most] of each size; [1, -1] for any.
 
     Edges:  none for an input with gears.
@@ -133,14 +134,14 @@ def get_input_dims_range(model_desc: int, index: int) -> dict[str, Any]:
 
 
 @returns_value("aclmdlGetDynamicBatch", _NO_DIMS)
-def get_dynamic_batch(model_desc: int) -> dict[str, Any]:
+def get_dynamic_batch(model_desc: int) -> Fields:
     """`batch, ret = acl.mdl.get_dynamic_batch(desc)`; batch is {"batchCount", "batch"}, 0 and [] without such gears."""
     sizes = [gear[0] for gear in _gears(model_desc, BATCH)]
     return {"batchCount": len(sizes), "batch": sizes}
 
 
 @returns_value("aclmdlGetDynamicHW", _NO_DIMS)
-def get_dynamic_hw(model_desc: int, index: int) -> dict[str, Any]:
+def get_dynamic_hw(model_desc: int, index: int) -> Fields:
     """`hw, ret = acl.mdl.get_dynamic_hw(desc, -1)`; hw is {"hwCount", "hw"}, each [height, width]."""
     as_int(index, "index")
     sizes = [list(gear) for gear in _gears(model_desc, IMAGE)]
@@ -155,13 +156,13 @@ def get_input_dynamic_gear_count(model_desc: int, index: int) -> int:
 
 
 @returns_value("aclmdlGetInputDynamicDims", _NO_GEARS)
-def get_input_dynamic_dims(model_desc: int, index: int, gear_count: int) -> list[dict[str, Any]]:
+def get_input_dynamic_dims(model_desc: int, index: int, gear_count: int) -> list[Fields]:
     """`dims, ret = acl.mdl.get_input_dynamic_dims(desc, -1, gear_count)`: all sizes of all inputs in each gear."""
     as_int(index, "index")
     gears, count = _gears(model_desc, DIMS), as_int(gear_count, "gear_count")
     if not 0 <= count <= len(gears):
         raise bad_argument(f"gear_count: expected at most the {len(gears)} gears of the model, got {count}")
-    dims = []
+    dims: list[Fields] = []
     for gear in gears[:count]:
         model = _find(model_desc).models[0]
         sizes = [size for shape in model.atc.gear_shapes(model.inputs, gear) for size in shape]
@@ -250,5 +251,5 @@ def _index(operands: tuple[ModelOperand, ...], name: str) -> int:
     return names.index(name)
 
 
-def _dims(operand: ModelOperand) -> dict[str, Any]:
+def _dims(operand: ModelOperand) -> Fields:
     return {"name": operand.name, "dimCount": len(operand.shape), "dims": list(operand.shape)}

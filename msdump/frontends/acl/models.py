@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -308,7 +308,7 @@ def open_unwatched(source: str | bytes, has_arena: bool = False) -> OnnxModel:
     return model
 
 
-def loader() -> Any:
+def loader() -> Callable[..., OnnxModel]:
     """`load_model` of the ONNX frontend.   Raises: MsdumpError with the line that installs what it needs."""
     try:
         from msdump.frontends.onnx import load_model

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NoReturn, SupportsFloat, SupportsIndex, TypeVar
 
 from msdump.frontends.acl import codes
 from msdump.frontends.acl.calls import (
@@ -25,13 +25,14 @@ from msdump.frontends.acl.tensor_desc import TensorDesc
 from msdump.frontends.acl.tensor_desc import find as find_desc
 
 log = logging.getLogger("msdump")
+V = TypeVar("V")
 
 
 @dataclass(slots=True)
 class OpAttr:
     """Attributes of an operator by name."""
 
-    values: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,25 +57,25 @@ def destroy_attr(attr: int) -> None:
     process.handles.remove(as_int(attr, "attr"), OpAttr, "attr")
 
 
-def _as_bool(value: Any, name: str) -> bool:
+def _as_bool(value: SupportsIndex, name: str) -> bool:
     return bool(as_int(value, name))
 
 
-def _as_float(value: Any, name: str) -> float:
+def _as_float(value: SupportsFloat, name: str) -> float:
     return float(value)
 
 
-def _setter(kind: str, read: Callable[[Any, str], Any]) -> Callable[[int, str, Any], int]:
+def _setter(kind: str, read: Callable[[V, str], object]) -> Callable[[int, str, V], int]:
     @returns_code(f"aclopSetAttr{kind}")
-    def call(attr: int, attr_name: str, attr_value: Any) -> None:
+    def call(attr: int, attr_name: str, attr_value: V) -> None:
         _set(attr, attr_name, read(attr_value, "attr_value"))
 
     return call
 
 
-def _list_setter(kind: str, read: Callable[[Any, str], Any]) -> Callable[[int, str, Sequence[Any]], int]:
+def _list_setter(kind: str, read: Callable[[V, str], object]) -> Callable[[int, str, Sequence[V]], int]:
     @returns_code(f"aclopSetAttrList{kind}")
-    def call(attr: int, attr_name: str, values: Sequence[Any]) -> None:
+    def call(attr: int, attr_name: str, values: Sequence[V]) -> None:
         _set(attr, attr_name, [read(value, "values") for value in values])
 
     return call
@@ -300,7 +301,7 @@ def _tell_shapes(output_desc: Sequence[int], shapes: Sequence[Shape]) -> None:
             desc.shape = shape
 
 
-def _set(attr: int, name: str, value: Any) -> None:
+def _set(attr: int, name: str, value: object) -> None:
     held = process.handles.find(as_int(attr, "attr"), OpAttr, "attr")
     held.values[as_text(name, "attr_name")] = value
 
@@ -313,5 +314,5 @@ def _source_of(desc: TensorDesc, buffer: DataBuffer) -> DataBuffer:
     return DataBuffer(address, desc.const.nbytes)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> NoReturn:
     raise unknown_name("acl.op", name, globals())

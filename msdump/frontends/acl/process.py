@@ -7,7 +7,7 @@ import itertools
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msdump.engine.model_session import AclSession
 from msdump.frontends.acl import codes
@@ -17,6 +17,7 @@ from msdump.frontends.acl.memory import ProcessMemory
 from msdump.frontends.acl.streams import Stream, Subscriptions
 
 if TYPE_CHECKING:
+    from msdump.frontends.acl.operand import ModelOperand
     from msdump.frontends.onnx import OnnxModel
     from msdump.graph.run import Observer
 
@@ -81,10 +82,10 @@ class HasOperands(Protocol):
     def name(self) -> str: ...
 
     @property
-    def fed(self) -> Sequence[Any]: ...
+    def fed(self) -> Sequence[ModelOperand]: ...
 
     @property
-    def outputs(self) -> Sequence[Any]: ...
+    def outputs(self) -> Sequence[ModelOperand]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any
+from typing import NoReturn
 
 from msdump.frontends.acl import callbacks, codes
 from msdump.frontends.acl.calls import CallError, as_int, bad_argument, returns_code, returns_value, unknown_name
@@ -336,5 +336,5 @@ def _count(count: int, limit: int, name: str) -> int:
     return size
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> NoReturn:
     raise unknown_name("acl.rt", name, globals())

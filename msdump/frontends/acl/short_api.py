@@ -37,7 +37,7 @@ class Model:
         self.inputs: tuple[DeclaredTensor, ...] = onnx_model.inputs
         self.outputs: tuple[DeclaredTensor, ...] = onnx_model.outputs
 
-    def __call__(self, *inputs: Any, **named: Any) -> dict[str, Array]:
+    def __call__(self, *inputs: object, **named: object) -> dict[str, Array]:
         """Run once.
 
         inputs   in the model's order, or one mapping of arrays by name

@@ -26,6 +26,8 @@ from msdump.tensors import dtypes
 from msdump.tensors.packing import packed_size
 
 if TYPE_CHECKING:
+    import onnx
+
     from msdump.engine.model_session import AclSession
     from msdump.frontends.onnx import OnnxModel
 
@@ -221,7 +223,7 @@ def _newest_opset() -> int:
     return newest
 
 
-def one_node_model(target: OnnxOp, op: SingleOp, name: str, opset: int) -> Any:
+def one_node_model(target: OnnxOp, op: SingleOp, name: str, opset: int) -> onnx.ModelProto:
     """The ModelProto of one operator.
 
     Raises: CallError 100026 for a dtype that ONNX does not have; 100023 for attributes that it does not take.
@@ -231,7 +233,7 @@ def one_node_model(target: OnnxOp, op: SingleOp, name: str, opset: int) -> Any:
 
     from msdump.frontends.onnx.ort_values import elem_type_of
 
-    def value(label: str, dtype: str, shape: Sequence[int] | None) -> Any:
+    def value(label: str, dtype: str, shape: Sequence[int] | None) -> onnx.ValueInfoProto:
         try:
             return helper.make_tensor_value_info(label, elem_type_of(dtype), shape)
         except KeyError:

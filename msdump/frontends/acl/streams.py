@@ -81,8 +81,8 @@ class Event:
 class PendingCallback:
     """One callback on its way to its thread.   `done` is set when it has run, or never will."""
 
-    function: Callable[[Any], Any]
-    argument: Any
+    function: Callable[[Any], object]
+    argument: object
     done: threading.Event
 
 

@@ -7,7 +7,7 @@ import logging
 import math
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -86,7 +86,7 @@ def ptr_to_bytes(ptr: int, size: int) -> bytes:
 
 
 @returns_value("acl.util.start_thread", 0)
-def start_thread(thr_func: Callable[..., Any], args_list: Any) -> int:
+def start_thread(thr_func: Callable[..., object], args_list: object) -> int:
     """`thread_id, ret = acl.util.start_thread(thr_func, args_list)`: call `thr_func(args_list)` in a new thread.
 
     args_list   None calls the function without an argument
@@ -118,12 +118,12 @@ def stop_thread(thr_id: int) -> None:
     thread.join()
 
 
-def get_ptr(held: Any) -> int:
+def get_ptr(held: bytes | Array) -> int:
     """Address of what an array or bytes hold."""
     return bytes_to_ptr(held) if isinstance(held, bytes) else numpy_to_ptr(held)
 
 
-def _checked(array: Any) -> Array:
+def _checked(array: object) -> Array:
     if not isinstance(array, np.ndarray):
         raise TypeError(f"array: expected a numpy array, got {type(array).__name__}.")
     return array
@@ -131,12 +131,12 @@ def _checked(array: Any) -> Array:
 
 def _address(array: Array) -> int:
     """Address of an array. The owner of the memory must stay alive; views of it may go."""
-    owner: Any = array
+    owner: Array = array
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
     size = array.nbytes if array.flags.c_contiguous or array.flags.f_contiguous else 0
     return process.memory.lend(owner, array.ctypes.data, size, bool(array.flags.writeable))
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> NoReturn:
     raise unknown_name("acl.util", name, globals())
