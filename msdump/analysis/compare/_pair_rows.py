@@ -11,13 +11,16 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from msdump.statistics.stats import in_threads
 from msdump.tensors.arrays import Array
 from msdump.tensors.compiling import array_type, compiled, has_compiler
+
+if TYPE_CHECKING:
+    from numba.core.typing.templates import Signature
 
 CHUNK = 1 << 16  # elements per row
 _BLOCK = 2048  # elements that a kernel visits several times; they stay in the first-level cache
@@ -155,7 +158,7 @@ def _fill_exact(x: Array, y: Array, sums: Array, keys: Array, exact: Array) -> N
     exact[E_WORST], exact[E_TOP] = distance.max(), max(b.max(), -b.min())
 
 
-def _fill_exact_finite_only(x: Array, y: Array, wide: Any, exact: Array) -> None:
+def _fill_exact_finite_only(x: Array, y: Array, wide: type[np.float64 | np.complex128], exact: Array) -> None:
     """Count what is not finite; measure where both sides are."""
     a, b = x.astype(wide), y.astype(wide)
     finite_x, finite_y = np.isfinite(a), np.isfinite(b)
@@ -194,7 +197,7 @@ class _Widen:
 # -- numpy ---------------------------------------------------------------------------------------------------------
 
 _Fill = Callable[[Array, Array, Array, Array], None]
-_FillDivergence = Callable[[Array, Array, Any, Any, Any, Any, Array], None]
+_FillDivergence = Callable[[Array, Array, np.float32, np.float32, np.float32, np.float32, Array], None]
 
 
 def _fill(is_small: bool) -> _Fill:
@@ -217,7 +220,9 @@ def _plain_fill(x: Array, y: Array, row: Array, keys: Array) -> None:
     keys[LARGEST_Y] = (y.view(np.int32) & 0x7FFFFFFF).max()
 
 
-def _plain_divergence(x: Array, y: Array, low_x: Any, range_x: Any, low_y: Any, range_y: Any, rows: Array) -> None:
+def _plain_divergence(
+    x: Array, y: Array, low_x: np.float32, range_x: np.float32, low_y: np.float32, range_y: np.float32, rows: Array
+) -> None:
     u = np.maximum((x - low_x) / range_x, np.float32(FLOOR)).astype(np.float64)
     v = np.maximum((y - low_y) / range_y, np.float32(FLOOR)).astype(np.float64)
     rows[0] = u.sum(), v.sum(), (u * np.log(u / v)).sum()
@@ -226,7 +231,7 @@ def _plain_divergence(x: Array, y: Array, low_x: Any, range_x: Any, low_y: Any, 
 # -- numba ---------------------------------------------------------------------------------------------------------
 
 
-def _compile(source: Callable[..., Any], signature: Any) -> Callable[..., Any]:
+def _compile(source: Callable[..., Any], signature: Signature) -> Callable[..., Any]:
     return compiled(source, signature, error_model="numpy")
 
 
@@ -240,7 +245,7 @@ def _widen_half() -> Callable[[Array, Array, Array], None] | None:
     return _compile(_compilable_half, signature)
 
 
-def _compilable_half(bits: Any, floats: Any, wide: Any) -> None:
+def _compilable_half(bits: Array, floats: Array, wide: Array) -> None:
     """`wide` shows the bits of `floats`. Scaling by a power of two is exact, denormal numbers included."""
     for start in range(0, bits.shape[0], _BLOCK):
         block = bits[start : min(bits.shape[0], start + _BLOCK)]
@@ -289,7 +294,7 @@ def _compiled_fill() -> _Fill | None:
 
 
 def _compilable_fill(
-    x: Any, y: Any, y_bits: Any, d: Any, d_bits: Any, r: Any, r_bits: Any, sums: Any, keys: Any
+    x: Array, y: Array, y_bits: Array, d: Array, d_bits: Array, r: Array, r_bits: Array, sums: Array, keys: Array
 ) -> None:
     """Loops over each block: errors in float32, sums in float64, largest values as integers."""
     mask = np.int32(0x7FFFFFFF)
@@ -337,7 +342,7 @@ def _compiled_range() -> Callable[[Array, Array], None] | None:
     return _compile(_compilable_range, numba.void(array_type("int32"), array_type("int32", False)))
 
 
-def _compilable_range(bits: Any, keys: Any) -> None:
+def _compilable_range(bits: Array, keys: Array) -> None:
     """Compilers vectorise the maximum of integers, not that of floats."""
     mask, sign = np.int32(0x7FFFFFFF), np.int32(31)
     top, low = np.int32(-0x80000000), np.int32(0x7FFFFFFF)
@@ -362,7 +367,9 @@ def _compiled_divergence() -> _FillDivergence | None:
     )
     rows = _compile(_compilable_divergence, signature)
 
-    def fill(x: Array, y: Array, low_x: Any, range_x: Any, low_y: Any, range_y: Any, out: Array) -> None:
+    def fill(
+        x: Array, y: Array, low_x: np.float32, range_x: np.float32, low_y: np.float32, range_y: np.float32, out: Array
+    ) -> None:
         u, w, exponents = np.empty(_BLOCK, np.float32), np.empty(_BLOCK, np.float32), np.empty(_BLOCK, np.int32)
         rows(x, y, low_x, range_x, low_y, range_y, u, w, w.view(np.int32), exponents, out)
 
@@ -370,8 +377,8 @@ def _compiled_divergence() -> _FillDivergence | None:
 
 
 def _compilable_divergence(
-    x: Any, y: Any, low_x: Any, range_x: Any, low_y: Any, range_y: Any, u: Any, w: Any, w_bits: Any, exponents: Any,
-    rows: Any,
+    x: Array, y: Array, low_x: np.float32, range_x: np.float32, low_y: np.float32, range_y: np.float32,
+    u: Array, w: Array, w_bits: Array, exponents: Array, rows: Array,
 ) -> None:  # fmt: skip
     """The logarithm is taken apart: exponent times ln 2, which is exact enough, and a polynomial of the mantissa."""
     floor = np.float32(FLOOR)

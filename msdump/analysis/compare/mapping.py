@@ -159,7 +159,7 @@ def _from_json(where: str, text: str) -> OperatorMap:
     )
 
 
-def _chains(where: str, key: str, table: Any) -> dict[str, tuple[str, ...]]:
+def _chains(where: str, key: str, table: object) -> dict[str, tuple[str, ...]]:
     if not isinstance(table, dict):
         raise ConfigError(f"{where}: {key}: expected an object, got {type(table).__name__}.")
     chains = {}
@@ -171,7 +171,7 @@ def _chains(where: str, key: str, table: Any) -> dict[str, tuple[str, ...]]:
     return chains
 
 
-def _ignored(where: str, item: Any) -> tuple[str, str, int | None]:
+def _ignored(where: str, item: object) -> tuple[str, str, int | None]:
     match = _IGNORED.fullmatch(item) if isinstance(item, str) else None
     if match is None:
         raise ConfigError(f'{where}: ignore: expected entries such as "ApplyMomentum:input:0", got {item!r}.')

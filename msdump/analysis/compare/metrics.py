@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 
@@ -162,7 +162,7 @@ def _flat(array: Array) -> Array:
     return flat if flat.dtype.isnative else flat.astype(flat.dtype.newbyteorder("="))
 
 
-def _single(value: Any) -> float:
+def _single(value: SupportsFloat) -> float:
     """A float64 sum as float32 would hold it: Inf past its range."""
     number = float(value)
     if math.isfinite(number) and abs(number) > _LARGEST:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from msdump.analysis import json_values
 from msdump.analysis._payload import has_same_bytes
@@ -228,7 +227,7 @@ def _metric_cell(tensor: TensorResult, name: str) -> str:
     return _PERFECT[name] if tensor.status == IDENTICAL else NO_VALUE
 
 
-def json_value(comparison: Comparison) -> dict[str, Any]:
+def json_value(comparison: Comparison) -> dict[str, object]:
     """Everything, for `json_values.json_text`."""
     wrong, differing = comparison.first_wrong, comparison.first_differing
     return {
@@ -256,7 +255,7 @@ def json_text(comparison: Comparison) -> str:
     return json_values.json_text("compare", json_value(comparison))
 
 
-def _operator_value(result: OperatorResult) -> dict[str, Any]:
+def _operator_value(result: OperatorResult) -> dict[str, object]:
     return {
         **operator_value(result.pair.mine),
         "golden": result.pair.golden.label,
@@ -270,7 +269,7 @@ def _operator_value(result: OperatorResult) -> dict[str, Any]:
     }
 
 
-def _tensor_value(tensor: TensorResult) -> dict[str, Any]:
+def _tensor_value(tensor: TensorResult) -> dict[str, object]:
     return {
         "io": tensor.io,
         "slot": str(tensor.slot),
@@ -285,6 +284,6 @@ def _tensor_value(tensor: TensorResult) -> dict[str, Any]:
     }
 
 
-def metrics_value(metrics: PairMetrics) -> dict[str, Any]:
+def metrics_value(metrics: PairMetrics) -> dict[str, object]:
     """All metrics of two tensors by name."""
     return {name: getattr(metrics, name) for name in PairMetrics.__slots__}
