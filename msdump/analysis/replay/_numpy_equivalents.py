@@ -6,10 +6,14 @@ written for speed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from msdump.graph.primitive import Attrs
+    from msdump.tensors.arrays import Array
 
 # -- attributes as numbers, for torch as well ---------------------------------------------------------------------
 
@@ -21,7 +25,7 @@ def pair_of(value: Any) -> tuple[int, int]:
     return tuple(value)[-2:]
 
 
-def padding_of(attrs: Any, size: Any, kernel: Any, stride: Any, dilation: Any) -> tuple[int, int, int, int]:
+def padding_of(attrs: Attrs, size: Any, kernel: Any, stride: Any, dilation: Any) -> tuple[int, int, int, int]:
     """Padding (top, bottom, left, right) of an image of `size`, by `pad_mode`."""
     mode = str(attrs.get("pad_mode", "valid")).lower()
     if mode == "same":
@@ -36,33 +40,33 @@ def padding_of(attrs: Any, size: Any, kernel: Any, stride: Any, dilation: Any) -
     return 0, 0, 0, 0
 
 
-def axis_of(attrs: Any) -> int:
+def axis_of(attrs: Attrs) -> int:
     """The one axis of a softmax: an int or a tuple of one."""
     axis = attrs.get("axis", -1)
     return axis if isinstance(axis, int) else int(axis[0])
 
 
-def matmul(inputs: Any, attrs: Any) -> Any:
+def matmul(inputs: Sequence[Array], attrs: Attrs) -> list[Array]:
     a, b = inputs
     a = np.swapaxes(a, -1, -2) if attrs.get("transpose_a") else a
     b = np.swapaxes(b, -1, -2) if attrs.get("transpose_b") else b
     return [np.matmul(a, b)]
 
 
-def bias_add(inputs: Any, attrs: Any) -> Any:
+def bias_add(inputs: Sequence[Array], attrs: Attrs) -> list[Array]:
     x, bias = inputs
     if str(attrs.get("format", "NCHW")) == "NHWC":
         return [x + bias]
     return [x + bias.reshape((1, -1) + (1,) * (x.ndim - 2))]
 
 
-def bias_add_grad(inputs: Any, attrs: Any) -> Any:
+def bias_add_grad(inputs: Sequence[Array], attrs: Attrs) -> list[Array]:
     (dy,) = inputs
     kept = dy.ndim - 1 if str(attrs.get("format", "NCHW")) == "NHWC" else 1
     return [dy.sum(axis=tuple(axis for axis in range(dy.ndim) if axis != kept))]
 
 
-def conv2d(inputs: Any, attrs: Any) -> Any:
+def conv2d(inputs: Sequence[Array], attrs: Attrs) -> list[Array]:
     x, weight = inputs
     stride, dilation = pair_of(attrs.get("stride", 1)), pair_of(attrs.get("dilation", 1))
     top, bottom, left, right = padding_of(attrs, x.shape[2:], weight.shape[2:], stride, dilation)
@@ -75,7 +79,7 @@ def conv2d(inputs: Any, attrs: Any) -> Any:
     return [np.concatenate([np.einsum("nchwij,ocij->nohw", part, w) for part, w in parts], axis=1)]
 
 
-def pool_windows(x: Any, attrs: Any, fill: float) -> Any:
+def pool_windows(x: Array, attrs: Attrs, fill: float) -> Array:
     """Windows of pooling as two last axes."""
     kernel, stride = pair_of(attrs["kernel_size"]), pair_of(attrs.get("strides", 1))
     top, bottom, left, right = padding_of(attrs, x.shape[2:], kernel, stride, (1, 1))
@@ -84,71 +88,71 @@ def pool_windows(x: Any, attrs: Any, fill: float) -> Any:
     return windows[:, :, :: stride[0], :: stride[1]]
 
 
-def max_pool(inputs: Any, attrs: Any) -> Any:
+def max_pool(inputs: Sequence[Array], attrs: Attrs) -> list[Array]:
     return [pool_windows(inputs[0], attrs, -np.inf).max(axis=(-1, -2))]
 
 
-def relu(inputs: Any, attrs: Any) -> Any:
+def relu(inputs: Sequence[Array], attrs: Attrs) -> list[Array]:
     return [np.maximum(inputs[0], 0)]
 
 
-def relu_grad(inputs: Any, attrs: Any) -> Any:
+def relu_grad(inputs: Sequence[Array], attrs: Attrs) -> list[Array]:
     dy, y = inputs
     return [np.where(y > 0, dy, 0)]
 
 
-def sigmoid(inputs: Any, attrs: Any) -> Any:
+def sigmoid(inputs: Sequence[Array], attrs: Attrs) -> list[Array]:
     return [1 / (1 + np.exp(-inputs[0]))]
 
 
-def softmax(inputs: Any, attrs: Any) -> Any:
+def softmax(inputs: Sequence[Array], attrs: Attrs) -> list[Array]:
     axis = axis_of(attrs)
     moved = np.exp(inputs[0] - inputs[0].max(axis=axis, keepdims=True))
     return [moved / moved.sum(axis=axis, keepdims=True)]
 
 
-def log_softmax(inputs: Any, attrs: Any) -> Any:
+def log_softmax(inputs: Sequence[Array], attrs: Attrs) -> list[Array]:
     axis = axis_of(attrs)
     moved = inputs[0] - inputs[0].max(axis=axis, keepdims=True)
     return [moved - np.log(np.exp(moved).sum(axis=axis, keepdims=True))]
 
 
-def reduced(inputs: Any, attrs: Any) -> Any:
+def reduced(inputs: Sequence[Array], attrs: Attrs) -> dict[str, Any]:
     """Arguments of a reduction: no axes mean all axes."""
     axis = attrs.get("axis", ())
     axes = (axis,) if isinstance(axis, int) else tuple(axis) or None
     return {"a": inputs[0], "axis": axes, "keepdims": bool(attrs.get("keep_dims", False))}
 
 
-def reduce_sum(inputs: Any, attrs: Any) -> Any:
+def reduce_sum(inputs: Sequence[Array], attrs: Attrs) -> list[Array]:
     return [np.sum(**reduced(inputs, attrs))]
 
 
-def reduce_mean(inputs: Any, attrs: Any) -> Any:
+def reduce_mean(inputs: Sequence[Array], attrs: Attrs) -> list[Array]:
     return [np.mean(**reduced(inputs, attrs))]
 
 
-def reduce_max(inputs: Any, attrs: Any) -> Any:
+def reduce_max(inputs: Sequence[Array], attrs: Attrs) -> list[Array]:
     return [np.max(**reduced(inputs, attrs))]
 
 
-def reduce_min(inputs: Any, attrs: Any) -> Any:
+def reduce_min(inputs: Sequence[Array], attrs: Attrs) -> list[Array]:
     return [np.min(**reduced(inputs, attrs))]
 
 
-def transpose(inputs: Any, attrs: Any) -> Any:
+def transpose(inputs: Sequence[Array], attrs: Attrs) -> list[Array]:
     return [np.transpose(inputs[0], attrs["perm"])]
 
 
-def flatten(inputs: Any, attrs: Any) -> Any:
+def flatten(inputs: Sequence[Array], attrs: Attrs) -> list[Array]:
     return [inputs[0].reshape(inputs[0].shape[0], -1)]
 
 
-def reshape(inputs: Any, attrs: Any) -> Any:
+def reshape(inputs: Sequence[Array], attrs: Attrs) -> list[Array]:
     return [inputs[0].reshape(attrs["shape"])]
 
 
-def apply_momentum(inputs: Any, attrs: Any) -> Any:
+def apply_momentum(inputs: Sequence[Array], attrs: Attrs) -> list[Array]:
     variable, accumulation, rate, gradient, momentum = inputs
     gradient = gradient * attrs.get("gradient_scale", 1.0)
     accumulation = momentum * accumulation + gradient
@@ -181,7 +185,7 @@ EXPRESSIONS = {
     "Pow": "np.power(inputs[0], inputs[1])",
 }
 # Operator type -> (function, functions that it calls).
-FUNCTIONS: dict[str, tuple[Callable[[Any, Any], Any], tuple[Callable[..., Any], ...]]] = {
+FUNCTIONS: dict[str, tuple[Callable[[Sequence[Array], Attrs], list[Array]], tuple[Callable[..., Any], ...]]] = {
     "ApplyMomentum": (apply_momentum, ()),
     "BatchMatMul": (matmul, ()),
     "BiasAdd": (bias_add, ()),

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msdump.analysis.replay._numpy_equivalents import axis_of, bias_add, padding_of, pair_of
+
+if TYPE_CHECKING:
+    from msdump.graph.primitive import Attrs
 
 # Given to the source when it runs.
 torch: Any = None
 functional: Any = None
 
 
-def matmul(inputs: Any, attrs: Any) -> Any:
+def matmul(inputs: Any, attrs: Attrs) -> Any:
     a, b = inputs
     a = a.transpose(-1, -2) if attrs.get("transpose_a") else a
     b = b.transpose(-1, -2) if attrs.get("transpose_b") else b
     return [torch.matmul(a, b)]
 
 
-def bias_add_grad(inputs: Any, attrs: Any) -> Any:
+def bias_add_grad(inputs: Any, attrs: Attrs) -> Any:
     (dy,) = inputs
     kept = dy.ndim - 1 if str(attrs.get("format", "NCHW")) == "NHWC" else 1
     return [dy.sum(dim=[axis for axis in range(dy.ndim) if axis != kept])]
 
 
-def conv2d(inputs: Any, attrs: Any) -> Any:
+def conv2d(inputs: Any, attrs: Attrs) -> Any:
     x, weight = inputs
     stride, dilation = pair_of(attrs.get("stride", 1)), pair_of(attrs.get("dilation", 1))
     top, bottom, left, right = padding_of(attrs, x.shape[2:], weight.shape[2:], stride, dilation)
@@ -33,26 +36,26 @@ def conv2d(inputs: Any, attrs: Any) -> Any:
     return [functional.conv2d(x, weight, stride=stride, dilation=dilation, groups=int(attrs.get("group", 1)))]
 
 
-def conv2d_gradients(x: Any, weight: Any, dy: Any, attrs: Any, wanted: int) -> Any:
+def conv2d_gradients(x: Any, weight: Any, dy: Any, attrs: Attrs, wanted: int) -> Any:
     """Gradient of conv2d with respect to x (0) or weight (1)."""
     x, weight = x.detach().requires_grad_(True), weight.detach().requires_grad_(True)
     (y,) = conv2d((x, weight), attrs)
     return [torch.autograd.grad(y, (x, weight)[wanted], dy)[0]]
 
 
-def conv2d_backprop_input(inputs: Any, attrs: Any) -> Any:
+def conv2d_backprop_input(inputs: Any, attrs: Attrs) -> Any:
     dy, weight = inputs[:2]
     x = torch.zeros(attrs["input_sizes"], dtype=dy.dtype)
     return conv2d_gradients(x, weight, dy, attrs, 0)
 
 
-def conv2d_backprop_filter(inputs: Any, attrs: Any) -> Any:
+def conv2d_backprop_filter(inputs: Any, attrs: Attrs) -> Any:
     dy, x = inputs[:2]
     weight = torch.zeros(attrs["filter_sizes"], dtype=dy.dtype)
     return conv2d_gradients(x, weight, dy, attrs, 1)
 
 
-def max_pool(inputs: Any, attrs: Any) -> Any:
+def max_pool(inputs: Any, attrs: Attrs) -> Any:
     (x,) = inputs
     kernel, stride = pair_of(attrs["kernel_size"]), pair_of(attrs.get("strides", 1))
     top, bottom, left, right = padding_of(attrs, x.shape[2:], kernel, stride, (1, 1))
@@ -60,42 +63,42 @@ def max_pool(inputs: Any, attrs: Any) -> Any:
     return [functional.max_pool2d(x, kernel, stride)]
 
 
-def relu_grad(inputs: Any, attrs: Any) -> Any:
+def relu_grad(inputs: Any, attrs: Attrs) -> Any:
     dy, y = inputs
     return [torch.where(y > 0, dy, torch.zeros_like(dy))]
 
 
-def softmax(inputs: Any, attrs: Any) -> Any:
+def softmax(inputs: Any, attrs: Attrs) -> Any:
     return [torch.softmax(inputs[0], axis_of(attrs))]
 
 
-def log_softmax(inputs: Any, attrs: Any) -> Any:
+def log_softmax(inputs: Any, attrs: Attrs) -> Any:
     return [torch.log_softmax(inputs[0], axis_of(attrs))]
 
 
-def axes_of(inputs: Any, attrs: Any) -> Any:
+def axes_of(inputs: Any, attrs: Attrs) -> Any:
     """Axes of a reduction: none mean all."""
     axis = attrs.get("axis", ())
     return [axis] if isinstance(axis, int) else list(axis) or list(range(inputs[0].ndim))
 
 
-def reduce_sum(inputs: Any, attrs: Any) -> Any:
+def reduce_sum(inputs: Any, attrs: Attrs) -> Any:
     return [inputs[0].sum(dim=axes_of(inputs, attrs), keepdim=bool(attrs.get("keep_dims", False)))]
 
 
-def reduce_mean(inputs: Any, attrs: Any) -> Any:
+def reduce_mean(inputs: Any, attrs: Attrs) -> Any:
     return [inputs[0].mean(dim=axes_of(inputs, attrs), keepdim=bool(attrs.get("keep_dims", False)))]
 
 
-def reduce_max(inputs: Any, attrs: Any) -> Any:
+def reduce_max(inputs: Any, attrs: Attrs) -> Any:
     return [torch.amax(inputs[0], dim=axes_of(inputs, attrs), keepdim=bool(attrs.get("keep_dims", False)))]
 
 
-def reduce_min(inputs: Any, attrs: Any) -> Any:
+def reduce_min(inputs: Any, attrs: Attrs) -> Any:
     return [torch.amin(inputs[0], dim=axes_of(inputs, attrs), keepdim=bool(attrs.get("keep_dims", False)))]
 
 
-def transpose(inputs: Any, attrs: Any) -> Any:
+def transpose(inputs: Any, attrs: Attrs) -> Any:
     return [inputs[0].permute(*attrs["perm"]).contiguous()]
 
 
@@ -130,7 +133,7 @@ EXPRESSIONS = {
 }
 _CONVOLUTION = (pair_of, padding_of, conv2d, conv2d_gradients)
 # Operator type -> (function, functions that it calls).
-FUNCTIONS: dict[str, tuple[Callable[[Any, Any], Any], tuple[Callable[..., Any], ...]]] = {
+FUNCTIONS: dict[str, tuple[Callable[[Any, Attrs], Any], tuple[Callable[..., Any], ...]]] = {
     "BatchMatMul": (matmul, ()),
     "BiasAdd": (bias_add, ()),
     "BiasAddGrad": (bias_add_grad, ()),

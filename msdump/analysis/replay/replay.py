@@ -16,7 +16,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,8 +35,13 @@ from msdump.process.front_ends import front_end
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
 
+if TYPE_CHECKING:
+    from msdump.graph.primitive import Attrs
+
 NUMPY, TORCH = "numpy", "torch"
-_ANNOTATION = re.compile(r": (?:Any|int|float)(?=[,)=])| -> (?:Any|tuple\[[a-z, ]+\])(?=:)")
+# What the annotations of the two tables say, which the script that gets their source does without.
+_TYPE = r"Any|Array|Attrs|Sequence\[\w+\]|(?:list|dict|tuple)\[[\w, ]+\]"
+_ANNOTATION = re.compile(rf": (?:{_TYPE}|int|float)(?=[,)=])| -> (?:{_TYPE})(?=:)")
 _NOTE = re.compile(r"  # (?:noqa|type: ignore)\S*(?: B905)?$", re.MULTILINE)
 KERNEL, TORCH_RUN, FLOAT64 = "numpy", "torch", "float64"
 # How much further from the exact result than a fresh run a dumped output may be.
@@ -127,7 +132,7 @@ def replay_operator(
     return Replay(target, tuple(inputs), outputs, runs, is_explained, reason)
 
 
-def inputs_of(target: FoundOperator) -> tuple[list[Array], Mapping[str, Any]]:
+def inputs_of(target: FoundOperator) -> tuple[list[Array], Attrs]:
     """Dumped inputs in order, and attributes.   Raises: ConfigError when something is missing."""
     operator, node = target.operator, target.node
     if node is None or node.attrs is None:
@@ -175,7 +180,7 @@ def _run(compute: Callable[[], Sequence[Array]], dumped: Mapping[Slot, Array]) -
     return ReplayRun(outputs, errors)
 
 
-def run_kernel(op_type: str, inputs: Sequence[Array], attrs: Mapping[str, Any]) -> list[Array]:
+def run_kernel(op_type: str, inputs: Sequence[Array], attrs: Attrs) -> list[Array]:
     """Outputs of a numpy kernel of the front end for MindSpore.
 
     Raises: KernelNotFoundError; GraphError for inputs that do not fit; ConfigError where that front end is missing.
@@ -201,7 +206,7 @@ def run_kernel(op_type: str, inputs: Sequence[Array], attrs: Mapping[str, Any]) 
     return out
 
 
-def run_torch(op_type: str, inputs: Sequence[Array], attrs: Mapping[str, Any]) -> list[Array]:
+def run_torch(op_type: str, inputs: Sequence[Array], attrs: Attrs) -> list[Array]:
     """Outputs of torch.   Raises: ConfigError when torch or an equivalent is missing."""
     source = program_source(op_type, TORCH)
     if source is None:

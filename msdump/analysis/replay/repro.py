@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from msdump.formats.npy import npy_array
 from msdump.formats.selection import StepSelection
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
+
+if TYPE_CHECKING:
+    from msdump.graph.primitive import Attrs
 
 # Data from the dump is written into the script as Python literals only.
 _HEAD = '''"""Runs one operator on its dumped inputs and compares with its dumped outputs."""
@@ -113,9 +116,7 @@ def _save(path: Path, array: Array) -> None:
     np.save(path, npy_array(np.ascontiguousarray(array), dtypes.dtype_from_numpy(array.dtype).name))
 
 
-def _script(
-    target: FoundOperator, library: str, attrs: Mapping[str, Any], inputs: list[str], outputs: Mapping[int, str]
-) -> str:
+def _script(target: FoundOperator, library: str, attrs: Attrs, inputs: list[str], outputs: Mapping[int, str]) -> str:
     op_type = target.operator.op_type
     source = program_source(op_type, library)
     if source is None and library == TORCH:
@@ -137,7 +138,7 @@ def _script(
     return head + (source or "") + body + _TAIL.format(bound=_bound(target))
 
 
-def literal(value: Any) -> str:
+def literal(value: object) -> str:
     """A plain value as a Python expression, on one line of ASCII.
 
     Edges:   NaN and the infinities are calls of `float`.
