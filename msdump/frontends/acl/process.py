@@ -17,7 +17,6 @@ from msdump.frontends.acl.memory import ProcessMemory
 from msdump.frontends.acl.streams import Stream, Subscriptions
 
 if TYPE_CHECKING:
-    from msdump.frontends.acl.operand import ModelOperand
     from msdump.frontends.onnx import OnnxModel
     from msdump.graph.run import Observer
 
@@ -75,6 +74,19 @@ class Handles:
             self._object_by_handle.pop(handle, None)
 
 
+class HasSize(Protocol):
+    """An operand of a loaded model."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def is_dynamic(self) -> bool: ...
+
+
 class HasOperands(Protocol):
     """A loaded model.   fed, outputs: its operands"""
 
@@ -82,10 +94,10 @@ class HasOperands(Protocol):
     def name(self) -> str: ...
 
     @property
-    def fed(self) -> Sequence[ModelOperand]: ...
+    def fed(self) -> Sequence[HasSize]: ...
 
     @property
-    def outputs(self) -> Sequence[ModelOperand]: ...
+    def outputs(self) -> Sequence[HasSize]: ...
 
 
 @dataclass(frozen=True, slots=True)
