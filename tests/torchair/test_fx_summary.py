@@ -11,8 +11,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from msdump import torchair  # noqa: E402
 from msdump.formats.paths.torchair import parse_summary_name  # noqa: E402
-from msdump.frontends import torchair  # noqa: E402
 from msdump.torchair.graph_dump.fx_summary import summary_text  # noqa: E402
 from tests.torchair.golden_graph import fx_module  # noqa: E402
 

@@ -15,9 +15,9 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool  # noqa: E402
 from google.protobuf.message_factory import GetMessageClass  # noqa: E402
 
+from msdump import torchair  # noqa: E402
 from msdump.errors import ConfigError, WriteError  # noqa: E402
 from msdump.formats.paths.torchair import parse_graph_dump_name  # noqa: E402
-from msdump.frontends import torchair  # noqa: E402
 from msdump.graph._proto import ge_ir_pb2  # noqa: E402
 from msdump.torchair.configs.compiler_config import CompilerConfig  # noqa: E402
 from msdump.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor  # noqa: E402

@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from msdump.frontends import torchair  # noqa: E402
+from msdump import torchair  # noqa: E402
 
 _calls: list[float] = []
 _library = torch.library.Library("msdump_partition", "DEF")
