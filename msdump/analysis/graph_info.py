@@ -15,15 +15,13 @@ from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.graph.ir import IrGraph, IrNode, parse_ir
 from msdump.graph.pb import BOOKKEEPING, GRADIENT_OF, GraphSummary, read_model
-from msdump.graph.types import SourceLine
+from msdump.graph.types import SourceLine, is_library
 from msdump.storage.files import read_file
 from msdump.storage.plain import GRAPH_BYTES, readable
 
 _GRAPH_FILE = re.compile(r"ms_output_trace_code_graph_([0-9]{1,19})\.(?:pb|ir)")
 _OPERAND = re.compile(r"%(?P<number>[0-9]{1,18})(?:\[(?P<item>[0-9]{1,18})\])?|%para[0-9]+_(?P<parameter>.*)")
 _CONSTANT_NAMES = ("Default--data-", "Default_data-")
-# Folders of frameworks: frames in them say nothing of the user's own lines.
-_LIBRARY = re.compile(r"(?:^|/)(?:site-packages|dist-packages|mindspore|msdump/frontends)/|^\.\.\.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ class GraphNode:
     @property
     def own_line(self) -> SourceLine | None:
         """The line that a user would call the operator's: the innermost one outside of libraries."""
-        own = [line for line in self.source if not _LIBRARY.search(line.path)]
+        own = [line for line in self.source if not is_library(line.path)]
         return own[-1] if own else self.source[-1] if self.source else None
 
 
@@ -67,6 +65,7 @@ class GraphFile:
     """One graph: operators in execution order, and their indices by full name and by last part of it.
 
     inputs     names of its parameters and data inputs
+    is_open    made while the program ran, without a word on what it returns
     gradients  output (full name of its operator, slot) -> input of the model whose gradient it is, where the file tells
     """
 
@@ -77,6 +76,7 @@ class GraphFile:
     by_name: Mapping[str, GraphNode] = field(repr=False)
     inputs: tuple[str, ...] = ()
     gradients: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    is_open: bool = False
 
     def find(self, *names: str | None) -> GraphNode | None:
         return next((self.by_name[name] for name in names if name is not None and name in self.by_name), None)
@@ -138,6 +138,7 @@ def read_graph(path: str | os.PathLike[str]) -> GraphFile:
     match = _GRAPH_FILE.fullmatch(path.name)
     inputs: tuple[str, ...]
     gradients: Mapping[tuple[str, int], str] = {}
+    is_open = False
     if path.suffix == ".ir":
         try:
             nodes = _ir_nodes(parse_ir(read_file(path, GRAPH_BYTES).decode().replace("\r\n", "\n")))
@@ -148,8 +149,11 @@ def read_graph(path: str | os.PathLike[str]) -> GraphFile:
         graph = read_model(path)
         nodes, gradients = _pb_nodes(graph)
         inputs = tuple(parameter.name for parameter in graph.parameters)
+        is_open = any(
+            node.op_type == "MakeTuple" and not node.inputs for node in graph.nodes if node.name in graph.outputs
+        )
     graph_id = 0 if match is None else int(match[1])
-    return GraphFile(path, graph_id, _rank_of(path), nodes, _by_name(nodes), inputs, gradients)
+    return GraphFile(path, graph_id, _rank_of(path), nodes, _by_name(nodes), inputs, gradients, is_open)
 
 
 def _origins_outside(nodes: Sequence[GraphNode]) -> tuple[str, ...]:

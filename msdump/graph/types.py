@@ -9,6 +9,11 @@ from dataclasses import dataclass
 from msdump.tensors import dtypes
 
 _MARKS = ("# In file ", "# inlined:In file ")
+# Folders of frameworks and of Python, and code that they make: frames in them say nothing of the user's own lines.
+_LIBRARY = re.compile(
+    r"(?:^|/)(?:(?:site|dist)-packages|lib/python3\.[0-9]+|mindspore|msdump/(?:frontends|torchair))/"
+    r"|^\.\.\.|^<(?:eval_with_key|frozen )"
+)
 _LINE_NUMBER = re.compile(r":([0-9]{1,9})/")
 # All that str.splitlines takes for the end of a line.
 _LINE_END = re.compile("[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
@@ -69,6 +74,11 @@ class SourceLine:
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}"
+
+
+def is_library(path: str) -> bool:
+    """Whether a file is no script of the user's."""
+    return _LIBRARY.search(path) is not None
 
 
 def format_source_line(line: SourceLine) -> str:

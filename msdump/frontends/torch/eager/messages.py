@@ -21,7 +21,6 @@ from msdump.frontends.torch.eager.signatures import Signature, Tensor
 from msdump.frontends.torch.eager.stage import Call, Stage
 from msdump.frontends.torch.eager.tensors import local
 from msdump.frontends.torch.shardings import ShardingBook, process_group
-from msdump.graph.types import SourceLine
 from msdump.tensors.records import INPUT, OUTPUT
 
 
@@ -37,7 +36,6 @@ class Transfer:
     call: Call
     message: Message | None
     work: Any
-    source: Sequence[SourceLine]
 
     @property
     def tensors(self) -> list[torch.Tensor]:
@@ -153,7 +151,7 @@ class Messages:
         self._operands.read(call)
         self._operands.note_writes(call.tensors)
         self._operands.write(call, [(each.name, each.tensor) for each in call.tensors])
-        transfer.stage.show(call, lambda: transfer.source)
+        transfer.stage.show(call)
         self._keep(transfer, misuse)
 
     def _keep(self, transfer: Transfer, misuse: str = "") -> None:

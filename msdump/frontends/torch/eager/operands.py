@@ -56,14 +56,17 @@ class CallOperands:
     def note_writes(self, tensors: Sequence[Tensor]) -> None:
         """A call has run, and has written those of its tensors that it writes."""
         for each in tensors:
-            if each.is_written and not isinstance(each.tensor, FakeTensor) and each.tensor.layout is torch.strided:
+            if each.is_written and _has_memory(each.tensor):
                 self.table.write(local(each.tensor))
 
-    def copies(self, call: Call) -> Mapping[int, Array]:
-        """By slot: copies of the inputs whose memory a call may write, before it runs."""
+    def copies(self, call: Call, given: Sequence[Tensor]) -> Mapping[int, Array]:
+        """By slot: copies of the inputs whose memory a call may write, before it runs.
+
+        given  all tensors of the call, memory for its results too
+        """
         if not call.signature.is_mutable or not self.reads_inputs:
             return {}
-        written = {memory_of(each.tensor) for each in call.tensors if each.is_written}
+        written = {memory_of(each.tensor) for each in given if each.is_written and _has_memory(each.tensor)}
         slots = [slot for slot, each in enumerate(call.tensors) if memory_of(each.tensor) in written]
         return {slot: self.values.saved(call.inputs[slot], call.tensors[slot].tensor) for slot in slots}
 
@@ -87,3 +90,7 @@ class CallOperands:
         call.written = [
             self.values.shown(info, tensor) for info, (_, tensor) in zip(call.outputs, results, strict=True)
         ]
+
+
+def _has_memory(tensor: torch.Tensor) -> bool:
+    return not isinstance(tensor, FakeTensor) and tensor.layout is torch.strided

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import linecache
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import torch
 
+from msdump.frontends.torch.eager.call_sites import call_lines, call_site
 from msdump.frontends.torch.eager.messages import Messages, Transfer
 from msdump.frontends.torch.eager.operands import CallOperands
 from msdump.frontends.torch.eager.parameters import Parameters
 from msdump.frontends.torch.eager.regions import Region, RegionCounts
+from msdump.frontends.torch.eager.scopes import OperatorName, OperatorScopes
 from msdump.frontends.torch.eager.shardings import OperandShardings
 from msdump.frontends.torch.eager.signatures import Signature, signature_of
 from msdump.frontends.torch.eager.stage import FORWARD, UPDATE, Call, Stage
@@ -23,10 +22,10 @@ from msdump.frontends.torch.operators import Path, results_in
 from msdump.graph.types import SourceLine
 
 if TYPE_CHECKING:
+    from torch.autograd.graph import Node
+
     from msdump.config.plan import Plan
     from msdump.formats.sharding_json import Message
-
-_FOREIGN = (torch.__path__[0], __file__.rpartition("/frontends/")[0])
 
 
 class Operators:
@@ -44,8 +43,10 @@ class Operators:
         messages: Messages,
         shardings: OperandShardings,
         counts: RegionCounts,
+        scopes: OperatorScopes,
     ) -> None:
         self._forward = forward
+        self._scopes = scopes
         self._operands = operands
         self._parameters = parameters
         self._messages = messages
@@ -53,6 +54,7 @@ class Operators:
         self._counts = counts
         self._plan: Plan | None = None
         self._is_selected: dict[str, bool] = {}
+        self._sources: dict[OperatorName, tuple[SourceLine, ...]] = {}
 
     def take_plan(self, plan: Plan) -> None:
         """Another plan selects from the next iteration on."""
@@ -67,17 +69,20 @@ class Operators:
         self,
         stage: Stage,
         scope: str,
+        node: Node | None,
         function: torch._ops.OpOverload,
         args: Sequence[object],
         keywords: Mapping[str, object],
     ) -> object:
-        """Run an operator.   Returns: what it returns.   Raises: what it raises."""
+        """Run an operator.   Returns: what it returns.   Raises: what it raises.
+
+        node  of autograd, which runs it; None outside of a backward pass
+        """
         signature = signature_of(function)
         if signature.is_mutable and stage is not self._forward:
             written = [each.tensor for each in signature.tensors(args, keywords) if each.is_written]
             self._parameters.keep(self._forward, written)
-        number = stage.number(signature.op_type)
-        name = f"{scope}/{signature.op_type}-op{number}"
+        number, name = self._name(stage, scope, signature.op_type, node)
         if self._messages.are_pending:
             self._messages.settle(signature, signature.tensors(args, keywords), name)
         message = self._messages.next_message(signature, args) if signature.is_message else None
@@ -86,14 +91,15 @@ class Operators:
             if signature.is_mutable:
                 self._operands.note_writes(signature.tensors(args, keywords))
             return result
-        call = self._call(signature, scope, number, name, args, keywords)
-        call.copies = self._operands.copies(call)
+        call = self._call(stage, signature, scope, number, name, args, keywords)
+        call.copies = self._operands.copies(call, signature.tensors(args, keywords))
         return self._show(stage, call, message, function, args, keywords)
 
     def run_region(
         self,
         stage: Stage,
         scope: str,
+        node: Node | None,
         region: Region,
         function: Callable[..., object],
         args: Sequence[object],
@@ -105,8 +111,7 @@ class Operators:
         tensors = region.tensors(args, keywords)
         if stage.part != FORWARD:
             self._parameters.keep(self._forward, [*(each.tensor for each in tensors), *held])
-        number = stage.number(region.op_type)
-        name = f"{scope}/{region.op_type}-op{number}"
+        number, name = self._name(stage, scope, region.op_type, node)
         if self._messages.are_pending:
             self._messages.settle(region, tensors, name)
         is_selected = self._selects(name)
@@ -114,10 +119,11 @@ class Operators:
         try:
             if not is_selected:
                 return function(*args, **keywords)
-            call = self._call(region, scope, number, name, args, keywords)
+            call = self._call(stage, region, scope, number, name, args, keywords)
             call.copies = self._operands.copies_of_all(call)
             return self._show_region(stage, call, function, args, keywords, held)
         finally:
+            self._scopes.note_operator((stage.part, name))
             self._operands.table.disturb()
 
     # -- parts ------------------------------------------------------------------------------------
@@ -130,8 +136,24 @@ class Operators:
             is_selected = self._is_selected[name] = mask != 0
         return is_selected
 
+    def _name(self, stage: Stage, scope: str, op_type: str, node: Node | None) -> tuple[int, str]:
+        """Number and full name of an operator that is about to run."""
+        site = call_site()
+        if not site and node is not None:
+            # One of those that autograd runs for the gradient of an operator.
+            site = self._scopes.operator_of(node)
+        number, is_new = stage.number(scope, op_type, site)
+        name = f"{scope}/{op_type}-op{number}"
+        if is_new:
+            lines, is_called = call_lines()
+            of = () if is_called or node is None else self._sources.get(self._scopes.operator_of(node), ())
+            self._sources[stage.part, name] = (*lines, *of)
+        self._scopes.note_operator((stage.part, name))
+        return number, name
+
     def _call(
         self,
+        stage: Stage,
         signature: Signature | Region,
         scope: str,
         number: int,
@@ -140,9 +162,16 @@ class Operators:
         keywords: Mapping[str, object],
     ) -> Call:
         """A call that is about to run."""
-        tensors = [each for each in signature.tensors(args, keywords) if self._operands.is_readable(each.tensor, name)]
+        tensors = [
+            each
+            for each in signature.tensors(args, keywords)
+            if each.is_read and self._operands.is_readable(each.tensor, name)
+        ]
         inputs = tuple(self._operands.info(each.tensor, (name, each.name)) for each in tensors)
-        return Call(signature, scope, number, name, tensors, lambda: signature.attributes(args, keywords), inputs)
+        source = self._sources[stage.part, name]
+        return Call(
+            signature, scope, number, name, tensors, lambda: signature.attributes(args, keywords), inputs, source
+        )
 
     def _show(
         self,
@@ -156,14 +185,18 @@ class Operators:
         signature = call.signature
         result = self._run(stage, call, function, args, keywords)
         if signature.is_message and call.tensors:
-            self._messages.note(Transfer(stage, call, message, result, _source()))
+            self._messages.note(Transfer(stage, call, message, result))
             if signature.is_receive:
                 return result
-        if signature.is_mutable:
-            self._operands.note_writes(call.tensors)
+        written = signature.tensors(args, keywords) if signature.is_mutable else []
+        self._operands.note_writes(written)
         if signature.is_waited:
             result = _waited(result)
-        self._show_results(stage, call, list(results_in(result)), function, args)
+        results = list(results_in(result))
+        if not results:
+            # Those on lists return nothing of what they write.
+            results = [((index,), each.tensor) for index, each in enumerate(written) if each.is_written]
+        self._show_results(stage, call, results, function, args)
         return result
 
     def _show_region(
@@ -205,7 +238,7 @@ class Operators:
         except Exception as error:
             call.error = error
             self._operands.read(call)
-            stage.show_failed(call, _source)
+            stage.show_failed(call)
             raise
 
     def _show_results(
@@ -221,7 +254,7 @@ class Operators:
             self._operands.read(call)
             self._operands.write(call, results)
             self._parameters.note(stage, call)
-            stage.show(call, _source)
+            stage.show(call)
             self._shardings.note(stage, call, function, args, [tensor for _, tensor in results])
 
 
@@ -234,14 +267,3 @@ def _waited(result: object) -> object:
         elif hasattr(item, "wait"):
             item.wait()
     return result
-
-
-def _source() -> list[SourceLine]:
-    """The innermost line of the script."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_FOREIGN):
-        frame = frame.f_back
-    if frame is None:
-        return []
-    path, number = frame.f_code.co_filename, frame.f_lineno
-    return [SourceLine(path, number, linecache.getline(path, number).rstrip("\r\n"))]

@@ -86,7 +86,13 @@ class EagerProgram:
         self._messages = Messages(self._operands, self._book, session.count_skipped)
         self._shardings = OperandShardings(self._book, self._operands, session.recorder)
         self._operators = Operators(
-            self._stages[FORWARD], self._operands, self._parameters, self._messages, self._shardings, self._counts
+            self._stages[FORWARD],
+            self._operands,
+            self._parameters,
+            self._messages,
+            self._shardings,
+            self._counts,
+            self._operator_scopes,
         )
 
     # -- beginning and end ------------------------------------------------------------------------
@@ -161,7 +167,7 @@ class EagerProgram:
                 self._operands.table.disturb()
                 return function(*args, **keywords)
             scope = self._operator_scopes.find(part, node, iterations.optimizers)
-            return self._operators.run(stage, scope, function, args, keywords)
+            return self._operators.run(stage, scope, node, function, args, keywords)
 
     def run_region(
         self, region: Region, function: Callable[..., object], args: Sequence[object], keywords: Mapping[str, object]
@@ -176,7 +182,7 @@ class EagerProgram:
                     scope = self._operator_scopes.find(part, node, self._iterations.optimizers)
                     with self._inside_region():
                         try:
-                            return self._operators.run_region(stage, scope, region, function, args, keywords)
+                            return self._operators.run_region(stage, scope, node, region, function, args, keywords)
                         finally:
                             if part == FORWARD:
                                 # Of its nodes that run one by one, where it has no graph of its gradients.

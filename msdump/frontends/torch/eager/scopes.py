@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import torch
 from torch._dynamo import OptimizedModule
@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 
 # `torch.compile` puts a module into another one, under this name.
 _COMPILED = "_orig_mod"
-# Scopes of operators of earlier iterations whose backward may still come.
-_MAX_NODE_SCOPES = 1 << 17
+# Operators of earlier iterations whose backward may still come.
+_MAX_NODES = 1 << 17
+
+# The part of the step, and the full name.
+OperatorName = tuple[int, str]
+Fact = TypeVar("Fact")
 
 _sequence_number: Callable[[], int] = getattr(torch.autograd, "_get_sequence_nr")  # noqa: B009 - not for type checkers
 
@@ -114,39 +118,40 @@ class _Calls(threading.local):
         self.inner: torch.nn.Module | None = None
 
 
-class NodeScopes:
-    """Scopes of nodes of autograd, by their numbers: what was around the operator that each is the gradient of.
+class NodeFacts(Generic[Fact]):
+    """What is known of nodes of autograd, by their numbers: of the operator that each is the gradient of.
 
-    Nodes are numbered in the order in which they are made, so that one entry stands for all that were made in a row in
-    one scope. Source: PyTorch, the sequence number of a node, which each thread counts for itself.
+    Nodes are numbered in the order in which they are made, so that one entry stands for all that were made in a row of
+    which the same is known. Source: PyTorch, the sequence number of a node, which each thread counts for itself.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, unknown: Fact) -> None:
+        self._unknown = unknown
         self._lasts: list[int] = []
-        self._texts: list[str] = []
+        self._facts: list[Fact] = []
 
     def __len__(self) -> int:
         return len(self._lasts)
 
-    def note(self, number: int, scope: str) -> None:
-        """The nodes up to this number that are not known yet were made in that scope."""
+    def note(self, number: int, fact: Fact) -> None:
+        """This is so of the nodes up to this number of which nothing is known yet."""
         lasts = self._lasts
         if lasts and number <= lasts[-1]:
             return
-        if lasts and self._texts[-1] == scope:
+        if lasts and self._facts[-1] == fact:
             lasts[-1] = number
             return
         lasts.append(number)
-        self._texts.append(scope)
+        self._facts.append(fact)
 
-    def find(self, number: int) -> str:
-        """`ROOT` where nothing is known."""
+    def find(self, number: int) -> Fact:
+        """`unknown` where nothing is known."""
         index = bisect_left(self._lasts, number)
-        return self._texts[index] if index < len(self._texts) else ROOT
+        return self._facts[index] if index < len(self._facts) else self._unknown
 
     def forget(self, kept: int) -> None:
         """Keep so many entries, the newest; between two iterations, as a backward pass may reach back over some."""
-        del self._lasts[:-kept], self._texts[:-kept]
+        del self._lasts[:-kept], self._facts[:-kept]
 
 
 class OperatorScopes:
@@ -154,12 +159,14 @@ class OperatorScopes:
 
     def __init__(self, scopes: Scopes) -> None:
         self._scopes = scopes
-        self._nodes = NodeScopes()
+        self._nodes = NodeFacts(ROOT)
+        self._names: NodeFacts[OperatorName] = NodeFacts((FORWARD, ""))
         self._backward: dict[str, str] = {}
 
     def begin(self) -> None:
         """An iteration begins."""
-        self._nodes.forget(_MAX_NODE_SCOPES)
+        self._nodes.forget(_MAX_NODES)
+        self._names.forget(_MAX_NODES)
 
     def find(self, part: int, node: Node | None, optimizers: Sequence[str]) -> str:
         """Of an operator that is about to run.
@@ -190,3 +197,12 @@ class OperatorScopes:
         """Nodes of autograd that were made since the last call belong to this scope."""
         # The first operator since a node of autograd was made is that of the node.
         self._nodes.note(_sequence_number() - 1, scope)
+
+    def note_operator(self, name: OperatorName) -> None:
+        """As `note_nodes`: they are gradients of this operator."""
+        if torch.is_grad_enabled():
+            self._names.note(_sequence_number() - 1, name)
+
+    def operator_of(self, node: Node) -> OperatorName:
+        """The operator that a node is the gradient of; no name where it is not known."""
+        return self._names.find(node._sequence_nr())

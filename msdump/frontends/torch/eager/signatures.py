@@ -13,11 +13,17 @@ from msdump.frontends.torch.operators import op_type
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor that a call reads.   name: of the argument, with its place in a list: "tensors[1]"."""
+    """A tensor that a call is given.
+
+    name        of the argument, with its index in a list: "tensors[1]"
+    is_written  the call may write it
+    is_read     False: memory for a result, `out=`
+    """
 
     name: str
     tensor: torch.Tensor
     is_written: bool
+    is_read: bool = True
 
 
 # They write the running mean and variance of which their schemas say that they are only read.
@@ -38,7 +44,17 @@ class Signature:
     is_view     its results share memory with what it reads, which it does not look into
     """
 
-    __slots__ = ("_arguments", "is_mutable", "is_receive", "is_send", "is_view", "is_waited", "name", "op_type")
+    __slots__ = (
+        "_arguments",
+        "_keyword_names",
+        "is_mutable",
+        "is_receive",
+        "is_send",
+        "is_view",
+        "is_waited",
+        "name",
+        "op_type",
+    )
 
     def __init__(self, function: torch._ops.OpOverload) -> None:
         schema = function._schema
@@ -59,6 +75,8 @@ class Signature:
             )
             for argument in schema.arguments
         ]
+        # Source: PyTorch, native/README.md: what an operator writes of its keywords is memory for its results.
+        self._keyword_names = frozenset(name for name, _, is_keyword in self._arguments if is_keyword)
         self.is_mutable = schema.is_mutable or is_collective or bool(unsaid)
         aliases = [argument.alias_info for argument in schema.arguments if argument.alias_info is not None]
         self.is_view = bool(aliases) and not self.is_mutable
@@ -71,7 +89,7 @@ class Signature:
     def tensors(self, args: Sequence[object], keywords: Mapping[str, object]) -> list[Tensor]:
         """The tensors among the arguments of a call, in the order of the schema; elements of lists are operands too."""
         return [
-            Tensor(place, tensor, is_written)
+            Tensor(place, tensor, is_written, not (is_written and name in self._keyword_names))
             for name, value, is_written in self._bound(args, keywords)
             for place, tensor in tensors_in(value, name)
         ]

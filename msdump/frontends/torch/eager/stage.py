@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from msdump.frontends.torch.eager.call_sites import Site
 from msdump.frontends.torch.eager.regions import Region
 from msdump.frontends.torch.eager.signatures import Signature, Tensor
 from msdump.frontends.torch.operators import plain
@@ -27,14 +28,17 @@ if TYPE_CHECKING:
 # The parts of a step.
 FORWARD, BACKWARD, UPDATE = range(3)
 
+_Caller = tuple[str, str, Site]
+
 
 @dataclass(slots=True)
 class Call:
     """One call of an operator.
 
     scope            the modules around it
-    number           how many operators of its type ran before it in this stage of the iteration
+    number           tells it apart from others of its type
     name             full name, of the scope, the type, and the number
+    source           lines of the script, outermost first
     inputs, outputs  what is known of each operand
     copies           slot -> an input that the call may overwrite, as it was before
     read, written    arrays of the inputs and of the outputs
@@ -48,6 +52,7 @@ class Call:
     tensors: Sequence[Tensor]
     attributes: Callable[[], dict[str, object]]
     inputs: tuple[TensorInfo, ...]
+    source: Sequence[SourceLine]
     copies: Mapping[int, Array] = field(default_factory=dict)
     read: Sequence[Array] = ()
     outputs: tuple[TensorInfo, ...] = ()
@@ -67,11 +72,15 @@ class Stage:
         self._observers = tuple(observers)
         self._seen = ObservedGraph(self.graph, self._observers)
         self._run: WatchedRun | None = None
-        self._counts: Counter[str] = Counter()
+        # Calls of this iteration and, of all iterations, the number of each: by scope, type, and the code that runs it.
+        self._counts: Counter[_Caller] = Counter()
+        self._numbers: dict[_Caller, list[int]] = {}
+        self._next_number: Counter[str] = Counter()
         # By name and operands: an operator may run with other shapes in another iteration.
         self._ops: dict[tuple[str, tuple[TensorInfo, ...], tuple[TensorInfo, ...]], OpInfo] = {}
         self._nodes: dict[str, Node] = {}
         self._values: dict[int, Value] = {}
+        self._input_names: Counter[str] = Counter()
         self._parameter_values: dict[tuple[str, TensorType], Value] = {}
         self._parameters: dict[int, torch.Tensor] = {}
         self._names: dict[int, str] = {}
@@ -104,26 +113,42 @@ class Stage:
     def is_watched(self) -> bool:
         return self._run is not None
 
-    def number(self, op_type: str) -> int:
-        """How many operators of this type have run before in this iteration: it tells them apart in names of files."""
-        number = self._counts[op_type]
-        self._counts[op_type] = number + 1
-        return number
+    def number(self, scope: str, op_type: str, site: Site) -> tuple[int, bool]:
+        """The number of a call that is about to run: it tells operators of one type apart in names of files.
 
-    def show(self, call: Call, source: Callable[[], Sequence[SourceLine]]) -> None:
+        The same scope, type, call site, and place among those of them that run in an iteration have one number, in
+        each iteration, and nothing else ever has it. Numbers count up in the order in which operators run for the
+        first time: a program that does the same in each iteration has those of its first one in all of them.
+
+        Returns: the number, and whether it is new
+        """
+        caller = scope, op_type, site
+        count = self._counts[caller]
+        self._counts[caller] = count + 1
+        numbers = self._numbers.get(caller)
+        if numbers is None:
+            numbers = self._numbers[caller] = []
+        if count < len(numbers):
+            return numbers[count], False
+        number = self._next_number[op_type]
+        self._next_number[op_type] = number + 1
+        numbers.append(number)
+        return number, True
+
+    def show(self, call: Call) -> None:
         """Report a call to the observers.   Raises: what the call raised."""
         assert self._run is not None
         with lock:
             op = self._ops.get((call.name, call.inputs, call.outputs))
             if op is None:
-                op = self._add(call, source)
+                op = self._add(call)
             self._run.launch(_OneCall(call), op.index, op)
 
-    def show_failed(self, call: Call, source: Callable[[], Sequence[SourceLine]]) -> None:
+    def show_failed(self, call: Call) -> None:
         """As `show`, of a call that raised. The script may catch that, and go on with the iteration."""
         assert self._run is not None
         try:
-            self.show(call, source)
+            self.show(call)
         except Exception as error:
             if error is not call.error:
                 raise
@@ -143,10 +168,10 @@ class Stage:
 
     # -- parts ------------------------------------------------------------------------------------
 
-    def _add(self, call: Call, source: Callable[[], Sequence[SourceLine]]) -> OpInfo:
+    def _add(self, call: Call) -> OpInfo:
         mutates = tuple(slot for slot, each in enumerate(call.tensors) if each.is_written)
         if call.name not in self._nodes:
-            self._nodes[call.name] = self._node(call, source(), mutates)
+            self._nodes[call.name] = self._node(call, mutates)
         index = len(self._seen.ops)
         op_type = call.signature.op_type
         op = OpInfo(self.graph.graph_id, index, op_type, call.name, index, 0, call.inputs, call.outputs, mutates)
@@ -154,7 +179,7 @@ class Stage:
         self._seen.append(op)
         return op
 
-    def _node(self, call: Call, source: Sequence[SourceLine], mutates: tuple[int, ...]) -> Node:
+    def _node(self, call: Call, mutates: tuple[int, ...]) -> Node:
         names = tuple(each.name for each in call.tensors)
         op_type = call.signature.op_type
         definition = PrimitiveDef(op_type, input_names=names, mutates=mutates, has_side_effect=bool(mutates))
@@ -162,7 +187,7 @@ class Stage:
         primitive = Primitive(op_type, attributes, definition=definition)
         inputs = [self._value(info, name) for info, name in zip(call.inputs, names, strict=True)]
         types = [TensorType(info.dtype, info.shape) for info in call.outputs]
-        node = self.graph.add_foreign_node(primitive, inputs, types, call.scope, source)
+        node = self.graph.add_foreign_node(primitive, inputs, types, call.scope, call.source)
         node.op_id = call.number
         for info, value in zip(call.outputs, node.outputs, strict=True):
             self._values[info.key.value_id] = value
@@ -171,7 +196,10 @@ class Stage:
     def _value(self, info: TensorInfo, name: str) -> Value:
         value = self._values.get(info.key.value_id)
         if value is None:
-            value = self._values[info.key.value_id] = self.graph.add_input(name, TensorType(info.dtype, info.shape))
+            count = self._input_names[name]
+            self._input_names[name] = count + 1
+            value = self.graph.add_input(f"{name}_{count}" if count else name, TensorType(info.dtype, info.shape))
+            self._values[info.key.value_id] = value
         return value
 
     def keep_parameters(

@@ -38,7 +38,7 @@ class Shown(Stage):
         super().__init__(FORWARD, 0, ())
         self.calls: list[Call] = []
 
-    def show(self, call: Call, source: Any) -> None:
+    def show(self, call: Call) -> None:
         self.calls.append(call)
 
 
@@ -58,9 +58,9 @@ class Player:
         signature = signature_of(function)
         tensors = [Tensor("tensors[0]", tensor, signature.is_receive)]
         inputs = (self.operands.info(tensor, (name, "tensors[0]")),)
-        call = Call(signature, "Default", 0, name, tensors, dict, inputs)
-        call.copies = self.operands.copies(call)
-        self.messages.note(Transfer(self.stage, call, Message("0", 0, 1, 0, 0), None, ()))
+        call = Call(signature, "Default", 0, name, tensors, dict, inputs, ())
+        call.copies = self.operands.copies(call, tensors)
+        self.messages.note(Transfer(self.stage, call, Message("0", 0, 1, 0, 0), None))
 
     def misuses(self) -> list[tuple[str, str]]:
         return [(operand.name, operand.misuse) for operand in self.book.operands]

@@ -20,7 +20,7 @@ def call_of(operands: CallOperands, function: Any, *args: Any) -> Call:
     signature = signature_of(function)
     tensors = signature.tensors(args, {})
     inputs = tuple(operands.info(each.tensor, ("op", each.name)) for each in tensors)
-    return Call(signature, "Default", 0, "op", tensors, dict, inputs)
+    return Call(signature, "Default", 0, "op", tensors, dict, inputs, ())
 
 
 @pytest.mark.parametrize("reads_inputs", [True, False])
@@ -29,7 +29,7 @@ def test_inputs_that_a_call_overwrites_are_copied_before(reads_inputs: bool) -> 
     operands.reads_inputs = reads_inputs
     x, y = torch.ones(3), torch.full((3,), 2.0)
     call = call_of(operands, torch.ops.aten.add_.Tensor, x, y)
-    call.copies = operands.copies(call)
+    call.copies = operands.copies(call, call.tensors)
     assert set(call.copies) == ({0} if reads_inputs else set())
     x.add_(y)
     operands.note_writes(call.tensors)

@@ -52,7 +52,7 @@ def test_parameters_are_copied_before_another_stage_writes_them(outputs: bool) -
     signature = signature_of(torch.ops.aten.mm.default)
     tensors = [Tensor("self", torch.ones(1, 2), False), Tensor("mat2", MODEL.weight, False)]
     inputs = tuple(operands.info(each.tensor) for each in tensors)
-    parameters.note(forward, Call(signature, "Default", 0, "mm", tensors, dict, inputs))
+    parameters.note(forward, Call(signature, "Default", 0, "mm", tensors, dict, inputs, ()))
     assert set(forward.read) == {"weight"}
     weight = MODEL.weight.tolist()
     parameters.keep(forward, [MODEL.weight])

@@ -43,7 +43,7 @@ def test_an_update_has_the_scope_of_the_innermost_optimizer() -> None:
 
 def test_scopes_are_not_forgotten_inside_of_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However few of earlier steps are kept: each gradient has the modules of its own operator."""
-    monkeypatch.setattr("msdump.frontends.torch.eager.scopes._MAX_NODE_SCOPES", 4)
+    monkeypatch.setattr("msdump.frontends.torch.eager.scopes._MAX_NODES", 4)
     model = nn.Sequential(*(nn.Sequential(nn.Linear(3, 3), nn.Tanh()) for _ in range(6)))
     with msdump.watch(model, config(tmp_path, saved_data="statistic")) as watch:
         for _ in range(8):

@@ -130,10 +130,13 @@ class Recorder(TorchDispatchMode):
         name = str(func)
         number = self._counts[name] = self._counts.get(name, -1) + 1
         with _disable_current_modes():
-            read = [tensor.clone() for value in (*args, *(kwargs or {}).values()) for _, tensor in results_in(value)]
+            # Memory for a result is not read.
+            given = [*args, *(value for name, value in (kwargs or {}).items() if name != "out")]
+            read = [tensor.clone() for value in given for _, tensor in results_in(value)]
         result = func(*args, **(kwargs or {}))
         with _disable_current_modes():
-            made = [tensor.clone() for _, tensor in results_in(result)]
+            # Operators on lists return nothing of what they have written.
+            made = [tensor.clone() for _, tensor in results_in(args[0] if result is None else result)]
         for io, tensors in ("input", read), ("output", made):
             for slot, tensor in enumerate(tensors):
                 with _disable_current_modes():
@@ -152,6 +155,7 @@ STEPS: dict[str, Callable[[Any, Any], Any]] = {
     "write through a part": lambda x, y: (x.split(3)[0].mul_(3), x)[1],
     "several results": lambda x, y: x.reshape(2, 3).max(1).values.repeat(3) + y,
     "out": lambda x, y: torch.add(x, y, out=torch.empty(6)),
+    "lists in place": lambda x, y: (torch._foreach_add_([x, y], [y, x]), x)[1],
     "out that is an input": lambda x, y: torch.mul(x, y, out=x),
     "lists": lambda x, y: torch._foreach_add([x, y], 1.0)[1],
     "write lists": lambda x, y: (torch._foreach_mul_([x], 0.5), x)[1],
