@@ -16,7 +16,7 @@ from msdump.analysis.graph_info import GraphFile, GraphNode
 from msdump.analysis.steps import Operator, Slot, Step
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.statistic_csv import StatisticRow
-from msdump.graph.traits import is_unset, makes_unset, memory_use
+from msdump.graph.traits import is_unset, makes_unset, memory_use, only_moves, unread_inputs
 from msdump.tensors.records import INPUT, OUTPUT
 
 OTHER_MOMENT = "written in place: one dump shows it before the operator ran, the other after"
@@ -114,7 +114,7 @@ class UnsetTensors:
         self._is_same = is_same
         self._unset: set[tuple[int, str, Slot]] = set()
         self.operands: list[tuple[Operator, str, Slot]] = []
-        self._results: set[tuple[str, int]] = set()
+        self._results = _idle_inputs(step, graph) if graph is not None and graph.is_open else set()
         self._tensors: list[DumpedTensor] = []
         for operator in step.operators:
             if not operator.is_parameter:
@@ -124,10 +124,17 @@ class UnsetTensors:
         return (id(operator), io, slot) in self._unset
 
     def _add(self, operator: Operator) -> None:
+        node = None if self._graph is None else self._graph.find(operator.full_name, operator.op_name)
+        names = ["input"] if node is None else node.input_names
+        overwritten = unread_inputs(operator.op_type, names)
+        self._put(operator, INPUT, [slot for slot in operator.inputs if slot.number in overwritten])
         if not self._results and not self._tensors and not makes_unset(operator.op_type):
             return  # nothing is there that it could have read
-        node = None if self._graph is None else self._graph.find(operator.full_name, operator.op_name)
-        unset = {slot for slot, tensor in operator.inputs.items() if self._is_input(slot, tensor, node)}
+        unset = {
+            slot
+            for slot, tensor in operator.inputs.items()
+            if slot.number not in overwritten and self._is_input(slot, tensor, node)
+        }
         self._put(operator, INPUT, unset)
         of_graph = () if node is None else node.inputs
         reads = bool(unset) or any(o is not None and (o.name, o.slot) in self._results for o in of_graph)
@@ -153,6 +160,35 @@ class UnsetTensors:
             (tensor.dtype, tensor.shape) == (other.dtype, other.shape) and self._is_same(tensor, other)
             for other in self._tensors
         )
+
+
+def _idle_inputs(step: Step, graph: GraphFile) -> set[tuple[str, int | None]]:
+    """Tensors that a step begins with and of which its operators only make views: memory that something else fills
+    later, as buffers that PyTorch makes in C++, and those that it has given back.
+
+    Returns: name and slot, as `Origin`; of an operator that runs in another iteration alone, or of the graph's input
+    """
+    parameters = {operator.op_name for operator in step.operators if operator.is_parameter}
+    names = {name for operator in step.operators for name in (operator.full_name, operator.op_name) if name}
+    present = {node.full_name for node in graph.nodes if names & {node.full_name, node.full_name.rsplit("/", 1)[-1]}}
+    begun: set[tuple[str, int | None]] = set()
+    read: set[tuple[str, int | None]] = set()
+    read_names: set[str] = set()
+    for node in reversed(graph.nodes):
+        if node.full_name not in present:
+            continue
+        unread = unread_inputs(node.op_type, node.input_names)
+        is_read = not only_moves(node.op_type) or node.full_name in read_names
+        for slot, origin in enumerate(node.inputs):
+            if origin is None:
+                continue
+            key = origin.name, origin.slot
+            if origin.name not in present:
+                begun.add(key)
+            if is_read and slot not in unread:
+                read.add(key)
+                read_names.add(origin.name)
+    return {key for key in begun - read if key[0] not in parameters}
 
 
 def has_same_statistics(one: StatisticRow, other: StatisticRow) -> bool:

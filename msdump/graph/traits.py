@@ -83,7 +83,7 @@ def memory_use(op_type: str) -> MemoryUse:
 # -- unset memory: who gives it away, and who only moves it on ---------------------------------------------------------
 
 # Source: ATen, and GE as TorchAir converts it. Names of files have "_" for ".".
-_UNSET = re.compile(r"aten_(new_)?empty(_like|_strided|_permuted|_quantized)?_\w+|Empty")
+_UNSET = re.compile(r"aten_(new_)?empty(_like|_strided|_permuted|_quantized)?_\w+|fsdp_all_gather_copy_in_\w+|Empty")
 # Each element of their results is an element of an input, so they can make no NaN; those that write a part of one
 # input leave the rest of it unset.
 _MOVES = (
@@ -115,10 +115,12 @@ def is_unset(op_type: str, inputs: Iterable[bool]) -> bool:
 
     Edges: an operator that computes with unset memory has results of its own; what is wrong with them is its doing.
     """
-    if makes_unset(op_type):
-        return True
-    if not any(inputs):
-        return False
+    return makes_unset(op_type) or (any(inputs) and only_moves(op_type))
+
+
+@functools.lru_cache(maxsize=4096)
+def only_moves(op_type: str) -> bool:
+    """True for an operator that computes nothing: each element of its results is an element of an input."""
     return op_type in _GE_MOVE or _ATEN_MOVE.fullmatch(op_type.replace(".", "_")) is not None
 
 
@@ -129,6 +131,29 @@ def unset_keys(ops: Iterable[tuple[str, Sequence[Key], Sequence[Key]]]) -> froze
         if is_unset(op_type, (key in unset for key in inputs)):
             unset.update(outputs)
     return frozenset(unset)
+
+
+# They overwrite the first thing that they are given without a look at it.
+_FILLS = re.compile(
+    r"aten_(?:_foreach_)?(?:bernoulli|cauchy|copy|exponential|fill|geometric|log_normal|normal|random|set|uniform|zero)__"
+    r"\w+"
+)
+_RECEIVES = re.compile(r"c10d_recv_\w+")
+
+
+def unread_inputs(op_type: str, names: Sequence[str]) -> tuple[int, ...]:
+    """Slots of inputs that an operator overwrites without reading them: what they hold says nothing about it.
+
+    names  of all its inputs: of the argument, with the index in a list
+    """
+    heads = [name.partition("[")[0] for name in names]
+    spelt = op_type.replace(".", "_")
+    if _FILLS.fullmatch(spelt):
+        return tuple(slot for slot, head in enumerate(heads) if head == heads[0])
+    if is_collective(op_type) or _RECEIVES.fullmatch(spelt):
+        results = ("output", "output_tensor", "output_tensors", *(("tensors",) if _RECEIVES.fullmatch(spelt) else ()))
+        return tuple(slot for slot, head in enumerate(heads) if head in results)
+    return ()
 
 
 # -- collectives: who brings values of other processes -----------------------------------------------------------------

@@ -84,3 +84,17 @@ def test_another_operator_with_equal_values_is_compared(tmp_path: Path) -> None:
     write_dump(tmp_path / "golden", golden)
     found = compare_dumps(tmp_path / "mine", tmp_path / "golden")
     assert found.first_wrong is not None and found.first_wrong.pair.mine.op_name == "aten_relu_default-op0"
+
+
+@pytest.mark.parametrize("writer", ["aten_copy__default", "aten_uniform__default", "aten_zero__default"])
+def test_what_is_overwritten_unread_is_no_nan(tmp_path: Path, writer: str) -> None:
+    bad = floats(math.nan, 2, math.nan)
+    write_dump(tmp_path, [(f"D/{writer}-op0", {IN: bad, ("input", 1): X, OUT: X})])
+    assert find_non_finite(tmp_path).first is None
+
+
+def test_what_is_copied_is_judged(tmp_path: Path) -> None:
+    bad = floats(math.nan, 2, math.nan)
+    write_dump(tmp_path, [("D/aten_copy__default-op0", {IN: X, ("input", 1): bad, OUT: bad})])
+    first = find_non_finite(tmp_path).first
+    assert first is not None and first.how == "came in"

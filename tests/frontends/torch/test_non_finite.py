@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ from msdump.analysis import NonFiniteReport, find_non_finite
 from tests.frontends.torch.dumping import close, configure
 
 torch = pytest.importorskip("torch")
+
+import msdump  # noqa: E402
+from tests.frontends.torch.eager.test_watch import config as eager_config  # noqa: E402
 
 
 class Attention(torch.nn.Module):  # type: ignore[misc]
@@ -107,3 +111,17 @@ def _keys(root: Path) -> list[Any]:
     from msdump.formats.dump_dir import DumpDir
 
     return [step.key for step in read_steps(DumpDir.open(root))]
+
+
+def test_a_buffer_that_is_filled_through_a_view_is_no_nan_and_one_that_is_read_is(tmp_path: Path) -> None:
+    """Edges are known here: the step begins with the buffer."""
+    buffer = torch.full((6,), math.nan)
+    for name, is_read in (("filled", False), ("read", True)):
+        with msdump.watch(config=eager_config(tmp_path / name)):
+            view = buffer.view(2, 3)
+            if not is_read:
+                torch.mul(torch.ones(2, 3), 2, out=view)
+            view.t().exp()
+        first = find_non_finite(tmp_path / name).first
+        assert (first is not None) == is_read
+        buffer.fill_(math.nan)
