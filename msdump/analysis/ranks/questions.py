@@ -47,12 +47,13 @@ GROUP BY ALL ORDER BY g.iteration, g.graph, g.operator, g.io DESC, g.slot_name, 
 _HASH_TITLES = (
     "iteration", "graph", "operator", "name", "io", "slot", "equal_ranks", "suspects", "hosts", "has_majority",
 )  # fmt: skip
-# Robust: the median of the ranks, and the median of the distances from it.
+# Robust: the median of the ranks, and the median of the distances from it. That of a few ranks is small by chance, and
+# healthy ranks lie many of it apart: the fewer there are, the farther one must be, and below eight also tenfold.
 _OUTLIERS = f"""
 WITH named AS ({_MINE} AND isfinite(l2norm)),
 middles AS (SELECT {_KEY}, median(l2norm) AS middle, count(*) AS ranks FROM named GROUP BY {_KEY} HAVING count(*) > 3),
 distances AS (
-    SELECT n.*, m.middle, abs(n.l2norm - m.middle) AS distance
+    SELECT n.*, m.middle, m.ranks, abs(n.l2norm - m.middle) AS distance
     FROM named n JOIN middles m ON n.iteration IS NOT DISTINCT FROM m.iteration
          AND n.graph IS NOT DISTINCT FROM m.graph AND n.name = m.name AND n.io = m.io AND n.slot_name = m.slot_name
 ),
@@ -61,7 +62,9 @@ SELECT d.rank, d.host, d.iteration, d.graph, d.operator, d.name, d.io, d.slot_na
        d.distance / greatest(1.4826 * s.spread, 1e-6 * abs(d.middle), 1e-30) AS deviations
 FROM distances d JOIN spreads s ON d.iteration IS NOT DISTINCT FROM s.iteration
      AND d.graph IS NOT DISTINCT FROM s.graph AND d.name = s.name AND d.io = s.io AND d.slot_name = s.slot_name
-WHERE deviations > 8 ORDER BY deviations DESC, d.iteration, d.operator, d.rank LIMIT 100
+WHERE deviations > 8 * (1 + 4 / (d.ranks - 3))
+      AND (d.ranks >= 8 OR greatest(d.l2norm, d.middle) > 10 * least(d.l2norm, d.middle))
+ORDER BY deviations DESC, d.iteration, d.operator, d.rank LIMIT 100
 """
 _OUTLIER_TITLES = (
     "rank", "host", "iteration", "graph", "operator", "name", "io", "slot", "l2norm", "median", "deviations",

@@ -236,7 +236,7 @@ def _version(dump: DumpDir) -> str | None:
 def _written_twice(dump: DumpDir, unit: Unit) -> int:
     """How many tensors have files of two runs, which differ by nothing but their time stamps."""
     names = Counter(
-        re.sub(rf"\.{file.timestamp_us}\.", "..", file.original_name)
+        (os.path.dirname(file.path), re.sub(rf"\.{file.timestamp_us}\.", "..", file.original_name))
         for file in dump.files_of(unit.selection)
         if file.timestamp_us is not None
     )

@@ -1,0 +1,81 @@
+"""Jobs of four gloo processes without a fault: no command finds one, in buffers that nobody has filled neither."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("duckdb")
+
+from msdump.cli.main import main
+from tests.frontends.torch.eager.test_shardings import ROOT
+
+SCRIPT = """
+import torch, torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
+
+torch.set_num_threads(1)
+# Memory that nobody has filled holds NaN then, in place of what is left there by chance.
+torch.use_deterministic_algorithms(True)
+dist.init_process_group("gloo")
+torch.manual_seed(0)
+net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 8))
+KIND = "{kind}"
+if KIND == "ddp":
+    net = DistributedDataParallel(net)
+elif KIND == "fsdp2":
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    for layer in [*net, net]:
+        fully_shard(layer, mesh=mesh)
+optimizer = torch.optim.AdamW(net.parameters(), lr=0.01)
+torch.manual_seed(dist.get_rank())
+for step in range(3):
+    loss = (net(torch.randn(5, 8)) - torch.randn(5, 8)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    if KIND == "plain":
+        for parameter in net.parameters():
+            dist.all_reduce(parameter.grad)
+    torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+    optimizer.step()
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize("kind", ["ddp", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("fsdp2", "plain"))])
+def test_nothing_is_found(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = {
+        "dump_mode": 0, "path": str(tmp_path / "dump"), "net_name": "Net", "iteration": "all", "saved_data": "tensor",
+        "input_output": 0, "kernels": [], "support_device": list(range(8)),
+    }  # fmt: skip
+    config = {"common_dump_settings": settings, "e2e_dump_settings": {"enable": True, "trans_flag": True}}
+    (tmp_path / "dump.json").write_text(json.dumps(config))
+    (tmp_path / "train.py").write_text(SCRIPT.replace("{kind}", kind))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "4", "--standalone"),
+            *("-m", "msdump", "run", "--config", "dump.json", "--torch-eager", "train.py"),
+        ],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    dump = str(tmp_path / "dump")
+    assert main(["nan", dump]) == 0, capsys.readouterr().out
+    assert main(["ranks", dump]) == 0, capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "all of them are equal" in out and "far from" not in out
+    assert main(["report", dump, "-o", str(tmp_path / "report.html")]) == 0
+    assert "No NaN and no Inf" in capsys.readouterr().out
