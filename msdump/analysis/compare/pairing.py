@@ -156,7 +156,8 @@ def _joined(mine: Sequence[Step], golden: Sequence[Step], key: Callable[[Step], 
 def pair_operators(mine: Sequence[Operator], golden: Sequence[Operator], mapping: OperatorMap | None = None) -> Pairing:
     """Pair the operators of two steps. Every operator is in one pair at most.
 
-    Order of the rules: mapping file; original names where one side is a compiled graph; parameters by name; equal
+    Order of the rules: mapping file; original names where one side is a compiled graph; parameters by name; what reads
+    the same bytes, where the operators of one scope, type and shape have other names or are more on one side; equal
     names, original or not, when nearly all of them mean operators of one type and shape; equal scopes, types and
     shapes; equal types and shapes in execution order, inputs included or not.
     """
@@ -167,6 +168,7 @@ def pair_operators(mine: Sequence[Operator], golden: Sequence[Operator], mapping
         work.join(BY_ORIGINAL, written_name, _is_alike)
         work.join(BY_ORIGINAL, written_name)
     work.join(BY_NAME, lambda operator: operator.safe_name if operator.is_parameter else None)
+    work.join_shifted()
     names = work.trusted_names()
     for name in names:
         work.join(BY_NAME, name, _is_alike)
@@ -207,6 +209,13 @@ def _op_name(operator: Operator) -> str:
 def _kind(operator: Operator) -> tuple[str, tuple[int, ...]] | None:
     """Type and sizes of the outputs; None for what is no operator."""
     return None if operator.is_parameter else (operator.op_type, _sizes(operator.outputs.values()))
+
+
+def _kind_in_scope(operator: Operator) -> Hashable | None:
+    """Scope, type and shapes; None for what is no operator."""
+    sides = (operator.inputs, operator.outputs)
+    shapes = tuple(tuple(map(host_shape, tensors.values())) for tensors in sides)
+    return None if operator.is_parameter else (operator.scope, operator.op_type, shapes)
 
 
 def _kind_with_inputs(operator: Operator) -> Hashable | None:
@@ -345,6 +354,27 @@ class _OperatorPairing:
         self._pairs += [_operator_pair(*pair, how) for pair in found]
         self._drop({id(operator) for pair in found for operator in pair})
 
+    def join_shifted(self) -> None:
+        """Pair operators whose numbers another operator has shifted, in one run alone: a name that both runs have may
+        mean another operator there.
+
+        Among those of one scope, type and shapes, inputs included, where their names differ or one run has more of
+        them: first those that read the same bytes; of as many on both sides the rest in execution order.
+        """
+        sides: list[dict[Hashable, list[Operator]]] = []
+        for side in self._sides:
+            kinds: dict[Hashable, list[Operator]] = defaultdict(list)
+            for kind, operator in zip(*_keyed(side, _kind_in_scope), strict=True):
+                kinds[kind].append(operator)
+            sides.append(kinds)
+        found: list[tuple[Operator, Operator]] = []
+        for kind, mine in sides[0].items():
+            golden = sides[1].get(kind, [])
+            if {operator.safe_name for operator in mine} != {operator.safe_name for operator in golden}:
+                found += _by_use(mine, golden)
+        self._pairs += [_operator_pair(*pair, BY_SCOPE) for pair in found]
+        self._drop({id(operator) for pair in found for operator in pair})
+
     def apply(self, mapping: OperatorMap) -> None:
         """Rules of a mapping file: long chains first, so that they are not eaten up by shorter ones."""
         for by_name, rules in ((True, mapping.operators), (False, mapping.types)):
@@ -399,6 +429,30 @@ class _OperatorPairing:
 
         mine, golden = self._sides
         return Pairing(tuple(sorted(self._pairs, key=pair_index)), tuple(mine), tuple(golden), tuple(self._expected))
+
+
+def _by_use(mine: Sequence[Operator], golden: Sequence[Operator]) -> list[tuple[Operator, Operator]]:
+    """Pairs among operators of one kind; none where nothing tells which one is which."""
+    is_one_to_one = len(mine) == len(golden)
+    if is_one_to_one and len(mine) == 1:
+        return [(mine[0], golden[0])]
+    pairs = []
+    left = list(golden)
+    rest = []
+    for operator in mine:
+        # The next one in execution order is the likeliest.
+        partner = next((each for each in left[:_MAX_LOOKS] if _reads_the_same(operator, each)), None)
+        if partner is None:
+            rest.append(operator)
+        else:
+            left.remove(partner)
+            pairs.append((operator, partner))
+    return [*pairs, *zip(rest, left, strict=True)] if is_one_to_one else pairs
+
+
+def _reads_the_same(mine: Operator, golden: Operator) -> bool:
+    inputs = [(left, right) for io, _, left, right in common_tensors(mine, golden) if io == INPUT]
+    return bool(inputs) and all(has_same_bytes(left, right) for left, right in inputs)
 
 
 def _is_meant(operator: Operator, name: str, by_name: bool) -> bool:

@@ -14,10 +14,13 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
+import msdump  # noqa: E402
+from msdump.analysis import compare_dumps  # noqa: E402
 from msdump.cli.main import main  # noqa: E402
 from msdump.frontends.torch import backend  # noqa: E402
 from msdump.process import sessions  # noqa: E402
 from tests.frontends.torch.dumping import close, configure  # noqa: E402
+from tests.frontends.torch.eager.test_watch import config as eager_config  # noqa: E402
 
 MAPPING = {
     "types": {
@@ -122,3 +125,37 @@ def test_both_doors_compute_the_same_lenet(
     assert len(operators) == 11
     assert all(found["agrees"] for found in operators)
     assert "only in" not in text
+
+
+def run_eager(folder: Path, has_more: bool, scale: float) -> Path:
+    """Two steps of a program; with operators that change nothing, in front of others of their type, or without."""
+    torch.manual_seed(0)
+    net = nn.Linear(4, 4)
+    x = torch.randn(3, 4)
+    with msdump.watch(net, eager_config(folder)):
+        for _ in range(2):
+            y = net(x)
+            if has_more:
+                y = y + 0.0
+                y = y + x * 0
+            z = (y + x) * scale
+            (z.square().sum() + (y + x).sum()).backward()
+    return folder
+
+
+def test_operators_that_one_run_alone_has_shift_no_others(tmp_path: Path) -> None:
+    golden = run_eager(tmp_path / "golden", has_more=False, scale=1.0)
+    found = compare_dumps(run_eager(tmp_path / "mine", has_more=True, scale=1.0), golden)
+    assert found.is_agreeing and found.first_wrong is None
+    for step in found.steps:
+        added = [operator.op_type for operator in step.only_mine]
+        assert added == (["aten_add_Tensor", "aten_mul_Tensor", "aten_add_Tensor"] if step.mine.graph_id == 0 else [])
+        assert not step.only_golden
+
+
+def test_a_fault_behind_them_is_the_first(tmp_path: Path) -> None:
+    golden = run_eager(tmp_path / "golden", has_more=False, scale=1.0)
+    found = compare_dumps(run_eager(tmp_path / "mine", has_more=True, scale=1.01), golden)
+    assert found.first_wrong is not None
+    assert found.first_wrong.pair.mine.op_type == "aten_mul_Tensor"
+    assert [operator.input_error for operator in [found.first_wrong]] == [0]
