@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import linecache
 import sys
+from collections.abc import Hashable
 from types import FrameType
 
 import torch
 
 from msdump.graph.types import SourceLine, is_library
 
-# Files and instructions of the frames inside of the innermost call of a module, the operator's own first.
-Site = tuple[str | int, ...]
+# Files and instructions of the frames inside of the innermost call of a module, the operator's own first; or what
+# stands for them where there are none.
+Site = tuple[Hashable, ...]
 
 _OWN, _TORCH, _SCRIPT = range(3)
 _OWN_FOLDER = __file__.rpartition("/frontends/")[0]
@@ -20,27 +22,33 @@ _CALL = torch.nn.Module._call_impl.__code__
 # Source: PyTorch 2.3 and later: whatever a backward pass runs is called from here.
 _ENGINE = torch.autograd.graph._engine_run_backward.__code__
 
+# Files whose frames lie between an operator and whoever is told of it.
+_PASSED = {torch._dynamo.eval_frame.__file__, torch._compile.__file__}
+
 _kinds: dict[str, int] = {}
 
 
-def call_site() -> Site:
+def call_site(depth: int) -> Site:
     """Of the operator that runs in this thread; () where autograd itself runs it, without code of Python's.
 
     A frame is its file, the first line of its function, and the instruction: lines take longer to look up.
+
+    depth  how many frames above this one is what PyTorch calls: what lies between is msdump's, and each frame that is
+           looked at costs time
     """
-    parts: list[str | int] = []
-    frame: FrameType | None = sys._getframe(1)
+    parts: Site = ()
+    frame = sys._getframe(depth).f_back
     left = _MAX_FRAMES
     while frame is not None and left:
         code = frame.f_code
         if code is _CALL or code is _ENGINE:
             break
         name = code.co_filename
-        if _kinds.get(name) or _kind(name):
+        if name not in _PASSED:
             parts += (name, code.co_firstlineno, frame.f_lasti)
             left -= 1
         frame = frame.f_back
-    return tuple(parts)
+    return parts
 
 
 def call_lines() -> tuple[tuple[SourceLine, ...], bool]:

@@ -13,19 +13,22 @@ from msdump.frontends.torch.eager.messages import Messages, Transfer
 from msdump.frontends.torch.eager.operands import CallOperands
 from msdump.frontends.torch.eager.parameters import Parameters
 from msdump.frontends.torch.eager.regions import Region, RegionCounts
-from msdump.frontends.torch.eager.scopes import OperatorName, OperatorScopes
+from msdump.frontends.torch.eager.scopes import OperatorScopes
 from msdump.frontends.torch.eager.shardings import OperandShardings
 from msdump.frontends.torch.eager.signatures import Signature, signature_of
-from msdump.frontends.torch.eager.stage import FORWARD, UPDATE, Call, Stage
+from msdump.frontends.torch.eager.stage import FORWARD, UPDATE, Call, Named, Stage
 from msdump.frontends.torch.eager.tensors import version_of
 from msdump.frontends.torch.operators import Path, results_in
-from msdump.graph.types import SourceLine
 
 if TYPE_CHECKING:
     from torch.autograd.graph import Node
 
     from msdump.config.plan import Plan
     from msdump.formats.sharding_json import Message
+
+
+# From `_operator` to what PyTorch calls, or to what runs in place of a region.
+_DEPTH = 4
 
 
 class Operators:
@@ -53,17 +56,10 @@ class Operators:
         self._shardings = shardings
         self._counts = counts
         self._plan: Plan | None = None
-        self._is_selected: dict[str, bool] = {}
-        self._sources: dict[OperatorName, tuple[SourceLine, ...]] = {}
 
     def take_plan(self, plan: Plan) -> None:
         """Another plan selects from the next iteration on."""
         self._plan = plan
-        self._is_selected.clear()
-
-    def forget(self) -> None:
-        """Forget which operators are selected; between two iterations."""
-        self._is_selected.clear()
 
     def run(
         self,
@@ -82,16 +78,17 @@ class Operators:
         if signature.is_mutable and stage is not self._forward:
             written = [each.tensor for each in signature.tensors(args, keywords) if each.is_written]
             self._parameters.keep(self._forward, written)
-        number, name = self._name(stage, scope, signature.op_type, node)
+        operator = self._operator(stage, scope, signature.op_type, node)
+        self._scopes.note_nodes(operator)
         if self._messages.are_pending:
-            self._messages.settle(signature, signature.tensors(args, keywords), name)
+            self._messages.settle(signature, signature.tensors(args, keywords), operator.name)
         message = self._messages.next_message(signature, args) if signature.is_message else None
-        if not self._selects(name):
+        if not self._selects(operator):
             result = function(*args, **keywords)
             if signature.is_mutable:
                 self._operands.note_writes(signature.tensors(args, keywords))
             return result
-        call = self._call(stage, signature, scope, number, name, args, keywords)
+        call = self._call(signature, scope, operator, args, keywords)
         call.copies = self._operands.copies(call, signature.tensors(args, keywords))
         return self._show(stage, call, message, function, args, keywords)
 
@@ -111,53 +108,50 @@ class Operators:
         tensors = region.tensors(args, keywords)
         if stage.part != FORWARD:
             self._parameters.keep(self._forward, [*(each.tensor for each in tensors), *held])
-        number, name = self._name(stage, scope, region.op_type, node)
+        operator = self._operator(stage, scope, region.op_type, node)
         if self._messages.are_pending:
-            self._messages.settle(region, tensors, name)
-        is_selected = self._selects(name)
+            self._messages.settle(region, tensors, operator.name)
+        is_selected = self._selects(operator)
         self._counts.count(region, is_selected)
         try:
             if not is_selected:
                 return function(*args, **keywords)
-            call = self._call(stage, region, scope, number, name, args, keywords)
+            call = self._call(region, scope, operator, args, keywords)
             call.copies = self._operands.copies_of_all(call)
             return self._show_region(stage, call, function, args, keywords, held)
         finally:
-            self._scopes.note_operator((stage.part, name))
+            # Of its nodes that run one by one, where it has no graph of its gradients.
+            self._scopes.note_nodes(operator)
             self._operands.table.disturb()
 
     # -- parts ------------------------------------------------------------------------------------
 
-    def _selects(self, name: str) -> bool:
-        is_selected = self._is_selected.get(name)
-        if is_selected is None:
+    def _selects(self, operator: Named) -> bool:
+        if operator.plan is not self._plan:
             assert self._plan is not None
-            (mask,) = self._plan.masks([name])
-            is_selected = self._is_selected[name] = mask != 0
-        return is_selected
+            (mask,) = self._plan.masks([operator.name])
+            operator.plan, operator.is_selected = self._plan, mask != 0
+        return operator.is_selected
 
-    def _name(self, stage: Stage, scope: str, op_type: str, node: Node | None) -> tuple[int, str]:
-        """Number and full name of an operator that is about to run."""
-        site = call_site()
+    def _operator(self, stage: Stage, scope: str, op_type: str, node: Node | None) -> Named:
+        """The operator that is about to run."""
+        site = call_site(_DEPTH)
         if not site and node is not None:
             # One of those that autograd runs for the gradient of an operator.
-            site = self._scopes.operator_of(node)
-        number, is_new = stage.number(scope, op_type, site)
-        name = f"{scope}/{op_type}-op{number}"
-        if is_new:
-            lines, is_called = call_lines()
-            of = () if is_called or node is None else self._sources.get(self._scopes.operator_of(node), ())
-            self._sources[stage.part, name] = (*lines, *of)
-        self._scopes.note_operator((stage.part, name))
-        return number, name
+            site = (self._scopes.operator_of(node),)
+        operator = stage.named(scope, op_type, site)
+        if operator.source is None:
+            operator.source, is_called = call_lines()
+            of = None if is_called or node is None else self._scopes.operator_of(node)
+            if of is not None:
+                operator.source = (*operator.source, *(of.source or ()))
+        return operator
 
     def _call(
         self,
-        stage: Stage,
         signature: Signature | Region,
         scope: str,
-        number: int,
-        name: str,
+        operator: Named,
         args: Sequence[object],
         keywords: Mapping[str, object],
     ) -> Call:
@@ -165,13 +159,10 @@ class Operators:
         tensors = [
             each
             for each in signature.tensors(args, keywords)
-            if each.is_read and self._operands.is_readable(each.tensor, name)
+            if each.is_read and self._operands.is_readable(each.tensor, operator.name)
         ]
-        inputs = tuple(self._operands.info(each.tensor, (name, each.name)) for each in tensors)
-        source = self._sources[stage.part, name]
-        return Call(
-            signature, scope, number, name, tensors, lambda: signature.attributes(args, keywords), inputs, source
-        )
+        inputs = tuple(self._operands.info(each.tensor, (operator.name, each.name)) for each in tensors)
+        return Call(signature, scope, operator, tensors, lambda: signature.attributes(args, keywords), inputs)
 
     def _show(
         self,

@@ -27,8 +27,14 @@ class Parameters:
 
     def name(self, module: torch.nn.Module) -> None:
         """A module is called: its parameters and buffers have their names in it."""
-        for name, tensor in (*module.named_parameters(), *module.named_buffers()):
-            self._operands.names.set(tensor, plain_name(name))
+        named = set()
+        for prefix, part in module.named_modules():
+            # Modules without either are many.
+            if part._parameters or part._buffers:
+                for name, tensor in (*part.named_parameters(recurse=False), *part.named_buffers(recurse=False)):
+                    if id(tensor) not in named:  # of those that several modules share, the first name
+                        named.add(id(tensor))
+                        self._operands.names.set(tensor, plain_name(f"{prefix}.{name}" if prefix else name))
 
     def note(self, stage: Stage, call: Call) -> None:
         """A call has read its inputs: those that are parameters are dumped when the stage ends."""

@@ -157,7 +157,7 @@ class EagerProgram:
             stage = self._enter_stage(part)
             if not stage.is_watched:
                 return function(*args, **keywords)
-            if not hasattr(function, "_schema"):
+            if not isinstance(function, torch._ops.OpOverload):
                 # It calls others, which are shown.
                 name = op_type(function)
                 self.session.count_skipped(f"tensors of {name}, an operator of higher order", name=name)
@@ -181,12 +181,7 @@ class EagerProgram:
                 if stage.is_watched:
                     scope = self._operator_scopes.find(part, node, self._iterations.optimizers)
                     with self._inside_region():
-                        try:
-                            return self._operators.run_region(stage, scope, node, region, function, args, keywords)
-                        finally:
-                            if part == FORWARD:
-                                # Of its nodes that run one by one, where it has no graph of its gradients.
-                                self._operator_scopes.note_nodes(scope)
+                        return self._operators.run_region(stage, scope, node, region, function, args, keywords)
                 self._counts.count(region, False)
         with self._inside_region():
             return function(*args, **keywords)
@@ -262,7 +257,6 @@ class EagerProgram:
             for stage in self._stages:
                 stage.forget()
             self._operands.table.forget()
-            self._operators.forget()
         self._operator_scopes.begin()
         self._iterations.current = iteration
         is_watched = self.session.plan.watches(iteration)

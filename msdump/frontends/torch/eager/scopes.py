@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 import torch
 from torch._dynamo import OptimizedModule
 
-from msdump.frontends.torch.eager.stage import FORWARD, UPDATE
+from msdump.frontends.torch.eager.stage import FORWARD, UPDATE, Named
 from msdump.frontends.torch.places import BACKWARD_ROOT, ROOT
 
 if TYPE_CHECKING:
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 _COMPILED = "_orig_mod"
 # Operators of earlier iterations whose backward may still come.
 _MAX_NODES = 1 << 17
-
-# The part of the step, and the full name.
-OperatorName = tuple[int, str]
-Fact = TypeVar("Fact")
 
 _sequence_number: Callable[[], int] = getattr(torch.autograd, "_get_sequence_nr")  # noqa: B009 - not for type checkers
 
@@ -118,40 +114,35 @@ class _Calls(threading.local):
         self.inner: torch.nn.Module | None = None
 
 
-class NodeFacts(Generic[Fact]):
-    """What is known of nodes of autograd, by their numbers: of the operator that each is the gradient of.
+class NodeOperators:
+    """The operator that each node of autograd is the gradient of, by the number of the node, and its scope.
 
-    Nodes are numbered in the order in which they are made, so that one entry stands for all that were made in a row of
-    which the same is known. Source: PyTorch, the sequence number of a node, which each thread counts for itself.
+    Nodes are numbered in the order in which they are made, so that one entry stands for all that were made for one
+    operator. Source: PyTorch, the sequence number of a node, which each thread counts for itself.
     """
 
-    def __init__(self, unknown: Fact) -> None:
-        self._unknown = unknown
+    def __init__(self) -> None:
         self._lasts: list[int] = []
-        self._facts: list[Fact] = []
+        self._operators: list[tuple[str, Named | None]] = []
 
     def __len__(self) -> int:
         return len(self._lasts)
 
-    def note(self, number: int, fact: Fact) -> None:
-        """This is so of the nodes up to this number of which nothing is known yet."""
+    def note(self, number: int, scope: str, operator: Named | None) -> None:
+        """The nodes up to this number of which nothing is known yet were made for this operator."""
         lasts = self._lasts
-        if lasts and number <= lasts[-1]:
-            return
-        if lasts and self._facts[-1] == fact:
-            lasts[-1] = number
-            return
-        lasts.append(number)
-        self._facts.append(fact)
+        if not lasts or number > lasts[-1]:
+            lasts.append(number)
+            self._operators.append((scope, operator))
 
-    def find(self, number: int) -> Fact:
-        """`unknown` where nothing is known."""
+    def find(self, number: int) -> tuple[str, Named | None]:
+        """Scope and operator; `ROOT` and None where they are not known."""
         index = bisect_left(self._lasts, number)
-        return self._facts[index] if index < len(self._facts) else self._unknown
+        return self._operators[index] if index < len(self._operators) else (ROOT, None)
 
     def forget(self, kept: int) -> None:
         """Keep so many entries, the newest; between two iterations, as a backward pass may reach back over some."""
-        del self._lasts[:-kept], self._facts[:-kept]
+        del self._lasts[:-kept], self._operators[:-kept]
 
 
 class OperatorScopes:
@@ -159,14 +150,13 @@ class OperatorScopes:
 
     def __init__(self, scopes: Scopes) -> None:
         self._scopes = scopes
-        self._nodes = NodeFacts(ROOT)
-        self._names: NodeFacts[OperatorName] = NodeFacts((FORWARD, ""))
+        self._nodes = NodeOperators()
         self._backward: dict[str, str] = {}
+        self._around = ROOT
 
     def begin(self) -> None:
         """An iteration begins."""
         self._nodes.forget(_MAX_NODES)
-        self._names.forget(_MAX_NODES)
 
     def find(self, part: int, node: Node | None, optimizers: Sequence[str]) -> str:
         """Of an operator that is about to run.
@@ -175,34 +165,27 @@ class OperatorScopes:
         optimizers  names of those whose steps are under way, the innermost last
         """
         if part == UPDATE:
-            return f"{ROOT}/{optimizers[-1]}" if optimizers else self._scopes.current
+            self._around = f"{ROOT}/{optimizers[-1]}" if optimizers else self._scopes.current
+            return self._around
         if part == FORWARD:
-            scope = self._scopes.current
-            if torch.is_grad_enabled():
-                self.note_nodes(scope)
+            scope = self._around = self._scopes.current
             return scope
         if self._scopes.is_inside or node is None:
             scope = self._scopes.current
         else:
-            scope = self._nodes.find(node._sequence_nr())
-        if torch.is_grad_enabled():
-            # Of nodes that are made for gradients of gradients, or anew.
-            self.note_nodes(scope)
+            scope, _ = self._nodes.find(node._sequence_nr())
+        self._around = scope
         backward = self._backward.get(scope)
         if backward is None:
             backward = self._backward[scope] = BACKWARD_ROOT + scope.removeprefix(ROOT)
         return backward
 
-    def note_nodes(self, scope: str) -> None:
-        """Nodes of autograd that were made since the last call belong to this scope."""
-        # The first operator since a node of autograd was made is that of the node.
-        self._nodes.note(_sequence_number() - 1, scope)
-
-    def note_operator(self, name: OperatorName) -> None:
-        """As `note_nodes`: they are gradients of this operator."""
+    def note_nodes(self, operator: Named | None) -> None:
+        """Nodes of autograd that were made since the last call are those of this operator, whose scope was found."""
         if torch.is_grad_enabled():
-            self._names.note(_sequence_number() - 1, name)
+            # The first operator since a node of autograd was made is that of the node.
+            self._nodes.note(_sequence_number() - 1, self._around, operator)
 
-    def operator_of(self, node: Node) -> OperatorName:
-        """The operator that a node is the gradient of; no name where it is not known."""
-        return self._names.find(node._sequence_nr())
+    def operator_of(self, node: Node) -> Named | None:
+        """The operator that a node is the gradient of; None where it is not known."""
+        return self._nodes.find(node._sequence_nr())[1]

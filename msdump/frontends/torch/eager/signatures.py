@@ -41,12 +41,14 @@ class Signature:
     is_mutable  it may write what it reads
     is_waited   its result is there only after a wait
     is_send, is_receive  of a message to or from another rank, which may be under way when the call returns
+    is_message  either
     is_view     its results share memory with what it reads, which it does not look into
     """
 
     __slots__ = (
         "_arguments",
         "_keyword_names",
+        "is_message",
         "is_mutable",
         "is_receive",
         "is_send",
@@ -61,6 +63,7 @@ class Signature:
         self.op_type = op_type(function)
         self.name = schema.name
         self.is_send, self.is_receive = self.name == _SEND, self.name in _RECEIVES
+        self.is_message = self.is_send or self.is_receive
         is_waited = function.namespace in (_COLLECTIVES, "_c10d_functional", "_c10d_functional_autograd")
         self.is_waited = is_waited and not self.is_send and not self.is_receive
         is_collective = function.namespace == _COLLECTIVES and not self.is_send
@@ -80,11 +83,6 @@ class Signature:
         self.is_mutable = schema.is_mutable or is_collective or bool(unsaid)
         aliases = [argument.alias_info for argument in schema.arguments if argument.alias_info is not None]
         self.is_view = bool(aliases) and not self.is_mutable
-
-    @property
-    def is_message(self) -> bool:
-        """Whether it sends to one rank, or receives from one."""
-        return self.is_send or self.is_receive
 
     def tensors(self, args: Sequence[object], keywords: Mapping[str, object]) -> list[Tensor]:
         """The tensors among the arguments of a call, in the order of the schema; elements of lists are operands too."""

@@ -28,7 +28,33 @@ if TYPE_CHECKING:
 # The parts of a step.
 FORWARD, BACKWARD, UPDATE = range(3)
 
-_Caller = tuple[str, str, Site]
+
+@dataclass(slots=True, eq=False)
+class Named:
+    """An operator by its name, in all iterations.
+
+    number  tells it apart from others of its type
+    name    full name, of the scope, the type, and the number
+    source  lines of the script, outermost first; None where nobody has looked
+    plan    the last one that was asked whether it selects the operator
+    """
+
+    number: int
+    name: str
+    source: Sequence[SourceLine] | None = None
+    plan: object = None
+    is_selected: bool = False
+
+
+class _Caller:
+    """Code that runs operators of one type in one scope: all that it ever ran, and how many in the iteration."""
+
+    __slots__ = ("count", "iteration", "operators")
+
+    def __init__(self) -> None:
+        self.iteration = -1
+        self.count = 0
+        self.operators: list[Named] = []
 
 
 @dataclass(slots=True)
@@ -36,9 +62,6 @@ class Call:
     """One call of an operator.
 
     scope            the modules around it
-    number           tells it apart from others of its type
-    name             full name, of the scope, the type, and the number
-    source           lines of the script, outermost first
     inputs, outputs  what is known of each operand
     copies           slot -> an input that the call may overwrite, as it was before
     read, written    arrays of the inputs and of the outputs
@@ -47,22 +70,24 @@ class Call:
 
     signature: Signature | Region
     scope: str
-    number: int
-    name: str
+    operator: Named
     tensors: Sequence[Tensor]
     attributes: Callable[[], dict[str, object]]
     inputs: tuple[TensorInfo, ...]
-    source: Sequence[SourceLine]
     copies: Mapping[int, Array] = field(default_factory=dict)
     read: Sequence[Array] = ()
     outputs: tuple[TensorInfo, ...] = ()
     written: Sequence[Array] = ()
     error: Exception | None = None
 
+    @property
+    def name(self) -> str:
+        return self.operator.name
+
 
 class Stage:
     """Attributes: `part` of a step; `graph`, which grows with each operator that runs for the first time; `iteration`,
-    the last one that was watched.
+    the last one that was watched; `is_watched`, whether that goes on.
     """
 
     def __init__(self, part: int, graph_id: int, observers: Sequence[Observer]) -> None:
@@ -72,9 +97,9 @@ class Stage:
         self._observers = tuple(observers)
         self._seen = ObservedGraph(self.graph, self._observers)
         self._run: WatchedRun | None = None
-        # Calls of this iteration and, of all iterations, the number of each: by scope, type, and the code that runs it.
-        self._counts: Counter[_Caller] = Counter()
-        self._numbers: dict[_Caller, list[int]] = {}
+        self.is_watched = False
+        # By scope, type, and the code that runs them.
+        self._callers: dict[tuple[str, str, Site], _Caller] = {}
         self._next_number: Counter[str] = Counter()
         # By name and operands: an operator may run with other shapes in another iteration.
         self._ops: dict[tuple[str, tuple[TensorInfo, ...], tuple[TensorInfo, ...]], OpInfo] = {}
@@ -90,11 +115,11 @@ class Stage:
 
     def begin(self, iteration: int) -> None:
         self.iteration = iteration
-        self._counts.clear()
         self._by_memory.clear()
         self._overwritten.clear()
         with lock:  # observers are told of one run at a time, whichever thread it is in
             self._run = self._seen.begin(iteration)
+        self.is_watched = self._run is not None
 
     @property
     def variants(self) -> int:
@@ -109,31 +134,28 @@ class Stage:
         for value in self._parameter_values.values():
             self._seen.add_parameter(value)
 
-    @property
-    def is_watched(self) -> bool:
-        return self._run is not None
+    def named(self, scope: str, op_type: str, site: Site) -> Named:
+        """The operator that is about to run.
 
-    def number(self, scope: str, op_type: str, site: Site) -> tuple[int, bool]:
-        """The number of a call that is about to run: it tells operators of one type apart in names of files.
-
-        The same scope, type, call site, and place among those of them that run in an iteration have one number, in
-        each iteration, and nothing else ever has it. Numbers count up in the order in which operators run for the
-        first time: a program that does the same in each iteration has those of its first one in all of them.
-
-        Returns: the number, and whether it is new
+        The same scope, type, call site, and index among those of them that run in an iteration are one operator, in
+        each iteration, and nothing else ever has its number. Numbers count up in the order in which operators run for
+        the first time: a program that does the same in each iteration has those of its first one in all of them.
         """
-        caller = scope, op_type, site
-        count = self._counts[caller]
-        self._counts[caller] = count + 1
-        numbers = self._numbers.get(caller)
-        if numbers is None:
-            numbers = self._numbers[caller] = []
-        if count < len(numbers):
-            return numbers[count], False
+        key = scope, op_type, site
+        caller = self._callers.get(key)
+        if caller is None:
+            caller = self._callers[key] = _Caller()
+        if caller.iteration != self.iteration:
+            caller.iteration, caller.count = self.iteration, 0
+        index = caller.count
+        caller.count = index + 1
+        if index < len(caller.operators):
+            return caller.operators[index]
         number = self._next_number[op_type]
         self._next_number[op_type] = number + 1
-        numbers.append(number)
-        return number, True
+        operator = Named(number, f"{scope}/{op_type}-op{number}")
+        caller.operators.append(operator)
+        return operator
 
     def show(self, call: Call) -> None:
         """Report a call to the observers.   Raises: what the call raised."""
@@ -159,7 +181,7 @@ class Stage:
         self, array: Callable[[TensorInfo, torch.Tensor], Array], info: Callable[[torch.Tensor], TensorInfo]
     ) -> None:
         """The iteration has ended.   array, info: of a parameter as it is now."""
-        run, self._run = self._run, None
+        run, self._run, self.is_watched = self._run, None, False
         if run is not None:
             parameters = {name: (info(tensor), tensor) for name, tensor in self._parameters.items()}
             with lock:
@@ -187,8 +209,8 @@ class Stage:
         primitive = Primitive(op_type, attributes, definition=definition)
         inputs = [self._value(info, name) for info, name in zip(call.inputs, names, strict=True)]
         types = [TensorType(info.dtype, info.shape) for info in call.outputs]
-        node = self.graph.add_foreign_node(primitive, inputs, types, call.scope, call.source)
-        node.op_id = call.number
+        node = self.graph.add_foreign_node(primitive, inputs, types, call.scope, call.operator.source or ())
+        node.op_id = call.operator.number
         for info, value in zip(call.outputs, node.outputs, strict=True):
             self._values[info.key.value_id] = value
         return node

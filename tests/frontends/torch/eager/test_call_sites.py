@@ -104,7 +104,7 @@ def test_lines_of_libraries_stand_beside_the_users(tmp_path: Path) -> None:
 
 def test_a_call_site_is_the_code_and_not_the_call() -> None:
     def one() -> Any:
-        return call_site()
+        return call_site(0)
 
     first, second = [one() for _ in range(2)]
     other = one()
@@ -127,10 +127,10 @@ def test_a_name_stands_for_one_thing(iterations: list[list[tuple[str, str, int]]
         counts: dict[tuple[str, str, int], int] = {}
         for scope, op_type, site in calls:
             count = counts[scope, op_type, site] = counts.get((scope, op_type, site), -1) + 1
-            number, is_new = stage.number(scope, op_type, (site,))
+            operator = stage.named(scope, op_type, (site,))
+            assert operator.name == f"{scope}/{op_type}-op{operator.number}"
             owner = scope, op_type, site, count
-            assert is_new == ((op_type, number) not in owners)
-            assert owners.setdefault((op_type, number), owner) == owner
+            assert owners.setdefault((op_type, operator.number), owner) == owner
     for op_type in ("add", "mul"):
         numbers = sorted(number for kind, number in owners if kind == op_type)
         assert numbers == list(range(len(numbers)))

@@ -12,7 +12,7 @@ from msdump.formats.sharding_json import Message, MessageOperand  # noqa: E402
 from msdump.frontends.torch.eager.messages import Messages, Transfer  # noqa: E402
 from msdump.frontends.torch.eager.operands import CallOperands  # noqa: E402
 from msdump.frontends.torch.eager.signatures import Tensor, signature_of  # noqa: E402
-from msdump.frontends.torch.eager.stage import FORWARD, Call, Stage  # noqa: E402
+from msdump.frontends.torch.eager.stage import FORWARD, Call, Named, Stage  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not torch.distributed.is_available(), reason="this PyTorch has no distributed package")
 ADD = signature_of(torch.ops.aten.add_.Tensor)
@@ -58,7 +58,7 @@ class Player:
         signature = signature_of(function)
         tensors = [Tensor("tensors[0]", tensor, signature.is_receive)]
         inputs = (self.operands.info(tensor, (name, "tensors[0]")),)
-        call = Call(signature, "Default", 0, name, tensors, dict, inputs, ())
+        call = Call(signature, "Default", Named(0, name), tensors, dict, inputs)
         call.copies = self.operands.copies(call, tensors)
         self.messages.note(Transfer(self.stage, call, Message("0", 0, 1, 0, 0), None))
 

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 import msdump  # noqa: E402
 from msdump.frontends.torch.eager.operands import CallOperands  # noqa: E402
 from msdump.frontends.torch.eager.signatures import signature_of  # noqa: E402
-from msdump.frontends.torch.eager.stage import Call  # noqa: E402
+from msdump.frontends.torch.eager.stage import Call, Named  # noqa: E402
 from tests.frontends.torch.eager.test_watch import both_engines, config, names, pytestmark  # noqa: E402, F401
 
 
@@ -20,7 +20,7 @@ def call_of(operands: CallOperands, function: Any, *args: Any) -> Call:
     signature = signature_of(function)
     tensors = signature.tensors(args, {})
     inputs = tuple(operands.info(each.tensor, ("op", each.name)) for each in tensors)
-    return Call(signature, "Default", 0, "op", tensors, dict, inputs, ())
+    return Call(signature, "Default", Named(0, "op"), tensors, dict, inputs)
 
 
 @pytest.mark.parametrize("reads_inputs", [True, False])

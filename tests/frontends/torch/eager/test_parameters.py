@@ -16,7 +16,7 @@ import msdump  # noqa: E402
 from msdump.frontends.torch.eager.operands import CallOperands  # noqa: E402
 from msdump.frontends.torch.eager.parameters import Parameters  # noqa: E402
 from msdump.frontends.torch.eager.signatures import Tensor, signature_of  # noqa: E402
-from msdump.frontends.torch.eager.stage import Call  # noqa: E402
+from msdump.frontends.torch.eager.stage import Call, Named  # noqa: E402
 from tests.frontends.torch.eager.test_watch import both_engines, config, pytestmark  # noqa: E402, F401
 from tests.plans import plain_plan  # noqa: E402
 
@@ -52,7 +52,7 @@ def test_parameters_are_copied_before_another_stage_writes_them(outputs: bool) -
     signature = signature_of(torch.ops.aten.mm.default)
     tensors = [Tensor("self", torch.ones(1, 2), False), Tensor("mat2", MODEL.weight, False)]
     inputs = tuple(operands.info(each.tensor) for each in tensors)
-    parameters.note(forward, Call(signature, "Default", 0, "mm", tensors, dict, inputs, ()))
+    parameters.note(forward, Call(signature, "Default", Named(0, "mm"), tensors, dict, inputs))
     assert set(forward.read) == {"weight"}
     weight = MODEL.weight.tolist()
     parameters.keep(forward, [MODEL.weight])

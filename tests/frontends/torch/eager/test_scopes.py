@@ -12,7 +12,7 @@ from torch import nn  # noqa: E402
 
 import msdump  # noqa: E402
 from msdump.frontends.torch.eager.scopes import OperatorScopes, Scopes  # noqa: E402
-from msdump.frontends.torch.eager.stage import BACKWARD, FORWARD, UPDATE  # noqa: E402
+from msdump.frontends.torch.eager.stage import BACKWARD, FORWARD, UPDATE, Named  # noqa: E402
 from tests.frontends.torch.eager.test_watch import config, pytestmark  # noqa: E402, F401
 
 
@@ -26,13 +26,17 @@ def test_a_node_has_the_scope_of_the_operator_that_made_it() -> None:
     scopes.enter(layer)
     y = x.tanh()
     assert operators.find(FORWARD, None, ()) == "Default/0-Tanh"
+    tanh, exp = Named(0, "tanh-op0"), Named(0, "exp-op0")
+    operators.note_nodes(tanh)
     scopes.leave()
     z = y.exp()
     assert operators.find(FORWARD, None, ()) == "Default"
+    operators.note_nodes(exp)
     scopes.leave()
     with torch.no_grad():
         assert operators.find(BACKWARD, z.grad_fn, ()) == "Gradients/Default"
         assert operators.find(BACKWARD, y.grad_fn, ()) == "Gradients/Default/0-Tanh"
+        assert operators.operator_of(y.grad_fn) is tanh and operators.operator_of(z.grad_fn) is exp
 
 
 def test_an_update_has_the_scope_of_the_innermost_optimizer() -> None:
