@@ -5,23 +5,30 @@ from __future__ import annotations
 import linecache
 import sys
 from collections.abc import Hashable
-from types import FrameType
+from types import CodeType, FrameType
 
 import torch
 
 from msdump.graph.types import SourceLine, is_library
 
-# Files and instructions of the frames inside of the innermost call of a module, the operator's own first; or what
-# stands for them where there are none.
+# Files and instructions of the frames inside of the innermost call of a module or of an optimizer, the operator's own
+# first; or what stands for them where there are none.
 Site = tuple[Hashable, ...]
 
-_OWN, _TORCH, _SCRIPT = range(3)
+# File and number of each.
+Lines = tuple[tuple[str, int], ...]
+
+_FRAMEWORK, _LIBRARY, _SCRIPT = range(3)
 _OWN_FOLDER = __file__.rpartition("/frontends/")[0]
 _MAX_FRAMES = 16
 _CALL = torch.nn.Module._call_impl.__code__
 # Source: PyTorch 2.3 and later: whatever a backward pass runs is called from here.
 _ENGINE = torch.autograd.graph._engine_run_backward.__code__
 
+# Source: PyTorch, `Optimizer.profile_hook_step`: the function that it puts around each `step`.
+_STEP = next(
+    (each for each in torch.optim.Optimizer.profile_hook_step.__code__.co_consts if isinstance(each, CodeType)), None
+)
 # Files whose frames lie between an operator and whoever is told of it.
 _PASSED = {torch._dynamo.eval_frame.__file__, torch._compile.__file__}
 
@@ -41,7 +48,7 @@ def call_site(depth: int) -> Site:
     left = _MAX_FRAMES
     while frame is not None and left:
         code = frame.f_code
-        if code is _CALL or code is _ENGINE:
+        if code is _CALL or code is _ENGINE or code is _STEP:
             break
         name = code.co_filename
         if name not in _PASSED:
@@ -51,30 +58,31 @@ def call_site(depth: int) -> Site:
     return parts
 
 
-def call_lines() -> tuple[tuple[SourceLine, ...], bool]:
-    """Lines of the script that run the operator, as nodes hold them: outermost first.
+def call_lines() -> Lines:
+    """Lines of the script that run the operator, outermost first.
 
     Those of libraries that lie between the operator and the innermost line of the user's own files are among them.
-
-    Returns: the lines, and whether code of Python's runs the operator; False: autograd does, called by these lines
     """
-    lines: list[SourceLine] = []
-    is_called = True
+    lines: list[tuple[str, int]] = []
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and len(lines) < _MAX_FRAMES:
         name = frame.f_code.co_filename
-        if frame.f_code is _ENGINE and not lines:
-            is_called = False
-        if (_kinds.get(name) or _kind(name)) == _SCRIPT:
-            number = frame.f_lineno
-            lines.append(SourceLine(name, number, linecache.getline(name, number).rstrip("\r\n")))
-            if not is_library(name):
+        kind = _kinds.get(name)
+        if kind is None:
+            kind = _kinds[name] = _kind(name)
+        if kind != _FRAMEWORK:
+            lines.append((name, frame.f_lineno))
+            if kind == _SCRIPT:
                 break
         frame = frame.f_back
-    return tuple(reversed(lines)), is_called and bool(lines)
+    return tuple(reversed(lines))
+
+
+def source_lines(lines: Lines) -> tuple[SourceLine, ...]:
+    """The same with their text."""
+    return tuple(SourceLine(name, line, linecache.getline(name, line).rstrip("\r\n")) for name, line in lines)
 
 
 def _kind(name: str) -> int:
-    kind = _OWN if name.startswith(_OWN_FOLDER) else _TORCH if name.startswith(torch.__path__[0]) else _SCRIPT
-    _kinds[name] = kind
-    return kind
+    is_framework = name.startswith((_OWN_FOLDER, torch.__path__[0]))
+    return _FRAMEWORK if is_framework else _LIBRARY if is_library(name) else _SCRIPT

@@ -136,15 +136,15 @@ class Operators:
     def _operator(self, stage: Stage, scope: str, op_type: str, node: Node | None) -> Named:
         """The operator that is about to run."""
         site = call_site(_DEPTH)
-        if not site and node is not None:
+        if site or node is None:
+            operator = stage.named(scope, op_type, site)
+        else:
             # One of those that autograd runs for the gradient of an operator.
-            site = (self._scopes.operator_of(node),)
-        operator = stage.named(scope, op_type, site)
-        if operator.source is None:
-            operator.source, is_called = call_lines()
-            of = None if is_called or node is None else self._scopes.operator_of(node)
-            if of is not None:
-                operator.source = (*operator.source, *(of.source or ()))
+            operator = stage.named(scope, op_type, (self._scopes.forward,))
+            operator.of = self._scopes.forward
+        if stage is self._forward and operator.lines is None:
+            # Selected or not: its gradient has them, too.
+            operator.lines = call_lines()
         return operator
 
     def _call(
@@ -156,6 +156,8 @@ class Operators:
         keywords: Mapping[str, object],
     ) -> Call:
         """A call that is about to run."""
+        if operator.lines is None:
+            operator.lines = call_lines()
         tensors = [
             each
             for each in signature.tensors(args, keywords)

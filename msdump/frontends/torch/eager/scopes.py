@@ -146,13 +146,17 @@ class NodeOperators:
 
 
 class OperatorScopes:
-    """Scopes of the operators of all stages. Those of the backward have the scope of what they are the gradient of."""
+    """Scopes of the operators of all stages. Those of the backward have the scope of what they are the gradient of.
+
+    forward   what the last one of the backward that was found is the gradient of; None where that is not known
+    """
 
     def __init__(self, scopes: Scopes) -> None:
         self._scopes = scopes
         self._nodes = NodeOperators()
         self._backward: dict[str, str] = {}
         self._around = ROOT
+        self.forward: Named | None = None
 
     def begin(self) -> None:
         """An iteration begins."""
@@ -171,9 +175,9 @@ class OperatorScopes:
             scope = self._around = self._scopes.current
             return scope
         if self._scopes.is_inside or node is None:
-            scope = self._scopes.current
+            scope, self.forward = self._scopes.current, None
         else:
-            scope, _ = self._nodes.find(node._sequence_nr())
+            scope, self.forward = self._nodes.find(node._sequence_nr())
         self._around = scope
         backward = self._backward.get(scope)
         if backward is None:
@@ -185,7 +189,3 @@ class OperatorScopes:
         if torch.is_grad_enabled():
             # The first operator since a node of autograd was made is that of the node.
             self._nodes.note(_sequence_number() - 1, self._around, operator)
-
-    def operator_of(self, node: Node) -> Named | None:
-        """The operator that a node is the gradient of; None where it is not known."""
-        return self._nodes.find(node._sequence_nr())[1]

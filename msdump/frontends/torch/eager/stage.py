@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from msdump.frontends.torch.eager.call_sites import Site
+from msdump.frontends.torch.eager.call_sites import Lines, Site, source_lines
 from msdump.frontends.torch.eager.regions import Region
 from msdump.frontends.torch.eager.signatures import Signature, Tensor
 from msdump.frontends.torch.operators import plain
@@ -35,15 +35,23 @@ class Named:
 
     number  tells it apart from others of its type
     name    full name, of the scope, the type, and the number
-    source  lines of the script, outermost first; None where nobody has looked
+    lines   of the script, that run it; None where nobody has looked
+    of      the operator whose gradient it computes
     plan    the last one that was asked whether it selects the operator
     """
 
     number: int
     name: str
-    source: Sequence[SourceLine] | None = None
+    lines: Lines | None = None
+    of: Named | None = None
     plan: object = None
     is_selected: bool = False
+
+    @property
+    def source(self) -> tuple[SourceLine, ...]:
+        """Lines of the script, outermost first: its own, then those of the operator whose gradient it computes."""
+        own = source_lines(self.lines or ())
+        return own if self.of is None else (*own, *self.of.source)
 
 
 class _Caller:
@@ -209,7 +217,7 @@ class Stage:
         primitive = Primitive(op_type, attributes, definition=definition)
         inputs = [self._value(info, name) for info, name in zip(call.inputs, names, strict=True)]
         types = [TensorType(info.dtype, info.shape) for info in call.outputs]
-        node = self.graph.add_foreign_node(primitive, inputs, types, call.scope, call.operator.source or ())
+        node = self.graph.add_foreign_node(primitive, inputs, types, call.scope, call.operator.source)
         node.op_id = call.operator.number
         for info, value in zip(call.outputs, node.outputs, strict=True):
             self._values[info.key.value_id] = value

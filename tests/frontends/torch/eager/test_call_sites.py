@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 import msdump  # noqa: E402
 from msdump.analysis.graph_info import GraphFiles, GraphNode  # noqa: E402
-from msdump.frontends.torch.eager.call_sites import call_lines, call_site  # noqa: E402
+from msdump.frontends.torch.eager.call_sites import call_lines, call_site, source_lines  # noqa: E402
 from msdump.frontends.torch.eager.stage import FORWARD, Stage  # noqa: E402
 from tests.frontends.torch.eager.test_watch import config, pytestmark  # noqa: E402, F401
 
@@ -109,8 +109,9 @@ def test_a_call_site_is_the_code_and_not_the_call() -> None:
     first, second = [one() for _ in range(2)]
     other = one()
     assert first == second != other
-    (lines, is_called) = call_lines()
-    assert is_called and lines[-1].path == __file__ and "call_lines()" in lines[-1].code
+    lines = call_lines()  # the lines
+    assert lines[-1] == (__file__, line_of("the lines"))
+    assert source_lines(lines)[-1].code == HERE[line_of("the lines") - 1]
 
 
 CALLS = st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(("add", "mul")), st.integers(0, 2)), max_size=8)
