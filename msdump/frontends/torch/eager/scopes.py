@@ -123,7 +123,9 @@ class NodeOperators:
 
     def __init__(self) -> None:
         self._lasts: list[int] = []
-        self._operators: list[tuple[str, Named | None]] = []
+        # Beside each other: as pairs they would be one object more for each operator that runs.
+        self._scopes: list[str] = []
+        self._operators: list[Named | None] = []
 
     def __len__(self) -> int:
         return len(self._lasts)
@@ -133,16 +135,17 @@ class NodeOperators:
         lasts = self._lasts
         if not lasts or number > lasts[-1]:
             lasts.append(number)
-            self._operators.append((scope, operator))
+            self._scopes.append(scope)
+            self._operators.append(operator)
 
     def find(self, number: int) -> tuple[str, Named | None]:
         """Scope and operator; `ROOT` and None where they are not known."""
         index = bisect_left(self._lasts, number)
-        return self._operators[index] if index < len(self._operators) else (ROOT, None)
+        return (self._scopes[index], self._operators[index]) if index < len(self._lasts) else (ROOT, None)
 
     def forget(self, kept: int) -> None:
         """Keep so many entries, the newest; between two iterations, as a backward pass may reach back over some."""
-        del self._lasts[:-kept], self._operators[:-kept]
+        del self._lasts[:-kept], self._scopes[:-kept], self._operators[:-kept]
 
 
 class OperatorScopes:
