@@ -111,7 +111,8 @@ def run(args: argparse.Namespace) -> int:
         prefer_real[args.look_alike] = False
     torch_options = (args.torch_backend, args.torch_module, args.torch_rnn, args.torch_eager)
     _startup.begin(prefer_real, torch_options)
-    why_not_compiled = _redirect_torch(*torch_options)
+    # What only starts the processes of a job computes nothing itself: its children are asked to dump.
+    why_not_compiled = str if _is_launcher(target[0]) else _redirect_torch(*torch_options)
     process_id = os.getpid()
     if not os.environ.get(DUMP_CONFIG):
         sessions.on_no_dump = lambda: _warn_of_no_dump() if os.getpid() == process_id else None
@@ -130,6 +131,20 @@ def run(args: argparse.Namespace) -> int:
             status = status or _write_tables(args.tables)
             write_json(args, lambda: _value(status, children), indent=None)
             return status
+
+
+# Modules and commands that start the ranks of a job and tell each of them its number.
+_LAUNCHERS = {
+    "torch.distributed.run",
+    "torch.distributed.launch",
+    "accelerate.commands.launch",
+    "torchrun",
+    "accelerate",
+}
+
+
+def _is_launcher(target: str) -> bool:
+    return os.path.basename(target) in _LAUNCHERS
 
 
 def _value(status: int, children: Sequence[ChildReport]) -> dict[str, Any]:

@@ -309,8 +309,10 @@ def _start_recorder(plan: Plan, wish: RecorderPlan) -> GraphSession:
 def _start_sync(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) -> GraphSession:
     paths = SyncPaths(plan.where.path, plan.where.rank_id, plan.where.net_name)
     hold = FolderHold.make(paths.metadata_dir.parent, _OTHER_RANKS)
-    if not write_metadata(paths.metadata_dir, plan.source.text, plan.how.device_target, MS_VERSION, plan.how.kernels):
-        log.warning("%s: holds an earlier dump; it will hold files of both runs.", paths.metadata_dir.parent)
+    is_new = write_metadata(paths.metadata_dir, plan.source.text, plan.how.device_target, MS_VERSION, plan.how.kernels)
+    home = paths.metadata_dir.parent
+    if not is_new and any(path != paths.metadata_dir for path in home.iterdir()):
+        log.warning("%s: holds an earlier dump; it will hold files of both runs.", home)
 
     guard.expect_folder(paths.metadata_dir.parent)
 

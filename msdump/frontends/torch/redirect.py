@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import functools
+import importlib
+import os
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from msdump.config.environment import RANK_ID, SPAWNED, TORCH_RANK
 from msdump.errors import ConfigError, did_you_mean
 from msdump.frontends.torch import backend, check_version, inductor_backend, watch
+from msdump.process import sessions
 
 
 def redirect_torch(backend_name: str | None, module: str | None, has_rnn: bool, is_eager: bool = False) -> None:
@@ -21,13 +26,50 @@ def redirect_torch(backend_name: str | None, module: str | None, has_rnn: bool, 
     """
     check_version()
     if is_eager:
-        watch().__enter__()
+        _watch_this_process()
     if has_rnn:
         capture_rnn()
     if backend_name is not None:
         redirect_compile(backend_name)
     if module is not None:
         compile_module(module, backend_name or "msdump")
+
+
+def _watch_this_process() -> None:
+    """Dump what runs in it, as one rank of a job where it belongs to one.
+
+    A process that starts others with `torch.multiprocessing.spawn` leaves the dump to them from there on; each of them
+    has the rank that it is given as its first argument, unless the environment says another one.
+    """
+    # The package has a function of the same name.
+    spawning: Any = importlib.import_module("torch.multiprocessing.spawn")
+    if os.environ.pop(SPAWNED, ""):
+        run = spawning._wrap
+
+        def watched(function: Callable[..., object], index: int, *rest: Any) -> None:
+            if not os.environ.get(TORCH_RANK):
+                os.environ.setdefault(RANK_ID, str(index))
+            watch().__enter__()
+            run(function, index, *rest)
+
+        spawning._wrap = watched
+        return
+    own = ExitStack()
+    own.enter_context(watch())
+    start = spawning.start_processes
+
+    @functools.wraps(start)
+    def started(*args: Any, **keywords: Any) -> Any:
+        own.close()
+        sessions.close_all()
+        os.environ[SPAWNED] = "1"
+        try:
+            return start(*args, **keywords)
+        finally:
+            del os.environ[SPAWNED]
+
+    spawning.start_processes = started
+    setattr(torch.multiprocessing, start.__name__, started)
 
 
 _SHOWN = 12

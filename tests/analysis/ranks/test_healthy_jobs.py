@@ -17,41 +17,67 @@ from msdump.cli.main import main
 from tests.frontends.torch.eager.test_shardings import ROOT
 
 SCRIPT = """
-import torch, torch.distributed as dist
+import os, torch, torch.distributed as dist, torch.multiprocessing as mp
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
-torch.set_num_threads(1)
-# Memory that nobody has filled holds NaN then, in place of what is left there by chance.
-torch.use_deterministic_algorithms(True)
-dist.init_process_group("gloo")
-torch.manual_seed(0)
-net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 8))
-KIND = "{kind}"
-if KIND == "ddp":
-    net = DistributedDataParallel(net)
-elif KIND == "fsdp2":
-    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
-    for layer in [*net, net]:
-        fully_shard(layer, mesh=mesh)
-optimizer = torch.optim.AdamW(net.parameters(), lr=0.01)
-torch.manual_seed(dist.get_rank())
-for step in range(3):
-    loss = (net(torch.randn(5, 8)) - torch.randn(5, 8)).square().mean()
-    optimizer.zero_grad()
-    loss.backward()
-    if KIND == "plain":
-        for parameter in net.parameters():
-            dist.all_reduce(parameter.grad)
-    torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
-    optimizer.step()
-dist.destroy_process_group()
+KIND, RANKS = "{kind}", 4
+
+
+def work(rank, *unused):
+    torch.set_num_threads(1)
+    # Memory that nobody has filled holds NaN then, in place of what is left there by chance.
+    torch.use_deterministic_algorithms(True)
+    dist.init_process_group("gloo", init_method=f"file://{os.getcwd()}/store", rank=rank, world_size=RANKS)
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 8))
+    if KIND == "ddp":
+        net = DistributedDataParallel(net)
+    elif KIND == "fsdp2":
+        mesh = init_device_mesh("cpu", (RANKS,))
+        for layer in [*net, net]:
+            fully_shard(layer, mesh=mesh)
+    optimizer = torch.optim.AdamW(net.parameters(), lr=0.01)
+    torch.manual_seed(rank)
+    for step in range(3):
+        loss = (net(torch.randn(5, 8)) - torch.randn(5, 8)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        if KIND == "plain":
+            for parameter in net.parameters():
+                dist.all_reduce(parameter.grad)
+        torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        optimizer.step()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    if "RANK" in os.environ:
+        work(int(os.environ["RANK"]))
+    else:
+        mp.spawn(work, (RANKS,), RANKS)
 """
+LAUNCHER = ("-m", "torch.distributed.run", "--nproc-per-node", "4", "--standalone")
+DUMPED = ("-m", "msdump", "run", "--config", "dump.json", "--torch-eager")
+WAYS = {
+    "launcher of dumped scripts": (*LAUNCHER, *DUMPED, "train.py"),
+    "dumped launcher": (*DUMPED, *LAUNCHER, "train.py"),
+    "spawn": (*DUMPED, "train.py"),
+}
+slow = pytest.mark.slow
 
 
-@pytest.mark.parametrize("kind", ["ddp", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("fsdp2", "plain"))])
-def test_nothing_is_found(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("kind", "way"),
+    [
+        ("ddp", "dumped launcher"),
+        pytest.param("ddp", "spawn", marks=slow),
+        pytest.param("fsdp2", "launcher of dumped scripts", marks=slow),
+        pytest.param("plain", "dumped launcher", marks=slow),
+    ],
+)
+def test_nothing_is_found(kind: str, way: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = {
         "dump_mode": 0, "path": str(tmp_path / "dump"), "net_name": "Net", "iteration": "all", "saved_data": "tensor",
         "input_output": 0, "kernels": [], "support_device": list(range(8)),
@@ -60,19 +86,12 @@ def test_nothing_is_found(kind: str, tmp_path: Path, capsys: pytest.CaptureFixtu
     (tmp_path / "dump.json").write_text(json.dumps(config))
     (tmp_path / "train.py").write_text(SCRIPT.replace("{kind}", kind))
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "4", "--standalone"),
-            *("-m", "msdump", "run", "--config", "dump.json", "--torch-eager", "train.py"),
-        ],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
+    command = [sys.executable, *WAYS[way]]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr[-3000:]
+    assert "holds an earlier dump" not in done.stderr
     dump = str(tmp_path / "dump")
+    assert {path.name for path in (tmp_path / "dump").iterdir()} == {f"rank_{rank}" for rank in range(4)}
     assert main(["nan", dump]) == 0, capsys.readouterr().out
     assert main(["ranks", dump]) == 0, capsys.readouterr().out
     out = capsys.readouterr().out
