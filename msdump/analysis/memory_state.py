@@ -16,7 +16,7 @@ from msdump.analysis.graph_info import GraphFile, GraphNode
 from msdump.analysis.steps import Operator, Slot, Step
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.statistic_csv import StatisticRow
-from msdump.graph.traits import is_unset, makes_unset, memory_use, only_moves, unread_inputs
+from msdump.graph.traits import is_unset, makes_unset, memory_use, only_moves, overwrites_unread, unread_inputs
 from msdump.tensors.records import INPUT, OUTPUT
 
 OTHER_MOMENT = "written in place: one dump shows it before the operator ran, the other after"
@@ -124,12 +124,12 @@ class UnsetTensors:
         return (id(operator), io, slot) in self._unset
 
     def _add(self, operator: Operator) -> None:
-        node = None if self._graph is None else self._graph.find(operator.full_name, operator.op_name)
-        names = ["input"] if node is None else node.input_names
-        overwritten = unread_inputs(operator.op_type, names)
-        self._put(operator, INPUT, [slot for slot in operator.inputs if slot.number in overwritten])
-        if not self._results and not self._tensors and not makes_unset(operator.op_type):
+        is_plain = not makes_unset(operator.op_type) and not overwrites_unread(operator.op_type)
+        if is_plain and not self._results and not self._tensors:
             return  # nothing is there that it could have read
+        node = None if self._graph is None else self._graph.find(operator.full_name, operator.op_name)
+        overwritten = unread_inputs(operator.op_type, ["input"] if node is None else node.input_names)
+        self._put(operator, INPUT, [slot for slot in operator.inputs if slot.number in overwritten])
         unset = {
             slot
             for slot, tensor in operator.inputs.items()

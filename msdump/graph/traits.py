@@ -146,14 +146,25 @@ def unread_inputs(op_type: str, names: Sequence[str]) -> tuple[int, ...]:
 
     names  of all its inputs: of the argument, with the index in a list
     """
+    unread = overwrites_unread(op_type)
+    if not unread:
+        return ()
     heads = [name.partition("[")[0] for name in names]
+    return tuple(slot for slot, head in enumerate(heads) if head in unread or (unread == _FIRST and head == heads[0]))
+
+
+_FIRST = ("",)
+
+
+@functools.lru_cache(maxsize=4096)
+def overwrites_unread(op_type: str) -> tuple[str, ...]:
+    """Names of the arguments that operators of a type overwrite without reading them; one of no name is the first."""
     spelt = op_type.replace(".", "_")
     if _FILLS.fullmatch(spelt):
-        return tuple(slot for slot, head in enumerate(heads) if head == heads[0])
-    if is_collective(op_type) or _RECEIVES.fullmatch(spelt):
-        results = ("output", "output_tensor", "output_tensors", *(("tensors",) if _RECEIVES.fullmatch(spelt) else ()))
-        return tuple(slot for slot, head in enumerate(heads) if head in results)
-    return ()
+        return _FIRST
+    if _RECEIVES.fullmatch(spelt):
+        return ("tensors",)
+    return ("output", "output_tensor", "output_tensors") if is_collective(op_type) else ()
 
 
 # -- collectives: who brings values of other processes -----------------------------------------------------------------

@@ -361,6 +361,9 @@ class _OperatorPairing:
         Among those of one scope, type and shapes, inputs included, where their names differ or one run has more of
         them: first those that read the same bytes; of as many on both sides the rest in execution order.
         """
+        names = [[operator.safe_name for operator in side] for side in self._sides]
+        if names[0] == names[1]:
+            return
         sides: list[dict[Hashable, list[Operator]]] = []
         for side in self._sides:
             kinds: dict[Hashable, list[Operator]] = defaultdict(list)
