@@ -73,15 +73,19 @@ def _print_report(report: NonFiniteReport, args: argparse.Namespace) -> None:
 
 
 def _print_findings(report: NonFiniteReport, shows_all: bool) -> None:
+    from msdump.analysis.find.nan import INF, NAN
+
     if not report.steps:
         what = "no Inf" if not report.benign else "no Inf that was not meant"
         say(f"finite: {report.tensor_count} tensors of {report.step_count} steps hold no NaN and {what}.")
     else:
-        for kind, results in (("NaN", report.nan), ("unexpected Inf", report.inf)):
-            if not results:
-                say(f"no {kind}")
-            for result in results if shows_all else results[:1]:
-                _print_first(result, kind)
+        kinds = {NAN: ("NaN", report.nan), INF: ("unexpected Inf", report.inf)}
+        for first in report.firsts:
+            name, results = kinds.pop(first.kind)
+            for result in results if shows_all else [first]:
+                _print_first(result, name)
+        for name, _ in kinds.values():
+            say(f"no {name}")
         if not shows_all and len(report.steps) > 1:
             say(f"{len(report.steps) - 1} more steps hold NaN or Inf (--all)")
     _print_benign(report.benign, shows_all)

@@ -206,6 +206,12 @@ class NonFiniteReport:
         return self.steps[0] if self.steps else None
 
     @property
+    def firsts(self) -> tuple[NonFinite, ...]:
+        """The first NaN and the first unexpected Inf, the earlier one first: an Inf before the NaN that it became."""
+        both = [result for result in (self.first_nan, self.first_inf) if result is not None]
+        return tuple(sorted(both, key=lambda result: result is not self.first))
+
+    @property
     def first_nan(self) -> NonFinite | None:
         return self.nan[0] if self.nan else None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from msdump.analysis.compare.report import headline
 from msdump.analysis.compare.result import Comparison
-from msdump.analysis.find.nan import MADE, NonFinite
+from msdump.analysis.find.nan import MADE, NAN, NonFinite
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.overview.contents import Contents
 from msdump.analysis.steps import Operator, StepKey
@@ -44,16 +44,14 @@ class Finding:
 
 
 def findings(contents: Contents) -> list[Finding]:
-    """The first NaN, the first unexpected Inf, and where the dump parts from its golden one, if they are there.
+    """The first NaN and the first unexpected Inf, the earlier one first, and where the dump parts from its golden one.
+
+    Each if it is there.
 
     Raises: as `Contents`.
     """
     report = contents.non_finite
-    found = [
-        _of_value(kind, result)
-        for kind, result in (("first-nan", report.first_nan), ("first-inf", report.first_inf))
-        if result is not None
-    ]
+    found = [_of_value("first-nan" if result.kind == NAN else "first-inf", result) for result in report.firsts]
     if contents.comparison is not None:
         found += _of_comparison(contents.comparison, GraphFiles(contents.dump))
     return found

@@ -142,6 +142,7 @@ def test_command_answers_two_questions(tmp_path: Path, capsys: pytest.CaptureFix
     bad = [*attention(MASKED, MORE), ("D/Exp-op5", {IN: MORE, OUT: HUGE}), ("D/Sub-op6", {IN: HUGE, OUT: BAD})]
     assert main(["nan", str(write_dump(tmp_path / "bad", bad))]) == 1
     text = capsys.readouterr().out
-    assert text.startswith("first NaN, made out of Inf: D/Sub-op6 (Sub)")
+    # The cause first, then what became of it.
+    assert text.startswith("first unexpected Inf, made out of finite inputs: D/Exp-op5 (Exp)")
+    assert "\nfirst NaN, made out of Inf: D/Sub-op6 (Sub)" in text
     assert "  made of the Inf of: 1 operators\n    D/Exp-op5\n" in text
-    assert "\nfirst unexpected Inf, made out of finite inputs: D/Exp-op5 (Exp)" in text
