@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from msdump.graph.primitive import REGISTRY
+from msdump.process.front_ends import is_installed
 from msdump.statistics.stats import STATISTIC_CATEGORIES
 from msdump.tensors import dtypes
+
+if is_installed("mindspore"):
+    importlib.import_module("msdump.mindspore.kernels")  # which fill the registry
 
 ROOT = Path(__file__).resolve().parent.parent / "msdump"
 
