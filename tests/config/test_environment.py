@@ -124,6 +124,7 @@ OTHERS = {
         "cli/_startup/sitecustomize.py",
         "MSDUMP_INHERITED",
     ): "runs in every Python process, before msdump can be imported",
+    ("frontends/torch/redirect.py", "MSDUMP_SPAWNED"): "set for processes that dump in place of theirs; msdump's alone",
     ("mindspore/communication/launch.py", "MS_SCHED"): "a value of MS_ROLE",
     ("mindspore/nn/one_device.py", "MS_WORKER"): "a value of MS_ROLE",
     ("process/report.py", "MSDUMP_REPORTS"): "what a run hands to child processes; set and read by msdump alone",

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from msdump.config.environment import RANK_ID, SPAWNED, TORCH_RANK
+from msdump.config.environment import RANK_ID, TORCH_RANK
 from msdump.errors import ConfigError, did_you_mean
 from msdump.frontends.torch import backend, check_version, inductor_backend, watch
 from msdump.process import sessions
@@ -35,6 +35,10 @@ def redirect_torch(backend_name: str | None, module: str | None, has_rnn: bool, 
         compile_module(module, backend_name or "msdump")
 
 
+# Is set while a process starts others that are to dump in its place.
+_SPAWNED = "MSDUMP_SPAWNED"
+
+
 def _watch_this_process() -> None:
     """Dump what runs in it, as one rank of a job where it belongs to one.
 
@@ -43,7 +47,7 @@ def _watch_this_process() -> None:
     """
     # The package has a function of the same name.
     spawning: Any = importlib.import_module("torch.multiprocessing.spawn")
-    if os.environ.pop(SPAWNED, ""):
+    if os.environ.pop(_SPAWNED, ""):
         run = spawning._wrap
 
         def watched(function: Callable[..., object], index: int, *rest: Any) -> None:
@@ -62,11 +66,11 @@ def _watch_this_process() -> None:
     def started(*args: Any, **keywords: Any) -> Any:
         own.close()
         sessions.close_all()
-        os.environ[SPAWNED] = "1"
+        os.environ[_SPAWNED] = "1"
         try:
             return start(*args, **keywords)
         finally:
-            del os.environ[SPAWNED]
+            del os.environ[_SPAWNED]
 
     spawning.start_processes = started
     setattr(torch.multiprocessing, start.__name__, started)
