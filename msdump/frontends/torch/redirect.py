@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import os
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from msdump.config.environment import RANK_ID, TORCH_RANK
-from msdump.errors import ConfigError, did_you_mean
+from msdump.errors import ConfigError, DumpError, did_you_mean
 from msdump.frontends.torch import backend, check_version, inductor_backend, watch
 from msdump.process import sessions
 
@@ -64,8 +65,14 @@ def _watch_this_process() -> None:
 
     @functools.wraps(start)
     def started(*args: Any, **keywords: Any) -> Any:
+        bound = inspect.signature(start).bind(*args, **keywords)
+        bound.apply_defaults()
+        if bound.arguments.get("start_method") == "fork":
+            # They are no new Pythons: nothing in them can take over.
+            return start(*args, **keywords)
         own.close()
-        sessions.close_all()
+        with suppress(DumpError):  # an incomplete dump is reported at the end, and shown in the exit status
+            sessions.close_all()
         os.environ[_SPAWNED] = "1"
         try:
             return start(*args, **keywords)

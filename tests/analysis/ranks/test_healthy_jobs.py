@@ -68,6 +68,15 @@ WAYS = {
 slow = pytest.mark.slow
 
 
+def write_config(tmp_path: Path) -> None:
+    settings = {
+        "dump_mode": 0, "path": str(tmp_path / "dump"), "net_name": "Net", "iteration": "all", "saved_data": "tensor",
+        "input_output": 0, "kernels": [], "support_device": list(range(8)),
+    }  # fmt: skip
+    config = {"common_dump_settings": settings, "e2e_dump_settings": {"enable": True, "trans_flag": True}}
+    (tmp_path / "dump.json").write_text(json.dumps(config))
+
+
 @pytest.mark.parametrize(
     ("kind", "way"),
     [
@@ -78,12 +87,7 @@ slow = pytest.mark.slow
     ],
 )
 def test_nothing_is_found(kind: str, way: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    settings = {
-        "dump_mode": 0, "path": str(tmp_path / "dump"), "net_name": "Net", "iteration": "all", "saved_data": "tensor",
-        "input_output": 0, "kernels": [], "support_device": list(range(8)),
-    }  # fmt: skip
-    config = {"common_dump_settings": settings, "e2e_dump_settings": {"enable": True, "trans_flag": True}}
-    (tmp_path / "dump.json").write_text(json.dumps(config))
+    write_config(tmp_path)
     (tmp_path / "train.py").write_text(SCRIPT.replace("{kind}", kind))
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, *WAYS[way]]
@@ -98,3 +102,28 @@ def test_nothing_is_found(kind: str, way: str, tmp_path: Path, capsys: pytest.Ca
     assert "all of them are equal" in out and "far from" not in out
     assert main(["report", dump, "-o", str(tmp_path / "report.html")]) == 0
     assert "No NaN and no Inf" in capsys.readouterr().out
+
+
+FORKING = """
+import torch, torch.multiprocessing as mp
+
+
+def work(index):
+    pass
+
+
+if __name__ == "__main__":
+    mp.start_processes(work, nprocs=2, start_method="fork")
+    torch.nn.Linear(3, 3)(torch.ones(2, 3)).sum().backward()
+"""
+
+
+def test_a_script_that_forks_is_dumped_to_its_end(tmp_path: Path) -> None:
+    """Processes that are forked run as they are: they cannot take over."""
+    write_config(tmp_path)
+    (tmp_path / "train.py").write_text(FORKING)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, *DUMPED, "train.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert list((tmp_path / "dump" / "rank_0").rglob("*addmm*.npy"))

@@ -8,6 +8,8 @@ from collections.abc import Hashable
 from types import CodeType, FrameType
 
 import torch
+import torch._compile
+from torch._dynamo import eval_frame
 
 from msdump.graph.types import SourceLine, is_library
 
@@ -29,8 +31,8 @@ _ENGINE = torch.autograd.graph._engine_run_backward.__code__
 _STEP = next(
     (each for each in torch.optim.Optimizer.profile_hook_step.__code__.co_consts if isinstance(each, CodeType)), None
 )
-# Files whose frames lie between an operator and whoever is told of it.
-_PASSED = {torch._dynamo.eval_frame.__file__, torch._compile.__file__}
+# PyTorch's own files on every call stack between an operator and the dispatch mode.
+_PASSED = {eval_frame.__file__, torch._compile.__file__}
 
 _kinds: dict[str, int] = {}
 

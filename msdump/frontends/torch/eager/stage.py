@@ -35,7 +35,7 @@ class Named:
 
     number  tells it apart from others of its type
     name    full name, of the scope, the type, and the number
-    lines   of the script, that run it; None where nobody has looked
+    lines   source lines of the script that run it; None until they are looked up
     of      the operator whose gradient it computes
     plan    the last one that was asked whether it selects the operator
     """
