@@ -62,7 +62,7 @@ class SyncDumper(Dumper):
         self._shared = tuple(writer for writer in writers if writer not in whole)
         self._constants = constants
         self._recorder = GraphRecorder(paths)
-        self._iterations = IterationRecorder(paths) if earlier is None else earlier._iterations
+        self._iterations: IterationRecorder = IterationRecorder(paths) if earlier is None else earlier._iterations
         self._watched: dict[int, WatchedGraph] = {}
         # Open graphs that have operators which the file of the graph lacks.
         self._grown: set[int] = set()

@@ -149,7 +149,7 @@ def _replacements() -> tuple[_Replacement, ...]:
     quiet_enter_module, quiet_leave_module = map(torch._dynamo.disable, (enter_module, leave_module))
     quiet_enter_backward, quiet_leave_backward = map(torch._dynamo.disable, (enter_backward, leave_backward))
     quiet_enter_optimizer, quiet_leave_optimizer = map(torch._dynamo.disable, (enter_optimizer, leave_optimizer))
-    quiet_skip_optimizer = torch._dynamo.disable(skip_optimizer)
+    (quiet_skip_optimizer,) = map(torch._dynamo.disable, (skip_optimizer,))
     looks = _dynamo_callback()
 
     def call_of(original: Callable[..., object]) -> Callable[..., object]:

@@ -164,7 +164,7 @@ def test_accumulated_gradients_are_one_iteration(tmp_path: Path) -> None:
     expected = {f"aten.pow.Tensor_Scalar-op{number}" for number in range(4)}
     for iteration in range(3):
         assert expected <= names(tmp_path, iteration)
-        files = [file for file in msdump.open(tmp_path).files(graph=0, iteration=iteration)]
+        files = list(msdump.open(tmp_path).files(graph=0, iteration=iteration))
         # Once, though the forward pass ends four times.
         assert sorted(file.op_name for file in files if file.op_type == "Parameter") == ["bias", "weight"]
 
