@@ -1,0 +1,144 @@
+"""The judging of answers, what programs state, and the way from a program to its row."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.answers import table
+from tests.answers.judging import FOUND, HALF, WRONG, Said, Verdict, first_answer, first_sentence, judge
+from tests.answers.program import FOLDER, Program, load, names, parse
+from tests.answers.running import asked, configuration
+
+PROGRAM = '''"""A logarithm
+of a negative number."""
+ANSWER = {
+    "kind": "lines", "entry": "eager", "ask": "nan {faulty}", "operator": "aten.log", "step": 1, "rank": 0,
+    "says": ["output 0"], "never": ["from outside"], "wants": "the logarithm",
+}
+x.log()  # fault
+'''
+RIGHT = """first NaN, made out of finite inputs: Default/aten.log.default-op0 (aten.log.default), rank 0, iteration 1
+  train.py:7  x.log()  # fault
+  output 0: float32 [5, 3], 1 NaN, 0 Inf
+no unexpected Inf
+"""
+FINITE = Said(0, "finite: 3 tensors of 1 steps hold no NaN and no Inf.\n")
+
+
+@pytest.fixture
+def program() -> Program:
+    return parse("train", PROGRAM)
+
+
+def verdict(program: Program, text: str, exit_status: int = 1, healthy: Said = FINITE) -> str:
+    return judge(program, Said(exit_status, text), healthy).word
+
+
+def test_the_right_answer_is_found(program: Program) -> None:
+    assert judge(program, Said(1, RIGHT), FINITE) == Verdict(FOUND)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("iteration 1", "iteration 11"),
+        ("rank 0", "rank 1"),
+        ("train.py:7", "train.py:70"),
+        ("aten.log.", "aten.sub."),
+        ("output 0", "output 1"),
+        ("made out of finite inputs", "came in from outside"),
+    ],
+)
+def test_an_answer_that_lacks_something_is_half(program: Program, before: str, after: str) -> None:
+    assert verdict(program, RIGHT.replace(before, after)) == HALF
+
+
+def test_an_answer_further_down_is_half(program: Program) -> None:
+    other = "first NaN: Default/aten.mul.Tensor-op0, iteration 1\n  train.py:3  y * x\n"
+    assert verdict(program, other + RIGHT) == HALF
+    assert verdict(program, other) == WRONG
+
+
+def test_another_exit_status_is_wrong(program: Program) -> None:
+    assert verdict(program, RIGHT, exit_status=0) == WRONG
+
+
+@pytest.mark.parametrize("healthy", [Said(1, RIGHT), Said(4, FINITE.text), Said(0, "first difference: fc2.bias\n")])
+def test_a_finding_in_the_healthy_twin_is_wrong(program: Program, healthy: Said) -> None:
+    assert verdict(program, RIGHT, healthy=healthy) == WRONG
+
+
+def test_nothing_wrong_forbids_words_everywhere() -> None:
+    text = PROGRAM.replace('"operator": "aten.log", "step": 1, "rank": 0,', '"exit": 0, "line": False,')
+    program = parse("train", text.replace('"says": ["output 0"]', '"says": ["finite"]').replace("  # fault", ""))
+    assert verdict(program, FINITE.text, exit_status=0) == FOUND
+    assert verdict(program, FINITE.text + "  came in from outside\n", exit_status=0) == HALF
+
+
+def test_the_first_finding_ends_where_the_next_begins() -> None:
+    text = f"no operator goes wrong by itself.\n\n{RIGHT}"
+    assert first_sentence(text) == RIGHT.splitlines()[0]
+    assert first_answer(text).splitlines()[-1] == "  output 0: float32 [5, 3], 1 NaN, 0 Inf"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("  # fault", "", "1 line that ends with '# fault', got 0"),
+        ('"wants"', '"want"', "expected the keys of Answer"),
+        ('"eager"', '"jax"', "entry: expected one of eager"),
+        ("ANSWER", "OTHER", "expected ANSWER"),
+    ],
+)
+def test_a_program_without_its_answer_is_refused(before: str, after: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse("train", PROGRAM.replace(before, after))
+
+
+def test_golden_is_run_where_the_question_names_it(program: Program) -> None:
+    assert program.modes == ("faulty", "healthy") and asked(program, "healthy") == "msdump nan healthy"
+    other = parse("train", PROGRAM.replace("nan {faulty}", "compare {faulty} {golden}"))
+    assert other.modes == ("faulty", "healthy", "golden") and asked(other) == "msdump compare faulty golden"
+
+
+def test_keys_of_the_configuration_reach_their_section() -> None:
+    text = PROGRAM.replace('"wants"', '"config": {"iteration": "0|2", "e2e_dump_settings": {"enable": False}}, "wants"')
+    config = configuration(parse("train", text), FOLDER)
+    assert config["common_dump_settings"]["iteration"] == "0|2"
+    assert config["e2e_dump_settings"] == {"enable": False, "trans_flag": True}
+
+
+def test_the_page_keeps_the_rows_of_programs_that_were_not_run(program: Program) -> None:
+    page = f"Answers\n\n{table.BEGIN}{table.END}\nmore\n"
+    other = parse("other", PROGRAM)
+    first = table.made(page, [program, other], [table.Result(program, RIGHT, Verdict(FOUND))])
+    second = table.made(first, [program, other], [table.Result(other, "a | b", Verdict(HALF, "not line 7: a | b"))])
+    assert table.stated(second) == {"train": FOUND, "other": HALF}
+    assert "| eager | 2 | 1 | 1 | 0 |" in second and second.endswith("\nmore\n")
+    assert table.stated(table.made(second, [other], [])) == {"other": HALF}
+
+
+def test_only_what_got_worse_is_named(program: Program) -> None:
+    page = f"{table.BEGIN}{table.END}"
+    half = table.Result(program, "", Verdict(HALF, "not line 7"))
+    assert table.worse(page, [half]) == []
+    assert table.worse(table.made(page, [program], [half]), [half]) == []
+    found = table.made(page, [program], [table.Result(program, "", Verdict(FOUND))])
+    assert table.worse(found, [half]) == ["train"]
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_program_states_its_answer(name: str) -> None:
+    assert load(name).answer.wants
+
+
+def test_every_program_stands_on_the_page() -> None:
+    assert set(table.stated(table.PAGE.read_text(encoding="utf-8"))) == set(names())
+
+
+@pytest.mark.parametrize("name", ["printed_check_in_one_step", "gradient_of_a_root_at_zero"])
+def test_a_program_is_run_and_judged(name: str) -> None:
+    pytest.importorskip("torch")
+    from tests.answers.__main__ import answered
+
+    assert answered(load(name))[0].verdict == Verdict(FOUND)
