@@ -23,7 +23,7 @@ class Iterations:
     """Of one program. The caller holds what keeps operators of its program apart.
 
     Where there is an optimizer, an iteration is a step of training: it ends with the first step of an optimizer after
-    a backward, or where the gradients are gone without one, and the next call of a module begins another. What is
+    a backward, or where the parameters were written or their gradients are gone without one, and the next call of a module begins another. What is
     called without gradients, or in evaluation mode, before a step of training has begun is evaluation, where each call
     of a module that was called already begins an iteration.
     Without an optimizer an iteration begins as `Steps` says, when a module is called; where no module is called, with
@@ -94,7 +94,9 @@ class Iterations:
             return True  # a closure
         if not step.is_training:
             return not self._steps.has_run(caller)
-        return not (is_training and step.has_gradients) or self._training.have_gradients()
+        if not is_training or not step.has_gradients:
+            return True
+        return self._training.have_gradients() and self._training.writes() == step.writes
 
     def calls_model(self, args: Sequence[object]) -> bool:
         """Whether a region that is given these calls modules, outside of all that are called, as parameters tell."""
@@ -148,7 +150,9 @@ class Iterations:
         self._backwards.depth += 1
         if not self.is_paused:
             self._step.is_training = self._step.has_run_backward = True
-            self._step.has_gradients |= accumulates
+            if accumulates and not self._step.has_gradients:
+                self._step.has_gradients = True
+                self._step.writes = self._training.writes()
             self._backwards.ends_forward = accumulates or not self._training.are_known
             self.note_backward()
 
@@ -183,12 +187,14 @@ class _Step:
     is_training       gradients are wanted of what it calls
     has_run_backward  as it says
     has_gradients     a backward has left gradients in parameters
+    writes            how often parameters had been written then
     has_ended         an optimizer has made its step since
     """
 
     is_training: bool = False
     has_run_backward: bool = False
     has_gradients: bool = False
+    writes: int = 0
     has_ended: bool = False
 
 

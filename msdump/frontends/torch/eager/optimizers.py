@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 import torch
 
+from msdump.frontends.torch.eager.tensors import version_of
+
 
 class Optimizers:
     """Those that are alive. They are looked for, once, as they may be older than the dump and tell nobody of theirs."""
@@ -27,12 +29,16 @@ class Optimizers:
 
     def have_gradients(self) -> bool:
         """Whether a parameter has a gradient: none has where the script has begun anew without a step."""
-        return any(
-            parameter.grad is not None
-            for optimizer in self._alive()
-            for group in optimizer.param_groups
-            for parameter in group["params"]
-        )
+        return any(parameter.grad is not None for parameter in self._parameters())
+
+    def writes(self) -> int:
+        """How often parameters were written: what is compiled, and what a script does by hand, tells of no step."""
+        return sum(version_of(parameter) or 0 for parameter in self._parameters())
+
+    def _parameters(self) -> Iterator[torch.Tensor]:
+        for optimizer in self._alive():
+            for group in optimizer.param_groups:
+                yield from group["params"]
 
     def _alive(self) -> Iterator[torch.optim.Optimizer]:
         if self._found is None:

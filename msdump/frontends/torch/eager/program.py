@@ -249,8 +249,7 @@ class EagerProgram:
         elif iterations.current is None or (part == FORWARD and not iterations.has_modules):
             self._begin_without_modules()
         if part == UPDATE:
-            # As at the end of an optimizer.
-            iterations.end_step()
+            iterations.skip_optimizer()
         return iterations.part(None) if part == FORWARD else part
 
     def _begin(self, iteration: int) -> None:
