@@ -23,9 +23,9 @@ class Iterations:
     """Of one program. The caller holds what keeps operators of its program apart.
 
     Where there is an optimizer, an iteration is a step of training: it ends with the first step of an optimizer after
-    a backward, or where the parameters were written or their gradients are gone without one, and the next call of a module begins another. What is
-    called without gradients, or in evaluation mode, before a step of training has begun is evaluation, where each call
-    of a module that was called already begins an iteration.
+    a backward, or where the parameters were written or their gradients are gone without one. The next call of a module
+    begins another. What is called without gradients, or in evaluation mode, before a step of training has begun is
+    evaluation, where each call of a module that was called already begins an iteration.
     Without an optimizer an iteration begins as `Steps` says, when a module is called; where no module is called, with
     the first operator that is recorded for gradients after a backward. A script that calls `step` ends its iterations
     itself.
@@ -62,7 +62,11 @@ class Iterations:
         is_ours = self.model is None or module is self.model or isinstance(module, Region)
         if not is_ours or (self.current is not None and self.is_explicit):
             return None
-        return self._begin(module, torch.is_grad_enabled() and getattr(module, "training", True))
+        is_training = torch.is_grad_enabled()
+        if isinstance(module, torch.nn.Module):
+            is_training &= module.training
+            self._training.note_call(module)
+        return self._begin(module, is_training)
 
     def without_modules(self) -> int | None:
         """An operator runs that no module has announced.   Returns: as `of_call`."""
@@ -150,6 +154,8 @@ class Iterations:
         self._backwards.depth += 1
         if not self.is_paused:
             self._step.is_training = self._step.has_run_backward = True
+            if accumulates and self._backwards.depth == 1:
+                self._training.begin_backward()
             if accumulates and not self._step.has_gradients:
                 self._step.has_gradients = True
                 self._step.writes = self._training.writes()
@@ -163,6 +169,8 @@ class Iterations:
 
     def leave_backward(self) -> None:
         self._backwards.depth -= 1
+        if not self._backwards.depth:
+            self._training.end_backward()
 
     def enter_optimizer(self, name: str) -> None:
         self.optimizers.append(f"optimizer-{name}")
@@ -170,7 +178,7 @@ class Iterations:
     def leave_optimizer(self) -> None:
         if self.optimizers:
             self.optimizers.pop()
-        self._training.look_again()
+        self._training.note_step()
         self.skip_optimizer()
 
     def skip_optimizer(self) -> None:
