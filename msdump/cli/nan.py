@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -64,12 +63,14 @@ def _value(report: NonFiniteReport) -> dict[str, Any]:
 
 
 def _print_report(report: NonFiniteReport, args: argparse.Namespace) -> None:
+    from msdump.analysis.find.hints import zoom_line
     from msdump.analysis.steps import STATISTIC
 
     _print_findings(report, args.shows_all)
     if report.first is not None and report.first.tensors[0].tensor.file.form == STATISTIC:
-        command = shlex.join(["msdump", "zoom", args.dump, report.first.operator.label])
-        say(f"for its tensors: {command} --run SCRIPT")
+        line = zoom_line(args.dump, report.first.operator)
+        if line:
+            say(f"for its tensors: {line}")
 
 
 def _print_findings(report: NonFiniteReport, shows_all: bool) -> None:

@@ -11,12 +11,12 @@ import fnmatch
 import os
 import posixpath
 import re
-import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from msdump.analysis.find.hints import zoom_line
 from msdump.analysis.graph_info import GraphFile, GraphFiles, GraphNode, Origin
 from msdump.analysis.steps import (
     Operator,
@@ -86,11 +86,6 @@ def find_operator(
         steps = list(table.steps)
         if damaged and not steps:
             raise damaged[0][1]
-        if steps and not takes_statistics:
-            raise ConfigError(
-                f"{dump.path}: expected a dump with tensors, got statistics only. Dump the tensors of this operator: "
-                f"{shlex.join(['msdump', 'zoom', str(dump.path), name])} --run SCRIPT."
-            )
     if not steps:
         raise nothing_selected(dump, selection, expected="a dump with tensors")
     for step in steps:
@@ -102,6 +97,10 @@ def find_operator(
             raise ConfigError(
                 f'OP: expected the name of one operator, got "{name}", which {len(matches)} have: {listed}.'
             )
+        if matches and table is not None and not takes_statistics:
+            line = zoom_line(dump.path, matches[0])
+            advice = f" Dump the tensors of this operator: {line}" if line else ""
+            raise ConfigError(f"{dump.path}: expected a dump with tensors, got statistics only.{advice}")
         if matches:
             others = tuple(_same_elsewhere(step, matches[0], steps))
             return FoundOperator(step, matches[0], GraphFiles(dump).node(step.key, matches[0]), table, others)

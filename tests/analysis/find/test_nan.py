@@ -176,7 +176,7 @@ def test_command(tmp_path: Path) -> None:
     write_statistic_files(tmp_path / "bad", tmp_path / "statistics")
     assert "for its tensors: msdump zoom" not in text
     quoted = shlex.quote(f"{tmp_path}/statistics")
-    assert f"for its tensors: msdump zoom {quoted} Log-op2 --run SCRIPT" in nan(f"{tmp_path}/statistics")[1]
+    assert f"for its tensors: msdump zoom {quoted} Log-op2\n" in nan(f"{tmp_path}/statistics")[1]
     assert nan(str(tmp_path / "good")) == (0, "finite: 2 tensors of 1 steps hold no NaN and no Inf.\n")
     code, text = nan(str(tmp_path / "missing"))
     assert code == 2 and text.startswith("msdump nan: ")
