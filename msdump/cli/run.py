@@ -10,12 +10,12 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from msdump.cli.launch import on_sigterm, run_module, run_script
+from msdump.cli.launch import on_sigterm
 from msdump.cli.main import DUMP_FAILED, INTERRUPTED, NOTHING_DUMPED
 from msdump.cli.options import add_json_option, add_verbose_option, tell_skipped, write_json
 from msdump.cli.printing import complain
 from msdump.cli.report_text import conclude, format_count, print_report, print_warning, wait_for_writers
-from msdump.cli.ways import add_way_options, enter, typed_command
+from msdump.cli.ways import add_program, add_way_options, enter, program_of
 from msdump.config.environment import DUMP_CONFIG
 from msdump.errors import ConfigError, DumpError
 from msdump.process.report import GRAPHS, MODELS, Inbox
@@ -54,20 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json_option(parser)
     # Both take the rest of the line as it is: options behind the script belong to the script.
     add_verbose_option(parser)
-    parser.add_argument(
-        "-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module, not a file"
-    )
-    parser.add_argument("script", metavar="SCRIPT", nargs=argparse.REMAINDER, help="the script and its arguments")
-    parser.set_defaults(parser=parser)
+    add_program(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the script; the result is the exit status that `--help` explains."""
-    target = args.module if args.module is not None else args.script
-    if target and target[0] == "--":
-        target = target[1:]
-    if not target:
-        args.parser.error("expected a script or -m MODULE, got nothing to run.")
+    program = program_of(args)
     _choose_configuration(args.config)
     tell_skipped(args)
     # The script may go to another folder.
@@ -78,14 +70,12 @@ def run(args: argparse.Namespace) -> int:
         optional_package("duckdb", "--tables")  # raised before the first step
     from msdump.process import sessions
 
-    command = typed_command(args, target, args.module is not None)
-    why_not_compiled = enter(args, command, starts_others=_is_launcher(target[0]))
+    why_not_compiled = enter(program, starts_others=_is_launcher(program.target[0]))
     process_id = os.getpid()
     if not os.environ.get(DUMP_CONFIG):
         sessions.on_no_dump = lambda: _warn_of_no_dump() if os.getpid() == process_id else None
-    launch = run_script if args.module is None else run_module
     with Inbox() as inbox:
-        status = launch(target[0], target[1:])
+        status = program.run()
         with on_sigterm(signal.SIG_IGN):
             if os.getpid() != process_id:
                 # Forked by the script. The parent reports whether a dump was expected.

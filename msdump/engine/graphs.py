@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from msdump.config.environment import CONTAINER, DUMP_CONFIG, UPLOAD, disk_limits, say_ignored
-from msdump.config.plan import ASYNC, SYNC, Plan, RecorderPlan
+from msdump.config.plan import ASYNC, SYNC, Plan, RecorderPlan, When
 from msdump.dumpers.capture import Clock
 from msdump.dumpers.exception import ExceptionDumper
 from msdump.dumpers.limits import (
@@ -282,6 +282,8 @@ def start(plan: Plan) -> GraphSession:
     Raises: ConfigError for a wrong limit or budget, or when another process dumps the same rank into the same folder
             now; WriteError when a folder cannot be made.
     """
+    if dry_run.folder is not None:
+        plan = replace(plan, where=replace(plan.where, path=dry_run.folder), when=When(), recorder=None)
     if plan.recorder is not None:
         return _start_recorder(plan, plan.recorder)
     guard = DiskGuard(plan.where.path, disk_limits(), is_shared=True)
