@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from msdump.analysis.steps import Operator
+from msdump.analysis.steps import Operator, StepKey
 from msdump.formats.paths.parse import FX, MSPROBE
 from msdump.formats.paths.sync import METADATA_FOLDER
 from msdump.formats.sidecars import read_command
@@ -49,9 +49,19 @@ def operator_word(name: str) -> str:
     return f"[-]{glob[1:]}" if glob.startswith("-") else glob
 
 
-def show_line(dump: PathLike, operator: str) -> str:
-    """The command that shows an operator."""
-    return command_line("show", path_word(dump), operator_word(operator))
+def show_line(dump: PathLike, operator: str, step: StepKey | None = None) -> str:
+    """The command that shows an operator.   step: in which one; None: the command chooses"""
+    words = (
+        []
+        if step is None
+        else [
+            word
+            for name, number in (("rank", step.rank_id), ("graph", step.graph_id), ("iteration", step.iteration))
+            if number is not None
+            for word in (f"--{name}", str(number))
+        ]
+    )
+    return command_line("show", path_word(dump), operator_word(operator), *words)
 
 
 def zoom_line(dump: PathLike, operator: Operator) -> str:
