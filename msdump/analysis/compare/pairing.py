@@ -453,6 +453,31 @@ def _by_use(mine: Sequence[Operator], golden: Sequence[Operator]) -> list[tuple[
     return [*pairs, *zip(rest, left, strict=True)] if is_one_to_one else pairs
 
 
+def in_other_order(pairs: Sequence[OperatorPair]) -> dict[int, OperatorPair]:
+    """New pairs for those of a step whose inputs differ: two runs may compute the same in another order, and then an
+    operator has the name of another one.
+
+    Among operators of one scope, type and shapes those that read the same bytes belong together.
+    Returns: by index in `pairs`, of mine
+    """
+    kinds: dict[Hashable, list[int]] = defaultdict(list)
+    for index, pair in enumerate(pairs):
+        kind = _kind_in_scope(pair.mine)
+        if kind is not None and kind == _kind_in_scope(pair.golden) and not pair.mine.parts and not pair.golden.parts:
+            kinds[kind].append(index)
+    found: dict[int, OperatorPair] = {}
+    for indices in kinds.values():
+        mine, golden = ([getattr(pairs[index], side) for index in indices] for side in ("mine", "golden"))
+        if len(indices) < 2 or not any(_reads_the_same(one, other) for one in mine for other in golden[:_MAX_LOOKS]):
+            continue
+        others = {id(one): other for one, other in _by_use(mine, golden)}
+        for index in indices:
+            other = others[id(pairs[index].mine)]
+            if other is not pairs[index].golden:
+                found[index] = _operator_pair(pairs[index].mine, other, BY_SCOPE)
+    return found
+
+
 def _reads_the_same(mine: Operator, golden: Operator) -> bool:
     inputs = [(left, right) for io, _, left, right in common_tensors(mine, golden) if io == INPUT]
     return bool(inputs) and all(has_same_bytes(left, right) for left, right in inputs)

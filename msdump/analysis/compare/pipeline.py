@@ -9,7 +9,15 @@ from pathlib import Path
 
 from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.compare.mapping import OperatorMap
-from msdump.analysis.compare.pairing import OperatorPair, Pairing, common_tensors, pair_operators, pair_steps
+from msdump.analysis.compare.pairing import (
+    BY_MAPPING,
+    OperatorPair,
+    Pairing,
+    common_tensors,
+    in_other_order,
+    pair_operators,
+    pair_steps,
+)
 from msdump.analysis.compare.result import (
     DIFFERS,
     NOT_COMPARED,
@@ -90,6 +98,15 @@ def compare_pairs(
 def _step_result(step: StepPair, mapping: OperatorMap | None, judge: Judge) -> StepResult:
     """Operators in mine's execution order, parameters last."""
     operators = [_operator_result(step, pair, mapping, judge) for pair in step.pairing.pairs]
+    # By name where they are called alike, they may still be others: what they read tells, where it differs.
+    doubtful = [
+        index
+        for index, result in enumerate(operators)
+        if any(tensor.status == DIFFERS for tensor in result.inputs) and result.pair.how != BY_MAPPING
+    ]
+    if len(doubtful) > 1:
+        for index, pair in in_other_order([operators[index].pair for index in doubtful]).items():
+            operators[doubtful[index]] = _operator_result(step, pair, mapping, judge)
     operators.sort(key=lambda result: result.pair.mine.is_parameter)
     pairing = step.pairing
     return StepResult(

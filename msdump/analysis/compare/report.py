@@ -21,7 +21,7 @@ from msdump.analysis.compare.result import (
 from msdump.analysis.compare.result_csv import NO_VALUE, ResultRow, SideCells, result_csv
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.json_values import damaged_values, location_value, operator_value, step_value
-from msdump.analysis.steps import Operator, has_several_graphs
+from msdump.analysis.steps import Operator, StepKey, has_several_graphs
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 
@@ -86,10 +86,14 @@ def _came_in(
             name = f" ({origin.name})" if origin is not None and origin.slot is None else ""
             lines.append(f"  input {tensor.slot}{name} differs already: {tensor.reason}")
             extra = None if maker is not None else _extra_maker(comparison, result, tensor)
+            if extra is not None:
+                # What only one run has comes before what it changes.
+                side, step, operator = extra
+                own = graphs if side == "mine" else golden
+                lines[-1] = f"first difference: {_place(operator, step, own)}, which only {side} has"
+                return [*lines, f"  {_named(result, graphs)} reads it: {tensor.reason}"]
             if maker is not None:
                 lines.append(f"  {maker.label} made it")
-            elif extra is not None:
-                lines.append(f"  {extra.label} ({extra.op_type}) made it, which the other run has not")
             else:
                 lines.append("  no operator before it made that input: the runs had different weights or data")
             return lines
@@ -132,25 +136,32 @@ def _maker(comparison: Comparison, result: OperatorResult, tensor: TensorResult)
     return None
 
 
-def _extra_maker(comparison: Comparison, result: OperatorResult, tensor: TensorResult) -> Operator | None:
-    """Operator without a counterpart in the same step whose output is that input."""
-    for step in comparison.steps:
-        for side, result_tensor in ((step.only_mine, tensor.mine), (step.only_golden, tensor.golden)):
-            for operator in side if step.mine == result.step else ():
-                outputs = operator.outputs.values()
-                if any(
-                    output.shape == result_tensor.shape and has_same_bytes(output, result_tensor) for output in outputs
-                ):
-                    return operator
+def _extra_maker(
+    comparison: Comparison, result: OperatorResult, tensor: TensorResult
+) -> tuple[str, StepKey, Operator] | None:
+    """Operator without a counterpart in the same step whose output is that input, with the side and step that have it."""
+    step = next((step for step in comparison.steps if step.mine == result.step), None)
+    if step is None:
+        return None
+    sides = (("mine", step.mine, step.only_mine, tensor.mine), ("golden", step.golden, step.only_golden, tensor.golden))
+    for name, key, operators, read in sides:
+        for operator in operators:
+            outputs = operator.outputs.values()
+            if any(output.shape == read.shape and has_same_bytes(output, read) for output in outputs):
+                return name, key, operator
     return None
 
 
 def _named(result: OperatorResult, graphs: GraphFiles) -> str:
-    operator = result.pair.mine
-    node = graphs.node(result.step, operator)
+    return _place(result.pair.mine, result.step, graphs)
+
+
+def _place(operator: Operator, step: StepKey, graphs: GraphFiles) -> str:
+    """An operator, its step, and its line."""
+    node = graphs.node(step, operator)
     line = None if node is None else node.own_line
     where = "" if line is None else f", {line}  {line.code.strip()}"
-    return f"{operator.label} ({operator.op_type}), {result.step}{where}"
+    return f"{operator.label} ({operator.op_type}), {step}{where}"
 
 
 def _first_difference(tensors: tuple[TensorResult, ...]) -> str:
