@@ -16,6 +16,8 @@ from tests.answers.judging import WRONG, Verdict, first_sentence, judge
 from tests.answers.program import Program, load, names
 from tests.answers.running import run_program
 
+_SHOWN = 25
+
 
 def main() -> int:
     """0 when no program is answered worse than docs/answers.md says, else 1."""
@@ -24,7 +26,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", choices=[*listed, []], help="programs; all without it")
     parser.add_argument("--write", action="store_true", help="put the results into docs/answers.md")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="programs at a time (%(default)s)")
-    parser.add_argument("--said", action="store_true", help="print all that msdump says as well")
+    parser.add_argument("--said", action="store_true", help=f"print the first {_SHOWN} lines of msdump as well")
     args = parser.parse_args()
     programs = [load(name) for name in args.names or listed]
     results = []
@@ -33,7 +35,7 @@ def main() -> int:
             results.append(result)
             print(table.text_line(result), flush=True)
             if args.said:
-                print(said, flush=True)
+                print(*said.splitlines()[:_SHOWN], sep="\n", flush=True)
     words = {result.program.name: result.verdict.word for result in results}
     print(*(table.count_line(*row) for row in table.counts(programs, words)), sep="\n")
     page = table.PAGE.read_text(encoding="utf-8")
