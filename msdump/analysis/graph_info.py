@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from msdump.analysis.steps import Operator, Slot, Step, StepKey
 from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.formats.iterations_jsonl import ExecutedOperators, Maker
 from msdump.graph.ir import IrGraph, IrNode, parse_ir
 from msdump.graph.pb import BOOKKEEPING, GRADIENT_OF, GraphSummary, read_model
 from msdump.graph.types import SourceLine, is_library
@@ -26,10 +28,15 @@ _CONSTANT_NAMES = ("Default--data-", "Default_data-")
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where an input comes from: output `slot` of an operator, or a parameter or constant when `slot` is None."""
+    """Where an input comes from: output `slot` of an operator, or a parameter or constant when `slot` is None.
+
+    maker   (graph, full name, output) of the operator of another graph that made it in the same iteration, where the
+            dump tells; `slot` is None then
+    """
 
     name: str
     slot: int | None
+    maker: tuple[int, str, int] | None = None
 
     @property
     def is_constant(self) -> bool:
@@ -98,6 +105,9 @@ class GraphFiles:
                 self._paths.setdefault((_rank_of(path), int(match[1])), []).append(path)
         self._ranks = list({rank for rank, _ in self._paths})
         self._read: dict[tuple[int | None, int], GraphFile | None] = {}
+        self._dump = dump
+        # As iterations executed them, which many have in common: by the object that says what was executed.
+        self._executed: dict[tuple[int | None, int, int], tuple[ExecutedOperators, GraphFile]] = {}
         self.damaged: list[tuple[str, FormatError]] = []
 
     def __iter__(self) -> Iterator[GraphFile]:
@@ -105,12 +115,27 @@ class GraphFiles:
         return iter([graph for graph in graphs if graph is not None])
 
     def of(self, key: StepKey) -> GraphFile | None:
-        """The graph of a step; None when the dump has no file of it."""
-        return None if key.graph_id is None else self._graph((key.rank_id, key.graph_id))
+        """The graph of a step, as its iteration executed it; None when the dump has no file of it."""
+        if key.graph_id is None:
+            return None
+        graph = self._graph((key.rank_id, key.graph_id))
+        executed = None if graph is None else self._dump.executed(_rank_dir(graph.path), graph.graph_id, key.iteration)
+        if graph is None or executed is None:
+            return graph
+        cached = self._executed.get((key.rank_id, key.graph_id, id(executed)))
+        if cached is None:
+            names = partial(self._names, _rank_dir(graph.path))
+            cached = executed, _as_executed(graph, executed, names)
+            self._executed[key.rank_id, key.graph_id, id(executed)] = cached
+        return cached[1]
 
     def node(self, key: StepKey, operator: Operator) -> GraphNode | None:
         graph = self.of(key)
         return None if graph is None else graph.find(operator.full_name, operator.op_name)
+
+    def _names(self, rank_dir: Path, graph_id: int) -> Sequence[str]:
+        """Full names of the operators of a graph, as what was executed counts them."""
+        return self._dump.order(rank_dir, graph_id).full_names
 
     def _graph(self, key: tuple[int | None, int]) -> GraphFile | None:
         if key not in self._paths and len(self._ranks) == 1:
@@ -156,10 +181,57 @@ def read_graph(path: str | os.PathLike[str]) -> GraphFile:
     return GraphFile(path, graph_id, _rank_of(path), nodes, _by_name(nodes), inputs, gradients, is_open)
 
 
+def _as_executed(graph: GraphFile, executed: ExecutedOperators, names: Callable[[int], Sequence[str]]) -> GraphFile:
+    """The graph with the operators that ran, in their order, and what they read in that iteration.
+
+    names   graph -> full names of its operators, as they are counted
+    """
+    own = names(graph.graph_id)
+    found = ((index, graph.by_name.get(own[index])) for index in executed.order if index < len(own))
+    # One that ran several times under a name counts once, as the dump shows it.
+    ran = {index: node for index, node in found if node is not None}
+    nodes = tuple(
+        replace(node, inputs=_executed_inputs(graph, node, executed.makers.get(index), names))
+        for index, node in ran.items()
+    )
+    return replace(graph, nodes=nodes, by_name=_by_name(nodes))
+
+
+def _executed_inputs(
+    graph: GraphFile, node: GraphNode, makers: tuple[Maker, ...] | None, names: Callable[[int], Sequence[str]]
+) -> tuple[Origin | None, ...]:
+    if makers is None:
+        return node.inputs
+    inputs: list[Origin | None] = []
+    for slot, maker in enumerate(makers):
+        first = node.inputs[slot] if slot < len(node.inputs) else None
+        if first is None or first.slot is not None:
+            # Made in another iteration, or nobody knows: by what the operator calls it.
+            own = node.input_names[slot] if slot < len(node.input_names) else ""
+            first = Origin(own, None)
+        if maker is None:
+            inputs.append(first)
+            continue
+        graph_id, index, output = maker
+        makers_names = names(graph_id)
+        if index >= len(makers_names):
+            inputs.append(first)
+        elif graph_id == graph.graph_id:
+            inputs.append(Origin(makers_names[index], output))
+        else:
+            inputs.append(replace(first, maker=(graph_id, makers_names[index], output)))
+    return tuple(inputs)
+
+
 def _origins_outside(nodes: Sequence[GraphNode]) -> tuple[str, ...]:
     """Names of what operators read and no operator makes, but for constants."""
     origins = (origin for node in nodes for origin in node.inputs if origin is not None and origin.slot is None)
     return tuple(dict.fromkeys(origin.name for origin in origins if not origin.is_constant))
+
+
+def _rank_dir(path: Path) -> Path:
+    """Folder of the rank that a graph file describes."""
+    return path.parent.parent
 
 
 def _rank_of(path: Path) -> int | None:

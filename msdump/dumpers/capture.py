@@ -210,6 +210,8 @@ class WatchedGraph(GraphMemory):
             is_selected = bool(self.parameters) or any(self.masks)
             self.constants = list(enumerate(graph.constants)) if plan.dumps_constants and is_selected else []
         self.has_constants_on_disk = False
+        # Of an open graph: the iteration, and the keys of the parameters that it has shown.
+        self._shown: tuple[int, dict[int, TensorKey]] = (-1, {})
         self._plan = plan
         self._takes_empty = takes_empty
         self._op_sizes = [self._size_of(operands) for operands in self.operands]
@@ -230,6 +232,20 @@ class WatchedGraph(GraphMemory):
         """A further parameter of an open graph."""
         if self._plan.operands.outputs and self._plan.dumps_parameter(value.name):
             self.parameters.append(value)
+
+    def parameters_of(self, step: FinishedStep) -> Sequence[Value]:
+        """Those that are written when a step ends; asked for once. An open graph may end several times in an iteration,
+        and has shown some of them as they still are.
+        """
+        if not step.graph.is_open:
+            return self.parameters
+        if self._shown[0] != step.iteration:
+            self._shown = step.iteration, {}
+        shown = self._shown[1]
+        keys = {value.id: self.final_key(value, step) for value in self.parameters}
+        new = [value for value in self.parameters if shown.get(value.id) != keys[value.id]]
+        shown.update(keys)
+        return new
 
     def final_key(self, value: Value, step: FinishedStep) -> TensorKey:
         """Key of a parameter as the step left it."""

@@ -251,7 +251,7 @@ class AsyncDumper(StreamingDumper[WatchedGraph]):
     def _write_late(self, running: Running[WatchedGraph], step: FinishedStep) -> None:
         """The parameters."""
         watched, graph_id = running.watched, step.graph.graph_id
-        for value in watched.parameters:
+        for value in watched.parameters_of(step):
             size = int(0 not in value.type.shape)
             if self._delivery.has_stopped():
                 self._tally.count_lost(size)

@@ -11,7 +11,7 @@ from msdump.config.plan import DUMP_INPUT, Plan
 from msdump.dumpers.capture import Clock, WatchedGraph, op_records, parameter_record
 from msdump.dumpers.delivery import batches
 from msdump.dumpers.dumper import Dumper
-from msdump.dumpers.recorders import GraphRecorder
+from msdump.dumpers.recorders import GraphRecorder, IterationRecorder
 from msdump.dumpers.tally import Attempt, Tally
 from msdump.formats.paths.sync import SyncPaths
 from msdump.formats.sidecars import append_history
@@ -62,6 +62,7 @@ class SyncDumper(Dumper):
         self._shared = tuple(writer for writer in writers if writer not in whole)
         self._constants = constants
         self._recorder = GraphRecorder(paths)
+        self._iterations: IterationRecorder = IterationRecorder(paths) if earlier is None else earlier._iterations
         self._watched: dict[int, WatchedGraph] = {}
         # Open graphs that have operators which the file of the graph lacks.
         self._grown: set[int] = set()
@@ -109,11 +110,14 @@ class SyncDumper(Dumper):
             return
         graph_id, iteration = step.graph.graph_id, step.iteration
         watched = self._watched[graph_id]
-        with self._dumping(_records_of(watched, step if step.graph.is_open else None)) as attempt:
-            self._record_open(step.graph)
+        parameters = watched.parameters_of(step)
+        size = _size_of(step, watched, len(parameters)) if step.graph.is_open else _records_of(watched)
+        with self._dumping(size) as attempt:
+            if step.graph.is_open:
+                self._record_open(step)
             self._write_constants(watched, graph_id, iteration, attempt)
             records = self._step_records(step, watched)
-            self._write([*records, *self._parameter_records(watched, step)], attempt)
+            self._write([*records, *self._parameter_records(watched, parameters, step)], attempt)
             for writer in (*self._writers, self._constants):
                 writer.end_iteration(graph_id, iteration)
             if step.graph.is_entry:
@@ -122,17 +126,20 @@ class SyncDumper(Dumper):
 
     # -- parts ------------------------------------------------------------------------------------
 
-    def _record_open(self, graph: Graph) -> None:
-        """The files of an open graph, once more where it has grown."""
-        if graph.graph_id in self._grown:
-            self._grown.discard(graph.graph_id)
-            self._recorder.record(graph)
+    def _record_open(self, step: FinishedStep) -> None:
+        """The files of an open graph, once more where it has grown, and what this iteration executed."""
+        if step.graph.graph_id in self._grown:
+            self._grown.discard(step.graph.graph_id)
+            self._recorder.record(step.graph)
+        self._iterations.record(step)
 
     def _is_dumped(self, graph: Graph, iteration: int) -> bool:
         return self._plan.when.dumps(iteration)
 
     def _close(self) -> None:
         self._threads.shutdown()
+        with self._tally.stop_on_failure():
+            self._iterations.close()
         for writer in (*self._writers, self._constants):
             with self._tally.stop_on_failure():
                 writer.close()
@@ -195,8 +202,10 @@ class SyncDumper(Dumper):
             writer.write(records)
         attempt.count_written(len(records))
 
-    def _parameter_records(self, watched: WatchedGraph, step: FinishedStep) -> Iterator[TensorRecord]:
-        for value in watched.parameters:
+    def _parameter_records(
+        self, watched: WatchedGraph, parameters: Sequence[Value], step: FinishedStep
+    ) -> Iterator[TensorRecord]:
+        for value in parameters:
             yield parameter_record(
                 value.name,
                 value.type.dtype,
@@ -234,11 +243,11 @@ class SyncDumper(Dumper):
                 log.error("%s: a string cannot be dumped; its tensors are.", node.full_name)
 
 
-def _records_of(watched: WatchedGraph, of_open: FinishedStep | None = None) -> int:
-    """How many records a step has, with those of the constants where they are not written yet.
+def _size_of(step: FinishedStep, watched: WatchedGraph, parameters: int) -> int:
+    """How many records a step of an open graph has."""
+    return sum(watched.op_size(event.op.index) for event in step.events) + parameters
 
-    of_open   of an open graph, the operators that ran
-    """
-    if of_open is not None:
-        return sum(watched.op_size(event.op.index) for event in of_open.events) + len(watched.parameters)
+
+def _records_of(watched: WatchedGraph) -> int:
+    """How many records a step has, with those of the constants where they are not written yet."""
     return watched.size + (0 if watched.has_constants_on_disk else len(watched.constants))

@@ -14,15 +14,19 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
 from msdump.errors import FormatError
 from msdump.formats.dump_folders import DumpedFolder, FolderWalk, is_plain_below
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
+from msdump.formats.iterations_jsonl import ExecutedOperators, read_iterations
 from msdump.formats.msprobe_json import MSPROBE_FILE, read_msprobe_records
 from msdump.formats.paths import parse
 from msdump.formats.paths.acl import parse_stats_file_name
@@ -79,6 +83,9 @@ class DumpDir:
         self._damaged: dict[tuple[str, str], FormatError] = {}
         self._foreign: set[str] = set()
         self._orders: dict[tuple[str, int], OperatorOrder] = {}
+        self._iterations: dict[tuple[str, int], list[tuple[int, ExecutedOperators]]] = {}
+        # Of what an iteration executed, which many have in common.
+        self._executed_orders: dict[tuple[str, int, tuple[int, ...]], OperatorOrder] = {}
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], strict: bool = False, keeps_headers: bool = False) -> DumpDir:
@@ -217,10 +224,25 @@ class DumpDir:
             return self._msprobe_order(os.path.join(beside, MSPROBE_FILE))
         if graph_id is None:
             return OperatorOrder()
+        rank_dir: str | None = None
         if place.grammar == SYNC:
-            return self.order(os.sep.join(folder.path.split(os.sep)[: place.rank_depth]), graph_id)
-        rank_dir = _rank_beside(folder) if place.grammar == MODEL else None
-        return OperatorOrder() if rank_dir is None else self.order(rank_dir, graph_id)
+            rank_dir = os.sep.join(folder.path.split(os.sep)[: place.rank_depth])
+        elif place.grammar == MODEL:
+            rank_dir = _rank_beside(folder)
+        return OperatorOrder() if rank_dir is None else self._order_of(rank_dir, graph_id, place.iteration)
+
+    def executed(
+        self, rank_dir: str | os.PathLike[str], graph_id: int, iteration: int | None
+    ) -> ExecutedOperators | None:
+        """What an iteration of a graph executed; None where it always executes the same, as far as the dump tells."""
+        key = (os.fspath(rank_dir), graph_id)
+        if key not in self._iterations:
+            path = os.path.join(key[0], "execution_order", f"ms_iteration_order_graph_{graph_id}.jsonl")
+            read = partial(read_iterations, graph_id=graph_id)
+            self._iterations[key] = (self._read(path, read) if self._has(path, key[0]) else None) or []
+        found = self._iterations[key]
+        index = bisect_right(found, iteration, key=itemgetter(0)) if iteration is not None else 0
+        return found[index - 1][1] if index else None
 
     def may_run_again(self, file: DumpedFile) -> bool:
         """Whether the graph of a file may run several times in an iteration: it is a part of a program with control
@@ -398,6 +420,19 @@ class DumpDir:
         path = os.path.join(folder.path, MAPPING_FILE)
         originals = self._read(path, read_mapping)
         return _whole_rows(path) if originals is None else originals
+
+    def _order_of(self, rank_dir: str, graph_id: int, iteration: int | None) -> OperatorOrder:
+        """Of an iteration: operators that it has not executed come last."""
+        order, executed = self.order(rank_dir, graph_id), self.executed(rank_dir, graph_id, iteration)
+        if executed is None or executed.order == tuple(range(len(order.full_names))):
+            return order
+        key = rank_dir, graph_id, executed.order
+        if key not in self._executed_orders:
+            names = order.full_names
+            ran = dict.fromkeys(names[index] for index in executed.order if index < len(names))
+            full_names = [*ran, *(name for name in names if name not in ran)]
+            self._executed_orders[key] = OperatorOrder(tuple(full_names), _positions(full_names))
+        return self._executed_orders[key]
 
     def _read_order(self, rank_dir: str, graph_id: int) -> OperatorOrder:
         path = os.path.join(rank_dir, "execution_order", f"ms_execution_order_graph_{graph_id}.csv")

@@ -118,6 +118,23 @@ def is_unset(op_type: str, inputs: Iterable[bool]) -> bool:
     return makes_unset(op_type) or (any(inputs) and only_moves(op_type))
 
 
+_SHAPE_READERS = re.compile(
+    r"aten_(?:empty|full|ones|rand|randint|randn|zeros)_like_\w+|aten_new_(?:empty|full|ones|zeros)_\w+"
+    r"|aten_(?:sym_size|sym_stride|sym_numel)_\w+|OnesLike|ZerosLike|Shape|ShapeN|Size|Rank|DynamicShape|TensorShape"
+)
+
+
+@functools.lru_cache(maxsize=4096)
+def reads_shape_only(op_type: str) -> bool:
+    """True for an operator that looks at the shape and the dtype of its inputs, and at none of their values."""
+    return _SHAPE_READERS.fullmatch(op_type.replace(".", "_")) is not None
+
+
+def reads_literal(op_type: str) -> bool:
+    """True for an operator whose input is what the script wrote down, as PyTorch makes a tensor of a Python number."""
+    return op_type.replace(".", "_") == "aten_lift_fresh_default"
+
+
 @functools.lru_cache(maxsize=4096)
 def only_moves(op_type: str) -> bool:
     """True for an operator that computes nothing: each element of its results is an element of an input."""

@@ -19,7 +19,14 @@ from msdump.analysis.memory_state import Moment, UnsetTensors
 from msdump.analysis.steps import Operator, Slot, Step, StepKey
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.parse import FX
-from msdump.graph.traits import NEUTRAL, STOPS, effect_on_inf, places_constant
+from msdump.graph.traits import (
+    NEUTRAL,
+    STOPS,
+    effect_on_inf,
+    places_constant,
+    reads_literal,
+    reads_shape_only,
+)
 from msdump.tensors.records import INPUT, OUTPUT
 
 # How a value that is not finite came about.
@@ -66,6 +73,7 @@ class InfRoot:
     parameter   name of what brought it, where a graph file tells it
     stops       operators that ended it as a mask is ended
     nan         operators that made a NaN of it
+    earlier     where it was made in an earlier graph of the iteration: each operator there, and what became of its Inf
     """
 
     operator: int
@@ -75,23 +83,37 @@ class InfRoot:
     stops: list[int] = field(default_factory=list)
     nan: list[int] = field(default_factory=list)
     is_loose: bool = False
+    earlier: tuple[tuple[Operator, InfRoot], ...] = ()
 
     @property
     def is_benign(self) -> bool:
         """`is_loose`: somewhere it was not stopped, but lost (1 / Inf) or never read."""
+        if self.earlier:
+            # A backward pass reads what the forward pass has saved, and loses it as often as it stops it.
+            return not self.nan and all(root.is_benign for _, root in self.earlier)
         return self.how == CONSTANT or (bool(self.stops) and not self.nan and not self.is_loose)
+
+
+_NO_FLOWS: Mapping[int, InfinityFlow] = {}
 
 
 class InfinityFlow:
     """All roots of one step, and the roots of each tensor.
 
+    earlier     by graph, of those that ran before in the same iteration of the same rank
     operators   of the step, without parameters, in execution order
     inputs, outputs   bad tensors of each of them; none are those in memory that no operator has written yet
     """
 
     def __init__(
-        self, step: Step, health: HealthTable, graph: GraphFile | None, unset: UnsetTensors | None = None
+        self,
+        step: Step,
+        health: HealthTable,
+        graph: GraphFile | None,
+        unset: UnsetTensors | None = None,
+        earlier: Mapping[int, InfinityFlow] = _NO_FLOWS,
     ) -> None:
+        self._earlier = earlier
         self.operators = tuple(operator for operator in step.operators if not operator.is_parameter)
         self.inputs: list[tuple[BadTensor, ...]] = [()] * len(self.operators)
         self.outputs = list(self.inputs)
@@ -183,12 +205,27 @@ class InfinityFlow:
         origin = self.origin(index, bad.slot)
         is_constant = _is_argument(bad.tensor) if origin is None else self._is_constant(origin)
         name = None if origin is None else origin.name
-        key = name or key_of(bad.tensor)
+        is_constant |= reads_literal(self.operators[index].op_type)
+        key = (origin.maker if origin is not None else None) or name or key_of(bad.tensor)
         if key not in self._arrived:
+            earlier = () if origin is None else self._made_earlier(origin)
             root = InfRoot(index, CONSTANT if is_constant else CAME_IN, (bad,), None if is_constant else name)
+            root.earlier = earlier
             self._arrived[key] = root
             self.roots.append(root)
         return self._arrived[key]
+
+    def _made_earlier(self, origin: Origin) -> tuple[tuple[Operator, InfRoot], ...]:
+        """Operators of an earlier graph whose Inf an input is."""
+        graph_id, name, output = origin.maker or (-1, "", 0)
+        flow = self._earlier.get(graph_id)
+        return () if flow is None else flow.made(name, Slot(output))
+
+    def made(self, name: str, slot: Slot) -> tuple[tuple[Operator, InfRoot], ...]:
+        """Where the Inf of an output began.   name: full name of the operator"""
+        index = self._links.index_of(name)
+        roots = () if index is None else self._roots_of.get((index, slot), ())
+        return tuple(one for root in roots for one in (root.earlier or [(self.operators[root.operator], root)]))
 
     def _is_constant(self, origin: Origin) -> bool:
         """True for a constant of the graph, and for what an operator that was not dumped places."""
@@ -232,6 +269,10 @@ class _Links:
         self._by_print: dict[object, _OutputKey] = {}
         self._by_counts: dict[object, _OutputKey] = {}
 
+    def index_of(self, name: str) -> int | None:
+        """Of an operator, by its full name."""
+        return self._index_by_name.get(name)
+
     def add(self, index: int, bad: BadTensor) -> None:
         output = index, bad.slot
         self._by_key[key_of(bad.tensor)] = self._by_print[_fingerprint(bad)] = output
@@ -265,6 +306,8 @@ def _bad(operator: Operator, io: str, health: HealthTable) -> tuple[BadTensor, .
 
 
 def _bad_inputs(operator: Operator, health: HealthTable, moment: Moment) -> tuple[BadTensor, ...]:
+    if reads_shape_only(operator.op_type):
+        return ()
     inputs = _bad(operator, INPUT, health)
     # What an operator has overwritten says nothing of what it read.
     blind = moment.blind_slots(operator) if inputs else ()
@@ -281,6 +324,13 @@ class Stages:
 
     def __init__(self) -> None:
         self._last: dict[int | None, tuple[StepKey, bool]] = {}
+        # Of the last iteration of each rank.
+        self._flows: dict[int | None, tuple[int | None, dict[int, InfinityFlow]]] = {}
+
+    def earlier(self, key: StepKey) -> Mapping[int, InfinityFlow]:
+        """What went through the graphs that have ended before in the same iteration."""
+        iteration, flows = self._flows.get(key.rank_id, (None, {}))
+        return flows if iteration == key.iteration else {}
 
     def before(self, key: StepKey) -> StepKey | None:
         """The other graph of the same iteration that ended just before, when no step of that iteration was bad."""
@@ -288,7 +338,11 @@ class Stages:
         is_same = last.iteration == key.iteration and last.graph_id != key.graph_id
         return last if is_same and not is_bad else None
 
-    def end(self, key: StepKey, is_bad: bool) -> None:
+    def end(self, key: StepKey, is_bad: bool, flow: InfinityFlow) -> None:
+        if key.graph_id is not None and key.iteration is not None:
+            flows = dict(self.earlier(key))
+            flows[key.graph_id] = flow
+            self._flows[key.rank_id] = key.iteration, flows
         last, was_bad = self._last.get(key.rank_id, (key, False))
         self._last[key.rank_id] = key, is_bad or (was_bad and last.iteration == key.iteration)
 

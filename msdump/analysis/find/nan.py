@@ -315,7 +315,7 @@ class _Search:
         self, step: Step, health: HealthTable, graphs: GraphFiles, stages: Stages, unset: UnsetTensors
     ) -> None:
         self._step = step
-        self._flow = InfinityFlow(step, health, graphs.of(step.key), unset)
+        self._flow = InfinityFlow(step, health, graphs.of(step.key), unset, stages.earlier(step.key))
         self._spoiled = {
             operator.op_name: bad
             for operator in step.operators
@@ -335,7 +335,7 @@ class _Search:
             self.nan, self.inf = (only, None) if kind == NAN else (None, only)
         origins = [(index, result) for index, result in ((nan, self.nan), (inf, self.inf)) if result is not None]
         self.first = min(origins, key=lambda origin: -1 if origin[0] is None else origin[0])[1] if origins else None
-        stages.end(step.key, is_bad=self.first is not None)
+        stages.end(step.key, self.first is not None, self._flow)
 
     def _bad(self, index: int, tensors: tuple[BadTensor, ...]) -> tuple[BadTensor, ...]:
         return tuple(bad for bad in tensors if self._flow.is_harmful(index, bad))
@@ -345,7 +345,9 @@ class _Search:
         return next((i for i, (read, written) in sides if any(bad.health.has_nan for bad in (*read, *written))), None)
 
     def _first_inf(self) -> int | None:
-        return min((root.operator for root in self._flow.roots if not root.is_benign), default=None)
+        """Of those that the graph has made itself, or that nobody knows: where another graph made it, it is told."""
+        roots = self._flow.roots
+        return min((root.operator for root in roots if not root.is_benign and not root.earlier), default=None)
 
     def _result(self, index: int, kind: str) -> NonFinite:
         flow, operator = self._flow, self._flow.operators[index]
@@ -382,9 +384,16 @@ class _Search:
         )
 
     def _sources(self, index: int) -> tuple[Operator, ...]:
-        """Operators whose Inf an operator read."""
-        roots = [root for bad in self._flow.inputs[index] for root in self._flow.roots_of(index, bad)]
-        return self._operators(dict.fromkeys(root.operator for root in roots if root.operator != index))
+        """Operators whose Inf an operator read, in this graph or in an earlier one of the iteration."""
+        flow = self._flow
+        roots = {id(root): root for bad in flow.inputs[index] for root in flow.roots_of(index, bad)}
+        made: dict[int, Operator] = {}
+        for root in roots.values():
+            if root.earlier:
+                made |= {id(operator): operator for operator, _ in root.earlier}
+            elif root.operator != index:
+                made[id(flow.operators[root.operator])] = flow.operators[root.operator]
+        return tuple(made.values())
 
     def _operators(self, indices: Iterable[int]) -> tuple[Operator, ...]:
         return tuple(self._flow.operators[i] for i in indices)

@@ -23,6 +23,7 @@ STATISTIC_FILE = "statistic.csv"
 MAPPING_FILE = "mapping.csv"
 METADATA_FOLDER = ".dump_metadata"
 DATA, CONSTANTS, GRAPH, ORDER, HISTORY, METADATA = "data", "constants", "graph", "order", "history", "metadata"
+ITERATIONS = "iterations"
 
 _UNSAFE = re.compile("[/\\\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _UNSAFE_IN_TYPE = re.compile("[./\\\\ \x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -143,6 +144,10 @@ _SYNC_PATHS = (
     (METADATA, re.compile(r"\.dump_metadata/(?P<name>[^/]+)")),
     (GRAPH, re.compile(rf"graphs/(?P<name>ms_output_trace_code_graph_(?P<graph_id>{NUMBER})\.(?:ir|pb))")),
     (ORDER, re.compile(rf"execution_order/(?P<name>ms_execution_order_graph_(?P<graph_id>{NUMBER})\.csv)")),
+    (
+        ITERATIONS,
+        re.compile(rf"execution_order/(?P<name>ms_iteration_order_graph_(?P<graph_id>{NUMBER})\.jsonl)"),
+    ),
     (HISTORY, re.compile(rf"execution_order/(?P<name>ms_global_execution_order_graph_(?P<graph_id>{NUMBER})\.csv)")),
     (CONSTANTS, re.compile(rf"(?P<net_name>[A-Za-z0-9_-]+)/(?P<graph_id>{NUMBER})/constants/(?P<name>[^/]+)")),
     (
@@ -157,7 +162,7 @@ _RANK = re.compile(rf"rank_({NUMBER})/")
 class SyncPath:
     """What the path of a file in a synchronous dump says.
 
-    kind       "data", "constants", "graph", "order", "history" or "metadata"
+    kind       "data", "constants", "graph", "order", "iterations", "history" or "metadata"
     file_name  last part of the path
     """
 
@@ -213,6 +218,9 @@ class SyncPaths:
 
     def order_file(self, graph_id: int) -> Path:
         return self.execution_order_dir / f"ms_execution_order_graph_{graph_id}.csv"
+
+    def iterations_file(self, graph_id: int) -> Path:
+        return self.execution_order_dir / f"ms_iteration_order_graph_{graph_id}.jsonl"
 
     def history_file(self, graph_id: int) -> Path:
         return self.execution_order_dir / f"ms_global_execution_order_graph_{graph_id}.csv"

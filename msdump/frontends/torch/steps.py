@@ -38,6 +38,15 @@ class Steps:
         self._ran.add(graph)
         return self.iteration
 
+    def has_run(self, graph: Hashable) -> bool:
+        """Whether it has run forward in this iteration."""
+        return graph in self._ran
+
+    def go_on(self, graph: Hashable) -> None:
+        """A forward run that is known to belong to this iteration, be it after a backward."""
+        self.is_over = False
+        self._ran.add(graph)
+
     def backward(self) -> None:
         """A backward graph runs: what runs forward after it is another step."""
         self.is_over = True

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 
+from msdump.frontends.torch.eager.optimizers import Optimizers
 from msdump.frontends.torch.eager.regions import Region
 from msdump.frontends.torch.eager.scopes import Scopes
 from msdump.frontends.torch.eager.stage import BACKWARD, FORWARD, UPDATE
@@ -20,8 +22,13 @@ if TYPE_CHECKING:
 class Iterations:
     """Of one program. The caller holds what keeps operators of its program apart.
 
-    An iteration begins as `Steps` says, when a module is called; where no module is called, with the first operator
-    that is recorded for gradients after a backward. A script that calls `step` ends its iterations itself.
+    Where there is an optimizer, an iteration is a step of training: it ends with the first step of an optimizer after
+    a backward, or where the parameters were written or their gradients are gone without one. The next call of a module
+    begins another. What is called without gradients, or in evaluation mode, before a step of training has begun is
+    evaluation, where each call of a module that was called already begins an iteration.
+    Without an optimizer an iteration begins as `Steps` says, when a module is called; where no module is called, with
+    the first operator that is recorded for gradients after a backward. A script that calls `step` ends its iterations
+    itself.
 
     model        whose calls begin iterations; None: the outermost modules that are called
     current      number of the iteration that runs; None before the first one and after `step`
@@ -41,6 +48,8 @@ class Iterations:
         self._steps = steps
         self._scopes = scopes
         self._backwards = _Backwards()
+        self._training = Optimizers()
+        self._step = _Step()
 
     # -- which iteration --------------------------------------------------------------------------
 
@@ -53,15 +62,45 @@ class Iterations:
         is_ours = self.model is None or module is self.model or isinstance(module, Region)
         if not is_ours or (self.current is not None and self.is_explicit):
             return None
-        iteration = self._steps.forward(module, torch.is_grad_enabled())
-        return None if iteration == self.current else iteration
+        is_training = torch.is_grad_enabled()
+        if isinstance(module, torch.nn.Module):
+            is_training &= module.training
+            self._training.note_call(module)
+        return self._begin(module, is_training)
 
     def without_modules(self) -> int | None:
         """An operator runs that no module has announced.   Returns: as `of_call`."""
         is_new = not self.is_explicit and self._steps.is_over and torch.is_grad_enabled() and not self.optimizers
         if self.model is None and (self.current is None or is_new):
-            return self._steps.forward("script", torch.is_grad_enabled())
+            return self._begin("script", torch.is_grad_enabled())
         return None
+
+    def _begin(self, caller: Hashable, is_training: bool) -> int | None:
+        """The iteration that begins with a call; None: the current one goes on."""
+        if self.current is not None and self._training.are_known:
+            if self._goes_on(caller, is_training):
+                self._step.is_training |= is_training
+                self._steps.go_on(caller)
+                return None
+            self._steps.backward()
+        iteration = self._steps.forward(caller, torch.is_grad_enabled())
+        if iteration == self.current:
+            return None
+        self._step = _Step(is_training)
+        return iteration
+
+    def _goes_on(self, caller: Hashable, is_training: bool) -> bool:
+        """Whether a call belongs to the iteration that runs."""
+        step = self._step
+        if step.has_ended:
+            return False
+        if self.optimizers:
+            return True  # a closure
+        if not step.is_training:
+            return not self._steps.has_run(caller)
+        if not is_training or not step.has_gradients:
+            return True
+        return self._training.have_gradients() and self._training.writes() == step.writes
 
     def calls_model(self, args: Sequence[object]) -> bool:
         """Whether a region that is given these calls modules, outside of all that are called, as parameters tell."""
@@ -110,13 +149,28 @@ class Iterations:
         """What is called next begins another iteration, but where the script says when one ends."""
         self._steps.backward()
 
-    def enter_backward(self) -> None:
+    def enter_backward(self, accumulates: bool) -> None:
+        """accumulates: whether it leaves gradients in parameters; what only asks for some is inside of a step."""
         self._backwards.depth += 1
         if not self.is_paused:
+            self._step.is_training = self._step.has_run_backward = True
+            if accumulates and self._backwards.depth == 1:
+                self._training.begin_backward()
+            if accumulates and not self._step.has_gradients:
+                self._step.has_gradients = True
+                self._step.writes = self._training.writes()
+            self._backwards.ends_forward = accumulates or not self._training.are_known
+            self.note_backward()
+
+    def note_backward(self) -> None:
+        """An operator of a backward pass runs."""
+        if self._backwards.ends_forward:
             self._steps.backward()
 
     def leave_backward(self) -> None:
         self._backwards.depth -= 1
+        if not self._backwards.depth:
+            self._training.end_backward()
 
     def enter_optimizer(self, name: str) -> None:
         self.optimizers.append(f"optimizer-{name}")
@@ -124,13 +178,39 @@ class Iterations:
     def leave_optimizer(self) -> None:
         if self.optimizers:
             self.optimizers.pop()
+        self._training.note_step()
+        self.skip_optimizer()
+
+    def skip_optimizer(self) -> None:
+        """An optimizer has made a step, or something has decided that it makes none, as a scaler of the loss does."""
+        if not self.optimizers:
+            self._step.has_ended |= self._step.has_run_backward
         self._steps.backward()
 
 
+@dataclass(slots=True)
+class _Step:
+    """What is known of the iteration that runs.
+
+    is_training       gradients are wanted of what it calls
+    has_run_backward  as it says
+    has_gradients     a backward has left gradients in parameters
+    writes            how often parameters had been written then
+    has_ended         an optimizer has made its step since
+    """
+
+    is_training: bool = False
+    has_run_backward: bool = False
+    has_gradients: bool = False
+    writes: int = 0
+    has_ended: bool = False
+
+
 class _Backwards(threading.local):
-    """How many backward passes this thread is in."""
+    """How many backward passes this thread is in, and whether what follows is no part of the forward pass."""
 
     depth = 0
+    ends_forward = True
 
 
 def _parameters(args: Sequence[object]) -> list[torch.nn.Parameter]:

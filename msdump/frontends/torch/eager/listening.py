@@ -43,7 +43,11 @@ class Listener(Protocol):
 
     def leave_optimizer(self) -> None: ...
 
-    def enter_backward(self) -> None: ...
+    def skip_optimizer(self) -> None:
+        """A scaler of the loss has let an optimizer make its step, or not."""
+
+    def enter_backward(self, accumulates: bool) -> None:
+        """accumulates: whether it leaves gradients in parameters"""
 
     def leave_backward(self) -> None: ...
 
@@ -140,11 +144,12 @@ def _replacements() -> tuple[_Replacement, ...]:
 
     enter_module, leave_module = _enter_module, _leave_module
     enter_backward, leave_backward = _enter_backward, _leave_backward
-    enter_optimizer, leave_optimizer = _enter_optimizer, _leave_optimizer
+    enter_optimizer, leave_optimizer, skip_optimizer = _enter_optimizer, _leave_optimizer, _skip_optimizer
     # For where Dynamo looks at what is called.
     quiet_enter_module, quiet_leave_module = map(torch._dynamo.disable, (enter_module, leave_module))
     quiet_enter_backward, quiet_leave_backward = map(torch._dynamo.disable, (enter_backward, leave_backward))
     quiet_enter_optimizer, quiet_leave_optimizer = map(torch._dynamo.disable, (enter_optimizer, leave_optimizer))
+    (quiet_skip_optimizer,) = map(torch._dynamo.disable, (skip_optimizer,))
     looks = _dynamo_callback()
 
     def call_of(original: Callable[..., object]) -> Callable[..., object]:
@@ -165,7 +170,8 @@ def _replacements() -> tuple[_Replacement, ...]:
         def backward(*args: object, **keywords: object) -> object:
             if torch.compiler.is_compiling():
                 return original(*args, **keywords)
-            listeners = (enter_backward if looks() is None else quiet_enter_backward)()
+            accumulates = bool(keywords.get("accumulate_grad", True))
+            listeners = (enter_backward if looks() is None else quiet_enter_backward)(accumulates)
             try:
                 return original(*args, **keywords)
             finally:
@@ -189,6 +195,17 @@ def _replacements() -> tuple[_Replacement, ...]:
 
         return leave
 
+    def scaled_step_of(original: Callable[..., object]) -> Callable[..., object]:
+        def step(self: torch.amp.GradScaler, *args: object, **keywords: object) -> object:
+            if torch.compiler.is_compiling():
+                return original(self, *args, **keywords)
+            try:
+                return original(self, *args, **keywords)
+            finally:
+                (skip_optimizer if looks() is None else quiet_skip_optimizer)()
+
+        return step
+
     def create_of(original: Callable[..., object]) -> Callable[..., object]:
         def create(scope: dict[str, object], name: str, val: Any) -> object:
             return original(scope, name, _listened(val) if name.startswith(_COMPILED) else val)
@@ -201,6 +218,7 @@ def _replacements() -> tuple[_Replacement, ...]:
         _Replacement(torch.autograd, "_engine_run_backward", backward_of),
         _Replacement(record, "__enter__", enter_of),
         _Replacement(record, "__exit__", exit_of),
+        _Replacement(torch.amp.GradScaler, "step", scaled_step_of),
         _Replacement(torch._dynamo.utils.CleanupHook, "create", create_of, is_static=True),
     )
 
@@ -225,11 +243,11 @@ def _leave_module(listeners: tuple[Listener, ...]) -> None:
         listener.leave_module()
 
 
-def _enter_backward() -> tuple[Listener, ...]:
+def _enter_backward(accumulates: bool) -> tuple[Listener, ...]:
     # What AOT Autograd derives while it compiles is no backward pass.
     listeners = () if torch._guards.detect_fake_mode() is not None else listening.concerned()
     for listener in listeners:
-        listener.enter_backward()
+        listener.enter_backward(accumulates)
     return listeners
 
 
@@ -247,6 +265,11 @@ def _enter_optimizer(step: str) -> None:
 def _leave_optimizer() -> None:
     for listener in listening.concerned():
         listener.leave_optimizer()
+
+
+def _skip_optimizer() -> None:
+    for listener in listening.concerned():
+        listener.skip_optimizer()
 
 
 # -- what torch.compile made -------------------------------------------------------------------------------------------

@@ -154,7 +154,7 @@ class EagerProgram:
             if iterations.current is None or (node is None and not iterations.has_modules):
                 self._begin_without_modules()
             part = iterations.part(node)
-            stage = self._enter_stage(part)
+            stage = self._enter_stage(part, function)
             if not stage.is_watched:
                 return function(*args, **keywords)
             if not isinstance(function, torch._ops.OpOverload):
@@ -177,7 +177,7 @@ class EagerProgram:
         with self._lock:
             part = self._begin_region(region, args, node)
             if part is not None:
-                stage = self._enter_stage(part)
+                stage = self._enter_stage(part, function)
                 if stage.is_watched:
                     scope = self._operator_scopes.find(part, node, self._iterations.optimizers)
                     with self._inside_region():
@@ -196,13 +196,18 @@ class EagerProgram:
         finally:
             self._regions.depth -= 1
 
-    def _enter_stage(self, part: int) -> Stage:
+    def _enter_stage(self, part: int, function: object) -> Stage:
         if part != FORWARD and not self._iterations.is_explicit:
             # Parameters are shown as the forward pass left them.
             self._finish_stage(self._stages[FORWARD])
         if part == BACKWARD:
-            self._iterations.end_step()
-        return self._stages[part]
+            self._iterations.note_backward()
+        stage = self._stages[part]
+        if part == FORWARD and self._is_watched and not stage.is_watched and not _is_mark(function):
+            # It goes on after a backward, as where gradients are accumulated.
+            assert self._iterations.current is not None
+            stage.begin(self._iterations.current)
+        return stage
 
     # -- iterations -------------------------------------------------------------------------------
 
@@ -244,8 +249,7 @@ class EagerProgram:
         elif iterations.current is None or (part == FORWARD and not iterations.has_modules):
             self._begin_without_modules()
         if part == UPDATE:
-            # As at the end of an optimizer.
-            iterations.end_step()
+            iterations.skip_optimizer()
         return iterations.part(None) if part == FORWARD else part
 
     def _begin(self, iteration: int) -> None:
@@ -312,12 +316,21 @@ class EagerProgram:
         with self._lock:
             self._iterations.leave_optimizer()
 
-    def enter_backward(self) -> None:
+    def skip_optimizer(self) -> None:
+        with self._lock:
+            self._iterations.skip_optimizer()
+
+    def enter_backward(self, accumulates: bool) -> None:
         """Where operators are not looked at, this tells of a backward; and compiled autograd has no nodes."""
-        self._iterations.enter_backward()
+        self._iterations.enter_backward(accumulates)
 
     def leave_backward(self) -> None:
         self._iterations.leave_backward()
+
+
+def _is_mark(function: object) -> bool:
+    """Whether an operator only tells a profiler where the program is."""
+    return isinstance(function, torch._ops.OpOverload) and function.namespace == "profiler"
 
 
 class _Regions(threading.local):

@@ -40,7 +40,7 @@ def test_a_script_that_ends_its_steps_has_no_other_iterations() -> None:
     iterations.is_explicit = True
     assert iterations.of_call(nn.ReLU()) == 0
     iterations.current = 0
-    iterations.enter_backward()
+    iterations.enter_backward(accumulates=True)
     iterations.leave_backward()
     assert iterations.of_call(nn.ReLU()) is None
 
@@ -67,7 +67,7 @@ def test_parts_of_a_step_that_regions_are() -> None:
     assert iterations.part_of_region(args, None) == FORWARD
     model(torch.ones(1, 2)).sum().backward()
     assert iterations.part_of_region([*args, model.weight.grad], None) == UPDATE
-    iterations.enter_backward()
+    iterations.enter_backward(accumulates=True)
     assert iterations.part_of_region(args, None) == BACKWARD
     iterations.leave_backward()
     assert iterations.part_of_region(args, None) == FORWARD
@@ -142,3 +142,155 @@ def test_evaluation_is_an_iteration_of_its_own(tmp_path: Path) -> None:
             model(torch.ones(1, 3))
             model(torch.ones(2, 3))
     assert {tensor.iteration for tensor in msdump.open(tmp_path).tensors()} == {0, 1, 2}
+
+
+def dumped(folder: Path, graph: int = 0) -> list[int]:
+    """Iterations that a graph has tensors of."""
+    return sorted(
+        {tensor.iteration for tensor in msdump.open(folder).tensors(graph=graph) if tensor.iteration is not None}
+    )
+
+
+def test_accumulated_gradients_are_one_iteration(tmp_path: Path) -> None:
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with msdump.watch(model, config(tmp_path)):
+        for _ in range(3):
+            for _ in range(4):
+                model(torch.ones(1, 3)).square().sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    assert [dumped(tmp_path, graph) for graph in range(3)] == [[0, 1, 2]] * 3
+    expected = {f"aten.pow.Tensor_Scalar-op{number}" for number in range(4)}
+    for iteration in range(3):
+        assert expected <= names(tmp_path, iteration)
+        files = list(msdump.open(tmp_path).files(graph=0, iteration=iteration))
+        # Once, though the forward pass ends four times.
+        assert sorted(file.op_name for file in files if file.op_type == "Parameter") == ["bias", "weight"]
+
+
+def test_a_module_that_is_called_twice_in_a_step_begins_no_iteration(tmp_path: Path) -> None:
+    model, head = nn.Linear(3, 2), nn.Linear(2, 1)
+    optimizer = torch.optim.Adam([*model.parameters(), *head.parameters()])
+    with msdump.watch(config=config(tmp_path)):
+        for _ in range(3):
+            optimizer.zero_grad()
+            left, right = model(torch.ones(1, 3)), model(torch.zeros(1, 3))
+            with torch.no_grad():
+                target = head(left)
+            (head(right) - target).square().sum().backward()
+            optimizer.step()
+    assert dumped(tmp_path) == [0, 1, 2]
+
+
+def test_a_teacher_without_gradients_belongs_to_the_step_that_it_begins(tmp_path: Path) -> None:
+    teacher, student = nn.Linear(3, 2), nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(student.parameters(), 0.1)
+    with msdump.watch(config=config(tmp_path)):
+        for _ in range(3):
+            with torch.no_grad():
+                target = teacher(torch.ones(1, 3))
+            (student(torch.ones(1, 3)) - target).square().sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    assert dumped(tmp_path) == dumped(tmp_path, 1) == [0, 1, 2]
+
+
+def test_evaluation_between_steps_has_iterations_of_its_own(tmp_path: Path) -> None:
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with msdump.watch(model, config(tmp_path)):
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(torch.ones(1, 3)).square().sum().backward()
+            optimizer.step()
+            model.eval()
+            model(torch.ones(2, 3))  # with gradients, as many forget
+            with torch.no_grad():
+                model(torch.ones(2, 3))
+            model.train()
+    assert dumped(tmp_path) == [0, 1, 2, 3, 4, 5] and dumped(tmp_path, 1) == [0, 3]
+
+
+def test_a_step_that_a_scaler_skips_is_an_iteration(tmp_path: Path) -> None:
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**120)
+    with msdump.watch(model, config(tmp_path)):
+        for _ in range(3):
+            loss = model(torch.ones(1, 3) * 1e30).square().sum()
+            optimizer.zero_grad()
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+    assert dumped(tmp_path) == dumped(tmp_path, 1) == [0, 1, 2]
+
+
+def test_gradients_that_are_thrown_away_end_a_step(tmp_path: Path) -> None:
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with msdump.watch(model, config(tmp_path)):
+        for step in range(3):
+            model(torch.ones(1, 3)).square().sum().backward()
+            if step != 1:
+                optimizer.step()
+            model.zero_grad()
+    assert dumped(tmp_path) == [0, 1, 2]
+
+
+def test_a_penalty_on_gradients_is_inside_of_a_step(tmp_path: Path) -> None:
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with msdump.watch(model, config(tmp_path)):
+        for _ in range(2):
+            x = torch.ones(2, 3, requires_grad=True)
+            (gradient,) = torch.autograd.grad(model(x).square().sum(), x, create_graph=True)
+            (gradient.norm() + model(torch.zeros(2, 3)).sum()).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    assert dumped(tmp_path) == [0, 1]
+
+
+def test_a_closure_that_is_called_again_begins_no_iteration(tmp_path: Path) -> None:
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=3)
+
+    def closure() -> Any:
+        optimizer.zero_grad()
+        loss = model(torch.ones(2, 3)).square().sum()
+        loss.backward()
+        return loss
+
+    with msdump.watch(model, config(tmp_path)):
+        for _ in range(2):
+            optimizer.step(closure)
+    assert dumped(tmp_path) == [0, 1]
+
+
+def test_an_optimizer_in_a_hook_of_the_backward_pass(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1))
+    optimizers = {parameter: torch.optim.SGD([parameter], 0.1) for parameter in model.parameters()}
+
+    def step(parameter: Any) -> None:
+        optimizers[parameter].step()
+        optimizers[parameter].zero_grad()
+
+    for parameter in model.parameters():
+        parameter.register_post_accumulate_grad_hook(step)
+    with msdump.watch(model, config(tmp_path)):
+        for _ in range(3):
+            model(torch.ones(2, 3)).square().sum().backward()
+    assert dumped(tmp_path) == dumped(tmp_path, 1) == [0, 1, 2]
+
+
+def test_accumulation_without_modules(tmp_path: Path) -> None:
+    weight = torch.ones(3, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], 0.1)
+    with msdump.watch(config=config(tmp_path)):
+        for _ in range(2):
+            for _ in range(3):
+                (weight * weight.sin()).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    assert {number for number in dumped(tmp_path) if "aten.sin.default-op0" in names(tmp_path, number)} == {0, 1}
+    assert {f"aten.sin.default-op{number}" for number in range(3)} <= names(tmp_path, 1)

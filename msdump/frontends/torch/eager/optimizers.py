@@ -1,0 +1,92 @@
+"""Optimizers of a program: whether there are any, and whether gradients wait for them."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterable, Iterator
+
+import torch
+
+from msdump.frontends.torch.eager.tensors import version_of
+
+
+class Optimizers:
+    """Those that train what a program calls. They may be older than the dump, and tell nobody that they are there."""
+
+    def __init__(self) -> None:
+        # Outermost modules that were called.
+        self._seen: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
+        self._found: list[weakref.ref[torch.optim.Optimizer]] = []
+        # Of the first backward pass: every optimizer of the process, with what tells whether a gradient was written.
+        self._before: list[tuple[torch.optim.Optimizer, list[object]]] | None = None
+        self._has_looked = False
+
+    @property
+    def are_known(self) -> bool:
+        """Whether the program has an optimizer, so that a step of training ends with one of its."""
+        return any(True for _ in self._alive())
+
+    def note_call(self, module: torch.nn.Module) -> None:
+        """A module is called: optimizers of its parameters are looked for, once."""
+        if module not in self._seen:
+            self._seen.add(module)
+            own = {id(parameter) for parameter in module.parameters()}
+            if own:
+                self._add(optimizer for optimizer in _all() if any(id(each) in own for each in _parameters(optimizer)))
+
+    def begin_backward(self) -> None:
+        """The first one tells whose parameters the script trains, where it calls no module."""
+        if not self._has_looked:
+            self._has_looked = True
+            if not self.are_known:
+                self._before = [(optimizer, _gradients(optimizer)) for optimizer in _all()]
+
+    def end_backward(self) -> None:
+        if self._before is not None:
+            self._add(optimizer for optimizer, before in self._before if _gradients(optimizer) != before)
+            self._before = None
+
+    def note_step(self) -> None:
+        """One has made a step: where none is known, it is one of those that have gradients."""
+        if not self.are_known:
+            self._add(
+                optimizer for optimizer in _all() if any(each.grad is not None for each in _parameters(optimizer))
+            )
+
+    def have_gradients(self) -> bool:
+        """Whether a parameter has a gradient: none has where the script has begun anew without a step."""
+        return any(each.grad is not None for optimizer in self._alive() for each in _parameters(optimizer))
+
+    def writes(self) -> int:
+        """How often parameters were written: what is compiled, and what a script does by hand, tells of no step."""
+        return sum(version_of(each) or 0 for optimizer in self._alive() for each in _parameters(optimizer))
+
+    def _add(self, optimizers: Iterable[torch.optim.Optimizer]) -> None:
+        known = {id(optimizer) for optimizer in self._alive()}
+        self._found += [weakref.ref(optimizer) for optimizer in optimizers if id(optimizer) not in known]
+
+    def _alive(self) -> Iterator[torch.optim.Optimizer]:
+        return (optimizer for reference in self._found if (optimizer := reference()) is not None)
+
+
+def _parameters(optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
+    for group in optimizer.param_groups:
+        yield from group["params"]
+
+
+def _gradients(optimizer: torch.optim.Optimizer) -> list[object]:
+    """Other ones when a gradient was written since, or is there for the first time."""
+    gradients = (each.grad for each in _parameters(optimizer))
+    return [None if gradient is None else (id(gradient), version_of(gradient)) for gradient in gradients]
+
+
+def _all() -> list[torch.optim.Optimizer]:
+    """By their classes, which instances refer to; other objects are not asked for their class, as proxies would run
+    code.
+    """
+    classes = [torch.optim.Optimizer]
+    for kind in classes:
+        classes += [below for below in kind.__subclasses__() if below not in classes]
+    known = set(classes)
+    return [found for found in gc.get_referrers(*classes) if type(found) in known and hasattr(found, "param_groups")]
