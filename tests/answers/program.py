@@ -28,6 +28,7 @@ class Answer:
     says      words that the first answer has
     never     words that it must not have; with `exit` 0 the whole output
     exit      status of the command
+    quiet     its status for the healthy twin: 0, but where that leaves nothing to look at
     saved     "tensor" or "statistic"
     config    further keys of the dump configuration, of its common section or by section
     ranks     processes of a job of gloo ranks; 0 for a program that is run alone
@@ -48,6 +49,7 @@ class Answer:
     says: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
     exit: int = 1
+    quiet: int = 0
     saved: str = "tensor"
     config: Mapping[str, Any] = field(default_factory=dict)
     ranks: int = 0
