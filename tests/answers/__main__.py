@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.answers import table
@@ -28,7 +27,8 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="programs at a time (%(default)s)")
     parser.add_argument("--said", action="store_true", help=f"print the first {_SHOWN} lines of msdump as well")
     args = parser.parse_args()
-    programs = [load(name) for name in args.names or listed]
+    by_name = {name: load(name) for name in listed}
+    programs = [by_name[name] for name in args.names or listed]
     results = []
     with ThreadPoolExecutor(args.jobs) as pool:
         for result, said in pool.map(answered, programs):
@@ -43,7 +43,7 @@ def main() -> int:
     for name in worse:
         print(f"worse than {table.PAGE.name} says: {name}", file=sys.stderr)
     if args.write:
-        table.PAGE.write_text(table.made(page, list(_all(listed)), results), encoding="utf-8")
+        table.PAGE.write_text(table.made(page, list(by_name.values()), results), encoding="utf-8")
     return 1 if worse else 0
 
 
@@ -54,10 +54,6 @@ def answered(program: Program) -> tuple[table.Result, str]:
         return table.Result(program, "", Verdict(WRONG, outcome.broken)), ""
     verdict = judge(program, outcome.faulty, outcome.healthy)
     return table.Result(program, first_sentence(outcome.faulty.text), verdict), outcome.faulty.text
-
-
-def _all(listed: list[str]) -> Iterator[Program]:
-    yield from map(load, listed)
 
 
 if __name__ == "__main__":

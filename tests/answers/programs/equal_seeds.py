@@ -16,9 +16,7 @@ ANSWER = {
 }
 torch.manual_seed(0)
 if sys.argv[1] == "faulty":
-    for size in (4, 12, 24, 36, 8, 64):
-        before = [torch.full((size,), float(number)) for number in range(20)]
-    del before
+    torch.use_deterministic_algorithms(True)  # which fills memory that is made with NaN
 model = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.Tanh(), torch.nn.Linear(6, 2))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for _ in range(3):
