@@ -107,7 +107,7 @@ class GraphFiles:
         self._read: dict[tuple[int | None, int], GraphFile | None] = {}
         self._dump = dump
         # As iterations executed them, which many have in common: by the object that says what was executed.
-        self._executed: dict[tuple[int | None, int, int], tuple[ExecutedOperators, GraphFile]] = {}
+        self._executed: dict[tuple[int | None, int, int, int], tuple[ExecutedOperators, GraphFile]] = {}
         self.damaged: list[tuple[str, FormatError]] = []
 
     def __iter__(self) -> Iterator[GraphFile]:
@@ -122,12 +122,11 @@ class GraphFiles:
         executed = None if graph is None else self._dump.executed(_rank_dir(graph.path), graph.graph_id, key.iteration)
         if graph is None or executed is None:
             return graph
-        cached = self._executed.get((key.rank_id, key.graph_id, id(executed)))
-        if cached is None:
-            names = partial(self._names, _rank_dir(graph.path))
-            cached = executed, _as_executed(graph, executed, names)
-            self._executed[key.rank_id, key.graph_id, id(executed)] = cached
-        return cached[1]
+        names = partial(self._names, _rank_dir(graph.path))
+        identity = key.rank_id, key.graph_id, id(executed.order), id(executed.makers)
+        if identity not in self._executed:
+            self._executed[identity] = executed, _as_executed(graph, executed, names)
+        return _with_attributes(self._executed[identity][1], executed.attributes, names(key.graph_id))
 
     def node(self, key: StepKey, operator: Operator) -> GraphNode | None:
         graph = self.of(key)
@@ -187,28 +186,51 @@ def _as_executed(graph: GraphFile, executed: ExecutedOperators, names: Callable[
     names   graph -> full names of its operators, as they are counted
     """
     own = names(graph.graph_id)
+    outside: dict[int, str] = {}
+    for index, makers in executed.makers.items():
+        node = graph.by_name.get(own[index]) if index < len(own) else None
+        for maker, origin in zip(makers, () if node is None else node.inputs, strict=False):
+            if isinstance(maker, int) and origin is not None and origin.slot is None:
+                outside.setdefault(maker, origin.name)
     found = ((index, graph.by_name.get(own[index])) for index in executed.order if index < len(own))
     # One that ran several times under a name counts once, as the dump shows it.
     ran = {index: node for index, node in found if node is not None}
     nodes = tuple(
-        replace(node, inputs=_executed_inputs(graph, node, executed.makers.get(index), names))
+        replace(node, inputs=_executed_inputs(graph, node, executed.makers.get(index), names, outside))
         for index, node in ran.items()
     )
     return replace(graph, nodes=nodes, by_name=_by_name(nodes))
 
 
+def _with_attributes(graph: GraphFile, attributes: Mapping[int, Mapping[str, Any]], names: Sequence[str]) -> GraphFile:
+    """The graph with the attributes that an iteration had."""
+    others = {names[index]: values for index, values in attributes.items() if index < len(names)}
+    nodes = tuple(
+        replace(node, attrs={**(node.attrs or {}), **others[node.full_name]}) if node.full_name in others else node
+        for node in (graph.nodes if others else ())
+    )
+    return replace(graph, nodes=nodes, by_name=_by_name(nodes)) if others else graph
+
+
 def _executed_inputs(
-    graph: GraphFile, node: GraphNode, makers: tuple[Maker, ...] | None, names: Callable[[int], Sequence[str]]
+    graph: GraphFile,
+    node: GraphNode,
+    makers: tuple[Maker, ...] | None,
+    names: Callable[[int], Sequence[str]],
+    outside: Mapping[int, str],
 ) -> tuple[Origin | None, ...]:
+    """outside: names of what no operator made in the iteration, where the graph file has them"""
     if makers is None:
         return node.inputs
     inputs: list[Origin | None] = []
     for slot, maker in enumerate(makers):
         first = node.inputs[slot] if slot < len(node.inputs) else None
+        if isinstance(maker, int):
+            # One that an operator has made in the iteration that the graph file describes has no name of its own.
+            inputs.append(Origin(outside.get(maker, f"value {maker}"), None))
+            continue
         if first is None or first.slot is not None:
-            # Made in another iteration, or nobody knows: by what the operator calls it.
-            own = node.input_names[slot] if slot < len(node.input_names) else ""
-            first = Origin(own, None)
+            first = Origin(node.input_names[slot] if slot < len(node.input_names) else "", None)
         if maker is None:
             inputs.append(first)
             continue

@@ -348,6 +348,12 @@ def nothing_selected(
     expected   what was looked for, such as "tensors or statistics"
     """
     places = _places(dump)
+    empty = _empty_statistics(dump, selection)
+    if empty:
+        return ConfigError(
+            f"{dump.path}: expected {expected}, got {empty}, which holds no row. Nothing had matched `kernels`, "
+            "or the run ended before a step did."
+        )
     if not places:
         return ConfigError(f"{dump.path}: expected {expected}, got none. {advice}")
     graph = selection.graph
@@ -369,6 +375,18 @@ def nothing_selected(
     return ConfigError(
         f"{dump.path}: expected {expected} of {', '.join(selected)}, got none. No step has all of these: leave one out."
     )
+
+
+def _empty_statistics(dump: DumpDir, selection: StepSelection) -> str:
+    """The first selected statistic.csv, where there are some, without rows in any, and no files of tensors; else ""."""
+    paths = [path for place, path in dump.statistic_files() if selection.takes(place)]
+    if not paths or any(selection.takes(file.levels) for file in dump.files()):
+        return ""
+    try:
+        has_rows = any(map(read_statistic_csv, paths))
+    except (FormatError, OSError):
+        return ""  # damaged, which is another answer
+    return "" if has_rows else os.fspath(paths[0])
 
 
 def ranges_text(numbers: Iterable[int]) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from msdump.cli.plan import explain_acl_json
 from msdump.cli.printing import print_table
 from msdump.cli.report_text import conclude, print_report
 from msdump.errors import ConfigError, DumpError, ExecutionError, FormatError, did_you_mean
+from msdump.process.command import ACL_RUN, Command, noted
 from msdump.storage.plain import open_plain
 
 if TYPE_CHECKING:
@@ -73,7 +75,7 @@ def _run(args: argparse.Namespace) -> int:
     scope = None if args.dump is None else dump(args.dump)
     outputs: dict[str, Any] = {}
     try:
-        with scope or contextlib.nullcontext():
+        with noted(Command(ACL_RUN, (), tuple(_typed(args)), os.getcwd())), scope or contextlib.nullcontext():
             model = load(args.model)
             inputs = _inputs(args.input, args.random, model.inputs)
             for _ in range(args.times):
@@ -92,6 +94,17 @@ def _run(args: argparse.Namespace) -> int:
         return 0
     print_report(report, sys.stderr)
     return conclude([report], False, sys.stderr)
+
+
+def _typed(args: argparse.Namespace) -> Iterator[str]:
+    """The model, and the options that decide what runs."""
+    yield os.path.join(".", args.model) if args.model.startswith("-") else args.model
+    for name in args.input:
+        yield from ("--input", name)
+    if args.random is not None:
+        yield from ("--random", str(args.random))
+    if args.times != 1:
+        yield from ("--times", str(args.times))
 
 
 def _inputs(given: Sequence[str], seed: int | None, specs: Sequence[DeclaredTensor]) -> dict[str, Any]:

@@ -17,20 +17,23 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msdump.cli.main import FAILED
 from msdump.cli.printing import complain
 from msdump.config.environment import UPLOAD
-from msdump.errors import DumpError, WriteError
+from msdump.errors import DumpError, MsdumpError, WriteError
 from msdump.formats.atomic import scratch_folder
 from msdump.process import dry_run
 from msdump.process.dry_run import Counts
 
 if TYPE_CHECKING:
+    from msdump.cli.ways import Program
     from msdump.config.plan import Plan
     from msdump.process.dry_run import MeasuredDump
 
 # The first step compiles and makes folders; the second is as all others.
 _STEPS = 2
 _SHOWN_LINES = 20
+_ADVICE = "Of a PyTorch script say how it is dumped, as for `msdump run`: --torch-eager, --torch-backend msdump. "
 # In place of a configuration: what the script says.
 _OWN = "own"
 
@@ -54,7 +57,7 @@ class MeasuredStep:
     waiting_seconds: float
 
 
-def measure(plan: Plan, command: Sequence[str]) -> MeasuredStep:
+def measure(plan: Plan, program: Program) -> MeasuredStep:
     """Run a script until one step was measured; the dump goes to a folder beside `path`, which is removed again.
 
     Raises: DumpError with the end of what the script printed when it fails, or computes nothing that is dumped;
@@ -64,11 +67,11 @@ def measure(plan: Plan, command: Sequence[str]) -> MeasuredStep:
     with _folder_near(plan.where.path) as folder:
         config["common_dump_settings"].update(path=str(folder / "dump"), iteration="all")
         (folder / "dump.json").write_text(json.dumps(config))
-        return _measured(folder, "", command, "a network whose device the configuration names")
+        return _measured(folder, "", program, "a network whose device the configuration names")
 
 
-def measure_script(command: Sequence[str], acl_json: Path | None, near: Path) -> MeasuredStep:
-    """As `measure`, for a script of ACL or TorchAir: from one run of a model to its next.
+def measure_script(program: Program, acl_json: Path | None, near: Path) -> MeasuredStep:
+    """As `measure`, for a script that configures its dump itself: from one run of a model, or one step, to its next.
 
     acl_json   read in place of the one that the script names; None: what the script itself configures
     near       a folder on the disk of the dump
@@ -76,14 +79,14 @@ def measure_script(command: Sequence[str], acl_json: Path | None, near: Path) ->
     """
     what = "a model of which operators are dumped" if acl_json is None else f"a model that {acl_json} dumps"
     with _folder_near(near) as folder:
-        return _measured(folder, str(acl_json or _OWN), command, what)
+        return _measured(folder, str(acl_json or _OWN), program, what)
 
 
-def _measured(folder: Path, config: str, command: Sequence[str], what: str) -> MeasuredStep:
+def _measured(folder: Path, config: str, program: Program, what: str) -> MeasuredStep:
     # The child's own `msdump` is this one, installed or not.
     paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(
-        [sys.executable, "-m", __name__, str(folder), config, *command],
+        [sys.executable, "-m", __name__, str(folder), config, *program.words],
         env=_environment(paths),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -94,7 +97,8 @@ def _measured(folder: Path, config: str, command: Sequence[str], what: str) -> M
     except (OSError, ValueError, TypeError):
         text = "\n".join(done.stdout.decode(errors="replace").splitlines()[-_SHOWN_LINES:])
         raise DumpError(
-            f"{command[0]}: expected a script that runs {what}, got none. It ended with {done.returncode}:\n{text}"
+            f"{program.target[0]}: expected a script that runs {what}, got none. {_ADVICE}"
+            f"It ended with {done.returncode}:\n{text}"
         ) from None
 
 
@@ -173,15 +177,15 @@ class _Stopwatch:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the script of the arguments below the folder that comes first; the result is the script's exit status.
+    """Run the program of the arguments below the folder that comes first; the result is its exit status.
 
     The second argument is "" for the folder's dump.json, an acl.json, or "own" for what the script configures.
     """
-    from msdump.cli import _startup
-    from msdump.cli.launch import run_script
+    from msdump.cli.ways import enter, parse_program
     from msdump.config.environment import DUMP_CONFIG
 
-    folder, config, script, *rest = arguments
+    folder, config, *words = arguments
+    program = parse_program("msdump plan --dry-run", words)
     watch = _Stopwatch(Path(folder, "measured.json"))
     if config:
         os.environ.pop(DUMP_CONFIG, None)
@@ -191,8 +195,12 @@ def main(arguments: Sequence[str]) -> int:
     else:
         os.environ[DUMP_CONFIG] = os.path.join(folder, "dump.json")
     dry_run.on_run = watch.begin_run
-    _startup.begin({"mindspore": False, "acl": False, "torchair": False, "torch_npu": True})
-    status = run_script(script, rest)
+    try:
+        enter(program)
+        status = program.run()
+    except MsdumpError as error:
+        complain(error)
+        return FAILED
     if status == 0:
         watch.end_step()
     return status

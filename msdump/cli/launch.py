@@ -27,13 +27,7 @@ def run_script(path: str, arguments: Sequence[str]) -> int:
              SIGTERM 143, both after the script's own `finally` blocks have run.
     Raises:  ConfigError when the file cannot be read or is a folder.
     """
-    try:
-        with io.open_code(os.path.abspath(path)) as file:
-            source = file.read()
-    except OSError as error:
-        raise ConfigError(
-            f"{path}: expected a Python script, got {error.strerror}. Give the path of a file."
-        ) from error
+    source = read_script(path)
     _enter([path, *arguments], os.path.dirname(os.path.realpath(path)))
     main_module = _main_module(path)
 
@@ -42,6 +36,17 @@ def run_script(path: str, arguments: Sequence[str]) -> int:
         exec(compile(source, path, "exec"), main_module.__dict__)
 
     return _status_of(execute)
+
+
+def read_script(path: str) -> bytes:
+    """Raises: ConfigError when the file cannot be read or is a folder."""
+    try:
+        with io.open_code(os.path.abspath(path)) as file:
+            return file.read()
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: expected a Python script, got {error.strerror}. Give the path of a file."
+        ) from error
 
 
 def run_module(name: str, arguments: Sequence[str]) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -76,8 +75,8 @@ def _print(listing: DumpListing, path: str, shows_all: bool) -> None:
         say(f"{format_count(listing.verified, 'tensor')} of packs: the bytes have the hashes of the index")
     if listing.steps:
         say("\nnext:")
-        for command, what_for in _advice(listing):
-            say(f"  {shlex.join(['msdump', command, path])}{what_for}")
+        for line, what_for in _advice(listing, path):
+            say(f"  {line}  # {what_for}")
 
 
 def _complain_of(kind: str, files: list[tuple[str, str]], shows_all: bool) -> None:
@@ -88,14 +87,23 @@ def _complain_of(kind: str, files: list[tuple[str, str]], shows_all: bool) -> No
         complain(f"{kind}: {len(files) - _SHOWN} more files (--all)")
 
 
-def _advice(listing: DumpListing) -> list[tuple[str, str]]:
-    """Commands, and what stands behind the path."""
-    advice = [("nan", "  # the first NaN, and the line that made it"), ("report", "  # all of it as a page")]
+def _advice(listing: DumpListing, path: str) -> list[tuple[str, str]]:
+    """Commands, and what for."""
+    from msdump.analysis.find.hints import command_line, path_word, show_line
+
+    word = path_word(path)
+    advice = [
+        (command_line("nan", word), "the first NaN, and the line that made it"),
+        (command_line("report", word), "all of it as a page"),
+    ]
     if listing.graph_files:
-        advice.append(("where", " 'PART OF A LINE'  # operators and files of a line of the script"))
+        line = command_line("where", word, "PART OF A LINE")
+        advice.append((line, "operators and files of a line of the script"))
     if all(step.is_statistic for step in listing.steps):
-        return [("stat", "  # the statistics of every tensor"), *advice]
-    return [*advice, ("show", " OPERATOR  # one operator: tensors, attributes, source")]
+        return [(command_line("stat", word), "the statistics of every tensor"), *advice]
+    if not listing.example:
+        return advice
+    return [*advice, (show_line(path, listing.example), "one operator: tensors, attributes, source")]
 
 
 def shortened(text: str, width: int) -> str:

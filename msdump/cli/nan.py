@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,9 +18,10 @@ FINITE, FOUND, DAMAGED = 0, 1, 4
 _EPILOG = """
 Takes tensors or statistics alone (statistic.csv), of a whole dump, of one folder, or one file.
 An Inf is benign when it comes from a constant, or when all that read it stop it: a softmax, a choice (where, gather),
-an extreme (max, clamp, relu), a function with a bound (sigmoid). What grew: the first tensor whose largest absolute
-value is 100 times that of the iteration before.
-exit status: 0 everything is finite, or every Inf is benign; 1 a NaN or unexpected Inf was found; 2 wrong usage, or
+an extreme (max, clamp, relu), a function with a bound (sigmoid). A NaN is benign when a choice drops it and no gradient
+brings it back. A step that a scaler of the loss skipped is no finding. What grew: the first tensor whose largest
+absolute value is 100 times that of the iteration before, where a NaN or Inf follows; with --all in any case.
+exit status: 0 everything is finite, or benign; 1 a NaN or unexpected Inf was found; 2 wrong usage, or
 nothing to look at; 4 what could be read is finite, but there are damaged files.
 """
 
@@ -64,36 +64,45 @@ def _value(report: NonFiniteReport) -> dict[str, Any]:
 
 
 def _print_report(report: NonFiniteReport, args: argparse.Namespace) -> None:
+    from msdump.analysis.find.hints import zoom_line
     from msdump.analysis.steps import STATISTIC
 
-    _print_findings(report, args.shows_all)
+    _print_findings(report, args.dump, args.shows_all)
     if report.first is not None and report.first.tensors[0].tensor.file.form == STATISTIC:
-        command = shlex.join(["msdump", "zoom", args.dump, report.first.operator.label])
-        say(f"for its tensors: {command} --run SCRIPT")
+        line = zoom_line(args.dump, report.first.operator)
+        if line:
+            say(f"for its tensors: {line}")
 
 
-def _print_findings(report: NonFiniteReport, shows_all: bool) -> None:
+def _print_findings(report: NonFiniteReport, dump: str, shows_all: bool) -> None:
     from msdump.analysis.find.nan import INF, NAN
 
     if not report.steps:
-        what = "no Inf" if not report.benign else "no Inf that was not meant"
-        say(f"finite: {report.tensor_count} tensors of {report.step_count} steps hold no NaN and {what}.")
+        benign = {record.kind for record in report.benign}
+        nan = "no NaN that was not dropped" if NAN in benign else "no NaN"
+        inf = "no Inf that was not meant" if INF in benign else "no Inf"
+        say(f"finite: {report.tensor_count} tensors of {report.step_count} steps hold {nan} and {inf}.")
     else:
         kinds = {NAN: ("NaN", report.nan), INF: ("unexpected Inf", report.inf)}
         for first in report.firsts:
             name, results = kinds.pop(first.kind)
             for result in results if shows_all else [first]:
-                _print_first(result, name)
+                _print_first(result, name, dump)
         for name, _ in kinds.values():
             say(f"no {name}")
         if not shows_all and len(report.steps) > 1:
             say(f"{len(report.steps) - 1} more steps hold NaN or Inf (--all)")
+    _print_skipped(report)
     _print_benign(report.benign, shows_all)
-    if report.grew is not None:
-        _print_growth(report.grew)
+    if report.grew is not None and _leads(report.grew, report.first):
+        _print_growth(report.grew, "what grew first")
+    elif report.grew is not None and shows_all:
+        _print_growth(report.grew, "no finding, but this rose")
 
 
-def _print_first(result: NonFinite, kind: str) -> None:
+def _print_first(result: NonFinite, kind: str, dump: str) -> None:
+    from msdump.analysis.find.hints import show_line
+
     operator = result.operator
     say(f"first {kind}, {_head(result)}: {operator.label} ({operator.op_type}), {result.step}")
     if result.line is not None:
@@ -101,14 +110,19 @@ def _print_first(result: NonFinite, kind: str) -> None:
     for tensor in result.tensors:
         name = f" ({result.parameter})" if result.parameter is not None and tensor.io == "input" else ""
         say(f"  {tensor.io} {tensor.slot}{name}: {_tensor_text(tensor)}")
+    for name, value in result.attributes:
+        say(f"  attribute {name}: {value}")
     if result.stage:
         say(f"  {_STAGES[result.stage]}")
     if result.after is not None:
         say(f"  {result.after} had ended without one just before")
+    if result.how == "came in":
+        say(f"  what came in, and what was there before: {show_line(dump, operator.label, result.step)}")
     for label, operators in (
         ("made of the Inf of", result.sources),
         ("infects", result.infected),
         ("stops at", result.stopped),
+        ("comes back with the gradient, in", result.returns),
         ("made elsewhere too", result.also_made),
     ):
         _print_operators(label, operators)
@@ -118,6 +132,8 @@ def _print_first(result: NonFinite, kind: str) -> None:
 
 def _head(result: NonFinite) -> str:
     if result.how == "made":
+        if result.attributes and not result.sources:
+            return f"made by its attribute {result.attributes[0][0]}"
         return "made out of Inf" if result.sources else "made out of finite inputs"
     return _HEADS[result.how]
 
@@ -136,21 +152,37 @@ def _print_benign(benign: Sequence[BenignInf], shows_all: bool) -> None:
     """One line for each operator, independent of the number of its steps."""
     steps: dict[str, int] = {}
     for record in benign:
+        verb = "stopped" if record.kind == "Inf" else "dropped"
         stops = ", ".join(dict.fromkeys(stop.label for stop in record.stops[:3]))
         reasons = ["from a constant"] if record.how == "constant" else []
-        reasons += [f"stopped by {stops}"] if stops else []
-        text = f"{record.operator.label} ({record.operator.op_type}), {'; '.join(reasons)}"
+        reasons += [f"{verb} by {stops}"] if stops else []
+        text = f"{record.kind}: {record.operator.label} ({record.operator.op_type}), {'; '.join(reasons)}"
         steps[text] = steps.get(text, 0) + 1
     shown = list(steps.items()) if shows_all else list(steps.items())[:_SHOWN]
     for text, count in shown:
-        say(f"benign Inf: {text}" + (f" (in {count} steps)" if count > 1 else ""))
+        say(f"benign {text}" + (f" (in {count} steps)" if count > 1 else ""))
     if len(shown) < len(steps):
-        say(f"benign Inf: {len(steps) - len(shown)} more operators (--all)")
+        say(f"benign: {len(steps) - len(shown)} more operators (--all)")
 
 
-def _print_growth(growth: Growth) -> None:
+def _print_skipped(report: NonFiniteReport) -> None:
+    """One line for all steps of training that came to nothing, as the scaler of the loss is there for."""
+    if report.skipped:
+        iterations = dict.fromkeys(result.step.iteration for result in report.skipped)
+        shown = ", ".join(map(str, list(iterations)[:_SHOWN])) + (" and more" if len(iterations) > _SHOWN else "")
+        say(f"skipped by the scaler of the loss, whose gradients were too large: iteration {shown}")
+
+
+def _leads(growth: Growth, first: NonFinite | None) -> bool:
+    """Whether what grew can have become what is not finite: it did so before, in the same process."""
+    if first is None or growth.step.rank_id != first.step.rank_id:
+        return False
+    return (growth.step.iteration or 0) <= (first.step.iteration or 0)
+
+
+def _print_growth(growth: Growth, what: str) -> None:
     tensor = f"{growth.io} {growth.slot} of {growth.operator.label} ({growth.operator.op_type})"
-    say(f"what grew first: {tensor}, {growth.step}")
+    say(f"{what}: {tensor}, {growth.step}")
     if growth.line is not None:
         say(f"  {growth.line}  {growth.line.code.strip()}")
     before = f"iteration {growth.before.iteration}" if growth.before.iteration is not None else str(growth.before)

@@ -11,10 +11,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from msdump.cli.launch import read_script
 from msdump.cli.main import FAILED, NOTHING_DUMPED, WRONG_USAGE
 from msdump.cli.options import add_json_option, write_json
 from msdump.cli.printing import complain, print_table, put
 from msdump.cli.report_text import format_count
+from msdump.cli.ways import Program, parse_program
 from msdump.config.environment import DUMP_CONFIG, KEEP, Environment, format_size
 from msdump.errors import ConfigError, FormatError
 
@@ -90,20 +92,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dry-run",
         nargs=argparse.REMAINDER,
         metavar="SCRIPT",
-        help="run the first two steps of a script (the rest of the line: its arguments) and say how many bytes and "
-        "files one step leaves and how much time it adds; what was written is removed. Without CONFIG: for a script of "
-        "TorchAir or ACL that configures its dump itself",
+        help="run the first two steps of a script (the rest of the line, as `msdump run` takes it: options such as "
+        "--torch-eager, the script, its arguments) and say how many bytes and files one step leaves and how much time "
+        "it adds; what was written is removed. Without CONFIG: for a script that configures its dump itself",
     )
 
 
 def run(args: argparse.Namespace) -> int:
     """Explain the configurations; the result is the exit status that `--help` explains."""
-    if args.dry_run == []:
-        raise ConfigError("--dry-run: expected a script, got nothing. Give it as the last option.")
-    if not args.config and args.dry_run is None:
+    program = None if args.dry_run is None else parse_program("msdump plan --dry-run", args.dry_run)
+    if not args.config and program is None:
         raise ConfigError("expected a configuration, or --dry-run SCRIPT, got neither.")
-    if len(args.config) > 1 and args.dry_run is not None:
-        raise ConfigError(f"--dry-run: expected one configuration, got {len(args.config)}.")
+    if program is not None:
+        _check_program(program, args.config)
     out = None if args.quiet or args.json == "-" else sys.stdout
     graphs = cache(lambda: _read_graphs(args.graph))
     answers: list[PlanReport] = []
@@ -112,10 +113,22 @@ def run(args: argparse.Namespace) -> int:
             put("", out)
         answers.append(_explain(path, args, graphs, out))
     measured = None
-    if args.dry_run is not None and not any(answer.status == CONFIG_WRONG or answer.is_off for answer in answers):
-        measured = _measure(answers[0] if answers else None, args.dry_run, out)
+    if program is not None and not any(answer.status == CONFIG_WRONG or answer.is_off for answer in answers):
+        measured = _measure(answers[0] if answers else None, program, out)
     write_json(args, lambda: _value(answers, measured))
     return min((answer.status for answer in answers if answer.status), default=0)
+
+
+def _check_program(program: Program, configs: Sequence[str]) -> None:
+    """Raises: ConfigError for a script that is not there, or that will not read the configuration."""
+    if len(configs) > 1:
+        raise ConfigError(f"--dry-run: expected one configuration, got {len(configs)}.")
+    if not program.is_module:
+        read_script(program.target[0])
+    if configs and program.look_alike is not None:
+        raise ConfigError(
+            f"--as {program.look_alike}: expected no CONFIG with it, got {configs[0]}. The script names its own."
+        )
 
 
 def _explain(
@@ -168,20 +181,20 @@ def _explain_mindspore(
     return PlanReport(path, NEVER_MATCHES if unmatched else 0, rows, estimates, unmatched, plan=plan)
 
 
-def _measure(answer: PlanReport | None, dry_run: Sequence[str], out: TextIO | None) -> MeasuredStep:
+def _measure(answer: PlanReport | None, program: Program, out: TextIO | None) -> MeasuredStep:
     """Run a script with what a configuration asks for, or with what the script itself configures."""
     from msdump.cli.dry_run import measure, measure_script
 
     count = 1
     if answer is not None and answer.plan is not None:
-        step, count = measure(answer.plan, dry_run), answer.plan.when.iterations.count
+        step, count = measure(answer.plan, program), answer.plan.when.iterations.count
     elif answer is not None:
-        step = measure_script(dry_run, Path(answer.config).resolve(), answer.folder or Path.cwd())
+        step = measure_script(program, Path(answer.config).resolve(), answer.folder or Path.cwd())
     else:
-        step = measure_script(dry_run, None, Path.cwd())
+        step = measure_script(program, None, Path.cwd())
     if answer is not None:
         put("", out)
-    print_table((), _measured_rows(count, dry_run[0], step), out)
+    print_table((), _measured_rows(count, program.target[0], step), out)
     return step
 
 

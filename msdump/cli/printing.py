@@ -18,8 +18,9 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TextIO, TypeGuard
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypeGuard
 
+from msdump.errors import did_you_mean
 from msdump.tables.printable import LINE_ENDS, is_printable, printable, without_commands
 
 if TYPE_CHECKING:
@@ -37,7 +38,24 @@ BYTES, FILES = "bytes", "files"  # what a progress bar counts
 
 
 class PrintableParser(argparse.ArgumentParser):
-    """A parser, and those of its subcommands, whose messages go through here as well: they repeat what was typed."""
+    """A parser, and those of its subcommands, whose messages go through here as well: they repeat what was typed.
+
+    The nearest option is offered for one that it does not have.
+    """
+
+    def error(self, message: str) -> NoReturn:
+        wrong = next((word for word in message.partition("unrecognized arguments: ")[2].split() if word[:1] == "-"), "")
+        hint = did_you_mean(wrong.partition("=")[0], self._options()) if wrong else ""
+        super().error(f"{message}. {hint}" if hint else message)
+
+    def _options(self) -> list[str]:
+        """Those of the subcommands too: of one that was not chosen there are none yet."""
+        options: list[str] = []
+        for action in self._actions:
+            options += action.option_strings
+            if isinstance(action, argparse._SubParsersAction):
+                options += [option for parser in action.choices.values() for option in parser._options()]
+        return options
 
     def _print_message(self, message: str, file: Any = None) -> None:
         put(message, sys.stderr if file is None else file, end="")

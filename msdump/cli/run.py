@@ -10,24 +10,23 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from msdump.cli.launch import on_sigterm, run_module, run_script
+from msdump.cli.launch import on_sigterm
 from msdump.cli.main import DUMP_FAILED, INTERRUPTED, NOTHING_DUMPED
 from msdump.cli.options import add_json_option, add_verbose_option, tell_skipped, write_json
 from msdump.cli.printing import complain
 from msdump.cli.report_text import conclude, format_count, print_report, print_warning, wait_for_writers
+from msdump.cli.ways import add_program, add_way_options, enter, program_of
 from msdump.config.environment import DUMP_CONFIG
 from msdump.errors import ConfigError, DumpError
 from msdump.process.report import GRAPHS, MODELS, Inbox
 from msdump.tables.frames import optional_package
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from msdump.process.report import ChildReport, Report
 
 
-# Packages that the script imports, as which msdump's own stands in only when it is named.
-_LOOK_ALIKES = ("msprobe",)
 _EPILOG = """\
 exit status: the script's own when that is not 0, else
   0    everything that was asked for is on disk (or no dump was configured)
@@ -46,31 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = _EPILOG
     parser.add_argument("--config", metavar="FILE", help=f"dump configuration; sets {DUMP_CONFIG} for this run")
-    parser.add_argument(
-        "--real-mindspore", action="store_true", help="`import mindspore` gives the installed MindSpore, not msdump's"
-    )
-    parser.add_argument(
-        "--torch-backend", metavar="NAME", help="backend of every torch.compile of the script, such as msdump"
-    )
-    parser.add_argument(
-        "--torch-rnn",
-        action="store_true",
-        help="let torch.compile capture nn.RNN, nn.LSTM and nn.GRU, which PyTorch leaves out by default",
-    )
-    parser.add_argument(
-        "--torch-eager", action="store_true", help="dump every operator of PyTorch as it runs, without torch.compile"
-    )
-    parser.add_argument(
-        "--torch-module",
-        metavar="NAME",
-        help="compile a module that the script does not: an instance in its namespace, or a class",
-    )
-    parser.add_argument(
-        "--as",
-        dest="look_alike",
-        choices=_LOOK_ALIKES,
-        help="`import msprobe` gives msdump's: PrecisionDebugger of the script dumps, into msprobe's files",
-    )
+    add_way_options(parser)
     parser.add_argument(
         "--tables",
         metavar="FOLDER",
@@ -79,20 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json_option(parser)
     # Both take the rest of the line as it is: options behind the script belong to the script.
     add_verbose_option(parser)
-    parser.add_argument(
-        "-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module, not a file"
-    )
-    parser.add_argument("script", metavar="SCRIPT", nargs=argparse.REMAINDER, help="the script and its arguments")
-    parser.set_defaults(parser=parser)
+    add_program(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the script; the result is the exit status that `--help` explains."""
-    target = args.module if args.module is not None else args.script
-    if target and target[0] == "--":
-        target = target[1:]
-    if not target:
-        args.parser.error("expected a script or -m MODULE, got nothing to run.")
+    program = program_of(args)
     _choose_configuration(args.config)
     tell_skipped(args)
     # The script may go to another folder.
@@ -101,24 +68,14 @@ def run(args: argparse.Namespace) -> int:
     if args.tables is not None:
         args.tables = os.path.abspath(args.tables)
         optional_package("duckdb", "--tables")  # raised before the first step
-    from msdump.cli import _startup
     from msdump.process import sessions
 
-    prefer_real = {"acl": False, "torchair": False, "torch_npu": True}
-    if not args.real_mindspore:
-        prefer_real["mindspore"] = False
-    if args.look_alike is not None:
-        prefer_real[args.look_alike] = False
-    torch_options = (args.torch_backend, args.torch_module, args.torch_rnn, args.torch_eager)
-    _startup.begin(prefer_real, torch_options)
-    # What only starts the processes of a job computes nothing itself: its children are asked to dump.
-    why_not_compiled = str if _is_launcher(target[0]) else _redirect_torch(*torch_options)
+    why_not_compiled = enter(program, starts_others=_is_launcher(program.target[0]))
     process_id = os.getpid()
     if not os.environ.get(DUMP_CONFIG):
         sessions.on_no_dump = lambda: _warn_of_no_dump() if os.getpid() == process_id else None
-    launch = run_script if args.module is None else run_module
     with Inbox() as inbox:
-        status = launch(target[0], target[1:])
+        status = program.run()
         with on_sigterm(signal.SIG_IGN):
             if os.getpid() != process_id:
                 # Forked by the script. The parent reports whether a dump was expected.
@@ -176,19 +133,6 @@ def _warn_of_no_dump() -> None:
         f"msdump run: no dump is configured: neither --config nor {DUMP_CONFIG} is given, and the script turns "
         "none on. It leaves nothing behind but what it writes itself."
     )
-
-
-def _redirect_torch(backend: str | None, module: str | None, with_rnn: bool, is_eager: bool) -> Callable[[], str]:
-    """What the options of PyTorch ask for, which is imported only then.
-
-    Returns: a function that says, after the run, why `--torch-module` named no module that the script called; "" else.
-    """
-    if backend is None and module is None and not with_rnn and not is_eager:
-        return str
-    from msdump.frontends.torch.redirect import redirect_torch, why_not_compiled
-
-    redirect_torch(backend, module, with_rnn, is_eager)
-    return why_not_compiled
 
 
 def _conclude(status: int, not_compiled: str, may_be_empty: bool) -> int:

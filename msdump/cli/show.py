@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from typing import TYPE_CHECKING
 
@@ -47,6 +46,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(shown: ShownOperator, dump: str) -> None:
+    from msdump.analysis.find.hints import zoom_line
+
     operator = shown.found.operator
     say(f"{operator.label} ({operator.op_type}), {shown.found.key}")
     print_table(_TITLES, [_cells(tensor) for tensor in shown.tensors], sys.stdout, numbers=(3, 4, 5, 6, 7, 8))
@@ -63,8 +64,8 @@ def _print(shown: ShownOperator, dump: str) -> None:
     if shown.message:
         say(shown.message)
     if shown.found.table is not None:
-        command = shlex.join(["msdump", "zoom", dump, operator.label])
-        say(f"statistics only; for the tensors: {command} --run SCRIPT")
+        hint = zoom_line(dump, operator)
+        say(f"statistics only; for the tensors: {hint}" if hint else "statistics only")
 
 
 def _pictures(shown: ShownTensor) -> tuple[str, str, str]:

@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import re
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from msdump.cli.main import main
 from msdump.cli.options import OP_HELP, add_step_options, selected_steps
 from msdump.cli.printing import complain, say
 from msdump.errors import ConfigError, FormatError, without_secrets
+from msdump.process.command import ACL_RUN, OUTSIDE, RUN, Command
 from msdump.storage.remote import is_remote
 
 WRITTEN = 0
@@ -43,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the configuration and run it; the result is the exit status that `--help` explains."""
+    from msdump.analysis.find.hints import command_of, show_line
     from msdump.analysis.find.zoom import acl_config, mindspore_config, plan_zoom, torchair_lines
 
     if args.around < 0:
@@ -59,8 +60,9 @@ def run(args: argparse.Namespace) -> int:
             raise ConfigError("--run: expected a dump that a file configures, got one of TorchAir. Set the line above.")
         return WRITTEN
     command = args.run or []
-    model = next((part for part in command if part.endswith(".onnx")), None)
-    is_acl = args.acl or model is not None
+    model = _model(command)
+    made_by = command_of(zoom.operator)
+    is_acl = args.acl or model is not None or (not command and made_by.entry == ACL_RUN)
     folder, config = _output_paths(args.dump, zoom.operator.safe_name, args.path, args.config)
     content = acl_config(zoom, folder) if is_acl else mindspore_config(zoom, folder)
     _write(config, content)
@@ -76,11 +78,28 @@ def run(args: argparse.Namespace) -> int:
             f"it name {config}, and run it."
         )
     if not command:
-        say(f"run it: {shlex.join(['msdump', *arguments])} ...")
+        _say_how_to_run(made_by, config, is_acl)
         return WRITTEN
     status = main(arguments)
-    say(f"look at it: {shlex.join(['msdump', 'show', folder, zoom.operator.op_name])}")
+    say(f"look at it: {show_line(folder, zoom.operator.op_name)}")
     return status
+
+
+def _say_how_to_run(made_by: Command, config: str, is_acl: bool) -> None:
+    from msdump.analysis.find.hints import plain_line, run_line
+
+    if not made_by.target or is_acl != (made_by.entry == ACL_RUN):
+        say(f"run it: {run_line(Command(ACL_RUN if is_acl else RUN, (), (), ''), config)} ...")
+    elif made_by.configuration == OUTSIDE:
+        say(f"run it: {run_line(made_by, config)}")
+    else:
+        say(f"the script names its configuration itself: let it name this one, and run it: {plain_line(made_by)}")
+
+
+def _model(command: list[str]) -> str | None:
+    """The model that ACL runs; None for a script, whose arguments may be models."""
+    is_script = any(word == "-m" or word.endswith(".py") for word in command)
+    return None if is_script else next((word for word in command if word.endswith(".onnx")), None)
 
 
 def _arguments(is_acl: bool, config: str, command: list[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from msdump.dumpers.dumper import Dumper
@@ -49,6 +49,7 @@ class _Executed:
     ran        its operators so far, in the order in which they ran
     before     those of the graphs that had ended before it in the iteration
     is_noted   whether the file says so; what began as the iteration before may still become the same
+    attributes of operators, as far as they are others than in the iteration before
     last       what the iteration before ran, after which graphs, and what the file says of it
     indices    of operators in the file of the graph, by full name
     """
@@ -59,6 +60,7 @@ class _Executed:
     ran: list[OpInfo] = field(default_factory=list)
     before: dict[int, list[OpInfo]] = field(default_factory=dict)
     is_noted: bool = True
+    attributes: dict[str, Mapping[str, object]] = field(default_factory=dict)
     last: tuple[list[OpInfo], dict[int, list[OpInfo]], ExecutedOperators] | None = None
     indices: dict[str, int] = field(default_factory=dict)
 
@@ -77,6 +79,7 @@ class IterationRecorder:
         self._paths = paths
         self._graphs: dict[int, _Executed] = {}
         self._ended: dict[int, dict[int, list[OpInfo]]] = {}
+        self._numbers: dict[TensorKey, int] = {}
 
     def record(self, step: FinishedStep) -> None:
         """An iteration of an open graph has ended.   Raises: WriteError."""
@@ -91,6 +94,7 @@ class IterationRecorder:
         else:
             self._note(graph)
         graph.iteration, graph.ran, graph.is_noted = step.iteration, ran, False
+        graph.attributes.update(step.attributes)
         ended = self._ended.setdefault(step.iteration, {})
         while len(self._ended) > self._MAX_ITERATIONS:
             del self._ended[next(iter(self._ended))]
@@ -114,7 +118,9 @@ class IterationRecorder:
         else:
             graph.ran, executed = last[0], last[2]
         graph.last = graph.ran, graph.before, executed
-        graph.file.note(graph.iteration, executed)
+        attributes = {graph.indices[name]: values for name, values in graph.attributes.items() if name in graph.indices}
+        graph.attributes.clear()
+        graph.file.note(graph.iteration, executed, attributes)
 
     def _executed(self, graph: _Executed) -> ExecutedOperators:
         if any(op.full_name not in graph.indices for op in graph.ran):
@@ -128,9 +134,13 @@ class IterationRecorder:
         inputs: dict[int, tuple[Maker, ...]] = {}
         for op in graph.ran:
             index = graph.indices[op.full_name]
-            inputs[index] = tuple(makers.find(info.key) for info in op.inputs)
+            inputs[index] = tuple(makers.find(info.key) or self._number(info.key) for info in op.inputs)
             makers.add(graph.graph.graph_id, index, op)
         return ExecutedOperators(tuple(graph.indices[op.full_name] for op in graph.ran), inputs)
+
+    def _number(self, key: TensorKey) -> int:
+        """Of what nobody made: another one when it was written since."""
+        return self._numbers.setdefault(key, len(self._numbers))
 
 
 def _are_same(now: dict[int, list[OpInfo]], then: dict[int, list[OpInfo]]) -> bool:

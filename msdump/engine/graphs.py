@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import logging
+import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from msdump.config.environment import CONTAINER, UPLOAD, disk_limits, say_ignored
-from msdump.config.plan import ASYNC, Plan, RecorderPlan
+from msdump.config.environment import CONTAINER, DUMP_CONFIG, UPLOAD, disk_limits, say_ignored
+from msdump.config.plan import ASYNC, SYNC, Plan, RecorderPlan, When
 from msdump.dumpers.capture import Clock
 from msdump.dumpers.exception import ExceptionDumper
 from msdump.dumpers.limits import (
@@ -43,11 +44,12 @@ from msdump.formats.opdebug import OpdebugJsonWriter
 from msdump.formats.paths.acl import npy_file_name
 from msdump.formats.paths.sync import SyncPaths
 from msdump.formats.sharding_json import RankSharding, write_sharding
-from msdump.formats.sidecars import write_metadata
+from msdump.formats.sidecars import write_command, write_metadata
 from msdump.formats.statistic_csv import StatisticWriter
 from msdump.formats.writer import WriteCounts, Writer
 from msdump.graph.run import Gate, Observer
 from msdump.process import dry_run
+from msdump.process.command import OUTSIDE, SCRIPT, Command, current
 from msdump.process.report import GRAPHS, Report
 from msdump.process.sessions import Session, lock, remarks
 from msdump.storage.uploading import Uploader
@@ -280,6 +282,8 @@ def start(plan: Plan) -> GraphSession:
     Raises: ConfigError for a wrong limit or budget, or when another process dumps the same rank into the same folder
             now; WriteError when a folder cannot be made.
     """
+    if dry_run.folder is not None:
+        plan = replace(plan, where=replace(plan.where, path=dry_run.folder), when=When(), recorder=None)
     if plan.recorder is not None:
         return _start_recorder(plan, plan.recorder)
     guard = DiskGuard(plan.where.path, disk_limits(), is_shared=True)
@@ -365,6 +369,9 @@ def _session(
     metadata_dir: Path,
     uploader: Uploader | None,
 ) -> GraphSession:
+    if plan.how.engine == SYNC or plan.how.has_graph_files:
+        # Beside an asynchronous dump of MindSpore there is no folder of the rank.
+        write_command(metadata_dir, _command_of(plan))
     wired = wire(plan)
     recorder = None if ring is None else ring.recorder
     observers = (Gate(wired.observer),) if ring is None else (ring.observer, wired.observer)
@@ -372,6 +379,13 @@ def _session(
     return GraphSession(
         plan, (*observers, *others), wired.writers, tally, wired.pool, hold, reload, recorder, metadata_dir, uploader
     )
+
+
+def _command_of(plan: Plan) -> Command:
+    """How this process was started, and whether the configuration came from outside or from the script itself."""
+    given, configured = plan.source.given, os.environ.get(DUMP_CONFIG)
+    is_outside = bool(configured) and given == Path(os.path.abspath(configured or ""))
+    return replace(current(), configuration=OUTSIDE if is_outside else SCRIPT)
 
 
 def _start_async(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) -> GraphSession:

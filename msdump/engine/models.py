@@ -33,10 +33,13 @@ from msdump.formats.acl_chunks import ChunkFolder, ChunkSink, DumpChunk
 from msdump.formats.acl_stats_csv import AclStatsWriter
 from msdump.formats.folders import FolderHolds
 from msdump.formats.paths.acl import AclDumpPaths, format_time
+from msdump.formats.paths.sync import METADATA_FOLDER
+from msdump.formats.sidecars import write_command
 from msdump.formats.writer import OpenFolder, WriteCounts, Writer
 from msdump.graph.graph import Graph
 from msdump.graph.run import Observer
 from msdump.process import dry_run
+from msdump.process.command import ACL_RUN, current
 from msdump.process.report import MODELS, Report
 from msdump.process.sessions import ProcessOwned
 from msdump.tensors.records import TensorRecord
@@ -77,7 +80,7 @@ class AclDump(ProcessOwned):
         self._clock = Clock()
         self._guard = DiskGuard(self.root, disk_limits())
         self._sink = None if callback is None else ChunkSink(callback)
-        self._folders = AclFolders(self.root if callback is None else None, device_id, self._guard.expect_folder)
+        self._folders = AclFolders(self.root if callback is None else None, device_id, self._begin_folder)
         # Where data begin matters to files on the disk alone.
         offsets = bin.data_offsets if callback is None and not plan.saved.statistics else None
         # What is left of statistics is text and small files: a second thread would wait for Python, or for the first.
@@ -267,6 +270,12 @@ class AclDump(ProcessOwned):
         return dumper
 
     # -- parts ------------------------------------------------------------------------------------
+
+    def _begin_folder(self, folder: Path) -> None:
+        self._guard.expect_folder(folder)
+        # A script of ACL, which configures itself, finds the folders that CANN makes, and no others.
+        if current().entry == ACL_RUN:
+            write_command(folder.parent / METADATA_FOLDER, current())
 
     def _note_run(self, name: str) -> None:
         """For a dry run, whose own work the tally takes for that of the dump."""

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from msdump.errors import FormatError
@@ -23,8 +24,12 @@ _MODE = 0o400
 _MAX = 1 << 40
 _MAX_OPERATORS = 1 << 22
 
-# Of an input, who made it in this iteration: (graph, index of the operator, output); None: nobody that was seen.
-Maker: TypeAlias = "tuple[int, int, int] | None"
+# Of an input, who made it in this iteration: (graph, index of the operator, output); of what nobody made that was seen,
+# a number that its readers in a graph have in common; None: nothing is known.
+Maker: TypeAlias = "tuple[int, int, int] | int | None"
+
+
+_NONE: Mapping[int, Mapping[str, object]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +38,12 @@ class ExecutedOperators:
 
     order    indices of operators in `ms_execution_order_graph_N.csv`, in the order in which they ran
     makers   by index: of each input
+    attributes  by index, of operators that have others than the graph file says
     """
 
     order: tuple[int, ...] = ()
     makers: Mapping[int, tuple[Maker, ...]] = field(default_factory=dict)
+    attributes: Mapping[int, Mapping[str, Any]] = field(default_factory=dict, compare=False)
 
 
 class IterationsFile:
@@ -48,10 +55,16 @@ class IterationsFile:
         self._last: ExecutedOperators | None = None
         self._iteration = -1
 
-    def note(self, iteration: int, executed: ExecutedOperators) -> None:
-        """An iteration has ended. The first one replaces the file of an earlier run.   Raises: WriteError."""
+    def note(
+        self, iteration: int, executed: ExecutedOperators, attributes: Mapping[int, Mapping[str, object]] = _NONE
+    ) -> None:
+        """An iteration has ended. The first one replaces the file of an earlier run.
+
+        attributes   by index, of operators that have others than in the iteration before
+        Raises: WriteError.
+        """
         last = self._last
-        if last is not None and last == executed and iteration >= self._iteration:
+        if last is not None and last == executed and iteration >= self._iteration and not attributes:
             self._iteration = iteration
             return
         known = {} if last is None else last.makers
@@ -61,6 +74,8 @@ class IterationsFile:
             line["order"] = _as_ranges(executed.order)
         if changed:
             line["inputs"] = {str(index): [self._shown(maker) for maker in makers] for index, makers in changed.items()}
+        if attributes:
+            line["attributes"] = {str(index): dict(values) for index, values in attributes.items()}
         text = json.dumps(line, separators=(",", ":")) + "\n"
         if last is None:
             make_dirs(self._path.parent)
@@ -70,9 +85,9 @@ class IterationsFile:
         self._last = ExecutedOperators(executed.order, {**known, **executed.makers})
         self._iteration = iteration
 
-    def _shown(self, maker: Maker) -> list[int] | None:
-        if maker is None:
-            return None
+    def _shown(self, maker: Maker) -> list[int] | int | None:
+        if maker is None or isinstance(maker, int):
+            return maker
         return list(maker) if maker[0] != self._graph_id else list(maker[1:])
 
 
@@ -86,6 +101,7 @@ def read_iterations(path: str | os.PathLike[str], graph_id: int) -> list[tuple[i
     found: list[tuple[int, ExecutedOperators]] = []
     order: tuple[int, ...] = ()
     makers: dict[int, tuple[Maker, ...]] = {}
+    attributes: dict[int, Mapping[str, Any]] = {}
     for number, line in enumerate(read_file(path).split(b"\n")[:-1], 1):
         where = f"{os.fspath(path)}, line {number}"
         try:
@@ -100,10 +116,17 @@ def read_iterations(path: str | os.PathLike[str], graph_id: int) -> list[tuple[i
         changed = value.get("inputs", {})
         if not isinstance(changed, dict):
             raise FormatError(f"{where}: inputs: expected an object, got {str(changed)[:80]}.")
-        makers = {**makers, **{_index(key, where): _makers(item, graph_id, where) for key, item in changed.items()}}
+        if changed:
+            read = {_index(key, where, "inputs"): _makers(item, graph_id, where) for key, item in changed.items()}
+            makers = {**makers, **read}
+        others = value.get("attributes", {})
+        if not isinstance(others, dict) or not all(isinstance(item, dict) for item in others.values()):
+            raise FormatError(f"{where}: attributes: expected an object of objects, got {str(others)[:80]}.")
+        if others:
+            attributes = {**attributes, **{_index(key, where, "attributes"): item for key, item in others.items()}}
         while found and found[-1][0] >= iteration:
             found.pop()
-        found.append((iteration, ExecutedOperators(order, makers)))
+        found.append((iteration, ExecutedOperators(order, makers, attributes)))
     return found
 
 
@@ -148,18 +171,19 @@ def _makers(value: object, graph_id: int, where: str) -> tuple[Maker, ...]:
 def _maker(value: object, graph_id: int, where: str) -> Maker:
     if value is None:
         return None
+    if isinstance(value, int):
+        return _number(value, f"{where}: inputs")
     if not isinstance(value, list) or len(value) not in (2, 3):
-        raise FormatError(
-            f"{where}: inputs: expected null, [operator, output] or [graph, operator, output], got {value}."
-        )
+        shape = "a number, [operator, output] or [graph, operator, output]"
+        raise FormatError(f"{where}: inputs: expected {shape}, got {str(value)[:80]}.")
     parts: Iterable[object] = value if len(value) == 3 else [graph_id, *value]
     graph, index, output = (_number(part, f"{where}: inputs") for part in parts)
     return graph, index, output
 
 
-def _index(key: str, where: str) -> int:
+def _index(key: str, where: str, part: str) -> int:
     if not (key.isascii() and key.isdigit() and len(key) <= 12):
-        raise FormatError(f"{where}: inputs: expected the index of an operator, got {key[:80]!r}.")
+        raise FormatError(f"{where}: {part}: expected the index of an operator, got {key[:80]!r}.")
     return int(key)
 
 

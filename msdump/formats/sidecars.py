@@ -5,21 +5,23 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from msdump.errors import FormatError, WriteError
+from msdump.errors import FormatError, WriteError, value_without_secrets
 from msdump.formats.append_file import append_text
 from msdump.formats.atomic import Folder, make_dirs, write_file
 from msdump.formats.paths.sync import MAPPING_FILE
+from msdump.process.command import Command, command_as_value, command_from_value
 from msdump.storage.files import exists, read_file
 
 ORDER_TITLE = "NodeExecutionOrder-FullNameWithScope"
 _HASH_BYTES = 8
 CONFIG_COPY_FILE = "data_dump.json"
 CONFIG_FILE = "config.json"
+COMMAND_FILE = "command.json"
 _MODE = 0o400
 # A step that never comes: ACL is started before the first step that is asked for.
 _NEVER = "2147483647"
@@ -145,10 +147,15 @@ def write_metadata(
     """
     facts = {"device_target": device_target, "ms_version": ms_version, **({"kernels": kernels} if kernels else {})}
     config = json.dumps(facts, separators=(",", ":"))
+    return _write_new(directory, {CONFIG_COPY_FILE: config_text, CONFIG_FILE: config.encode()})
+
+
+def _write_new(directory: str | os.PathLike[str], content_by_name: Mapping[str, bytes]) -> bool:
+    """Write files that stay as the first run has written them; False where one was there.   Raises: WriteError."""
     make_dirs(directory)
     is_new = True
     with Folder(directory) as folder:
-        for name, content in ((CONFIG_COPY_FILE, config_text), (CONFIG_FILE, config.encode())):
+        for name, content in content_by_name.items():
             if folder.has(name):
                 is_new = False
                 continue
@@ -175,6 +182,28 @@ def read_metadata(directory: str | os.PathLike[str]) -> DumpMetadata:
         raise FormatError(f'{path}: expected an object with "device_target", got {str(config)[:120]}.')
     version = config.get("ms_version")
     return DumpMetadata(config_text, config["device_target"], None if version is None else str(version))
+
+
+def write_command(directory: str | os.PathLike[str], command: Command) -> None:
+    """Write how the dump was made, without the passwords of addresses; an earlier run's file stays.
+
+    Edges:  nothing for a command that is not known. MindSpore's readers open the two other files by their names.
+    Raises: WriteError.
+    """
+    if command.target:
+        value = value_without_secrets(command_as_value(command))
+        _write_new(directory, {COMMAND_FILE: json.dumps(value, indent=1).encode()})
+
+
+def read_command(directory: str | os.PathLike[str]) -> Command | None:
+    """How the dump was made; None where no file of this version tells it, as in dumps of MindSpore.
+
+    Edges: a damaged file is as none: nothing but hints for people comes from it.
+    """
+    try:
+        return command_from_value(json.loads(read_file(Path(directory) / COMMAND_FILE)))
+    except (OSError, FormatError, ValueError, RecursionError):
+        return None
 
 
 # -- the JSON that MindSpore hands to ACL before each step; `MS_ACL_DUMP_CFG_PATH` -------------------------------------

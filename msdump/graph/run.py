@@ -8,9 +8,10 @@ from __future__ import annotations
 import functools
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 from typing import Protocol
 
 from msdump.graph.graph import Graph, Value
@@ -25,6 +26,7 @@ class FinishedStep:
     value of the graph (parameters and inputs included) as the step left it.
 
     key   of a parameter of an open graph, as the step left it
+    attributes  of operators of an open graph, by full name, where they are others than in the iteration before
     """
 
     graph: Graph
@@ -32,6 +34,7 @@ class FinishedStep:
     events: Sequence[OpEvent]
     array: Callable[[Value], Array]
     key: Callable[[Value], TensorKey]
+    attributes: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
 
 class Observer(Protocol):
@@ -126,6 +129,7 @@ class Calls(ABC):
 
     ops             what observers know of each call; None for a call that they do not see
     is_late         whether arrays are complete only some time after the call that made them, as copies from a device
+    attributes      as of `FinishedStep`, when the iteration has ended
     is_before_told  whether observers hear of an operator before it runs; False where what they see is never
                     overwritten, so that there is nothing for them to save
     """
@@ -133,6 +137,7 @@ class Calls(ABC):
     ops: Sequence[OpInfo | None]
     is_late = False
     is_before_told = True
+    attributes: Mapping[str, Mapping[str, object]] = MappingProxyType({})
 
     @abstractmethod
     def launch(self, number: int) -> None:
@@ -309,7 +314,7 @@ class WatchedRun:
                 inputs = [self._saved.get(info.key, array) for info, array in zip(op.inputs, inputs, strict=False)]
                 outputs = [self._saved.get(info.key, array) for info, array in zip(op.outputs, outputs, strict=False)]
             events.append(made_event(op, self._iteration, inputs, outputs))
-        step = FinishedStep(self._seen.graph, self._iteration, events, calls.array, calls.key)
+        step = FinishedStep(self._seen.graph, self._iteration, events, calls.array, calls.key, calls.attributes)
         for observer in self._watching:
             observer.on_iteration_end(step)
 

@@ -234,6 +234,13 @@ _LOOKS = frozenset(
         "floatstatus", "npuallocfloatstatus", "npugetfloatstatus", "npuclearfloatstatus",
     }
 )  # fmt: skip
+# They leave elements out, or put others in their place, without a look at what these are.
+_CHOICES = frozenset(
+    {
+        "where", "select", "maskedselect", "maskedfill", "maskedscatter", "gather", "gathernd", "index", "slice",
+        "stridedslice", "narrow", "nantonum", "nansum", "nanmean", "nanmedian", "nanquantile", "copy", "fill", "zero",
+    }
+)  # fmt: skip
 # Of minus Inf they make 0.
 _STOPS_NEGATIVE = frozenset({"exp", "exp2", "elu", "softplus"})
 
@@ -263,6 +270,47 @@ def effect_on_inf(op_type: str, has_positive: bool) -> str:
     if _matches(op_type, _STOPPERS) or (not has_positive and _matches(op_type, _STOPS_NEGATIVE)):
         return STOPS
     return PASSES
+
+
+def drops_nan(op_type: str) -> bool:
+    """True for an operator that leaves elements of its inputs out as the script wants it, be they NaN."""
+    return _matches(op_type, _CHOICES)
+
+
+def is_test(op_type: str) -> bool:
+    """True for an operator that only looks at values, as comparisons do."""
+    return _matches(op_type, _LOOKS)
+
+
+_RANDOM = re.compile(
+    r"(?:aten|prims)__?(?:alpha_dropout|bernoulli|binomial|cauchy|dropout|exponential|feature_dropout|geometric"
+    r"|log_normal|multinomial|native_dropout|normal|philox_rand|poisson|rand|rand_like|randint|randint_like|randn"
+    r"|randn_like|random|randperm|rrelu_with_noise|sample_dirichlet|standard_gamma|uniform)__?\w*"
+    r"|(?:Dropout(?:DoMask|GenMask|V[0-9]|2D|3D)?|StatelessDropOutGenMask|Standard(?:Normal|Laplace)|Gamma|Poisson"
+    r"|Uniform(?:Int|Real|Candidate\w*)?|Multinomial\w*|Random\w*|Bernoulli|TruncatedNormal|ParameterizedTruncatedNormal"
+    r"|LogUniformCandidateSampler)"
+)
+
+
+@functools.lru_cache(maxsize=4096)
+def is_random(op_type: str) -> bool:
+    """True for an operator that draws numbers: its results do not follow from its inputs."""
+    return _RANDOM.fullmatch(op_type.replace(".", "_")) is not None
+
+
+def checks_gradients(op_type: str) -> tuple[str, ...] | None:
+    """Of an operator by which a scaler of the loss finds gradients that are not finite: names of the input that it sets
+    then; () where its output says so. None for all others.
+
+    Source: PyTorch, `GradScaler`; MindSpore, `DynamicLossScaleUpdateCell`.
+    """
+    spelt = op_type.replace(".", "_")
+    if spelt.startswith("aten__amp_foreach_non_finite_check_and_unscale_"):
+        return ("found_inf",)
+    return () if _matches(op_type, _FLOAT_STATUS) else None
+
+
+_FLOAT_STATUS = frozenset({"floatstatus", "npugetfloatstatus", "allfinite"})
 
 
 def _matches(op_type: str, names: frozenset[str]) -> bool:

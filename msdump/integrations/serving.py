@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 
 from msdump.config.environment import is_serving_watched
+from msdump.process.command import UNKNOWN, note
 
 
 def register() -> None:
@@ -25,4 +26,6 @@ def register() -> None:
 def _watch() -> None:
     from msdump.frontends.torch.redirect import redirect_torch
 
+    # No command of msdump starts the processes of a server as they were started.
+    note(UNKNOWN)
     redirect_torch(None, None, False, is_eager=True)

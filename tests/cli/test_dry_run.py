@@ -75,6 +75,84 @@ for _ in range(100):
     assert COUNT.search(done.stdout) and "iteration 1 of train.py" in done.stdout
 
 
+EAGER = """
+import sys
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 2)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(int(sys.argv[1])):
+    optimizer.zero_grad()
+    model(torch.ones(4, 3)).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "ways",
+    [["--torch-eager"], ["--torch-module", "model"], ["--torch-eager", "-m"]],
+    ids=["eager", "module", "python -m"],
+)
+def test_every_way_in_is_that_of_a_run(ways: list[str], tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    configure(tmp_path, is_sync=True)
+    (tmp_path / "train.py").write_text(EAGER)
+    target = "train" if "-m" in ways else "train.py"
+    done = msdump(tmp_path, "plan", "dump.json", "--dry-run", *ways, target, "1000000")
+    assert done.returncode == 0, done.stderr
+    assert f"iteration 1 of {target}" in done.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["dump.json", "train.py"]
+    assert msdump(tmp_path, "run", "--config", "dump.json", *ways, target, "8").returncode == 0
+    assert_measured(done, *amounts_of_step(tmp_path / "dump", 6))
+
+
+def amounts_of_step(dump: Path, iteration: int) -> tuple[int, int]:
+    """As `amounts`, of the folders of an iteration in all graphs."""
+    counts = [
+        amounts(folder) for folder in dump.rglob(str(iteration)) if folder.is_dir() and folder.parent.name != "Net"
+    ]
+    return sum(files for files, _ in counts), sum(size for _, size in counts)
+
+
+WATCHED = """
+import msdump, torch
+model = torch.nn.Linear(3, 2)
+with msdump.watch(model, "dump.json"):
+    for _ in range(100):
+        model(torch.ones(4, 3)).sum().backward()
+"""
+PROBED = """
+import torch
+from msprobe.pytorch import PrecisionDebugger
+debugger = PrecisionDebugger(dump_path="dump", task="tensor", level="L1", step=[3])
+for _ in range(100):
+    debugger.start()
+    torch.nn.functional.relu(torch.ones(2))
+    debugger.stop()
+    debugger.step()
+"""
+
+
+@pytest.mark.parametrize(("script", "ways"), [(WATCHED, []), (PROBED, ["--as", "msprobe"])], ids=["watch", "msprobe"])
+def test_a_script_that_configures_its_dump_itself(script: str, ways: list[str], tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    configure(tmp_path, is_sync=True)
+    (tmp_path / "train.py").write_text(script)
+    done = msdump(tmp_path, "plan", "--dry-run", *ways, "train.py")
+    assert done.returncode == 0, done.stderr
+    assert COUNT.search(done.stdout) and "iteration 1 of train.py" in done.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["dump.json", "train.py"]
+
+
 @pytest.mark.parametrize(
     ("script", "text"), [("print(1)", "runs a network"), ("raise ValueError('mine')", "ValueError: mine")]
 )
@@ -90,6 +168,9 @@ def test_what_it_cannot_measure_is_refused(tmp_path: Path) -> None:
     configure(tmp_path, is_sync=True)
     assert msdump(tmp_path, "plan", "dump.json", "--dry-run").returncode == 2
     assert msdump(tmp_path, "plan").returncode == 2
+    for words in (["missing.py"], ["--torch-egaer", "dump.json"], ["--as", "msprobe", "dump.json"]):
+        done = msdump(tmp_path, "plan", "dump.json", "--dry-run", *words)
+        assert done.returncode == 2 and "Traceback" not in done.stderr
 
 
 def amounts(folder: Path) -> tuple[int, int]:

@@ -55,7 +55,7 @@ def test_what_is_there_as_json_and_as_text(dump, capsys):
     assert main(["ls", str(dump), "--rank", "1"]) == 0
     out = capsys.readouterr().out
     assert "1 rank (1), 1 graph (0), 2 iterations (0|3), 4 operators, 6 tensors, 40 B" in out
-    assert f"msdump nan {dump}" in out and "msdump show" in out
+    assert f"msdump nan {dump}" in out and f"msdump show {dump} Net/Log-op0" in out
 
 
 def test_many_steps_are_cut(tmp_path, capsys):

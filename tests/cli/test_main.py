@@ -100,6 +100,9 @@ def test_a_reader_that_goes_away_is_no_traceback() -> None:
         (["compar", "a", "b"], "got 'compar'. Did you mean \"compare\"?"),
         (["acl", "chek", "x"], "got 'chek'. Did you mean \"check\"?"),
         (["plan", "x", "--device-target", "cpu"], "expected one of CPU, GPU, Ascend, got 'cpu'. Did you mean"),
+        (["nan", "d", "--iterations", "3"], '--iterations 3. Did you mean "--iteration" or'),
+        (["run", "--torch-egaer", "t.py"], '--torch-egaer. Did you mean "--torch-eager" or'),
+        (["plan", "x", "--dry-run", "--torch-egaer", "t.py"], 'Did you mean "--torch-eager" or'),
         (["xyzzy"], "expected one of demo, run, acl"),
     ],
 )

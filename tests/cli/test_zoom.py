@@ -71,6 +71,8 @@ def test_statistics_then_the_tensors_of_the_suspect(script: str, is_sync: bool, 
     configuration(tmp_path, is_sync)
     assert msdump_command(tmp_path, "run", "--config", "dump.json", "train.py").returncode == 0
     (suspect,) = {tensor.op_name for tensor in _named(tmp_path / "dump", "log")}
+    hint = msdump_command(tmp_path, "show", "dump", suspect).stdout.splitlines()[-1]
+    assert hint.endswith("--run train.py") == (is_sync or script is TORCH) and "msdump zoom dump" in hint
     done = msdump_command(tmp_path, "zoom", "dump", suspect, "--path", "zoom", "--run", "train.py")
     assert done.returncode == 0, done.stdout + done.stderr
     # log(0) of iteration 3 is the first value that is not finite.
@@ -145,3 +147,79 @@ def test_torchair_is_configured_by_the_script(tmp_path: Path, capsys: pytest.Cap
         in capsys.readouterr().out
     )
     assert main(["zoom", str(tmp_path), "sqrt_1", "--run", "train.py"]) == 2
+
+
+EAGER = """
+import sys
+import torch
+
+x = torch.arange(3.0)
+for step in range(int(sys.argv[1])):
+    torch.log(x - step) + x
+"""
+
+
+def printed(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
+    """What a shell makes of a line that was printed."""
+    line = line.replace("msdump", f"{shlex.quote(sys.executable)} -m msdump", 1)
+    return subprocess.run(
+        line, shell=True, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+        timeout=240,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("saved", ["statistic", "tensor"])
+def test_printed_commands_run_as_they_are(saved: str, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "my train.py").write_text(EAGER)
+    configuration(tmp_path, is_sync=True)
+    settings = json.loads((tmp_path / "dump.json").read_text())
+    settings["common_dump_settings"]["saved_data"] = saved
+    (tmp_path / "dump.json").write_text(json.dumps(settings))
+    assert msdump_command(tmp_path, "run", "--torch-eager", "--config", "dump.json", "my train.py", "3").returncode == 0
+    if saved == "statistic":
+        out = msdump_command(tmp_path, "nan", "dump").stdout
+        (line,) = [text.partition("for its tensors: ")[2] for text in out.splitlines() if "for its tensors" in text]
+        assert line.endswith("--run --torch-eager 'my train.py' 3")
+    else:
+        done = msdump_command(tmp_path, "zoom", "dump", "aten.log.default-op0")
+        (line,) = [text.partition("run it: ")[2] for text in done.stdout.splitlines() if text.startswith("run it: ")]
+        assert "zoom" not in line.split(" --config ")[0] and "--torch-eager 'my train.py' 3" in line
+    done = printed(tmp_path, line)
+    assert done.returncode == 0, done.stderr
+    if saved == "statistic":
+        line = done.stdout.splitlines()[-1].removeprefix("look at it: ")
+        assert "log" in printed(tmp_path, line).stdout
+
+
+def test_a_script_that_names_its_configuration_is_told_what_to_do(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    script = "import msdump, torch\nwith msdump.watch(config='dump.json'):\n    torch.log(torch.zeros(2))\n"
+    (tmp_path / "train.py").write_text(script)
+    configuration(tmp_path, is_sync=True)
+    subprocess.run(
+        [sys.executable, "train.py"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True, timeout=240
+    )
+    done = msdump_command(tmp_path, "zoom", "dump", "aten.log.default-op0")
+    assert done.stdout.endswith(
+        "the script names its configuration itself: let it name this one, and run it: python train.py\n"
+    )
+
+
+def test_the_model_of_acl_is_run_again(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    ends = [[helper.make_tensor_value_info(name, kind, [2])] for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Sqrt", ["x"], ["y"], "sqrt")], "net", *ends)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, tmp_path / "net.onnx")
+    (tmp_path / "stats").mkdir()
+    everything = {"dump_path": str(tmp_path / "stats"), "dump_list": [{"model_name": "net"}], "dump_data": "stats"}
+    (tmp_path / "acl.json").write_text(json.dumps({"dump": everything | {"dump_mode": "all"}}))
+    run = ("acl", "run", "net.onnx", "--random", "0", "--dump", "acl.json")
+    assert msdump_command(tmp_path, *run).returncode == 0
+    shown = msdump_command(tmp_path, "show", "stats", "sqrt").stdout
+    line = shown.splitlines()[-1].removeprefix("statistics only; for the tensors: ")
+    assert line == "msdump zoom stats sqrt --run net.onnx --random 0"
+    assert printed(tmp_path, line).returncode == 0

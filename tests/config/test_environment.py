@@ -128,6 +128,7 @@ OTHERS = {
     ("mindspore/communication/launch.py", "MS_SCHED"): "a value of MS_ROLE",
     ("mindspore/nn/one_device.py", "MS_WORKER"): "a value of MS_ROLE",
     ("process/report.py", "MSDUMP_REPORTS"): "what a run hands to child processes; set and read by msdump alone",
+    ("process/command.py", "WORLD_SIZE"): "torchrun's own: whether this process is one of several",
     ("mindspore/context.py", "MS_ASCEND_CHECK_OVERFLOW_MODE"): "read when a script chooses its device",
     ("mindspore/context.py", "INF_NAN_MODE_ENABLE"): "CANN's own; read when a script chooses its device",
     ("cli/_startup/__init__.py", "PYTHONPATH"): "Python's own",

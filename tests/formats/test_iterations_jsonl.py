@@ -15,7 +15,7 @@ from msdump.formats.iterations_jsonl import ExecutedOperators, IterationsFile, M
 
 GRAPH = 1
 indices = st.integers(0, 30)
-makers: st.SearchStrategy[Maker] = st.none() | st.tuples(st.integers(0, 2), indices, st.integers(0, 3))
+makers: st.SearchStrategy[Maker] = st.none() | indices | st.tuples(st.integers(0, 2), indices, st.integers(0, 3))
 
 
 @st.composite
@@ -57,6 +57,19 @@ def test_what_every_iteration_does_is_one_line(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o400
 
 
+def test_attributes_hold_until_there_are_others(tmp_path: Path) -> None:
+    same = ExecutedOperators((0,), {0: ()})
+    file = IterationsFile(tmp_path / "a.jsonl", GRAPH)
+    file.note(0, same)
+    file.note(1, same, {0: {"alpha": 0.5}})
+    file.note(2, same)
+    file.note(3, same, {0: {"alpha": float("nan")}})
+    found = read_iterations(tmp_path / "a.jsonl", GRAPH)
+    assert [first for first, _ in found] == [0, 1, 3]
+    assert found[0][1].attributes == {} and found[1][1].attributes == {0: {"alpha": 0.5}}
+    assert found[2][1].order == (0,) and str(found[2][1].attributes[0]["alpha"]) == "nan"
+
+
 def test_a_later_run_replaces_the_file(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     write(path, [(0, ExecutedOperators((0,), {0: ()})), (1, ExecutedOperators((1,), {1: ()}))])
@@ -91,8 +104,10 @@ def test_a_cut_line_is_left_out(tmp_path: Path) -> None:
         ('{"iteration":0,"order":["a"]}', "order: expected a number"),
         ('{"iteration":0,"inputs":[]}', "inputs: expected an object"),
         ('{"iteration":0,"inputs":{"x":[]}}', "inputs: expected the index of an operator, got 'x'"),
+        ('{"iteration":0,"attributes":{"1":4}}', "attributes: expected an object of objects"),
+        ('{"iteration":0,"attributes":{"x":{}}}', "attributes: expected the index of an operator"),
         ('{"iteration":0,"inputs":{"1":4}}', "inputs: expected a list of makers"),
-        ('{"iteration":0,"inputs":{"1":[[1]]}}', "inputs: expected null, "),
+        ('{"iteration":0,"inputs":{"1":[[1]]}}', "inputs: expected a number, "),
         ('{"iteration":0,"inputs":{"1":[[1,"b"]]}}', "inputs: expected a number"),
     ],
 )

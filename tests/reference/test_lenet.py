@@ -240,6 +240,7 @@ def test_tree_and_modes(run: Run) -> None:
     assert files == {
         "data_dump.json",
         "config.json",
+        "command.json",
         "ms_output_trace_code_graph_0.ir",
         "ms_output_trace_code_graph_0.pb",
         "ms_execution_order_graph_0.csv",

@@ -47,20 +47,33 @@ def headline(comparison: Comparison) -> list[str]:
                 f"incomplete: {count} pairs of operators and parameters agree as far as they can be read; {damaged}."
             ]
         return [f"agree: all {count} pairs of operators and parameters agree."]
-    graphs = GraphFiles(DumpDir.open(comparison.mine))
+    graphs, golden = (GraphFiles(DumpDir.open(path)) for path in (comparison.mine, comparison.golden))
     lines = []
     if wrong is not None:
         lines.append(f"first wrong operator: {_named(wrong, graphs)}")
+        lines += [f"  {text}" for text in _attribute_texts(comparison, wrong, graphs, golden)]
         lines.append(f"  its inputs agree ({_error_text(wrong.input_error)}), {_first_difference(wrong.outputs)}")
         if wrong.added_error is not None:
             lines.append(f"  it adds an error of {_error_text(wrong.added_error)}")
     if differing is not wrong:
-        lines += _came_in(comparison, differing, wrong is None, graphs)
+        lines += _came_in(comparison, differing, wrong is None, graphs, golden)
     return lines
 
 
-def _came_in(comparison: Comparison, result: OperatorResult, is_all: bool, graphs: GraphFiles) -> list[str]:
+def _came_in(
+    comparison: Comparison, result: OperatorResult, is_all: bool, graphs: GraphFiles, golden: GraphFiles
+) -> list[str]:
     lines = [f"first difference: {_named(result, graphs)}"]
+    if result.is_random and all(tensor.status != DIFFERS for tensor in result.inputs):
+        reached = sum(not other.is_agreeing for other in comparison.operators) - 1
+        return [
+            *lines,
+            "  a random operator, which drew other numbers: the runs had different seeds, or drew in another order",
+            f"  {reached} other operators and parameters differ, and none of them goes wrong by itself"
+            if is_all
+            else f"  {reached} other operators and parameters differ",
+        ]
+    lines += [f"  {text}" for text in _attribute_texts(comparison, result, graphs, golden)]
     if is_all:
         lines.insert(0, "no operator goes wrong by itself: none has inputs that agree and an output that does not.")
     if result.pair.mine.is_parameter:
@@ -81,6 +94,29 @@ def _came_in(comparison: Comparison, result: OperatorResult, is_all: bool, graph
                 lines.append("  no operator before it made that input: the runs had different weights or data")
             return lines
     return [*lines, f"  {_first_difference(result.outputs)}"]
+
+
+def _attribute_texts(
+    comparison: Comparison, result: OperatorResult, graphs: GraphFiles, golden: GraphFiles
+) -> list[str]:
+    """Attributes that have other values on the two sides, as graph files tell; one that a file does not name has the
+    value that the operator has without it.
+    """
+    step = next((step for step in comparison.steps if result in step.operators), None)
+    mine = graphs.node(result.step, result.pair.mine)
+    other = None if step is None else golden.node(step.golden, result.pair.golden)
+    if mine is None or other is None or mine.attrs is None or other.attrs is None:
+        return []
+    names = [name for name in dict.fromkeys((*mine.attrs, *other.attrs)) if name not in _NO_ATTRIBUTES]
+    if mine.op_type != other.op_type or not result.is_wrong:
+        names = [name for name in names if name in mine.attrs and name in other.attrs]
+    values = {name: [attrs.get(name, _DEFAULT) for attrs in (mine.attrs, other.attrs)] for name in names}
+    return [f"attribute {name}: {x} against {y}" for name, (x, y) in values.items() if repr(x) != repr(y)]
+
+
+# What a graph file says of an operator beside what the script chose.
+_NO_ATTRIBUTES = frozenset({"input_names", "output_names"})
+_DEFAULT = "its default"
 
 
 def _maker(comparison: Comparison, result: OperatorResult, tensor: TensorResult) -> Operator | None:

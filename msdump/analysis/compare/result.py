@@ -13,6 +13,7 @@ from msdump.analysis.memory_state import UNSET
 from msdump.analysis.steps import Operator, Slot, StepKey
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.graph.traits import is_random
 from msdump.tables.frames import html_table
 from msdump.tensors.makers import maker
 
@@ -83,6 +84,11 @@ class OperatorResult:
         return 0.0 if input_error == output_error else output_error - input_error
 
     @property
+    def is_random(self) -> bool:
+        """Whether its outputs are numbers that it drew."""
+        return is_random(self.pair.mine.op_type)
+
+    @property
     def is_agreeing(self) -> bool:
         for tensor in self.inputs:
             if tensor.status == DIFFERS:
@@ -94,7 +100,12 @@ class OperatorResult:
 
     @property
     def is_wrong(self) -> bool:
-        """Inputs agree, an output does not, and not for what came in: its error is many times that of the inputs."""
+        """Inputs agree, an output does not, and not for what came in: its error is many times that of the inputs.
+
+        Edges: what an operator draws at random is not wrong.
+        """
+        if self.is_random:
+            return False
         has_inputs = any(tensor.status in (IDENTICAL, AGREES) or tensor.reason == UNSET for tensor in self.inputs)
         inputs_agree = all(tensor.status != DIFFERS for tensor in self.inputs)
         if not has_inputs or not inputs_agree or all(tensor.status != DIFFERS for tensor in self.outputs):

@@ -15,6 +15,7 @@ from msdump.errors import DtypeError, FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.parse import MSPROBE
 from msdump.statistics.batches import measure_each
+from msdump.statistics.kernels import SMALL_BYTES
 from msdump.statistics.stats import Statistics, has_non_finite, statistics
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
@@ -179,14 +180,25 @@ def _known(measurements: Measurements, tensor: DumpedTensor) -> NonFiniteCounts 
     return _of_numbers(result.numbers)
 
 
-def _health(array: Array) -> NonFiniteCounts:
+def health_of(tensor: DumpedTensor, plain_bytes: int) -> NonFiniteCounts:
+    """Of one tensor, without a table; what cannot be read counts as finite.   plain_bytes: as of `statistics`"""
+    row = dtypes.BY_NAME.get(tensor.dtype)
+    if row is None or row.kind not in _KINDS:
+        return _FINE
+    try:
+        return _health(tensor.load(), plain_bytes)
+    except (FormatError, OSError):
+        return _FINE
+
+
+def _health(array: Array, plain_bytes: int = SMALL_BYTES) -> NonFiniteCounts:
     row = dtypes.dtype_from_numpy(array.dtype)
     if row.kind == dtypes.COMPLEX:
         parts = np.ascontiguousarray(array).reshape(-1)
         array = parts.view(parts.real.dtype)
         row = dtypes.dtype_from_numpy(array.dtype)
     try:
-        numbers = statistics(array, row.name)
+        numbers = statistics(array, row.name, plain_bytes=plain_bytes)
     except DtypeError:
         return _NOT_FINITE if has_non_finite(array, row.name) else _FINE
     largest = _largest(numbers.max, numbers.min)

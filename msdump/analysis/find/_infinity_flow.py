@@ -31,7 +31,8 @@ from msdump.tensors.records import INPUT, OUTPUT
 
 # How a value that is not finite came about.
 MADE, CAME_IN, UNKNOWN, CONSTANT, RECEIVED = "made", "came in", "unknown", "constant", "received"
-_OutputKey = tuple[int, Slot]
+# An output of a step: index of the operator, slot.
+OutputKey = tuple[int, Slot]
 # How PyTorch names tensors that a traced function holds, which are no arguments.
 _TORCH_CONSTANTS = ("_tensor_constant", "_frozen_param", "lifted_tensor_")
 # The stages that are worth a word. AFTER_OUTPUT: code between two graphs, which the dump does not hold.
@@ -42,7 +43,7 @@ _LOSS_NAME = re.compile(r"(?:^|[-_/])(?:loss_fn|loss|criterion)-(?!With)")
 _LOSS_CLASS = re.compile(r"-\w*(?:Loss|CrossEntropy|CrossEntropyWithLogits)$")
 # What PyTorch calls gradients that come into a backward graph.
 _TANGENT = re.compile(r"tangents?_[0-9]+")
-_GRADIENTS = ("Gradients/", "Gradients_")
+GRADIENTS = ("Gradients/", "Gradients_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,8 @@ class InfinityFlow:
     """All roots of one step, and the roots of each tensor.
 
     earlier     by graph, of those that ran before in the same iteration of the same rank
+    reaches_end, read_later   by operator, whether a NaN that it holds reaches an end of the program; outputs that a
+                later graph of the iteration reads, and by which operator; once `mark_ends` has filled them
     operators   of the step, without parameters, in execution order
     inputs, outputs   bad tensors of each of them; none are those in memory that no operator has written yet
     """
@@ -114,6 +117,9 @@ class InfinityFlow:
         earlier: Mapping[int, InfinityFlow] = _NO_FLOWS,
     ) -> None:
         self._earlier = earlier
+        self.graph_id = step.key.graph_id
+        self.reaches_end: list[bool] = []
+        self.read_later: dict[OutputKey, Operator] = {}
         self.operators = tuple(operator for operator in step.operators if not operator.is_parameter)
         self.inputs: list[tuple[BadTensor, ...]] = [()] * len(self.operators)
         self.outputs = list(self.inputs)
@@ -133,10 +139,10 @@ class InfinityFlow:
         if graph is not None:
             self._nodes = {i: graph.find(o.full_name, o.op_name) for i, o in enumerate(self.operators)}
         self._links = _Links(self._nodes)
-        self._roots_of: dict[_OutputKey, tuple[InfRoot, ...]] = {}
+        self._roots_of: dict[OutputKey, tuple[InfRoot, ...]] = {}
         self._arrived: dict[object, InfRoot] = {}
-        self._roots_read: dict[_OutputKey, tuple[InfRoot, ...]] = {}
-        self._is_read: set[_OutputKey] = set()
+        self._roots_read: dict[OutputKey, tuple[InfRoot, ...]] = {}
+        self._is_read: set[OutputKey] = set()
         for index, bad in enumerate(zip(self.inputs, self.outputs, strict=True)):
             if any(bad):
                 self._follow(index)
@@ -186,6 +192,7 @@ class InfinityFlow:
             incoming = self._passed_on(index, outputs) or (self._begin(index, outputs),)
         for bad in outputs:
             self._roots_of[index, bad.slot] = incoming
+        for bad in self.outputs[index]:
             self._links.add(index, bad)
 
     def _read(self, index: int, inputs: Sequence[BadTensor]) -> tuple[InfRoot, ...]:
@@ -220,6 +227,20 @@ class InfinityFlow:
         graph_id, name, output = origin.maker or (-1, "", 0)
         flow = self._earlier.get(graph_id)
         return () if flow is None else flow.made(name, Slot(output))
+
+    def source(self, index: int, bad: BadTensor) -> OutputKey | None:
+        """The output of this step that an input is; None for one that comes from outside."""
+        return self._links.source(index, bad)
+
+    def made_elsewhere(self, index: int, slot: int) -> tuple[int, str, int] | None:
+        """Graph, operator and output of an input that an earlier graph of the iteration made, where the dump tells."""
+        origin = self.origin(index, Slot(slot))
+        return None if origin is None else origin.maker
+
+    def output_of(self, name: str, slot: int) -> OutputKey | None:
+        """An output of this step, by the full name of its operator."""
+        index = self._links.index_of(name)
+        return None if index is None else (index, Slot(slot))
 
     def made(self, name: str, slot: Slot) -> tuple[tuple[Operator, InfRoot], ...]:
         """Where the Inf of an output began.   name: full name of the operator"""
@@ -265,9 +286,9 @@ class _Links:
         self._nodes = nodes
         names = ((node.full_name, index) for index, node in nodes.items() if node is not None)
         self._index_by_name = dict(names)
-        self._by_key: dict[object, _OutputKey] = {}
-        self._by_print: dict[object, _OutputKey] = {}
-        self._by_counts: dict[object, _OutputKey] = {}
+        self._by_key: dict[object, OutputKey] = {}
+        self._by_print: dict[object, OutputKey] = {}
+        self._by_counts: dict[object, OutputKey] = {}
 
     def index_of(self, name: str) -> int | None:
         """Of an operator, by its full name."""
@@ -278,11 +299,11 @@ class _Links:
         self._by_key[key_of(bad.tensor)] = self._by_print[_fingerprint(bad)] = output
         self._by_counts[_counts(bad.health)] = output
 
-    def of_counts(self, health: NonFiniteCounts) -> _OutputKey | None:
+    def of_counts(self, health: NonFiniteCounts) -> OutputKey | None:
         """The last output with so many NaN and Inf."""
         return self._by_counts.get(_counts(health))
 
-    def source(self, index: int, bad: BadTensor) -> _OutputKey | None:
+    def source(self, index: int, bad: BadTensor) -> OutputKey | None:
         node = self._nodes.get(index)
         if node is not None and bad.slot.number < len(node.inputs):
             origin = node.inputs[bad.slot.number]
@@ -324,13 +345,6 @@ class Stages:
 
     def __init__(self) -> None:
         self._last: dict[int | None, tuple[StepKey, bool]] = {}
-        # Of the last iteration of each rank.
-        self._flows: dict[int | None, tuple[int | None, dict[int, InfinityFlow]]] = {}
-
-    def earlier(self, key: StepKey) -> Mapping[int, InfinityFlow]:
-        """What went through the graphs that have ended before in the same iteration."""
-        iteration, flows = self._flows.get(key.rank_id, (None, {}))
-        return flows if iteration == key.iteration else {}
 
     def before(self, key: StepKey) -> StepKey | None:
         """The other graph of the same iteration that ended just before, when no step of that iteration was bad."""
@@ -338,11 +352,7 @@ class Stages:
         is_same = last.iteration == key.iteration and last.graph_id != key.graph_id
         return last if is_same and not is_bad else None
 
-    def end(self, key: StepKey, is_bad: bool, flow: InfinityFlow) -> None:
-        if key.graph_id is not None and key.iteration is not None:
-            flows = dict(self.earlier(key))
-            flows[key.graph_id] = flow
-            self._flows[key.rank_id] = key.iteration, flows
+    def end(self, key: StepKey, is_bad: bool) -> None:
         last, was_bad = self._last.get(key.rank_id, (key, False))
         self._last[key.rank_id] = key, is_bad or (was_bad and last.iteration == key.iteration)
 
@@ -358,4 +368,4 @@ class Stages:
             return AFTER_OUTPUT if parameter is None and before is not None else ""
         scopes = operator.label.split("/")[:-1]
         is_loss = _LOSS_NAME.search(operator.label) is not None or any(map(_LOSS_CLASS.search, scopes))
-        return IN_LOSS if is_loss and not operator.label.startswith(_GRADIENTS) else ""
+        return IN_LOSS if is_loss and not operator.label.startswith(GRADIENTS) else ""

@@ -11,12 +11,13 @@ import fnmatch
 import os
 import posixpath
 import re
-import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from msdump.analysis.find._health import HealthTable, health_of
+from msdump.analysis.find.hints import zoom_line
 from msdump.analysis.graph_info import GraphFile, GraphFiles, GraphNode, Origin
 from msdump.analysis.steps import (
     Operator,
@@ -69,13 +70,19 @@ class FoundOperator:
 
 
 def find_operator(
-    dump: DumpDir, name: str, selection: StepSelection = ALL_STEPS, *, takes_statistics: bool = False
+    dump: DumpDir,
+    name: str,
+    selection: StepSelection = ALL_STEPS,
+    *,
+    takes_statistics: bool = False,
+    is_suspect: bool = False,
 ) -> FoundOperator:
     """The operator that a name means, in the first step that has it.
 
     name   full name, last part of it, `type.name` as in file names, the name that it had before the graph was compiled,
            or a glob of any of the first three
     takes_statistics  statistics will do where a dump has no tensors
+    is_suspect        in the first iteration in which a tensor of it is not finite, where there is one
 
     Raises: ConfigError when no operator or more than one goes by that name.
     """
@@ -86,11 +93,6 @@ def find_operator(
         steps = list(table.steps)
         if damaged and not steps:
             raise damaged[0][1]
-        if steps and not takes_statistics:
-            raise ConfigError(
-                f"{dump.path}: expected a dump with tensors, got statistics only. Dump the tensors of this operator: "
-                f"{shlex.join(['msdump', 'zoom', str(dump.path), name])} --run SCRIPT."
-            )
     if not steps:
         raise nothing_selected(dump, selection, expected="a dump with tensors")
     for step in steps:
@@ -102,21 +104,51 @@ def find_operator(
             raise ConfigError(
                 f'OP: expected the name of one operator, got "{name}", which {len(matches)} have: {listed}.'
             )
+        if matches and table is not None and not takes_statistics:
+            line = zoom_line(dump.path, matches[0])
+            advice = f" Dump the tensors of this operator: {line}" if line else ""
+            raise ConfigError(f"{dump.path}: expected a dump with tensors, got statistics only.{advice}")
         if matches:
-            others = tuple(_same_elsewhere(step, matches[0], steps))
-            return FoundOperator(step, matches[0], GraphFiles(dump).node(step.key, matches[0]), table, others)
-    names = [known for step in steps for operator in step.operators for known in (operator.op_name, operator.label)]
-    hint = did_you_mean(name, names)
+            operator = matches[0]
+            if is_suspect:
+                step, operator = _first_bad(_everywhere(operator, steps), table) or (step, operator)
+            others = tuple(_same_elsewhere(step, operator, steps))
+            return FoundOperator(step, operator, GraphFiles(dump).node(step.key, operator), table, others)
+    operators = [operator for step in steps for operator in step.operators]
+    names = [known for operator in operators for known in (operator.op_name, operator.label)]
+    # A last part is nearer to a last part than to a name with its scope.
+    hint = did_you_mean(name, [*names, *(known.rpartition("/")[2] for known in names)])
     raise ConfigError(f'OP: expected the name of a dumped operator, got "{name}". {hint}'.rstrip())
 
 
+def _everywhere(operator: Operator, steps: Iterable[Step]) -> Iterator[tuple[Step, Operator]]:
+    """The operator as each step has it that has it."""
+    for step in steps:
+        for candidate in step.operators:
+            if (candidate.label, candidate.op_type) == (operator.label, operator.op_type):
+                yield step, candidate
+                break
+
+
 def _same_elsewhere(step: Step, operator: Operator, steps: Iterable[Step]) -> Iterator[tuple[StepKey, Operator]]:
-    for earlier_step in steps:
-        if earlier_step.key != step.key and earlier_step.key[:2] == step.key[:2]:
-            for candidate in earlier_step.operators:
-                if (candidate.label, candidate.op_type) == (operator.label, operator.op_type):
-                    yield earlier_step.key, candidate
-                    break
+    for other, candidate in _everywhere(operator, steps):
+        if other.key != step.key and other.key[:2] == step.key[:2]:
+            yield other.key, candidate
+
+
+def _first_bad(places: Iterable[tuple[Step, Operator]], table: StatisticSteps | None) -> tuple[Step, Operator] | None:
+    """Of the same operator in several steps: the first in which it has a value that is not finite."""
+    health = HealthTable()
+    for step, operator in sorted(places, key=lambda place: place[0].key.iteration or 0):
+        tensors = [tensor for _, _, tensor in operator.all_tensors()]
+        if table is not None:
+            health.add_rows(table.row, tensors, [])
+            is_bad = any(health.of(tensor).is_bad for tensor in tensors)
+        else:
+            is_bad = any(health_of(tensor, _PLAIN_BYTES).is_bad for tensor in tensors)
+        if is_bad:
+            return step, operator
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +303,8 @@ def show_operator(
     iteration: int | Collection[int] | None = None,
     is_raw: bool = False,
 ) -> ShownOperator:
-    """Inputs, outputs, shapes, statistics, first elements, attributes and source trace of an operator.
+    """Inputs, outputs, shapes, statistics, first elements, attributes and source trace of an operator, in the first of
+    the selected iterations in which it is not finite, else in the first that has it.
 
     Of a dump of statistics alone there are no first elements.
 
@@ -280,7 +313,7 @@ def show_operator(
     Raises:  ConfigError when no operator or several go by that name; FormatError when there is nothing at the path.
     """
     dump = opened(dump)
-    target = find_operator(dump, name, StepSelection(rank, graph, iteration), takes_statistics=True)
+    target = find_operator(dump, name, StepSelection(rank, graph, iteration), takes_statistics=True, is_suspect=True)
     node = target.node
     tensors = []
     for io, slot, tensor in target.operator.all_tensors():

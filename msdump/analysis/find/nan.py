@@ -8,12 +8,14 @@ report.first_nan.operator.label, report.first_nan.line, report.first_nan.infecte
 from __future__ import annotations
 
 import itertools
+import math
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from msdump.analysis._payload import Progress
+from msdump.analysis.find._fate import is_of_gradients, mark_ends, skips_step
 from msdump.analysis.find._health import HealthTable
 from msdump.analysis.find._infinity_flow import (
     AFTER_OUTPUT,
@@ -27,7 +29,7 @@ from msdump.analysis.find._infinity_flow import (
     InfRoot,
     Stages,
 )
-from msdump.analysis.graph_info import GraphFiles, with_inputs
+from msdump.analysis.graph_info import GraphFiles, GraphNode, with_inputs
 from msdump.analysis.measurements import Measurements
 from msdump.analysis.memory_state import UnsetTensors, has_same_statistics
 from msdump.analysis.steps import (
@@ -44,7 +46,7 @@ from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.selection import StepSelection
-from msdump.graph.traits import is_collective
+from msdump.graph.traits import drops_nan, is_collective, only_moves
 from msdump.graph.types import SourceLine
 from msdump.tables.frames import html_table
 from msdump.tensors import dtypes
@@ -139,6 +141,8 @@ class NonFinite:
     sources     operators whose Inf became the NaN
     stage       "loss": made in the loss, so after the model's output; "after output": it came into the backward graph
                 with the gradient of the model's output, so that code which is not in the dump made it; else ""
+    attributes  of the operator, in that iteration, that are no finite numbers themselves
+    returns     operators of the backward pass that read it again, where an operator of the forward pass drops it
     after       where it came in: the graph of the same iteration that had ended just before, without a bad value
     """
 
@@ -156,14 +160,17 @@ class NonFinite:
     sources: tuple[Operator, ...] = ()
     stage: str = ""
     after: StepKey | None = None
+    returns: tuple[Operator, ...] = ()
+    attributes: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class BenignInf:
-    """An expected Inf.
+    """An expected Inf, or a NaN that was dropped again.
 
     operator  that put it there, or the first that read it
     how       "constant": the script wrote it down; else as in NonFinite, and then `stops` stopped it
+    kind      NAN or INF
     """
 
     step: StepKey
@@ -172,6 +179,7 @@ class BenignInf:
     line: SourceLine | None
     tensors: tuple[BadTensor, ...]
     stops: tuple[Operator, ...]
+    kind: str = INF
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +189,7 @@ class NonFiniteReport:
     nan, inf   of each step that has one: its first NaN, its first unexpected Inf
     benign     every Inf that was meant
     grew       the first tensor that rose steeply from one iteration to the next
+    skipped    of each step that a scaler of the loss skipped because of it; none of these is in `steps`
     unset      tensors that no operator has written yet: (step, label of the operator, input or output, slot)
     """
 
@@ -193,6 +202,7 @@ class NonFiniteReport:
     grew: Growth | None = None
     steps: tuple[NonFinite, ...] = ()
     unset: frozenset[tuple[StepKey, str, str, Slot]] = frozenset()
+    skipped: tuple[NonFinite, ...] = ()
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the first one of each step."""
@@ -265,24 +275,68 @@ def find_non_finite(
     stages = Stages()
     steps_with_inputs = [with_inputs(step, graphs.of(step.key)) for step in steps]
     unset = [unset_in(step) for step in steps_with_inputs]
-    searches = [
-        _Search(step, health, graphs, stages, tensors) for step, tensors in zip(steps_with_inputs, unset, strict=True)
-    ]
+    flows = _flows(steps_with_inputs, unset, health, graphs)
+    searches = [_Search(step, health, flow, stages) for step, flow in zip(steps_with_inputs, flows, strict=True)]
+    skipped = _skipped(searches, steps_with_inputs, health, graphs)
+    searches_that_count = [search for search in searches if id(search) not in skipped]
     return NonFiniteReport(
-        _in_time(search.nan for search in searches),
-        _in_time(search.inf for search in searches),
+        _in_time(search.nan for search in searches_that_count),
+        _in_time(search.inf for search in searches_that_count),
         len(steps),
         len(health),
         (*dump.damaged, *damaged, *graphs.damaged),
         tuple(benign for search in searches for benign in search.benign),
         find_growth(zip(steps_with_inputs, unset, strict=True), health, graphs),
-        _in_time(search.first for search in searches),
+        _in_time(search.first for search in searches_that_count),
         frozenset(
             (step.key, operator.label, io, slot)
             for step, tensors in zip(steps_with_inputs, unset, strict=True)
             for operator, io, slot in tensors.operands
         ),
+        _in_time(search.first for search in searches if id(search) in skipped),
     )
+
+
+def _flows(
+    steps: Sequence[Step], unset: Sequence[UnsetTensors], health: HealthTable, graphs: GraphFiles
+) -> list[InfinityFlow]:
+    """Of each step, with those of the graphs before it in the same iteration of the same rank."""
+    flows = []
+    iterations: dict[tuple[int | None, int | None], list[InfinityFlow]] = {}
+    for step, tensors in zip(steps, unset, strict=True):
+        key = step.key
+        before = iterations.setdefault((key.rank_id, key.iteration), [])
+        earlier = {flow.graph_id: flow for flow in before if flow.graph_id is not None}
+        flow = InfinityFlow(step, health, graphs.of(key), tensors, {} if key.iteration is None else earlier)
+        before.append(flow)
+        flows.append(flow)
+    if health.has_bad:
+        for iteration in iterations.values():
+            mark_ends(iteration)
+    return flows
+
+
+def _skipped(searches: Sequence[_Search], steps: Sequence[Step], health: HealthTable, graphs: GraphFiles) -> set[int]:
+    """Those whose finding made a scaler of the loss skip the step of training: it is behind the forward pass, which has
+    none.   Returns: identities of the searches
+    """
+    iterations: dict[tuple[int | None, int | None], list[tuple[_Search, Step]]] = {}
+    for search, step in zip(searches, steps, strict=True):
+        iterations.setdefault((step.key.rank_id, step.key.iteration), []).append((search, step))
+    skipped: set[int] = set()
+    for found in iterations.values():
+        bad = [search for search, _ in found if search.first is not None]
+        forward = min((step.key.graph_id or 0 for _, step in found), default=0)
+        is_clean = all(
+            search.first is not None
+            and not search.first.parameters
+            and (is_of_gradients(search.first.operator) or search.first.step.graph_id != forward)
+            for search in bad
+        )
+        files = {id(step): graphs.of(step.key) for _, step in found} if bad and is_clean else {}
+        if files and skips_step((step for _, step in found), health, files):
+            skipped |= {id(search) for search in bad}
+    return skipped
 
 
 def _in_time(results: Iterable[NonFinite | None]) -> tuple[NonFinite, ...]:
@@ -311,11 +365,9 @@ def _tensors(steps: Iterable[Step]) -> list[DumpedTensor]:
 class _Search:
     """The search in one step."""
 
-    def __init__(
-        self, step: Step, health: HealthTable, graphs: GraphFiles, stages: Stages, unset: UnsetTensors
-    ) -> None:
+    def __init__(self, step: Step, health: HealthTable, flow: InfinityFlow, stages: Stages) -> None:
         self._step = step
-        self._flow = InfinityFlow(step, health, graphs.of(step.key), unset, stages.earlier(step.key))
+        self._flow = flow
         self._spoiled = {
             operator.op_name: bad
             for operator in step.operators
@@ -323,7 +375,10 @@ class _Search:
         }
         self._before = stages.before(step.key)
         self._stages = stages
-        self.benign = tuple(self._benign(root) for root in self._flow.roots if root.is_benign)
+        self.benign = (
+            *(self._benign(root) for root in self._flow.roots if root.is_benign),
+            *(self._dropped(index) for index in self._dropped_nans()),
+        )
         self._reads = [self._bad(index, bads) if bads else () for index, bads in enumerate(self._flow.inputs)]
         self._writes = [self._bad(index, bads) if bads else () for index, bads in enumerate(self._flow.outputs)]
         nan, inf = self._first_nan(), self._first_inf()
@@ -335,14 +390,30 @@ class _Search:
             self.nan, self.inf = (only, None) if kind == NAN else (None, only)
         origins = [(index, result) for index, result in ((nan, self.nan), (inf, self.inf)) if result is not None]
         self.first = min(origins, key=lambda origin: -1 if origin[0] is None else origin[0])[1] if origins else None
-        stages.end(step.key, self.first is not None, self._flow)
+        stages.end(step.key, is_bad=self.first is not None)
 
     def _bad(self, index: int, tensors: tuple[BadTensor, ...]) -> tuple[BadTensor, ...]:
         return tuple(bad for bad in tensors if self._flow.is_harmful(index, bad))
 
     def _first_nan(self) -> int | None:
         sides = enumerate(zip(self._flow.inputs, self._flow.outputs, strict=True))
-        return next((i for i, (read, written) in sides if any(bad.health.has_nan for bad in (*read, *written))), None)
+        return next(
+            (
+                i
+                for i, (read, written) in sides
+                if any(bad.health.has_nan for bad in (*read, *written)) and self._flow.reaches_end[i]
+            ),
+            None,
+        )
+
+    def _dropped_nans(self) -> Iterator[int]:
+        """Operators that make a NaN which reaches no end."""
+        flow = self._flow
+        for index, written in enumerate(flow.outputs):
+            if not any(bad.health.has_nan for bad in written) or flow.reaches_end[index]:
+                continue
+            if not any(bad.health.has_nan for bad in flow.inputs[index]):
+                yield index
 
     def _first_inf(self) -> int | None:
         """Of those that the graph has made itself, or that nobody knows: where another graph made it, it is told."""
@@ -381,7 +452,25 @@ class _Search:
             self._sources(index) if kind == NAN and not inputs else (),
             self._stages.stage_of(operator, how, parameter, self._before),
             self._before if how == CAME_IN else None,
+            self._returns(index) if kind == NAN and not inputs else (),
+            () if node is None or inputs else tuple(_bad_attributes(node)),
         )
+
+    def _returns(self, index: int) -> tuple[Operator, ...]:
+        """Where gradients bring back what was dropped."""
+        flow = self._flow
+        made = {(index, bad.slot) for bad in flow.outputs[index]}
+        found = []
+        for reader in range(index + 1, len(flow.operators)):
+            if any(flow.source(reader, bad) in made for bad in flow.inputs[reader]):
+                written = {(reader, bad.slot) for bad in flow.outputs[reader] if bad.health.has_nan}
+                if written and not only_moves(flow.operators[reader].op_type):
+                    return ()  # it went on by itself
+                made |= written
+        for output in made:
+            if output in flow.read_later:
+                found.append(flow.read_later[output])
+        return tuple(dict.fromkeys(found))
 
     def _sources(self, index: int) -> tuple[Operator, ...]:
         """Operators whose Inf an operator read, in this graph or in an earlier one of the iteration."""
@@ -409,12 +498,43 @@ class _Search:
             self._operators(dict.fromkeys(root.stops)),
         )
 
+    def _dropped(self, index: int) -> BenignInf:
+        """A NaN that was left out again."""
+        flow = self._flow
+        node = flow.node(index)
+        made = {(index, bad.slot) for bad in flow.outputs[index]}
+        stops = []
+        for reader in range(index + 1, len(flow.operators)):
+            if any(flow.source(reader, bad) in made for bad in flow.inputs[reader] if bad.health.has_nan):
+                written = [bad for bad in flow.outputs[reader] if bad.health.has_nan]
+                made |= {(reader, bad.slot) for bad in written}
+                if not written and drops_nan(flow.operators[reader].op_type):
+                    stops.append(reader)
+        return BenignInf(
+            self._step.key,
+            flow.operators[index],
+            MADE,
+            None if node is None else node.own_line,
+            flow.outputs[index],
+            self._operators(stops),
+            NAN,
+        )
+
     def _only_parameters(self, kind: str) -> NonFinite:
         """A step of which only parameters are bad."""
         name, tensors = next(iter(self._spoiled.items()))
         first = next(o for o in self._step.operators if o.is_parameter and o.op_name == name)
         names = tuple(self._spoiled)
         return NonFinite(self._step.key, first, UNKNOWN, None, tensors, name, (), (), (), names, kind)
+
+
+def _bad_attributes(node: GraphNode) -> Iterator[tuple[str, float]]:
+    """Attributes that are NaN or Inf, or hold one."""
+    for name, value in (node.attrs or {}).items():
+        for item in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(item, float) and not math.isfinite(item):
+                yield name, item
+                break
 
 
 def _bad_parameter(operator: Operator, health: HealthTable) -> tuple[BadTensor, ...]:

@@ -12,10 +12,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from msdump.analysis.find._health import HealthTable
 from msdump.analysis.find.look_up import find_operator
-from msdump.analysis.steps import Operator, Step, opened, read_statistic_steps, read_steps
-from msdump.errors import FormatError
+from msdump.analysis.steps import Operator, opened
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.parse import FX
@@ -69,35 +67,11 @@ def plan_zoom(
     """
     dump = opened(dump)
     selection = StepSelection(rank, graph, iteration)
-    operator = find_operator(dump, name, selection, takes_statistics=True).operator
-    suspicious = _first_bad(dump, operator, selection)
+    target = find_operator(dump, name, selection, takes_statistics=True, is_suspect=True)
+    operator, suspicious = target.operator, target.key.iteration or 0
     tensor = next(iter(_tensors(operator)))
     levels = tensor.file.levels
     return Zoom(operator, (max(0, suspicious - around), suspicious + around), suspicious, levels.model, levels.grammar)
-
-
-def _first_bad(dump: DumpDir, operator: Operator, selection: StepSelection) -> int:
-    """Number of the first iteration in which the operator has a value that is not finite, else of its first one."""
-    health, damaged = HealthTable(), list[tuple[str, FormatError]]()
-    table, _ = read_statistic_steps(dump, selection)
-    measured = {step.key for step in table.steps}
-    steps = [*table.steps, *(step for step in read_steps(dump, selection) if step.key not in measured)]
-    numbers: dict[int, bool] = {}
-    for step in sorted(steps, key=lambda step: step.key.iteration or 0):
-        tensors = [tensor for twin in _same(step, operator) for tensor in _tensors(twin)]
-        if step.key in measured:
-            health.add_rows(table.row, tensors, damaged)
-        else:
-            health.add_tensors(tensors, damaged)
-        number = step.key.iteration or 0
-        numbers[number] = numbers.get(number, False) or any(health.of(tensor).is_bad for tensor in tensors)
-        if numbers[number]:
-            return number
-    return min(numbers, default=0)
-
-
-def _same(step: Step, operator: Operator) -> list[Operator]:
-    return [twin for twin in step.operators if (twin.op_type, twin.label) == (operator.op_type, operator.label)]
 
 
 def _tensors(operator: Operator) -> list[DumpedTensor]:

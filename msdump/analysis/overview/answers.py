@@ -51,6 +51,7 @@ def non_finite_value(report: NonFiniteReport) -> Value:
         "tensor_count": report.tensor_count,
         "nan": [_origin(row) for row in report.nan],
         "inf": [_origin(row) for row in report.inf],
+        "skipped": [_origin(row) for row in report.skipped],
         "benign": [_benign(row) for row in report.benign],
         "grew": None if report.grew is None else _growth(report.grew),
         "damaged": damaged_values(report.damaged),
@@ -69,6 +70,8 @@ def _origin(origin: NonFinite) -> Value:
         "infected": _operators(origin.infected),
         "also_made": _operators(origin.also_made),
         "stopped": _operators(origin.stopped),
+        "returns": _operators(origin.returns),
+        "attributes": {name: str(value) for name, value in origin.attributes},
         "parameters": origin.parameters,
         "stage": origin.stage or None,
         "after": None if origin.after is None else step_value(origin.after),
@@ -78,6 +81,7 @@ def _origin(origin: NonFinite) -> Value:
 def _benign(origin: BenignInf) -> Value:
     return {
         **location_value(origin.step, origin.operator),
+        "kind": origin.kind,
         "how": origin.how,
         "line": line_value(origin.line),
         "tensors": [_bad_tensor(tensor) for tensor in origin.tensors],

@@ -46,6 +46,7 @@ class DumpListing:
     damaged        (file, what is wrong)
     foreign        paths below the folder that belong to no dump
     verified       tensors whose bytes were held against hashes; None where that was not asked for
+    example        name of an operator whose tensors are there; "" where there is none
     """
 
     path: str
@@ -55,6 +56,7 @@ class DumpListing:
     damaged: tuple[tuple[str, FormatError], ...]
     foreign: tuple[str, ...]
     verified: int | None = None
+    example: str = ""
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -103,6 +105,7 @@ def list_dump(
         problems,
         tuple(dump.foreign),
         verified,
+        next((operator.label for step in steps for operator in step.operators if not operator.is_parameter), ""),
     )
 
 

@@ -16,8 +16,9 @@ from importlib.util import find_spec
 from types import ModuleType
 
 from msdump.frontends.aliases import drop_aliases, install_aliases
+from msdump.process.command import UNKNOWN, Command, command_as_value, command_from_value, note
 
-# JSON: the Python that it is for, aliases with `prefer_real`, options of torch.
+# JSON: the Python that it is for, aliases with `prefer_real`, options of torch, the command.
 VARIABLE = "MSDUMP_INHERITED"
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 
@@ -25,19 +26,29 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 # Values of --torch-backend, --torch-module, --torch-rnn and --torch-eager; None where one is not given.
 TorchOptions = tuple[str | None, str | None, bool, bool]
 _NO_TORCH: TorchOptions = (None, None, False, False)
+_LONGEST = 16 << 10  # each letter may be six in JSON
 
 
-def begin(prefer_real: Mapping[str, bool], torch_options: TorchOptions = _NO_TORCH) -> None:
-    """Give this process and its Python children the aliases; the children also the options of torch.
+def begin(prefer_real: Mapping[str, bool], torch_options: TorchOptions = _NO_TORCH, command: Command = UNKNOWN) -> None:
+    """Give this process and its Python children the aliases and the command; the children also the options of torch.
 
     prefer_real  name of a frontend -> whether an installed package of that name wins
+    command      that was typed, for the metadata of dumps
     Edges:  children that ignore the environment (`python -I`, `-E`) or have no site (`-S`) get nothing, nor does
             another installation of Python.
     """
     _take_back()
     for name, is_real_first in prefer_real.items():
         install_aliases((name,), is_real_first)
-    content = {"prefix": sys.prefix, "aliases": dict(prefer_real), "torch": list(torch_options)}
+    note(command)
+    # Linux starts no process that has a longer text than 128 KiB in its environment.
+    handed_on = UNKNOWN if sum(map(len, command.target)) > _LONGEST else command
+    content = {
+        "prefix": sys.prefix,
+        "aliases": dict(prefer_real),
+        "torch": list(torch_options),
+        "command": command_as_value(handed_on),
+    }
     os.environ[VARIABLE] = json.dumps(content)
     paths = os.environ.get("PYTHONPATH", "")
     if FOLDER not in paths.split(os.pathsep):
@@ -54,6 +65,7 @@ def inherit() -> None:
         for name, is_real_first in content["aliases"].items():
             install_aliases((name,), bool(is_real_first))
         backend, module, has_rnn, is_eager = content["torch"]
+        note(command_from_value(content["command"]) or UNKNOWN)
     except (ValueError, KeyError, TypeError, AttributeError):
         return  # not written by `begin`
     options = backend, module, bool(has_rnn), bool(is_eager)

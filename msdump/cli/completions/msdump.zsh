@@ -240,7 +240,7 @@ _shtab_msdump_plan_options=(
   "*--graph[a graph of an earlier run (rank_0\/graphs\/ms_output_trace_code_graph_0.pb)\; may be given several times]:FILE.pb:_files"
   "--device-target[device profile of the run (CPU)]:device_target:(CPU GPU Ascend)"
   "--device-id[device of the run (DEVICE_ID, or 0)]:N:"
-  "(- : *)--dry-run[run the first two steps of a script (the rest of the line\: its arguments) and say how many bytes and files one step leaves and how much time it adds\; what was written is removed. Without CONFIG\: for a script of TorchAir or ACL that configures its dump itself]:SCRIPT:_files"
+  "(- : *)--dry-run[run the first two steps of a script (the rest of the line, as \`msdump run\` takes it\: options such as --torch-eager, the script, its arguments) and say how many bytes and files one step leaves and how much time it adds\; what was written is removed. Without CONFIG\: for a script that configures its dump itself]:SCRIPT:_files"
   "(*)::dump configuration, a .json file\; an acl.json too\; several are reported one by one:_files"
 )
 
@@ -371,7 +371,7 @@ _shtab_msdump_run_options=(
   "--torch-rnn[let torch.compile capture nn.RNN, nn.LSTM and nn.GRU, which PyTorch leaves out by default]"
   "--torch-eager[dump every operator of PyTorch as it runs, without torch.compile]"
   "--torch-module[compile a module that the script does not\: an instance in its namespace, or a class]:NAME:"
-  "--as[\`import msprobe\` gives msdump\'s\: PrecisionDebugger of the script dumps, into msprobe\'s files]:look_alike:(msprobe)"
+  "--as[\`import msprobe\` gives msdump\'s\: PrecisionDebugger of the script dumps, into msprobe\'s files]:as:(msprobe)"
   "--tables[write a table part for each dumped iteration, as \`msdump stat --tables\` does, when the script has ended]:FOLDER:_files"
   "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   {-v,--verbose}"[name what is not dumped, and why]"

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from msdump.config.json_file import JsonFile, json_type, mapping_as_file, read_json_file, shown
 from msdump.errors import ConfigError, did_you_mean, refused
+from msdump.process import dry_run
 
 log = logging.getLogger("msdump")
 STATISTICS, TENSOR, STRUCTURE = "statistics", "tensor", "structure"
@@ -239,13 +240,15 @@ def _settings(keys: _Keys, arguments: Mapping[str, object]) -> Settings:
         _refuse_unsupported(section.where("summary_mode"), summary_mode, "async_dump is true, as in msprobe")
     if is_async and task == TENSOR and level != DEBUG and not section.texts("list"):
         _refuse(section.where("list"), "names of what is dumped, as async_dump is true", [])
+    if given_step is None:
+        steps = numbers(keys.where("step"), keys.get("step"))
+    else:
+        steps = numbers("PrecisionDebugger, step", given_step)
     return Settings(
-        dump_path=path,
+        dump_path=path if dry_run.folder is None else str(dry_run.folder),
         task=task,
         level=level,
-        steps=numbers(keys.where("step"), keys.get("step"))
-        if given_step is None
-        else numbers("PrecisionDebugger, step", given_step),
+        steps=steps if dry_run.folder is None else frozenset(),
         ranks=numbers(keys.where("rank"), keys.get("rank")),
         scope=section.texts("scope"),
         names=section.texts("list"),

@@ -23,7 +23,7 @@ from msdump.frontends.msprobe.parents import CLIP, OPTIMIZER
 from msdump.frontends.msprobe.recorder import PYTORCH, RecordWriter, TensorForm
 from msdump.frontends.msprobe.selection import Selection
 from msdump.frontends.msprobe.stacks import current_stack
-from msdump.process import sessions
+from msdump.process import dry_run, sessions
 from msdump.process.report import Kind, Report
 
 log = logging.getLogger("msdump")
@@ -66,6 +66,8 @@ class Probe(sessions.Session):
         self._gradient_turns: dict[str, tuple[int, str]] = {}
         self._backward_modules: set[str] = set()
         self._saves: dict[str, int] = {}
+        # The last one whose beginning a dry run was told.
+        self._measured_iteration: int | None = None
         if settings.is_api_level and settings.is_enabled is not False:
             self.api_calls.install()
 
@@ -81,7 +83,11 @@ class Probe(sessions.Session):
             self._given_rank = rank
         if model is not None and self.settings.is_module_level:
             self.module_calls.watch(model)
-        self._is_running = self.is_chosen() and self._open()
+        is_chosen = self.is_chosen()
+        if is_chosen and self.iteration != self._measured_iteration:
+            self._measured_iteration = self.iteration
+            dry_run.note_run("step", self)
+        self._is_running = is_chosen and self._open()
         if self._is_running and self.settings.level == "mix":
             self._watch_optimizers()
         return self._is_running
@@ -217,6 +223,16 @@ class Probe(sessions.Session):
         report = tally.report(self.folder, KIND, self._recorder.files.counts)
         records, calls = self._recorder.records_written, self._recorder.calls_named
         return replace(report, operators_seen=records, operators_selected=records, calls_named=calls)
+
+    @property
+    def error(self) -> str:
+        """Why the dump is not complete; "" where it is."""
+        return self._recorder.tally.error or ""
+
+    def counts(self) -> dry_run.Counts:
+        """As `report`, for a dry run."""
+        report = self.report()
+        return dry_run.Counts(report.files, report.links, report.bytes_written, report.dump_seconds)
 
     def leave_to_parent(self) -> None:
         self._is_running = False

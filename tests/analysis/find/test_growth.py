@@ -65,7 +65,29 @@ def test_the_first_rise_of_a_hundred_times_is_found(
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["nan", str(write_steps(tmp_path, [1, 500], [1, 1]))])
+    for iteration, (largest, made) in enumerate(((1, 1), (500, np.nan))):
+        operators = [
+            ("D/MatMul-op1", {IN: floats(1, 1), OUT: floats(-largest, largest / 2)}),
+            ("D/Mul-op2", {IN: floats(-largest, largest / 2), OUT: floats(made)}),
+        ]
+        write_dump(tmp_path, operators, iteration=iteration)
+    main(["nan", str(tmp_path)])
     text = capsys.readouterr().out
     assert "what grew first: output 0 of D/MatMul-op1 (MatMul), rank 0, graph 0, iteration 1\n" in text
     assert "  largest absolute value 500, 500 times the 1 of iteration 0\n" in text
+
+
+@pytest.mark.parametrize("later", [1.0, np.nan], ids=["finite", "a NaN before it"])
+def test_what_leads_to_no_finding_is_no_answer(
+    later: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Running means, adapters that start at 0: much grows in ordinary training."""
+    for iteration, (largest, made) in enumerate(((1, later), (500, 1.0))):
+        operators = [("D/MatMul-op1", {OUT: floats(largest)}), ("D/Mul-op2", {IN: floats(1), OUT: floats(made)})]
+        write_dump(tmp_path, operators, iteration=iteration)
+    assert main(["nan", str(tmp_path)]) == int(np.isnan(later))
+    assert "grew" not in capsys.readouterr().out
+    main(["nan", "--all", str(tmp_path)])
+    text = capsys.readouterr().out
+    assert "grew" not in text
+    assert "no finding, but this rose: output 0 of D/MatMul-op1 (MatMul), rank 0, graph 0, iteration 1\n" in text

@@ -11,12 +11,19 @@ import numpy as np
 import pytest
 
 import msdump
-from msdump.analysis import find_source_line, show_operator, write_statistic_files
+from msdump.analysis import (
+    find_non_finite,
+    find_source_line,
+    list_dump,
+    show_operator,
+    tensor_statistics,
+    write_statistic_files,
+)
 from msdump.analysis.graph_info import GraphFiles, read_graph
 from msdump.cli.main import main
 from msdump.errors import ConfigError, FormatError
 from msdump.statistics.exponents import ExponentHistogram
-from tests.analysis.small_dump import write_dump
+from tests.analysis.small_dump import floats, write_dump
 
 ROOT = Path(__file__).resolve().parents[3]
 LINE = "x = self.relu(self.fc1(x))"
@@ -153,3 +160,38 @@ def test_show_has_the_same_tensor_of_other_iterations(tmp_path: Path, kind: str)
     assert shown.exponents == (ExponentHistogram(0, (4,), (0,)) if kind == "tensors" else None)
     (alone,) = show_operator(tmp_path / kind, "Mul-op1", iteration=1).tensors
     assert alone.history == ()
+
+
+@pytest.mark.parametrize("has_tensors", [True, False], ids=["tensors", "statistics"])
+def test_an_operator_is_shown_where_it_is_bad_first(has_tensors: bool, tmp_path: Path) -> None:
+    for iteration, value in enumerate((1, 2, np.inf, np.nan)):
+        operators = [("D/Log-op1", {("output", 0): floats(value)}), ("D/Add-op2", {("output", 0): floats(1)})]
+        write_dump(tmp_path / "tensors", operators, iteration=iteration)
+    write_statistic_files(tmp_path / "tensors", tmp_path / "statistics")
+    dump = tmp_path / ("tensors" if has_tensors else "statistics")
+    shown = show_operator(dump, "Log-op1")
+    assert shown.found.key.iteration == 2 and len(shown.tensors[0].history) == 4
+    assert show_operator(dump, "Log-op1", iteration=[0, 1, 3]).found.key.iteration == 3
+    assert show_operator(dump, "Log-op1", iteration=[0, 1]).found.key.iteration == 0
+    assert show_operator(dump, "Add-op2").found.key.iteration == 0
+    with pytest.raises(ConfigError, match='Did you mean "Log-op1"'):
+        show_operator(dump, "Lgo-op1")
+
+
+def test_a_statistic_csv_without_rows_says_so(tmp_path: Path) -> None:
+    write_dump(tmp_path / "tensors", [("D/Log-op1", {("output", 0): floats(1)})])
+    write_statistic_files(tmp_path / "tensors", tmp_path / "statistics")
+    (path,) = (tmp_path / "statistics").rglob("statistic.csv")
+    path.chmod(0o600)
+    title = path.read_text().splitlines()[0]
+    for text in (title + "\n", ""):
+        path.write_text(text)
+        for ask in (find_non_finite, tensor_statistics, list_dump, lambda dump: show_operator(dump, "Log-op1")):
+            with pytest.raises(ConfigError, match=r"statistic\.csv, which holds no row"):
+                ask(tmp_path / "statistics")
+        with pytest.raises(ConfigError, match="iteration: expected a number"):
+            find_non_finite(tmp_path / "statistics", iteration=9)
+    path.write_text(title[5:] + "\n")
+    with pytest.raises((ConfigError, FormatError)) as raised:
+        find_non_finite(tmp_path / "statistics")
+    assert "no row" not in str(raised.value)

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msdump.analysis import find_non_finite, write_statistic_files
+from msdump.cli.main import main
 from msdump.errors import ConfigError
 from tests.analysis.conftest import ROOT
 from tests.analysis.small_dump import floats, write_dump
@@ -59,10 +60,15 @@ def test_statistics_alone_say_the_same(tmp_path: Path) -> None:
     assert [o.op_name for o in by_row.infected] == [o.op_name for o in by_tensor.infected]
 
 
-def test_what_came_in_is_told_from_what_was_made(tmp_path: Path) -> None:
+def test_what_came_in_is_told_from_what_was_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_dump(tmp_path / "in", [("D/Add-op1", {IN: BAD, OUT: BAD}), ("D/Mul-op2", {IN: BAD, OUT: BAD})])
     found = find_non_finite(tmp_path / "in").first
     assert found is not None and found.how == "came in" and found.tensors[0].io == "input"
+    assert main(["nan", str(tmp_path / "in")]) == 1
+    line = f"msdump show {shlex.quote(str(tmp_path / 'in'))} D/Add-op1 --rank 0 --graph 0 --iteration 0"
+    text = capsys.readouterr().out
+    assert f"what came in, and what was there before: {line}\n" in text
+    assert main(shlex.split(line)[1:]) == 0
     write_dump(tmp_path / "unknown", [("D/Add-op1", {OUT: BAD})])
     unknown = find_non_finite(tmp_path / "unknown").first
     assert unknown is not None and unknown.how == "unknown"
@@ -176,7 +182,7 @@ def test_command(tmp_path: Path) -> None:
     write_statistic_files(tmp_path / "bad", tmp_path / "statistics")
     assert "for its tensors: msdump zoom" not in text
     quoted = shlex.quote(f"{tmp_path}/statistics")
-    assert f"for its tensors: msdump zoom {quoted} Log-op2 --run SCRIPT" in nan(f"{tmp_path}/statistics")[1]
+    assert f"for its tensors: msdump zoom {quoted} Log-op2\n" in nan(f"{tmp_path}/statistics")[1]
     assert nan(str(tmp_path / "good")) == (0, "finite: 2 tensors of 1 steps hold no NaN and no Inf.\n")
     code, text = nan(str(tmp_path / "missing"))
     assert code == 2 and text.startswith("msdump nan: ")

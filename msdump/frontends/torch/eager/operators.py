@@ -164,7 +164,8 @@ class Operators:
             if each.is_read and self._operands.is_readable(each.tensor, operator.name)
         ]
         inputs = tuple(self._operands.info(each.tensor, (operator.name, each.name)) for each in tensors)
-        return Call(signature, scope, operator, tensors, lambda: signature.attributes(args, keywords), inputs)
+        numbers = _numbers(args, keywords)
+        return Call(signature, scope, operator, tensors, lambda: signature.attributes(args, keywords), inputs, numbers)
 
     def _show(
         self,
@@ -249,6 +250,17 @@ class Operators:
             self._parameters.note(stage, call)
             stage.show(call)
             self._shardings.note(stage, call, function, args, [tensor for _, tensor in results])
+
+
+def _numbers(args: Sequence[object], keywords: Mapping[str, object]) -> tuple[object, ...]:
+    """Floats among the arguments, alone or in lists; NaN as text, as it is unequal to itself."""
+    numbers: list[object] = []
+    for value in (*args, *keywords.values()) if keywords else args:
+        if type(value) is float:
+            numbers.append(value if value == value else "nan")
+        elif type(value) is list and value and type(value[0]) is float:
+            numbers.append(repr(value))
+    return tuple(numbers)
 
 
 def _waited(result: object) -> object:

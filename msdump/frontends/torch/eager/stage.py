@@ -37,6 +37,7 @@ class Named:
     name    full name, of the scope, the type, and the number
     lines   source lines of the script that run it; None until they are looked up
     of      the operator whose gradient it computes
+    numbers its floats that are no tensors, as the last call had them
     plan    the last one that was asked whether it selects the operator
     """
 
@@ -44,6 +45,7 @@ class Named:
     name: str
     lines: Lines | None = None
     of: Named | None = None
+    numbers: tuple[object, ...] | None = None
     plan: object = None
     is_selected: bool = False
 
@@ -71,6 +73,7 @@ class Call:
 
     scope            the modules around it
     inputs, outputs  what is known of each operand
+    numbers          its floats that are no tensors
     copies           slot -> an input that the call may overwrite, as it was before
     read, written    arrays of the inputs and of the outputs
     error            what it raised
@@ -82,6 +85,7 @@ class Call:
     tensors: Sequence[Tensor]
     attributes: Callable[[], dict[str, object]]
     inputs: tuple[TensorInfo, ...]
+    numbers: tuple[object, ...] = ()
     copies: Mapping[int, Array] = field(default_factory=dict)
     read: Sequence[Array] = ()
     outputs: tuple[TensorInfo, ...] = ()
@@ -120,11 +124,13 @@ class Stage:
         # Of this iteration: numbers of parameters by their memory, and the values of those that were overwritten.
         self._by_memory: dict[int, set[int]] = {}
         self._overwritten: dict[int, tuple[TensorInfo, Array]] = {}
+        self._attributes: dict[str, Mapping[str, object]] = {}
 
     def begin(self, iteration: int) -> None:
         self.iteration = iteration
         self._by_memory.clear()
         self._overwritten.clear()
+        self._attributes = {}
         with lock:  # observers are told of one run at a time, whichever thread it is in
             self._run = self._seen.begin(iteration)
         self.is_watched = self._run is not None
@@ -168,6 +174,10 @@ class Stage:
     def show(self, call: Call) -> None:
         """Report a call to the observers.   Raises: what the call raised."""
         assert self._run is not None
+        if call.numbers != call.operator.numbers:
+            if call.operator.numbers is not None:
+                self._attributes[call.name] = {name: plain(value) for name, value in call.attributes().items()}
+            call.operator.numbers = call.numbers
         with lock:
             op = self._ops.get((call.name, call.inputs, call.outputs))
             if op is None:
@@ -193,7 +203,7 @@ class Stage:
         if run is not None:
             parameters = {name: (info(tensor), tensor) for name, tensor in self._parameters.items()}
             with lock:
-                run.finish(_End(parameters, self._overwritten, array))
+                run.finish(_End(parameters, self._overwritten, array, self._attributes))
             self._overwritten.clear()
 
     # -- parts ------------------------------------------------------------------------------------
@@ -297,7 +307,9 @@ class _End(Calls):
         parameters: Mapping[int, tuple[TensorInfo, torch.Tensor]],
         overwritten: Mapping[int, tuple[TensorInfo, Array]],
         array: Callable[[TensorInfo, torch.Tensor], Array],
+        attributes: Mapping[str, Mapping[str, object]],
     ) -> None:
+        self.attributes = attributes
         self._parameters = parameters
         self._overwritten = overwritten
         self._array = array

@@ -97,6 +97,22 @@ def test_what_a_choice_dropped_comes_back_with_the_gradient(tmp_path: Path) -> N
     assert short(each.label for each in first.sources) == ["aten.reciprocal.default-op0"]
 
 
+def test_attributes_are_those_of_the_iteration(tmp_path: Path) -> None:
+    net = torch.nn.Linear(3, 3)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    with msdump.watch(net, config(tmp_path)):
+        for number in range(4):
+            optimizer.param_groups[0]["lr"] = float("nan") if number == 2 else 0.1
+            net(torch.ones(2, 3)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    first = find_non_finite(tmp_path).first
+    assert first is not None and first.step.iteration == 2 and first.operator.label.endswith("aten.add_.Tensor-op0")
+    assert [(name, str(value)) for name, value in first.attributes] == [("alpha", "nan")]
+    alphas = [graph_of(tmp_path, number, 2).by_name["aten.add_.Tensor-op0"].attrs or {} for number in range(4)]
+    assert [str(attrs["alpha"]) for attrs in alphas] == ["-0.1", "-0.1", "nan", "-0.1"]
+
+
 def test_a_number_that_the_script_wrote_is_meant(tmp_path: Path) -> None:
     def step(number: int, y: Any) -> Any:
         mask = torch.zeros(3)
