@@ -340,12 +340,23 @@ def _skipped(searches: Sequence[_Search], steps: Sequence[Step], health: HealthT
 
 
 def _in_time(results: Iterable[NonFinite | None]) -> tuple[NonFinite, ...]:
-    """In the order of their steps; in each iteration, what came from another process behind what that one has made."""
+    """In the order of their steps; in each iteration, what came from another process behind what that one has made, and
+    what came into a process, nobody knows from where, behind what another one has made: gradients of all are reduced in
+    buffers of their own.
+    """
     present = (result for result in results if result is not None)
     iterations = (list(group) for _, group in itertools.groupby(present, key=lambda result: result.step.iteration))
-    return tuple(
-        result for group in iterations for result in sorted(group, key=lambda suspect: suspect.how == RECEIVED)
-    )
+    ordered: list[NonFinite] = []
+    for group in iterations:
+        makers = {result.step.rank_id for result in group if result.how == MADE}
+
+        def lateness(result: NonFinite, makers: set[int | None] = makers) -> int:
+            if result.how == RECEIVED:
+                return 2
+            return int(result.how == CAME_IN and bool(makers - {result.step.rank_id}))
+
+        ordered += sorted(group, key=lateness)
+    return tuple(ordered)
 
 
 def _when(step: Step) -> tuple[int, ...]:

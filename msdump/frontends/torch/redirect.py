@@ -8,7 +8,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ import torch
 
 from msdump.config.environment import RANK_ID, TORCH_RANK
 from msdump.errors import ConfigError, DumpError, did_you_mean
-from msdump.frontends.torch import backend, check_version, inductor_backend, watch
+from msdump.frontends.torch import backend, check_version, inductor_backend
 from msdump.process import sessions
 
 
@@ -34,6 +34,12 @@ def redirect_torch(backend_name: str | None, module: str | None, has_rnn: bool, 
         redirect_compile(backend_name)
     if module is not None:
         compile_module(module, backend_name or "msdump")
+
+
+def _whole_script() -> AbstractContextManager[object]:
+    from msdump.frontends.torch.eager.watching import Watch
+
+    return Watch(None, None, is_whole_script=True)
 
 
 # Is set while a process starts others that are to dump in its place.
@@ -54,13 +60,13 @@ def _watch_this_process() -> None:
         def watched(function: Callable[..., object], index: int, *rest: Any) -> None:
             if not os.environ.get(TORCH_RANK):
                 os.environ.setdefault(RANK_ID, str(index))
-            watch().__enter__()
+            _whole_script().__enter__()
             run(function, index, *rest)
 
         spawning._wrap = watched
         return
     own = ExitStack()
-    own.enter_context(watch())
+    own.enter_context(_whole_script())
     start = spawning.start_processes
 
     @functools.wraps(start)

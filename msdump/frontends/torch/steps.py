@@ -42,9 +42,10 @@ class Steps:
         """Whether it has run forward in this iteration."""
         return graph in self._ran
 
-    def go_on(self, graph: Hashable) -> None:
+    def go_on(self, graph: Hashable, has_gradients: bool) -> None:
         """A forward run that is known to belong to this iteration, be it after a backward."""
         self.is_over = False
+        self._has_gradients = has_gradients
         self._ran.add(graph)
 
     def backward(self) -> None:

@@ -12,7 +12,7 @@ import torch
 from msdump.frontends.torch.eager.optimizers import Optimizers
 from msdump.frontends.torch.eager.regions import Region
 from msdump.frontends.torch.eager.scopes import Scopes
-from msdump.frontends.torch.eager.stage import BACKWARD, FORWARD, UPDATE
+from msdump.frontends.torch.eager.stage import BACKWARD, FORWARD, SETUP, UPDATE
 from msdump.frontends.torch.steps import Steps
 
 if TYPE_CHECKING:
@@ -35,16 +35,21 @@ class Iterations:
     is_explicit  whether the script says when an iteration ends
     is_paused    whether what runs is part of no iteration
     has_modules  whether calls of modules begin iterations
+    is_setup     whether what runs is before the first step: a script that is watched as a whole builds its model first
     optimizers   names of those whose steps are under way, the innermost last
+    scalers      how many calls of scalers of the loss are under way
     """
 
-    def __init__(self, steps: Steps, model: torch.nn.Module | None, scopes: Scopes) -> None:
+    def __init__(self, steps: Steps, model: torch.nn.Module | None, scopes: Scopes, has_setup: bool = False) -> None:
         self.model = model
         self.current: int | None = None
         self.is_explicit = False
         self.is_paused = False
         self.has_modules = model is not None
         self.optimizers: list[str] = []
+        self.scalers = 0
+        self.is_setup = False
+        self._expects_setup = has_setup
         self._steps = steps
         self._scopes = scopes
         self._backwards = _Backwards()
@@ -59,6 +64,7 @@ class Iterations:
         Returns: the iteration that begins; None: the current one goes on.
         """
         self.has_modules = True
+        self._expects_setup = False
         is_ours = self.model is None or module is self.model or isinstance(module, Region)
         if not is_ours or (self.current is not None and self.is_explicit):
             return None
@@ -68,19 +74,46 @@ class Iterations:
             self._training.note_call(module)
         return self._begin(module, is_training)
 
-    def without_modules(self) -> int | None:
-        """An operator runs that no module has announced.   Returns: as `of_call`."""
+    @property
+    def waits_for_operator(self) -> bool:
+        """Whether an operator outside of all modules may begin an iteration: where none is called, or where a step of
+        training has ended, as the data of the next one may be made before its module is called.
+        """
+        return not self.scalers and (self.current is None or not self.has_modules or self._step.has_ended)
+
+    def without_modules(self, is_look: bool = False) -> int | None:
+        """An operator runs that no module has announced.   Returns: as `of_call`.
+
+        is_look   whether it only looks at a value, as a script prints its loss when a step has ended
+        """
         is_new = not self.is_explicit and self._steps.is_over and torch.is_grad_enabled() and not self.optimizers
-        if self.model is None and (self.current is None or is_new):
-            return self._begin("script", torch.is_grad_enabled())
+        if self._step.has_ended:
+            is_new &= not is_look and not self._scopes.is_inside
+        if (is_new and self._step.has_ended) or (self.model is None and (self.current is None or is_new)):
+            # Whether it is training says the module that is called.
+            iteration = self._begin("script", torch.is_grad_enabled() and not self.has_modules)
+            if self._expects_setup:
+                self._expects_setup, self.is_setup = False, True
+                self._step = _Step()
+            return iteration
         return None
+
+    def leave_setup(self, caller: Hashable, is_training: bool) -> int:
+        """The first step begins.   Returns: its iteration, the number of which what was before it has had, too."""
+        assert self.current is not None
+        self.is_setup = False
+        self._step = _Step(is_training)
+        self._steps.go_on(caller, torch.is_grad_enabled())
+        return self.current
 
     def _begin(self, caller: Hashable, is_training: bool) -> int | None:
         """The iteration that begins with a call; None: the current one goes on."""
+        if self.is_setup:
+            return self.leave_setup(caller, is_training)
         if self.current is not None and self._training.are_known:
             if self._goes_on(caller, is_training):
                 self._step.is_training |= is_training
-                self._steps.go_on(caller)
+                self._steps.go_on(caller, torch.is_grad_enabled())
                 return None
             self._steps.backward()
         iteration = self._steps.forward(caller, torch.is_grad_enabled())
@@ -116,7 +149,9 @@ class Iterations:
 
     def part(self, node: Node | None) -> int:
         """Of the operator that runs.   node: of autograd, which runs it; None outside of a backward pass"""
-        return BACKWARD if node is not None else UPDATE if self._is_updating() else FORWARD
+        if node is not None:
+            return BACKWARD
+        return SETUP if self.is_setup else UPDATE if self._is_updating() else FORWARD
 
     def part_of_region(self, args: Sequence[object], node: Node | None) -> int:
         """As `part`, of a region, before an iteration begins with it.
@@ -179,9 +214,9 @@ class Iterations:
         if self.optimizers:
             self.optimizers.pop()
         self._training.note_step()
-        self.skip_optimizer()
+        self.end_training()
 
-    def skip_optimizer(self) -> None:
+    def end_training(self) -> None:
         """An optimizer has made a step, or something has decided that it makes none, as a scaler of the loss does."""
         if not self.optimizers:
             self._step.has_ended |= self._step.has_run_backward

@@ -43,8 +43,11 @@ class Listener(Protocol):
 
     def leave_optimizer(self) -> None: ...
 
-    def skip_optimizer(self) -> None:
-        """A scaler of the loss has let an optimizer make its step, or not."""
+    def enter_scaler(self) -> None:
+        """A scaler of the loss begins a step, or changes its scale."""
+
+    def leave_scaler(self, is_step: bool) -> None:
+        """is_step: it has let an optimizer make its step, or skipped that"""
 
     def enter_backward(self, accumulates: bool) -> None:
         """accumulates: whether it leaves gradients in parameters"""
@@ -144,12 +147,13 @@ def _replacements() -> tuple[_Replacement, ...]:
 
     enter_module, leave_module = _enter_module, _leave_module
     enter_backward, leave_backward = _enter_backward, _leave_backward
-    enter_optimizer, leave_optimizer, skip_optimizer = _enter_optimizer, _leave_optimizer, _skip_optimizer
+    enter_optimizer, leave_optimizer = _enter_optimizer, _leave_optimizer
+    enter_scaler, leave_scaler = _enter_scaler, _leave_scaler
     # For where Dynamo looks at what is called.
     quiet_enter_module, quiet_leave_module = map(torch._dynamo.disable, (enter_module, leave_module))
     quiet_enter_backward, quiet_leave_backward = map(torch._dynamo.disable, (enter_backward, leave_backward))
     quiet_enter_optimizer, quiet_leave_optimizer = map(torch._dynamo.disable, (enter_optimizer, leave_optimizer))
-    (quiet_skip_optimizer,) = map(torch._dynamo.disable, (skip_optimizer,))
+    quiet_enter_scaler, quiet_leave_scaler = map(torch._dynamo.disable, (enter_scaler, leave_scaler))
     looks = _dynamo_callback()
 
     def call_of(original: Callable[..., object]) -> Callable[..., object]:
@@ -195,16 +199,19 @@ def _replacements() -> tuple[_Replacement, ...]:
 
         return leave
 
-    def scaled_step_of(original: Callable[..., object]) -> Callable[..., object]:
-        def step(self: torch.amp.GradScaler, *args: object, **keywords: object) -> object:
+    def scaled_of(original: Callable[..., object]) -> Callable[..., object]:
+        is_step = original.__name__ == "step"
+
+        def scaled(self: torch.amp.GradScaler, *args: object, **keywords: object) -> object:
             if torch.compiler.is_compiling():
                 return original(self, *args, **keywords)
+            (enter_scaler if looks() is None else quiet_enter_scaler)()
             try:
                 return original(self, *args, **keywords)
             finally:
-                (skip_optimizer if looks() is None else quiet_skip_optimizer)()
+                (leave_scaler if looks() is None else quiet_leave_scaler)(is_step)
 
-        return step
+        return scaled
 
     def create_of(original: Callable[..., object]) -> Callable[..., object]:
         def create(scope: dict[str, object], name: str, val: Any) -> object:
@@ -218,7 +225,8 @@ def _replacements() -> tuple[_Replacement, ...]:
         _Replacement(torch.autograd, "_engine_run_backward", backward_of),
         _Replacement(record, "__enter__", enter_of),
         _Replacement(record, "__exit__", exit_of),
-        _Replacement(torch.amp.GradScaler, "step", scaled_step_of),
+        _Replacement(torch.amp.GradScaler, "step", scaled_of),
+        _Replacement(torch.amp.GradScaler, "update", scaled_of),
         _Replacement(torch._dynamo.utils.CleanupHook, "create", create_of, is_static=True),
     )
 
@@ -267,9 +275,14 @@ def _leave_optimizer() -> None:
         listener.leave_optimizer()
 
 
-def _skip_optimizer() -> None:
+def _enter_scaler() -> None:
     for listener in listening.concerned():
-        listener.skip_optimizer()
+        listener.enter_scaler()
+
+
+def _leave_scaler(is_step: bool) -> None:
+    for listener in listening.concerned():
+        listener.leave_scaler(is_step)
 
 
 # -- what torch.compile made -------------------------------------------------------------------------------------------

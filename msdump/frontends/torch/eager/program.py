@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +20,13 @@ from msdump.frontends.torch.eager.parameters import Parameters
 from msdump.frontends.torch.eager.regions import Region, counts_of
 from msdump.frontends.torch.eager.scopes import OperatorScopes, Scopes
 from msdump.frontends.torch.eager.shardings import OperandShardings
-from msdump.frontends.torch.eager.stage import BACKWARD, FORWARD, UPDATE, Stage
+from msdump.frontends.torch.eager.stage import BACKWARD, FORWARD, SETUP, UPDATE, Stage
 from msdump.frontends.torch.freed_memory import keep_freed_memory
 from msdump.frontends.torch.operators import op_type
 from msdump.frontends.torch.shardings import sharding_book
 from msdump.frontends.torch.steps import Steps
 from msdump.graph.graph import Graph
+from msdump.graph.traits import is_test, only_moves
 from msdump.process import sessions
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class EagerProgram:
     on_change  called with whether the operators of the iteration that begins are to be shown
     sees_thread  whether operators of the thread that asks are shown, as of one that computes gradients
     blind     while it is open, no operator comes to `run`
+    has_setup  whether what runs before the first step is a graph of its own
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class EagerProgram:
         on_change: Callable[[bool], None],
         sees_thread: Callable[[], bool],
         blind: Callable[[], AbstractContextManager[None]],
+        has_setup: bool = False,
     ) -> None:
         self.session = session
         self.has_ended = False
@@ -74,10 +77,11 @@ class EagerProgram:
         keeps = any(observer.needs_all_values for observer in session.observers)
         if keeps:
             keep_freed_memory()
-        self._stages = [Stage(part, next(steps.graph_ids), session.observers) for part in (FORWARD, BACKWARD, UPDATE)]
+        parts = (FORWARD, BACKWARD, UPDATE, SETUP) if has_setup else (FORWARD, BACKWARD, UPDATE)
+        self._stages = [Stage(part, next(steps.graph_ids), session.observers) for part in parts]
         self._scopes = Scopes(self._begin_call)
         self._operator_scopes = OperatorScopes(self._scopes)
-        self._iterations = Iterations(steps, model, self._scopes)
+        self._iterations = Iterations(steps, model, self._scopes, has_setup)
         self._plan: Plan | None = None
         self._book = sharding_book(session)
         self._counts = counts_of(session)
@@ -151,8 +155,10 @@ class EagerProgram:
             return function(*args, **keywords)
         with self._lock:
             iterations = self._iterations
-            if iterations.current is None or (node is None and not iterations.has_modules):
-                self._begin_without_modules()
+            if node is None and iterations.waits_for_operator:
+                self._begin_without_modules(_is_look(function))
+            if iterations.is_setup and (node is not None or _records_gradients((*args, *keywords.values()))):
+                self._begin(iterations.leave_setup("script", torch.is_grad_enabled()), is_first=True)
             part = iterations.part(node)
             stage = self._enter_stage(part, function)
             if not stage.is_watched:
@@ -224,17 +230,18 @@ class EagerProgram:
         if iterations.is_paused or iterations.is_in_backward(torch._C._current_autograd_node()):
             return
         with self._lock:
+            is_first = iterations.is_setup
             iteration = iterations.of_call(module)
             if iteration is not None:
                 self._operands.names.clear()
-                self._begin(iteration)
+                self._begin(iteration, is_first)
             named = iterations.model if isinstance(module, Region) else module
             if named is not None and self._is_watched:
                 self._parameters.name(named)
                 self._book.note_model(named)
 
-    def _begin_without_modules(self) -> None:
-        iteration = self._iterations.without_modules()
+    def _begin_without_modules(self, is_look: bool = False) -> None:
+        iteration = self._iterations.without_modules(is_look)
         if iteration is not None:
             self._begin(iteration)
 
@@ -249,10 +256,11 @@ class EagerProgram:
         elif iterations.current is None or (part == FORWARD and not iterations.has_modules):
             self._begin_without_modules()
         if part == UPDATE:
-            iterations.skip_optimizer()
+            iterations.end_training()
         return iterations.part(None) if part == FORWARD else part
 
-    def _begin(self, iteration: int) -> None:
+    def _begin(self, iteration: int, is_first: bool = False) -> None:
+        """is_first: of the first step, which reads what was made before it"""
         self._finish()
         self.session.catch_up()
         self._take_plan(self.session.plan)
@@ -267,12 +275,20 @@ class EagerProgram:
         self._scopes.is_looking = is_watched
         self._on_change(is_watched or not self._iterations.has_modules)
         if is_watched:
-            self._operands.table.begin()
+            if not is_first:
+                self._operands.table.begin()
             for stage in self._stages:
-                stage.begin(iteration)
+                if (stage.part == SETUP) == self._iterations.is_setup:
+                    stage.begin(iteration)
         else:
             for observer in self.session.observers:
                 observer.on_iteration_begin(_UNSEEN, iteration)
+
+    def _look_ahead(self) -> None:
+        """A step of training has ended: the next one may begin with any operator, where it is dumped."""
+        current = self._iterations.current
+        if current is not None and self._iterations.waits_for_operator and self.session.plan.watches(current + 1):
+            self._on_change(True)
 
     def _take_plan(self, plan: Plan) -> None:
         if plan is not self._plan:
@@ -315,10 +331,17 @@ class EagerProgram:
     def leave_optimizer(self) -> None:
         with self._lock:
             self._iterations.leave_optimizer()
+            self._look_ahead()
 
-    def skip_optimizer(self) -> None:
+    def enter_scaler(self) -> None:
+        self._iterations.scalers += 1
+
+    def leave_scaler(self, is_step: bool) -> None:
         with self._lock:
-            self._iterations.skip_optimizer()
+            self._iterations.scalers -= 1
+            if is_step:
+                self._iterations.end_training()
+                self._look_ahead()
 
     def enter_backward(self, accumulates: bool) -> None:
         """Where operators are not looked at, this tells of a backward; and compiled autograd has no nodes."""
@@ -328,9 +351,29 @@ class EagerProgram:
         self._iterations.leave_backward()
 
 
+def _is_look(function: object) -> bool:
+    """Whether an operator computes nothing: it reads a number, compares, or makes a view."""
+    if not isinstance(function, torch._ops.OpOverload):
+        return True
+    name = op_type(function)
+    return name == "aten._local_scalar_dense.default" or only_moves(name) or is_test(name) or _is_mark(function)
+
+
 def _is_mark(function: object) -> bool:
     """Whether an operator only tells a profiler where the program is."""
     return isinstance(function, torch._ops.OpOverload) and function.namespace == "profiler"
+
+
+def _records_gradients(values: Iterable[object]) -> bool:
+    """Whether an operator that is given these is recorded for a backward pass."""
+    if not torch.is_grad_enabled():
+        return False
+    return any(
+        item.requires_grad
+        for value in values
+        for item in (value if isinstance(value, list | tuple) else (value,))
+        if isinstance(item, torch.Tensor)
+    )
 
 
 class _Regions(threading.local):

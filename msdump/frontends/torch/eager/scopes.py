@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch._dynamo import OptimizedModule
 
-from msdump.frontends.torch.eager.stage import FORWARD, UPDATE, Named
+from msdump.frontends.torch.eager.stage import FORWARD, SETUP, UPDATE, Named
 from msdump.frontends.torch.places import BACKWARD_ROOT, ROOT
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class OperatorScopes:
         if part == UPDATE:
             self._around = f"{ROOT}/{optimizers[-1]}" if optimizers else self._scopes.current
             return self._around
-        if part == FORWARD:
+        if part in (FORWARD, SETUP):
             scope = self._around = self._scopes.current
             return scope
         if self._scopes.is_inside or node is None:

@@ -25,8 +25,8 @@ from msdump.tensors.records import OpInfo, TensorInfo, TensorKey
 if TYPE_CHECKING:
     import torch
 
-# The parts of a step.
-FORWARD, BACKWARD, UPDATE = range(3)
+# The parts of a step, and what a script does before its first one.
+FORWARD, BACKWARD, UPDATE, SETUP = range(4)
 
 
 @dataclass(slots=True, eq=False)

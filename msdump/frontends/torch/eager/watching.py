@@ -77,13 +77,17 @@ class _Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 class Watch(contextlib.ContextDecorator):
     """See `msdump.watch`."""
 
-    def __init__(self, model: torch.nn.Module | None, config: opening.Config | None) -> None:
+    def __init__(
+        self, model: torch.nn.Module | None, config: opening.Config | None, is_whole_script: bool = False
+    ) -> None:
+        """is_whole_script: whether all of a script runs inside, so that it builds its model before the first step"""
         if model is not None and not isinstance(model, torch.nn.Module):
             raise ConfigError(
                 f"msdump.watch: expected a torch.nn.Module, or None for all modules, got {type(model).__name__}. "
                 "Give the configuration as `config=...`."
             )
         self._model = model
+        self._is_whole_script = is_whole_script
         self._config = config
         self._dump: opening.DumpBlock | None = None
         # Not what the stack of modes says: while an operator is shown, the mode is not on it.
@@ -106,7 +110,13 @@ class Watch(contextlib.ContextDecorator):
             session = open_session()
         if session is not None:
             self._program = EagerProgram(
-                session, steps_of(session), self._model, self._look, self._sees_thread, self._blind
+                session,
+                steps_of(session),
+                self._model,
+                self._look,
+                self._sees_thread,
+                self._blind,
+                has_setup=self._is_whole_script,
             )
             self._mode = _Mode(self._program)
             self._program.begin()

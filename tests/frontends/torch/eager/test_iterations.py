@@ -294,3 +294,50 @@ def test_accumulation_without_modules(tmp_path: Path) -> None:
             optimizer.zero_grad()
     assert {number for number in dumped(tmp_path) if "aten.sin.default-op0" in names(tmp_path, number)} == {0, 1}
     assert {f"aten.sin.default-op{number}" for number in range(3)} <= names(tmp_path, 1)
+
+
+def test_the_data_of_a_step_belong_to_it(tmp_path: Path) -> None:
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with msdump.watch(config=config(tmp_path)):
+        for _ in range(3):
+            loss = model(torch.full((1, 3), 4.0).sqrt()).square().sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            loss.item()
+    assert dumped(tmp_path) == [0, 1, 2]
+    for iteration in range(3):
+        assert "aten.sqrt.default-op0" in names(tmp_path, iteration)
+        assert not any(file.op_type == "aten_sqrt_default" for file in msdump.open(tmp_path).files(graph=2))
+
+
+def test_what_a_script_does_before_its_first_step_is_a_graph_of_its_own(tmp_path: Path) -> None:
+    from msdump.frontends.torch.eager.watching import Watch
+
+    with Watch(None, config(tmp_path), is_whole_script=True):
+        model = nn.Linear(3, 2)
+        x = torch.full((1, 3), 4.0).sqrt()
+        for _ in range(2):
+            with torch.no_grad():
+                model(x)
+    files = list(msdump.open(tmp_path).files())
+    assert {file.op_type for file in files if file.levels.graph_id == 3} >= {
+        "aten_uniform__default",
+        "aten_sqrt_default",
+    }
+    assert {file.levels.iteration for file in files if file.levels.graph_id == 3} == {0}
+    assert dumped(tmp_path) == [0, 1]
+    assert not any("uniform" in file.op_type or "sqrt" in file.op_type for file in files if file.levels.graph_id == 0)
+
+
+def test_a_script_without_modules_leaves_what_is_before_its_first_step(tmp_path: Path) -> None:
+    from msdump.frontends.torch.eager.watching import Watch
+
+    with Watch(None, config(tmp_path), is_whole_script=True):
+        weight = torch.full((3,), 2.0).sqrt().requires_grad_()
+        for _ in range(2):
+            weight.exp().sum().backward()
+    files = list(msdump.open(tmp_path).files())
+    assert {file.levels.graph_id for file in files if file.op_type == "aten_sqrt_default"} == {3}
+    assert dumped(tmp_path) == [0, 1]
