@@ -8,8 +8,8 @@ ANSWER = {
     "kind": "what is no finding",
     "entry": "eager",
     "ask": "compare {faulty} {golden}",
-    "operator": "aten.uniform_",
-    "says": ["draw"],
+    "operator": "aten.uniform_.default-op0",
+    "says": ["random operator"],
     "never": ["first wrong operator", "its inputs agree"],
     "wants": "a random operator drew something else, and what that reaches; no operator is wrong",
 }
