@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.answers import table
 from tests.answers.judging import WRONG, Verdict, first_sentence, judge
 from tests.answers.program import Program, load, names
 from tests.answers.running import run_program
+
+_SHOWN = 25
 
 
 def main() -> int:
@@ -24,16 +25,17 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", choices=[*listed, []], help="programs; all without it")
     parser.add_argument("--write", action="store_true", help="put the results into docs/answers.md")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="programs at a time (%(default)s)")
-    parser.add_argument("--said", action="store_true", help="print all that msdump says as well")
+    parser.add_argument("--said", action="store_true", help=f"print the first {_SHOWN} lines of msdump as well")
     args = parser.parse_args()
-    programs = [load(name) for name in args.names or listed]
+    by_name = {name: load(name) for name in listed}
+    programs = [by_name[name] for name in args.names or listed]
     results = []
     with ThreadPoolExecutor(args.jobs) as pool:
         for result, said in pool.map(answered, programs):
             results.append(result)
             print(table.text_line(result), flush=True)
             if args.said:
-                print(said, flush=True)
+                print(*said.splitlines()[:_SHOWN], sep="\n", flush=True)
     words = {result.program.name: result.verdict.word for result in results}
     print(*(table.count_line(*row) for row in table.counts(programs, words)), sep="\n")
     page = table.PAGE.read_text(encoding="utf-8")
@@ -41,7 +43,7 @@ def main() -> int:
     for name in worse:
         print(f"worse than {table.PAGE.name} says: {name}", file=sys.stderr)
     if args.write:
-        table.PAGE.write_text(table.made(page, list(_all(listed)), results), encoding="utf-8")
+        table.PAGE.write_text(table.made(page, list(by_name.values()), results), encoding="utf-8")
     return 1 if worse else 0
 
 
@@ -52,10 +54,6 @@ def answered(program: Program) -> tuple[table.Result, str]:
         return table.Result(program, "", Verdict(WRONG, outcome.broken)), ""
     verdict = judge(program, outcome.faulty, outcome.healthy)
     return table.Result(program, first_sentence(outcome.faulty.text), verdict), outcome.faulty.text
-
-
-def _all(listed: list[str]) -> Iterator[Program]:
-    yield from map(load, listed)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ from tests.answers.program import Program
 
 FOUND, HALF, WRONG = "found", "half", "wrong"
 VERDICTS = (FOUND, HALF, WRONG)
+# Commands that look for something wrong; the others show what is there, and all that they print is their answer.
+_FINDERS = ("nan", "compare", "ranks", "stat")
 # Lines that say that there is nothing, or what was looked at.
 _NO_FINDING = re.compile(
     r"no |finite: |agree: |note: |benign |observation|all of them are equal|all ranks agree|nothing |"
@@ -37,12 +39,12 @@ def judge(program: Program, faulty: Said, healthy: Said | None) -> Verdict:
 
     Edges: without a healthy twin only the faulty run counts.
     """
-    if healthy is not None and (reason := _false_alarm(healthy)):
+    if healthy is not None and (reason := _false_alarm(program, healthy)):
         return Verdict(WRONG, f"healthy twin: {reason}")
     said = first_sentence(faulty.text)
     if faulty.exit != program.answer.exit:
         return Verdict(WRONG, f"exit {faulty.exit} in place of {program.answer.exit}: {said}")
-    answer = first_answer(faulty.text)
+    answer = first_answer(faulty.text) if _is_finder(program) else faulty.text
     missing = _missing(program, answer, faulty.text)
     if not missing:
         return Verdict(FOUND)
@@ -72,11 +74,17 @@ def _is_finding(line: str) -> bool:
     return bool(line.strip()) and not line.startswith(" ") and _NO_FINDING.match(line) is None
 
 
-def _false_alarm(healthy: Said) -> str:
+def _is_finder(program: Program) -> bool:
+    return program.answer.ask.split()[0] in _FINDERS
+
+
+def _false_alarm(program: Program, healthy: Said) -> str:
     """What is said of a program without a fault; "" for nothing."""
     said = first_sentence(healthy.text)
-    if healthy.exit:
+    if healthy.exit != program.answer.quiet:
         return f"exit {healthy.exit}: {said}"
+    if not _is_finder(program):
+        return ""
     lines = [line for line in healthy.text.splitlines() if line.strip()]
     return said if lines and _is_finding(lines[0]) else ""
 
@@ -84,7 +92,7 @@ def _false_alarm(healthy: Said) -> str:
 def _missing(program: Program, answer: str, text: str) -> list[str]:
     """What the first answer should have and has not, or has and should not have."""
     stated = program.answer
-    sentence = first_sentence(text)
+    sentence = first_sentence(text) if _is_finder(program) else text
     missing = [f"not {stated.operator}"] if stated.operator not in sentence else []
     if program.line is not None and not _has_line(program, answer):
         missing.append(f"not line {program.line}")

@@ -28,10 +28,13 @@ class Answer:
     says      words that the first answer has
     never     words that it must not have; with `exit` 0 the whole output
     exit      status of the command
+    quiet     its status for the healthy twin: 0, but where that leaves nothing to look at
     saved     "tensor" or "statistic"
     config    further keys of the dump configuration, of its common section or by section
     ranks     processes of a job of gloo ranks; 0 for a program that is run alone
-    run       command that dumps, in place of that of the entry; {script}, {mode} and {config} are filled in
+    run       command that dumps, in place of that of the entry, for all runs or by run; {script}, {mode} and {config}
+              are filled in
+    also      further runs
     ends      exit status of that command for the faulty run
     """
 
@@ -46,10 +49,12 @@ class Answer:
     says: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
     exit: int = 1
+    quiet: int = 0
     saved: str = "tensor"
     config: Mapping[str, Any] = field(default_factory=dict)
     ranks: int = 0
-    run: str = ""
+    run: str | Mapping[str, str] = ""
+    also: tuple[str, ...] = ()
     ends: int = 0
 
 
@@ -73,7 +78,7 @@ class Program:
     @property
     def modes(self) -> tuple[str, ...]:
         """The ways in which it is run."""
-        return ("faulty", "healthy", *(["golden"] if "{golden}" in self.answer.ask else []))
+        return ("faulty", "healthy", *(["golden"] if "{golden}" in self.answer.ask else []), *self.answer.also)
 
 
 def names() -> list[str]:
@@ -107,7 +112,7 @@ def _answer(name: str, tree: ast.Module) -> Answer:
     else:
         raise ValueError(f"{name}: expected ANSWER = {{...}}, got no such statement.")
     stated = ast.literal_eval(value)
-    for key in ("says", "never"):
+    for key in ("says", "never", "also"):
         stated[key] = tuple(stated.get(key, ()))
     try:
         answer = Answer(**stated)

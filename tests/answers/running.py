@@ -64,8 +64,9 @@ def dump_command(program: Program, mode: str, folder: Path) -> str:
     answer = program.answer
     config = f"{mode}.json"
     (folder / config).write_text(json.dumps(configuration(program, folder / mode), indent=1), encoding="utf-8")
-    command = answer.run or _DUMPED.get(answer.entry, _PLAIN)
-    if answer.ranks and not answer.run:
+    own = answer.run if isinstance(answer.run, str) else answer.run.get(mode, "")
+    command = own or _DUMPED.get(answer.entry, _PLAIN)
+    if answer.ranks and not own:
         command = command.replace("{script}", _JOB)
     return command.format(config=config, script=program.path.name, mode=mode, ranks=answer.ranks)
 

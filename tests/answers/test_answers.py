@@ -75,6 +75,16 @@ def test_nothing_wrong_forbids_words_everywhere() -> None:
     assert verdict(program, FINITE.text + "  came in from outside\n", exit_status=0) == HALF
 
 
+def test_what_a_command_shows_is_no_finding() -> None:
+    text = PROGRAM.replace("nan {faulty}", "show {faulty} aten.log").replace(
+        '"wants"', '"exit": 0, "quiet": 2, "wants"'
+    )
+    program = parse("train", text)
+    nothing = Said(2, "msdump show: expected tensors, got none.\n")
+    assert judge(program, Said(0, "rank 0\n\n" + RIGHT), nothing) == Verdict(FOUND)
+    assert judge(program, Said(0, RIGHT), Said(0, RIGHT)).word == WRONG
+
+
 def test_the_first_finding_ends_where_the_next_begins() -> None:
     text = f"no operator goes wrong by itself.\n\n{RIGHT}"
     assert first_sentence(text) == RIGHT.splitlines()[0]

@@ -20,6 +20,7 @@ ANSWER = {
 # Nothing is faulty in either form: the buckets are smaller in one of them, so that there are more.
 BUCKET_MB = 0.0001 if sys.argv[1] == "faulty" else 25
 
+torch.use_deterministic_algorithms(True)  # which fills memory that is made with NaN
 dist.init_process_group("gloo")
 torch.manual_seed(0)
 net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))

@@ -1,4 +1,4 @@
-"""A job of two ranks with DistributedDataParallel in which nothing is wrong, asked what its ranks disagree about."""
+"""A job of four ranks with DistributedDataParallel in which nothing is wrong, asked what its ranks disagree about."""
 
 import sys
 
@@ -14,7 +14,7 @@ ANSWER = {
     "says": ["all of them are equal"],
     "never": ["damaged", "incomplete", "far from the median"],
     "exit": 0,
-    "ranks": 2,
+    "ranks": 4,
     "wants": "no finding",
 }
 # Nothing is faulty in either form: the buckets are smaller in one of them, so that there are more.

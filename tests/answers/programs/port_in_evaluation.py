@@ -1,0 +1,48 @@
+"""A cell of MindSpore starts in evaluation, and the port forgot set_train(): its batch norm takes the running
+statistics."""
+
+import sys
+
+import numpy as np
+
+ANSWER = {
+    "kind": "ports to MindSpore",
+    "entry": "mindspore",
+    "ask": "compare {faulty} {golden}",
+    "run": "msdump run --config {config} --torch-eager {script} {mode}",
+    "operator": "BatchNorm",
+    "says": ["train"],
+    "wants": "the batch norm, its line, and that it trains in one run and not in the other",
+}
+
+FAULT = sys.argv[1] == "faulty"
+
+rng = np.random.default_rng(0)
+x = 2 * rng.standard_normal((6, 3, 4, 4), dtype=np.float32) + 1
+
+if sys.argv[1] == "golden":
+    import torch
+
+    class Block(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = torch.nn.BatchNorm2d(3)
+
+        def forward(self, x):
+            return torch.relu(self.norm(x))
+
+    Block()(torch.from_numpy(x))
+else:
+    import mindspore as ms
+    from mindspore import nn, ops
+
+    class Block(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.norm = nn.BatchNorm2d(3, momentum=0.9)
+
+        def construct(self, x):
+            return ops.relu(self.norm(x))  # fault
+
+    ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
+    Block().set_train(not FAULT)(ms.Tensor(x))

@@ -1,0 +1,52 @@
+"""A convolution of stride 2 was ported with the padding "same", which pads the other side than PyTorch's
+padding=1."""
+
+import sys
+
+import numpy as np
+
+ANSWER = {
+    "kind": "ports to MindSpore",
+    "entry": "mindspore",
+    "ask": "compare {faulty} {golden}",
+    "run": "msdump run --config {config} --torch-eager {script} {mode}",
+    "operator": "Conv2D",
+    "says": ["pad"],
+    "wants": "the convolution, its line, and that its padding differs",
+}
+
+FAULT = sys.argv[1] == "faulty"
+
+rng = np.random.default_rng(0)
+x = rng.standard_normal((1, 3, 8, 8), dtype=np.float32)
+weight = rng.standard_normal((4, 3, 3, 3), dtype=np.float32)
+
+if sys.argv[1] == "golden":
+    import torch
+
+    class Stem(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = torch.nn.Conv2d(3, 4, 3, stride=2, padding=1, bias=False)
+
+        def forward(self, x):
+            return torch.relu(self.conv(x))
+
+    stem = Stem()
+    stem.conv.weight.data = torch.from_numpy(weight)
+    stem(torch.from_numpy(x))
+else:
+    import mindspore as ms
+    from mindspore import nn, ops
+
+    class Stem(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            how = {"pad_mode": "same"} if FAULT else {"pad_mode": "pad", "padding": 1}
+            self.conv = nn.Conv2d(3, 4, 3, stride=2, weight_init=ms.Tensor(weight), has_bias=False, **how)
+
+        def construct(self, x):
+            return ops.relu(self.conv(x))  # fault
+
+    ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
+    Stem()(ms.Tensor(x))
