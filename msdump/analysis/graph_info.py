@@ -66,6 +66,11 @@ class GraphNode:
         own = [line for line in self.source if not is_library(line.path)]
         return own[-1] if own else self.source[-1] if self.source else None
 
+    @property
+    def inner_line(self) -> SourceLine | None:
+        """The innermost line, where it is one of a library that the user's line calls; None where it is the user's."""
+        return self.source[-1] if self.source and self.source[-1] != self.own_line else None
+
 
 @dataclass(frozen=True, slots=True)
 class GraphFile:

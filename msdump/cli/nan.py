@@ -107,6 +107,8 @@ def _print_first(result: NonFinite, kind: str, dump: str) -> None:
     say(f"first {kind}, {_head(result)}: {operator.label} ({operator.op_type}), {result.step}")
     if result.line is not None:
         say(f"  {result.line}  {result.line.code.strip()}")
+    if result.inner_line is not None:
+        say(f"    in {result.inner_line}  {result.inner_line.code.strip()}")
     for tensor in result.tensors:
         name = f" ({result.parameter})" if result.parameter is not None and tensor.io == "input" else ""
         say(f"  {tensor.io} {tensor.slot}{name}: {_tensor_text(tensor)}")

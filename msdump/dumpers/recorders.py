@@ -46,11 +46,10 @@ class _Executed:
     """What an open graph executed last.
 
     iteration  the last one of which anything is known
-    ran        its operators so far, in the order in which they ran
-    before     those of the graphs that had ended before it in the iteration
-    is_noted   whether the file says so; what began as the iteration before may still become the same
+    ran        its operators, in the order in which they ran
     attributes of operators, as far as they are others than in the iteration before
-    last       what the iteration before ran, after which graphs, and what the file says of it
+    is_noted   whether the file says so
+    last       what was written last: what it ran, and what the other graphs did, and what the file says of it
     indices    of operators in the file of the graph, by full name
     """
 
@@ -58,9 +57,8 @@ class _Executed:
     file: IterationsFile
     iteration: int = -1
     ran: list[OpInfo] = field(default_factory=list)
-    before: dict[int, list[OpInfo]] = field(default_factory=dict)
-    is_noted: bool = True
     attributes: dict[str, Mapping[str, object]] = field(default_factory=dict)
+    is_noted: bool = True
     last: tuple[list[OpInfo], dict[int, list[OpInfo]], ExecutedOperators] | None = None
     indices: dict[str, int] = field(default_factory=dict)
 
@@ -69,72 +67,77 @@ class IterationRecorder:
     """Writes what each iteration of an open graph executed: such a graph is described as it first ran.
 
     Keys of tensors tell who made what an operator reads, across the graphs of an iteration. A graph may end several
-    times in an iteration, with what it ran since. The caller sees to it that graphs end one at a time.
+    times in an iteration, with what it ran since, and may read what one made that ends later: an iteration is written
+    when the next one ends, or at the end. The caller sees to it that graphs end one at a time.
     """
-
-    # Programs in several threads have iterations of their own under way.
-    _MAX_ITERATIONS = 16
 
     def __init__(self, paths: SyncPaths) -> None:
         self._paths = paths
         self._graphs: dict[int, _Executed] = {}
-        self._ended: dict[int, dict[int, list[OpInfo]]] = {}
         self._numbers: dict[TensorKey, int] = {}
 
     def record(self, step: FinishedStep) -> None:
         """An iteration of an open graph has ended.   Raises: WriteError."""
+        for iteration in {graph.iteration for graph in self._graphs.values() if not graph.is_noted}:
+            if iteration < step.iteration:
+                self._note(iteration)
         graph_id = step.graph.graph_id
         graph = self._graphs.get(graph_id)
         if graph is None:
             file = IterationsFile(self._paths.iterations_file(graph_id), graph_id)
             graph = self._graphs[graph_id] = _Executed(step.graph, file)
-        ran = [event.op for event in step.events]
-        if graph.iteration == step.iteration:
-            ran = [*graph.ran, *ran]
-        else:
-            self._note(graph)
-        graph.iteration, graph.ran, graph.is_noted = step.iteration, ran, False
+        if graph.iteration != step.iteration:
+            graph.iteration, graph.ran = step.iteration, []
+        graph.ran = [*graph.ran, *(event.op for event in step.events)]
         graph.attributes.update(step.attributes)
-        ended = self._ended.setdefault(step.iteration, {})
-        while len(self._ended) > self._MAX_ITERATIONS:
-            del self._ended[next(iter(self._ended))]
-        graph.before = {number: ops for number, ops in ended.items() if number != graph_id}
-        if graph.last is None or len(ran) >= len(graph.last[0]) or ran != graph.last[0][: len(ran)]:
-            self._note(graph)
-        ended[graph_id] = graph.ran
+        graph.is_noted = False
 
     def close(self) -> None:
-        """Write what may have been the beginning of more.   Raises: WriteError."""
-        for graph in self._graphs.values():
-            self._note(graph)
+        """Write what is known of the last iterations.   Raises: WriteError."""
+        for iteration in {graph.iteration for graph in self._graphs.values() if not graph.is_noted}:
+            self._note(iteration)
 
-    def _note(self, graph: _Executed) -> None:
-        if graph.is_noted:
-            return
-        graph.is_noted = True
-        last = graph.last
-        if last is None or graph.ran != last[0] or not _are_same(graph.before, last[1]):
-            executed = self._executed(graph)
-        else:
-            graph.ran, executed = last[0], last[2]
-        graph.last = graph.ran, graph.before, executed
-        attributes = {graph.indices[name]: values for name, values in graph.attributes.items() if name in graph.indices}
-        graph.attributes.clear()
-        graph.file.note(graph.iteration, executed, attributes)
+    def _note(self, iteration: int) -> None:
+        graphs = {number: graph for number, graph in self._graphs.items() if graph.iteration == iteration}
+        for graph in graphs.values():
+            if graph.last is not None and graph.ran == graph.last[0]:
+                # The same list where nothing has changed.
+                graph.ran = graph.last[0]
+            if any(op.full_name not in graph.indices for op in graph.ran):
+                graph.indices = {node.full_name: index for index, node in enumerate(graph.graph.kernels)}
+        for graph_id, graph in graphs.items():
+            if graph.is_noted:
+                continue
+            graph.is_noted = True
+            others = {number: other.ran for number, other in graphs.items() if number != graph_id}
+            last = graph.last
+            if last is not None and graph.ran is last[0] and _are_same(others, last[1]):
+                executed = last[2]
+            else:
+                executed = self._executed(graph, others)
+            graph.last = graph.ran, others, executed
+            attributes = {graph.indices[name]: values for name, values in graph.attributes.items()}
+            graph.attributes.clear()
+            graph.file.note(iteration, executed, attributes)
 
-    def _executed(self, graph: _Executed) -> ExecutedOperators:
-        if any(op.full_name not in graph.indices for op in graph.ran):
-            graph.indices = {node.full_name: index for index, node in enumerate(graph.graph.kernels)}
-        makers = _Makers()
-        for graph_id, ran in graph.before.items():
+    def _executed(self, graph: _Executed, others: Mapping[int, list[OpInfo]]) -> ExecutedOperators:
+        elsewhere, makers = _Makers(), _Makers()
+        for graph_id, ran in others.items():
             indices = self._graphs[graph_id].indices
             for op in ran:
-                if op.full_name in indices:
-                    makers.add(graph_id, indices[op.full_name], op)
+                elsewhere.add(graph_id, indices[op.full_name], op)
         inputs: dict[int, tuple[Maker, ...]] = {}
         for op in graph.ran:
             index = graph.indices[op.full_name]
-            inputs[index] = tuple(makers.find(info.key) or self._number(info.key) for info in op.inputs)
+            inputs[index] = tuple(
+                # Where it was written since by somebody else, the last one that made it.
+                makers.by_key.get(info.key)
+                or elsewhere.by_key.get(info.key)
+                or makers.by_memory.get(info.key.value_id)
+                or elsewhere.by_memory.get(info.key.value_id)
+                or self._number(info.key)
+                for info in op.inputs
+            )
             makers.add(graph.graph.graph_id, index, op)
         return ExecutedOperators(tuple(graph.indices[op.full_name] for op in graph.ran), inputs)
 
@@ -143,8 +146,8 @@ class IterationRecorder:
         return self._numbers.setdefault(key, len(self._numbers))
 
 
-def _are_same(now: dict[int, list[OpInfo]], then: dict[int, list[OpInfo]]) -> bool:
-    """Whether the graphs before have run the same: their lists are kept where they have."""
+def _are_same(now: Mapping[int, list[OpInfo]], then: Mapping[int, list[OpInfo]]) -> bool:
+    """Whether other graphs have run the same: their lists are kept where they have."""
     return len(now) == len(then) and all(ran is then.get(graph_id) for graph_id, ran in now.items())
 
 
@@ -152,16 +155,12 @@ class _Makers:
     """Who made each tensor of an iteration so far."""
 
     def __init__(self) -> None:
-        self._by_key: dict[TensorKey, Maker] = {}
-        self._by_memory: dict[int, Maker] = {}
+        self.by_key: dict[TensorKey, Maker] = {}
+        self.by_memory: dict[int, Maker] = {}
 
     def add(self, graph_id: int, index: int, op: OpInfo) -> None:
         for output, info in enumerate(op.outputs):
-            self._by_key[info.key] = self._by_memory[info.key.value_id] = graph_id, index, output
-
-    def find(self, key: TensorKey) -> Maker:
-        """Where it was written since by somebody else, the last one that made it."""
-        return self._by_key.get(key) or self._by_memory.get(key.value_id)
+            self.by_key[info.key] = self.by_memory[info.key.value_id] = graph_id, index, output
 
 
 class GraphFilesDumper(Dumper):

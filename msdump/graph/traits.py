@@ -272,6 +272,20 @@ def effect_on_inf(op_type: str, has_positive: bool) -> str:
     return PASSES
 
 
+# Tables of logarithms, where the chance of what cannot be is 0; logarithms of sums over rows that are all masked.
+_AUXILIARY_LOGS = re.compile(
+    r"aten__(?:use_)?(?:cudnn_)?ctc_loss_\w+|aten__scaled_dot_product_\w*attention\w*|CTCLossV2|npu_fusion_attention\w*"
+)
+
+
+def holds_inf_by_design(op_type: str, output: int, is_negative: bool) -> bool:
+    """True for an output beside the result that holds minus Inf where all is well.
+
+    is_negative   it holds minus Inf, and neither plus Inf nor NaN
+    """
+    return output > 0 and is_negative and _AUXILIARY_LOGS.fullmatch(op_type.replace(".", "_")) is not None
+
+
 def drops_nan(op_type: str) -> bool:
     """True for an operator that leaves elements of its inputs out as the script wants it, be they NaN."""
     return _matches(op_type, _CHOICES)

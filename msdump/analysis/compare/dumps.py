@@ -38,6 +38,7 @@ from msdump.errors import ConfigError, FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.selection import StepSelection
+from msdump.graph.traits import is_random, unread_inputs
 from msdump.tensors.records import INPUT, OUTPUT
 
 DumpPath = DumpDir | str | os.PathLike[str]
@@ -178,7 +179,12 @@ class _TensorJudge:
         yardstick_error = self._errors(self._yardstick(pair, io, slot), golden)
         bounds = bounds_of(*self.measurer.dtypes_of(mine, golden), self._tolerance)
         reason = reason_to_differ(measured.metrics, bounds, yardstick_error)
-        if reason and io == OUTPUT and self._is_rounding(pair, measured.metrics, bounds):
+        if (
+            reason
+            and io == OUTPUT
+            and not is_random(pair.mine.op_type)
+            and self._is_rounding(pair, measured.metrics, bounds)
+        ):
             reason, remark = "", f"{reason}, which is rounding of the inputs"
         status, by = DIFFERS if reason else AGREES, None if yardstick_error is None else yardstick_error.relative
         return TensorResult(io, slot, mine, golden, status, reason or remark, measured.metrics, by)
@@ -201,8 +207,15 @@ class _TensorJudge:
         return is_noise(metrics, coarsest, self._scale(pair.golden))
 
     def _scale(self, operator: Operator) -> float:
-        """Largest value among the inputs of an operator, or of those that it stands for."""
-        tensors = (tensor for part in (operator, *operator.parts) for tensor in part.inputs.values())
+        """Largest value among the inputs of an operator, or of those that it stands for; memory that it only fills is
+        none.
+        """
+        tensors = [
+            tensor
+            for part in (operator, *operator.parts)
+            for slot, tensor in part.inputs.items()
+            if slot.number not in unread_inputs(part.op_type, [str(number.number) for number in part.inputs])
+        ]
         return max(map(self.measurer.largest_of, tensors), default=0.0)
 
 

@@ -89,9 +89,11 @@ def _came_in(
             if extra is not None:
                 # What only one run has comes before what it changes.
                 side, step, operator = extra
-                own = graphs if side == "mine" else golden
-                lines[-1] = f"first difference: {_place(operator, step, own)}, which only {side} has"
-                return [*lines, f"  {_named(result, graphs)} reads it: {tensor.reason}"]
+                place = _place(operator, step, graphs if side == "mine" else golden)
+                return [
+                    f"first difference: only {side} has {place}",
+                    f"  {_named(result, graphs)} reads what it made: {tensor.reason}",
+                ]
             if maker is not None:
                 lines.append(f"  {maker.label} made it")
             else:
@@ -139,7 +141,7 @@ def _maker(comparison: Comparison, result: OperatorResult, tensor: TensorResult)
 def _extra_maker(
     comparison: Comparison, result: OperatorResult, tensor: TensorResult
 ) -> tuple[str, StepKey, Operator] | None:
-    """Operator without a counterpart in the same step whose output is that input, with the side and step that have it."""
+    """Side, step and operator without a counterpart there whose output is that input."""
     step = next((step for step in comparison.steps if step.mine == result.step), None)
     if step is None:
         return None

@@ -23,6 +23,7 @@ from msdump.graph.traits import (
     NEUTRAL,
     STOPS,
     effect_on_inf,
+    holds_inf_by_design,
     places_constant,
     reads_literal,
     reads_shape_only,
@@ -150,6 +151,13 @@ class InfinityFlow:
             for root in roots:
                 root.is_loose |= output not in self._is_read
 
+    @property
+    def meant_parameters(self) -> set[str]:
+        """Names of those that came in with an Inf which was meant, as a mask in a buffer is."""
+        roots = [root for root in self.roots if root.parameter is not None]
+        bad = {root.parameter for root in roots if not root.is_benign}
+        return {root.parameter for root in roots if root.parameter is not None and root.parameter not in bad}
+
     def is_harmful(self, index: int, bad: BadTensor) -> bool:
         """Whether a tensor holds a NaN, or an Inf that is not benign."""
         roots = self.roots_of(index, bad)
@@ -188,6 +196,10 @@ class InfinityFlow:
         elif not outputs and operator.outputs:
             has_positive = any(bad.health.positive_inf for bad in inputs)
             self._end(index, incoming, effect_on_inf(operator.op_type, has_positive))
+        designed = [bad for bad in outputs if holds_inf_by_design(operator.op_type, bad.slot.number, _is_negative(bad))]
+        if designed:
+            self._place(index, designed)
+            outputs = [bad for bad in outputs if bad not in designed]
         if outputs and not incoming and not has_nan:
             incoming = self._passed_on(index, outputs) or (self._begin(index, outputs),)
         for bad in outputs:
@@ -264,6 +276,13 @@ class InfinityFlow:
         self._is_read.add(output)
         return self._roots_of[output]
 
+    def _place(self, index: int, outputs: Sequence[BadTensor]) -> None:
+        """An Inf that an operator puts into a further output of its own by design."""
+        root = InfRoot(index, CONSTANT, tuple(outputs))
+        self.roots.append(root)
+        for bad in outputs:
+            self._roots_of[index, bad.slot] = (root,)
+
     def _begin(self, index: int, outputs: Sequence[BadTensor]) -> InfRoot:
         is_constant = places_constant(self.operators[index].op_type)
         how = CONSTANT if is_constant else MADE if self.has_inputs(index) else UNKNOWN
@@ -315,6 +334,10 @@ class _Links:
 
 def _counts(health: NonFiniteCounts) -> object:
     return health.nan, health.negative_inf, health.positive_inf
+
+
+def _is_negative(bad: BadTensor) -> bool:
+    return bad.health.positive_inf == 0 and bad.health.nan == 0
 
 
 def _fingerprint(bad: BadTensor) -> object:

@@ -131,6 +131,9 @@ class NonFinite:
     how         "made": of inputs without one; "came in": an input has one that no operator of the step made;
                 "received": a collective brought it from another process; "unknown": the dump does not hold its inputs
     line        of the user's script, where a graph file tells it
+    maker       where it came in: graph, operator and output of another graph of the iteration that made it, where the
+                dump tells
+    inner_line  of a library that the script's line calls, where that one runs the operator
     tensors     of that operator: its bad outputs, or the input that brought them
     parameter   name of the parameter or data input that brought them, where a graph file tells it
     infected    later operators with bad inputs and outputs, in execution order
@@ -162,6 +165,8 @@ class NonFinite:
     after: StepKey | None = None
     returns: tuple[Operator, ...] = ()
     attributes: tuple[tuple[str, float], ...] = ()
+    inner_line: SourceLine | None = None
+    maker: tuple[int, str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,18 +347,21 @@ def _skipped(searches: Sequence[_Search], steps: Sequence[Step], health: HealthT
 def _in_time(results: Iterable[NonFinite | None]) -> tuple[NonFinite, ...]:
     """In the order of their steps; in each iteration, what came from another process behind what that one has made, and
     what came into a process, nobody knows from where, behind what another one has made: gradients of all are reduced in
-    buffers of their own.
+    buffers of their own. What came from another graph comes behind what that one has made.
     """
     present = (result for result in results if result is not None)
     iterations = (list(group) for _, group in itertools.groupby(present, key=lambda result: result.step.iteration))
     ordered: list[NonFinite] = []
     for group in iterations:
-        makers = {result.step.rank_id for result in group if result.how == MADE}
+        made = {(result.step.rank_id, result.step.graph_id) for result in group if result.how == MADE}
 
-        def lateness(result: NonFinite, makers: set[int | None] = makers) -> int:
+        def lateness(result: NonFinite, made: set[tuple[int | None, int | None]] = made) -> int:
             if result.how == RECEIVED:
                 return 2
-            return int(result.how == CAME_IN and bool(makers - {result.step.rank_id}))
+            rank = result.step.rank_id
+            is_elsewhere = any(other != rank for other, _ in made)
+            is_here = result.maker is not None and (rank, result.maker[0]) in made
+            return int(result.how == CAME_IN and (is_elsewhere or is_here))
 
         ordered += sorted(group, key=lateness)
     return tuple(ordered)
@@ -379,10 +387,13 @@ class _Search:
     def __init__(self, step: Step, health: HealthTable, flow: InfinityFlow, stages: Stages) -> None:
         self._step = step
         self._flow = flow
+        meant = self._flow.meant_parameters
         self._spoiled = {
             operator.op_name: bad
             for operator in step.operators
-            if operator.is_parameter and (bad := _bad_parameter(operator, health))
+            if operator.is_parameter
+            and (bad := _bad_parameter(operator, health))
+            and (operator.op_name not in meant or any(each.health.has_nan for each in bad))
         }
         self._before = stages.before(step.key)
         self._stages = stages
@@ -465,6 +476,8 @@ class _Search:
             self._before if how == CAME_IN else None,
             self._returns(index) if kind == NAN and not inputs else (),
             () if node is None or inputs else tuple(_bad_attributes(node)),
+            None if node is None else node.inner_line,
+            flow.made_elsewhere(index, inputs[0].slot.number) if inputs else None,
         )
 
     def _returns(self, index: int) -> tuple[Operator, ...]:

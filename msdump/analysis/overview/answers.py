@@ -64,6 +64,7 @@ def _origin(origin: NonFinite) -> Value:
         "kind": origin.kind,
         "how": origin.how,
         "line": line_value(origin.line),
+        "inner_line": line_value(origin.inner_line),
         "tensors": [_bad_tensor(tensor) for tensor in origin.tensors],
         "parameter": origin.parameter,
         "sources": _operators(origin.sources),

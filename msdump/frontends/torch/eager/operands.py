@@ -9,7 +9,7 @@ from torch._subclasses import FakeTensor
 
 from msdump.frontends.torch.convert import why_unreadable
 from msdump.frontends.torch.eager.signatures import Tensor
-from msdump.frontends.torch.eager.stage import Call
+from msdump.frontends.torch.eager.stage import Call, Named
 from msdump.frontends.torch.eager.tensors import TensorTable, local, memory_of
 from msdump.frontends.torch.eager.values import Values
 from msdump.frontends.torch.operators import Path
@@ -36,8 +36,11 @@ class CallOperands:
         self.reads_inputs = True
         self._count_skipped = count_skipped
 
-    def info(self, tensor: torch.Tensor, origin: tuple[str, str | Path] = ("", "")) -> TensorInfo:
-        """Key, dtype and shape of a tensor as it is now.   origin: operator and operand that it is first met in."""
+    def info(self, tensor: torch.Tensor, origin: tuple[Named | None, str | Path] = (None, "")) -> TensorInfo:
+        """Key, dtype and shape of a tensor as it is now.
+
+        origin   operator and operand that it is first met in; operators of two parts of a step may have one name
+        """
         own = local(tensor)
         dtype = dtype_name(own.dtype)
         assert dtype is not None
@@ -86,7 +89,7 @@ class CallOperands:
 
     def write(self, call: Call, results: Sequence[tuple[str | Path, torch.Tensor]]) -> None:
         """The outputs of a call that has run, and their arrays.   results: each with its path in the result"""
-        call.outputs = tuple(self.info(tensor, (call.name, path)) for path, tensor in results)
+        call.outputs = tuple(self.info(tensor, (call.operator, path)) for path, tensor in results)
         call.written = [
             self.values.shown(info, tensor) for info, (_, tensor) in zip(call.outputs, results, strict=True)
         ]

@@ -163,7 +163,7 @@ class Operators:
             for each in signature.tensors(args, keywords)
             if each.is_read and self._operands.is_readable(each.tensor, operator.name)
         ]
-        inputs = tuple(self._operands.info(each.tensor, (operator.name, each.name)) for each in tensors)
+        inputs = tuple(self._operands.info(each.tensor, (operator, each.name)) for each in tensors)
         numbers = _numbers(args, keywords)
         return Call(signature, scope, operator, tensors, lambda: signature.attributes(args, keywords), inputs, numbers)
 

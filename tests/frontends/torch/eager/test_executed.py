@@ -120,3 +120,43 @@ def test_a_number_that_the_script_wrote_is_meant(tmp_path: Path) -> None:
         return torch.softmax(y + mask, -1).square().sum()
 
     assert watched(tmp_path, step).first is None
+
+
+def test_what_two_parts_of_a_step_make_at_one_line_is_kept_apart(tmp_path: Path) -> None:
+    """The data of all but the first batch are made behind a backward pass, by an operator of the same name."""
+    net = torch.nn.Linear(3, 3)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    batches = [torch.full((2, 3), float(number)) for number in range(1, 7)]
+    with msdump.watch(net, config(tmp_path)):
+        for number, batch in enumerate(batches):
+            net(batch.sqrt()).sum().backward()
+            if number % 3 == 2:
+                optimizer.step()
+                optimizer.zero_grad()
+    for iteration in range(2):
+        for call in range(3):
+            if (iteration, call) == (0, 0):
+                continue  # made before the first call of the model, which is not dumped
+            (read,) = [
+                tensor.load()
+                for tensor in msdump.open(tmp_path).tensors(graph=0, iteration=iteration, io="input")
+                if tensor.op_name.endswith(f"aten.addmm.default-op{call}") and tensor.slot == 1
+            ]
+            assert (read == batches[3 * iteration + call].sqrt().numpy()).all()
+    origin = graph_of(tmp_path, 1).by_name["aten.addmm.default-op1"].inputs[1]
+    assert origin is not None and origin.maker is not None and origin.maker[0] == 2
+
+
+def test_a_nan_of_the_data_of_an_accumulated_batch_is_found_where_it_is_made(tmp_path: Path) -> None:
+    net = torch.nn.Linear(3, 3)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    with msdump.watch(net, config(tmp_path)):
+        for number in range(6):
+            x = torch.full((2, 3), -1.0 if number == 4 else 1.0)
+            net(x.sqrt()).sum().backward()
+            if number % 3 == 2:
+                optimizer.step()
+                optimizer.zero_grad()
+    first = find_non_finite(tmp_path).first
+    assert first is not None and first.operator.label.endswith("aten.sqrt.default-op0") and first.how == "made"
+    assert first.step.iteration == 1
