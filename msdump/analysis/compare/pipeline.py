@@ -29,7 +29,7 @@ from msdump.analysis.compare.result import (
 )
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.memory_state import OTHER_MOMENT, UNSET, Moment, SameBytes, UnsetTensors, slots_of_other_moments
-from msdump.analysis.steps import Operator, Slot, Step
+from msdump.analysis.steps import Operator, Slot, Step, as_they_ran
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.tensors.records import INPUT, OUTPUT
@@ -64,7 +64,7 @@ class StepPair:
 def pair_sides(mine: ComparedSide, golden: ComparedSide, mapping: OperatorMap | None) -> list[StepPair]:
     """Steps that belong together, in mine's order, with their operators paired."""
     pairs = []
-    for my_step, golden_step in pair_steps(mine.steps, golden.steps):
+    for my_step, golden_step in pair_steps(as_they_ran(mine.steps), golden.steps):
         x = my_step, mine.graphs.of(my_step.key), mine.is_same
         y = golden_step, golden.graphs.of(golden_step.key), golden.is_same
         pairing = pair_operators(my_step.operators, golden_step.operators, mapping)
