@@ -197,6 +197,7 @@ def _print_growth(growth: Growth, what: str) -> None:
 _SHOWN = 10
 _HEADS = {
     "came in": "came in from outside; the first operator that reads it",
+    "data": "came in with the data; the first operator that reads it",
     "received": "brought from another process by a collective",
     "unknown": "made by an operator whose inputs are not in the dump, or by one before it",
 }

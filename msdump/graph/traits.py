@@ -272,6 +272,11 @@ def effect_on_inf(op_type: str, has_positive: bool) -> str:
     return PASSES
 
 
+def brings_data(op_type: str) -> bool:
+    """True for an operator that gives a tensor memory from elsewhere, as what a loader's process has sent."""
+    return op_type.replace(".", "_").startswith("aten_set__source")
+
+
 # Tables of logarithms, where the chance of what cannot be is 0; logarithms of sums over rows that are all masked.
 _AUXILIARY_LOGS = re.compile(
     r"aten__(?:use_)?(?:cudnn_)?ctc_loss_\w+|aten__scaled_dot_product_\w*attention\w*|CTCLossV2|npu_fusion_attention\w*"

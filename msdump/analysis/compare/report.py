@@ -19,7 +19,7 @@ from msdump.analysis.compare.result import (
     TensorResult,
 )
 from msdump.analysis.compare.result_csv import NO_VALUE, ResultRow, SideCells, result_csv
-from msdump.analysis.graph_info import GraphFiles
+from msdump.analysis.graph_info import GraphFiles, Origin
 from msdump.analysis.json_values import damaged_values, location_value, operator_value, step_value
 from msdump.analysis.steps import Operator, StepKey, has_several_graphs
 from msdump.formats.dump_dir import DumpDir
@@ -81,11 +81,10 @@ def _came_in(
     for tensor in result.inputs:
         if tensor.status == DIFFERS:
             maker = _maker(comparison, result, tensor)
-            node = graphs.node(result.step, result.pair.mine)
-            origin = None if node is None or tensor.slot.number >= len(node.inputs) else node.inputs[tensor.slot.number]
+            origin = _origin(graphs, result.step, result.pair.mine, tensor.slot.number)
             name = f" ({origin.name})" if origin is not None and origin.slot is None else ""
             lines.append(f"  input {tensor.slot}{name} differs already: {tensor.reason}")
-            extra = None if maker is not None else _extra_maker(comparison, result, tensor)
+            extra = None if maker is not None else _extra_maker(comparison, result, tensor, (graphs, golden))
             if extra is not None:
                 # What only one run has comes before what it changes.
                 side, step, operator = extra
@@ -138,18 +137,33 @@ def _maker(comparison: Comparison, result: OperatorResult, tensor: TensorResult)
     return None
 
 
+def _origin(graphs: GraphFiles, step: StepKey, operator: Operator, slot: int) -> Origin | None:
+    """Where an input comes from, as the graph file tells."""
+    node = graphs.node(step, operator)
+    return node.inputs[slot] if node is not None and slot < len(node.inputs) else None
+
+
 def _extra_maker(
-    comparison: Comparison, result: OperatorResult, tensor: TensorResult
+    comparison: Comparison, result: OperatorResult, tensor: TensorResult, files: tuple[GraphFiles, GraphFiles]
 ) -> tuple[str, StepKey, Operator] | None:
-    """Side, step and operator without a counterpart there whose output is that input."""
+    """Side, step and operator without a counterpart there whose output is that input: by graph file, or by bytes."""
     step = next((step for step in comparison.steps if step.mine == result.step), None)
     if step is None:
         return None
-    sides = (("mine", step.mine, step.only_mine, tensor.mine), ("golden", step.golden, step.only_golden, tensor.golden))
-    for name, key, operators, read in sides:
+    pair = result.pair
+    sides = (
+        ("mine", step.mine, step.only_mine, pair.mine, tensor.mine, files[0]),
+        ("golden", step.golden, step.only_golden, pair.golden, tensor.golden, files[1]),
+    )
+    for name, key, operators, reader, read, graphs in sides:
+        origin = _origin(graphs, key, reader, tensor.slot.number)
         for operator in operators:
-            outputs = operator.outputs.values()
-            if any(output.shape == read.shape and has_same_bytes(output, read) for output in outputs):
+            if origin is not None:
+                is_maker = origin.slot is not None and origin.name in operator.names
+            else:
+                outputs = operator.outputs.values()
+                is_maker = any(output.shape == read.shape and has_same_bytes(output, read) for output in outputs)
+            if is_maker:
                 return name, key, operator
     return None
 

@@ -22,6 +22,7 @@ from msdump.formats.paths.parse import FX
 from msdump.graph.traits import (
     NEUTRAL,
     STOPS,
+    brings_data,
     effect_on_inf,
     holds_inf_by_design,
     places_constant,
@@ -32,6 +33,7 @@ from msdump.tensors.records import INPUT, OUTPUT
 
 # How a value that is not finite came about.
 MADE, CAME_IN, UNKNOWN, CONSTANT, RECEIVED = "made", "came in", "unknown", "constant", "received"
+CAME_WITH_DATA = "data"
 # An output of a step: index of the operator, slot.
 OutputKey = tuple[int, Slot]
 # How PyTorch names tensors that a traced function holds, which are no arguments.
@@ -127,7 +129,10 @@ class InfinityFlow:
         if health.has_bad:
             moment = Moment(step, graph)
             self.inputs = [_bad_inputs(operator, health, moment) for operator in self.operators]
-            self.outputs = [_bad(operator, OUTPUT, health) for operator in self.operators]
+            # Memory from elsewhere is made by nobody here: who reads it first is told.
+            self.outputs = [
+                () if brings_data(operator.op_type) else _bad(operator, OUTPUT, health) for operator in self.operators
+            ]
         if unset is not None and health.has_bad:
             for sides in (self.inputs, self.outputs):
                 sides[:] = [
@@ -243,6 +248,12 @@ class InfinityFlow:
     def source(self, index: int, bad: BadTensor) -> OutputKey | None:
         """The output of this step that an input is; None for one that comes from outside."""
         return self._links.source(index, bad)
+
+    def comes_with_data(self, index: int, slot: Slot) -> bool:
+        """Whether an input is memory that came from elsewhere, such as from the process of a loader."""
+        origin = self.origin(index, slot)
+        maker = None if origin is None or origin.slot is None else self._links.index_of(origin.name)
+        return maker is not None and brings_data(self.operators[maker].op_type)
 
     def made_elsewhere(self, index: int, slot: int) -> tuple[int, str, int] | None:
         """Graph, operator and output of an input that an earlier graph of the iteration made, where the dump tells."""

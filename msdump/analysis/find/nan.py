@@ -20,6 +20,7 @@ from msdump.analysis.find._health import HealthTable
 from msdump.analysis.find._infinity_flow import (
     AFTER_OUTPUT,
     CAME_IN,
+    CAME_WITH_DATA,
     CONSTANT,
     MADE,
     RECEIVED,
@@ -129,6 +130,7 @@ class NonFinite:
 
     operator    the first operator that has one
     how         "made": of inputs without one; "came in": an input has one that no operator of the step made;
+                "data": as "came in", in memory that a loader's process has sent;
                 "received": a collective brought it from another process; "unknown": the dump does not hold its inputs
     line        of the user's script, where a graph file tells it
     maker       where it came in: graph, operator and output of another graph of the iteration that made it, where the
@@ -449,6 +451,8 @@ class _Search:
         how = CAME_IN if inputs else MADE if flow.has_inputs(index) else UNKNOWN
         if not inputs and is_collective(operator.op_type):
             how = RECEIVED
+        if inputs and flow.comes_with_data(index, inputs[0].slot):
+            how = CAME_WITH_DATA
         parameter = None
         if inputs:
             origin = flow.origin(index, inputs[0].slot)

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch._subclasses import FakeTensor
 
 from msdump.frontends.torch.eager.iterations import Iterations
 from msdump.frontends.torch.eager.listening import is_compiled_node, listening
@@ -157,7 +158,7 @@ class EagerProgram:
             iterations = self._iterations
             if node is None and iterations.waits_for_operator:
                 self._begin_without_modules(_is_look(function))
-            if iterations.is_setup and (node is not None or _records_gradients((*args, *keywords.values()))):
+            if iterations.is_setup and (node is not None or _is_recorded(function, (*args, *keywords.values()))):
                 self._begin(iterations.leave_setup("script", torch.is_grad_enabled()), is_first=True)
             part = iterations.part(node)
             stage = self._enter_stage(part, function)
@@ -364,16 +365,19 @@ def _is_mark(function: object) -> bool:
     return isinstance(function, torch._ops.OpOverload) and function.namespace == "profiler"
 
 
-def _records_gradients(values: Iterable[object]) -> bool:
-    """Whether an operator that is given these is recorded for a backward pass."""
-    if not torch.is_grad_enabled():
+def _is_recorded(function: object, values: Iterable[object]) -> bool:
+    """Whether an operator that is given these computes something, and is recorded for a backward pass; not while a
+    program is only traced.
+    """
+    if not torch.is_grad_enabled() or _is_look(function):
         return False
-    return any(
-        item.requires_grad
+    tensors = [
+        item
         for value in values
         for item in (value if isinstance(value, list | tuple) else (value,))
         if isinstance(item, torch.Tensor)
-    )
+    ]
+    return any(each.requires_grad for each in tensors) and not any(isinstance(each, FakeTensor) for each in tensors)
 
 
 class _Regions(threading.local):
