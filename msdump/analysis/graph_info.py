@@ -1,10 +1,13 @@
-"""Data of graph files on operators: source lines, attributes, and producers of inputs."""
+"""Data of graph files on operators: source lines, attributes, and producers of inputs.
+
+Trees of msprobe have no graph files. Their stack.json tells the lines of a call, dump.json its attributes.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -15,6 +18,8 @@ from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.iterations_jsonl import ExecutedOperators, Maker
+from msdump.formats.msprobe_json import Frame
+from msdump.formats.paths.parse import msprobe_forward, msprobe_type
 from msdump.graph.ir import IrGraph, IrNode, parse_ir
 from msdump.graph.pb import BOOKKEEPING, GRADIENT_OF, GraphSummary, read_model
 from msdump.graph.types import SourceLine, is_library
@@ -102,8 +107,14 @@ class GraphFiles:
 
     def __init__(self, dump: DumpDir) -> None:
         self._paths: dict[tuple[int | None, int], list[Path]] = {}
+        # Several of one step where processes have no ranks.
+        self._calls: dict[StepKey, list[_MsprobeCalls]] = {}
         with dump.listed_once():
             paths = [path for suffix in ("pb", "ir") for path in dump.graph_files(suffix)]
+            stacks = dump.msprobe_stack_files()
+        for place, path in stacks:
+            key = StepKey(place.rank_id, None, place.iteration)
+            self._calls.setdefault(key, []).append(_MsprobeCalls(dump, path))
         for path in paths:
             match = _GRAPH_FILE.fullmatch(path.name)
             if match is not None:
@@ -120,8 +131,13 @@ class GraphFiles:
         return iter([graph for graph in graphs if graph is not None])
 
     def of(self, key: StepKey) -> GraphFile | None:
-        """The graph of a step, as its iteration executed it; None when the dump has no file of it."""
+        """The graph of a step, as its iteration executed it; None when the dump has no file of it.
+
+        Edges: a step of msprobe has none, but its stacks are read, so that the dump names a damaged file of them.
+        """
         if key.graph_id is None:
+            for calls in self._calls.get(key, ()):
+                calls.read()
             return None
         graph = self._graph((key.rank_id, key.graph_id))
         executed = None if graph is None else self._dump.executed(_rank_dir(graph.path), graph.graph_id, key.iteration)
@@ -134,8 +150,17 @@ class GraphFiles:
         return _with_attributes(self._executed[identity][1], executed.attributes, names(key.graph_id))
 
     def node(self, key: StepKey, operator: Operator) -> GraphNode | None:
+        """What the dump says of an operator beside its tensors; of a call of msprobe, its lines and attributes only."""
+        if key.graph_id is None:
+            return next((node for calls in self._calls.get(key, ()) if (node := calls.node(operator.op_name))), None)
         graph = self.of(key)
         return None if graph is None else graph.find(operator.full_name, operator.op_name)
+
+    def calls(self) -> Iterator[tuple[StepKey, GraphNode]]:
+        """Calls that the stacks of msprobe name, step by step."""
+        for key, parts in self._calls.items():
+            for calls in parts:
+                yield from ((key, node) for name in calls.names if (node := calls.node(name)) is not None)
 
     def _names(self, rank_dir: Path, graph_id: int) -> Sequence[str]:
         """Full names of the operators of a graph, as what was executed counts them."""
@@ -156,6 +181,36 @@ class GraphFiles:
         except FormatError as error:
             self.damaged.append((os.fspath(path), error))
         return None
+
+
+class _MsprobeCalls:
+    """Calls of one step of one process, as msprobe's files name them. Each file is read when it is first needed."""
+
+    def __init__(self, dump: DumpDir, path: Path) -> None:
+        self._dump, self._path = dump, path
+        self._stacks: Mapping[str, tuple[Frame, ...]] | None = None
+        self._arguments: Mapping[str, Mapping[str, Any]] | None = None
+
+    @property
+    def names(self) -> Iterable[str]:
+        return self.read()
+
+    def read(self) -> Mapping[str, tuple[Frame, ...]]:
+        """Stacks by record."""
+        if self._stacks is None:
+            self._stacks = self._dump.msprobe_stacks(self._path)
+        return self._stacks
+
+    def node(self, name: str) -> GraphNode | None:
+        """A record with the lines of its call; one of a backward pass has those of the forward call."""
+        stacks = self.read()
+        frames = stacks.get(name) or stacks.get(msprobe_forward(name))
+        if not frames:
+            return None
+        if self._arguments is None:
+            self._arguments = self._dump.msprobe_arguments(self._path)
+        source = tuple(SourceLine(frame.path, frame.line, frame.code) for frame in frames)
+        return GraphNode(name, msprobe_type(name), source, (), self._arguments.get(name) or None)
 
 
 def read_graph(path: str | os.PathLike[str]) -> GraphFile:

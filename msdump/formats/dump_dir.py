@@ -27,7 +27,14 @@ from msdump.errors import FormatError
 from msdump.formats.dump_folders import DumpedFolder, FolderWalk, is_plain_below
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
 from msdump.formats.iterations_jsonl import ExecutedOperators, read_iterations
-from msdump.formats.msprobe_json import MSPROBE_FILE, read_msprobe_records
+from msdump.formats.msprobe_json import (
+    MSPROBE_FILE,
+    STACK_FILE,
+    Frame,
+    read_msprobe_arguments,
+    read_msprobe_records,
+    read_msprobe_stacks,
+)
 from msdump.formats.paths import parse
 from msdump.formats.paths.acl import parse_stats_file_name
 from msdump.formats.paths.parse import MODEL, MSPROBE, OPERATOR, SYNC, FolderLevels, safe_text
@@ -282,6 +289,20 @@ class DumpDir:
         """Every dump.json of msprobe and where it lies."""
         files = self._side_files(lambda name: name == MSPROBE_FILE)
         return [(place, path) for place, path in files if place.grammar == MSPROBE]
+
+    def msprobe_stack_files(self) -> list[tuple[FolderLevels, Path]]:
+        """Every stack.json of msprobe and where it lies."""
+        files = self._side_files(lambda name: name == STACK_FILE)
+        return [(place, path) for place, path in files if place.grammar == MSPROBE]
+
+    def msprobe_stacks(self, path: str | os.PathLike[str]) -> dict[str, tuple[Frame, ...]]:
+        """Stacks of a stack.json, the outermost frame first, by record; none of a damaged file."""
+        return self._read(os.fspath(path), read_msprobe_stacks) or {}
+
+    def msprobe_arguments(self, path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
+        """Arguments that are no tensors, by record, of the dump.json beside a stack.json; none of a damaged file."""
+        beside = os.path.join(os.path.dirname(path), MSPROBE_FILE)
+        return (self._read(beside, read_msprobe_arguments) if storage.exists(beside) else None) or {}
 
     def rank_dirs(self) -> list[Path]:
         """Folders `rank_N` of dumps, at or above or below the folder that was opened; of several runs the last first.

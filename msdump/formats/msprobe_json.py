@@ -8,8 +8,9 @@
 A leaf that is a tensor tells type, dtype, shape, Max, Min, Mean and Norm, and may tell md5, which holds a CRC-32 where
 it has 8 digits: that is no proof of equal bytes, and is left out.
 
-`stack.json` holds, by number, names of records and the stack that they were called from; `construct.json` the module
-around each record; `dump_tensor_data` files of torch.save. The level debug has a `debug.json` instead.
+`stack.json` holds, by number, names of records and the stack that they were called from, the innermost frame first;
+msprobe 1.x has the stack by the name of each record. `construct.json` holds the module around each record;
+`dump_tensor_data` files of torch.save. The level debug has a `debug.json` instead.
 
 Source: files that mindstudio-probe 26.2 wrote.
 """
@@ -45,10 +46,12 @@ _SIDES = (
     (OUTPUT, ("output",)),
 )
 _GRADIENTS = ".parameters_grad."
+_FRAME = re.compile(r"File (?P<path>.+), line (?P<line>[0-9]{1,9}),(?: in .*,)?[ ]?\n[ ]*(?P<code>.*)")
 _MD5 = re.compile(r"[0-9a-f]{32}")
 _NUMBERS = {"NaN": math.nan, "nan": math.nan, "inf": math.inf, "Infinity": math.inf, "-inf": -math.inf}
 _MAX_DEPTH = 20
 _MAX_TEXT = 1000
+_MAX_FRAME = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,15 @@ class _Leaf:
     io: str
     slot: int
     content: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A line of a script in a stack."""
+
+    path: str
+    line: int
+    code: str
 
 
 def dump_content(
@@ -80,16 +92,87 @@ def as_json(content: Mapping[Any, Any]) -> bytes:
 
 def read_msprobe_records(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Records by name, in the order of the file.   Raises: FormatError; OSError."""
-    try:
-        content = json.loads(read_file(path, GRAPH_BYTES))
-    except (ValueError, RecursionError) as error:
-        raise FormatError(f"{os.fspath(path)}: expected JSON, got something else: {error}. Was it cut off?") from error
+    content = _json(path)
     records = content.get(_DATA) if isinstance(content, dict) else None
     if not isinstance(records, dict):
         raise FormatError(
             f'{os.fspath(path)}: expected an object with "{_DATA}", as msprobe writes it, got {str(content)[:80]}.'
         )
     return records
+
+
+def read_msprobe_stacks(path: str | os.PathLike[str]) -> dict[str, tuple[Frame, ...]]:
+    """Frames by the name of each record of a stack.json, the outermost first.
+
+    Edges:   text that is no frame of a file is left out: what `msdump export` writes beside them, or a remark of
+             msprobe's. Of a name that comes twice the first stack counts.
+    Raises:  FormatError; OSError.
+    """
+    content = _json(path)
+    if not isinstance(content, dict):
+        raise FormatError(f"{os.fspath(path)}: expected an object of stacks, got {str(content)[:80]}.")
+    stacks: dict[str, tuple[Frame, ...]] = {}
+    for key, value in content.items():
+        match value:
+            case [list(names), list(texts)]:
+                pass
+            case list(texts):
+                names = [key]
+            case _:
+                names, texts = [None], []
+        if not all(isinstance(text, str) for text in (*names, *texts)):
+            raise FormatError(
+                f"{os.fspath(path)}, stack {key[:80]!r}: expected names and frames as texts, got {str(value)[:80]}."
+            )
+        frames = tuple(frame for text in reversed(texts) if (frame := _frame(text)) is not None)
+        for name in names:
+            stacks.setdefault(name, frames)
+    return stacks
+
+
+def read_msprobe_arguments(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
+    """Arguments of each record that are no tensors, by their names or `argument N`, as Python values.
+
+    Edges:   records of backward passes have none; values that are no numbers, texts or lists of them are left out.
+    Raises:  FormatError; OSError.
+    """
+    arguments: dict[str, dict[str, Any]] = {}
+    for name, record in read_msprobe_records(path).items():
+        if not isinstance(record, dict):
+            continue
+        given, named = record.get("input_args"), record.get("input_kwargs")
+        values = {f"argument {index}": value for index, value in enumerate(given if isinstance(given, list) else ())}
+        values |= named if isinstance(named, dict) else {}
+        arguments[name] = {key: plain for key, value in values.items() if (plain := _plain(value)) is not None}
+    return arguments
+
+
+def _plain(value: Any) -> Any:
+    """The value of an argument; None for one that has no plain value."""
+    if isinstance(value, list):
+        items = [item["value"] for item in value if _is_plain(item)]
+        return items if items and len(items) == len(value) else None
+    return value["value"] if _is_plain(value) else None
+
+
+def _is_plain(value: Any) -> bool:
+    if not isinstance(value, dict) or "type" not in value:
+        return False
+    plain = value.get("value")
+    return isinstance(plain, int | float) or (isinstance(plain, str) and len(plain) <= _MAX_TEXT)
+
+
+def _frame(text: str) -> Frame | None:
+    # Longer ones are no frames, and would take long to match.
+    match = _FRAME.match(text) if len(text) <= _MAX_FRAME else None
+    return None if match is None else Frame(match["path"], int(match["line"]), match["code"])
+
+
+def _json(path: str | os.PathLike[str]) -> Any:
+    try:
+        return json.loads(read_file(path, GRAPH_BYTES))
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{os.fspath(path)}: expected JSON, got something else: {error}. Was it cut off?") from error
 
 
 def read_msprobe_json(path: str | os.PathLike[str]) -> list[StatisticRow]:

@@ -329,6 +329,13 @@ def checks_gradients(op_type: str) -> tuple[str, ...] | None:
     return () if _matches(op_type, _FLOAT_STATUS) else None
 
 
+def tests_finite(op_type: str) -> bool:
+    """True for MindSpore's operator that tells of each element whether it is finite: loss scalers make their flag of it
+    where the device has no status.
+    """
+    return op_type == "IsFinite"
+
+
 _FLOAT_STATUS = frozenset({"floatstatus", "npugetfloatstatus", "allfinite"})
 
 

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from msdump.tensors import dtypes
 
 _MARKS = ("# In file ", "# inlined:In file ")
-# Folders of frameworks and of Python, and code that they make: frames in them say nothing of the user's own lines.
+# Folders of frameworks and of Python, and code that they make: frames in them say nothing of the user's own lines. Of
+# MindSpore those that cells and functions lie in: a script may lie in a folder `mindspore` of its own.
 _LIBRARY = re.compile(
-    r"(?:^|/)(?:(?:site|dist)-packages|lib/python3\.[0-9]+|mindspore|msdump/(?:frontends|torchair))/"
+    r"(?:^|/)(?:(?:site|dist)-packages|lib/python3\.[0-9]+|msdump/(?:frontends|torchair)"
+    r"|mindspore/(?:_extends|boost|common|experimental|mint|nn|numpy|ops|parallel|scipy|train))/"
     r"|^\.\.\.|^<(?:eval_with_key|frozen )"
 )
 _LINE_NUMBER = re.compile(r":([0-9]{1,9})/")

@@ -11,6 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from msdump._version import FOLDER
 from msdump.graph.types import SourceLine
+from msdump.graph.types import is_library as is_no_script
 
 # Cells and the functions of `ops` stand for MindSpore's library; all other frames of msdump are machinery.
 _LIBRARY = tuple(os.path.join(FOLDER, "mindspore", folder) + os.sep for folder in ("nn", "ops"))
@@ -88,7 +89,8 @@ def is_library(path: str) -> bool:
 def source_lines() -> tuple[SourceLine, ...]:
     """Lines from the root of the traced program inwards, outermost first.
 
-    Edges: library frames inside the innermost user frame are left out; when there is no user frame they stay.
+    Edges: library frames inside the innermost user frame are left out; when there is no user frame, as in a loss of
+           `nn` under a wrapper of `nn`, they stay behind the line of the script that called the program.
     """
     lines: list[tuple[bool, SourceLine]] = []
     frame: FrameType | None = sys._getframe(1)
@@ -105,8 +107,26 @@ def source_lines() -> tuple[SourceLine, ...]:
             code = linecache.getline(path, frame.f_lineno).rstrip("\r\n")
             lines.append((is_user, SourceLine(path, frame.f_lineno, code)))
         frame = frame.f_back
-    first = next((index for index, (is_user, _) in enumerate(lines) if is_user), 0)
+    first = next((index for index, (is_user, _) in enumerate(lines) if is_user), None)
+    if first is None:
+        caller = _caller(frame)
+        return (*(() if caller is None else (caller,)), *(line for _, line in reversed(lines)))
     return tuple(line for _, line in reversed(lines[first:]))
+
+
+def _caller(frame: FrameType | None) -> SourceLine | None:
+    """The innermost line of a script around a frame; of another library where there is no script."""
+    innermost: SourceLine | None = None
+    while frame is not None:
+        path, is_user, _ = _place_of(frame.f_code)
+        # Code that Python or a library has made, as `<frozen runpy>`, has no file.
+        if is_user and not frame.f_code.co_filename.startswith("<"):
+            line = SourceLine(path, frame.f_lineno, linecache.getline(path, frame.f_lineno).rstrip("\r\n"))
+            if not is_no_script(path):
+                return line
+            innermost = innermost or line
+        frame = frame.f_back
+    return innermost
 
 
 def _place_of(code: CodeType) -> _Place:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import msdump
-from msdump.analysis import compare_statistics
+from msdump.analysis import compare_statistics, find_source_line
 from msdump.cli.main import main
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "msprobe"
@@ -74,3 +74,55 @@ def test_a_damaged_tree_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[st
     (tmp_path / "cut" / "step0" / "proc1" / "dump.json").write_text('{"data": {')
     assert main(["stat", str(tmp_path / "cut")]) == 4
     assert "dump.json" in capsys.readouterr().err
+
+
+LIBRARY = "File /env/site-packages/torch/nn/functional.py, line 9, in relu, \n return torch.relu(x)"
+SCRIPT = "File /job/train.py, line 28, in <module>, \n loss = model(torch.log(x))"
+
+
+@pytest.fixture
+def with_lines(tmp_path: Path) -> Path:
+    shutil.copytree(GOLDEN / "nan", tmp_path / "tree")
+    stacks = {"0": [["Torch.log.0.forward"], [LIBRARY, SCRIPT]], "1": [["Torch.relu.0.forward"], [LIBRARY]]}
+    (tmp_path / "tree" / "step0" / "proc1" / "stack.json").write_text(json.dumps(stacks))
+    return tmp_path / "tree"
+
+
+def test_a_call_has_the_line_of_its_stack(with_lines: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = msdump.find_nan(with_lines).first
+    assert first is not None and (str(first.line), first.how) == ("/job/train.py:28", "made")
+    assert main(["show", str(with_lines), "Torch.log.0.backward"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.index("  /job/train.py:28  loss = model(torch.log(x))") < shown.index("  /env/site-packages/torch/")
+    hits = find_source_line(with_lines, "torch.log(x)")
+    assert [(hit.node.full_name, hit.line.line, hit.files) for hit in hits] == [("Torch.log.0.forward", 28, ())]
+    assert find_source_line(with_lines, "train.py:28", iteration=5) == []
+    assert main(["where", str(with_lines), "loss = model(torch.log(y))"]) == 1
+    assert "Did you mean" in capsys.readouterr().err
+
+
+def test_a_damaged_stack_is_named_and_the_rest_is_read(with_lines: Path) -> None:
+    (with_lines / "step0" / "proc1" / "stack.json").write_text('{"0": [')
+    report = msdump.find_nan(with_lines)
+    assert report.first is not None and report.first.line is None
+    assert [Path(path).name for path, _ in report.damaged] == ["stack.json"]
+
+
+def test_arguments_that_differ_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trees = [tmp_path / name for name in ("mine", "golden")]
+    for tree, form in zip(trees, ("tanh", "none"), strict=True):
+        shutil.copytree(GOLDEN / "tensor", tree)
+        folder = tree / "step0" / "proc1"
+        content = json.loads((folder / "dump.json").read_text())
+        content["data"]["Functional.linear.0.forward"]["input_kwargs"] = {"form": {"type": "str", "value": form}}
+        (folder / "dump.json").write_text(json.dumps(content))
+        (folder / "stack.json").write_text(json.dumps({"0": [["Functional.linear.0.forward"], [SCRIPT]]}))
+    path = trees[0] / "step0" / "proc1" / "dump_tensor_data" / "Functional.linear.0.forward.output.0.pt"
+    data = bytearray(path.read_bytes())
+    (output,) = [tensor.load() for tensor in msdump.open(trees[0]).tensors() if tensor.path == str(path)]
+    place = bytes(data).find(output.tobytes())
+    data[place : place + 4] = np.float32(9).tobytes()
+    path.write_bytes(data)
+    assert main(["compare", *map(str, trees)]) == 1
+    said = capsys.readouterr().out
+    assert "train.py:28" in said and "attribute form: tanh against none" in said

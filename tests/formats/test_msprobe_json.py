@@ -13,8 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msdump.errors import FormatError
-from msdump.formats.msprobe_json import as_json, dump_content, read_msprobe_json, stack_content
-from msdump.formats.paths.parse import MSPROBE, parse_folder, parse_msprobe_name
+from msdump.formats.msprobe_json import (
+    Frame,
+    as_json,
+    dump_content,
+    read_msprobe_arguments,
+    read_msprobe_json,
+    read_msprobe_stacks,
+    stack_content,
+)
+from msdump.formats.paths.parse import MSPROBE, msprobe_forward, parse_folder, parse_msprobe_name
 from msdump.tensors.records import INPUT, OUTPUT
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "msprobe"
@@ -158,3 +166,59 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 def test_stacks_are_numbered() -> None:
     content = stack_content({("inner", "outer"): ["a", "b"], (): ["c"]})
     assert json.loads(as_json(content)) == {"0": [["a", "b"], ["inner", "outer"]], "1": [["c"], []]}
+
+
+FRAMES = (
+    "File /a/in, side.py, line 3, in forward, \n y = f(x)",
+    "File /a/train.py, line 12, in <module>, \n g(1)\n  + 2",
+)
+LINES = (Frame("/a/train.py", 12, "g(1)"), Frame("/a/in, side.py", 3, "y = f(x)"))
+
+
+def test_frames_of_stacks_are_outermost_first(tmp_path: Path) -> None:
+    path = tmp_path / "stack.json"
+    path.write_bytes(as_json(stack_content({("operator a", *FRAMES): ["a", "b"], (): ["c"]})))
+    assert read_msprobe_stacks(path) == {"a": LINES, "b": LINES, "c": ()}
+    path.write_text(json.dumps({"a": FRAMES, "b": ["x" * 20_000]}))  # the form of msprobe 1.x
+    assert read_msprobe_stacks(path) == {"a": LINES, "b": ()}
+
+
+def test_stacks_that_msprobe_wrote(tmp_path: Path) -> None:
+    content = json.loads((GOLDEN / "debugger" / "mix.json").read_text())["step1"]["stack.json"]
+    path = tmp_path / "stack.json"
+    path.write_text(json.dumps(dict(enumerate(content)) if isinstance(content, list) else content))
+    assert read_msprobe_stacks(path)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b'{"0": 5}', b'{"0": [["a"], [5]]}', b'{"0": [[[]], []]}', b"\xff"]
+)
+def test_damaged_stacks_are_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "stack.json"
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match=r"stack\.json"):
+        read_msprobe_stacks(path)
+
+
+def test_arguments_that_are_no_tensors(tmp_path: Path) -> None:
+    tensor = {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "Max": 1, "Min": 1, "Mean": 1, "Norm": 1}
+    number, text = {"type": "int", "value": -1}, {"type": "str", "value": "tanh"}
+    given = [tensor, number, [number, number], [tensor], None, {"type": "slice", "value": [0, 1]}]
+    records = {"f": {"input_args": given, "input_kwargs": {"form": text, "out": tensor}}, "g": {"input": []}}
+    path = tmp_path / "dump.json"
+    path.write_bytes(as_json(dump_content("statistics", "L1", None, records)))
+    assert read_msprobe_arguments(path) == {"f": {"argument 1": -1, "argument 2": [-1, -1], "form": "tanh"}, "g": {}}
+
+
+@pytest.mark.parametrize(
+    ("record", "forward"),
+    [
+        ("Torch.sqrt.0.backward", "Torch.sqrt.0.forward"),
+        ("Module.a.Net.backward.2", "Module.a.Net.forward.2"),
+        ("Module.a.Net.parameters_grad.0", "Module.a.Net.forward.0"),
+        ("Torch.sqrt.0.forward", "Torch.sqrt.0.forward"),
+        ("backward", "backward"),
+    ],
+)
+def test_the_forward_call_of_a_record(record: str, forward: str) -> None:
+    assert msprobe_forward(record) == forward

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import msdump
 import msdump.mindspore as ms
 from msdump.mindspore import Parameter, Tensor, amp, nn, ops
+from msdump.process import sessions
 from tests.mindspore.networks import graphs_of
 
 
@@ -243,3 +247,17 @@ def test_a_subclass_runs_its_own_step(either_mode: int) -> None:
     assert float(step.scale_sense) == 4.0
     with pytest.raises(TypeError, match="must be Cell or Tensor"):
         nn.TrainOneStepWithLossScaleCell(net, optimizer, 16.0)
+
+
+def test_a_step_that_the_loss_scale_skips_is_no_finding(sync_dump: Callable[..., Path]) -> None:
+    root = sync_dump()
+    ms.set_context(mode=ms.GRAPH_MODE)
+    net = nn.Dense(4, 3).to_float(ms.float16)
+    manager = nn.DynamicLossScaleUpdateCell(2**24, 2**16, 100)
+    network = nn.WithLossCell(net, nn.MSELoss())
+    step = nn.TrainOneStepWithLossScaleCell(network, nn.SGD(net.trainable_params(), 0.01), manager)
+    x, y = Tensor(np.ones((8, 4), np.float32)), Tensor(np.ones((8, 3), np.float32))
+    assert [bool(step(x, y)[1]) for _ in range(2)] == [True, False]
+    sessions.close_all()
+    report = msdump.find_nan(root)
+    assert report.first is None and [result.step.iteration for result in report.skipped] == [0]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import msdump.mindspore as ms
+from msdump.analysis.graph_info import GraphNode
 from msdump.mindspore import Tensor, nn
 from tests.mindspore.networks import LeNet5, SmallResNet, digits, graphs_of, training_step
 
@@ -147,3 +148,16 @@ def test_parameters_are_named_after_their_place() -> None:
     step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), optimizer)
     assert [parameter.name for parameter in net.get_parameters()] == names
     assert "moments.heads.1.bias" in step.parameters_dict()
+
+
+def test_a_program_of_library_cells_has_the_line_that_calls_it() -> None:
+    ms.set_context(mode=ms.GRAPH_MODE)
+    net = nn.SequentialCell(nn.Dense(2, 3), nn.ReLU())
+    step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), nn.SGD(net.trainable_params(), 0.1))
+    step(Tensor(np.ones((4, 2), np.float32)), Tensor(np.ones((4, 3), np.float32)))  # the call
+    (graph,) = graphs_of(step)
+    for node in graph.nodes:
+        own = GraphNode(node.full_name, node.op_type, node.source, ()).own_line
+        assert own is not None and own.path == __file__ and own.code.endswith("# the call")
+    square = next(node for node in graph.nodes if node.op_type == "Square")
+    assert [Path(line.path).name for line in square.source][1:] == ["cell_wrapper.py", "cell_wrapper.py", "values.py"]

@@ -12,9 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msdump.analysis.find._health import HealthTable
 from msdump.analysis.find._infinity_flow import GRADIENTS, InfinityFlow, OutputKey
-from msdump.analysis.graph_info import GraphFile
+from msdump.analysis.graph_info import GraphFile, GraphNode
 from msdump.analysis.steps import Operator, Step
-from msdump.graph.traits import checks_gradients, drops_nan, is_test, only_moves
+from msdump.graph.traits import checks_gradients, drops_nan, is_test, only_moves, tests_finite
+
+# Operators between a gradient and the test of it: it is divided by the scale, and added up over the devices.
+_LONGEST_WAY = 8
 
 
 def mark_ends(flows: Sequence[InfinityFlow]) -> None:
@@ -76,6 +79,8 @@ def skips_step(steps: Iterable[Step], health: HealthTable, graphs: Mapping[int, 
     graphs   by the identity of the step
     """
     for step in steps:
+        if _only_tests_gradients(step, health, graphs.get(id(step))):
+            return True
         for operator in step.operators:
             names = checks_gradients(operator.op_type)
             if names is None:
@@ -90,6 +95,43 @@ def skips_step(steps: Iterable[Step], health: HealthTable, graphs: Mapping[int, 
             if any((health.of(tensor).largest or 0) > 0 or health.of(tensor).has_inf for tensor in found):
                 return True
     return False
+
+
+def _only_tests_gradients(step: Step, health: HealthTable, graph: GraphFile | None) -> bool:
+    """Whether gradients that are not finite are tested, and nothing else outside of the backward pass reads them.
+
+    Edges: False without a graph file, which tells what is tested; an optimizer that reads them all the same has not
+           skipped the step.
+    """
+    if graph is None:
+        return False
+    readers = [
+        (operator, graph.find(operator.full_name, operator.op_name))
+        for operator in step.operators
+        if any(health.of(tensor).is_bad for tensor in operator.inputs.values()) and not is_of_gradients(operator)
+    ]
+    ways = [_way_from_gradients(graph, node) for operator, node in readers if node and tests_finite(operator.op_type)]
+    passed = set().union(*(way for way in ways if way is not None))
+    return any(way is not None for way in ways) and all(
+        is_test(operator.op_type) or (node is not None and node.full_name in passed) for operator, node in readers
+    )
+
+
+def _way_from_gradients(graph: GraphFile, node: GraphNode) -> set[str] | None:
+    """Full names of the operators between the backward pass and a node that reads what it made; None where it does not
+    read any of it.
+    """
+    way: set[str] = set()
+    is_reached = False
+    nodes = [node]
+    for _ in range(_LONGEST_WAY):
+        origins = [origin for each in nodes for origin in each.inputs if origin is not None]
+        names = {origin.name for origin in origins if origin.slot is not None}
+        is_reached |= any(name.startswith(GRADIENTS) for name in names)
+        before = {name for name in names if not name.startswith(GRADIENTS)} - way
+        way |= before
+        nodes = [graph.by_name[name] for name in before if name in graph.by_name]
+    return way if is_reached else None
 
 
 def is_of_gradients(operator: Operator) -> bool:

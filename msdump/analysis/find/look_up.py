@@ -155,11 +155,12 @@ def _first_bad(places: Iterable[tuple[Step, Operator]], table: StatisticSteps | 
 class SourceHit:
     """An operator that a source line led to.
 
+    graph  None for a call of msprobe, which has no graph file
     line   the line that was looked for, among those that led to the operator
     files  its data files in the dump, in the order of the dump
     """
 
-    graph: GraphFile
+    graph: GraphFile | None
     node: GraphNode
     line: SourceLine
     files: tuple[str, ...]
@@ -177,14 +178,18 @@ def find_source_line(
 
     text   the line or a part of it, blanks do not matter; or a place, FILE:LINE
 
-    Raises:  ConfigError when there is no graph file; FormatError when there is nothing at the path.
+    Edges:   calls of msprobe have a stack.json in place of a graph file; equal calls of several steps are one.
+    Raises:  ConfigError when there is neither; FormatError when there is nothing at the path.
     """
     dump = opened(dump)
-    graphs = list(GraphFiles(dump))
+    files_of_graphs = GraphFiles(dump)
+    graphs, calls = list(files_of_graphs), list(files_of_graphs.calls())
+    if calls and not graphs:
+        return _calls_of_line(dump, calls, text, StepSelection(rank, graph, iteration))
     if not graphs:
         raise ConfigError(
-            f"{dump.path}: expected graph files (rank_N/graphs/*.pb or *.ir), got none. Open the folder that holds "
-            "rank_0, not one below it."
+            f"{dump.path}: expected graph files (rank_N/graphs/*.pb or *.ir) or stack.json of msprobe, got none. "
+            "Open the folder that holds rank_0, not one below it."
         )
     selected = [
         graph_file
@@ -201,7 +206,7 @@ def find_source_line(
         (graph_file, node, line)
         for graph_file in selected
         for node in graph_file.nodes
-        for line in [next((line for line in reversed(node.source) if _matches(line, text)), None)]
+        for line in [_line_of(node, text)]
         if line is not None
     ]
     files = _files_by_operator(dump, StepSelection(rank, graph, iteration)) if hits else {}
@@ -213,12 +218,42 @@ def find_source_line(
     ]
 
 
+def _calls_of_line(
+    dump: DumpDir, calls: Iterable[tuple[StepKey, GraphNode]], text: str, selection: StepSelection
+) -> list[SourceHit]:
+    """The same for calls of msprobe."""
+    nodes: dict[tuple[int | None, str, SourceLine], tuple[GraphNode, dict[StepKey, None]]] = {}
+    for key, node in calls:
+        line = _line_of(node, text)
+        is_asked = is_selected(key.rank_id, selection.rank) and is_selected(key.iteration, selection.iteration)
+        if line is not None and is_asked:
+            nodes.setdefault((key.rank_id, node.full_name, line), (node, {}))[1][key] = None
+    paths: dict[tuple[StepKey, str], list[str]] = {}
+    for file in dump.files_of(selection) if nodes else ():
+        key = StepKey(file.levels.rank_id, file.levels.graph_id, file.levels.iteration)
+        paths.setdefault((key, file.name.op_name), []).append(file.path)
+    return [
+        SourceHit(
+            None,
+            node,
+            line,
+            tuple(path for step in steps for path in paths.get((step, node.full_name), ())),
+        )
+        for (_, _, line), (node, steps) in nodes.items()
+    ]
+
+
+def _line_of(node: GraphNode, text: str) -> SourceLine | None:
+    """The innermost line of an operator that is meant."""
+    return next((line for line in reversed(node.source) if _matches(line, text)), None)
+
+
 def nearest_lines(dump: DumpDir | str | os.PathLike[str], text: str) -> str:
     """Sentence that offers the nearest source lines of a dump, or ""."""
     dump = opened(dump)
-    return did_you_mean(
-        text.strip(), (line.code.strip() for graph in GraphFiles(dump) for node in graph.nodes for line in node.source)
-    )
+    graphs = GraphFiles(dump)
+    nodes = (*(node for graph in graphs for node in graph.nodes), *(node for _, node in graphs.calls()))
+    return did_you_mean(text.strip(), (line.code.strip() for node in nodes for line in node.source))
 
 
 def _matches(line: SourceLine, text: str) -> bool:

@@ -283,7 +283,9 @@ def find_non_finite(
     steps_with_inputs = [with_inputs(step, graphs.of(step.key)) for step in steps]
     unset = [unset_in(step) for step in steps_with_inputs]
     flows = _flows(steps_with_inputs, unset, health, graphs)
-    searches = [_Search(step, health, flow, stages) for step, flow in zip(steps_with_inputs, flows, strict=True)]
+    searches = [
+        _Search(step, health, flow, stages, graphs) for step, flow in zip(steps_with_inputs, flows, strict=True)
+    ]
     skipped = _skipped(searches, steps_with_inputs, health, graphs)
     searches_that_count = [search for search in searches if id(search) not in skipped]
     return NonFiniteReport(
@@ -386,8 +388,9 @@ def _tensors(steps: Iterable[Step]) -> list[DumpedTensor]:
 class _Search:
     """The search in one step."""
 
-    def __init__(self, step: Step, health: HealthTable, flow: InfinityFlow, stages: Stages) -> None:
+    def __init__(self, step: Step, health: HealthTable, flow: InfinityFlow, stages: Stages, graphs: GraphFiles) -> None:
         self._step = step
+        self._graphs = graphs
         self._flow = flow
         meant = self._flow.meant_parameters
         self._spoiled = {
@@ -460,7 +463,7 @@ class _Search:
         later = range(index + 1, len(flow.operators))
         hit = [candidate for candidate in later if self._reads[candidate]]
         fresh = [candidate for candidate in later if self._writes[candidate] and not self._reads[candidate]]
-        node = flow.node(index)
+        node = self._node(index)
         return NonFinite(
             self._step.key,
             operator,
@@ -515,8 +518,13 @@ class _Search:
     def _operators(self, indices: Iterable[int]) -> tuple[Operator, ...]:
         return tuple(self._flow.operators[i] for i in indices)
 
+    def _node(self, index: int) -> GraphNode | None:
+        """What the dump says of an operator. Graph files tell it with the flow, msprobe's files without one."""
+        node = self._flow.node(index)
+        return self._graphs.node(self._step.key, self._flow.operators[index]) if node is None else node
+
     def _benign(self, root: InfRoot) -> BenignInf:
-        node = self._flow.node(root.operator)
+        node = self._node(root.operator)
         return BenignInf(
             self._step.key,
             self._flow.operators[root.operator],
@@ -529,7 +537,7 @@ class _Search:
     def _dropped(self, index: int) -> BenignInf:
         """A NaN that was left out again."""
         flow = self._flow
-        node = flow.node(index)
+        node = self._node(index)
         made = {(index, bad.slot) for bad in flow.outputs[index]}
         stops = []
         for reader in range(index + 1, len(flow.operators)):

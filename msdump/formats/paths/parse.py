@@ -121,6 +121,7 @@ def parse_dump_name(text: str) -> DumpName | None:
 
 _CALL = re.compile(r"(?P<type>.+)\.[0-9]+\.(?:forward|backward)")
 _MODULE_CALL = re.compile(r"(?:Module|Cell)\.(?:.+\.)?(?P<type>[^.]+)\.(?:forward|backward|parameters_grad)\.[0-9]+")
+_OF_BACKWARD = re.compile(r"^(.+)\.(?:backward|parameters_grad)((?:\.[0-9]+)?)$")
 _PROBE_TENSOR = re.compile(
     r"(?:(?P<record>.+)\.(?P<io>input|output|parameters)|(?P<gradients>.+\.parameters_grad\.[0-9]+))"
     r"\.(?P<slot>[^.]+)(?:\.(?P<part>[0-9]{1,9}))?\.(?P<form>pt|npy)"
@@ -131,6 +132,14 @@ def msprobe_type(record: str) -> str:
     """Function or class of a record: "Functional.linear" of "Functional.linear.0.forward", "Linear" of a module's."""
     match = _MODULE_CALL.fullmatch(record) or _CALL.fullmatch(record)
     return record if match is None else match["type"]
+
+
+def msprobe_forward(record: str) -> str:
+    """Record of the call whose backward pass, or whose gradients of parameters, a record is; any other as it is.
+
+    `Torch.sqrt.0.backward` -> `Torch.sqrt.0.forward`, `Module.a.Net.parameters_grad.1` -> `Module.a.Net.forward.1`
+    """
+    return _OF_BACKWARD.sub(r"\1.forward\2", record)
 
 
 def parse_msprobe_name(text: str) -> DumpName | None:

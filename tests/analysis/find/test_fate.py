@@ -10,6 +10,11 @@ import numpy as np
 import pytest
 
 from msdump.analysis import NonFiniteReport, find_non_finite
+from msdump.analysis.find._fate import skips_step
+from msdump.analysis.find._health import HealthTable
+from msdump.analysis.graph_info import GraphFile, GraphNode, Origin
+from msdump.analysis.steps import read_steps
+from msdump.formats.dump_dir import DumpDir
 from tests.analysis.small_dump import floats, write_dump
 
 IN, OTHER, OUT = ("input", 0), ("input", 1), ("output", 0)
@@ -101,3 +106,35 @@ def test_a_scaler_that_found_nothing_skips_nothing(tmp_path: Path) -> None:
 def test_a_forward_pass_that_is_bad_is_a_finding_in_a_skipped_step(tmp_path: Path) -> None:
     report = search(tmp_path, [("D/Log-op0", {IN: FINE, OUT: BAD}), *gradients(1.0)])
     assert report.first is not None and report.first.operator.op_name == "Log-op0" and not report.skipped
+
+
+HUGE = floats(np.inf, 2, 3)
+# (operator, who makes what it reads)
+TESTED = [("Gradients/D/MatMul-op1", ""), ("D/Mul-op2", "Gradients/D/MatMul-op1"), ("D/IsFinite-op3", "D/Mul-op2")]
+
+
+@pytest.mark.parametrize(
+    ("operators", "is_skipped"),
+    [
+        (TESTED, True),
+        ([TESTED[0], ("D/IsFinite-op3", "Gradients/D/MatMul-op1")], True),
+        ([*TESTED, ("D/Greater-op4", "D/Mul-op2")], True),
+        ([*TESTED, ("D/SGD-op4", "D/Mul-op2")], False),  # it takes them all the same
+        ([("D/Log-op1", ""), ("D/IsFinite-op2", "D/Log-op1")], False),  # a test of the loss
+        (TESTED[:2], False),
+    ],
+)
+def test_a_step_whose_gradients_are_only_tested_is_skipped(
+    tmp_path: Path, operators: Sequence[tuple[str, str]], is_skipped: bool
+) -> None:
+    dump = write_dump(tmp_path, [(name, {IN: HUGE, OUT: HUGE} if maker else {OUT: HUGE}) for name, maker in operators])
+    (step,) = read_steps(DumpDir.open(dump))
+    health = HealthTable()
+    health.add_tensors([tensor for operator in step.operators for _, _, tensor in operator.all_tensors()], [])
+    nodes = tuple(
+        GraphNode(name, name.rpartition("/")[2].partition("-")[0], (), (Origin(maker, 0),) if maker else ())
+        for name, maker in operators
+    )
+    graph = GraphFile(tmp_path / "a.pb", 0, 0, nodes, {node.full_name: node for node in nodes})
+    assert skips_step([step], health, {id(step): graph}) == is_skipped
+    assert not skips_step([step], health, {id(step): None})
