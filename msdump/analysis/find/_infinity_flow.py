@@ -249,11 +249,11 @@ class InfinityFlow:
         """The output of this step that an input is; None for one that comes from outside."""
         return self._links.source(index, bad)
 
-    def comes_with_data(self, index: int, slot: Slot) -> bool:
-        """Whether an input is memory that came from elsewhere, such as from the process of a loader."""
+    def data_node(self, index: int, slot: Slot) -> GraphNode | None:
+        """Of an input that is memory from elsewhere, such as from the process of a loader: the operator that gave it."""
         origin = self.origin(index, slot)
         maker = None if origin is None or origin.slot is None else self._links.index_of(origin.name)
-        return maker is not None and brings_data(self.operators[maker].op_type)
+        return self.node(maker) if maker is not None and brings_data(self.operators[maker].op_type) else None
 
     def made_elsewhere(self, index: int, slot: int) -> tuple[int, str, int] | None:
         """Graph, operator and output of an input that an earlier graph of the iteration made, where the dump tells."""

@@ -454,7 +454,8 @@ class _Search:
         how = CAME_IN if inputs else MADE if flow.has_inputs(index) else UNKNOWN
         if not inputs and is_collective(operator.op_type):
             how = RECEIVED
-        if inputs and flow.comes_with_data(index, inputs[0].slot):
+        data = flow.data_node(index, inputs[0].slot) if inputs else None
+        if data is not None:
             how = CAME_WITH_DATA
         parameter = None
         if inputs:
@@ -468,7 +469,7 @@ class _Search:
             self._step.key,
             operator,
             how,
-            None if node is None else node.own_line,
+            None if node is None else (data or node).own_line,
             tuple(inputs or outputs),
             parameter,
             self._operators(
@@ -483,7 +484,7 @@ class _Search:
             self._before if how == CAME_IN else None,
             self._returns(index) if kind == NAN and not inputs else (),
             () if node is None or inputs else tuple(_bad_attributes(node)),
-            None if node is None else node.inner_line,
+            None if node is None or data is not None else node.inner_line,
             flow.made_elsewhere(index, inputs[0].slot.number) if inputs else None,
         )
 
