@@ -29,4 +29,4 @@ with torch.no_grad():
             finished[step % 2] = True
         masked = (scores + best).masked_fill(finished, float("-inf"))
         chances = torch.exp(masked - masked.max())  # fault
-        scores = scores + chances.nan_to_num()
+        scores = scores + chances
