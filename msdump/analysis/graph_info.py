@@ -153,8 +153,14 @@ class GraphFiles:
         """What the dump says of an operator beside its tensors; of a call of msprobe, its lines and attributes only."""
         if key.graph_id is None:
             return next((node for calls in self._calls.get(key, ()) if (node := calls.node(operator.op_name))), None)
+        names = operator.full_name, operator.op_name
         graph = self.of(key)
-        return None if graph is None else graph.find(operator.full_name, operator.op_name)
+        found = None if graph is None else graph.find(*names)
+        if found is None and graph is not None:
+            # One that raised has executed nothing.
+            whole = self._graph((key.rank_id, key.graph_id))
+            found = None if whole is None else whole.find(*names)
+        return found
 
     def calls(self) -> Iterator[tuple[StepKey, GraphNode]]:
         """Calls that the stacks of msprobe name, step by step."""

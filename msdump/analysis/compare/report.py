@@ -46,6 +46,10 @@ def headline(comparison: Comparison) -> list[str]:
             return [
                 f"incomplete: {count} pairs of operators and parameters agree as far as they can be read; {damaged}."
             ]
+        draws = comparison.idle_draws
+        if draws:
+            more = f"{draws} of them drew other numbers at random, which were overwritten before anything read them"
+            return [f"agree: all {count} pairs of operators and parameters agree; {more}."]
         return [f"agree: all {count} pairs of operators and parameters agree."]
     graphs, golden = (GraphFiles(DumpDir.open(path)) for path in (comparison.mine, comparison.golden))
     lines = []
@@ -64,7 +68,7 @@ def _came_in(
     comparison: Comparison, result: OperatorResult, is_all: bool, graphs: GraphFiles, golden: GraphFiles
 ) -> list[str]:
     lines = [f"first difference: {_named(result, graphs)}"]
-    if result.is_random and all(tensor.status != DIFFERS for tensor in result.inputs):
+    if result.draws_only:
         reached = sum(not other.is_agreeing for other in comparison.operators) - 1
         return [
             *lines,
@@ -77,6 +81,16 @@ def _came_in(
     if is_all:
         lines.insert(0, "no operator goes wrong by itself: none has inputs that agree and an output that does not.")
     if result.pair.mine.is_parameter:
+        for writer in _readers(comparison, result, graphs):
+            # Statistics that run on are written by what reads them, which says so nowhere else.
+            texts = _attribute_texts(comparison, writer, graphs, golden)
+            if texts:
+                name = result.pair.mine.label
+                return [
+                    f"first difference: {_named(writer, graphs)}",
+                    *(f"  {text}" for text in texts),
+                    f"  {name}, which it reads, differs after the step: {_first_difference(result.outputs)}",
+                ]
         return [*lines, f"  {_first_difference(result.outputs)}"]
     for tensor in result.inputs:
         if tensor.status == DIFFERS:
@@ -122,6 +136,15 @@ def _attribute_texts(
 # What a graph file says of an operator beside what the script chose.
 _NO_ATTRIBUTES = frozenset({"input_names", "output_names"})
 _DEFAULT = "its default"
+
+
+def _readers(comparison: Comparison, result: OperatorResult, graphs: GraphFiles) -> Iterator[OperatorResult]:
+    """Operators of the same step that read a parameter, as the graph file tells."""
+    name = result.pair.mine.op_name
+    for reader in comparison.operators:
+        node = graphs.node(reader.step, reader.pair.mine) if reader.step == result.step else None
+        if node is not None and any(origin is not None and origin.name == name for origin in node.inputs):
+            yield reader
 
 
 def _maker(comparison: Comparison, result: OperatorResult, tensor: TensorResult) -> Operator | None:

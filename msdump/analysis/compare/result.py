@@ -84,6 +84,11 @@ class OperatorResult:
         return 0.0 if input_error == output_error else output_error - input_error
 
     @property
+    def draws_only(self) -> bool:
+        """Whether what differs is what it drew at random, and nothing that it was given."""
+        return self.is_random and all(tensor.status != DIFFERS for tensor in self.inputs)
+
+    @property
     def is_random(self) -> bool:
         """Whether its outputs are numbers that it drew."""
         return is_random(self.pair.mine.op_type)
@@ -165,7 +170,13 @@ class Comparison:
 
     @property
     def is_agreeing(self) -> bool:
-        return all(operator.is_agreeing for operator in self.operators)
+        """Whether nothing differs, but for what an operator drew at random and nothing else shows."""
+        return self.first_differing is None
+
+    @property
+    def idle_draws(self) -> int:
+        """How many operators drew other numbers at random, where nothing that they reach differs."""
+        return sum(not operator.is_agreeing for operator in self.operators) if self.is_agreeing else 0
 
     @property
     def first_wrong(self) -> OperatorResult | None:
@@ -174,8 +185,18 @@ class Comparison:
 
     @property
     def first_differing(self) -> OperatorResult | None:
-        """First operator with any tensor that differs; parameters, which no operator made, count last."""
-        return next((operator for operator in self.operators if not operator.is_agreeing), None)
+        """First operator with any tensor that differs; parameters, which no operator made, count last.
+
+        Edges: None where numbers that were drawn at random are all that differs: they were overwritten unread.
+        """
+        first = None
+        for operator in self.operators:
+            if operator.is_agreeing:
+                continue
+            first = first or operator
+            if not operator.draws_only:
+                return first
+        return None
 
 
 def _largest_error(tensors: Sequence[TensorResult]) -> float | None:

@@ -250,7 +250,7 @@ class InfinityFlow:
         return self._links.source(index, bad)
 
     def data_node(self, index: int, slot: Slot) -> GraphNode | None:
-        """Of an input that is memory from elsewhere, such as from the process of a loader: the operator that gave it."""
+        """Of an input that is memory from elsewhere, as from the process of a loader: the operator that gave it."""
         origin = self.origin(index, slot)
         maker = None if origin is None or origin.slot is None else self._links.index_of(origin.name)
         return self.node(maker) if maker is not None and brings_data(self.operators[maker].op_type) else None
