@@ -59,6 +59,13 @@ def headline(comparison: Comparison) -> list[str]:
         lines.append(f"  its inputs agree ({_error_text(wrong.input_error)}), {_first_difference(wrong.outputs)}")
         if wrong.added_error is not None:
             lines.append(f"  it adds an error of {_error_text(wrong.added_error)}")
+    if differing.draws_only:
+        # A draw that nothing reads comes behind what else differs.
+        reached = {origin for result in comparison.operators for origin in _differing_origins(result, graphs)}
+        others = (result for result in comparison.operators if not result.is_agreeing)
+        differing = next(
+            (each for each in others if not each.draws_only or (each.step, each.pair.mine.label) in reached), differing
+        )
     if differing is not wrong:
         lines += _came_in(comparison, differing, wrong is None, graphs, golden)
     return lines
@@ -136,6 +143,18 @@ def _attribute_texts(
 # What a graph file says of an operator beside what the script chose.
 _NO_ATTRIBUTES = frozenset({"input_names", "output_names"})
 _DEFAULT = "its default"
+
+
+def _differing_origins(result: OperatorResult, graphs: GraphFiles) -> Iterator[tuple[StepKey, str]]:
+    """Operators that made the inputs of an operator that differ, as the graph file tells."""
+    for tensor in result.inputs:
+        origin = None
+        if tensor.status == DIFFERS:
+            origin = _origin(graphs, result.step, result.pair.mine, tensor.slot.number)
+        if origin is not None and origin.maker is not None:
+            yield result.step._replace(graph_id=origin.maker[0]), origin.maker[1]
+        elif origin is not None and origin.slot is not None:
+            yield result.step, origin.name
 
 
 def _readers(comparison: Comparison, result: OperatorResult, graphs: GraphFiles) -> Iterator[OperatorResult]:
