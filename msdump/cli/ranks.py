@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     from msdump.formats.selection import StepSelection
 
 AGREE, DISAGREE, INCOMPLETE = 0, 1, 4
+_MOST_NAMES = 8
 _EPILOG = """
 What must be equal stands in layout.json of each rank: parameters and gradients of replicas, results of all-reduce,
-all-gather and broadcast, replicated DTensors, and what a rank sends to another rank. Hashes are compared, so no
-golden run is needed.
+all-gather and broadcast, replicated DTensors, and what a rank sends to another rank. Hashes are compared, or statistics
+where a dump has nothing else, so no golden run is needed. A parameter or buffer that nothing declares equal and that
+differs between replicas is named, too.
 
 Tables alone are enough: `msdump stat DIR --tables FOLDER` writes them, and then the dump is not read any more.
 
@@ -81,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     if not write_json(args, lambda: _value(report, problems)):
         _print(report)
     complain_of_damaged(report.damaged)
-    if report.unequal.rows or report.messages.rows or (report.first is not None and report.first.rows):
+    if report.has_finding:
         return DISAGREE
     return INCOMPLETE if report.gaps or problems or report.damaged else AGREE
 
@@ -109,6 +111,8 @@ def _measure(args: argparse.Namespace, folder: str, selection: StepSelection) ->
 
 
 def _print(report: JobReport) -> None:
+    for sentence in verdict(report):
+        say(sentence)
     machines = len({host for host in report.hosts.values() if host is not None})
     where = f" on {format_count(machines, 'machine')}" if machines else ""
     tensors = format_count(report.compared, "tensor")
@@ -119,6 +123,10 @@ def _print(report: JobReport) -> None:
         say(f"note: {note}")
     if not report.compared:
         say("nothing to compare: no layout.json says that tensors of several ranks must be equal")
+    if report.unhashed:
+        some = "" if report.unhashed == report.compared else f" of {report.unhashed} of them"
+        say(f"note: no hashes{some}, as the dump has statistics alone: max, min and l2norm are compared, which do not "
+            "show every difference")  # fmt: skip
     if report.unequal.rows:
         _print_unequal(report)
     if report.messages.rows:
@@ -138,17 +146,48 @@ def _print(report: JobReport) -> None:
         _print_first(report.first)
 
 
-def _print_unequal(report: JobReport) -> None:
+def verdict(report: JobReport) -> list[str]:
+    """What is wrong, in a sentence for each kind: who is outvoted, when and about what; what nothing declares equal."""
+    from msdump.analysis.ranks.job import rows_as_values
+
+    sentences = []
+    first = report.first_disagreement
+    if first is not None:
+        operand = f"{first['name']}, {first['io']} {first['slot']}"
+        is_parameter = first["subject"] == first["name"]
+        what = operand if first["subject"] is None else first["subject"]
+        where = f"graph {first['graph']}" + ("" if what == operand or is_parameter else f", {operand}")
+        if first["has_majority"]:
+            who = f"{_ranks(first['suspects'])} {'is' if len(first['suspects']) == 1 else 'are'} outvoted"
+        else:
+            who = f"{_ranks(first['suspects'])} differ, without a majority"
+        sentences.append(
+            f"{who}, first in iteration {first['iteration']}: {what} ({where}), "
+            f"which {_ranks(first['equal_ranks'])} must share"
+        )
+    undeclared = []
+    for row in rows_as_values(report.undeclared):
+        outvoted = f", {_ranks(row['suspects'])} outvoted" if row["suspects"] else ""
+        undeclared.append(f"{row['name']} (from iteration {row['iteration']} on{outvoted})")
+    if undeclared:
+        more = f" and {len(undeclared) - _MOST_NAMES} more" if len(undeclared) > _MOST_NAMES else ""
+        sentences.append(
+            f"differs between ranks, not declared equal by anything: {', '.join(undeclared[:_MOST_NAMES])}{more}"
+        )
+    return sentences
+
+
+def _ranks(ranks: list[int]) -> str:
     from msdump.analysis.ranks.tables import shown_ranks
 
-    first = dict(zip(report.unequal.titles, report.unequal.rows[0], strict=True))
-    ranks = shown_ranks(first["equal_ranks"])
-    say(f"\nfirst disagreement: iteration {first['iteration']}, graph {first['graph']}, {first['name']}, "
-        f"{first['io']} {first['slot']}, which ranks {ranks} must share")  # fmt: skip
+    return f"{'rank' if len(ranks) == 1 else 'ranks'} {shown_ranks(ranks)}"
+
+
+def _print_unequal(report: JobReport) -> None:
+    say("\ntensors that must be equal and are not, the first on top:")
     if not any(row[-1] for row in report.unequal.rows):
         say("no majority: with two ranks alone it is unknown which is wrong")
-    say()
-    titles = ("iteration", "graph", "name", "tensor", "ranks", "outvoted")
+    titles = ("iteration", "graph", "name", "tensor", "what", "ranks", "outvoted")
     shown = [_cells(dict(zip(report.unequal.titles, row, strict=True))) for row in report.unequal.rows[:20]]
     print_table(titles, shown, sys.stdout)
     if len(report.unequal.rows) > len(shown):
@@ -181,7 +220,8 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
     suspects = shown_ranks(row["suspects"]) if row["has_majority"] else "no majority"
     ranks = shown_ranks(row["equal_ranks"])
-    return str(row["iteration"]), str(row["graph"]), row["name"], f"{row['io']} {row['slot']}", ranks, suspects
+    operand = row["name"], f"{row['io']} {row['slot']}", row["subject"] or "-"
+    return str(row["iteration"]), str(row["graph"]), *operand, ranks, suspects
 
 
 def _text(value: Any) -> str:
@@ -199,6 +239,8 @@ def _value(report: JobReport, problems: list[str]) -> dict[str, Any]:
         "notes": report.notes,
         "compared": report.compared,
         "unequal": rows_as_values(report.unequal),
+        "undeclared": rows_as_values(report.undeclared),
+        "unhashed": report.unhashed,
         "messages": rows_as_values(report.messages),
         "suspects": [{"rank": rank, "tensors": count} for rank, count in report.suspects.items()],
         "outliers": rows_as_values(report.outliers),
