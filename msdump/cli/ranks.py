@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from msdump.formats.selection import StepSelection
 
 AGREE, DISAGREE, INCOMPLETE = 0, 1, 4
-_MOST_NAMES = 8
 _EPILOG = """
 What must be equal stands in layout.json of each rank: parameters and gradients of replicas, results of all-reduce,
 all-gather and broadcast, replicated DTensors, and what a rank sends to another rank. Hashes are compared, or statistics
@@ -111,6 +110,8 @@ def _measure(args: argparse.Namespace, folder: str, selection: StepSelection) ->
 
 
 def _print(report: JobReport) -> None:
+    from msdump.analysis.ranks.words import verdict
+
     for sentence in verdict(report):
         say(sentence)
     machines = len({host for host in report.hosts.values() if host is not None})
@@ -144,43 +145,6 @@ def _print(report: JobReport) -> None:
         _print_columns(report.outliers, names, 10)
     if report.first is not None:
         _print_first(report.first)
-
-
-def verdict(report: JobReport) -> list[str]:
-    """What is wrong, in a sentence for each kind: who is outvoted, when and about what; what nothing declares equal."""
-    from msdump.analysis.ranks.job import rows_as_values
-
-    sentences = []
-    first = report.first_disagreement
-    if first is not None:
-        operand = f"{first['name']}, {first['io']} {first['slot']}"
-        is_parameter = first["subject"] == first["name"]
-        what = operand if first["subject"] is None else first["subject"]
-        where = f"graph {first['graph']}" + ("" if what == operand or is_parameter else f", {operand}")
-        if first["has_majority"]:
-            who = f"{_ranks(first['suspects'])} {'is' if len(first['suspects']) == 1 else 'are'} outvoted"
-        else:
-            who = f"{_ranks(first['suspects'])} differ, without a majority"
-        sentences.append(
-            f"{who}, first in iteration {first['iteration']}: {what} ({where}), "
-            f"which {_ranks(first['equal_ranks'])} must share"
-        )
-    undeclared = []
-    for row in rows_as_values(report.undeclared):
-        outvoted = f", {_ranks(row['suspects'])} outvoted" if row["suspects"] else ""
-        undeclared.append(f"{row['name']} (from iteration {row['iteration']} on{outvoted})")
-    if undeclared:
-        more = f" and {len(undeclared) - _MOST_NAMES} more" if len(undeclared) > _MOST_NAMES else ""
-        sentences.append(
-            f"differs between ranks, not declared equal by anything: {', '.join(undeclared[:_MOST_NAMES])}{more}"
-        )
-    return sentences
-
-
-def _ranks(ranks: list[int]) -> str:
-    from msdump.analysis.ranks.tables import shown_ranks
-
-    return f"{'rank' if len(ranks) == 1 else 'ranks'} {shown_ranks(ranks)}"
 
 
 def _print_unequal(report: JobReport) -> None:

@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("duckdb")
 
 from msdump.analysis.graph_info import GraphFile, GraphNode, Origin
+from msdump.analysis.overview.contents import Contents
 from msdump.analysis.ranks.subjects import _gradients_in
 from msdump.analysis.stat.statistics import write_statistic_files
 from msdump.cli.main import main
@@ -26,6 +27,7 @@ from msdump.formats.sharding_json import (
     TensorSharding,
     write_sharding,
 )
+from msdump.viewing.pages import Pages
 from tests.analysis.small_dump import Array, write_dump
 
 RANKS = 4
@@ -68,6 +70,18 @@ def test_the_first_line_names_rank_iteration_and_parameter(tmp_path: Path, capsy
     status, lines = said(make_job(tmp_path / "job", lambda *at: at == (2, 1, "head")), capsys)
     assert status == 1
     assert lines[0] == "rank 2 is outvoted, first in iteration 1: head (graph 0), which ranks 0, 1, 2, 3 must share"
+
+
+def test_the_report_of_a_job_opens_with_the_vote(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job = make_job(tmp_path / "job", lambda *at: at == (2, 1, "head"))
+    assert main(["report", str(job), "-o", str(tmp_path / "report.html"), "--md", str(tmp_path / "report.md")]) == 0
+    words = "rank 2 is outvoted, first in iteration 1: head (graph 0), which ranks 0, 1, 2, 3 must share"
+    assert capsys.readouterr().out.splitlines()[0] == words
+    contents = Contents(job, is_job=True)
+    at = Pages(contents).get("overview")["verdict"]["at"]
+    assert (at["step"], at["name"]) == ([2, 0, 1], "head") and at["operator"] is not None
+    assert words.partition(":")[0] in (tmp_path / "report.md").read_text()
+    assert Contents(make_job(tmp_path / "one", lambda *at: 0.0, ranks=1), is_job=True).job is None
 
 
 def test_two_ranks_have_no_majority(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
