@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 AGREE, DISAGREE, INCOMPLETE = 0, 1, 4
 _EPILOG = """
 What must be equal stands in layout.json of each rank: parameters and gradients of replicas, results of all-reduce,
-all-gather and broadcast, replicated DTensors, and what a rank sends to another rank. Hashes are compared, so no
-golden run is needed.
+all-gather and broadcast, replicated DTensors, and what a rank sends to another rank. Hashes are compared, or statistics
+where a dump has nothing else, so no golden run is needed. A parameter or buffer that nothing declares equal and that
+differs between replicas is named, too.
 
 Tables alone are enough: `msdump stat DIR --tables FOLDER` writes them, and then the dump is not read any more.
 
@@ -81,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     if not write_json(args, lambda: _value(report, problems)):
         _print(report)
     complain_of_damaged(report.damaged)
-    if report.unequal.rows or report.messages.rows or (report.first is not None and report.first.rows):
+    if report.has_finding:
         return DISAGREE
     return INCOMPLETE if report.gaps or problems or report.damaged else AGREE
 
@@ -109,6 +110,10 @@ def _measure(args: argparse.Namespace, folder: str, selection: StepSelection) ->
 
 
 def _print(report: JobReport) -> None:
+    from msdump.analysis.ranks.words import verdict
+
+    for sentence in verdict(report):
+        say(sentence)
     machines = len({host for host in report.hosts.values() if host is not None})
     where = f" on {format_count(machines, 'machine')}" if machines else ""
     tensors = format_count(report.compared, "tensor")
@@ -119,6 +124,10 @@ def _print(report: JobReport) -> None:
         say(f"note: {note}")
     if not report.compared:
         say("nothing to compare: no layout.json says that tensors of several ranks must be equal")
+    if report.unhashed:
+        some = "" if report.unhashed == report.compared else f" of {report.unhashed} of them"
+        say(f"note: no hashes{some}, as the dump has statistics alone: max, min and l2norm are compared, which do not "
+            "show every difference")  # fmt: skip
     if report.unequal.rows:
         _print_unequal(report)
     if report.messages.rows:
@@ -139,16 +148,10 @@ def _print(report: JobReport) -> None:
 
 
 def _print_unequal(report: JobReport) -> None:
-    from msdump.analysis.ranks.tables import shown_ranks
-
-    first = dict(zip(report.unequal.titles, report.unequal.rows[0], strict=True))
-    ranks = shown_ranks(first["equal_ranks"])
-    say(f"\nfirst disagreement: iteration {first['iteration']}, graph {first['graph']}, {first['name']}, "
-        f"{first['io']} {first['slot']}, which ranks {ranks} must share")  # fmt: skip
+    say("\ntensors that must be equal and are not, the first on top:")
     if not any(row[-1] for row in report.unequal.rows):
         say("no majority: with two ranks alone it is unknown which is wrong")
-    say()
-    titles = ("iteration", "graph", "name", "tensor", "ranks", "outvoted")
+    titles = ("iteration", "graph", "name", "tensor", "what", "ranks", "outvoted")
     shown = [_cells(dict(zip(report.unequal.titles, row, strict=True))) for row in report.unequal.rows[:20]]
     print_table(titles, shown, sys.stdout)
     if len(report.unequal.rows) > len(shown):
@@ -181,7 +184,8 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
     suspects = shown_ranks(row["suspects"]) if row["has_majority"] else "no majority"
     ranks = shown_ranks(row["equal_ranks"])
-    return str(row["iteration"]), str(row["graph"]), row["name"], f"{row['io']} {row['slot']}", ranks, suspects
+    operand = row["name"], f"{row['io']} {row['slot']}", row["subject"] or "-"
+    return str(row["iteration"]), str(row["graph"]), *operand, ranks, suspects
 
 
 def _text(value: Any) -> str:
@@ -199,6 +203,8 @@ def _value(report: JobReport, problems: list[str]) -> dict[str, Any]:
         "notes": report.notes,
         "compared": report.compared,
         "unequal": rows_as_values(report.unequal),
+        "undeclared": rows_as_values(report.undeclared),
+        "unhashed": report.unhashed,
         "messages": rows_as_values(report.messages),
         "suspects": [{"rank": rank, "tensors": count} for rank, count in report.suspects.items()],
         "outliers": rows_as_values(report.outliers),

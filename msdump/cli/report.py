@@ -49,6 +49,7 @@ def run(args: argparse.Namespace) -> int:
             None if args.golden is None else DumpDir.open(args.golden, keeps_headers=True),
             StepSelection(**selected_steps(args)),
             mapping=args.mapping,
+            is_job=True,
             measurements=Measurements(has_exponents=True),
             thread_count=args.threads,
             progress=advance,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable
 from functools import cached_property
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msdump.analysis.compare.dumps import compare_dumps
 from msdump.analysis.compare.mapping import OperatorMap
@@ -19,10 +20,13 @@ from msdump.analysis.stat.diff import compare_statistics
 from msdump.analysis.stat.rows import StatisticReport, TensorStatistics
 from msdump.analysis.stat.statistics import tensor_statistics
 from msdump.analysis.steps import Operator, StepKey, opened
-from msdump.errors import FormatError
+from msdump.errors import FormatError, MsdumpError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.selection import ALL_STEPS, StepSelection
 from msdump.graph.types import SourceLine
+
+if TYPE_CHECKING:
+    from msdump.analysis.ranks.job import JobReport
 
 DumpPath = DumpDir | str | os.PathLike[str]
 
@@ -62,7 +66,8 @@ class Contents:
     """A dump, and maybe one to compare it with, as the exports see them. One thread.
 
     The parameters are those of `export`; `measurements` may be shared with others, and `is_compared` False leaves out
-    the comparison, which reads both dumps; `is_searched` False finds no NaN, as nothing is measured yet.
+    the comparison, which reads both dumps; `is_searched` False finds no NaN, as nothing is measured yet; `is_job` True
+    asks the ranks of a job what they disagree about, which reads the dump once more.
     """
 
     def __init__(
@@ -75,6 +80,7 @@ class Contents:
         measurements: Measurements | None = None,
         is_compared: bool = True,
         is_searched: bool = True,
+        is_job: bool = False,
         thread_count: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
@@ -90,6 +96,7 @@ class Contents:
         self._measurements = Measurements() if measurements is None else measurements
         self._is_compared = is_compared
         self._is_searched = is_searched
+        self._is_job = is_job
         self._how: dict[str, Any] = {"thread_count": thread_count, "progress": progress}
 
     @cached_property
@@ -115,6 +122,22 @@ class Contents:
         if has_tensors(self.dump) and has_tensors(self.golden):
             return compare_dumps(self.dump, self.golden, mapping=self._mapping, **self._steps, **self._how)
         return compare_statistics(self.dump, self.golden, mapping=self._mapping, **self._steps)
+
+    @cached_property
+    def job(self) -> JobReport | None:
+        """What the ranks disagree about; None where that is not asked, or there is one rank, or no duckdb."""
+        ranks = {row.step.rank_id for row in self.statistics.rows} if self._is_job else set()
+        if len(ranks) < 2:
+            return None
+        from msdump.analysis.ranks.job import job_report, write_tables
+        from msdump.analysis.ranks.questions import Tables
+
+        with tempfile.TemporaryDirectory(prefix="msdump-tables-") as folder:
+            try:
+                write_tables([self.dump.path], folder, self._selection, engine="threads", jobs=1)
+                return job_report(Tables(folder), [self.dump.path])
+            except MsdumpError:
+                return None  # the rest of the report needs none of it
 
     @cached_property
     def golden_contents(self) -> Contents | None:

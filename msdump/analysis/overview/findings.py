@@ -15,6 +15,7 @@ from msdump.graph.types import SourceLine
 
 # Kind of a finding -> how its title begins, and what it means.
 KINDS = {
+    "rank": ("ranks disagree", "The first tensor that must be equal on several ranks and is not."),
     "first-nan": ("first NaN", "The first operator of the dump that has a NaN."),
     "first-inf": ("first Inf", "The first operator of the dump that has an unexpected Inf."),
     "first-wrong": (
@@ -44,17 +45,39 @@ class Finding:
 
 
 def findings(contents: Contents) -> list[Finding]:
-    """The first NaN and the first unexpected Inf, the earlier one first, and where the dump parts from its golden one.
-
-    Each if it is there.
+    """What the ranks disagree about, where that is asked; the first NaN and the first unexpected Inf, the earlier one
+    first; and where the dump parts from its golden one. Each if it is there.
 
     Raises: as `Contents`.
     """
     report = contents.non_finite
-    found = [_of_value("first-nan" if result.kind == NAN else "first-inf", result) for result in report.firsts]
+    found = list(_of_job(contents))
+    found += [_of_value("first-nan" if result.kind == NAN else "first-inf", result) for result in report.firsts]
     if contents.comparison is not None:
         found += _of_comparison(contents.comparison, GraphFiles(contents.dump))
     return found
+
+
+def _of_job(contents: Contents) -> Iterator[Finding]:
+    """The vote of the ranks, at the operator of the rank that is outvoted, or of the first that differs."""
+    job = contents.job
+    if job is None:
+        return
+    from msdump.analysis.ranks.job import rows_as_values
+    from msdump.analysis.ranks.words import verdict
+
+    first = job.first_disagreement
+    places = [] if first is None else [(first["name"], first["iteration"], first["suspects"], first["graph"])]
+    if job.undeclared.rows:
+        row = rows_as_values(job.undeclared)[0]
+        places.append((row["name"], row["iteration"], row["suspects"] or row["ranks"], None))
+    for sentence, (name, iteration, ranks, graph) in zip(verdict(job), places, strict=True):
+        for each in contents.operators:
+            names = each.operator.full_name, each.operator.op_name
+            is_there = each.step.rank_id == ranks[0] and each.step.iteration == iteration and name in names
+            if is_there and graph in (None, each.step.graph_id):
+                yield Finding("rank", sentence, sentence, each.step, each.operator, each.line)
+                break
 
 
 def _of_value(kind: str, result: NonFinite) -> Finding:

@@ -79,7 +79,9 @@ class JobReport:
     messages   messages that arrived as something else than was sent
     outliers   tensors of ranks that stand out
     first      of each rank the first tensor that differs from the golden job's; None without one
-    compared   how many tensors of groups of ranks, and messages, had hashes to compare
+    compared   how many tensors of groups of ranks, and messages, there were to compare
+    undeclared parameters and buffers that differ between replicas though nothing declares them equal, each once
+    unhashed   how many of those compared have no hash: their statistics were compared
     """
 
     hosts: dict[int, str | None]
@@ -91,6 +93,21 @@ class JobReport:
     first: Answer | None
     compared: int
     damaged: tuple[tuple[str, FormatError], ...]
+    undeclared: Answer
+    unhashed: int
+
+    @property
+    def has_finding(self) -> bool:
+        """Whether ranks disagree, or differ from the golden job."""
+        answers = (self.unequal, self.messages, self.undeclared, self.first)
+        return any(answer is not None and answer.rows for answer in answers)
+
+    @property
+    def first_disagreement(self) -> dict[str, Any] | None:
+        """Of the tensors of the first iteration that has some the first with a majority, else the first at all."""
+        rows = rows_as_values(self.unequal)
+        of_first = [row for row in rows if row["iteration"] == rows[0]["iteration"]]
+        return next((row for row in of_first if row["has_majority"]), rows[0] if rows else None)
 
     @property
     def suspects(self) -> dict[int, int]:
@@ -131,6 +148,8 @@ def job_report(
         tables.first_divergence(tolerance) if tables.has_golden else None,
         tables.compared(),
         tuple(tables.damaged),
+        tables.undeclared(),
+        tables.unhashed(),
     )
 
 

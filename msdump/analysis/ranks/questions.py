@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from msdump.analysis.ranks.subjects import GRADIENT_OF
 from msdump.analysis.ranks.tables import MORE_COLUMNS, duckdb_path, parse_ranks, parts_of
 from msdump.errors import ConfigError, FormatError
 from msdump.formats.selection import ALL_STEPS, StepSelection
@@ -22,31 +23,82 @@ _KEY = "iteration, graph, name, io, slot_name"
 _MINE = f"SELECT *, {_NAME} FROM tensors WHERE NOT is_unset"
 # More than one rank must hold the tensor: texts of several have one of these signs.
 _SHARED = "(contains(equal_ranks, '-') OR contains(equal_ranks, ','))"
-# Ranks of a group that must agree: the majority's hash, where there is one, and the ranks with another hash.
+# What tells two tensors apart: the hash; without one, as of a dump of statistics alone, the largest and the smallest
+# element, which every machine finds alike, and the l2norm, whose last digits differ with the order of its sum.
+_MARKED = f"""
+named AS (
+    SELECT *, md5 IS NOT NULL AS has_hash FROM ({_MINE})
+    WHERE md5 IS NOT NULL OR coalesce(l2norm, "max", "min") IS NOT NULL  -- a dump may select its statistics
+),
+marked AS (
+    SELECT *, CASE WHEN has_hash THEN md5
+        ELSE concat_ws(' ', "max", "min", nan, CASE WHEN l2norm IS NOT DISTINCT FROM middle
+             OR abs(l2norm - middle) <= {TOLERANCE} * abs(middle) THEN 'alike' ELSE l2norm::VARCHAR END) END AS mark
+    FROM (SELECT *, median(l2norm) OVER (PARTITION BY {_KEY}, equal_ranks, has_hash) AS middle FROM named)
+)"""
+# Ranks of a group that must agree: the majority's mark, where there is one, and the ranks with another one. In an
+# operator inputs come first, as what it read spoiled what it wrote.
 _HASHES = f"""
-WITH named AS ({_MINE} AND md5 IS NOT NULL AND {_SHARED}),
+WITH {_MARKED},
+shared AS (SELECT * FROM marked WHERE {_SHARED}),
 votes AS (
-    SELECT {_KEY}, equal_ranks, md5, count(*) AS votes, min(operator) AS operator
-    FROM named GROUP BY {_KEY}, equal_ranks, md5
+    SELECT {_KEY}, equal_ranks, has_hash, mark, count(*) AS votes, min(operator) AS operator, min(subject) AS subject
+    FROM shared GROUP BY {_KEY}, equal_ranks, has_hash, mark
 ),
 groups AS (
-    SELECT {_KEY}, equal_ranks, min(operator) AS operator, count(*) AS hashes, max(votes) AS most,
-           count(*) FILTER (votes = largest) AS winners, arg_max(md5, votes) AS winner
-    FROM (SELECT *, max(votes) OVER (PARTITION BY {_KEY}, equal_ranks) AS largest FROM votes)
-    GROUP BY {_KEY}, equal_ranks HAVING count(*) > 1
+    SELECT {_KEY}, equal_ranks, has_hash, min(operator) AS operator, min(subject) AS subject, count(*) AS marks,
+           count(*) FILTER (votes = largest) AS winners, arg_max(mark, votes) AS winner
+    FROM (SELECT *, max(votes) OVER (PARTITION BY {_KEY}, equal_ranks, has_hash) AS largest FROM votes)
+    GROUP BY {_KEY}, equal_ranks, has_hash HAVING count(*) > 1
 )
-SELECT g.iteration, g.graph, g.operator, g.name, g.io, g.slot_name, g.equal_ranks,
-       list(DISTINCT n.rank ORDER BY n.rank) FILTER (g.winners > 1 OR n.md5 <> g.winner) AS suspects,
+SELECT g.iteration, g.graph, g.operator, g.name, g.subject, g.io, g.slot_name, g.equal_ranks,
+       list(DISTINCT n.rank ORDER BY n.rank) FILTER (g.winners > 1 OR n.mark <> g.winner) AS suspects,
        list(DISTINCT n.host ORDER BY n.host)
-           FILTER ((g.winners > 1 OR n.md5 <> g.winner) AND n.host IS NOT NULL) AS hosts,
+           FILTER ((g.winners > 1 OR n.mark <> g.winner) AND n.host IS NOT NULL) AS hosts,
        g.winners = 1 AS has_majority
-FROM groups g JOIN named n ON n.iteration IS NOT DISTINCT FROM g.iteration AND n.graph IS NOT DISTINCT FROM g.graph
+FROM groups g JOIN shared n ON n.iteration IS NOT DISTINCT FROM g.iteration AND n.graph IS NOT DISTINCT FROM g.graph
      AND n.name = g.name AND n.io = g.io AND n.slot_name = g.slot_name AND n.equal_ranks = g.equal_ranks
-GROUP BY ALL ORDER BY g.iteration, g.graph, g.operator, g.io DESC, g.slot_name, g.equal_ranks
+     AND n.has_hash = g.has_hash
+GROUP BY ALL ORDER BY g.iteration, g.graph, g.operator, g.io, g.slot_name, g.equal_ranks
 """
 _HASH_TITLES = (
-    "iteration", "graph", "operator", "name", "io", "slot", "equal_ranks", "suspects", "hosts", "has_majority",
+    "iteration", "graph", "operator", "name", "subject", "io", "slot", "equal_ranks", "suspects", "hosts",
+    "has_majority",
 )  # fmt: skip
+# Running statistics of a batch norm, which each replica takes from its own part of the batch; rank 0's are kept.
+_OWN_BY_DESIGN = "'(^|[.])(running_mean|running_var|moving_mean|moving_variance)$'"
+# Parameters and buffers of which no layout says anything, among ranks that are replicas: some other parameter is
+# declared equal on them. Ranks of shards or stages are in no such group. What a step reads first is compared, as a
+# wrapper may make it equal on the way; what the step left, where the dump has no operator that reads it.
+_UNDECLARED = f"""
+WITH {_MARKED},
+parameters AS (SELECT * FROM marked WHERE subject IS NOT NULL AND NOT starts_with(subject, '{GRADIENT_OF}')),
+declared AS (SELECT DISTINCT rank, equal_ranks AS replicas FROM parameters WHERE {_SHARED}),
+known AS (SELECT DISTINCT rank, subject FROM parameters WHERE placements IS NOT NULL),
+firsts AS (
+    SELECT p.rank, p.iteration, p.graph, p.subject, p.has_hash, arg_min(p.mark, p.operator) AS mark,
+           arg_min(p.shape, p.operator) AS shape
+    FROM parameters p ANTI JOIN known k ON p.rank = k.rank AND p.subject = k.subject
+    WHERE NOT regexp_matches(p.subject, {_OWN_BY_DESIGN})
+    GROUP BY p.rank, p.iteration, p.graph, p.subject, p.has_hash
+),
+votes AS (
+    SELECT f.iteration, f.graph, f.subject, f.has_hash, d.replicas, f.mark, f.shape, count(*) AS votes,
+           list(f.rank ORDER BY f.rank) AS ranks
+    FROM firsts f JOIN declared d ON f.rank = d.rank
+    GROUP BY f.iteration, f.graph, f.subject, f.has_hash, d.replicas, f.mark, f.shape
+),
+groups AS (
+    SELECT iteration, graph, subject, replicas, count(*) FILTER (votes = largest) = 1 AS has_majority,
+           list_sort(flatten(list(ranks) FILTER (votes < largest))) AS outvoted
+    FROM (SELECT *, max(votes) OVER (PARTITION BY iteration, graph, subject, has_hash, replicas) AS largest FROM votes)
+    GROUP BY iteration, graph, subject, has_hash, replicas HAVING count(*) > 1 AND count(DISTINCT shape) = 1
+)
+SELECT subject, iteration, replicas, CASE WHEN has_majority THEN outvoted ELSE [] END AS suspects
+FROM groups QUALIFY row_number() OVER (PARTITION BY subject ORDER BY iteration, graph, replicas) = 1
+ORDER BY iteration, graph, subject
+"""
+_UNDECLARED_TITLES = ("name", "iteration", "ranks", "suspects")
 # Robust: the median of the ranks, and the median of the distances from it. That of a few ranks is small by chance, and
 # healthy ranks lie many of it apart: the fewer there are, the farther one must be, and below eight also tenfold.
 _OUTLIERS = f"""
@@ -219,11 +271,26 @@ class Tables:
             raise ConfigError(f"SQL: expected a query about the table tensors, got: {error}") from error
 
     def hashes(self) -> Answer:
-        """Tensors that must be equal on some ranks and are not, in logical time; a tie makes all of them suspects."""
+        """Tensors that must be equal on some ranks and are not, in logical time; a tie makes all of them suspects.
+
+        Edges: without hashes the statistics are compared, which small differences leave alike.
+        """
         column = _HASH_TITLES.index("equal_ranks")
         rows = self._database.execute(_HASHES).fetchall()
         return Answer(
             _HASH_TITLES, tuple((*row[:column], parse_ranks(row[column]), *row[column + 1 :]) for row in rows)
+        )
+
+    def undeclared(self) -> Answer:
+        """Parameters and buffers that differ between replicas of a model, and that nothing declares equal.
+
+        Each stands there once, for the first iteration in which it differs. Ranks are replicas where another parameter
+        is declared equal on them; running statistics of a batch norm are left out, as each rank has its own.
+        """
+        column = _UNDECLARED_TITLES.index("ranks")
+        rows = self._database.execute(_UNDECLARED).fetchall()
+        return Answer(
+            _UNDECLARED_TITLES, tuple((*row[:column], parse_ranks(row[column]), *row[column + 1 :]) for row in rows)
         )
 
     def messages(self) -> Answer:
@@ -245,13 +312,19 @@ class Tables:
         return Answer(_FIRST_TITLES, tuple(self._database.execute(_FIRST, {"tolerance": tolerance}).fetchall()))
 
     def compared(self) -> int:
-        """How many tensors of groups of ranks, and messages, have hashes that must be equal."""
-        query = f"SELECT count(DISTINCT ({_KEY}, equal_ranks)) FROM ({_MINE} AND md5 IS NOT NULL AND {_SHARED})"
+        """How many tensors of groups of ranks, and messages, have hashes or statistics that must be equal."""
+        query = f"WITH {_MARKED} SELECT count(DISTINCT ({_KEY}, equal_ranks)) FROM marked WHERE {_SHARED}"
         messages = (
             f"SELECT count(*) FROM (SELECT iteration, message FROM ({_MINE} AND md5 IS NOT NULL) "
             "WHERE message IS NOT NULL GROUP BY ALL HAVING count(DISTINCT message_end) = 2)"
         )
         return sum(int(self._database.execute(text).fetchone()[0]) for text in (query, messages))
+
+    def unhashed(self) -> int:
+        """How many of these have statistics alone."""
+        are_unhashed = f"{_SHARED} AND NOT has_hash"
+        query = f"WITH {_MARKED} SELECT count(DISTINCT ({_KEY}, equal_ranks)) FROM marked WHERE {are_unhashed}"
+        return int(self._database.execute(query).fetchone()[0])
 
     def ranks(self) -> dict[int, tuple[str | None, tuple[int, ...]]]:
         """Rank -> its host and iterations."""
