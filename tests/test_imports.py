@@ -58,7 +58,7 @@ ALLOWED = {
     "rich": ("cli/",),
     "sklearn": ("mindspore/dataset/digits.py",),
     "torch": (
-        "analysis/replay/replay.py",
+        "analysis/replay/",
         "analysis/convert/_tensor_form.py",
         "frontends/torch/",
         "frontends/msprobe/",

@@ -13,11 +13,16 @@ WRITTEN = 0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.description = "Write a script that runs one operator on its dumped inputs, with the inputs beside it."
-    parser.epilog = "exit status: 0 written; 2 wrong usage, or something that the script needs is not in the dump."
+    parser.epilog = (
+        "exit status: 0 written; 2 wrong usage, the operator cannot be run, or something that the script needs is not "
+        "in the dump."
+    )
     parser.add_argument("dump", metavar="DIR", help=GRAPHS_HELP)
     parser.add_argument("operator", metavar="OP", help=OP_HELP)
     parser.add_argument("-o", "--output", default="repro", metavar="DIR", help="new folder for the script (repro)")
-    parser.add_argument("--torch", action="store_true", help="a script for torch instead of numpy")
+    parser.add_argument(
+        "--torch", action="store_true", help="a script for torch instead of numpy; operators of PyTorch always"
+    )
     add_step_options(parser)
 
 

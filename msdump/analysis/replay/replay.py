@@ -4,7 +4,8 @@
     replayed = replay_operator("dump", "Conv2D-op3")
     replayed.is_explained, replayed.runs["float64"].errors
 
-The dumped output, a fresh run in the same precision and one in torch are all measured against a run in float64.
+The dumped output is measured against a run in float64 and fresh runs: operators of MindSpore in msdump's kernel and
+torch, operators of PyTorch (`_aten`) in torch and, where it has them, numpy.
 `program_source` makes the few lines that compute an operator in torch here, and in numpy for `msdump repro`.
 """
 
@@ -16,6 +17,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,25 +27,27 @@ from msdump.analysis.compare.metrics import PairMetrics, compare_arrays
 from msdump.analysis.find.look_up import FoundOperator, find_operator
 from msdump.analysis.graph_info import GraphNode
 from msdump.analysis.memory_state import Moment
+from msdump.analysis.replay import _aten as aten
 from msdump.analysis.replay import _numpy_equivalents as numpy_equivalents
 from msdump.analysis.replay import _torch_equivalents as torch_equivalents
 from msdump.analysis.steps import Slot, opened
 from msdump.errors import ConfigError, GraphError, KernelNotFoundError
 from msdump.formats.dump_dir import DumpDir
+from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.selection import StepSelection
 from msdump.process.front_ends import front_end
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
 
 if TYPE_CHECKING:
-    from msdump.graph.primitive import Attrs
+    from msdump.graph.primitive import Attrs, PrimitiveDef
 
 NUMPY, TORCH = "numpy", "torch"
 # What the annotations of the two tables say, which the script that gets their source does without.
 _TYPE = r"Any|Array|Attrs|Sequence\[\w+\]|(?:list|dict|tuple)\[[\w, ]+\]"
 _ANNOTATION = re.compile(rf": (?:{_TYPE}|int|float)(?=[,)=])| -> (?:{_TYPE})(?=:)")
 _NOTE = re.compile(r"  # (?:noqa|type: ignore)\S*(?: B905)?$", re.MULTILINE)
-KERNEL, TORCH_RUN, FLOAT64 = "numpy", "torch", "float64"
+KERNEL, TORCH_RUN, FLOAT32, FLOAT64 = "numpy", "torch", "float32", "float64"
 # How much further from the exact result than a fresh run a dumped output may be.
 _SLACK = 8.0
 
@@ -66,9 +70,42 @@ def program_source(op_type: str, library: str) -> str | None:
     return "\n\n".join([*parts, main])
 
 
+def aten_source() -> str:
+    """Source that defines `run(inputs, plan) -> list of tensors` for an operator of PyTorch."""
+    return _source_of(aten.run)
+
+
 def _source_of(function: object) -> str:
     """Source without what only type checkers read."""
     return _NOTE.sub("", _ANNOTATION.sub("", inspect.getsource(function)))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class DumpedCall:
+    """A call of an operator, as a dump holds it.
+
+    op_type  as its library spells it: "Conv2D", "aten.log.default"
+    names    of the inputs, where the graph file has them: "self", "tensors[0]"
+    outputs  by slot
+    """
+
+    op_type: str
+    inputs: tuple[Array, ...]
+    names: tuple[str, ...]
+    attrs: Attrs
+    outputs: Mapping[Slot, Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """How operators of one library run again.
+
+    runs   by name, each made for a call
+    fresh  the one in the operator's own precision, which tells what rounding costs
+    """
+
+    runs: Mapping[str, Callable[[DumpedCall], Sequence[Array]]]
+    fresh: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +125,9 @@ class ReplayRun:
 class Replay:
     """Result of replaying an operator.
 
-    runs          "numpy" (msdump's kernel), "float64" (the same on inputs widened to float64), "torch"
+    runs          "numpy" (msdump's kernel), "float64" (the same on inputs widened to float64), "torch"; of an operator
+                  of PyTorch "torch", in its own precision, "float32" where that is another, "float64", and "numpy"
+                  where numpy has it
     is_explained  the dumped outputs are what the dumped inputs give, up to rounding
     reason        why not, or how far it is
     """
@@ -112,28 +151,29 @@ def replay_operator(
     """Run an operator again on its dumped inputs, with the attributes of the graph file.
 
     Raises:  ConfigError when the operator, one of its inputs or its attributes are not in the dump, or when the dump
-             shows inputs after they were overwritten; KernelNotFoundError for a type that msdump cannot run.
+             shows inputs after they were overwritten; KernelNotFoundError for an operator that cannot be run, with the
+             reason.
     """
     dump = opened(dump)
     target = find_operator(dump, name, StepSelection(rank, graph, iteration))
-    inputs, attrs = inputs_of(target)
-    outputs = {slot: tensor.load_host() for slot, tensor in target.operator.outputs.items()}
-    if not outputs:
+    call = call_of(target)
+    if not call.outputs:
         raise ConfigError(f"{target.operator.label}: expected dumped outputs to compare with, got none.")
-    op_type = target.operator.op_type
-    runs = {
-        KERNEL: _run(lambda: run_kernel(op_type, inputs, attrs), outputs),
-        FLOAT64: _run(lambda: run_kernel(op_type, [_widened(array) for array in inputs], attrs), outputs),
-        TORCH_RUN: _run(lambda: run_torch(op_type, inputs, attrs), outputs),
-    }
-    if runs[KERNEL].problem and runs[FLOAT64].problem and runs[TORCH_RUN].problem:
-        raise KernelNotFoundError(f"{target.operator.label}: {runs[KERNEL].problem}")
-    is_explained, reason = _verdict(outputs, runs)
-    return Replay(target, tuple(inputs), outputs, runs, is_explained, reason)
+    runner = runner_of(call)
+    runs = {key: _run(partial(compute, call), call.outputs) for key, compute in runner.runs.items()}
+    if all(one.problem for one in runs.values()):
+        problem = runs[runner.fresh].problem.removeprefix(f"{call.op_type}: ")
+        raise KernelNotFoundError(f"{target.operator.label}: {problem}")
+    is_explained, reason = _verdict(call.outputs, runs, runner.fresh)
+    return Replay(target, call.inputs, call.outputs, runs, is_explained, reason)
 
 
-def inputs_of(target: FoundOperator) -> tuple[list[Array], Attrs]:
-    """Dumped inputs in order, and attributes.   Raises: ConfigError when something is missing."""
+def call_of(target: FoundOperator) -> DumpedCall:
+    """The call of an operator of a dump.
+
+    Edges:   an array of an operator of PyTorch has the dtype that the tensor had, where a .npy file widens it.
+    Raises:  ConfigError when an input or the attributes are missing, or shown after they were overwritten.
+    """
     operator, node = target.operator, target.node
     if node is None or node.attrs is None:
         raise ConfigError(
@@ -147,13 +187,47 @@ def inputs_of(target: FoundOperator) -> tuple[list[Array], Attrs]:
             f"{operator.label}: expected all its inputs in the dump, got none of number {', '.join(missing)}. "
             'Dump inputs and outputs ("input_output": 0) of this operator.'
         )
-    if Moment(target.step).shows_result(operator):
+    # Files have "_" for "."; the graph file has the name itself.
+    is_aten = aten.is_operator(node.op_type)
+    # Dumps of PyTorch show what an operator read, also where it wrote the same values again.
+    if not is_aten and Moment(target.step).shows_result(operator):
         raise ConfigError(
             f"{operator.label}: expected its inputs as it read them, got their values afterwards. "
             "MindSpore on CPU dumps after the operator has run; a dump of msdump can be replayed."
         )
     slots = sorted(operator.inputs) if not read_slots else [Slot(slot) for slot in read_slots]
-    return [np.array(operator.inputs[slot].load_host()) for slot in slots], node.attrs
+    load = _load_narrow if is_aten else DumpedTensor.load_host
+    names = node.input_names
+    return DumpedCall(
+        node.op_type if is_aten else operator.op_type,
+        tuple(np.array(load(operator.inputs[slot])) for slot in slots),
+        tuple(names[slot.number] if slot.number < len(names) else "" for slot in slots),
+        node.attrs,
+        {slot: load(tensor) for slot, tensor in operator.outputs.items()},
+    )
+
+
+def _load_narrow(tensor: DumpedTensor) -> Array:
+    """The array in the dtype that the tensor had: a .npy file holds bfloat16 as float32, of the same values."""
+    array = tensor.load_host()
+    row = dtypes.dtype(tensor.true_dtype)
+    if row.kind == dtypes.OTHER or array.dtype == row.numpy:
+        return array
+    with np.errstate(all="ignore"):
+        return array.astype(row.numpy)
+
+
+def runner_of(call: DumpedCall) -> Runner:
+    """How a call runs again: by msdump's kernels, or by PyTorch's operators."""
+    if not aten.is_operator(call.op_type):
+        return _KERNELS
+    names = [dtypes.dtype_from_numpy(array.dtype).name for array in (*call.inputs, *call.outputs.values())]
+    runs = dict(_ATEN.runs)
+    if not any(name in ("float16", "bfloat16") for name in names):
+        del runs[FLOAT32]  # it is the own precision
+    if aten.numpy_form(call.op_type, call.attrs) is None or len(call.names) != len(set(call.names)):
+        del runs[KERNEL]
+    return Runner(runs, _ATEN.fresh)
 
 
 def _read_slots(node: GraphNode) -> list[int]:
@@ -180,18 +254,29 @@ def _run(compute: Callable[[], Sequence[Array]], dumped: Mapping[Slot, Array]) -
     return ReplayRun(outputs, errors)
 
 
-def run_kernel(op_type: str, inputs: Sequence[Array], attrs: Attrs) -> list[Array]:
-    """Outputs of a numpy kernel of the front end for MindSpore.
+def kernel_definition(op_type: str) -> PrimitiveDef:
+    """What the front end for MindSpore knows of a type, its numpy kernel included.
 
-    Raises: KernelNotFoundError; GraphError for inputs that do not fit; ConfigError where that front end is missing.
+    Raises: KernelNotFoundError; ConfigError where that front end is missing.
     """
     from msdump.graph.primitive import definition_of
-    from msdump.graph.types import TensorType
 
     front_end("mindspore", "kernels")  # fills the registry
     definition = definition_of(op_type)
     if definition.infer is None or "numpy" not in definition.kernels:
         raise KernelNotFoundError(f"{op_type}: no numpy kernel is registered.")
+    return definition
+
+
+def run_kernel(op_type: str, inputs: Sequence[Array], attrs: Attrs) -> list[Array]:
+    """Outputs of a numpy kernel of the front end for MindSpore.
+
+    Raises: KernelNotFoundError; GraphError for inputs that do not fit; ConfigError where that front end is missing.
+    """
+    from msdump.graph.types import TensorType
+
+    definition = kernel_definition(op_type)
+    assert definition.infer is not None
     arrays = [np.array(array, order="C") for array in inputs]
     # A constant operand (`filter_sizes`) has no file of its own; the graph file shows it as an attribute.
     for operand in definition.input_names[len(arrays) :]:
@@ -204,6 +289,36 @@ def run_kernel(op_type: str, inputs: Sequence[Array], attrs: Attrs) -> list[Arra
         out[output] = arrays[source]
     definition.kernels["numpy"](arrays, attrs, out)
     return out
+
+
+def aten_plan(call: DumpedCall, precision: str = "") -> dict[str, Any]:
+    """The call of an operator of PyTorch as `_aten.run` takes it.   Raises: ConfigError as `_aten.plan_of`."""
+    names = [dtypes.dtype_from_numpy(array.dtype).name for array in call.inputs]
+    outputs = [dtypes.dtype_from_numpy(array.dtype).name for _, array in sorted(call.outputs.items())]
+    operands = list(zip(call.names, names, strict=True))
+    return aten.plan_of(call.op_type, operands, call.attrs, outputs, precision)
+
+
+def run_aten(call: DumpedCall, precision: str = "") -> list[Array]:
+    """Outputs of an operator of PyTorch, in its own precision or in another one.
+
+    Raises: ConfigError as `_aten.plan_of`, and for what torch refuses.
+    """
+    return aten.outputs_of(aten_plan(call, precision), call.inputs)
+
+
+def _run_numpy(call: DumpedCall) -> list[Array]:
+    """Outputs of numpy for an operator of PyTorch.   Raises: ConfigError where it has none, or refuses the arrays."""
+    form = aten.numpy_form(call.op_type, call.attrs)
+    source = None if form is None else program_source(form[0], NUMPY)
+    if form is None or source is None:
+        raise ConfigError(f"{call.op_type}: numpy has no equivalent in the table.")
+    scope: dict[str, Any] = {"np": np}
+    exec(compile(source, f"<numpy {form[0]}>", "exec"), scope)
+    try:
+        return [np.asarray(array) for array in scope["run"](call.inputs, form[1])]
+    except (TypeError, ValueError, IndexError, ArithmeticError) as error:
+        raise ConfigError(f"{call.op_type}: numpy refuses it: {error}") from error
 
 
 def run_torch(op_type: str, inputs: Sequence[Array], attrs: Attrs) -> list[Array]:
@@ -227,12 +342,34 @@ def run_torch(op_type: str, inputs: Sequence[Array], attrs: Attrs) -> list[Array
         raise ConfigError(f"{op_type}: torch refuses it: {error}") from error
 
 
-def _verdict(outputs: Mapping[Slot, Array], runs: Mapping[str, ReplayRun]) -> tuple[bool, str]:
-    """Against float64 when there is such a run: then a fresh run says how much rounding costs here."""
+_KERNELS = Runner(
+    {
+        KERNEL: lambda call: run_kernel(call.op_type, call.inputs, call.attrs),
+        FLOAT64: lambda call: run_kernel(call.op_type, [_widened(array) for array in call.inputs], call.attrs),
+        TORCH_RUN: lambda call: run_torch(call.op_type, call.inputs, call.attrs),
+    },
+    KERNEL,
+)
+_ATEN = Runner(
+    {
+        TORCH_RUN: run_aten,
+        FLOAT32: lambda call: run_aten(call, FLOAT32),
+        FLOAT64: lambda call: run_aten(call, FLOAT64),
+        KERNEL: _run_numpy,
+    },
+    TORCH_RUN,
+)
+
+
+def _verdict(outputs: Mapping[Slot, Array], runs: Mapping[str, ReplayRun], own_run: str) -> tuple[bool, str]:
+    """Against float64 when there is such a run: then a fresh run says how much rounding costs here.
+
+    own_run  name of the run in the operator's own precision
+    """
     worst = ""
     for slot, dumped in outputs.items():
         name = dtypes.dtype_from_numpy(dumped.dtype).name
-        exact, fresh = runs[FLOAT64].errors.get(slot), runs[KERNEL]
+        exact, fresh = runs[FLOAT64].errors.get(slot), runs[own_run]
         if exact is None or slot.number >= len(fresh.outputs):
             pair = next((run.errors[slot] for run in runs.values() if slot in run.errors), None)
             reason = "" if pair is None else reason_to_differ(pair, bounds_of(name, name))
@@ -248,7 +385,9 @@ def _verdict(outputs: Mapping[Slot, Array], runs: Mapping[str, ReplayRun]) -> tu
 
 def _reason(dumped: PairMetrics, own: PairMetrics, name: str) -> str:
     if name not in BOUNDS:
-        return f"{dumped.unequal} of {dumped.count} elements differ" if dumped.unequal else ""
+        # Numbers that a comparison or a cast makes of floats may be others where these are rounded.
+        is_worse = (dumped.unequal or 0) > (own.unequal or 0)
+        return f"{dumped.unequal} of {dumped.count} elements differ" if is_worse else ""
     if dumped.mismatched > own.mismatched:
         return f"NaN or Inf in {dumped.mismatched} places where its inputs give something else"
     epsilon = BOUNDS[name].epsilon

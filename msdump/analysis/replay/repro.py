@@ -11,9 +11,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from msdump.analysis.find.look_up import FoundOperator, find_operator
-from msdump.analysis.replay.replay import NUMPY, TORCH, inputs_of, program_source
+from msdump.analysis.replay._aten import is_operator
+from msdump.analysis.replay.replay import (
+    NUMPY,
+    TORCH,
+    DumpedCall,
+    aten_plan,
+    aten_source,
+    call_of,
+    kernel_definition,
+    program_source,
+    run_aten,
+)
 from msdump.analysis.steps import opened
-from msdump.errors import ConfigError
+from msdump.errors import ConfigError, KernelNotFoundError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.npy import npy_array
 from msdump.formats.selection import StepSelection
@@ -49,8 +60,13 @@ def main():
     is_equal = True
     for slot, golden in dumped.items():
         mine = np.asarray(computed[slot]).reshape(golden.shape)
-        error = np.abs(mine.astype(np.float64) - golden.astype(np.float64))
-        size = np.abs(golden.astype(np.float64))
+        wide = np.complex128 if np.iscomplexobj(golden) else np.float64
+        mine, size = mine.astype(wide), golden.astype(wide)
+        # NaN and Inf are equal to themselves, and as wrong as can be to everything else.
+        is_same = (mine == size) | (np.isnan(mine) & np.isnan(size))
+        with np.errstate(all="ignore"):
+            error = np.where(is_same, 0.0, np.abs(mine - size))
+        size = np.abs(np.where(np.isfinite(size), size, 0.0))
         relative = np.linalg.norm(error) / max(np.linalg.norm(size), 1e-300)
         print(f"output {{slot}}: {{golden.dtype}} {{golden.shape}}, largest error {{error.max(initial=0):.6g}}, "
               f"relative error {{relative:.6g}}")
@@ -67,6 +83,14 @@ _COMPUTE = {
     TORCH: "\n\ndef compute(arrays):\n    tensors = run([torch.from_numpy(array) for array in arrays], ATTRS)\n"
     "    return [tensor.detach().numpy() for tensor in tensors]\n",
 }
+# numpy has no bfloat16; every value of the narrow dtypes is one of float64 as well.
+_COMPUTE_ATEN = """
+
+def compute(arrays):
+    tensors = run([torch.from_numpy(array) for array in arrays], ATTRS)
+    wide = [tensor.double() if tensor.is_floating_point() else tensor.resolve_conj() for tensor in tensors]
+    return [tensor.numpy() for tensor in wide]
+"""
 _KERNEL = '''def compute(arrays):
     """No stand-alone form of this type is known: this one needs msdump (pip install msdump)."""
     return run_kernel({op_type}, arrays, ATTRS)
@@ -85,26 +109,33 @@ def write_repro(
 ) -> Path:
     """Write `repro.py` for an operator into a new folder, its inputs and outputs as .npy beside it; the script's path.
 
-    library   "numpy" or "torch"; numpy falls back on msdump's kernel where no short form is known
+    library   "numpy" or "torch"; numpy falls back on msdump's kernel where no short form is known, and on torch for an
+              operator of PyTorch
 
     Edges:   the script ends with 0 when the dumped outputs are what the inputs give, else with 1.
-    Raises:  ConfigError as `replay_operator`, for a folder that is not empty, and for torch without an equivalent.
+    Raises:  ConfigError as `replay_operator`, for a folder that is not empty, and for torch without an equivalent;
+             KernelNotFoundError for an operator that cannot be run. Nothing is written then.
     """
     dump = opened(dump)
     match = find_operator(dump, name, StepSelection(rank, graph, iteration))
-    arrays, attrs = inputs_of(match)
+    call = call_of(match)
     folder = Path(target)
-    inputs = [f"input_{number}.npy" for number in range(len(arrays))]
+    inputs = [f"input_{number}.npy" for number in range(len(call.inputs))]
     outputs = {slot.number: f"output_{slot}.npy" for slot in match.operator.outputs}
-    text = _script(match, library, attrs, inputs, outputs)
+    if is_operator(call.op_type):
+        text = _aten_script(match, call, inputs, outputs)
+    else:
+        if program_source(call.op_type, library) is None and library == NUMPY:
+            kernel_definition(call.op_type)
+        text = _script(match, library, call.attrs, inputs, outputs)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise ConfigError(f"{folder}: expected a new or empty folder, got one with files. Choose another one.")
-        for name_of_file, array in zip(inputs, arrays, strict=True):
+        for name_of_file, array in zip(inputs, call.inputs, strict=True):
             _save(folder / name_of_file, array)
-        for slot, tensor in match.operator.outputs.items():
-            _save(folder / outputs[slot.number], tensor.load_host())
+        for slot, array in call.outputs.items():
+            _save(folder / outputs[slot.number], array)
         script = folder / "repro.py"
         script.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -113,7 +144,7 @@ def write_repro(
 
 
 def _save(path: Path, array: Array) -> None:
-    np.save(path, npy_array(np.ascontiguousarray(array), dtypes.dtype_from_numpy(array.dtype).name))
+    np.save(path, npy_array(np.array(array, order="C"), dtypes.dtype_from_numpy(array.dtype).name))
 
 
 def _script(target: FoundOperator, library: str, attrs: Attrs, inputs: list[str], outputs: Mapping[int, str]) -> str:
@@ -125,9 +156,33 @@ def _script(target: FoundOperator, library: str, attrs: Attrs, inputs: list[str]
     body = _COMPUTE[library] if source is not None else _KERNEL.format(op_type=literal(op_type))
     if source is None:
         imports = "from msdump.analysis.replay.replay import run_kernel\n"
+    head = _head(target, imports, attrs, inputs, outputs)
+    return head + (source or "") + body + _TAIL.format(bound=_bound(target))
+
+
+def _aten_script(target: FoundOperator, call: DumpedCall, inputs: list[str], outputs: Mapping[int, str]) -> str:
+    """Raises: KernelNotFoundError when the operator cannot be run here, as the script could not."""
+    try:
+        computed = run_aten(call)
+    except ConfigError as error:
+        problem = str(error).removeprefix(f"{call.op_type}: ")
+        raise KernelNotFoundError(f"{target.operator.label}: {problem}") from error
+    if any(slot >= len(computed) for slot in outputs):
+        raise KernelNotFoundError(
+            f"{target.operator.label}: expected {max(outputs) + 1} outputs, got {len(computed)} of this torch."
+        )
+    # A namespace of another library is there once that is imported.
+    imports = "import torch\n" + ("import torchvision\n" if call.op_type.startswith("torchvision.") else "")
+    head = _head(target, imports, aten_plan(call), inputs, outputs)
+    return head + aten_source() + _COMPUTE_ATEN + _TAIL.format(bound=_bound(target))
+
+
+def _head(
+    target: FoundOperator, imports: str, attrs: Mapping[str, object], inputs: list[str], outputs: Mapping[int, str]
+) -> str:
     line = None if target.node is None else target.node.own_line
-    head = _HEAD.format(
-        operator=literal(f"{op_type} {target.operator.label}"),
+    return _HEAD.format(
+        operator=literal(f"{target.operator.op_type} {target.operator.label}"),
         step=literal(str(target.key)),
         line=literal(None if line is None else f"{line}  {line.code.strip()}"),
         imports=imports,
@@ -135,7 +190,6 @@ def _script(target: FoundOperator, library: str, attrs: Attrs, inputs: list[str]
         inputs=literal(inputs),
         outputs=literal(dict(outputs)),
     )
-    return head + (source or "") + body + _TAIL.format(bound=_bound(target))
 
 
 def literal(value: object) -> str:

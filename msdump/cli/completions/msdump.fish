@@ -255,7 +255,7 @@ complete -c msdump -n '_shtab_msdump_using replay; and test $_shtab_msdump_npos 
 complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a repro -d 'Write a script that runs one operator on its dumped inputs, with the inputs beside it.'
 complete -c msdump -n '_shtab_msdump_using repro' -s h -l help -d 'show this help message and exit'
 complete -c msdump -n '_shtab_msdump_using repro' -s o -l output -xka "(__fish_complete_path (commandline -ct))" -d 'new folder for the script (repro)'
-complete -c msdump -n '_shtab_msdump_using repro' -l torch -d 'a script for torch instead of numpy'
+complete -c msdump -n '_shtab_msdump_using repro' -l torch -d 'a script for torch instead of numpy; operators of PyTorch always'
 complete -c msdump -n '_shtab_msdump_using repro' -l rank -x -d 'only these rank numbers: "all", or ranges such as "0|5-8" or 0,3'
 complete -c msdump -n '_shtab_msdump_using repro' -l graph -x -d 'only these graph numbers: "all", or ranges such as "0|5-8" or 0,3'
 complete -c msdump -n '_shtab_msdump_using repro' -l iteration -x -d 'only these iteration numbers: "all", or ranges such as "0|5-8" or 0,3'

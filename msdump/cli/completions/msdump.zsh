@@ -352,7 +352,7 @@ _shtab_msdump_report_defaults_added=0
 _shtab_msdump_repro_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   {-o,--output}"[new folder for the script (repro)]:DIR:_files"
-  "--torch[a script for torch instead of numpy]"
+  "--torch[a script for torch instead of numpy\; operators of PyTorch always]"
   "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--graph[only these graph numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--iteration[only these iteration numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
