@@ -179,10 +179,10 @@ def read_steps(dump: DumpDir, selection: StepSelection = ALL_STEPS, *, every_run
 def as_they_ran(steps: Iterable[Step]) -> list[Step]:
     """Graphs of one iteration in the order of their first files, which need not be that of their numbers.
 
-    Edges:  where not all of them tell a time, the order stays as it is.
+    Edges:  where not all of them tell a time, or graphs count steps of their own, the order stays as it is.
     """
     ordered = list(steps)
-    if all(step.began_us is not None and step.key.iteration is not None for step in ordered):
+    if all(step.began_us is not None and step.time_us is None and step.key.iteration is not None for step in ordered):
         ordered.sort(key=lambda step: (step.key.rank_id or 0, step.key.iteration or 0, step.began_us or 0))
     return ordered
 

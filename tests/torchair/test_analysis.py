@@ -196,7 +196,9 @@ def test_autocast_is_paired_by_node_and_the_first_difference_named(
     assert (status, first["operator"], first["step"][2]) == (1, "convolution", 0)
     capsys.readouterr()
     main(["compare", str(narrow), str(plain), "--tolerance", "1e-4"])
-    assert "_to_copy_2 (aten._to_copy.default) made it, which the other run has not" in capsys.readouterr().out
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("first difference: only mine has _to_copy_2 (aten._to_copy.default), rank 0, graph ")
+    assert lines[1].startswith("  convolution (aten.convolution.default)") and "reads what it made" in lines[1]
 
 
 def test_one_graph_and_one_step_compare_as_well(plain: Path, narrow: Path, tmp_path: Path) -> None:

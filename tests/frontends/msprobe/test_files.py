@@ -266,10 +266,13 @@ def test_a_step_whose_rank_comes_late_is_removed_too(
 @pytest.fixture
 def both(msprobe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     """The same dump as files and in packs."""
-    plain = dump(msprobe, tmp_path / "plain")
-    sessions.reset_for_tests()
-    monkeypatch.setenv("MSDUMP_CONTAINER", "pack")
-    packed = dump(msprobe, tmp_path / "packed")
+    dumps = []
+    for container in ("", "pack"):
+        sessions.reset_for_tests()
+        monkeypatch.setenv("MSDUMP_CONTAINER", container)
+        # At one line, which the dump tells.
+        dumps.append(dump(msprobe, tmp_path / (container or "plain")))
+    plain, packed = dumps
     sessions.close_all()
     assert sessions.reports()[-1].failure is None
     return plain, packed

@@ -70,6 +70,7 @@ class EagerProgram:
         self._thread = threading.get_ident()
         self._regions = _Regions()
         self._is_forked = False
+        self._is_finishing = False
         self._lock = threading.RLock()
         with sessions.lock:
             is_alone = all(other.session is not session for other in _programs if not other.has_ended)
@@ -155,6 +156,9 @@ class EagerProgram:
             _note_forked_run()
             return function(*args, **keywords)
         with self._lock:
+            if self._is_finishing:
+                # It reads what is dumped.
+                return function(*args, **keywords)
             iterations = self._iterations
             if node is None and iterations.waits_for_operator:
                 self._begin_without_modules(_is_look(function))
@@ -307,9 +311,14 @@ class EagerProgram:
         self._shardings.end_iteration()
 
     def _finish_stage(self, stage: Stage) -> None:
-        if stage.is_watched:
+        if not stage.is_watched:
+            return
+        self._is_finishing = True
+        try:
             self._messages.finish(stage)
             stage.finish(self._operands.values.at_end, self._operands.info)
+        finally:
+            self._is_finishing = False
 
     # -- what is heard of the process ---------------------------------------------------------------
 
