@@ -357,15 +357,14 @@ def _in_time(results: Iterable[NonFinite | None]) -> tuple[NonFinite, ...]:
     iterations = (list(group) for _, group in itertools.groupby(present, key=lambda result: result.step.iteration))
     ordered: list[NonFinite] = []
     for group in iterations:
-        made = {(result.step.rank_id, result.step.graph_id) for result in group if result.how == MADE}
+        made = {result.step.rank_id for result in group if result.how == MADE}
 
-        def lateness(result: NonFinite, made: set[tuple[int | None, int | None]] = made) -> int:
+        def lateness(result: NonFinite, made: set[int | None] = made) -> int:
             if result.how == RECEIVED:
                 return 2
-            rank = result.step.rank_id
-            is_elsewhere = any(other != rank for other, _ in made)
-            is_here = result.maker is not None and (rank, result.maker[0]) in made
-            return int(result.how == CAME_IN and (is_elsewhere or is_here))
+            # From another rank; or from another graph of the iteration, be it by way of a third one.
+            is_told = bool(made - {result.step.rank_id}) or (result.maker is not None and bool(made))
+            return int(result.how == CAME_IN and is_told)
 
         ordered += sorted(group, key=lateness)
     return tuple(ordered)
