@@ -102,4 +102,6 @@ def _cell(text: str) -> str:
     """Text that fits into a cell, and says nothing of the machine."""
     text = re.sub(r"\S*/(?=site-packages/|lib/python3)", "", text)
     text = re.sub(r"/tmp/msdump-answers-\w+/", "", text)
+    # Whose error it is says the command that was typed.
+    text = re.sub(r"\bmsdump (\w+): ", r"\1: ", text)
     return " ".join(text.split()).replace("`", "'").replace("|", "/").replace("<", "‹")[:300]
