@@ -116,7 +116,10 @@ class IterationRecorder:
             else:
                 executed = self._executed(graph, others)
             graph.last = graph.ran, others, executed
-            attributes = {graph.indices[name]: values for name, values in graph.attributes.items()}
+            # One that has only ever raised is no operator that ran.
+            attributes = {
+                graph.indices[name]: values for name, values in graph.attributes.items() if name in graph.indices
+            }
             graph.attributes.clear()
             graph.file.note(iteration, executed, attributes)
 

@@ -114,3 +114,14 @@ def test_what_is_copied_is_judged(tmp_path: Path) -> None:
     write_dump(tmp_path, [("D/aten_copy__default-op0", {IN: X, ("input", 1): bad, OUT: bad})])
     first = find_non_finite(tmp_path).first
     assert first is not None and first.how == "came in"
+
+
+@pytest.mark.parametrize("is_followed", [True, False])
+def test_a_draw_that_reaches_nothing_is_no_difference(tmp_path: Path, is_followed: bool) -> None:
+    """Only where something behind it tells so."""
+    for side, drawn in (("mine", floats(1, 2, 3)), ("golden", floats(4, 5, 6))):
+        rest = [("D/aten_relu_default-op2", {IN: X, OUT: X})] if is_followed else []
+        write_dump(tmp_path / side, [("D/aten_uniform__default-op1", {IN: X, OUT: drawn}), *rest])
+    found = compare_dumps(tmp_path / "mine", tmp_path / "golden")
+    assert found.is_agreeing == is_followed and found.idle_draws == is_followed
+    assert found.first_wrong is None and (found.first_differing is None) == is_followed

@@ -48,7 +48,7 @@ def headline(comparison: Comparison) -> list[str]:
             ]
         draws = comparison.idle_draws
         if draws:
-            more = f"{draws} of them drew other numbers at random, which were overwritten before anything read them"
+            more = f"{draws} of them drew other numbers at random, which nothing behind them shows"
             return [f"agree: all {count} pairs of operators and parameters agree; {more}."]
         return [f"agree: all {count} pairs of operators and parameters agree."]
     graphs, golden = (GraphFiles(DumpDir.open(path)) for path in (comparison.mine, comparison.golden))

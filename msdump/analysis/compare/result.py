@@ -187,16 +187,18 @@ class Comparison:
     def first_differing(self) -> OperatorResult | None:
         """First operator with any tensor that differs; parameters, which no operator made, count last.
 
-        Edges: None where numbers that were drawn at random are all that differs: they were overwritten unread.
+        Edges: None where numbers that were drawn at random are all that differs, and operators behind them agree.
         """
-        first = None
+        first, is_followed = None, False
         for operator in self.operators:
             if operator.is_agreeing:
+                is_followed = first is not None and (is_followed or bool(operator.inputs))
                 continue
             first = first or operator
+            is_followed = False
             if not operator.draws_only:
                 return first
-        return None
+        return None if is_followed else first
 
 
 def _largest_error(tensors: Sequence[TensorResult]) -> float | None:

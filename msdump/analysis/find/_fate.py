@@ -14,7 +14,7 @@ from msdump.analysis.find._health import HealthTable
 from msdump.analysis.find._infinity_flow import GRADIENTS, InfinityFlow, OutputKey
 from msdump.analysis.graph_info import GraphFile, GraphNode
 from msdump.analysis.steps import Operator, Step
-from msdump.graph.traits import checks_gradients, drops_nan, is_test, only_moves, tests_finite
+from msdump.graph.traits import checks_gradients, drops_nan, is_test, memory_use, only_moves, tests_finite
 
 # Operators between a gradient and the test of it: it is divided by the scale, and added up over the devices.
 _LONGEST_WAY = 8
@@ -41,8 +41,8 @@ def _mark(flow: InfinityFlow, by_graph: Mapping[int | None, InfinityFlow]) -> No
         outputs = [(index, bad.slot) for bad in flow.outputs[index] if bad.health.has_nan]
         if not inputs and not outputs:
             continue
-        # A view that nobody reads is as good as none, and so is a test.
-        moves = only_moves(operator.op_type)
+        # A view that no operator reads changes nothing, as a comparison; what is written in place stays in memory.
+        moves = only_moves(operator.op_type) and not memory_use(operator.op_type).overwrites
         if outputs:
             is_end = any(key in alive or (key not in read and not moves) for key in outputs)
         else:

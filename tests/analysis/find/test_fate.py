@@ -138,3 +138,12 @@ def test_a_step_whose_gradients_are_only_tested_is_skipped(
     graph = GraphFile(tmp_path / "a.pb", 0, 0, nodes, {node.full_name: node for node in nodes})
     assert skips_step([step], health, {id(step): graph}) == is_skipped
     assert not skips_step([step], health, {id(step): None})
+
+
+def test_what_is_written_into_memory_is_an_end(tmp_path: Path) -> None:
+    """A cache that a later iteration reads."""
+    report = search(
+        tmp_path,
+        [("D/Log-op1", {IN: FINE, OUT: BAD}), ("D/aten_index_put__default-op2", {IN: FINE, OTHER: BAD, OUT: BAD})],
+    )
+    assert report.first is not None and report.first.operator.op_name == "Log-op1"

@@ -120,6 +120,7 @@ class Iterations:
         if iteration == self.current:
             return None
         self._step = _Step(is_training)
+        self._training.begin()
         return iteration
 
     def _goes_on(self, caller: Hashable, is_training: bool) -> bool:

@@ -18,6 +18,8 @@ class Optimizers:
         # Outermost modules that were called.
         self._seen: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
         self._found: list[weakref.ref[torch.optim.Optimizer]] = []
+        # Of the process, as of the first time that they are asked for in an iteration: to look for them takes long.
+        self._everywhere: list[weakref.ref[torch.optim.Optimizer]] | None = None
         # Of the first backward pass: every optimizer of the process, with what tells whether a gradient was written.
         self._before: list[tuple[torch.optim.Optimizer, list[object]]] | None = None
         self._has_looked = False
@@ -27,13 +29,20 @@ class Optimizers:
         """Whether the program has an optimizer, so that a step of training ends with one of its."""
         return any(True for _ in self._alive())
 
+    def begin(self) -> None:
+        """An iteration begins."""
+        self._everywhere = None
+
     def note_call(self, module: torch.nn.Module) -> None:
         """A module is called: optimizers of its parameters are looked for, once."""
         if module not in self._seen:
             self._seen.add(module)
             own = {id(parameter) for parameter in module.parameters()}
             if own:
-                self._add(optimizer for optimizer in _all() if any(id(each) in own for each in _parameters(optimizer)))
+                if self._everywhere is None:
+                    self._everywhere = [weakref.ref(optimizer) for optimizer in _all()]
+                alive = [found for reference in self._everywhere if (found := reference()) is not None]
+                self._add(each for each in alive if any(id(one) in own for one in _parameters(each)))
 
     def begin_backward(self) -> None:
         """The first one tells whose parameters the script trains, where it calls no module."""

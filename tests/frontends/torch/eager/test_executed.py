@@ -160,3 +160,16 @@ def test_a_nan_of_the_data_of_an_accumulated_batch_is_found_where_it_is_made(tmp
     first = find_non_finite(tmp_path).first
     assert first is not None and first.operator.label.endswith("aten.sqrt.default-op0") and first.how == "made"
     assert first.step.iteration == 1
+
+
+def test_an_operator_that_has_only_raised_stops_no_script(tmp_path: Path) -> None:
+    """With other numbers each time, which the file of the iterations would tell."""
+    net = torch.nn.Linear(3, 3)
+    with msdump.watch(net, config(tmp_path)) as watch:
+        for number in range(3):
+            y = net(torch.ones(2, 3))
+            with pytest.raises(RuntimeError):
+                torch.add(y, torch.ones(5), alpha=float(number))
+            y.sum().backward()
+    report = watch.report()
+    assert report is not None and not report.error and report.iterations_dumped == 3
