@@ -81,6 +81,11 @@ class Iterations:
         """
         return not self.scalers and (self.current is None or not self.has_modules or self._step.has_ended)
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the step of training that the iteration is has ended."""
+        return self._step.has_ended
+
     def without_modules(self, is_look: bool = False) -> int | None:
         """An operator runs that no module has announced.   Returns: as `of_call`.
 
@@ -216,6 +221,11 @@ class Iterations:
             self.optimizers.pop()
         self._training.note_step()
         self.end_training()
+
+    def break_off(self) -> None:
+        """What is called next begins another iteration, though no step of training has ended."""
+        self._step.has_ended = True
+        self._steps.backward()
 
     def end_training(self) -> None:
         """An optimizer has made a step, or something has decided that it makes none, as a scaler of the loss does."""

@@ -161,7 +161,7 @@ class EagerProgram:
                 return function(*args, **keywords)
             iterations = self._iterations
             if node is None and iterations.waits_for_operator:
-                self._begin_without_modules(_is_look(function))
+                self._begin_without_modules(function)
             if iterations.is_setup and (node is not None or _is_recorded(function, (*args, *keywords.values()))):
                 self._begin(iterations.leave_setup("script", torch.is_grad_enabled()), is_first=True)
             part = iterations.part(node)
@@ -226,6 +226,11 @@ class EagerProgram:
     def _is_watched(self) -> bool:
         return any(stage.is_watched for stage in self._stages)
 
+    @property
+    def _is_full(self) -> bool:
+        """Whether as many operators are known as memory is kept for."""
+        return sum(stage.variants for stage in self._stages) > _MAX_VARIANTS
+
     def _begin_call(self, module: torch.nn.Module | Region) -> None:
         """An outermost module is called, or a region that has modules inside.
 
@@ -236,6 +241,9 @@ class EagerProgram:
             return
         with self._lock:
             is_first = iterations.is_setup
+            if self._is_full:
+                # As where a script evaluates in training mode, with gradients: no step of training would ever end.
+                iterations.break_off()
             iteration = iterations.of_call(module)
             if iteration is not None:
                 self._operands.names.clear()
@@ -245,8 +253,11 @@ class EagerProgram:
                 self._parameters.name(named)
                 self._book.note_model(named)
 
-    def _begin_without_modules(self, is_look: bool = False) -> None:
-        iteration = self._iterations.without_modules(is_look)
+    def _begin_without_modules(self, function: object = None) -> None:
+        """function: an operator; None for a region"""
+        iterations = self._iterations
+        # Asked for each operator where no module is called: what it does matters behind a step of training alone.
+        iteration = iterations.without_modules(function is not None and iterations.has_ended and _is_look(function))
         if iteration is not None:
             self._begin(iteration)
 
@@ -269,7 +280,7 @@ class EagerProgram:
         self._finish()
         self.session.catch_up()
         self._take_plan(self.session.plan)
-        if sum(stage.variants for stage in self._stages) > _MAX_VARIANTS:
+        if self._is_full:
             # A program whose shapes are others in each step would fill the memory.
             for stage in self._stages:
                 stage.forget()

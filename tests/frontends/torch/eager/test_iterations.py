@@ -341,3 +341,16 @@ def test_a_script_without_modules_leaves_what_is_before_its_first_step(tmp_path:
     files = list(msdump.open(tmp_path).files())
     assert {file.levels.graph_id for file in files if file.op_type == "aten_sqrt_default"} == {3}
     assert dumped(tmp_path) == [0, 1]
+
+
+def test_a_step_that_never_ends_does_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evaluation in training mode, with gradients, beside an optimizer."""
+    monkeypatch.setattr("msdump.frontends.torch.eager.program._MAX_VARIANTS", 40)
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with msdump.watch(model, config(tmp_path, saved_data="statistic")) as watch:
+        for _ in range(100):
+            model(torch.ones(1, 3))
+            assert watch._program is not None and sum(stage.variants for stage in watch._program._stages) <= 44
+    report = watch.report()
+    assert report is not None and 2 < report.iterations_dumped < 50 and optimizer.param_groups
