@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Collection, Sequence
 
 from msdump.analysis.compare._measure import Measurer
+from msdump.analysis.compare.across import is_between_frameworks
 from msdump.analysis.compare.bounds import Bounds, Errors, bounds_of, errors_of, is_noise, reason_to_differ
 from msdump.analysis.compare.mapping import OperatorMap, gathered, read_mapping
 from msdump.analysis.compare.metrics import PairMetrics
@@ -22,7 +23,7 @@ from msdump.analysis.compare.pairing import (
     pair_operators,
     pair_steps,
 )
-from msdump.analysis.compare.pipeline import ComparedSide, StepPair, compare_pairs, pair_sides
+from msdump.analysis.compare.pipeline import ComparedSide, StepPair, compare_pairs, cross_sides, pair_sides
 from msdump.analysis.compare.result import (
     AGREES,
     DIFFERS,
@@ -94,7 +95,10 @@ def compare_dumps(
     operator_map = mapping if isinstance(mapping, OperatorMap) else read_mapping(mapping) if mapping else OperatorMap()
     gathered_steps = gathered(steps_of_dumps, operator_map.originals)
     sides = [ComparedSide(steps, files) for steps, files in zip(gathered_steps, graphs, strict=True)]
-    pairs = pair_sides(sides[0], sides[-1], operator_map)
+    if is_between_frameworks(sides[0].steps, sides[-1].steps):
+        pairs = cross_sides(sides[0], sides[-1], operator_map, tolerance)
+    else:
+        pairs = pair_sides(sides[0], sides[-1], operator_map)
     if not any(pair.pairing.pairs for pair in pairs):
         raise ConfigError(
             f"{dumps[0].path} and {dumps[-1].path}: expected operators in common, got none. "

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.compare.mapping import OperatorMap
-from msdump.analysis.steps import Operator, Slot, Step
+from msdump.analysis.steps import Operator, Slot, Step, StepKey
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.tensors.makers import maker
 from msdump.tensors.records import INPUT, OUTPUT
@@ -27,11 +27,15 @@ _MAX_LOOKS = 16  # tensors whose bytes are looked at to find the next operator o
 
 @dataclass(frozen=True, slots=True)
 class OperatorPair:
-    """An operator of mine and its counterpart in golden; either may stand for a chain."""
+    """An operator of mine and its counterpart in golden; either may stand for a chain.
+
+    golden_step   the step of golden where that is not the one of all pairs of a step
+    """
 
     mine: Operator
     golden: Operator
     how: str
+    golden_step: StepKey | None = None
 
 
 _operator_pair = maker(OperatorPair)
@@ -183,6 +187,14 @@ def pair_operators(mine: Sequence[Operator], golden: Sequence[Operator], mapping
     if mapping is not None:
         work.forgive(mapping)
     work.forgive_what_is_in_between()
+    return work.result()
+
+
+def pair_by_mapping(mine: Sequence[Operator], golden: Sequence[Operator], mapping: OperatorMap) -> Pairing:
+    """What a mapping file alone pairs, and takes out."""
+    work = _OperatorPairing(mine, golden)
+    work.apply(mapping)
+    work.forgive(mapping)
     return work.result()
 
 
@@ -484,7 +496,10 @@ def _reads_the_same(mine: Operator, golden: Operator) -> bool:
 
 
 def _is_meant(operator: Operator, name: str, by_name: bool) -> bool:
-    return name in operator.names if by_name else operator.op_type == name
+    if by_name:
+        return name in operator.names
+    # Names of files have underscores where ATen has dots.
+    return operator.op_type == name or (name.startswith("aten.") and operator.op_type == name.replace(".", "_"))
 
 
 def _fits(operator: Operator, merged: Operator, has_inputs: bool) -> bool:
@@ -530,7 +545,7 @@ def _chains(operators: Sequence[Operator], names: tuple[str, ...], by_name: bool
             links.append((operators[last_index], slot))
         if len(links) == len(names):
             used |= {id(part) for part, _ in links}
-            chains.append(_merged(links))
+            chains.append(merged(links))
     return chains
 
 
@@ -556,7 +571,7 @@ def _next_link(
     return guesses[0] if guesses else None
 
 
-def _merged(links: Sequence[tuple[Operator, Slot | None]]) -> Operator:
+def merged(links: Sequence[tuple[Operator, Slot | None]]) -> Operator:
     """The chain as one operator: outputs of the last one, and every input that no part of the chain made."""
     parts = tuple(operator for operator, _ in links)
     outer = [

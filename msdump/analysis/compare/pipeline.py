@@ -3,23 +3,27 @@ compares the tensors that both sides have, and what one side cannot show is not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from msdump.analysis._payload import has_same_bytes
+from msdump.analysis.compare.across import cross
 from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.compare.pairing import (
     BY_MAPPING,
     OperatorPair,
     Pairing,
     common_tensors,
+    host_shape,
     in_other_order,
     pair_operators,
     pair_steps,
 )
 from msdump.analysis.compare.result import (
+    AGREES,
     DIFFERS,
+    IDENTICAL,
     NOT_COMPARED,
     Comparison,
     OperatorResult,
@@ -27,13 +31,15 @@ from msdump.analysis.compare.result import (
     TensorResult,
     operator_result,
 )
+from msdump.analysis.compare.values import Likeness
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.memory_state import OTHER_MOMENT, UNSET, Moment, SameBytes, UnsetTensors, slots_of_other_moments
-from msdump.analysis.steps import Operator, Slot, Step, as_they_ran
+from msdump.analysis.steps import Operator, Slot, Step, StepKey, as_they_ran
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.tensors.records import INPUT, OUTPUT
 
+_MATRIX = 2  # axes of what may be transposed and has the same shape
 # Compares one tensor of a pair of operators: side ("input" or "output"), slot, mine, golden.
 Judge = Callable[[OperatorPair, str, Slot, DumpedTensor, DumpedTensor], TensorResult]
 
@@ -52,26 +58,49 @@ class ComparedSide:
 
 @dataclass(frozen=True, slots=True)
 class StepPair:
-    """Two steps that belong together, before any tensor is compared. Moments and unset tensors: of mine and golden."""
+    """Two steps that belong together, before any tensor is compared. Moments and unset tensors: of mine and golden.
+
+    others, likenesses, beyond   as `Crossing` has them, of dumps of two frameworks
+    """
 
     mine: Step
     golden: Step
     pairing: Pairing
     moments: tuple[Moment, Moment]
     unset: tuple[UnsetTensors, UnsetTensors]
+    others: tuple[Step, ...] = ()
+    likenesses: Mapping[tuple[int, int], Likeness] = field(default_factory=dict)
+    beyond: tuple[tuple[StepKey, Operator], ...] = ()
 
 
 def pair_sides(mine: ComparedSide, golden: ComparedSide, mapping: OperatorMap | None) -> list[StepPair]:
     """Steps that belong together, in mine's order, with their operators paired."""
-    pairs = []
-    for my_step, golden_step in pair_steps(as_they_ran(mine.steps), golden.steps):
-        x = my_step, mine.graphs.of(my_step.key), mine.is_same
-        y = golden_step, golden.graphs.of(golden_step.key), golden.is_same
-        pairing = pair_operators(my_step.operators, golden_step.operators, mapping)
-        pairs.append(
-            StepPair(my_step, golden_step, pairing, (Moment(*x), Moment(*y)), (UnsetTensors(*x), UnsetTensors(*y)))
+    return [
+        _step_pair(
+            (mine, golden), my_step, golden_step, pair_operators(my_step.operators, golden_step.operators, mapping)
         )
-    return pairs
+        for my_step, golden_step in pair_steps(as_they_ran(mine.steps), golden.steps)
+    ]
+
+
+def cross_sides(
+    mine: ComparedSide, golden: ComparedSide, mapping: OperatorMap | None, tolerance: float | None
+) -> list[StepPair]:
+    """`pair_sides` of dumps of two frameworks, which may have other graphs."""
+    return [
+        replace(
+            _step_pair((mine, golden), crossing.mine, crossing.golden, crossing.pairing),
+            others=crossing.others,
+            likenesses=crossing.likenesses,
+            beyond=crossing.beyond,
+        )
+        for crossing in cross(mine.steps, golden.steps, mapping, tolerance)
+    ]
+
+
+def _step_pair(sides: tuple[ComparedSide, ComparedSide], mine: Step, golden: Step, pairing: Pairing) -> StepPair:
+    x, y = ((step, side.graphs.of(step.key), side.is_same) for side, step in zip(sides, (mine, golden), strict=True))
+    return StepPair(mine, golden, pairing, (Moment(*x), Moment(*y)), (UnsetTensors(*x), UnsetTensors(*y)))
 
 
 def compare_pairs(
@@ -89,7 +118,7 @@ def compare_pairs(
     damaged   files that could not be read, asked when all pairs are compared
     """
     results = tuple(_step_result(pair, mapping, judge) for pair in pairs)
-    used = {id(step) for pair in pairs for step in (pair.mine, pair.golden)}
+    used = {id(step) for pair in pairs for step in (pair.mine, pair.golden, *pair.others)}
     only_mine, only_golden = (tuple(step.key for step in side.steps if id(step) not in used) for side in sides)
     reference = paths[2] if len(paths) > 2 else None
     return Comparison(paths[0], paths[1], reference, results, only_mine, only_golden, tuple(damaged()))
@@ -110,7 +139,13 @@ def _step_result(step: StepPair, mapping: OperatorMap | None, judge: Judge) -> S
     operators.sort(key=lambda result: result.pair.mine.is_parameter)
     pairing = step.pairing
     return StepResult(
-        step.mine.key, step.golden.key, tuple(operators), pairing.only_mine, pairing.only_golden, pairing.expected
+        step.mine.key,
+        step.golden.key,
+        tuple(operators),
+        pairing.only_mine,
+        pairing.only_golden,
+        pairing.expected,
+        step.beyond,
     )
 
 
@@ -123,11 +158,31 @@ def _operator_result(step: StepPair, pair: OperatorPair, mapping: OperatorMap | 
         elif mapping is not None and mapping.ignore and _is_ignored(mapping, pair, io, slot):
             result = TensorResult(io, slot, mine, golden, NOT_COMPARED, "the mapping file leaves it out")
         else:
-            result = judge(pair, io, slot, mine, golden)
+            likeness = step.likenesses.get((id(mine), id(golden)))
+            result = (
+                judge(pair, io, slot, mine, golden)
+                if likeness is None
+                else _in_other_axes(io, slot, mine, golden, likeness)
+            )
         if result.status == DIFFERS and _is_unset(step, pair, io, slot):
             result = TensorResult(io, slot, mine, golden, NOT_COMPARED, UNSET)
         results[io].append(result)
     return operator_result(step.mine.key, pair, tuple(results[INPUT]), tuple(results[OUTPUT]))
+
+
+def _in_other_axes(io: str, slot: Slot, mine: DumpedTensor, golden: DumpedTensor, likeness: Likeness) -> TensorResult:
+    """Two tensors that agree once the axes of one are exchanged: another layout, or a mistake where both have one shape
+    of more than two axes.
+    """
+    x, y = host_shape(mine), host_shape(golden)
+    side = "golden" if likeness.is_of_golden else "mine"
+    remark = f"the same numbers with the axes of {side} in the order {list(likeness.axes)}"
+    if x == y and len(x) > _MATRIX:
+        return TensorResult(io, slot, mine, golden, DIFFERS, remark)
+    status = IDENTICAL if likeness.metrics is None else AGREES
+    return TensorResult(
+        io, slot, mine, golden, status, f"shape {list(x)} against {list(y)}, {remark}", likeness.metrics
+    )
 
 
 def _is_ignored(mapping: OperatorMap, pair: OperatorPair, io: str, slot: Slot) -> bool:

@@ -19,6 +19,7 @@ from msdump.analysis.compare.result import (
     TensorResult,
 )
 from msdump.analysis.compare.result_csv import NO_VALUE, ResultRow, SideCells, result_csv
+from msdump.analysis.compare.vocabulary import differing_attributes, kind_of
 from msdump.analysis.graph_info import GraphFiles, Origin
 from msdump.analysis.json_values import damaged_values, location_value, operator_value, step_value
 from msdump.analysis.steps import Operator, StepKey, has_several_graphs
@@ -39,6 +40,8 @@ TABLE_TITLES = (
 def headline(comparison: Comparison) -> list[str]:
     """The finding in a few lines: the operator that goes wrong comes first, then where differences come in at all."""
     wrong, differing = comparison.first_wrong, comparison.first_differing
+    if differing is None and comparison.beyond:
+        return _goes_on(comparison)
     if differing is None:
         count = sum(1 for _ in comparison.operators)
         if comparison.damaged:
@@ -69,6 +72,20 @@ def headline(comparison: Comparison) -> list[str]:
     if differing is not wrong:
         lines += _came_in(comparison, differing, wrong is None, graphs, golden)
     return lines
+
+
+def _goes_on(comparison: Comparison) -> list[str]:
+    """All that both have agrees, and golden computes further with what mine ends with."""
+    graphs = GraphFiles(DumpDir.open(comparison.golden))
+    operators = comparison.beyond
+    count = len(operators)
+    named = f"{count} operators that mine has not: " if count > 1 else ""
+    names = ", ".join(f"{operator.label} ({operator.op_type})" for _, operator in operators[:_MAX_NAMED])
+    more = ", ..." if count > _MAX_NAMED else ""
+    lines = [f"first difference: golden goes on where mine ends, with {named}{names}{more}"]
+    lines += [f"  {_place(operator, step, graphs)}" for step, operator in operators[:_MAX_NAMED]]
+    pairs = sum(1 for _ in comparison.operators)
+    return [*lines, f"  all {pairs} operators that both have agree"]
 
 
 def _came_in(
@@ -128,6 +145,8 @@ def _attribute_texts(
     """Attributes that have other values on the two sides, as graph files tell; one that a file does not name has the
     value that the operator has without it.
     """
+    if result.pair.golden_step is not None:
+        return _attributes_across(result, graphs, golden)
     step = next((step for step in comparison.steps if result in step.operators), None)
     mine = graphs.node(result.step, result.pair.mine)
     other = None if step is None else golden.node(step.golden, result.pair.golden)
@@ -140,9 +159,26 @@ def _attribute_texts(
     return [f"attribute {name}: {x} against {y}" for name, (x, y) in values.items() if repr(x) != repr(y)]
 
 
+def _attributes_across(result: OperatorResult, graphs: GraphFiles, golden: GraphFiles) -> list[str]:
+    """Attributes of two operators of two frameworks that say different things, whatever they are called."""
+    assert result.pair.golden_step is not None
+    texts = []
+    for mine in result.pair.mine.parts or (result.pair.mine,):
+        for other in result.pair.golden.parts or (result.pair.golden,):
+            nodes = graphs.node(result.step, mine), golden.node(result.pair.golden_step, other)
+            attributes = [{} if node is None or node.attrs is None else node.attrs for node in nodes]
+            if None not in nodes:
+                texts += differing_attributes((mine.op_type, attributes[0]), (other.op_type, attributes[1]))
+    kinds = [kind_of(side.op_type) for side in (result.pair.mine, result.pair.golden) if not side.parts]
+    if len(set(kinds)) == 2:
+        texts.insert(0, f"golden has {result.pair.golden.label} ({result.pair.golden.op_type}) there")
+    return [text if text.startswith("golden") else f"attribute {text}" for text in texts]
+
+
 # What a graph file says of an operator beside what the script chose.
 _NO_ATTRIBUTES = frozenset({"input_names", "output_names"})
 _DEFAULT = "its default"
+_MAX_NAMED = 5
 
 
 def _differing_origins(result: OperatorResult, graphs: GraphFiles) -> Iterator[tuple[StepKey, str]]:

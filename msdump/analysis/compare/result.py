@@ -124,7 +124,10 @@ operator_result = maker(OperatorResult)
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """One step: results in mine's execution order, parameters last, and operators without a counterpart."""
+    """One step: results in mine's execution order, parameters last, and operators without a counterpart.
+
+    beyond   operators of golden that go on where mine ends, with their steps; of dumps of two frameworks
+    """
 
     mine: StepKey
     golden: StepKey
@@ -132,6 +135,7 @@ class StepResult:
     only_mine: tuple[Operator, ...]
     only_golden: tuple[Operator, ...]
     expected: tuple[Operator, ...]
+    beyond: tuple[tuple[StepKey, Operator], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +175,12 @@ class Comparison:
     @property
     def is_agreeing(self) -> bool:
         """Whether nothing differs, but for what an operator drew at random and nothing else shows."""
-        return self.first_differing is None
+        return self.first_differing is None and not self.beyond
+
+    @property
+    def beyond(self) -> tuple[tuple[StepKey, Operator], ...]:
+        """Operators of golden that go on where mine ends, of the first step with some."""
+        return next((step.beyond for step in self.steps if step.beyond), ())
 
     @property
     def idle_draws(self) -> int:

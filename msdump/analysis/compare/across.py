@@ -1,0 +1,582 @@
+"""Which operator of one framework is which of another: by the values that they read and make, then by their kind.
+
+MindSpore has the steps of a training in one graph, PyTorch in three, an exporter merges two operators into one. So all
+graphs of one iteration are one row of operators on each side, and what both compute tells what belongs together: an
+operator whose result the other side has as well is right, however it is made there. Where a result is nowhere on the
+other side, the operators that are left are paired by kind (`vocabulary`), shape and order: there is the difference.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from msdump.analysis.compare.mapping import OperatorMap
+from msdump.analysis.compare.pairing import (
+    OperatorPair,
+    Pairing,
+    host_shape,
+    is_of_one_size,
+    merged,
+    pair_by_mapping,
+)
+from msdump.analysis.compare.values import Figures, Likeness, Matches, Value, figures_of
+from msdump.analysis.compare.vocabulary import CHAINS, dialects_of, is_mover, kind_of, output_role
+from msdump.analysis.steps import Operator, Slot, Step, StepKey, as_they_ran
+from msdump.formats.dump_tensor import DumpedTensor
+from msdump.graph.traits import is_random, memory_use
+
+BY_VALUES, BY_KIND, BY_INPUTS = "values", "kind", "inputs"
+# The first operators that differ say what is wrong; an alignment of all behind them costs their square.
+_MAX_ALIGNED = 400
+_KNOWN_SHARE = 0.5
+
+
+def is_between_frameworks(mine: Sequence[Step], golden: Sequence[Step]) -> bool:
+    """Whether two dumps call their operators in the words of different frameworks.
+
+    Edges: False where either side has few words that one framework alone has, and for operators of a compiler.
+    """
+    dialects = [_dialects(side) for side in (mine, golden)]
+    return all(dialects) and not dialects[0] & dialects[1]
+
+
+def _dialects(steps: Sequence[Step]) -> set[str]:
+    """Whose words most operators of a dump are; several where nothing tells them apart."""
+    counts: Counter[str] = Counter()
+    total = 0
+    for step in steps:
+        for operator in step.operators:
+            if operator.original is not None:
+                return set()
+            if not operator.is_parameter:
+                total += 1
+                counts.update(dialects_of(operator.op_type))
+    most = max(counts.values(), default=0)
+    return {dialect for dialect, count in counts.items() if count == most and count >= _KNOWN_SHARE * total}
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """One step of mine and what it was paired with.
+
+    golden       the step of golden that has most of its counterparts
+    others       further steps of golden of the same iteration
+    likenesses   how tensors agree that do so in another order of their axes, by the ids of both
+    beyond       operators of golden that go on where mine ends, each with its step
+    """
+
+    mine: Step
+    golden: Step
+    pairing: Pairing
+    others: tuple[Step, ...] = ()
+    likenesses: Mapping[tuple[int, int], Likeness] = field(default_factory=dict)
+    beyond: tuple[tuple[StepKey, Operator], ...] = ()
+
+
+def cross(
+    mine: Sequence[Step], golden: Sequence[Step], mapping: OperatorMap | None, tolerance: float | None
+) -> list[Crossing]:
+    """Pair the operators of two dumps of different frameworks, iteration by iteration, in mine's order."""
+    crossings: list[Crossing] = []
+    for my_steps, golden_steps in _iterations(mine, golden):
+        crossings += _Iteration(my_steps, golden_steps, tolerance).paired(mapping)
+    return crossings
+
+
+def _iterations(mine: Sequence[Step], golden: Sequence[Step]) -> list[tuple[list[Step], list[Step]]]:
+    """Steps of one iteration of one rank on both sides; by number where both have it, else in their order."""
+    sides = [_by_iteration(side) for side in (mine, golden)]
+    pairs = []
+    one_rank = all(len(ranks) == 1 for ranks in sides)
+    for index, (rank, own) in enumerate(sides[0].items()):
+        others = list(sides[1].values())[index] if one_rank else sides[1].get(rank, {})
+        keys: Iterable[tuple[int, int]] = zip(own, others, strict=False)
+        if set(own) & set(others):
+            keys = ((number, number) for number in own if number in others)
+        pairs += [(own[left], others[right]) for left, right in keys]
+    return pairs
+
+
+def _by_iteration(steps: Sequence[Step]) -> dict[int, dict[int, list[Step]]]:
+    ranks: dict[int, dict[int, list[Step]]] = {}
+    for step in as_they_ran(steps):
+        ranks.setdefault(step.key.rank_id or 0, {}).setdefault(step.key.iteration or 0, []).append(step)
+    return {rank: dict(sorted(iterations.items())) for rank, iterations in ranks.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """An operator in the row of its iteration, and the figures of what it reads and makes."""
+
+    step: Step
+    operator: Operator
+    kind: str
+    part: str
+    inputs: tuple[tuple[Slot, Figures], ...]
+    outputs: tuple[tuple[Slot, Figures], ...]
+
+    @property
+    def result(self) -> Figures | None:
+        """The first output; None where it was not dumped."""
+        return self.outputs[0][1] if self.outputs else None
+
+
+class _Side:
+    """The operators of one iteration in the order in which they ran, and who reads what."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self.steps = steps
+        self._figures: dict[str | int, Figures | None] = {}
+        self.row = [
+            self._placed(step, operator) for step in steps for operator in step.operators if not operator.is_parameter
+        ]
+        self.place = {id(placed.operator): index for index, placed in enumerate(self.row)}
+        self.made: set[Value] = set()
+        self.readers: dict[Value, list[int]] = defaultdict(list)
+        for index, placed in enumerate(self.row):
+            for _, figures in placed.inputs:
+                self.readers[figures.value].append(index)
+            if not is_mover(placed.operator.op_type):
+                self.made |= {figures.value for _, figures in placed.outputs if not figures.is_plain}
+
+    def placed(self, operator: Operator) -> _Placed:
+        """One of the row; for a chain, one that is made of its ends."""
+        if id(operator) in self.place:
+            return self.row[self.place[id(operator)]]
+        return self._placed(self.row[self.place[id(operator.parts[-1])]].step, operator)
+
+    def all_figures(self) -> Iterable[Figures]:
+        for placed in self.row:
+            for _, figures in (*placed.inputs, *placed.outputs):
+                yield figures
+
+    def _placed(self, step: Step, operator: Operator) -> _Placed:
+        known = {
+            io: tuple((slot, figures) for slot, tensor in tensors.items() if (figures := self._of(tensor)) is not None)
+            for io, tensors in (("input", operator.inputs), ("output", operator.outputs))
+        }
+        return _Placed(step, operator, _kind(operator), _part(operator), known["input"], known["output"])
+
+    def _of(self, tensor: DumpedTensor) -> Figures | None:
+        if id(tensor) not in self._figures:
+            self._figures[id(tensor)] = figures_of(tensor)
+        return self._figures[id(tensor)]
+
+
+def _kind(operator: Operator) -> str:
+    if operator.parts:
+        kinds = tuple(kind_of(part.op_type) for part in operator.parts)
+        return next((chain.kind for chain in CHAINS if chain.parts == kinds), "+".join(kinds))
+    return kind_of(operator.op_type)
+
+
+def _part(operator: Operator) -> str:
+    """Part of a step of training; operators of different parts are no counterparts."""
+    label = operator.label
+    if label.startswith("Gradients"):
+        return "backward"
+    return "optimizer" if "optimizer-" in label else "forward"
+
+
+class _Iteration:
+    """State of pairing one iteration."""
+
+    def __init__(self, mine: Sequence[Step], golden: Sequence[Step], tolerance: float | None) -> None:
+        self._mine, self._golden = _Side(mine), _Side(golden)
+        self._matches = Matches(self._golden.all_figures(), tolerance)
+        self._known: set[Value] = set()  # values of golden that mine has
+        self._partners: dict[Value, tuple[Value, ...]] = {}
+        for figures in self._mine.all_figures():
+            if figures.value not in self._partners:
+                self._partners[figures.value] = self._matches.of(figures)
+                self._known.update(self._partners[figures.value])
+        self._pairs: list[OperatorPair] = []
+        self._expected: list[Operator] = []
+        self._likenesses: dict[tuple[int, int], Likeness] = {}
+
+    def paired(self, mapping: OperatorMap | None) -> list[Crossing]:
+        sides = self._mine, self._golden
+        left = [[placed.operator for placed in side.row] for side in sides]
+        if mapping is not None:
+            mapped = pair_by_mapping(left[0], left[1], mapping)
+            for pair in mapped.pairs:
+                self._add(self._mine.placed(pair.mine), self._golden.placed(pair.golden), pair.how)
+            self._expected += mapped.expected
+            left = [list(mapped.only_mine), list(mapped.only_golden)]
+        rows = [[side.placed(operator) for operator in operators] for side, operators in zip(sides, left, strict=True)]
+        is_right = self._right(self._mine, True), self._right(self._golden, False)
+        rows = list(self._join_by_values(rows[0], rows[1], is_right))
+        open_rows = []
+        for side, row, right in zip(sides, rows, is_right, strict=True):
+            is_left = [right[side.place[id(placed.operator)]] is False for placed in row]
+            self._expected += [placed.operator for placed, is_open in zip(row, is_left, strict=True) if not is_open]
+            open_rows.append([placed for placed, is_open in zip(row, is_left, strict=True) if is_open])
+        left_rows = self._with_chains(open_rows)
+        for join in (self._join_what_reads_the_same, self._join_in_order, self._join_by_inputs):
+            left_rows = join(*left_rows)
+        left_rows = self._without_makeshift(left_rows[0]), self._without_makeshift(left_rows[1])
+        return self._crossings(*left_rows)
+
+    def _without_makeshift(self, row: Sequence[_Placed]) -> list[_Placed]:
+        """The row without what fills memory, draws numbers or shows a tensor again, which needs no counterpart."""
+        kept = []
+        for placed in row:
+            is_shown = placed.result is not None and placed.result.value in {one.value for _, one in placed.inputs}
+            if placed.kind in ("fill", "random") or (is_mover(placed.operator.op_type) and is_shown):
+                self._expected.append(placed.operator)
+            else:
+                kept.append(placed)
+        return kept
+
+    # -- what is right ------------------------------------------------------------------------------------------------
+
+    def _is_known(self, figures: Figures, is_mine: bool) -> bool:
+        return bool(self._partners.get(figures.value)) if is_mine else figures.value in self._known
+
+    def _right(self, side: _Side, is_mine: bool) -> list[bool | None]:
+        """For each operator of a side: whether the other side has its result, or all that is made of it; None where
+        its result tells nothing.
+        """
+        right: list[bool | None] = [None] * len(side.row)
+        for index in range(len(side.row) - 1, -1, -1):
+            placed = side.row[index]
+            telling = [figures for _, figures in placed.outputs if not figures.is_plain]
+            if not telling:
+                continue
+            if self._is_known(telling[0], is_mine) and not self._only_hands_on(placed, telling[0], is_mine):
+                right[index] = True
+                continue
+            answers = {
+                right[reader]
+                for figures in telling
+                for reader in side.readers[figures.value]
+                if reader > index and side.row[reader].part == placed.part
+            }
+            right[index] = answers - {None} == {True}
+        return right
+
+    def _only_hands_on(self, placed: _Placed, result: Figures, is_mine: bool) -> bool:
+        """Whether what it computes is what it reads: then that the other side has it does not show that it has the
+        operator as well.
+        """
+        if is_mover(placed.operator.op_type):
+            return False
+        if not is_mine:
+            return any(figures.value == result.value for _, figures in placed.inputs)
+        read = {value for _, figures in placed.inputs for value in self._partners[figures.value]}
+        return read >= set(self._partners[result.value])
+
+    def _begins(self, side: _Side, placed: _Placed, is_mine: bool) -> bool:
+        """Whether all that it reads and an operator made is right, and something that it reads tells that."""
+        telling = [figures for _, figures in placed.inputs if not figures.is_plain]
+        made = [figures for figures in telling if figures.value in side.made]
+        return all(self._is_known(figures, is_mine) for figures in made) and any(
+            self._is_known(figures, is_mine) for figures in telling
+        )
+
+    # -- pairs ---------------------------------------------------------------------------------------------------------
+
+    def _join_by_values(
+        self, mine: Sequence[_Placed], golden: Sequence[_Placed], is_right: tuple[list[bool | None], list[bool | None]]
+    ) -> tuple[list[_Placed], list[_Placed]]:
+        """Pair operators whose results agree: of one kind first, then the first that made it."""
+        makers: dict[Value, list[_Placed]] = defaultdict(list)
+        for placed in golden:
+            result = placed.result
+            if result is not None and not result.is_plain and not is_mover(placed.operator.op_type):
+                makers[result.value].append(placed)
+        rest, used = [], set()
+        for placed in mine:
+            result = placed.result
+            candidates = [
+                candidate
+                for value in (
+                    () if result is None or is_mover(placed.operator.op_type) else self._partners[result.value]
+                )
+                for candidate in makers.get(value, ())
+                if id(candidate) not in used and candidate.part == placed.part
+            ]
+            if not candidates:
+                rest.append(placed)
+                continue
+            partner = next((one for one in candidates if one.kind == placed.kind), candidates[0])
+            used.add(id(partner))
+            self._add(placed, partner, BY_VALUES)
+        return rest, [placed for placed in golden if id(placed) not in used]
+
+    def _with_chains(self, rows: Sequence[Sequence[_Placed]]) -> tuple[list[_Placed], list[_Placed]]:
+        """Rows in which operators that are one on the other side are one."""
+        changed = []
+        for side, row, other in zip((self._mine, self._golden), rows, reversed(rows), strict=True):
+            kinds = Counter(placed.kind for placed in other)
+            kinds.subtract(placed.kind for placed in row)
+            changed.append(_chained(side, row, kinds))
+        return changed[0], changed[1]
+
+    def _join_what_reads_the_same(
+        self, mine: Sequence[_Placed], golden: Sequence[_Placed]
+    ) -> tuple[list[_Placed], list[_Placed]]:
+        """Pair operators of one kind whose inputs agree."""
+        return self._join_each(
+            mine,
+            golden,
+            BY_KIND,
+            lambda own, other: own.kind == other.kind and self._shares(own, other, is_all=True),
+        )
+
+    def _join_by_inputs(
+        self, mine: Sequence[_Placed], golden: Sequence[_Placed]
+    ) -> tuple[list[_Placed], list[_Placed]]:
+        """Pair what is left and computes something else out of the same."""
+        return self._join_each(
+            mine,
+            golden,
+            BY_INPUTS,
+            lambda own, other: (
+                self._shares(own, other, is_all=True)
+                and is_mover(own.operator.op_type) == is_mover(other.operator.op_type)
+                and (_is_one_size(own, other) or _reduces(own) == _reduces(other) != "")
+            ),
+        )
+
+    def _join_each(
+        self,
+        mine: Sequence[_Placed],
+        golden: Sequence[_Placed],
+        how: str,
+        fits: Callable[[_Placed, _Placed], bool],
+    ) -> tuple[list[_Placed], list[_Placed]]:
+        """Pair each operator with which mine begins to differ with the first one that fits it."""
+        rest = []
+        left = list(golden)
+        for own in mine:
+            candidates = left if self._begins(self._mine, own, True) else []
+            partner = next((other for other in candidates if own.part == other.part and fits(own, other)), None)
+            if partner is None:
+                rest.append(own)
+            else:
+                left.remove(partner)
+                self._add(own, partner, how)
+        return rest, left
+
+    def _shares(self, own: _Placed, other: _Placed, is_all: bool) -> bool:
+        """Whether what one reads and operators made is what the other reads."""
+        own_values = [figures for _, figures in own.inputs if not figures.is_plain and self._partners[figures.value]]
+        read = {figures.value for _, figures in other.inputs}
+        shared = [figures for figures in own_values if read & set(self._partners[figures.value])]
+        return bool(shared) and (not is_all or len(shared) == len(own_values))
+
+    def _join_in_order(self, mine: Sequence[_Placed], golden: Sequence[_Placed]) -> tuple[list[_Placed], list[_Placed]]:
+        """Pair operators of one kind, and if possible of one size, in the order in which they ran."""
+        used: tuple[set[int], set[int]] = set(), set()
+        for part in ("forward", "backward", "optimizer"):
+            rows = [
+                [placed for placed in side if placed.part == part and not is_random(placed.operator.op_type)]
+                for side in (mine, golden)
+            ]
+            for own, other in _aligned(*rows):
+                self._add(own, other, BY_KIND)
+                used[0].add(id(own))
+                used[1].add(id(other))
+        return (
+            [placed for placed in mine if id(placed) not in used[0]],
+            [placed for placed in golden if id(placed) not in used[1]],
+        )
+
+    def _add(self, own: _Placed, other: _Placed, how: str) -> None:
+        """Remember a pair; the operator of golden gets the slots of mine."""
+        inputs = self._operands(own, other, how)
+        outputs: dict[Slot, DumpedTensor] = {}
+        roles = {output_role(_last_type(other.operator), slot.number): (slot, tensor)
+                 for slot, tensor in other.operator.outputs.items()}  # fmt: skip
+        for index, (slot, tensor) in enumerate(own.operator.outputs.items()):
+            found = roles.get(output_role(_last_type(own.operator), slot.number))
+            if found is not None and (index == 0 or is_of_one_size(tensor, found[1])):
+                outputs[slot] = found[1]
+        self._note_likeness(own.outputs, other.outputs)
+        golden = dataclasses.replace(other.operator, inputs=inputs, outputs=outputs)
+        self._pairs.append(OperatorPair(own.operator, golden, how, other.step.key))
+
+    def _operands(self, own: _Placed, other: _Placed, how: str) -> dict[Slot, DumpedTensor]:
+        """Inputs of golden by slots of mine: those that agree, then those of one size, in their order."""
+        waiting = dict(other.inputs)
+        found: dict[Slot, DumpedTensor] = {}
+        overwritten = memory_use(own.operator.op_type).overwrites
+        for slot, figures in own.inputs:
+            values = self._partners[figures.value]
+            match = next((name for name, one in waiting.items() if one.value in values), None)
+            if match is None and figures.is_plain:
+                match = next((name for name, one in waiting.items() if one.value == figures.value), None)
+            if match is not None:
+                found[slot] = waiting[match].tensor
+                self._note_likeness(((slot, figures),), ((match, waiting.pop(match)),))
+        if how == BY_VALUES:
+            return dict(sorted(found.items()))  # its result is right, whatever it reads beside them
+        for slot, figures in own.inputs:
+            if (
+                slot in found
+                or slot.number in overwritten
+                or (figures.size == 1 and figures.value not in self._mine.made)
+            ):
+                continue
+            match = next((name for name, one in waiting.items() if one.size == figures.size), None)
+            if match is not None:
+                found[slot] = waiting.pop(match).tensor
+        return dict(sorted(found.items()))
+
+    def _note_likeness(self, mine: Iterable[tuple[Slot, Figures]], golden: Iterable[tuple[Slot, Figures]]) -> None:
+        for (_, own), (_, other) in zip(mine, golden, strict=False):
+            if own.size == other.size and not own.is_plain:
+                likeness = self._matches.likeness(own, other)
+                if likeness is not None and likeness.axes:
+                    self._likenesses[id(own.tensor), id(other.tensor)] = likeness
+
+    # -- result --------------------------------------------------------------------------------------------------------
+
+    def _crossings(self, mine: Sequence[_Placed], golden: Sequence[_Placed]) -> list[Crossing]:
+        beyond = self._beyond(mine, golden)
+        crossings = []
+        steps = self._mine.steps
+        for number, step in enumerate(steps):
+            pairs = [pair for pair in self._pairs if self._mine.placed(pair.mine).step is step]
+            pairs.sort(key=lambda pair: self._mine.place[id((pair.mine.parts or (pair.mine,))[-1])])
+            keys = Counter(pair.golden_step for pair in pairs)
+            key = keys.most_common(1)[0][0] if keys else self._golden.steps[0].key
+            partner = next((one for one in self._golden.steps if one.key == key), self._golden.steps[0])
+            is_last = number == len(steps) - 1
+            pairing = Pairing(
+                tuple(pairs),
+                tuple(placed.operator for placed in mine if placed.step is step),
+                tuple(placed.operator for placed in golden) if is_last else (),
+                tuple(self._expected) if is_last else (),
+            )
+            crossings.append(
+                Crossing(
+                    step,
+                    partner,
+                    pairing,
+                    tuple(self._golden.steps),
+                    self._likenesses,
+                    beyond if is_last else (),
+                )
+            )
+        return crossings
+
+    def _beyond(self, mine: Sequence[_Placed], golden: Sequence[_Placed]) -> tuple[tuple[StepKey, Operator], ...]:
+        """Operators of golden that lead on from what mine ends with; () where mine has something left itself."""
+        left = [placed for placed in mine if not is_mover(placed.operator.op_type) and placed.part == "forward"]
+        ends = {
+            value
+            for placed in self._mine.row
+            if placed.part == "forward" and not is_mover(placed.operator.op_type)
+            for _, figures in placed.outputs[:1]
+            if not figures.is_plain and not self._mine.readers[figures.value]
+            for value in self._partners[figures.value]
+        }
+        waiting = [placed for placed in golden if placed.part == "forward" and not is_random(placed.operator.op_type)]
+        makers = {figures.value: placed for placed in waiting for _, figures in placed.outputs}
+        found: dict[int, _Placed] = {}
+        stack = [
+            placed
+            for placed in waiting
+            if not is_mover(placed.operator.op_type) and any(figures.value in ends for _, figures in placed.inputs)
+        ]
+        while stack and not left:
+            placed = stack.pop()
+            if id(placed) not in found:
+                found[id(placed)] = placed
+                stack += [makers[figures.value] for _, figures in placed.inputs if figures.value in makers]
+        order = (placed for placed in waiting if id(placed) in found and not is_mover(placed.operator.op_type))
+        return tuple((placed.step.key, placed.operator) for placed in order)
+
+
+def _last_type(operator: Operator) -> str:
+    return operator.parts[-1].op_type if operator.parts else operator.op_type
+
+
+def _is_one_size(own: _Placed, other: _Placed) -> bool:
+    return own.result is not None and other.result is not None and own.result.size == other.result.size
+
+
+def _reduces(placed: _Placed) -> str:
+    return "reduction" if placed.kind in ("sum", "mean", "amax", "amin", "prod", "norm") else ""
+
+
+def _chained(side: _Side, row: Sequence[_Placed], wanted: Mapping[str, int]) -> list[_Placed]:
+    """The row with chains of kinds that the other side has more of as one operator, the longest chains first."""
+    left = list(row)
+    for chain in sorted(CHAINS, key=lambda one: -len(one.parts)):
+        missing = wanted.get(chain.kind, 0)
+        while missing > 0:
+            links = next(
+                (found for start in range(len(left)) if (found := _links(left, start, chain.parts)) is not None), None
+            )
+            if links is None:
+                break
+            parts = [left[index] for index, _ in links]
+            whole = side.placed(merged([(left[index].operator, slot) for index, slot in links]))
+            last = left.index(parts[-1])
+            left[last] = whole
+            gone = {id(part) for part in parts}
+            left = [placed for placed in left if id(placed) not in gone]
+            missing -= 1
+    return left
+
+
+def _links(row: Sequence[_Placed], start: int, kinds: Sequence[str]) -> list[tuple[int, Slot | None]] | None:
+    """Places of a chain, and the slot by which each one reads the one before."""
+    if row[start].kind != kinds[0] or row[start].operator.parts:
+        return None
+    links: list[tuple[int, Slot | None]] = [(start, None)]
+    for kind in kinds[1:]:
+        made = {figures.value for _, figures in row[links[-1][0]].outputs[:1]}
+        step = next(
+            (
+                (index, slot)
+                for index in range(links[-1][0] + 1, len(row))
+                if row[index].kind == kind and not row[index].operator.parts
+                for slot, figures in row[index].inputs
+                if figures.value in made
+            ),
+            None,
+        )
+        if step is None:
+            return None
+        links.append(step)
+    return links
+
+
+def _aligned(mine: Sequence[_Placed], golden: Sequence[_Placed]) -> list[tuple[_Placed, _Placed]]:
+    """Pairs of one kind in one order, as many as possible, those of one size before others; the first of each side
+    where there are too many.
+    """
+    rows, columns = mine[:_MAX_ALIGNED], golden[:_MAX_ALIGNED]
+    best = [[0] * (len(columns) + 1) for _ in range(len(rows) + 1)]
+    for i in range(len(rows) - 1, -1, -1):
+        for j in range(len(columns) - 1, -1, -1):
+            together = _score(rows[i], columns[j])
+            best[i][j] = max(best[i + 1][j], best[i][j + 1], together and together + best[i + 1][j + 1])
+    pairs = []
+    i = j = 0
+    while i < len(rows) and j < len(columns):
+        together = _score(rows[i], columns[j])
+        if together and best[i][j] == together + best[i + 1][j + 1]:
+            pairs.append((rows[i], columns[j]))
+            i, j = i + 1, j + 1
+        elif best[i][j] == best[i + 1][j]:
+            i += 1
+        else:
+            j += 1
+    return pairs
+
+
+def _score(own: _Placed, other: _Placed) -> int:
+    if own.kind != other.kind:
+        return 0
+    if not _is_one_size(own, other):
+        return 1
+    shapes = [tuple(host_shape(tensor) for tensor in placed.operator.outputs.values())[:1] for placed in (own, other)]
+    return 4 if shapes[0] == shapes[1] else 3

@@ -1,0 +1,217 @@
+"""Which tensors of two dumps hold the same numbers, whatever the operators are called that made them.
+
+A tensor is told by its numbers in their order (`value`), so that a view of it is the same value; of two dumps by a
+few figures that rounding hardly changes, then element by element, in the order of one of them or with its axes
+exchanged, as frameworks lay out weights and images in their own ways.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import zlib
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from msdump.analysis.compare.bounds import bounds_of, real_dtype, reason_to_differ
+from msdump.analysis.compare.metrics import PairMetrics, compare_arrays
+from msdump.errors import FormatError
+from msdump.formats.dump_tensor import DumpedTensor
+from msdump.tensors.arrays import Array
+
+Value = tuple[int, int, str]
+# Numbers that many tensors have: a mask of two values, zeros, ones. They tell nothing about who made them.
+_FEW_WHOLE = 2
+_SAMPLE = 4096
+_MAX_CANDIDATES = 12
+_MAX_AXES = 5
+# A float32 with so few digits was written by somebody: a learning rate of 0.5, a factor of 2.
+_LOW_BITS = 0xFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What is known of the numbers of one tensor, all as float64.
+
+    value     equal for tensors with the same numbers in the same order
+    is_plain  whether it tells nothing: all elements are equal, a handful of whole numbers, one number of few digits
+    """
+
+    tensor: DumpedTensor
+    value: Value
+    size: int
+    dtype: str
+    total: float
+    absolute: float
+    length: float
+    lowest: float
+    largest: float
+    is_plain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """Two tensors that agree.
+
+    axes     order of mine's axes in which they do, or of golden's where `is_of_golden`; () for the order as it is
+    metrics  None where all bits are equal
+    """
+
+    axes: tuple[int, ...] = ()
+    is_of_golden: bool = False
+    metrics: PairMetrics | None = None
+
+
+def figures_of(tensor: DumpedTensor) -> Figures | None:
+    """Figures of a tensor; None where it cannot be read, is empty or holds no numbers."""
+    try:
+        array = tensor.load_host()
+    except (FormatError, OSError):
+        return None
+    if array.size == 0 or array.dtype.kind not in "fiubV":
+        return None
+    flat = np.ascontiguousarray(array).reshape(-1)
+    value = flat.size, zlib.crc32(flat.view(np.uint8).data), flat.dtype.str
+    with np.errstate(all="ignore"):
+        numbers = flat.astype(np.float64)
+        if not np.isfinite(numbers).all():
+            numbers = numbers[np.isfinite(numbers)]
+        if numbers.size == 0:
+            return None
+        lowest, largest = float(numbers.min()), float(numbers.max())
+        total, absolute = float(numbers.sum()), float(np.abs(numbers).sum())
+        length = float(np.sqrt(np.square(numbers).sum()))
+    return Figures(
+        tensor,
+        value,
+        flat.size,
+        real_dtype(array, tensor.true_dtype),
+        total,
+        absolute,
+        length,
+        lowest,
+        largest,
+        _is_plain(numbers, flat.dtype.kind in "iub"),
+    )
+
+
+def _is_plain(numbers: Array, is_whole: bool) -> bool:
+    if is_whole:
+        return np.unique(numbers[:_SAMPLE]).size <= _FEW_WHOLE
+    if numbers.size > 1:
+        return bool(numbers.min() == numbers.max())
+    return not int(np.float32(numbers[0]).view(np.uint32)) & _LOW_BITS
+
+
+class Matches:
+    """Which values of mine are which of golden. Answers are kept; one thread."""
+
+    def __init__(self, golden: Iterable[Figures], tolerance: float | None = None) -> None:
+        self._tolerance = tolerance
+        self._by_size: dict[int, list[Figures]] = {}
+        seen = set()
+        for figures in golden:
+            if not figures.is_plain and figures.value not in seen:
+                seen.add(figures.value)
+                self._by_size.setdefault(figures.size, []).append(figures)
+        for listed in self._by_size.values():
+            listed.sort(key=lambda figures: figures.length)
+        self._lengths = {size: [figures.length for figures in listed] for size, listed in self._by_size.items()}
+        self._known: dict[Value, tuple[Value, ...]] = {}
+        self._alike: dict[tuple[Value, Value], Likeness | None] = {}
+
+    def of(self, mine: Figures) -> tuple[Value, ...]:
+        """Values of golden that agree with one of mine, the nearest first; () for a plain one."""
+        if mine.is_plain:
+            return ()
+        if mine.value not in self._known:
+            found = [golden.value for golden in self._candidates(mine) if self.likeness(mine, golden) is not None]
+            self._known[mine.value] = tuple(found)
+        return self._known[mine.value]
+
+    def likeness(self, mine: Figures, golden: Figures) -> Likeness | None:
+        """How two tensors of one size agree; None where they do not."""
+        key = mine.value, golden.value
+        if key not in self._alike:
+            self._alike[key] = _likeness(mine, golden, self._tolerance)
+        return self._alike[key]
+
+    def _candidates(self, mine: Figures) -> list[Figures]:
+        listed, lengths = self._by_size.get(mine.size, []), self._lengths.get(mine.size, [])
+        # Wide enough for the coarsest dtype; which bounds hold is known once the other one is.
+        slack = 0.25 * mine.length + 1e-30
+        near = listed[bisect_left(lengths, mine.length - slack) : bisect_right(lengths, mine.length + slack)]
+        fitting = [golden for golden in near if _may_agree(mine, golden, self._tolerance)]
+        fitting.sort(key=lambda golden: abs(golden.length - mine.length) + abs(golden.total - mine.total))
+        return fitting[:_MAX_CANDIDATES]
+
+
+def _may_agree(mine: Figures, golden: Figures, tolerance: float | None) -> bool:
+    bounds = bounds_of(mine.dtype, golden.dtype, tolerance)
+    if bounds.relative == 0.0 and {mine.dtype, golden.dtype} & {"float32", "float64"}:
+        return False  # a number of one side is a whole number of the other by chance
+    top = max(abs(mine.lowest), abs(mine.largest), abs(golden.lowest), abs(golden.largest))
+    return (
+        abs(mine.length - golden.length) <= bounds.relative * golden.length
+        and abs(mine.total - golden.total) <= bounds.relative * math.sqrt(mine.size) * golden.length
+        and abs(mine.absolute - golden.absolute) <= bounds.relative * math.sqrt(mine.size) * golden.length
+        and abs(mine.lowest - golden.lowest) <= bounds.worst * top
+        and abs(mine.largest - golden.largest) <= bounds.worst * top
+    )
+
+
+def _likeness(mine: Figures, golden: Figures, tolerance: float | None) -> Likeness | None:
+    if mine.value == golden.value:
+        return Likeness()
+    try:
+        x, y = mine.tensor.load_host(), golden.tensor.load_host()
+    except (FormatError, OSError):
+        return None
+    bounds = bounds_of(mine.dtype, golden.dtype, tolerance)
+    top = max(abs(golden.lowest), abs(golden.largest))
+    for axes, is_of_golden in _orders(x, y):
+        left, right = x, y
+        if axes and is_of_golden:
+            right = np.ascontiguousarray(y.transpose(axes))
+        elif axes:
+            left = np.ascontiguousarray(x.transpose(axes))
+        if axes and not _divides_alike(left.shape, right.shape):
+            continue
+        a, b = left.reshape(-1), right.reshape(-1)
+        if not _begins_alike(a, b, bounds.worst * top):
+            continue
+        if np.array_equal(a, b):
+            return Likeness(axes, is_of_golden)
+        metrics = compare_arrays(a, b, False)
+        if not reason_to_differ(metrics, bounds):
+            return Likeness(axes, is_of_golden, metrics)
+    return None
+
+
+def _orders(x: Array, y: Array) -> Iterator[tuple[tuple[int, ...], bool]]:
+    """Orders of the axes of one side in which two arrays may agree: as they are, then exchanged."""
+    yield (), False
+    for array, is_of_golden in ((y, True), (x, False)):
+        long = [axis for axis, length in enumerate(array.shape) if length > 1]
+        if len(long) >= 2 and array.ndim <= _MAX_AXES:
+            for axes in itertools.permutations(range(array.ndim)):
+                if [axis for axis in axes if axis in long] != long:
+                    yield axes, is_of_golden
+
+
+def _divides_alike(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether one shape is the other with neighbouring axes put together: another reading of the memory is no layout."""
+    bounds = [
+        set(itertools.accumulate((length for length in shape if length > 1), int.__mul__)) for shape in (one, other)
+    ]
+    return bounds[0] <= bounds[1] or bounds[1] <= bounds[0]
+
+
+def _begins_alike(a: Array, b: Array, slack: float) -> bool:
+    """Whether the first elements agree, which few wrong orders do."""
+    with np.errstate(all="ignore"):
+        distance = np.abs(a[:32].astype(np.float64) - b[:32].astype(np.float64))
+    return bool((~(distance > slack)).all())
