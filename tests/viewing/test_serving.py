@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -125,14 +127,28 @@ def test_a_thread_that_never_answers_does_not_keep_the_server(
     hung.join()
 
 
+@contextmanager
+def _ended(process: subprocess.Popen[str]) -> Iterator[None]:
+    """Whatever fails inside, the process ends, for which the test would wait otherwise."""
+    try:
+        yield
+    finally:
+        process.kill()
+
+
 def test_the_browser_gets_an_address_that_holds_once(dump: Path, tmp_path: Path, alarm: None) -> None:
     browser = tmp_path / "browser"
-    browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {tmp_path}/told.new && mv {tmp_path}/told.new {tmp_path}/told\n')
+    new, whole = (shlex.quote(str(tmp_path / name)) for name in ("told.new", "told"))
+    browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {new} && mv {new} {whole}\n')
     browser.chmod(0o700)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(tmp_path), "BROWSER": f"{browser} %s"}
+    shown = f"{shlex.quote(str(browser))} %s"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(tmp_path), "BROWSER": shown}
     environment.pop("SSH_CONNECTION", None)
     command = [sys.executable, "-m", "msdump", "view", str(dump)]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+    with (
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process,
+        _ended(process),
+    ):
         assert process.stdout is not None
         printed = process.stdout.readline().strip()
         while not (tmp_path / "told").exists():

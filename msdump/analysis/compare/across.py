@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.compare.pairing import (
+    Extra,
     OperatorPair,
     Pairing,
     host_shape,
@@ -23,10 +24,11 @@ from msdump.analysis.compare.pairing import (
     pair_by_mapping,
 )
 from msdump.analysis.compare.values import Figures, Likeness, Matches, Value, figures_of
-from msdump.analysis.compare.vocabulary import CHAINS, dialects_of, is_mover, kind_of, output_role
+from msdump.analysis.compare.vocabulary import CHAINS, dialects_of, inputs_apart, is_mover, kind_of, output_role
+from msdump.analysis.memory_state import Moment
 from msdump.analysis.steps import Operator, Slot, Step, StepKey, as_they_ran
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.graph.traits import is_random, memory_use
+from msdump.graph.traits import is_random
 
 BY_VALUES, BY_KIND, BY_INPUTS = "values", "kind", "inputs"
 # The first operators that differ say what is wrong; an alignment of all behind them costs their square.
@@ -66,6 +68,7 @@ class Crossing:
     others       further steps of golden of the same iteration
     likenesses   how tensors agree that do so in another order of their axes, by the ids of both
     beyond       operators of golden that go on where mine ends, each with its step
+    extras       operator without a counterpart with which the difference of a pair begins, by the id of mine's operator
     """
 
     mine: Step
@@ -74,6 +77,7 @@ class Crossing:
     others: tuple[Step, ...] = ()
     likenesses: Mapping[tuple[int, int], Likeness] = field(default_factory=dict)
     beyond: tuple[tuple[StepKey, Operator], ...] = ()
+    extras: Mapping[int, Extra] = field(default_factory=dict)
 
 
 def cross(
@@ -135,10 +139,13 @@ class _Side:
         ]
         self.place = {id(placed.operator): index for index, placed in enumerate(self.row)}
         self.made: set[Value] = set()
+        self.parts: dict[Value, set[str]] = defaultdict(set)
         self.readers: dict[Value, list[int]] = defaultdict(list)
         for index, placed in enumerate(self.row):
             for _, figures in placed.inputs:
                 self.readers[figures.value].append(index)
+            for _, figures in placed.outputs:
+                self.parts[figures.value].add(placed.part)
             if not is_mover(placed.operator.op_type):
                 self.made |= {figures.value for _, figures in placed.outputs if not figures.is_plain}
 
@@ -187,13 +194,16 @@ class _Iteration:
     def __init__(self, mine: Sequence[Step], golden: Sequence[Step], tolerance: float | None) -> None:
         self._mine, self._golden = _Side(mine), _Side(golden)
         self._matches = Matches(self._golden.all_figures(), tolerance)
-        self._known: set[Value] = set()  # values of golden that mine has
+        self._known: dict[Value, list[Value]] = {}  # values of golden that mine has, and which those are
         self._partners: dict[Value, tuple[Value, ...]] = {}
         for figures in self._mine.all_figures():
             if figures.value not in self._partners:
                 self._partners[figures.value] = self._matches.of(figures)
-                self._known.update(self._partners[figures.value])
+                for value in self._partners[figures.value]:
+                    self._known.setdefault(value, []).append(figures.value)
         self._pairs: list[OperatorPair] = []
+        self._placed: dict[int, tuple[_Placed, _Placed]] = {}  # of each pair, by the id of mine's operator
+        self._moments = {id(step): Moment(step) for step in mine}
         self._expected: list[Operator] = []
         self._likenesses: dict[tuple[int, int], Likeness] = {}
 
@@ -224,8 +234,9 @@ class _Iteration:
         """The row without what fills memory, draws numbers or shows a tensor again, which needs no counterpart."""
         kept = []
         for placed in row:
-            is_shown = placed.result is not None and placed.result.value in {one.value for _, one in placed.inputs}
-            if placed.kind in ("fill", "random") or (is_mover(placed.operator.op_type) and is_shown):
+            read = {figures.value for _, figures in placed.inputs}
+            is_shown = placed.result is not None and placed.result.value in read
+            if placed.kind in ("fill", "random") or is_shown:
                 self._expected.append(placed.operator)
             else:
                 kept.append(placed)
@@ -235,6 +246,12 @@ class _Iteration:
 
     def _is_known(self, figures: Figures, is_mine: bool) -> bool:
         return bool(self._partners.get(figures.value)) if is_mine else figures.value in self._known
+
+    def _is_made(self, part: str, result: Figures, is_mine: bool) -> bool:
+        """Whether an operator of the same part makes it on the other side, or none does."""
+        own = self._partners[result.value] if is_mine else self._known.get(result.value, ())
+        parts = (self._golden if is_mine else self._mine).parts
+        return any(not parts[value] or part in parts[value] for value in own)
 
     def _right(self, side: _Side, is_mine: bool) -> list[bool | None]:
         """For each operator of a side: whether the other side has its result, or all that is made of it; None where
@@ -246,7 +263,7 @@ class _Iteration:
             telling = [figures for _, figures in placed.outputs if not figures.is_plain]
             if not telling:
                 continue
-            if self._is_known(telling[0], is_mine) and not self._only_hands_on(placed, telling[0], is_mine):
+            if self._is_made(placed.part, telling[0], is_mine) and not self._only_hands_on(placed, telling[0], is_mine):
                 right[index] = True
                 continue
             answers = {
@@ -272,6 +289,8 @@ class _Iteration:
     def _begins(self, side: _Side, placed: _Placed, is_mine: bool) -> bool:
         """Whether all that it reads and an operator made is right, and something that it reads tells that."""
         telling = [figures for _, figures in placed.inputs if not figures.is_plain]
+        # Beside larger tensors one number is a setting: powers of Adam's betas are computed in one framework alone.
+        telling = [figures for figures in telling if figures.size > 1] or telling
         made = [figures for figures in telling if figures.value in side.made]
         return all(self._is_known(figures, is_mine) for figures in made) and any(
             self._is_known(figures, is_mine) for figures in telling
@@ -324,7 +343,7 @@ class _Iteration:
             mine,
             golden,
             BY_KIND,
-            lambda own, other: own.kind == other.kind and self._shares(own, other, is_all=True),
+            lambda own, other: own.kind == other.kind and self._shares(own, other),
         )
 
     def _join_by_inputs(
@@ -336,9 +355,12 @@ class _Iteration:
             golden,
             BY_INPUTS,
             lambda own, other: (
-                self._shares(own, other, is_all=True)
-                and is_mover(own.operator.op_type) == is_mover(other.operator.op_type)
-                and (_is_one_size(own, other) or _reduces(own) == _reduces(other) != "")
+                self._updates_the_same(own, other)
+                or (
+                    self._shares(own, other)
+                    and is_mover(own.operator.op_type) == is_mover(other.operator.op_type)
+                    and (_is_one_size(own, other) or _reduces(own) == _reduces(other) != "")
+                )
             ),
         )
 
@@ -362,12 +384,18 @@ class _Iteration:
                 self._add(own, partner, how)
         return rest, left
 
-    def _shares(self, own: _Placed, other: _Placed, is_all: bool) -> bool:
+    def _updates_the_same(self, own: _Placed, other: _Placed) -> bool:
+        """Whether both are updates of one parameter, which frameworks make out of other numbers of operators."""
+        if own.part != "optimizer" or not own.inputs or not other.inputs or not _is_one_size(own, other):
+            return False
+        return other.inputs[0][1].value in self._partners[own.inputs[0][1].value]
+
+    def _shares(self, own: _Placed, other: _Placed) -> bool:
         """Whether what one reads and operators made is what the other reads."""
         own_values = [figures for _, figures in own.inputs if not figures.is_plain and self._partners[figures.value]]
         read = {figures.value for _, figures in other.inputs}
         shared = [figures for figures in own_values if read & set(self._partners[figures.value])]
-        return bool(shared) and (not is_all or len(shared) == len(own_values))
+        return bool(shared) and len(shared) == len(own_values)
 
     def _join_in_order(self, mine: Sequence[_Placed], golden: Sequence[_Placed]) -> tuple[list[_Placed], list[_Placed]]:
         """Pair operators of one kind, and if possible of one size, in the order in which they ran."""
@@ -399,12 +427,12 @@ class _Iteration:
         self._note_likeness(own.outputs, other.outputs)
         golden = dataclasses.replace(other.operator, inputs=inputs, outputs=outputs)
         self._pairs.append(OperatorPair(own.operator, golden, how, other.step.key))
+        self._placed[id(own.operator)] = own, other
 
     def _operands(self, own: _Placed, other: _Placed, how: str) -> dict[Slot, DumpedTensor]:
         """Inputs of golden by slots of mine: those that agree, then those of one size, in their order."""
         waiting = dict(other.inputs)
         found: dict[Slot, DumpedTensor] = {}
-        overwritten = memory_use(own.operator.op_type).overwrites
         for slot, figures in own.inputs:
             values = self._partners[figures.value]
             match = next((name for name, one in waiting.items() if one.value in values), None)
@@ -413,14 +441,12 @@ class _Iteration:
             if match is not None:
                 found[slot] = waiting[match].tensor
                 self._note_likeness(((slot, figures),), ((match, waiting.pop(match)),))
-        if how == BY_VALUES:
-            return dict(sorted(found.items()))  # its result is right, whatever it reads beside them
+        if own.kind != other.kind or (how == BY_VALUES and len(own.inputs) != len(other.inputs)):
+            return dict(sorted(found.items()))  # what they read beside these are other quantities
+        apart = {*self._moments[id(own.step)].blind_slots(own.operator), *inputs_apart(own.kind)}
         for slot, figures in own.inputs:
-            if (
-                slot in found
-                or slot.number in overwritten
-                or (figures.size == 1 and figures.value not in self._mine.made)
-            ):
+            is_setting = figures.size == 1 and figures.value not in self._mine.made
+            if slot in found or slot.number in apart or is_setting:
                 continue
             match = next((name for name, one in waiting.items() if one.size == figures.size), None)
             if match is not None:
@@ -438,6 +464,7 @@ class _Iteration:
 
     def _crossings(self, mine: Sequence[_Placed], golden: Sequence[_Placed]) -> list[Crossing]:
         beyond = self._beyond(mine, golden)
+        extras = self._extras(mine, golden)
         crossings = []
         steps = self._mine.steps
         for number, step in enumerate(steps):
@@ -461,9 +488,41 @@ class _Iteration:
                     tuple(self._golden.steps),
                     self._likenesses,
                     beyond if is_last else (),
+                    extras,
                 )
             )
         return crossings
+
+    def _extras(self, mine: Sequence[_Placed], golden: Sequence[_Placed]) -> dict[int, Extra]:
+        """For pairs that differ: where their difference begins, if that is an operator of one side alone."""
+        found: dict[int, Extra] = {}
+        rows = (("mine", self._mine, mine, True), ("golden", self._golden, golden, False))
+        begins = {
+            id(placed): Extra(name, placed.step.key, placed.operator)
+            for name, side, row, is_mine in rows
+            for placed in row
+            if not is_mover(placed.operator.op_type) and self._begins(side, placed, is_mine)
+        }
+        makers = [{figures.value: placed for placed in row for _, figures in placed.outputs} for _, _, row, _ in rows]
+        ends = [
+            placed
+            for placed in mine
+            if id(placed) in begins
+            and placed.part == "forward"
+            and placed.result is not None
+            and not [one for one in self._mine.readers[placed.result.value] if self._mine.row[one].part == "forward"]
+        ]
+        for pair in self._pairs:
+            if pair.how == BY_VALUES:
+                continue
+            for made, placed in zip(makers, self._placed[id(pair.mine)], strict=True):
+                extra = _first_of(begins, made, placed)
+                if extra is not None:
+                    found.setdefault(id(pair.mine), extra)
+            if ends and _part(pair.mine) == "backward":
+                # A gradient does not read the loss: what is computed with it at the end shows in gradients alone.
+                found.setdefault(id(pair.mine), begins[id(ends[-1])])
+        return found
 
     def _beyond(self, mine: Sequence[_Placed], golden: Sequence[_Placed]) -> tuple[tuple[StepKey, Operator], ...]:
         """Operators of golden that lead on from what mine ends with; () where mine has something left itself."""
@@ -491,6 +550,22 @@ class _Iteration:
                 stack += [makers[figures.value] for _, figures in placed.inputs if figures.value in makers]
         order = (placed for placed in waiting if id(placed) in found and not is_mover(placed.operator.op_type))
         return tuple((placed.step.key, placed.operator) for placed in order)
+
+
+def _first_of(begins: Mapping[int, Extra], made: Mapping[Value, _Placed], reader: _Placed) -> Extra | None:
+    """The first operator that begins a difference among those that lead to what an operator reads."""
+    seen: set[int] = set()
+    waiting = [reader]
+    extra = None
+    while waiting:
+        placed = waiting.pop()
+        if id(placed) in seen:
+            continue
+        seen.add(id(placed))
+        if id(placed) in begins and placed is not reader:
+            extra = begins[id(placed)]
+        waiting += [made[figures.value] for _, figures in placed.inputs if figures.value in made]
+    return extra
 
 
 def _last_type(operator: Operator) -> str:

@@ -12,6 +12,7 @@ from msdump.analysis.compare.across import cross
 from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.compare.pairing import (
     BY_MAPPING,
+    Extra,
     OperatorPair,
     Pairing,
     common_tensors,
@@ -60,7 +61,7 @@ class ComparedSide:
 class StepPair:
     """Two steps that belong together, before any tensor is compared. Moments and unset tensors: of mine and golden.
 
-    others, likenesses, beyond   as `Crossing` has them, of dumps of two frameworks
+    others, likenesses, beyond, extras   as `Crossing` has them, of dumps of two frameworks
     """
 
     mine: Step
@@ -71,6 +72,7 @@ class StepPair:
     others: tuple[Step, ...] = ()
     likenesses: Mapping[tuple[int, int], Likeness] = field(default_factory=dict)
     beyond: tuple[tuple[StepKey, Operator], ...] = ()
+    extras: Mapping[int, Extra] = field(default_factory=dict)
 
 
 def pair_sides(mine: ComparedSide, golden: ComparedSide, mapping: OperatorMap | None) -> list[StepPair]:
@@ -93,6 +95,7 @@ def cross_sides(
             others=crossing.others,
             likenesses=crossing.likenesses,
             beyond=crossing.beyond,
+            extras=crossing.extras,
         )
         for crossing in cross(mine.steps, golden.steps, mapping, tolerance)
     ]
@@ -146,6 +149,7 @@ def _step_result(step: StepPair, mapping: OperatorMap | None, judge: Judge) -> S
         pairing.only_golden,
         pairing.expected,
         step.beyond,
+        step.extras,
     )
 
 
@@ -180,9 +184,8 @@ def _in_other_axes(io: str, slot: Slot, mine: DumpedTensor, golden: DumpedTensor
     if x == y and len(x) > _MATRIX:
         return TensorResult(io, slot, mine, golden, DIFFERS, remark)
     status = IDENTICAL if likeness.metrics is None else AGREES
-    return TensorResult(
-        io, slot, mine, golden, status, f"shape {list(x)} against {list(y)}, {remark}", likeness.metrics
-    )
+    remark = f"shape {list(x)} against {list(y)}, {remark}"
+    return TensorResult(io, slot, mine, golden, status, remark, likeness.metrics, axes=likeness.axes)
 
 
 def _is_ignored(mapping: OperatorMap, pair: OperatorPair, io: str, slot: Slot) -> bool:

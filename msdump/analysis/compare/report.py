@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from msdump.analysis import json_values
 from msdump.analysis._payload import has_same_bytes
@@ -19,10 +20,11 @@ from msdump.analysis.compare.result import (
     TensorResult,
 )
 from msdump.analysis.compare.result_csv import NO_VALUE, ResultRow, SideCells, result_csv
-from msdump.analysis.compare.vocabulary import differing_attributes, kind_of
+from msdump.analysis.compare.values import figures_of
+from msdump.analysis.compare.vocabulary import differing_attributes, has_transposed_weight, is_product, kind_of
 from msdump.analysis.graph_info import GraphFiles, Origin
 from msdump.analysis.json_values import damaged_values, location_value, operator_value, step_value
-from msdump.analysis.steps import Operator, StepKey, has_several_graphs
+from msdump.analysis.steps import Operator, Slot, StepKey, has_several_graphs
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 
@@ -122,7 +124,9 @@ def _came_in(
             origin = _origin(graphs, result.step, result.pair.mine, tensor.slot.number)
             name = f" ({origin.name})" if origin is not None and origin.slot is None else ""
             lines.append(f"  input {tensor.slot}{name} differs already: {tensor.reason}")
-            extra = None if maker is not None else _extra_maker(comparison, result, tensor, (graphs, golden))
+            extra = _extra_before(comparison, result)
+            if extra is None and maker is None:
+                extra = _extra_maker(comparison, result, tensor, (graphs, golden))
             if extra is not None:
                 # What only one run has comes before what it changes.
                 side, step, operator = extra
@@ -160,19 +164,68 @@ def _attribute_texts(
 
 
 def _attributes_across(result: OperatorResult, graphs: GraphFiles, golden: GraphFiles) -> list[str]:
-    """Attributes of two operators of two frameworks that say different things, whatever they are called."""
+    """Attributes of two operators of two frameworks that say different things, whatever they are called; the numbers
+    that each of them has beside its tensors where none does.
+    """
     assert result.pair.golden_step is not None
     texts = []
-    for mine in result.pair.mine.parts or (result.pair.mine,):
-        for other in result.pair.golden.parts or (result.pair.golden,):
-            nodes = graphs.node(result.step, mine), golden.node(result.pair.golden_step, other)
-            attributes = [{} if node is None or node.attrs is None else node.attrs for node in nodes]
-            if None not in nodes:
-                texts += differing_attributes((mine.op_type, attributes[0]), (other.op_type, attributes[1]))
-    kinds = [kind_of(side.op_type) for side in (result.pair.mine, result.pair.golden) if not side.parts]
-    if len(set(kinds)) == 2:
-        texts.insert(0, f"golden has {result.pair.golden.label} ({result.pair.golden.op_type}) there")
-    return [text if text.startswith("golden") else f"attribute {text}" for text in texts]
+    sides = []
+    for step, operator, files in (
+        (result.step, result.pair.mine, graphs),
+        (result.pair.golden_step, result.pair.golden, golden),
+    ):
+        nodes = [(part.op_type, files.node(step, part)) for part in operator.parts or (operator,)]
+        sides.append([(op_type, node.attrs or {}) for op_type, node in nodes if node is not None])
+    for mine in sides[0]:
+        for other in sides[1]:
+            texts += [f"attribute {text}" for text in differing_attributes(mine, other)]
+    products = [next((one for one in side if is_product(one[0])), None) for side in sides]
+    weight = next((tensor for tensor in result.inputs if tensor.slot == Slot(1)), None)
+    if products[0] is not None and products[1] is not None and weight is not None:
+        texts += _layout_texts(weight, has_transposed_weight(*products[0]) != has_transposed_weight(*products[1]))
+    kinds = {kind_of(side.op_type) for side in (result.pair.mine, result.pair.golden) if not side.parts}
+    there = f"golden has {result.pair.golden.label} ({result.pair.golden.op_type}) there"
+    if result.is_wrong and not texts:
+        numbers = [
+            _numbers_text(operator, side)
+            for operator, side in zip((result.pair.mine, result.pair.golden), sides, strict=True)
+        ]
+        if any(numbers) and numbers[0] != numbers[1]:
+            texts.append(f"its numbers: {numbers[0] or 'none'} against {numbers[1] or 'none'}")
+    return [there, *texts] if len(kinds) == len(sides) else texts
+
+
+def _layout_texts(weight: TensorResult, one_transposes: bool) -> list[str]:
+    """What is wrong with the order of the weight of a product where its numbers are right.
+
+    one_transposes   whether one of the operators alone transposes it
+    """
+    shapes = host_shape(weight.mine), host_shape(weight.golden)
+    if weight.status == DIFFERS or {len(shape) for shape in shapes} != {2}:
+        return []
+    if bool(weight.axes) != one_transposes:
+        return ["input 1 holds the same numbers, and one side alone transposes it"]
+    if not weight.axes and shapes[0] != shapes[1]:
+        texts = (str(list(shape)) for shape in shapes)
+        return [f"input 1 is {' against '.join(texts)} with the numbers in one order: reshaped, not transposed"]
+    return []
+
+
+def _numbers_text(operator: Operator, attributes: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+    """Numbers that an operator has beside its tensors: inputs of one element, and attributes."""
+    found = []
+    for part in operator.parts or (operator,):
+        for slot, tensor in part.inputs.items():
+            figures = figures_of(tensor) if math.prod(host_shape(tensor)) == 1 else None
+            if figures is not None:
+                found.append(f"input {slot} = {figures.total:g}")
+    for _, values in attributes:
+        found += [
+            f"{name} = {value:g}"
+            for name, value in values.items()
+            if isinstance(value, (int, float)) and not isinstance(value, bool)
+        ]
+    return ", ".join(found)
 
 
 # What a graph file says of an operator beside what the script chose.
@@ -219,6 +272,13 @@ def _origin(graphs: GraphFiles, step: StepKey, operator: Operator, slot: int) ->
     """Where an input comes from, as the graph file tells."""
     node = graphs.node(step, operator)
     return node.inputs[slot] if node is not None and slot < len(node.inputs) else None
+
+
+def _extra_before(comparison: Comparison, result: OperatorResult) -> tuple[str, StepKey, Operator] | None:
+    """Side, step and operator without a counterpart with which a difference begins, as two frameworks show it."""
+    extras = (step.extras.get(id(result.pair.mine)) for step in comparison.steps if step.mine == result.step)
+    extra = next((one for one in extras if one is not None), None)
+    return None if extra is None else (extra.side, extra.step, extra.operator)
 
 
 def _extra_maker(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from msdump.analysis.compare.metrics import PairMetrics
-from msdump.analysis.compare.pairing import OperatorPair
+from msdump.analysis.compare.pairing import Extra, OperatorPair
 from msdump.analysis.memory_state import UNSET
 from msdump.analysis.steps import Operator, Slot, StepKey
 from msdump.errors import FormatError
@@ -31,6 +31,7 @@ class TensorResult:
     reason     why it differs or was not compared, or a remark
     metrics    None for identical tensors, which need no arithmetic, and for those that were not compared
     yardstick  error of the other low-precision run against the reference, in a three-way comparison
+    axes       order of the axes of one side in which they agree, where that is not the order of both
     """
 
     io: str
@@ -41,6 +42,7 @@ class TensorResult:
     reason: str = ""
     metrics: PairMetrics | None = None
     yardstick: float | None = None
+    axes: tuple[int, ...] = ()
 
     @property
     def error(self) -> float | None:
@@ -126,7 +128,9 @@ operator_result = maker(OperatorResult)
 class StepResult:
     """One step: results in mine's execution order, parameters last, and operators without a counterpart.
 
-    beyond   operators of golden that go on where mine ends, with their steps; of dumps of two frameworks
+    Of dumps of two frameworks:
+    beyond   operators of golden that go on where mine ends, with their steps
+    extras   operator of one side alone with which the difference of a pair begins, by the id of mine's operator
     """
 
     mine: StepKey
@@ -136,6 +140,7 @@ class StepResult:
     only_golden: tuple[Operator, ...]
     expected: tuple[Operator, ...]
     beyond: tuple[tuple[StepKey, Operator], ...] = ()
+    extras: Mapping[int, Extra] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,7 +203,7 @@ def _orders(x: Array, y: Array) -> Iterator[tuple[tuple[int, ...], bool]]:
 
 
 def _divides_alike(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    """Whether one shape is the other with neighbouring axes put together: another reading of the memory is no layout."""
+    """Whether one shape is the other with neighbouring axes put together: other readings of memory are no layouts."""
     bounds = [
         set(itertools.accumulate((length for length in shape if length > 1), int.__mul__)) for shape in (one, other)
     ]

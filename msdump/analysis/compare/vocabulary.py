@@ -161,12 +161,14 @@ class _Attribute:
     names     how the dialects call it, in the order in which they are looked for
     defaults  value by dialect where the graph file names none; a dialect without a row has no such attribute
     form      brings values of all dialects to one form; gets the value and all attributes
+    turned    dialects in which it is what is left to 1
     """
 
     name: str
     names: tuple[str, ...]
     defaults: Mapping[str, Any]
     form: Callable[[Any, Mapping[str, Any]], Any] = lambda value, attributes: value
+    turned: tuple[str, ...] = ()
 
 
 def _all(value: Any) -> dict[str, Any]:
@@ -236,6 +238,7 @@ _ATTRIBUTES: Mapping[str, tuple[_Attribute, ...]] = {
     ),
     "batch_norm": (
         _Attribute("training", ("is_training", "training", "training_mode"), _all(False), _flag),
+        _Attribute("momentum", ("momentum",), {MINDSPORE: 0.1, ATEN: 0.1, ONNX: 0.9, MSPROBE: 0.1}, turned=(ONNX,)),
         _Attribute("epsilon", _EPSILON, {MINDSPORE: 1e-5, ATEN: 1e-5, ONNX: 1e-5, MSPROBE: 1e-5}),
     ),
     "group_norm": (
@@ -285,6 +288,20 @@ def differing_attributes(mine: tuple[str, Mapping[str, Any]], golden: tuple[str,
     return texts
 
 
+def is_product(op_type: str) -> bool:
+    """Whether it multiplies matrices, of which the second may be given transposed."""
+    return kind_of(op_type) in ("matmul", "batch_matmul", "linear")
+
+
+def has_transposed_weight(op_type: str, attributes: Mapping[str, Any]) -> bool:
+    """Whether a product takes its second operand transposed, as its type or its attributes say."""
+    return (
+        op_type in ("Dense", "FullyConnection")
+        or _library_name(op_type) == "linear"
+        or any(bool(attributes.get(name)) for name in ("transpose_b", "transB", "transpose_x2", "adj_x2"))
+    )
+
+
 def _value(attribute: _Attribute, op_type: str, attributes: Mapping[str, Any]) -> Any:
     name = next((name for name in attribute.names if attributes.get(name) is not None), None)
     if name is None:
@@ -293,7 +310,10 @@ def _value(attribute: _Attribute, op_type: str, attributes: Mapping[str, Any]) -
         value = defaults[0] if defaults and all(one == defaults[0] for one in defaults) else None
     else:
         value = attributes[name]
-    return None if value is None else attribute.form(value, attributes)
+    if value is None:
+        return None
+    formed = attribute.form(value, attributes)
+    return 1 - formed if dialects_of(op_type) & set(attribute.turned) else formed
 
 
 def _is_equal(x: Any, y: Any) -> bool:
@@ -331,6 +351,15 @@ _OUTPUTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "max_pool": {MINDSPORE: ("result", "mask"), ATEN: ("result", "indices"), ONNX: ("result", "indices")},
     "dropout": {MINDSPORE: ("result", "mask"), ATEN: ("result", "mask"), ONNX: ("result", "mask")},
 }
+
+
+# Inputs that are other quantities: MindSpore lets the variance of the batch run on, PyTorch that of its population.
+_INPUTS_APART: Mapping[str, tuple[int, ...]] = {"batch_norm": (4,)}
+
+
+def inputs_apart(kind: str) -> tuple[int, ...]:
+    """Input slots of a kind that frameworks fill with different quantities."""
+    return _INPUTS_APART.get(kind, ())
 
 
 def output_role(op_type: str, slot: int) -> str:

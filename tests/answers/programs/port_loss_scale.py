@@ -1,0 +1,62 @@
+"""A port scales its loss for float16 and forgets to take the scale out of the gradients again."""
+
+import sys
+
+import numpy as np
+
+ANSWER = {
+    "kind": "ports to MindSpore",
+    "entry": "mindspore",
+    "ask": "compare {faulty} {golden}",
+    "run": "msdump run --config {config} --torch-eager {script} {mode}",
+    "operator": "Mul",
+    "step": 0,
+    "wants": "the product with the scale in the loss, its line, which the first implementation has not",
+}
+
+FAULT = sys.argv[1] == "faulty"
+
+rng = np.random.default_rng(0)
+weight, bias = rng.standard_normal((4, 6), dtype=np.float32), rng.standard_normal(4, dtype=np.float32)
+batches = [
+    (rng.standard_normal((5, 6), dtype=np.float32), rng.standard_normal((5, 4), dtype=np.float32)) for _ in range(3)
+]
+
+if sys.argv[1] == "golden":
+    import torch
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = torch.nn.Linear(6, 4)
+
+        def forward(self, x, y):
+            return (self.fc(x) - y).square().mean()
+
+    net = Net()
+    net.fc.weight.data, net.fc.bias.data = torch.from_numpy(weight), torch.from_numpy(bias)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for x, y in batches:
+        loss = net(torch.from_numpy(x), torch.from_numpy(y))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+else:
+    import mindspore as ms
+    from mindspore import nn
+
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Dense(6, 4, weight_init=ms.Tensor(weight), bias_init=ms.Tensor(bias))
+
+        def construct(self, x, y):
+            loss = (self.fc(x) - y).square().mean()
+            return loss * (1024 if FAULT else 1)  # fault
+
+    ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
+    net = Net()
+    optimizer = nn.SGD(net.trainable_params(), 0.1)
+    step = nn.TrainOneStepCell(net, optimizer).set_train()
+    for x, y in batches:
+        step(ms.Tensor(x), ms.Tensor(y))

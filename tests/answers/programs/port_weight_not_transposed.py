@@ -1,0 +1,49 @@
+"""The weight of a square layer was transposed for the port, which MindSpore does itself."""
+
+import sys
+
+import numpy as np
+
+ANSWER = {
+    "kind": "ports to MindSpore",
+    "entry": "mindspore",
+    "ask": "compare {faulty} {golden}",
+    "run": "msdump run --config {config} --torch-eager {script} {mode}",
+    "operator": "MatMul",
+    "says": ["transpose"],
+    "wants": "the product with the transposed weight, its line",
+}
+
+FAULT = sys.argv[1] == "faulty"
+
+rng = np.random.default_rng(0)
+x, weight = rng.standard_normal((5, 6), dtype=np.float32), rng.standard_normal((6, 6), dtype=np.float32)
+
+if sys.argv[1] == "golden":
+    import torch
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = torch.nn.Linear(6, 6, bias=False)
+
+        def forward(self, x):
+            return torch.tanh(self.fc(x))
+
+    net = Net()
+    net.fc.weight.data = torch.from_numpy(weight)
+    net(torch.from_numpy(x))
+else:
+    import mindspore as ms
+    from mindspore import nn, ops
+
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Dense(6, 6, weight_init=ms.Tensor(weight.T.copy() if FAULT else weight), has_bias=False)
+
+        def construct(self, x):
+            return ops.tanh(self.fc(x))  # fault
+
+    ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
+    Net()(ms.Tensor(x))

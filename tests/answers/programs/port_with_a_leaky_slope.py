@@ -1,0 +1,51 @@
+"""A leaky ReLU was ported with the slope that MindSpore has by default, which is not PyTorch's."""
+
+import sys
+
+import numpy as np
+
+ANSWER = {
+    "kind": "ports to MindSpore",
+    "entry": "mindspore",
+    "ask": "compare {faulty} {golden}",
+    "run": "msdump run --config {config} --torch-eager {script} {mode}",
+    "operator": "Maximum",
+    "wants": "the leaky ReLU, its line",
+}
+
+FAULT = sys.argv[1] == "faulty"
+
+rng = np.random.default_rng(0)
+x = rng.standard_normal((5, 6), dtype=np.float32)
+weight, bias = rng.standard_normal((4, 6), dtype=np.float32), rng.standard_normal(4, dtype=np.float32)
+
+if sys.argv[1] == "golden":
+    import torch
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc, self.act = torch.nn.Linear(6, 4), torch.nn.LeakyReLU()
+
+        def forward(self, x):
+            return self.act(self.fc(x)).sum()
+
+    net = Net()
+    net.fc.weight.data, net.fc.bias.data = torch.from_numpy(weight), torch.from_numpy(bias)
+    net(torch.from_numpy(x)).backward()
+else:
+    import mindspore as ms
+    from mindspore import nn
+
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Dense(6, 4, weight_init=ms.Tensor(weight), bias_init=ms.Tensor(bias))
+            self.act = nn.LeakyReLU() if FAULT else nn.LeakyReLU(0.01)
+
+        def construct(self, x):
+            return self.act(self.fc(x)).sum()  # fault
+
+    ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
+    net = Net()
+    ms.value_and_grad(net, None, net.trainable_params())(ms.Tensor(x))
