@@ -47,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_sharding_options(parser)
     add("--mapping", metavar="FILE", help="json or csv that says which operators belong together; or a graph "
         "dump of TorchAir (dynamo_*_graph_*.txt), or a folder of them, where dump files do not say it")  # fmt: skip
+    add("--write-mapping", metavar="FILE", help="write which operators were paired, as a json mapping file")
     add("--tolerance", type=float, metavar="X", help="relative error that still agrees (depends on the dtype)")
     add_step_options(parser)
     add("--all", action="store_true", dest="shows_all", help="list operators that agree, too")
@@ -124,8 +125,12 @@ def _compare(paths: list[str | None], args: argparse.Namespace) -> int:
 
 
 def _report(comparison: Any, args: argparse.Namespace) -> None:
+    from msdump.analysis.compare.mapping import mapping_text
     from msdump.analysis.compare.report import TABLE_TITLES, csv_text, headline, json_value, summary, table_rows
 
+    if args.write_mapping is not None:
+        pairs = ((operator.pair.mine, operator.pair.golden) for operator in comparison.operators)
+        write_text(args.write_mapping, mapping_text(pairs))
     if args.csv is not None:
         write_text(args.csv, csv_text(comparison))
     if write_json(args, lambda: json_value(comparison)) or args.quiet:

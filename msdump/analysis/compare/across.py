@@ -501,7 +501,7 @@ class _Iteration:
             id(placed): Extra(name, placed.step.key, placed.operator)
             for name, side, row, is_mine in rows
             for placed in row
-            if not is_mover(placed.operator.op_type) and self._begins(side, placed, is_mine)
+            if self._begins(side, placed, is_mine)
         }
         makers = [{figures.value: placed for placed in row for _, figures in placed.outputs} for _, _, row, _ in rows]
         ends = [

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 
 from msdump.analysis.compare._measure import Measurer
 from msdump.analysis.compare.across import is_between_frameworks
 from msdump.analysis.compare.bounds import Bounds, Errors, bounds_of, errors_of, is_noise, reason_to_differ
-from msdump.analysis.compare.mapping import OperatorMap, gathered, read_mapping
+from msdump.analysis.compare.mapping import OperatorMap, gathered, read_mapping, unused_rules
 from msdump.analysis.compare.metrics import PairMetrics
 from msdump.analysis.compare.pairing import (
     OperatorPair,
@@ -111,9 +112,11 @@ def compare_dumps(
     def damaged() -> list[tuple[str, FormatError]]:
         return [*(problem for dump in dumps for problem in dump.damaged), *tensors.measurer.damaged]
 
-    return compare_pairs(
+    comparison = compare_pairs(
         [dump.path for dump in dumps], (sides[0], sides[-1]), pairs, operator_map, tensors.judge, damaged
     )
+    operators = (operator for side in sides for step in side.steps for operator in step.operators)
+    return replace(comparison, notes=tuple(unused_rules(operator_map, operators)))
 
 
 def _is_same_dump(left: DumpDir, right: DumpDir) -> bool:

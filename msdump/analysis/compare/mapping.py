@@ -24,7 +24,7 @@ import csv
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
@@ -102,6 +102,42 @@ def add_pair(path: str | os.PathLike[str], mine: str, golden: str) -> None:
     content.setdefault("operators", {})[mine] = golden
     changed = json.dumps(content, indent=4, ensure_ascii=False) + "\n"
     write_file(where, [changed.encode()], _MODE, replace=True)
+
+
+def mapping_text(pairs: Iterable[tuple[Operator, Operator]]) -> str:
+    """A json mapping file that pairs operators as a comparison did; of several iterations each pair once.
+
+    Edges: a chain on both sides, which no rule can say, is left out.
+    """
+    rules: dict[str, str | list[str]] = {}
+    for mine, golden in pairs:
+        if mine.is_parameter or (mine.parts and golden.parts):
+            continue
+        single, other = (golden, mine) if mine.parts else (mine, golden)
+        names = [part.label for part in other.parts] or [other.label]
+        rules.setdefault(single.label, names[0] if len(names) == 1 else names)
+    return json.dumps({"operators": rules}, indent=4, ensure_ascii=False) + "\n"
+
+
+def unused_rules(mapping: OperatorMap, operators: Iterable[Operator]) -> list[str]:
+    """Sentences on names in the rules that no operator of either dump has, each with the nearest name that one has."""
+    types: set[str] = set()
+    names: set[str] = set()
+    for operator in operators:
+        types.add(operator.op_type)
+        names |= operator.names
+    texts = []
+    for what, rules, known in (("type", mapping.types, types), ("operator", mapping.operators, names)):
+        for name in dict.fromkeys(word for rule in rules.items() for word in (rule[0], *rule[1])):
+            # A csv file says types and names in one list.
+            if not is_spelled(name, known) and not (mapping.types is mapping.operators and is_spelled(name, names)):
+                texts.append(f"mapping: no {what} of either dump is {name}. {did_you_mean(name, known)}".rstrip())
+    return texts
+
+
+def is_spelled(name: str, known: Container[str]) -> bool:
+    """Whether one of these types or names is meant: files' names have underscores where ATen has dots."""
+    return name in known or (name.startswith("aten.") and name.replace(".", "_") in known)
 
 
 def _text_of(where: str) -> str:

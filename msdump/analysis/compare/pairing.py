@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from msdump.analysis._payload import has_same_bytes
-from msdump.analysis.compare.mapping import OperatorMap
+from msdump.analysis.compare.mapping import OperatorMap, is_spelled
 from msdump.analysis.steps import Operator, Slot, Step, StepKey
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.tensors.makers import maker
@@ -505,10 +505,7 @@ def _reads_the_same(mine: Operator, golden: Operator) -> bool:
 
 
 def _is_meant(operator: Operator, name: str, by_name: bool) -> bool:
-    if by_name:
-        return name in operator.names
-    # Names of files have underscores where ATen has dots.
-    return operator.op_type == name or (name.startswith("aten.") and operator.op_type == name.replace(".", "_"))
+    return name in operator.names if by_name else is_spelled(name, (operator.op_type,))
 
 
 def _fits(operator: Operator, merged: Operator, has_inputs: bool) -> bool:

@@ -125,7 +125,7 @@ def _came_in(
             name = f" ({origin.name})" if origin is not None and origin.slot is None else ""
             lines.append(f"  input {tensor.slot}{name} differs already: {tensor.reason}")
             extra = _extra_before(comparison, result)
-            if extra is None and maker is None:
+            if extra is None and maker is None and result.pair.golden_step is None:
                 extra = _extra_maker(comparison, result, tensor, (graphs, golden))
             if extra is not None:
                 # What only one run has comes before what it changes.
@@ -349,7 +349,7 @@ def summary(comparison: Comparison) -> list[str]:
         if keys:
             lines.append(f"only in {side}: {len(keys)} steps: {'; '.join(map(str, keys[:5]))}")
     lines += [f"damaged: {error}" for _, error in comparison.damaged]
-    return lines
+    return [*lines, *comparison.notes]
 
 
 def table_rows(comparison: Comparison, shows_all: bool) -> Iterator[tuple[str, ...]]:
@@ -447,6 +447,8 @@ def json_value(comparison: Comparison) -> dict[str, object]:
             }
             for step in comparison.steps
         ],
+        "goes_on": [operator.label for _, operator in comparison.beyond],
+        "notes": list(comparison.notes),
         "damaged": damaged_values(comparison.damaged),
     }
 

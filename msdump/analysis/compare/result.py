@@ -149,6 +149,7 @@ class Comparison:
 
     only_mine, only_golden   steps without a counterpart
     damaged                  (file, what is wrong) of every file that could not be read, on any side
+    notes                    sentences on rules of the mapping file that nothing fits
     """
 
     mine: Path
@@ -158,6 +159,7 @@ class Comparison:
     only_mine: tuple[StepKey, ...]
     only_golden: tuple[StepKey, ...]
     damaged: tuple[tuple[str, FormatError], ...]
+    notes: tuple[str, ...] = ()
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the tensors that differ."""

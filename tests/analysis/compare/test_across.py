@@ -1,0 +1,203 @@
+"""Two frameworks side by side: what both compute pairs, and the first operator that does not is named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from msdump.analysis.compare.across import BY_INPUTS, BY_KIND, BY_VALUES, is_between_frameworks
+from msdump.analysis.compare.dumps import compare_dumps
+from msdump.analysis.compare.report import headline, json_text
+from msdump.analysis.compare.result import Comparison
+from msdump.analysis.steps import read_steps
+from msdump.cli.main import main
+from msdump.formats.dump_dir import DumpDir
+from tests.analysis.small_dump import Array, Tensors, write_dump
+
+A, B, C, OUT = ("input", 0), ("input", 1), ("input", 2), ("output", 0)
+Rows = Sequence[tuple[str, Tensors]]
+
+rng = np.random.default_rng(0)
+X, W, BIAS = (rng.standard_normal(shape, dtype=np.float32) for shape in ((5, 6), (4, 6), (4,)))
+PRODUCT = X @ W.T
+HIDDEN = PRODUCT + BIAS
+ACTIVE = np.tanh(HIDDEN)
+TOTAL = ACTIVE.sum(1)
+
+TORCH: Rows = [
+    ("Default/fc-Linear/aten_t_default-op0", {A: W, OUT: W.T}),
+    ("Default/fc-Linear/aten_addmm_default-op0", {A: BIAS, B: X, C: W.T, OUT: HIDDEN}),
+    ("Default/aten_tanh_default-op0", {A: HIDDEN, OUT: ACTIVE}),
+    ("Default/aten_sum_dim_IntList-op0", {A: ACTIVE, OUT: TOTAL}),
+]
+
+
+def mindspore(active: Array = ACTIVE, kind: str = "Tanh", hidden: Array = HIDDEN, extra: Rows = ()) -> Rows:
+    """The same network there, with other numbers behind its activation."""
+    return [
+        ("Default/fc-Dense/MatMul-op0", {A: X, B: W, OUT: PRODUCT}),
+        ("Default/fc-Dense/BiasAdd-op1", {A: PRODUCT, B: BIAS, OUT: HIDDEN}),
+        *extra,
+        (f"Default/{kind}-op7", {A: hidden, OUT: active}),
+        ("Default/ReduceSum-op8", {A: active, OUT: active.sum(1)}),
+    ]
+
+
+def compared(folder: Path, mine: Rows, golden: Rows) -> Comparison:
+    return compare_dumps(write_dump(folder / "mine", mine), write_dump(folder / "golden", golden))
+
+
+def named(comparison: Comparison) -> dict[str, tuple[str, str]]:
+    return {
+        operator.pair.mine.op_name: (operator.pair.golden.op_name, operator.pair.how)
+        for operator in comparison.operators
+    }
+
+
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_a_right_port_agrees(tmp_path: Path, is_turned: bool) -> None:
+    rounded = mindspore((ACTIVE * np.float32(1 + 1e-7)).astype(np.float32))
+    sides = (TORCH, rounded) if is_turned else (rounded, TORCH)
+    comparison = compared(tmp_path, *sides)
+    assert comparison.is_agreeing
+    step = comparison.steps[0]
+    assert not step.only_mine and not step.only_golden and not comparison.only_mine and not comparison.only_golden
+    names = named(comparison)
+    if not is_turned:
+        # The product is on the way to the sum with the bias, and needs no counterpart.
+        assert names == {
+            "BiasAdd-op1": ("aten_addmm_default-op0", BY_VALUES),
+            "Tanh-op7": ("aten_tanh_default-op0", BY_VALUES),
+            "ReduceSum-op8": ("aten_sum_dim_IntList-op0", BY_VALUES),
+        }
+        assert [operator.op_name for operator in step.expected] == ["MatMul-op0", "aten_t_default-op0"]
+
+
+def test_another_result_of_the_same_is_the_first_wrong_operator(tmp_path: Path) -> None:
+    comparison = compared(tmp_path, mindspore(np.tanh(0.9 * HIDDEN)), TORCH)
+    assert comparison.first_wrong is not None
+    assert comparison.first_wrong.pair.mine.op_name == "Tanh-op7"
+    assert named(comparison)["Tanh-op7"] == ("aten_tanh_default-op0", BY_KIND)
+    assert named(comparison)["ReduceSum-op8"] == ("aten_sum_dim_IntList-op0", BY_KIND)
+
+
+def test_another_operator_in_its_place_is_named_with_that(tmp_path: Path) -> None:
+    comparison = compared(tmp_path, mindspore(np.maximum(HIDDEN, 0), "ReLU"), TORCH)
+    text = "\n".join(headline(comparison))
+    assert text.startswith("first wrong operator: Default/ReLU-op7")
+    assert "golden has Default/aten_tanh_default-op0" in text
+    assert named(comparison)["ReLU-op7"] == ("aten_tanh_default-op0", BY_INPUTS)
+
+
+def test_an_operator_more_is_what_comes_first(tmp_path: Path) -> None:
+    scaled = 1.5 * HIDDEN
+    extra = [("Default/Mul-op2", {A: HIDDEN, OUT: scaled})]
+    comparison = compared(tmp_path, mindspore(np.tanh(scaled), hidden=scaled, extra=extra), TORCH)
+    assert headline(comparison)[0].startswith("first difference: only mine has Default/Mul-op2")
+    other = compared(tmp_path / "turned", TORCH, mindspore(np.tanh(scaled), hidden=scaled, extra=extra))
+    assert headline(other)[0].startswith("first difference: only golden has Default/Mul-op2")
+
+
+def test_what_is_computed_once_more_is_no_difference(tmp_path: Path) -> None:
+    """An operator that hands on what it reads, as dropout does in evaluation, and one on the side."""
+    extra = [
+        ("Default/Dropout-op2", {A: HIDDEN, OUT: HIDDEN}),
+        ("Default/Cast-op3", {A: HIDDEN, OUT: HIDDEN.astype(np.float64)}),
+    ]
+    assert compared(tmp_path, mindspore(extra=extra), TORCH).is_agreeing
+
+
+def test_golden_that_goes_on_is_a_difference(tmp_path: Path) -> None:
+    comparison = compared(tmp_path, mindspore()[:-1], TORCH)
+    assert not comparison.is_agreeing and comparison.first_differing is None
+    text = headline(comparison)[0]
+    assert "golden goes on where mine ends" in text and "aten_sum_dim_IntList-op0" in text
+    assert json.loads(json_text(comparison))["agree"] is False
+
+
+def test_other_weights_are_said_to_be_so(tmp_path: Path) -> None:
+    weight = W.copy()
+    weight[0] += 1
+    product = X @ weight.T
+    hidden = product + BIAS
+    mine: Rows = [
+        ("Default/fc-Dense/MatMul-op0", {A: X, B: weight, OUT: product}),
+        ("Default/fc-Dense/BiasAdd-op1", {A: product, B: BIAS, OUT: hidden}),
+        ("Default/Tanh-op7", {A: hidden, OUT: np.tanh(hidden)}),
+        ("Default/ReduceSum-op8", {A: np.tanh(hidden), OUT: np.tanh(hidden).sum(1)}),
+    ]
+    lines = headline(compared(tmp_path, mine, TORCH))
+    assert lines[1].startswith("first difference: Default/fc-Dense/BiasAdd-op1 (MatMul+BiasAdd)")
+    assert "input 1 differs already" in lines[2]
+
+
+def test_parts_of_a_step_in_other_graphs_meet(tmp_path: Path) -> None:
+    """MindSpore has one graph for what PyTorch has in two."""
+    gradient = np.ones_like(ACTIVE) * (1 - ACTIVE**2)
+    weight_gradient = gradient.T @ X
+    mine = write_dump(
+        tmp_path / "mine",
+        [
+            *mindspore(),
+            ("Gradients/Default/gradTanh/TanhGrad-op9", {A: ACTIVE, OUT: gradient}),
+            ("Gradients/Default/gradMatMul/MatMul-op10", {A: gradient, B: X, OUT: weight_gradient}),
+        ],
+    )
+    golden = write_dump(tmp_path / "golden", TORCH)
+    backward: Rows = [
+        ("Gradients/Default/aten_tanh_backward_default-op0", {A: ACTIVE, OUT: gradient}),
+        ("Gradients/Default/aten_mm_default-op0", {A: gradient.T, B: X, OUT: weight_gradient}),
+    ]
+    write_dump(golden, backward, graph=1)
+    comparison = compare_dumps(mine, golden)
+    assert comparison.is_agreeing and not comparison.only_golden
+    assert named(comparison)["MatMul-op10"] == ("aten_mm_default-op0", BY_VALUES)
+
+
+def test_a_mapping_file_is_for_what_remains(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine, golden = write_dump(tmp_path / "mine", TORCH), write_dump(tmp_path / "golden", mindspore())
+    rules = tmp_path / "rules.json"
+    rules.write_text(json.dumps({"types": {"aten.addmm.default": ["MatMul", "BiasAdd"], "aten.t.default": []}}))
+    assert main(["compare", str(mine), str(golden), "--mapping", str(rules)]) == 0
+    assert "agree: all 3 pairs" in capsys.readouterr().out
+
+
+def test_when_two_frameworks_are_compared(tmp_path: Path) -> None:
+    rows: dict[str, Rows] = {
+        "torch": TORCH,
+        "mindspore": mindspore(),
+        "onnx": [("Gemm-op0", {A: X, OUT: HIDDEN})],
+        "shared": [("Add-op0", {A: X, OUT: X})],
+    }
+    torch, mine, onnx, shared = (
+        read_steps(DumpDir.open(write_dump(tmp_path / name, listed))) for name, listed in rows.items()
+    )
+    assert is_between_frameworks(torch, mine) and is_between_frameworks(mine, torch)
+    assert is_between_frameworks(onnx, mine) and is_between_frameworks(onnx, torch)
+    assert not is_between_frameworks(torch, torch) and not is_between_frameworks(mine, mine)
+    # What both have is nobody's word.
+    assert not is_between_frameworks(shared, mine) and not is_between_frameworks(shared, onnx)
+
+
+def test_what_was_found_can_be_written_and_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine, golden = write_dump(tmp_path / "mine", mindspore()), write_dump(tmp_path / "golden", TORCH)
+    found = tmp_path / "found.json"
+    assert main(["compare", str(mine), str(golden), "--write-mapping", str(found)]) == 0
+    assert json.loads(found.read_text())["operators"]["Default/Tanh-op7"] == "Default/aten_tanh_default-op0"
+    capsys.readouterr()
+    assert main(["compare", str(mine), str(golden), "--mapping", str(found), "--all"]) == 0
+    assert capsys.readouterr().out.count(" mapping ") == 3
+
+
+def test_rules_that_fit_nothing_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine, golden = write_dump(tmp_path / "mine", mindspore()), write_dump(tmp_path / "golden", TORCH)
+    rules = tmp_path / "rules.json"
+    rules.write_text(json.dumps({"types": {"aten.addmn.default": ["MatMul", "BiasAdd"], "aten.tanh.default": "Tanh"}}))
+    assert main(["compare", str(mine), str(golden), "--mapping", str(rules)]) == 0
+    out = capsys.readouterr().out
+    assert 'mapping: no type of either dump is aten.addmn.default. Did you mean "aten_addmm_default"' in out
+    assert out.count("mapping: no ") == 1
