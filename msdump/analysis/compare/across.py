@@ -24,7 +24,7 @@ from msdump.analysis.compare.pairing import (
     pair_by_mapping,
 )
 from msdump.analysis.compare.values import Figures, Likeness, Matches, Value, figures_of
-from msdump.analysis.compare.vocabulary import CHAINS, dialects_of, inputs_apart, is_mover, kind_of, output_role
+from msdump.analysis.compare.vocabulary import ATEN, CHAINS, dialects_of, inputs_apart, is_mover, kind_of, output_role
 from msdump.analysis.memory_state import Moment
 from msdump.analysis.steps import Operator, Slot, Step, StepKey, as_they_ran
 from msdump.formats.dump_tensor import DumpedTensor
@@ -34,15 +34,36 @@ BY_VALUES, BY_KIND, BY_INPUTS = "values", "kind", "inputs"
 # The first operators that differ say what is wrong; an alignment of all behind them costs their square.
 _MAX_ALIGNED = 400
 _KNOWN_SHARE = 0.5
+# Below it two programs of PyTorch are one that was taken apart in two ways.
+_ALIKE_SHARE = 0.6
 
 
 def is_between_frameworks(mine: Sequence[Step], golden: Sequence[Step]) -> bool:
-    """Whether two dumps call their operators in the words of different frameworks.
+    """Whether two dumps call their operators in the words of different frameworks, or are of PyTorch and take them
+    apart in other ways (eager against compiled by Inductor, exported).
 
     Edges: False where either side has few words that one framework alone has, and for operators of a compiler.
     """
     dialects = [_dialects(side) for side in (mine, golden)]
-    return all(dialects) and not dialects[0] & dialects[1]
+    if not all(dialects):
+        return False
+    return not dialects[0] & dialects[1] or (
+        dialects == [{ATEN}, {ATEN}] and _common_share(mine, golden) < _ALIKE_SHARE
+    )
+
+
+def _common_share(mine: Sequence[Step], golden: Sequence[Step]) -> float:
+    """Share of the operators of the larger side whose kinds both sides have as often."""
+    counts = [
+        Counter(
+            kind_of(operator.op_type)
+            for step in steps
+            for operator in step.operators
+            if not operator.is_parameter and not is_mover(operator.op_type) and not is_random(operator.op_type)
+        )
+        for steps in (mine, golden)
+    ]
+    return (counts[0] & counts[1]).total() / max(1, *(count.total() for count in counts))
 
 
 def _dialects(steps: Sequence[Step]) -> set[str]:

@@ -137,10 +137,20 @@ def _came_in(
                 ]
             if maker is not None:
                 lines.append(f"  {maker.label} made it")
+            elif (numbers := _two_numbers(tensor)) is not None:
+                # No weight and no data: the script, or a layer of the library, says it.
+                lines[-1] = f"  input {tensor.slot} is a constant: {numbers[0]} against {numbers[1]}"
             else:
                 lines.append("  no operator before it made that input: the runs had different weights or data")
             return lines
     return [*lines, f"  {_first_difference(result.outputs)}"]
+
+
+def _two_numbers(tensor: TensorResult) -> tuple[str, str] | None:
+    """The numbers of two tensors of one element; None for larger ones and what cannot be read."""
+    found = [figures_of(side) for side in (tensor.mine, tensor.golden) if host_shape(side) == ()]
+    numbers = [f"{one.total:.7g}" for one in found if one is not None]
+    return (numbers[0], numbers[1]) if len(numbers) == len((tensor.mine, tensor.golden)) else None
 
 
 def _attribute_texts(

@@ -139,6 +139,7 @@ CHAINS = (
     Chain("conv_transpose", ("conv_transpose", "bias_add")),
     Chain("leaky_relu", ("mul", "clamp_min")),
     Chain("silu", ("sigmoid", "mul")),
+    Chain("softmax", ("amax", "sub", "exp", "sum", "div")),
     Chain("hardswish", ("hardsigmoid", "mul")),
     Chain("mish", ("softplus", "tanh", "mul")),
     Chain("log_softmax", ("softmax", "log")),

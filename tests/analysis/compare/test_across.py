@@ -201,3 +201,21 @@ def test_rules_that_fit_nothing_are_named(tmp_path: Path, capsys: pytest.Capture
     out = capsys.readouterr().out
     assert 'mapping: no type of either dump is aten.addmn.default. Did you mean "aten_addmm_default"' in out
     assert out.count("mapping: no ") == 1
+
+
+def test_one_framework_that_takes_operators_apart_in_two_ways(tmp_path: Path) -> None:
+    """Inductor's softmax is five operators, and one of them alone has the name of another of mine."""
+    exps = np.exp(HIDDEN - HIDDEN.max(-1, keepdims=True))
+    soft = exps / exps.sum(-1, keepdims=True)
+    mine: Rows = [*TORCH[:2], ("Default/aten__softmax_default-op0", {A: HIDDEN, OUT: soft})]
+    golden: Rows = [
+        *TORCH[:2],
+        ("Default/aten_amax_default-op0", {A: HIDDEN, OUT: HIDDEN.max(-1, keepdims=True)}),
+        ("Default/aten_sub_Tensor-op0", {A: HIDDEN, OUT: HIDDEN - HIDDEN.max(-1, keepdims=True)}),
+        ("Default/aten_exp_default-op0", {A: HIDDEN - HIDDEN.max(-1, keepdims=True), OUT: exps}),
+        ("Default/aten_sum_dim_IntList-op0", {A: exps, OUT: exps.sum(-1, keepdims=True)}),
+        ("Default/aten_div_Tensor-op0", {A: exps, B: exps.sum(-1, keepdims=True), OUT: soft}),
+    ]
+    comparison = compared(tmp_path, mine, golden)
+    assert comparison.is_agreeing
+    assert named(comparison)["aten__softmax_default-op0"] == ("aten_div_Tensor-op0", BY_VALUES)

@@ -471,3 +471,24 @@ def test_a_dump_against_itself_is_what_it_is_against_its_copy(
         return json.loads(json_text(found).replace(copied, own)), list(table_rows(found, True))
 
     assert told(mine) == told(root / "copy")
+
+
+def test_a_large_argument_excuses_no_error_of_a_bounded_function(tmp_path: Path) -> None:
+    """The cosine of positions whose digits bfloat16 has lost; a sum of them may have the error of its largest part."""
+    position = np.arange(300, dtype=np.float32)
+    lost = (position.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
+    for name, made, is_wrong in (("Cos", np.cos, True), ("ReduceSum", lambda x: x[1:] - x[:-1], False)):
+        golden = write_dump(tmp_path / f"golden{name}", [(f"Net/{name}-op0", {IN: position, OUT: made(position)})])
+        mine = write_dump(tmp_path / f"mine{name}", [(f"Net/{name}-op0", {IN: lost, OUT: made(lost)})])
+        comparison = compare_dumps(mine, golden)
+        assert (comparison.first_wrong is not None) == is_wrong, name
+
+
+def test_a_constant_that_differs_is_no_weight(tmp_path: Path) -> None:
+    x = floats(1, 2, 3)
+    paths = [
+        write_dump(tmp_path / str(slope), [("Net/Mul-op0", {IN: x, ("input", 1): np.float32(slope), OUT: x * slope})])
+        for slope in (0.2, 0.01)
+    ]
+    text = "\n".join(headline(compare_dumps(*paths)))
+    assert "input 1 is a constant: 0.2 against 0.01" in text and "weights or data" not in text
