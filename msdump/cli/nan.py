@@ -112,6 +112,9 @@ def _print_first(result: NonFinite, kind: str, dump: str) -> None:
     for tensor in result.tensors:
         name = f" ({result.parameter})" if result.parameter is not None and tensor.io == "input" else ""
         say(f"  {tensor.io} {tensor.slot}{name}: {_tensor_text(tensor)}")
+    if result.shows is not None:
+        step, reader = result.shows
+        say(f"  nothing of its own iteration reads it; {reader.label} does in {step}")
     for name, value in result.attributes:
         say(f"  attribute {name}: {value}")
     if result.stage:

@@ -12,9 +12,9 @@ import math
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from msdump.analysis._payload import Progress
+from msdump.analysis._payload import Progress, has_same_bytes
 from msdump.analysis.find._fate import is_of_gradients, mark_ends, skips_step
 from msdump.analysis.find._health import HealthTable
 from msdump.analysis.find._infinity_flow import (
@@ -32,8 +32,9 @@ from msdump.analysis.find._infinity_flow import (
 )
 from msdump.analysis.graph_info import GraphFiles, GraphNode, with_inputs
 from msdump.analysis.measurements import Measurements
-from msdump.analysis.memory_state import UnsetTensors, has_same_statistics
+from msdump.analysis.memory_state import SameBytes, UnsetTensors, has_same_statistics
 from msdump.analysis.steps import (
+    STATISTIC,
     Operator,
     Slot,
     Step,
@@ -149,6 +150,7 @@ class NonFinite:
     attributes  of the operator, in that iteration, that are no finite numbers themselves
     returns     operators of the backward pass that read it again, where an operator of the forward pass drops it
     after       where it came in: the graph of the same iteration that had ended just before, without a bad value
+    shows       the operator of a later iteration that it spoils, with its step, where it has spoiled nothing in its own
     """
 
     step: StepKey
@@ -169,6 +171,7 @@ class NonFinite:
     attributes: tuple[tuple[str, float], ...] = ()
     inner_line: SourceLine | None = None
     maker: tuple[int, str, int] | None = None
+    shows: tuple[StepKey, Operator] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,11 +276,14 @@ def find_non_finite(
     if not any(step.operators for step in steps):
         raise nothing_selected(dump, selection, expected="tensors or statistics")
 
+    def same(left: DumpedTensor, right: DumpedTensor) -> bool:
+        measured_ones = [tensor for tensor in (left, right) if tensor.file.form == STATISTIC]
+        if not measured_ones:
+            return has_same_bytes(left, right)
+        return len(measured_ones) == len((left, right)) and has_same_statistics(table.row(left), table.row(right))
+
     def unset_in(step: Step) -> UnsetTensors:
-        graph = graphs.of(step.key)
-        if step.key not in keys:
-            return UnsetTensors(step, graph)
-        return UnsetTensors(step, graph, lambda left, right: has_same_statistics(table.row(left), table.row(right)))
+        return UnsetTensors(step, graphs.of(step.key), same)
 
     stages = Stages()
     steps_with_inputs = [with_inputs(step, graphs.of(step.key)) for step in steps]
@@ -288,6 +294,8 @@ def find_non_finite(
     ]
     skipped = _skipped(searches, steps_with_inputs, health, graphs)
     searches_that_count = [search for search in searches if id(search) not in skipped]
+    if searches_that_count:
+        _follow_back(searches_that_count, same)
     return NonFiniteReport(
         _in_time(search.nan for search in searches_that_count),
         _in_time(search.inf for search in searches_that_count),
@@ -346,6 +354,23 @@ def _skipped(searches: Sequence[_Search], steps: Sequence[Step], health: HealthT
         if files and skips_step((step for _, step in found), health, files):
             skipped |= {id(search) for search in bad}
     return skipped
+
+
+def _follow_back(searches: Sequence[_Search], is_same: SameBytes) -> None:
+    """Where the first finding came in from outside, and an operator of an earlier iteration has made those numbers,
+    which spoiled nothing then: that operator is the finding.
+
+    searches   in the order of their steps
+    """
+    firsts = [(place, search) for place, search in enumerate(searches) if search.first is not None]
+    place, search = firsts[0] if firsts else (0, searches[0])
+    found = search.first
+    if found is None or found.how != CAME_IN or found.maker is not None:
+        return
+    brought = found.tensors[0].tensor
+    for earlier in searches[:place]:
+        if earlier.key.rank_id == search.key.rank_id and earlier.find_maker(brought, found, is_same):
+            return
 
 
 def _in_time(results: Iterable[NonFinite | None]) -> tuple[NonFinite, ...]:
@@ -417,6 +442,40 @@ class _Search:
         origins = [(index, result) for index, result in ((nan, self.nan), (inf, self.inf)) if result is not None]
         self.first = min(origins, key=lambda origin: -1 if origin[0] is None else origin[0])[1] if origins else None
         stages.end(step.key, is_bad=self.first is not None)
+
+    @property
+    def key(self) -> StepKey:
+        return self._step.key
+
+    def find_maker(self, tensor: DumpedTensor, later: NonFinite, is_same: SameBytes) -> bool:
+        """Whether an operator has made these numbers out of finite ones; then it is the finding of this step.
+
+        later   the finding of a later step that they came into
+        """
+        flow = self._flow
+        for index, written in enumerate(flow.outputs):
+            made = [bad for bad in written if _is_of(later.kind, bad) and bad.tensor.shape == tensor.shape]
+            if not any(is_same(bad.tensor, tensor) for bad in made):
+                continue
+            first = self._first_of(index, later.kind)
+            if any(_is_of(later.kind, bad) for bad in flow.inputs[first]):
+                return False  # from further away
+            written = tuple(bad for bad in flow.outputs[first] if _is_of(later.kind, bad))
+            shows = later.step, later.operator
+            self.first = replace(self._result(first, later.kind), how=MADE, tensors=written, shows=shows)
+            self.benign = tuple(each for each in self.benign if each.operator is not flow.operators[first])
+            self.nan, self.inf = (self.first, self.inf) if later.kind == NAN else (self.nan, self.first)
+            return True
+        return False
+
+    def _first_of(self, index: int, kind: str) -> int:
+        """The operator that made what this one hands on."""
+        while True:
+            bads = [bad for bad in self._flow.inputs[index] if _is_of(kind, bad)]
+            source = self._flow.source(index, bads[0]) if bads else None
+            if source is None:
+                return index
+            index = source[0]
 
     def _bad(self, index: int, tensors: tuple[BadTensor, ...]) -> tuple[BadTensor, ...]:
         return tuple(bad for bad in tensors if self._flow.is_harmful(index, bad))

@@ -72,6 +72,7 @@ def _origin(origin: NonFinite) -> Value:
         "also_made": _operators(origin.also_made),
         "stopped": _operators(origin.stopped),
         "returns": _operators(origin.returns),
+        "shows": None if origin.shows is None else location_value(*origin.shows),
         "attributes": {name: str(value) for name, value in origin.attributes},
         "parameters": origin.parameters,
         "stage": origin.stage or None,

@@ -206,3 +206,26 @@ def test_what_a_collective_brought_stands_behind_what_another_rank_made(tmp_path
         (0, 4, "received"),
         (0, 5, "received"),
     ]
+
+
+@pytest.mark.parametrize("is_in_between", [False, True])
+def test_what_an_earlier_iteration_made_is_followed_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], is_in_between: bool
+) -> None:
+    """A table whose first entry is Inf spoils nothing until that entry is read."""
+    table, part = floats(np.inf, 2, 1), floats(np.inf)
+    made = [("Net/Reciprocal-op0", {IN: floats(0, 0.5, 1), OUT: table})]
+    if is_in_between:
+        made.append(("Net/Reshape-op1", {IN: table, OUT: table}))
+    made.append(("Net/Gather-op2", {IN: table, OUT: floats(2)}))
+    write_dump(
+        tmp_path, [("Net/Gather-op2", {IN: table, OUT: part}), ("Net/Mul-op3", {IN: part, OUT: part})], iteration=1
+    )
+    write_dump(tmp_path, [*made, ("Net/Mul-op3", {IN: floats(2), OUT: floats(4)})])
+    assert main(["nan", str(tmp_path)]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith("first unexpected Inf, made out of finite inputs: Net/Reciprocal-op0")
+    assert "nothing of its own iteration reads it; Net/Gather-op2 does in rank 0, graph 0, iteration 1" in out
+    assert "benign Inf: Net/Reciprocal-op0" not in out
+    first = find_non_finite(tmp_path).first
+    assert first is not None and first.shows is not None and first.shows[0].iteration == 1
