@@ -6,7 +6,7 @@ import argparse
 import functools
 import re
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from msdump.cli.options import (
@@ -59,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--diff", metavar="OTHER", help="compare with the statistics of another dump; no tensor is read")
     add("--mapping", metavar="FILE", help="with --diff: json or csv file of pairs of operators")
     add("--tolerance", type=float, metavar="X", help="with --diff: relative error that still agrees")
+    add("--unchanged", action="store_true", help="which parameters no iteration has changed, with their gradients")
     add("--csv", metavar="OUT", help="write statistic.csv, as a dump would have had it, for each folder below OUT")
     add("--parquet", metavar="FILE", help="write one table of all rows (needs pyarrow)")
     add(
@@ -89,6 +90,8 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("--reverse: expected --sort COLUMN with it, got none.")
     if args.diff is not None:
         return _diff(args)
+    if args.unchanged:
+        return _unchanged(args)
     if args.csv is not None:
         return _write_csv(args)
     return _measure(args) if args.tables is None else _write_tables(args)
@@ -114,6 +117,29 @@ def _write_tables(args: argparse.Namespace) -> int:
     for where, problem in problems:
         complain(f"damaged: {where}: {problem}")
     return DAMAGED if problems else FINE
+
+
+def _unchanged(args: argparse.Namespace) -> int:
+    from msdump.analysis.overview.unchanged import unchanged_parameters
+
+    with progress_bar("stat", sys.stderr, args.json == "-") as advance:
+        report = unchanged_parameters(args.dump, **selected_steps(args), thread_count=args.threads, progress=advance)
+    trained = [one for one in report.parameters if one.largest_gradient]
+    if not write_json(args, lambda: {"unchanged": [asdict(one) for one in report.parameters], "damaged": []}):
+        for one in trained:
+            where = "" if one.rank_id is None else f", rank {one.rank_id}"
+            first, last = one.iterations
+            say(f"never changed: {one.name}, {one.dtype} {list(one.shape)}{where}, iterations {first} to {last}")
+            say(f"  its gradients are up to {one.largest_gradient:g}: updates may be too small for {one.dtype}")
+        still = [one.name for one in report.parameters if not one.largest_gradient]
+        if still:
+            say(f"note: without a gradient, and so the same in all iterations: {', '.join(still)}")
+        count = report.parameter_count - len(report.parameters)
+        say(f"{count} of {report.parameter_count} parameters have changed")
+    complain_of_damaged(report.damaged)
+    if trained:
+        return DIFFER
+    return DAMAGED if report.damaged else FINE
 
 
 def _diff(args: argparse.Namespace) -> int:
