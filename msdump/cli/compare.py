@@ -127,10 +127,24 @@ def _report(comparison: Any, args: argparse.Namespace) -> None:
         write_text(args.csv, csv_text(comparison))
     if write_json(args, lambda: json_value(comparison)) or args.quiet:
         return
-    print_lines(headline(comparison))
+    first, *others = headline(comparison)
+    print_lines([first, *_repetition(comparison), *others])
     rows = list(table_rows(comparison, args.shows_all))
     if rows:
         say()
         print_table(TABLE_TITLES, rows, sys.stdout, numbers=(0, 4, 5, 6, 7))
         say()
     print_lines(summary(comparison))
+
+
+def _repetition(comparison: Any) -> list[str]:
+    """What the headline does not say of the first operator that differs."""
+    from msdump.analysis.overview.repetition import differing_repetition
+
+    repetition = differing_repetition(comparison)
+    if repetition is None:
+        return []
+    name, step = repetition.first.pair.mine.label, repetition.first.step
+    return [
+        f"  it repeats {name} of the forward pass ({step}) with another result; in golden both are equal",
+    ]
