@@ -2,6 +2,7 @@
 
 MsdumpError
 +- ConfigError (RuntimeError, ValueError)   what the user asked for cannot be done
+|  +- NothingFoundError                     ... because nothing there is what was named or selected
 +- DtypeError (TypeError)                   a dtype that is not supported here
 +- LayoutError (ValueError)                 a device format that does not fit the shape
 +- GraphError (RuntimeError)                the program is wrong
@@ -48,6 +49,10 @@ class ConfigError(MsdumpError, RuntimeError, ValueError):
     The first line is the original tool's, word for word where it is known; the lines after it say
     where and how to fix it.   Source: MindSpore raises RuntimeError for these.
     """
+
+
+class NothingFoundError(ConfigError):
+    """Nothing that is there is what the user named or selected."""
 
 
 class DtypeError(MsdumpError, TypeError):

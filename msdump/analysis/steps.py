@@ -13,7 +13,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from msdump.errors import ConfigError, FormatError
+from msdump.errors import FormatError, NothingFoundError
 from msdump.formats.acl_stats_csv import read_acl_stats
 from msdump.formats.dump_dir import DumpDir, OperatorOrder
 from msdump.formats.dump_folders import DumpedFolder
@@ -353,7 +353,7 @@ def nothing_selected(
     *,
     expected: str,
     advice: str = "Is it the folder that holds rank_0, or one below it?",
-) -> ConfigError:
+) -> NothingFoundError:
     """The error that names the selector which fits nothing, with what would fit; `advice` where the dump is empty.
 
     expected   what was looked for, such as "tensors or statistics"
@@ -361,12 +361,12 @@ def nothing_selected(
     places = _places(dump)
     empty = _empty_statistics(dump, selection)
     if empty:
-        return ConfigError(
+        return NothingFoundError(
             f"{dump.path}: expected {expected}, got {empty}, which holds no row. Nothing had matched `kernels`, "
             "or the run ended before a step did."
         )
     if not places:
-        return ConfigError(f"{dump.path}: expected {expected}, got none. {advice}")
+        return NothingFoundError(f"{dump.path}: expected {expected}, got none. {advice}")
     graph = selection.graph
     selectors = (
         ("rank", selection.rank, {place.rank_id for place in places}),
@@ -377,13 +377,13 @@ def nothing_selected(
         if not any(is_selected(value, numbers) for value in values):
             present = ranges_text(value for value in values if value is not None)
             fix = f"The dump holds {present}." if present else f"The folders of the dump tell no {name}: leave it out."
-            return ConfigError(f"{name}: expected a number that {dump.path} holds, got {_text(numbers)}. {fix}")
+            return NothingFoundError(f"{name}: expected a number that {dump.path} holds, got {_text(numbers)}. {fix}")
     selected = [f"{name} {_text(numbers)}" for name, numbers, _ in selectors if numbers is not None]
     if isinstance(graph, str):
         selected.append(f'graph "{graph}"')
     if not selected:
-        return ConfigError(f"{dump.path}: expected {expected}, got none. {advice}")
-    return ConfigError(
+        return NothingFoundError(f"{dump.path}: expected {expected}, got none. {advice}")
+    return NothingFoundError(
         f"{dump.path}: expected {expected} of {', '.join(selected)}, got none. No step has all of these: leave one out."
     )
 

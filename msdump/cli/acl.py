@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msdump.cli.exit_status import FINE, exit_help
 from msdump.cli.options import add_verbose_option, tell_skipped
 from msdump.cli.plan import explain_acl_json
 from msdump.cli.printing import print_table
@@ -21,15 +22,6 @@ from msdump.storage.plain import open_plain
 if TYPE_CHECKING:
     from msdump.frontends.onnx import DeclaredTensor
 
-_EPILOG = """\
-exit status:
-  0  the model ran, and everything that was asked for is on disk
-  1  the model cannot be loaded or run        2  the acl.json is refused, or the arguments are wrong
-  3  a dump was asked for and nothing of the model matched it
-  4  the dump is not complete
-  130  interrupted with Ctrl-C        143  ended by SIGTERM; what ran before is on disk in both cases
-"""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
@@ -37,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run = actions.add_parser(
         "run",
         help="run a model",
-        epilog=_EPILOG,
+        epilog=exit_help("acl"),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -91,7 +83,7 @@ def _run(args: argparse.Namespace) -> int:
     _show(outputs, args.output)
     report = None if scope is None else scope.report()
     if report is None:
-        return 0
+        return FINE
     print_report(report, sys.stderr)
     return conclude([report], False, sys.stderr)
 

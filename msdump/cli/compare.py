@@ -9,6 +9,7 @@ import tempfile
 from contextlib import ExitStack
 from typing import Any
 
+from msdump.cli.exit_status import FINE, FOUND, INCOMPLETE
 from msdump.cli.options import (
     add_json_option,
     add_sharding_options,
@@ -22,13 +23,9 @@ from msdump.cli.options import (
 from msdump.cli.printing import complain, print_table, progress_bar, say
 from msdump.errors import ConfigError
 
-AGREE, DIFFER, DAMAGED = 0, 1, 4
 _EPILOG = """
 The first lines name the first operator in execution order whose inputs agree and whose output does not.
 MINE and GOLDEN are any folders of dumps: of MindSpore, CANN, TorchAir or msdump, npy or bin.
-
-exit status: 0 all that was compared agrees; 1 something differs; 2 wrong usage, or the dumps have nothing in common;
-4 what was compared agrees, but there are damaged files.
 """
 
 
@@ -120,8 +117,8 @@ def _compare(paths: list[str | None], args: argparse.Namespace) -> int:
         )
     _report(comparison, args)
     if not comparison.is_agreeing:
-        return DIFFER
-    return DAMAGED if comparison.damaged else AGREE
+        return FOUND
+    return INCOMPLETE if comparison.damaged else FINE
 
 
 def _report(comparison: Any, args: argparse.Namespace) -> None:
@@ -135,10 +132,24 @@ def _report(comparison: Any, args: argparse.Namespace) -> None:
         write_text(args.csv, csv_text(comparison))
     if write_json(args, lambda: json_value(comparison)) or args.quiet:
         return
-    print_lines(headline(comparison))
+    first, *others = headline(comparison)
+    print_lines([first, *_repetition(comparison), *others])
     rows = list(table_rows(comparison, args.shows_all))
     if rows:
         say()
         print_table(TABLE_TITLES, rows, sys.stdout, numbers=(0, 4, 5, 6, 7))
         say()
     print_lines(summary(comparison))
+
+
+def _repetition(comparison: Any) -> list[str]:
+    """What the headline does not say of the first operator that differs."""
+    from msdump.analysis.overview.repetition import differing_repetition
+
+    repetition = differing_repetition(comparison)
+    if repetition is None:
+        return []
+    name, step = repetition.first.pair.mine.label, repetition.first.step
+    return [
+        f"  it repeats {name} of the forward pass ({step}) with another result; in golden both are equal",
+    ]

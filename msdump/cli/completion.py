@@ -8,6 +8,7 @@ import re
 import sys
 from importlib import resources
 
+from msdump.cli.exit_status import FINE
 from msdump.cli.options import print_lines
 from msdump.errors import ConfigError, MsdumpError
 
@@ -18,8 +19,6 @@ _EPILOG = """
 bash   msdump completion bash > ~/.local/share/bash-completion/completions/msdump
 zsh    msdump completion zsh > ~/.zsh/completions/_msdump   # a folder of $fpath, before compinit
 fish   msdump completion fish > ~/.config/fish/completions/msdump.fish
-
-exit status: 0 printed; 2 wrong usage.
 """
 
 
@@ -38,12 +37,12 @@ def run(args: argparse.Namespace) -> int:
         names = operator_names(args.operators)
         if names:
             print_lines(names)
-        return 0
+        return FINE
     if args.shell is None:
         raise ConfigError(f"SHELL: expected one of {', '.join(SHELLS)}, got nothing. Name the shell that you type in.")
     # As it stands: the scripts hold marks that are not to be written out.
     sys.stdout.write(script(args.shell))
-    return 0
+    return FINE
 
 
 def script(shell: str) -> str:

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msdump.cli.main import FAILED
+from msdump.cli.exit_status import FINE, INCOMPLETE, NOTHING
 from msdump.cli.options import add_json_option, write_json
 from msdump.cli.printing import FILES, complain, progress_bar, say
 from msdump.cli.report_text import format_count
@@ -19,11 +19,9 @@ from msdump.errors import ConfigError
 if TYPE_CHECKING:
     from msdump.analysis.convert.files import ConvertOptions, Result
 
-NOTHING_FOUND = 3
 _SHOWN_FAILURES = 20
 _EPILOG = """
 Folders keep their places below DIR. A name that is too long is recorded in mapping.csv beside the file.
-exit status: 0 everything is converted; 1 something could not be; 2 wrong usage; 3 there was nothing to convert.
 `msdump msaccucmp convert` takes the command lines of CANN's tool.
 """
 
@@ -55,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     sources = [source for path in args.paths for source in dump_sources(path, options)]
     if not sources:
         complain("msdump convert: expected dump files, found none.")
-        return NOTHING_FOUND
+        return NOTHING
     started = time.perf_counter()
     results: list[Result] = []
     with progress_bar("convert", sys.stderr, args.quiet, FILES) as advance:
@@ -72,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
             f"{format_count(len(sources), 'dump file')}: {format_count(files, 'file')} in {options.output}, "
             f"{format_size(written)}, {seconds:.1f} s" + (f"; {len(failed)} with failures" if failed else "")
         )
-    return FAILED if failed else 0
+    return INCOMPLETE if failed else FINE
 
 
 def _value(options: ConvertOptions, results: list[Result]) -> dict[str, Any]:

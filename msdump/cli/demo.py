@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
+from msdump.cli.exit_status import FINE
 from msdump.cli.printing import print_table, say
 from msdump.config.environment import CONTAINER, STRICT, UPLOAD, format_size
 from msdump.errors import ConfigError, DumpError, WriteError
@@ -61,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     say(find_example(dump, NET_NAME, folder))
     say("\nAll of it as one page for the browser:")
     say(f"  msdump report {dump.relative_to(folder)}")
-    return 0
+    return FINE
 
 
 def _prepare(folder: Path, batch_size: int) -> Path:

@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from msdump._version import __version__
+from msdump.cli.exit_status import FINE, FOUND
 from msdump.cli.options import add_json_option, write_json
 from msdump.cli.printing import complain, print_table, say
 from msdump.config.environment import (
@@ -29,7 +30,6 @@ from msdump.config.environment import (
 )
 from msdump.errors import ConfigError
 
-FINE, PROBLEM = 0, 1
 # What msdump reads, runs on, or is asked about in issues.
 PACKAGES = (
     "numpy", "ml_dtypes", "pydantic", "protobuf", "numba", "torch", "onnx", "onnxruntime", "mindspore", "torch-npu",
@@ -46,10 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Say what an issue should say: versions, processor, speed and room of the disk, environment variables, and "
         "what is wrong with them. Folders, and the names of the user and the machine, are left out."
     )
-    parser.epilog = (
-        "exit status: 0 no problem; 1 problems were found and printed; 2 wrong usage.\n"
-        "The speed of the disk is measured with a file of 64 MiB, which is removed."
-    )
+    parser.epilog = "The speed of the disk is measured with a file of 64 MiB, which is removed."
     parser.add_argument(
         "folder", metavar="DIR", nargs="?", default=".", help="a dump, or the folder of one to come (.)"
     )
@@ -80,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
                 say()
     for problem in told:
         complain(f"problem: {problem}")
-    return PROBLEM if problems else FINE
+    return FOUND if problems else FINE
 
 
 def _versions() -> list[Row]:

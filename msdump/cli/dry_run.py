@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msdump.cli.main import FAILED
+from msdump.cli.exit_status import FAILED
 from msdump.cli.printing import complain
 from msdump.config.environment import UPLOAD
 from msdump.errors import DumpError, MsdumpError, WriteError

@@ -5,14 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 
+from msdump.cli.exit_status import FINE, INCOMPLETE
 from msdump.cli.options import add_step_options, selected_steps, write_text
 from msdump.cli.printing import complain, complain_of_damaged, progress_bar, say
 
-WRITTEN, DAMAGED = 0, 4
 _EPILOG = """
-exit status: 0 written; 1 the dump cannot be read, or the file cannot be written; 2 wrong usage, or an absent package;
-4 written, and there are damaged files. That something was found does not change it: `msdump nan` and `msdump compare`
-tell that by theirs.
+That something was found does not change the exit status: `msdump nan` and `msdump compare` tell that by theirs.
 """
 
 
@@ -51,4 +49,4 @@ def run(args: argparse.Namespace) -> int:
     for note in written.notes:
         complain(f"msdump export: {note}")
     complain_of_damaged(contents.damaged)
-    return DAMAGED if contents.damaged else WRITTEN
+    return INCOMPLETE if contents.damaged else FINE

@@ -98,8 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = "Ask five questions and write the configuration that follows from the answers."
     parser.epilog = (
         f"answers in order: {'; '.join(_known(question) for question in QUESTIONS)}\n"
-        "An empty one is the default. Example: --answers 'nan,torch,0|5-8,8G,full'\n\n"
-        "exit status: that of `msdump plan` for the file; 2 wrong usage, or the end of input."
+        "An empty one is the default. Example: --answers 'nan,torch,0|5-8,8G,full'"
     )
     parser.add_argument("-o", "--out", metavar="FILE", help="file to write (dump.json; acl.json for an ONNX model)")
     parser.add_argument("--path", metavar="DIR", default="dump", help="folder of the dump (%(default)s)")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from msdump._version import FOLDER
-from msdump.cli.main import FAILED, INTERRUPTED
+from msdump.cli.exit_status import FAILED, FINE, INTERRUPTED
 from msdump.cli.printing import complain
 from msdump.errors import ConfigError, MsdumpError
 from msdump.process.termination import end_script
@@ -92,7 +92,7 @@ def _status_of(execute: Callable[[], object]) -> int:
         error = error.with_traceback(_without_launcher(error.__traceback__))
         sys.excepthook(type(error), error, error.__traceback__)
         return FAILED
-    return 0
+    return FINE
 
 
 def _print_own_error(error: MsdumpError, trace: types.TracebackType | None) -> None:
@@ -111,7 +111,7 @@ def _print_own_error(error: MsdumpError, trace: types.TracebackType | None) -> N
 
 def _code_of(error: SystemExit) -> int:
     if error.code is None:
-        return 0
+        return FINE
     if isinstance(error.code, int):
         return error.code
     # The script's own words, as Python itself prints them.

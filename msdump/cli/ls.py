@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
+from msdump.cli.exit_status import FINE, INCOMPLETE
 from msdump.cli.options import add_json_option, add_step_options, selected_steps, write_json
 from msdump.cli.printing import complain, print_table, say
 from msdump.cli.report_text import format_count
@@ -14,14 +15,11 @@ from msdump.config.environment import format_size
 if TYPE_CHECKING:
     from msdump.analysis.overview.listing import DumpListing, ListedStep
 
-LISTED, DAMAGED = 0, 4
 _SHOWN = 20
 _WIDTH = 40  # of a list of ranges
 _TITLES = ("rank", "graph", "model", "iteration", "operators", "tensors", "bytes")
 _EPILOG = """
 Names and headers are read, and elements with --verify alone.
-
-exit status: 0 listed; 2 wrong usage, or nothing of a dump is there; 4 listed, and there are damaged files.
 """
 
 
@@ -47,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         _print(listing, args.dump, args.shows_all)
     _complain_of("foreign", [(path, "no file of a dump") for path in listing.foreign], args.shows_all)
     _complain_of("damaged", [(path, str(error)) for path, error in listing.damaged], args.shows_all)
-    return DAMAGED if listing.damaged else LISTED
+    return INCOMPLETE if listing.damaged else FINE
 
 
 def _print(listing: DumpListing, path: str, shows_all: bool) -> None:

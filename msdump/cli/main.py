@@ -11,8 +11,9 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from msdump._version import __version__
+from msdump.cli.exit_status import FAILED, INTERRUPTED, NOTHING, REFUSED, exit_help
 from msdump.cli.printing import PrintableParser, complain, log_printable, open_standard_streams, silence
-from msdump.errors import ConfigError, MsdumpError, did_you_mean
+from msdump.errors import ConfigError, FormatError, MsdumpError, NothingFoundError, did_you_mean
 
 # Each name is a module of this package with `add_arguments(parser)` and `run(args) -> int`; only the chosen one is
 # imported.
@@ -70,7 +71,7 @@ _EXAMPLES = """examples:
   msdump compare mine/ golden/                    the first operator that differs
 """
 
-# Of these 1 is an answer: something differs, is not finite, is missing. What keeps them from it is 2.
+# These make an object for each tensor, and keep them all.
 READERS = frozenset(
     {
         "ls",
@@ -90,9 +91,10 @@ READERS = frozenset(
         "upload",
     }
 )
+# These run a program, which may fail.
+RUNNERS = frozenset({"demo", "run", "acl", "plan"})
 # New objects, and collections of them, and of those that stayed, before the next one.
 _THRESHOLDS = (2_000_000, 20, 100)
-FAILED, WRONG_USAGE, NOTHING_DUMPED, DUMP_FAILED, INTERRUPTED = 1, 2, 3, 4, 130
 
 
 class _Parser(PrintableParser):
@@ -119,7 +121,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             return int(importlib.import_module(f"msdump.cli.{args.command}").run(args))
     except MsdumpError as error:
         complain(f"msdump {args.command}: {error}")
-        return WRONG_USAGE if isinstance(error, ConfigError) or args.command in READERS else FAILED
+        if isinstance(error, NothingFoundError):
+            return NOTHING
+        is_of_program = args.command in RUNNERS and not isinstance(error, ConfigError | FormatError)
+        return FAILED if is_of_program else REFUSED
     except KeyboardInterrupt:
         complain(f"msdump {args.command}: interrupted")
         return INTERRUPTED
@@ -162,6 +167,7 @@ def make_parser(chosen: Collection[str]) -> argparse.ArgumentParser:
         )
         if name in chosen:
             importlib.import_module(f"msdump.cli.{name}").add_arguments(command)
+            command.epilog = "\n\n".join(filter(None, [(command.epilog or "").strip("\n"), exit_help(name)]))
     return parser
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from msdump.analysis.exit_codes import AnalysisError, ExitCode, exit_code_of
 from msdump.cli import msaccucmp_compare, msaccucmp_convert
-from msdump.cli.main import INTERRUPTED
+from msdump.cli.exit_status import INTERRUPTED
 from msdump.cli.msaccucmp_compare import write_result
 from msdump.cli.options import path_argument
 from msdump.cli.printing import PrintableParser, log, log_printable, open_standard_streams

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from msdump.cli.exit_status import FINE, FOUND, INCOMPLETE
 from msdump.cli.options import add_json_option, add_step_options, selected_steps, write_json
 from msdump.cli.printing import complain_of_damaged, progress_bar, say
 
@@ -14,15 +15,12 @@ if TYPE_CHECKING:
     from msdump.analysis.find.nan import BadTensor, BenignInf, Growth, NonFinite, NonFiniteReport
     from msdump.analysis.steps import Operator
 
-FINITE, FOUND, DAMAGED = 0, 1, 4
 _EPILOG = """
 Takes tensors or statistics alone (statistic.csv), of a whole dump, of one folder, or one file.
 An Inf is benign when it comes from a constant, or when all that read it stop it: a softmax, a choice (where, gather),
 an extreme (max, clamp, relu), a function with a bound (sigmoid). A NaN is benign when a choice drops it and no gradient
 brings it back. A step that a scaler of the loss skipped is no finding. What grew: the first tensor whose largest
 absolute value is 100 times that of the iteration before, where a NaN or Inf follows; with --all in any case.
-exit status: 0 everything is finite, or benign; 1 a NaN or unexpected Inf was found; 2 wrong usage, or
-nothing to look at; 4 what could be read is finite, but there are damaged files.
 """
 
 
@@ -53,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     if not write_json(args, lambda: _value(report)):
         _print_report(report, args)
     complain_of_damaged(report.damaged)
-    return FOUND if report.steps else DAMAGED if report.damaged else FINITE
+    return FOUND if report.steps else INCOMPLETE if report.damaged else FINE
 
 
 def _value(report: NonFiniteReport) -> dict[str, Any]:

@@ -6,17 +6,13 @@ import argparse
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from msdump.cli.exit_status import FINE, INCOMPLETE, NOTHING
 from msdump.cli.printing import complain, say
 from msdump.cli.report_text import format_count
 from msdump.config.environment import format_size
 
 if TYPE_CHECKING:
     from msdump.formats.pack_tree import Packed
-
-DONE, NOTHING, INCOMPLETE = 0, 1, 4
-EXIT_STATUS = (
-    "exit status: 0 done; 1 there was nothing to do; 2 wrong usage, or a damaged file; 4 something could not be kept."
-)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Put each folder of an iteration into one tar archive beside it, with an index at its end. Commands read packs "
         "as they read folders; `tar xf` brings the folder back."
     )
-    parser.epilog = f"With MSDUMP_CONTAINER=pack a dump writes packs directly.\n\n{EXIT_STATUS}"
+    parser.epilog = "With MSDUMP_CONTAINER=pack a dump writes packs directly."
     add_tree_arguments(parser, "leave the folders where they are")
 
 
@@ -58,4 +54,4 @@ def tell(packs: Iterable[Packed], command: str, what: str, nothing: str) -> int:
     if not count:
         complain(f"msdump {command}: {nothing}")
         return NOTHING
-    return INCOMPLETE if lost else DONE
+    return INCOMPLETE if lost else FINE

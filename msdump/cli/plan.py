@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from msdump.cli.exit_status import FINE, NOTHING, REFUSED
 from msdump.cli.launch import read_script
-from msdump.cli.main import FAILED, NOTHING_DUMPED, WRONG_USAGE
 from msdump.cli.options import add_json_option, write_json
 from msdump.cli.printing import complain, print_table, put
 from msdump.cli.report_text import format_count
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from msdump.config.plan import Plan
     from msdump.dumpers.limits import DiskSpace
     from msdump.graph.pb import GraphSummary
-
-CONFIG_WRONG, NEVER_MATCHES = FAILED, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +52,7 @@ class PlanReport:
 
 
 _EPILOG = """
-exit status, of several configurations the smallest that is not 0: 0 the configuration holds; 1 it does not, its path
-cannot be made, or a graph file cannot be read; 2 wrong usage, or an acl.json that does not hold; 3 something in it can
-never match, or nothing is dumped.
+Of several configurations the exit status is the smallest that is not 0.
 Environment variables that change what a configuration means are read as a run would read them:
 MS_DIAGNOSTIC_DATA_PATH, RANK_ID, DEVICE_ID, MSDUMP_STRICT; and the limits
 MSDUMP_DISK_BUDGET, MSDUMP_DISK_FLOOR, MSDUMP_KEEP_ITERATIONS, MSDUMP_ASYNC_BUFFER.
@@ -113,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
             put("", out)
         answers.append(_explain(path, args, graphs, out))
     measured = None
-    if program is not None and not any(answer.status == CONFIG_WRONG or answer.is_off for answer in answers):
+    if program is not None and not any(answer.status == REFUSED or answer.is_off for answer in answers):
         measured = _measure(answers[0] if answers else None, program, out)
     write_json(args, lambda: _value(answers, measured))
     return min((answer.status for answer in answers if answer.status), default=0)
@@ -140,7 +136,7 @@ def _explain(
     try:
         answer = explain_acl_json(path, out) if is_acl_json(path) else _explain_mindspore(path, args, graphs, out)
     except AclConfigError as error:
-        answer = PlanReport(path, WRONG_USAGE, problem=str(error))
+        answer = PlanReport(path, REFUSED, problem=str(error))
     if answer.problem:
         where = f"{path}: " if len(args.config) > 1 else ""
         complain(f"msdump plan: {where}{answer.problem}")
@@ -165,9 +161,9 @@ def _explain_mindspore(
         environment = Environment.from_os({**os.environ, DUMP_CONFIG: path})
         plan = plan_mindspore(environment, args.device_target, args.device_id)
     except ConfigError as error:
-        return PlanReport(path, CONFIG_WRONG, problem=str(error))
+        return PlanReport(path, REFUSED, problem=str(error))
     if plan is None:
-        return PlanReport(path, CONFIG_WRONG, problem='CONFIG: expected a file name, got "".')
+        return PlanReport(path, REFUSED, problem='CONFIG: expected a file name, got "".')
     summaries = graphs()
     space = space_below(plan.where.path / f"rank_{plan.where.rank_id}", plan.how.engine != SYNC)
     rows = [*describe(plan), *space_rows(space)]
@@ -176,9 +172,9 @@ def _explain_mindspore(
     for one in estimates:
         _print_estimate(plan, one, space, out)
     if space.problem:
-        return PlanReport(path, CONFIG_WRONG, rows, estimates, problem=f"path: {space.problem}")
+        return PlanReport(path, REFUSED, rows, estimates, problem=f"path: {space.problem}")
     unmatched = never_matches(plan, known_names(summaries) if summaries else None)
-    return PlanReport(path, NEVER_MATCHES if unmatched else 0, rows, estimates, unmatched, plan=plan)
+    return PlanReport(path, NOTHING if unmatched else FINE, rows, estimates, unmatched, plan=plan)
 
 
 def _measure(answer: PlanReport | None, program: Program, out: TextIO | None) -> MeasuredStep:
@@ -332,7 +328,7 @@ def explain_acl_json(path: str, out: TextIO | None) -> PlanReport:
     plan = plan_acl(config)
     if plan is None:
         put("nothing is dumped", out)
-        return PlanReport(path, NOTHING_DUMPED, is_off=True)
+        return PlanReport(path, NOTHING, is_off=True)
     trigger, folder = plan.trigger, plan.where.path if plan.where.is_path_given else None
     kind = trigger.exception or (WATCHER if trigger.is_watcher else "overflow" if trigger.overflow else "operators")
     rows = [("kind", kind), ("folder", "chosen by the environment, or this one" if folder is None else str(folder))]
@@ -353,4 +349,4 @@ def explain_acl_json(path: str, out: TextIO | None) -> PlanReport:
 
         rows += space_rows(space_below(folder, is_async=True))
     print_table(("acl.json", path), rows, out)
-    return PlanReport(path, 0, rows, folder=folder)
+    return PlanReport(path, FINE, rows, folder=folder)

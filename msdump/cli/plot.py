@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msdump.cli.exit_status import FINE, INCOMPLETE
 from msdump.cli.options import add_json_option, add_step_options, selected_steps, write_json
 from msdump.cli.printing import bar, complain_of_damaged, print_table, progress_bar, say
 from msdump.errors import ConfigError, FormatError, WriteError
@@ -16,7 +17,6 @@ from msdump.errors import ConfigError, FormatError, WriteError
 if TYPE_CHECKING:
     from msdump.analysis.stat.curve import Curve
 
-DRAWN, DAMAGED = 0, 4
 _PICTURES = (".png", ".svg", ".pdf")
 _WIDTH = 40
 
@@ -26,11 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Draw a statistic of all outputs over layers, operators, iterations or ranks; of two dumps too."
     )
-    parser.epilog = (
-        "Without -o the curve is drawn with bars in the terminal.\n\n"
-        "exit status: 0 drawn; 2 wrong usage, nothing to draw, or an absent package; 4 drawn, and there are damaged\n"
-        "files."
-    )
+    parser.epilog = "Without -o the curve is drawn with bars in the terminal."
     add = parser.add_argument
     add("dump", metavar="DIR", help="a dump, any folder of one, or a statistic.csv")
     add("other", metavar="OTHER", nargs="?", help="a second one, drawn beside it")
@@ -64,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         else:
             say(args.output)
     complain_of_damaged(damaged)
-    return DAMAGED if damaged else DRAWN
+    return INCOMPLETE if damaged else FINE
 
 
 def _names(curves: Sequence[Curve]) -> list[str]:

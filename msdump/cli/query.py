@@ -6,10 +6,10 @@ import argparse
 import sys
 from typing import Any
 
+from msdump.cli.exit_status import FINE, FOUND, INCOMPLETE
 from msdump.cli.options import add_json_option, write_json
 from msdump.cli.printing import complain_of_damaged, print_table, say
 
-DONE, FOUND, DAMAGED = 0, 1, 4
 _ASKS = ("hashes", "messages", "outliers", "first-divergence")
 _EPILOG = """
 questions:
@@ -20,8 +20,6 @@ questions:
 
 SQL is DuckDB's, about the table `tensors` (and `golden`), with the columns of docs/exports.md, `host`, `placements` and
 `equal_ranks`: msdump query tables "select rank, max(l2norm) from tensors group by rank"
-
-exit status: 0 nothing was found; 1 a ready question has found something; 2 wrong usage; 4 there are damaged tables.
 """
 
 
@@ -61,8 +59,8 @@ def run(args: argparse.Namespace) -> int:
             say("nothing found")
     complain_of_damaged(tables.damaged)
     if tables.damaged:
-        return DAMAGED
-    return FOUND if answer.rows and args.sql is None else DONE
+        return INCOMPLETE
+    return FOUND if answer.rows and args.sql is None else FINE
 
 
 def _value(answer: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import tempfile
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from msdump.cli.exit_status import FINE, FOUND, INCOMPLETE
 from msdump.cli.options import (
     add_engine_options,
     add_json_option,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from msdump.analysis.ranks.questions import Answer
     from msdump.formats.selection import StepSelection
 
-AGREE, DISAGREE, INCOMPLETE = 0, 1, 4
 _EPILOG = """
 What must be equal stands in layout.json of each rank: parameters and gradients of replicas, results of all-reduce,
 all-gather and broadcast, replicated DTensors, and what a rank sends to another rank. Hashes are compared, or statistics
@@ -35,9 +35,6 @@ where a dump has nothing else, so no golden run is needed. A parameter or buffer
 differs between replicas is named, too.
 
 Tables alone are enough: `msdump stat DIR --tables FOLDER` writes them, and then the dump is not read any more.
-
-exit status: 0 all ranks agree; 1 some disagree, or differ from --golden; 2 wrong usage; 4 they agree, but ranks,
-iterations or files are missing or damaged, or belong to another job or version.
 """
 
 
@@ -83,8 +80,8 @@ def run(args: argparse.Namespace) -> int:
         _print(report)
     complain_of_damaged(report.damaged)
     if report.has_finding:
-        return DISAGREE
-    return INCOMPLETE if report.gaps or problems or report.damaged else AGREE
+        return FOUND
+    return INCOMPLETE if report.gaps or problems or report.damaged else FINE
 
 
 def _check_tables_alone(args: argparse.Namespace, given: list[bool]) -> None:

@@ -7,14 +7,13 @@ import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msdump.cli.exit_status import FINE, NOTHING
 from msdump.cli.printing import complain, say
 from msdump.errors import ConfigError
 
 if TYPE_CHECKING:
     from msdump.engine.recording.collecting import Survey
     from msdump.engine.recording.incidents import Incident
-
-THERE, NOTHING = 0, 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +23,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "collect: keep also what killed processes of this machine have left in their rings, and empty these. Type it "
         "on each machine of the job."
     )
-    parser.epilog = "exit status: 0 there are incidents; 1 there are none; 2 wrong usage, or a damaged file."
     parser.add_argument("action", choices=("list", "collect"))
     parser.add_argument("path", metavar="PATH", help="the folder that the recorder was given")
 
@@ -46,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     _print_rings(recorders)
     if not incidents:
         complain(f"msdump recorder: {path} holds no incident.")
-    return THERE if incidents else NOTHING
+    return FINE if incidents else NOTHING
 
 
 def _print_incident(path: Path, incident: Incident) -> None:

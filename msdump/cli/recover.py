@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from msdump.cli.pack import EXIT_STATUS, add_tree_arguments, tell
+from msdump.cli.pack import add_tree_arguments, tell
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -14,7 +14,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "their name. All whole members stay; the last one goes when it is cut. The new pack is written beside the old "
         "one, and then takes its place. Archives that msdump has not written are left alone."
     )
-    parser.epilog = EXIT_STATUS
     add_tree_arguments(parser, None)
 
 

@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
+from msdump.cli.exit_status import FINE, FOUND
 from msdump.cli.options import GRAPHS_HELP, OP_HELP, add_json_option, add_step_options, selected_steps, write_json
 from msdump.cli.printing import complain, print_table, say
 from msdump.errors import ConfigError
@@ -14,19 +15,12 @@ if TYPE_CHECKING:
     from msdump.analysis.ranks.vote import Vote
     from msdump.analysis.replay.replay import Replay, ReplayRun
 
-EXPLAINED, WRONG = 0, 1
 _TITLES = ("run", "output", "relative error", "largest error", "cosine")
-_EPILOG = """
-exit status: 0 the dumped output is what the dumped inputs give: look at the inputs; 1 it is not: look at the operator
-(with --everywhere: 0 all workers computed the same bits; 1 they did not);
-2 wrong usage, or something that a replay needs is not in the dump.
-"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.description = "Run one operator again on its dumped inputs and say how far the dumped output is from that."
-    parser.epilog = _EPILOG
     parser.add_argument("dump", metavar="DIR", help=GRAPHS_HELP)
     parser.add_argument("operator", metavar="OP", help=OP_HELP)
     add_step_options(parser)
@@ -51,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     result = replay_operator(args.dump, args.operator, **selected_steps(args))
     if not write_json(args, lambda: replay_value(result)):
         _print(result)
-    return EXPLAINED if result.is_explained else WRONG
+    return FINE if result.is_explained else FOUND
 
 
 def _vote(args: argparse.Namespace) -> int:
@@ -83,7 +77,7 @@ def _vote(args: argparse.Namespace) -> int:
             say(f"\nall {len(vote.ballots) - len(problems)} workers computed the same bits")
     for ballot in problems:
         complain(f"{ballot.host}: {ballot.problem}")
-    return WRONG if vote.outvoted or vote.is_tied else EXPLAINED
+    return FOUND if vote.outvoted or vote.is_tied else FINE
 
 
 def _vote_value(vote: Vote) -> dict[str, Any]:

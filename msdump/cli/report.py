@@ -5,15 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 
+from msdump.cli.exit_status import FINE, INCOMPLETE
 from msdump.cli.options import add_step_options, selected_steps, write_text
 from msdump.cli.printing import complain, complain_of_damaged, progress_bar, say
 
-WRITTEN, DAMAGED = 0, 4
 _EPILOG = """
 The page opens in any browser from the disk; it loads nothing. It holds numbers of all tensors, not their elements.
-
-exit status: 0 written; 1 the dump cannot be read, or the file cannot be written; 2 wrong usage; 4 written, and there
-are damaged files. That something was found does not change it: `msdump nan` and `msdump compare` tell that by theirs.
+That something was found does not change the exit status: `msdump nan` and `msdump compare` tell that by theirs.
 """
 
 
@@ -64,4 +62,4 @@ def run(args: argparse.Namespace) -> int:
     for sentence in report.left_out:
         complain(f"msdump report: {sentence}")
     complain_of_damaged(contents.damaged)
-    return DAMAGED if contents.damaged else WRITTEN
+    return INCOMPLETE if contents.damaged else FINE

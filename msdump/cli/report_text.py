@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from msdump.cli.main import DUMP_FAILED, NOTHING_DUMPED
+from msdump.cli.exit_status import FINE, INCOMPLETE, NOTHING
 from msdump.cli.printing import LINE_ENDS, draw, is_terminal, print_table, printable, put
 from msdump.config.environment import format_size
 
@@ -74,20 +74,20 @@ def conclude(reports: Sequence[Report], may_be_empty: bool, stream: TextIO) -> i
     4 when a dump is not complete, else 3 when all dumps of one kind chose nothing, else 0.
     may_be_empty   nothing need be dumped here: other processes dump
     """
-    status = 0
+    status = FINE
     for kind in dict.fromkeys(report.kind for report in reports):
         mine = [report for report in reports if report.kind == kind]
         if any(report.failure for report in mine):
             count = sum(report.lost for report in mine)
             lost = f", {format_count(count, kind.item)} lost" if count else ""
             print_warning(f"The {kind.name} is not complete{lost}. {kind.goes_on} went on.", stream)
-            status = DUMP_FAILED
+            status = INCOMPLETE
         elif all(report.is_empty for report in mine) and not may_be_empty:
             lines = [f"Nothing was dumped: {kind.nothing}."]
             for report in mine:
                 lines += [*report.advice, *(f"Never matched: {name}" for name in report.unmatched)]
             print_warning("\n".join(lines), stream)
-            status = status or NOTHING_DUMPED
+            status = status or NOTHING
     return status
 
 

@@ -13,10 +13,6 @@ WRITTEN = 0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.description = "Write a script that runs one operator on its dumped inputs, with the inputs beside it."
-    parser.epilog = (
-        "exit status: 0 written; 2 wrong usage, the operator cannot be run, or something that the script needs is not "
-        "in the dump."
-    )
     parser.add_argument("dump", metavar="DIR", help=GRAPHS_HELP)
     parser.add_argument("operator", metavar="OP", help=OP_HELP)
     parser.add_argument("-o", "--output", default="repro", metavar="DIR", help="new folder for the script (repro)")

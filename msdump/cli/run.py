@@ -10,8 +10,8 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from msdump.cli.exit_status import FINE, INCOMPLETE, INTERRUPTED, NOTHING
 from msdump.cli.launch import on_sigterm
-from msdump.cli.main import DUMP_FAILED, INTERRUPTED, NOTHING_DUMPED
 from msdump.cli.options import add_json_option, add_verbose_option, tell_skipped, write_json
 from msdump.cli.printing import complain
 from msdump.cli.report_text import conclude, format_count, print_report, print_warning, wait_for_writers
@@ -27,15 +27,6 @@ if TYPE_CHECKING:
     from msdump.process.report import ChildReport, Report
 
 
-_EPILOG = """\
-exit status: the script's own when that is not 0, else
-  0    everything that was asked for is on disk (or no dump was configured)
-  3    a dump was configured and nothing matched it
-  4    the dump is not complete
-  130  interrupted with Ctrl-C        143  ended by SIGTERM; files on disk are whole in both cases
-"""
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.usage = (
@@ -43,7 +34,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "[--torch-rnn] [--torch-eager] [--as msprobe] [--tables FOLDER] [--json FILE] [-v] "
         "(SCRIPT | -m MODULE) [ARGS ...]"
     )
-    parser.epilog = _EPILOG
     parser.add_argument("--config", metavar="FILE", help=f"dump configuration; sets {DUMP_CONFIG} for this run")
     add_way_options(parser)
     parser.add_argument(
@@ -159,7 +149,7 @@ def _conclude(status: int, not_compiled: str, may_be_empty: bool) -> int:
             complain(f"outside  {line}")
     if not_compiled:
         print_warning(not_compiled, sys.stderr)
-        status = status or NOTHING_DUMPED
+        status = status or NOTHING
     if not is_drained:
         lost = format_count(sum(report.lost for report in reports), "tensor")
         print_warning(f"Interrupted: {lost} not written. Every file on disk is whole.", sys.stderr)
@@ -169,14 +159,14 @@ def _conclude(status: int, not_compiled: str, may_be_empty: bool) -> int:
     status = status or code
     if status == 0 and os.environ.get(DUMP_CONFIG) and not is_graph_dumped and not may_be_empty:
         print_warning(_why_no_graph(), sys.stderr)
-        return NOTHING_DUMPED
+        return NOTHING
     return status
 
 
 def _write_tables(folder: str | None) -> int:
     """A table part for each iteration that this process has dumped; the exit status."""
     if folder is None:
-        return 0
+        return FINE
     from msdump.analysis.ranks.job import write_tables
     from msdump.engine.graphs import GraphSession
     from msdump.formats.selection import StepSelection
@@ -193,7 +183,7 @@ def _write_tables(folder: str | None) -> int:
             lost += [f"{part.path}: {part.problem}" for part in parts if part.problem]
     if lost:
         print_warning("\n".join(["Not all tables are there.", *lost]), sys.stderr)
-    return DUMP_FAILED if lost else 0
+    return INCOMPLETE if lost else FINE
 
 
 def _conclude_children(children: Sequence[ChildReport], status: int) -> int:
@@ -204,7 +194,7 @@ def _conclude_children(children: Sequence[ChildReport], status: int) -> int:
     errors = [f"Process {child.process_id}: {child.error}" for child in children if child.error]
     if errors:
         print_warning("\n".join(["The dump is not complete.", *errors]), sys.stderr)
-        return status or DUMP_FAILED
+        return status or INCOMPLETE
     return status
 
 

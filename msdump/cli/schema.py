@@ -6,6 +6,8 @@ import argparse
 import json
 import sys
 
+from msdump.cli.exit_status import FINE
+
 # The keys of `msdump.config.schema.SCHEMAS`, which takes pydantic to import.
 NAMES = ("mindspore", "acl")
 _EPILOG = """
@@ -13,8 +15,6 @@ VS Code     "json.schemas": [{"fileMatch": ["*dump*.json"], "url": "./mindspore.
 command     check-jsonschema --schemafile mindspore.schema.json dump.json
 
 A schema checks what can be checked without the machine; `msdump plan FILE` checks all of it.
-
-exit status: 0 printed; 2 wrong usage.
 """
 
 
@@ -33,4 +33,4 @@ def run(args: argparse.Namespace) -> int:
 
     json.dump(SCHEMAS[args.name](), sys.stdout, indent=2)
     sys.stdout.write("\n")
-    return 0
+    return FINE

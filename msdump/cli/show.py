@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from msdump.cli.exit_status import FINE, INCOMPLETE
 from msdump.cli.options import OP_HELP, RAW_HELP, add_json_option, add_step_options, selected_steps, write_json
 from msdump.cli.printing import complain, exponent_bars, print_table, say, sparkline
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from msdump.formats.statistic_csv import StatisticRow
     from msdump.statistics.stats import Statistics
 
-FINE, DAMAGED = 0, 4
 _TITLES = ("tensor", "dtype", "shape", "max", "min", "avg", "l2norm", "NaN", "Inf", "first elements", "from")
 
 
@@ -23,7 +23,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Show one operator: inputs, outputs, shapes, statistics, first elements, attributes, source trace."
     )
-    parser.epilog = "exit status: 0 shown; 2 wrong usage, or no such operator; 4 one of its files is damaged."
     parser.add_argument("dump", metavar="DIR", help="a dump, or any folder of one")
     parser.add_argument("operator", metavar="OP", help=OP_HELP)
     add_step_options(parser)
@@ -42,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     problems = [tensor for tensor in shown.tensors if tensor.problem]
     for tensor in problems:
         complain(f"{tensor.io} {tensor.slot}: {tensor.problem}")
-    return DAMAGED if problems else FINE
+    return INCOMPLETE if problems else FINE
 
 
 def _print(shown: ShownOperator, dump: str) -> None:

@@ -9,6 +9,7 @@ import sys
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from msdump.cli.exit_status import FINE, FOUND, INCOMPLETE
 from msdump.cli.options import (
     RAW_HELP,
     add_engine_options,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from msdump.analysis.steps import StepKey
     from msdump.tables.frames import Column
 
-FINE, DIFFER, DAMAGED = 0, 1, 4
 _ROLE_TITLES = ("parameter", "layer", "is_gradient")
 _TITLES = (
     "iteration", "operator", "io", "dtype", "shape", "max", "min", "avg", "l2norm", "NaN", "Inf", "zero", *_ROLE_TITLES,
@@ -44,9 +44,6 @@ or dump tensors ("saved_data": "tensor")."""
 _EPILOG = """
 --where joins comparisons of columns by and, or, not and parentheses; signs are == != < <= > >=, and ~ for a glob.
 Columns are those of --parquet, and inf: docs/exports.md lists them. A wrong name is answered with all of them.
-
-exit status: 0 done (with --diff: all agree); 1 --diff found a difference; 2 wrong usage, or nothing to measure;
-4 there are damaged files.
 """
 
 
@@ -116,7 +113,7 @@ def _write_tables(args: argparse.Namespace) -> int:
     problems += [pair for part in parts for pair in part.damaged]
     for where, problem in problems:
         complain(f"damaged: {where}: {problem}")
-    return DAMAGED if problems else FINE
+    return INCOMPLETE if problems else FINE
 
 
 def _unchanged(args: argparse.Namespace) -> int:
@@ -155,8 +152,8 @@ def _diff(args: argparse.Namespace) -> int:
     if not write_json(args, lambda: json_value(comparison)):
         _print_differences(comparison, args.dump)
     if not comparison.is_agreeing:
-        return DIFFER
-    return DAMAGED if comparison.damaged else FINE
+        return FOUND
+    return INCOMPLETE if comparison.damaged else FINE
 
 
 def _print_differences(comparison: Comparison, dump: str) -> None:
@@ -257,7 +254,7 @@ def _print_rows(rows: Sequence[TensorStatistics], columns: Sequence[Column] | No
 
 def _end(damaged: Any) -> int:
     complain_of_damaged(damaged)
-    return DAMAGED if damaged else FINE
+    return INCOMPLETE if damaged else FINE
 
 
 def _cells(row: TensorStatistics, tells_graph: bool) -> tuple[str, ...]:

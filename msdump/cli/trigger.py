@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from msdump.cli.exit_status import FINE
 from msdump.cli.printing import say
-from msdump.errors import ConfigError
-
-KEPT = 0
+from msdump.errors import NothingFoundError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,7 +15,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Ask a running job to keep its last steps, those of all ranks: the recorder sees it within a step."
     )
-    parser.epilog = "exit status: 0 asked; 1 the file cannot be written; 2 no recorder writes to this folder."
     parser.add_argument("path", metavar="PATH", help="the folder that the recorder was given")
     parser.add_argument("--why", default="msdump trigger", metavar="TEXT", help="for people who read the incident")
     parser.add_argument("--in", dest="offset", type=_steps, default=0, metavar="STEPS", help="so many steps from now")
@@ -36,11 +34,11 @@ def run(args: argparse.Namespace) -> int:
     path = Path(args.path)
     recorders = survey(path)
     if not recorders.alive and not recorders.elsewhere:
-        raise ConfigError(
+        raise NothingFoundError(
             f"{path}: expected a folder that a flight recorder writes to, got one without a running recorder. "
             "`msdump recorder list` shows what is there."
         )
     request(path, args.why, args.offset)
     ranks = len(recorders.alive) + len(recorders.elsewhere)
     say(f"{path}: {ranks} {'recorder' if ranks == 1 else 'recorders'} will keep the last steps when this one ends.")
-    return KEPT
+    return FINE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from msdump.cli.pack import EXIT_STATUS, add_tree_arguments, tell
+from msdump.cli.pack import add_tree_arguments, tell
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -14,7 +14,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "pack. A pack that is not whole, or holds what no dump has, stays. One with names that lead elsewhere is "
         "refused as a whole."
     )
-    parser.epilog = EXIT_STATUS
     add_tree_arguments(parser, "leave the packs where they are")
 
 

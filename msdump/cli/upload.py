@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 
+from msdump.cli.exit_status import FINE, INCOMPLETE
 from msdump.cli.printing import complain, say
 from msdump.cli.report_text import format_count
 from msdump.config.environment import format_size
-
-DONE, INCOMPLETE = 0, 4
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,8 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = (
         "Keys, region and endpoint come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL, "
-        "or the variables of another store. MSDUMP_UPLOAD sends a dump while it runs.\n\n"
-        "exit status: 0 all is there; 2 wrong usage; 4 some files could not be sent: they are named."
+        "or the variables of another store. MSDUMP_UPLOAD sends a dump while it runs."
     )
     parser.add_argument("dump", metavar="DIR", help="a dump, or any folder of one")
     parser.add_argument("address", metavar="ADDRESS", help="such as s3://bucket/job")
@@ -35,4 +33,4 @@ def run(args: argparse.Namespace) -> int:
     say(f"{args.address}: {text}.")
     for path, reason in sent.failed:
         complain(f"msdump upload: {path}: {reason}")
-    return INCOMPLETE if sent.failed else DONE
+    return INCOMPLETE if sent.failed else FINE

@@ -14,8 +14,6 @@ _EPILOG = """
 The page appears at once and fills while the tensors are measured; what was measured is kept in the user's cache, so the
 next look begins with it. The server listens on this machine alone and answers those who have the printed address; the
 browser is started with another one, which holds for one request.
-
-exit status: 0 ended by Ctrl-C; 1 there is no dump; 2 wrong usage, a port in use, or a package that is missing.
 """
 
 

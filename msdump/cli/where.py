@@ -5,16 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 
+from msdump.cli.exit_status import FINE, NOTHING
 from msdump.cli.options import GRAPHS_HELP, add_json_option, add_step_options, selected_steps, write_json
 from msdump.cli.printing import complain, say
-
-FOUND, NOT_FOUND = 0, 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.description = "Name the operators that a line of the script led to, and the files that hold their tensors."
-    parser.epilog = "exit status: 0 found; 1 no operator comes from such a line; 2 wrong usage, or no graph file."
     parser.add_argument("dump", metavar="DIR", help=GRAPHS_HELP)
     parser.add_argument("line", metavar="LINE", help="a line of the script or a part of it, or FILE:LINE")
     add_step_options(parser)
@@ -32,9 +30,9 @@ def run(args: argparse.Namespace) -> int:
     if not hits:
         hint = nearest_lines(args.dump, args.line)
         complain(f'msdump where: no operator comes from "{args.line}". {hint}'.rstrip())
-        return NOT_FOUND
+        return NOTHING
     if takes_output:
-        return FOUND
+        return FINE
     shown = None
     for hit in hits:
         if hit.line != shown:
@@ -43,4 +41,4 @@ def run(args: argparse.Namespace) -> int:
         say(f"  {hit.node.full_name}")
         for path in () if args.no_files else hit.files:
             say(f"    {os.path.relpath(path, args.dump)}")
-    return FOUND
+    return FINE

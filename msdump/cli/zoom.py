@@ -21,8 +21,6 @@ _EPILOG = """
 Without --run the configuration is written and the command that uses it printed. --run takes the rest of the line: a
 script and its arguments, with options of `msdump run` before it; or an .onnx model, with options of `msdump acl run`.
 The iteration is the first in which a tensor of OP is not finite; --iteration chooses another.
-
-exit status: 0 written; 2 wrong usage, or no such operator; with --run that of the run.
 """
 
 

@@ -16,6 +16,7 @@ from msdump.graph.graph import CONSTANT, Graph, Node, Value
 from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.hooks import check_gradient
+from msdump.mindspore.iterations import note_gradients
 from msdump.mindspore.located import located
 from msdump.mindspore.program.autodiff import gradients_of_sum, keep_read_values
 from msdump.mindspore.structure import flatten, unflatten
@@ -81,6 +82,8 @@ def differentiate(
         if not tracer.is_recording:
             keep_read_values(tracer.graph, first)
         tensors = [_gradient(tracer, value, gradient) for value, gradient in zip(wrt, results, strict=True)]
+    if weights:
+        note_gradients(weights)
     leaves = iter(tensors)
     per_input = []
     for place in places:

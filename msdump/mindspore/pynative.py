@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msdump.engine import opening
 from msdump.graph.graph import Graph, Value
 from msdump.graph.run import Calls, ObservedGraph
+from msdump.mindspore import iterations
+from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.compiler import (
     GraphCache,
@@ -23,6 +25,7 @@ from msdump.mindspore.compiler import (
     without_parameters,
 )
 from msdump.mindspore.context import get_context
+from msdump.mindspore.iterations import Iteration
 from msdump.mindspore.outside import is_in_step
 from msdump.mindspore.program.compile import ASCEND
 from msdump.mindspore.program.device_formats import assign_device_formats
@@ -57,20 +60,26 @@ def run_step(
     kwargs: dict[str, Any],
     cell: TracedCell | None = None,
     stands_for_graph: bool = False,
+    weights: Iterable[Parameter] = (),
 ) -> Any:
-    """`function(*args, **kwargs)` as one iteration. `cell` is the root whose `construct` it is.
+    """`function(*args, **kwargs)` as an iteration, or a part of one. `cell` is the root whose `construct` it is.
+
+    weights  with respect to which it takes gradients, where that is known before
 
     A step that is dumped gives the same results as one that is not. When it raises, what ran until then is handed
     over, and the exception goes on.
     """
     token = is_in_step.set(True)
     try:
-        iteration = session.next_iteration()
-        if session.plan.watches(iteration):
+        if stands_for_graph:
+            iteration = Iteration(session.next_iteration())
+        else:
+            iteration = iterations.begin(session, cache, weights if cell is None else cell.get_parameters())
+        if session.plan.watches(iteration.number):
             return _run_watched(session, iteration, function, cache, args, kwargs, cell, stands_for_graph)
         with sessions.lock:
             for observer in session.observers:
-                observer.on_iteration_begin(_UNSEEN, iteration)
+                observer.on_iteration_begin(_UNSEEN, iteration.number)
         if stands_for_graph:
             return run_recorded(function, args, kwargs, cell, True)
         if cell is None:
@@ -119,7 +128,7 @@ def run_recorded(
 
 def _run_watched(
     session: GraphSession,
-    iteration: int,
+    iteration: Iteration,
     function: Callable[..., Any],
     cache: GraphCache,
     args: Sequence[Any],
@@ -134,14 +143,14 @@ def _run_watched(
         result = _run_in(tracer, function, args, kwargs, cell)
     except Exception as error:
         with sessions.lock:
-            seen = _observed(session, cache, tracer, recorder, cell, leaves)
-            _hand_over(seen, tracer, recorder, iteration, error)
+            seen = _observed(session, iteration, cache, tracer, recorder, cell, leaves)
+            _hand_over(seen, tracer, recorder, iteration.number, error)
         raise
     flatten(result, leaves)
     # Only here: a step that waits for a step of another thread must not keep it from ending.
     with sessions.lock:
-        seen = _observed(session, cache, tracer, recorder, cell, leaves)
-        _hand_over(seen, tracer, recorder, iteration, None)
+        seen = _observed(session, iteration, cache, tracer, recorder, cell, leaves)
+        _hand_over(seen, tracer, recorder, iteration.number, None)
     for leaf in leaves:
         leaf.detach()
     return result
@@ -169,16 +178,22 @@ def _bind_inputs(tracer: Tracer, function: Callable[..., Any], args: Sequence[An
 
 def _observed(
     session: GraphSession,
+    iteration: Iteration,
     cache: GraphCache,
     tracer: Tracer,
     recorder: StepRecorder,
     cell: TracedCell | None,
     results: Sequence[Tensor],
 ) -> ObservedGraph:
-    """The graph of what was recorded, which observers get to know when it is new. Steps of equal structure share it."""
+    """The graph of what was recorded, which observers get to know when it is new. Steps of equal structure share it.
+
+    Edges:  where it runs again in its iteration, as for the next part of a batch, it is another graph: the files of
+            one graph and iteration are those of one run.
+    """
     graph = _finished(tracer, recorder, cell, results)
-    structure = _structure(graph)
-    seen = cache.steps.get(structure)
+    structure = (_structure(graph), 0)
+    while (seen := cache.steps.get(structure)) is not None and seen.graph.graph_id in iteration.graphs:
+        structure = (structure[0], structure[1] + 1)
     if seen is None or tuple(seen.masks) != session.observers:
         graph.graph_id = take_graph_id()
         graph.name = f"kernel_graph_{graph.graph_id}"
@@ -186,6 +201,7 @@ def _observed(
             assign_device_formats(graph)
         announce_marks(session, graph)
         seen = cache.steps[structure] = ObservedGraph(graph, session.observers)
+    iteration.graphs.add(seen.graph.graph_id)
     return seen
 
 

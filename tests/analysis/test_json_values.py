@@ -45,7 +45,7 @@ def test_operators_of_a_line(own_dump: Path, capsys: pytest.CaptureFixture[str])
     value = strict(capsys.readouterr().out)
     assert set(value) == documented("where")
     assert all(one["line"][2] == LINE and Path(one["files"][0]).is_file() for one in value["found"])
-    assert main(["where", str(own_dump), "no such line", "--json", "-"]) == 1
+    assert main(["where", str(own_dump), "no such line", "--json", "-"]) == 3
     assert strict(capsys.readouterr().out)["found"] == []
 
 

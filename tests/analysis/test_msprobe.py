@@ -97,7 +97,7 @@ def test_a_call_has_the_line_of_its_stack(with_lines: Path, capsys: pytest.Captu
     hits = find_source_line(with_lines, "torch.log(x)")
     assert [(hit.node.full_name, hit.line.line, hit.files) for hit in hits] == [("Torch.log.0.forward", 28, ())]
     assert find_source_line(with_lines, "train.py:28", iteration=5) == []
-    assert main(["where", str(with_lines), "loss = model(torch.log(y))"]) == 1
+    assert main(["where", str(with_lines), "loss = model(torch.log(y))"]) == 3
     assert "Did you mean" in capsys.readouterr().err
 
 

@@ -102,11 +102,11 @@ def test_damaged_files_are_in_the_document_and_on_standard_error(dump, capsys):
 def test_several_configurations(configuration, tmp_path, capsys):
     wrong = tmp_path / "wrong.json"
     wrong.write_text(configuration.read_text().replace('"Net"', '"my net"'))
-    assert main(["plan", str(configuration), str(wrong), "--json", "-"]) == 1
+    assert main(["plan", str(configuration), str(wrong), "--json", "-"]) == 2
     first, second = strict(capsys.readouterr().out)["configurations"]
-    assert (first["status"], second["status"], first["problem"]) == (0, 1, None)
+    assert (first["status"], second["status"], first["problem"]) == (0, 2, None)
     assert "net_name" in second["problem"] and ["iterations", "all"] in first["rows"]
-    assert main(["plan", "-q", str(configuration), str(wrong)]) == 1
+    assert main(["plan", "-q", str(configuration), str(wrong)]) == 2
     out, err = capsys.readouterr()
     assert not out and err.startswith(f"msdump plan: {wrong}: net_name")
     assert main(["plan", "-q", str(configuration)]) == 0

@@ -95,7 +95,7 @@ def test_statistics_alone(dump, tmp_path, capsys):
 
 
 def test_nothing_to_list(tmp_path, capsys):
-    assert main(["ls", str(tmp_path)]) == 2
+    assert main(["ls", str(tmp_path)]) == 3
     assert main(["ls", str(tmp_path / "missing")]) == 2
     assert "expected tensors or statistics" in capsys.readouterr().err
 

@@ -58,7 +58,7 @@ def test_a_right_configuration_in_words(config, capsys):
 
 
 def test_a_wrong_configuration_is_told_on_stderr(config, capsys):
-    assert main(["plan", config(net_name="my net")]) == 1
+    assert main(["plan", config(net_name="my net")]) == 2
     out, err = capsys.readouterr()
     assert not out
     assert err.startswith("msdump plan: net_name only supports alphabetic, digit, or {'-', '_'}, but got: my net\n")
@@ -102,20 +102,20 @@ def test_the_environment_counts(config, monkeypatch, capsys):
     assert main(["plan", config(path="")]) == 0
     assert "/diagnostic/debug_dump/rank_5/Net" in capsys.readouterr().out
     monkeypatch.setenv("MSDUMP_STRICT", "1")
-    assert main(["plan", config(saved_data="full")]) == 1
+    assert main(["plan", config(saved_data="full")]) == 2
     assert "storing statistic dump is only supported on GPU and Ascend" in capsys.readouterr().err
 
 
 def test_graph_files_that_are_none(config, tmp_path, capsys):
     (tmp_path / "bad.pb").write_bytes(b"\xff\xff\xff")
-    assert main(["plan", config(), "--graph", str(tmp_path / "bad.pb")]) == 1
-    assert main(["plan", config(), "--graph", str(tmp_path / "none.pb")]) == 1
+    assert main(["plan", config(), "--graph", str(tmp_path / "bad.pb")]) == 2
+    assert main(["plan", config(), "--graph", str(tmp_path / "none.pb")]) == 2
     out, err = capsys.readouterr()
     assert not out and "bad.pb: expected a debugger.ModelProto" in err and "none.pb: expected a graph file" in err
 
 
 def test_no_name_at_all(capsys):
-    assert main(["plan", ""]) == 1
+    assert main(["plan", ""]) == 2
     assert "CONFIG: expected a file name" in capsys.readouterr().err
 
 
@@ -147,7 +147,7 @@ def test_limits_of_the_environment_are_read(config, graph_file, monkeypatch, cap
 def test_a_path_that_cannot_be_made(config, tmp_path, capsys):
     (tmp_path / "file").write_text("")
     path = tmp_path / "file" / "below"
-    assert main(["plan", config(path=str(path))]) == 1
+    assert main(["plan", config(path=str(path))]) == 2
     out, err = capsys.readouterr()
     assert "iterations     0|2-4" in out
     assert (

@@ -36,6 +36,6 @@ def test_wrong_files_fail_and_right_ones_are_silent(tmp_path: Path, capsys: pyte
     (tmp_path / "data_dump.json").write_text('{"common_dump_settings": {"dump_mode": 7}}')
     assert main([*arguments, str(tmp_path / "acl.json")]) == 0
     assert capsys.readouterr().out == ""
-    assert main([*arguments, str(tmp_path / "acl.json"), str(tmp_path / "data_dump.json")]) == 1
+    assert main([*arguments, str(tmp_path / "acl.json"), str(tmp_path / "data_dump.json")]) == 2
     told = capsys.readouterr()
     assert "data_dump.json" in told.out + told.err

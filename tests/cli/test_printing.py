@@ -178,17 +178,17 @@ def hostile_dump(tmp_path: Path) -> Path:
 
 COMMANDS = {
     "show": (["show", "{dump}", "Add-op1"], {0}),
-    "show_bytes": (["show", "{dump}", "x*"], {0, 2}),
+    "show_bytes": (["show", "{dump}", "x*"], {0, 3}),
     "where": (["where", "{dump}", "x = a"], {0}),
     "where_command": (["where", "{dump}", "::add-path::b"], {0}),
-    "where_not": (["where", "{dump}", "y\x1b[2J = b"], {1}),
+    "where_not": (["where", "{dump}", "y\x1b[2J = b"], {3}),
     "nan": (["nan", "{dump}", "--all"], {1}),
     "stat": (["stat", "{dump}"], {0}),
     "compare": (["compare", "{dump}", "{dump}", "--all"], {0}),
     "convert": (["convert", "{dump}", "-o", "{out}", "-t", "bin"], {0, 3}),
     "replay": (["replay", "{dump}", "Add-op1"], {2}),
     "plan": (["plan", "{config}"], {0, 3}),
-    "plan_of_nothing": (["plan", "{dump}\x1b[2J.json"], {1}),
+    "plan_of_nothing": (["plan", "{dump}\x1b[2J.json"], {2}),
     "msaccucmp": (["msaccucmp", "convert", "-d", "{dump}/rank_0/Net/0/0", "-out", "{out}"], range(30)),
 }
 

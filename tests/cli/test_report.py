@@ -52,10 +52,10 @@ def test_damaged_files_make_the_status(dump, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "status", "text"),
     [
-        (["nowhere"], 1, "nowhere"),
+        (["nowhere"], 2, "nowhere"),
         (["dump", "--max-size", "much"], 2, "--max-size"),
-        (["dump", "-o", "missing/r.html"], 1, "missing"),
-        (["dump", "-o", "."], 1, "expected to write the report"),
+        (["dump", "-o", "missing/r.html"], 2, "missing"),
+        (["dump", "-o", "."], 2, "expected to write the report"),
     ],
 )
 def test_what_goes_wrong_is_said(dump, tmp_path, monkeypatch, capsys, arguments, status, text):

@@ -91,7 +91,7 @@ def test_a_port_in_use(dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_no_dump_and_no_package(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert main(["view", str(tmp_path / "nowhere")]) == 1
+    assert main(["view", str(tmp_path / "nowhere")]) == 2
     assert "got nothing" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert main(["view", str(tmp_path)]) == 2

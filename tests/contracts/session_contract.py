@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import pytest
 
-from msdump.cli.main import DUMP_FAILED, NOTHING_DUMPED
+from msdump.cli.exit_status import INCOMPLETE, NOTHING
 from msdump.cli.report_text import conclude
 from msdump.errors import DumpError
 from msdump.process import sessions
@@ -101,7 +101,7 @@ class SessionContract(ABC):
         self.play(tmp_path / "dump", matches=False)()
         sessions.close_all()
         stream = io.StringIO()
-        assert conclude(sessions.reports(), may_be_empty=False, stream=stream) == NOTHING_DUMPED
+        assert conclude(sessions.reports(), may_be_empty=False, stream=stream) == NOTHING
         assert stream.getvalue().count("Nothing was dumped") == 1
         assert conclude(sessions.reports(), may_be_empty=True, stream=stream) == 0
 
@@ -120,7 +120,7 @@ class SessionContract(ABC):
         (report,) = sessions.reports()
         assert report.error and (report.lost > 0) != self.writes_first
         stream = io.StringIO()
-        assert conclude([report], may_be_empty=True, stream=stream) == DUMP_FAILED
+        assert conclude([report], may_be_empty=True, stream=stream) == INCOMPLETE
         assert stream.getvalue().count("not complete") == 1
 
     def test_a_parent_that_waits_hears_of_it_once(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ from msdump.analysis.steps import (
     read_statistic_steps,
     read_steps,
 )
-from msdump.errors import ConfigError, DtypeError, FormatError, did_you_mean
+from msdump.errors import ConfigError, DtypeError, FormatError, NothingFoundError, did_you_mean
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_file import read_dump
 from msdump.formats.dump_tensor import DumpedTensor
@@ -118,7 +118,7 @@ def find_operator(
     names = [known for operator in operators for known in (operator.op_name, operator.label)]
     # A last part is nearer to a last part than to a name with its scope.
     hint = did_you_mean(name, [*names, *(known.rpartition("/")[2] for known in names)])
-    raise ConfigError(f'OP: expected the name of a dumped operator, got "{name}". {hint}'.rstrip())
+    raise NothingFoundError(f'OP: expected the name of a dumped operator, got "{name}". {hint}'.rstrip())
 
 
 def _everywhere(operator: Operator, steps: Iterable[Step]) -> Iterator[tuple[Step, Operator]]:
@@ -187,7 +187,7 @@ def find_source_line(
     if calls and not graphs:
         return _calls_of_line(dump, calls, text, StepSelection(rank, graph, iteration))
     if not graphs:
-        raise ConfigError(
+        raise NothingFoundError(
             f"{dump.path}: expected graph files (rank_N/graphs/*.pb or *.ir) or stack.json of msprobe, got none. "
             "Open the folder that holds rank_0, not one below it."
         )
@@ -198,7 +198,7 @@ def find_source_line(
     ]
     if not selected:
         some = ", ".join(str(StepKey(graph.rank_id, graph.graph_id, None)) for graph in graphs[:5])
-        raise ConfigError(
+        raise NothingFoundError(
             f"{dump.path}: expected a graph file of the selected rank and graph, got none. There are some of {some}"
             f"{', ...' if len(graphs) > 5 else ''}."
         )

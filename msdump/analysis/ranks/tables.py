@@ -22,7 +22,7 @@ from msdump.analysis.ranks.subjects import subjects_of
 from msdump.analysis.stat.rows import COLUMNS, TensorStatistics, statistic_table
 from msdump.analysis.stat.statistics import tensor_statistics
 from msdump.analysis.steps import Slot, StepKey, read_statistic_steps, read_steps
-from msdump.errors import ConfigError, FormatError, MsdumpError, WriteError
+from msdump.errors import ConfigError, FormatError, MsdumpError, NothingFoundError, WriteError
 from msdump.formats.atomic import make_dirs, remove_leftovers, scratch_folder
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_folders import DumpedFolder
@@ -163,7 +163,9 @@ def units_of(dumps: Iterable[str | os.PathLike[str]], selection: StepSelection =
                 )
             found[key] = Unit(own, key[1], key[0], len(by_time) - 1)
     if not found:
-        raise ConfigError(f"{', '.join(paths)}: expected folders of iterations, got none of them. Give dumps of a job.")
+        raise NothingFoundError(
+            f"{', '.join(paths)}: expected folders of iterations, got none of them. Give dumps of a job."
+        )
     return [found[key] for key in sorted(found, key=lambda key: (key[0], -1 if key[1] is None else key[1]))]
 
 
@@ -328,7 +330,7 @@ def parts_of(
 ) -> list[Path]:
     """Parts in folders of tables, or parts themselves.
 
-    Raises: FormatError when a folder has none, or none is selected.
+    Raises: FormatError when a folder has none; NothingFoundError when none is selected.
     """
     found: list[Path] = []
     for folder in [tables] if isinstance(tables, str | os.PathLike) else tables:
@@ -341,7 +343,7 @@ def parts_of(
         found += parts
     selected = [part for part in found if _is_selected(part, selection)]
     if not selected:
-        raise FormatError(f"{found[0].parent}: expected tables of these ranks and iterations, got none of them.")
+        raise NothingFoundError(f"{found[0].parent}: expected tables of these ranks and iterations, got none of them.")
     return selected
 
 

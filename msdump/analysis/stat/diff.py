@@ -13,7 +13,7 @@ from msdump.analysis.compare.result import AGREES, DIFFERS, IDENTICAL, NOT_COMPA
 from msdump.analysis.graph_info import GraphFiles, with_inputs
 from msdump.analysis.memory_state import has_same_statistics
 from msdump.analysis.steps import Slot, StatisticSteps, nothing_selected, opened, read_statistic_steps
-from msdump.errors import ConfigError, FormatError
+from msdump.errors import ConfigError, FormatError, NothingFoundError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.selection import StepSelection
@@ -50,7 +50,7 @@ def compare_statistics(
         if not table.steps:
             advice = "`msdump stat DIR --csv OUT` makes one."
             if not (dump.statistic_files() or dump.statistic_dump_files() or dump.msprobe_files()):
-                raise ConfigError(f"{dump.path}: expected a statistic.csv, got none. {advice}")
+                raise NothingFoundError(f"{dump.path}: expected a statistic.csv, got none. {advice}")
             raise nothing_selected(dump, selection, expected="a statistic.csv", advice=advice)
         tables.append(table)
         damaged += problems

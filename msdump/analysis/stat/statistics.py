@@ -18,7 +18,7 @@ from msdump.analysis.measurements import Measurements
 from msdump.analysis.stat.roles import Role, Roles
 from msdump.analysis.stat.rows import StatisticReport, TensorStatistics, tensor_statistics_row
 from msdump.analysis.steps import Operator, Step, StepKey, nothing_selected, opened, read_statistic_steps, read_steps
-from msdump.errors import ConfigError, DtypeError, FormatError, did_you_mean
+from msdump.errors import ConfigError, DtypeError, FormatError, NothingFoundError, did_you_mean
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.sync import STATISTIC_FILE
@@ -122,11 +122,12 @@ def _row(
     return tensor_statistics_row(step, tensor, numbers, md5, shape, role, operator, number, node, exponents)
 
 
-def _unknown_type(op_type: str | Collection[str], types: Collection[str]) -> ConfigError:
+def _unknown_type(op_type: str | Collection[str], types: Collection[str]) -> NothingFoundError:
     selected = (op_type,) if isinstance(op_type, str) else tuple(op_type)
     hint = " ".join(dict.fromkeys(filter(None, (did_you_mean(name, types) for name in selected))))
     text = f"op_type: expected the type of a dumped operator, got {', '.join(selected)}. {hint}".rstrip()
-    return ConfigError(f"{text} The dump holds {', '.join(sorted(types)[:20])}{', ...' if len(types) > 20 else ''}.")
+    some = f"{', '.join(sorted(types)[:20])}{', ...' if len(types) > 20 else ''}"
+    return NothingFoundError(f"{text} The dump holds {some}.")
 
 
 _Measured = tuple[Statistics | StatisticRow, str | None, tuple[int, ...], ExponentHistogram | None]

@@ -38,6 +38,11 @@ class Steps:
         self._ran.add(graph)
         return self.iteration
 
+    @property
+    def has_gradients(self) -> bool:
+        """Whether the last forward run was captured with gradients."""
+        return self._has_gradients
+
     def has_run(self, graph: Hashable) -> bool:
         """Whether it has run forward in this iteration."""
         return graph in self._ran

@@ -61,14 +61,16 @@ def with_keywords(fn: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) 
     return called, (*args, *kwargs.values())
 
 
-def _run(function: Function, cache: GraphCache, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _run(
+    function: Function, cache: GraphCache, args: Sequence[Any], kwargs: dict[str, Any], weights: Sequence[Parameter]
+) -> Any:
     """At the top level a graph of its own in GRAPH_MODE, a step of its own in PyNative; otherwise part of what runs."""
     if current_tracer() is None:
         if get_context("mode") == GRAPH_MODE:
             return call_in_graph_mode(function, cache, args, kwargs)
         session = step_session()
         if session is not None:
-            return run_step(session, function, cache, args, kwargs)
+            return run_step(session, function, cache, args, kwargs, weights=weights)
     return function(*args, **kwargs)
 
 
@@ -104,7 +106,7 @@ def value_and_grad(
     cache = GraphCache()
 
     def value_and_gradients(*args: Any, **kwargs: Any) -> Any:
-        return _run(differentiated, cache, args, kwargs)
+        return _run(differentiated, cache, args, kwargs, parameters)
 
     return value_and_gradients
 
@@ -161,7 +163,7 @@ class GradOperation:
         cache = GraphCache()
 
         def gradients(*args: Any, **kwargs: Any) -> Any:
-            return _run(differentiated, cache, args, kwargs)
+            return _run(differentiated, cache, args, kwargs, parameters)
 
         return gradients
 

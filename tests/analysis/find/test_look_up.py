@@ -104,14 +104,14 @@ def test_commands(own_dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].endswith(f":27  {LINE}") and lines[1].endswith("/fc1-Dense/MatMul-op7")
     assert lines[2].startswith("    rank_0/LeNet/0/1/MatMul.MatMul-op7.0.0.")
-    assert main(["where", str(own_dump), "x = self.relu(self.fc9(x))"]) == 1
+    assert main(["where", str(own_dump), "x = self.relu(self.fc9(x))"]) == 3
     assert f'or "{LINE}"' in capsys.readouterr().err
     assert main(["show", str(own_dump), "MatMul-op7"]) == 0
     text = capsys.readouterr().out
     assert (
         text.startswith("Default/") and "transpose_b=True" in text and LINE in text and "Flatten-op6 output 0" in text
     )
-    assert main(["show", str(own_dump), "MatMul-op99"]) == 2
+    assert main(["show", str(own_dump), "MatMul-op99"]) == 3
 
 
 @pytest.mark.parametrize("prefix", ["", "./", "../", "../../", "../{folder}/", "a/../{folder}/"])

@@ -150,4 +150,4 @@ def test_tables_alone_say_what_is_missing(
         main(["ranks", str(tmp_path / "t"), str(golden)]) == 2
         and main(["ranks", str(tmp_path / "t"), "--part", "1/2"]) == 2
     )
-    assert main(["ranks", str(tmp_path / "t"), "--iteration", "77"]) == 2
+    assert main(["ranks", str(tmp_path / "t"), "--iteration", "77"]) == 3

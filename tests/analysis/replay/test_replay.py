@@ -141,7 +141,7 @@ def test_what_a_replay_needs_is_said(
     next((copy / "rank_0/LeNet/0/0").glob("Conv2D.Conv2D-op3.*.input.1.*")).unlink()
     with pytest.raises(ConfigError, match="got none of number 1"):
         replay_operator(copy, "Conv2D-op3", iteration=0)
-    assert main(["replay", str(own_dump), "nothing"]) == 2
+    assert main(["replay", str(own_dump), "nothing"]) == 3
     assert capsys.readouterr().err.startswith("msdump replay: OP: expected the name")
     with pytest.raises(KernelNotFoundError):
         run_kernel("NoSuchOperator", [], {})

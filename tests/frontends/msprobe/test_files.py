@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
-from msdump.cli.main import DUMP_FAILED, main  # noqa: E402
+from msdump.cli.exit_status import INCOMPLETE  # noqa: E402
+from msdump.cli.main import main  # noqa: E402
 from msdump.cli.report_text import conclude  # noqa: E402
 from msdump.config.environment import DiskLimits  # noqa: E402
 from msdump.dumpers.limits import DiskGuard  # noqa: E402
@@ -158,7 +159,7 @@ def test_the_budget_holds_and_what_is_lost_is_counted(
     assert len(list(root.glob("*/*/dump.json"))) - report.iterations_dumped in (0, 1) and report.iterations_dumped < 4
     # Where dump.json alone cannot be written, all tensors have their files.
     assert report.lost > 0 or (task == "tensor" and on_disk)
-    assert conclude([report], may_be_empty=False, stream=io.StringIO()) == DUMP_FAILED
+    assert conclude([report], may_be_empty=False, stream=io.StringIO()) == INCOMPLETE
     for path in root.rglob("*.json"):
         json.loads(path.read_text())
     assert not list(root.rglob("*.part")) and not [path for path in root.rglob(".*") if path.is_file()]
@@ -395,7 +396,7 @@ def test_a_store_that_refuses_makes_the_dump_incomplete(
     monkeypatch.setattr("msdump.storage.uploading.put_file", refuse)
     with pytest.raises(DumpError, match="MSDUMP_UPLOAD: expected to send"):
         sessions.close_all()
-    assert conclude(sessions.reports(), may_be_empty=False, stream=io.StringIO()) == DUMP_FAILED
+    assert conclude(sessions.reports(), may_be_empty=False, stream=io.StringIO()) == INCOMPLETE
     assert {path.name for path in (root / "step1" / "rank0").iterdir()} >= TEXTS
 
 
@@ -439,7 +440,7 @@ debugger.step()
 print("the script goes on")
 """
     status, output = run(tmp_path, script)
-    assert status == DUMP_FAILED and "the script goes on" in output and "not complete" in output, output
+    assert status == INCOMPLETE and "the script goes on" in output and "not complete" in output, output
 
 
 def test_tensors_are_not_saved_before_a_start_says_so(msprobe: Any, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import os
 import sys
 from collections.abc import Hashable
 from types import CodeType, FrameType
@@ -22,6 +23,9 @@ Lines = tuple[tuple[str, int], ...]
 
 _FRAMEWORK, _LIBRARY, _SCRIPT = range(3)
 _OWN_FOLDER = __file__.rpartition("/frontends/")[0]
+_TORCH = torch.__path__[0]
+# Formulas that PyTorch has written in Python and a script calls as it would those of any library.
+_CALLED = tuple(os.path.join(_TORCH, *parts, "") for parts in (("distributions",), ("nn", "utils")))
 _MAX_FRAMES = 16
 _CALL = torch.nn.Module._call_impl.__code__
 # Source: PyTorch 2.3 and later: whatever a backward pass runs is called from here.
@@ -80,11 +84,26 @@ def call_lines() -> Lines:
     return tuple(reversed(lines))
 
 
+def call_stack() -> Lines:
+    """Lines of all code that is not PyTorch's and runs now, innermost first: two calls of a helper differ by theirs."""
+    lines: list[tuple[str, int]] = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and len(lines) < _MAX_FRAMES:
+        name = frame.f_code.co_filename
+        if _kinds.setdefault(name, _kind(name)) != _FRAMEWORK:
+            lines.append((name, frame.f_lineno))
+        frame = frame.f_back
+    return tuple(lines)
+
+
 def source_lines(lines: Lines) -> tuple[SourceLine, ...]:
     """The same with their text."""
     return tuple(SourceLine(name, line, linecache.getline(name, line).rstrip("\r\n")) for name, line in lines)
 
 
 def _kind(name: str) -> int:
-    is_framework = name.startswith((_OWN_FOLDER, torch.__path__[0]))
-    return _FRAMEWORK if is_framework else _LIBRARY if is_library(name) else _SCRIPT
+    if not is_library(name):
+        # Readers would take a line of a PyTorch that lies elsewhere for the user's.
+        return _FRAMEWORK if name.startswith((_OWN_FOLDER, _TORCH)) else _SCRIPT
+    is_framework = name.startswith((_OWN_FOLDER, _TORCH)) and not name.startswith(_CALLED)
+    return _FRAMEWORK if is_framework else _LIBRARY

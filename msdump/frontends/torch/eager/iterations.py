@@ -28,7 +28,8 @@ class Iterations:
     evaluation, where each call of a module that was called already begins an iteration.
     Without an optimizer an iteration begins as `Steps` says, when a module is called; where no module is called, with
     the first operator that is recorded for gradients after a backward. A script that calls `step` ends its iterations
-    itself.
+    itself. Outside of training a region that calls no module, and ran before the first one was called, begins the next
+    iteration where it runs again behind that: a loop has come around.
 
     model        whose calls begin iterations; None: the outermost modules that are called
     current      number of the iteration that runs; None before the first one and after `step`
@@ -55,6 +56,9 @@ class Iterations:
         self._backwards = _Backwards()
         self._training = Optimizers()
         self._step = _Step()
+        # Regions that ran before the first module of the iteration, and whether one was called.
+        self._led_in: set[Hashable] = set()
+        self._has_called = False
 
     # -- which iteration --------------------------------------------------------------------------
 
@@ -72,7 +76,28 @@ class Iterations:
         if isinstance(module, torch.nn.Module):
             is_training &= module.training
             self._training.note_call(module)
-        return self._begin(module, is_training)
+        iteration = self._begin(module, is_training)
+        self._has_called = True
+        return iteration
+
+    def of_region(self, caller: Hashable) -> int | None:
+        """A region runs that calls no module.   caller: what its calls from one place have in common
+
+        Returns: as `of_call`.
+        """
+        if self.is_explicit or self.model is not None or self._scopes.is_inside:
+            return None
+        if not self._has_called:
+            self._led_in.add(caller)
+            return None
+        is_training = self._step.is_training and self._training.are_known
+        has_gradients = torch.is_grad_enabled()
+        if is_training or caller not in self._led_in or has_gradients != self._steps.has_gradients:
+            return None
+        self._steps.backward()
+        iteration = self._new(caller, False)
+        self._led_in.add(caller)
+        return iteration
 
     @property
     def waits_for_operator(self) -> bool:
@@ -121,10 +146,15 @@ class Iterations:
                 self._steps.go_on(caller, torch.is_grad_enabled())
                 return None
             self._steps.backward()
+        return self._new(caller, is_training)
+
+    def _new(self, caller: Hashable, is_training: bool) -> int | None:
         iteration = self._steps.forward(caller, torch.is_grad_enabled())
         if iteration == self.current:
             return None
         self._step = _Step(is_training)
+        self._led_in.clear()
+        self._has_called = False
         self._training.begin()
         return iteration
 

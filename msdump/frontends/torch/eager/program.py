@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._subclasses import FakeTensor
 
+from msdump.frontends.torch.eager.call_sites import call_stack
 from msdump.frontends.torch.eager.iterations import Iterations
 from msdump.frontends.torch.eager.listening import is_compiled_node, listening
 from msdump.frontends.torch.eager.messages import Messages
@@ -269,8 +270,12 @@ class EagerProgram:
         part = iterations.part_of_region(args, node)
         if part == FORWARD and iterations.calls_model(args):
             self._begin_call(region)
-        elif iterations.current is None or (part == FORWARD and not iterations.has_modules):
-            self._begin_without_modules()
+        else:
+            if iterations.current is None or (part == FORWARD and not iterations.has_modules):
+                self._begin_without_modules()
+            begun = iterations.of_region(call_stack()) if part == FORWARD else None
+            if begun is not None:
+                self._begin(begun)
         if part == UPDATE:
             iterations.end_training()
         return iterations.part(None) if part == FORWARD else part

@@ -11,6 +11,7 @@ import numpy as np
 from msdump.mindspore.common.parameter import Parameter, ParameterTuple, count_change
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import call, cast
+from msdump.mindspore.iterations import add_optimizer, updating
 from msdump.mindspore.names import publish
 from msdump.mindspore.nn.cell import Cell
 from msdump.mindspore.ops import function as F
@@ -73,8 +74,13 @@ class Optimizer(Cell):
         self.parameters = ParameterTuple()
         for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
             self.add_param_group(group)
+        add_optimizer(self)
 
     parameters: ParameterTuple
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with updating(self):
+            return super().__call__(*args, **kwargs)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Train further parameters, with their own options.   Raises: TypeError; ValueError for a known parameter."""

@@ -15,6 +15,7 @@ from msdump.mindspore.common.parameter import Parameter, ParameterTuple
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.context import get_context
 from msdump.mindspore.dispatch import call, cast
+from msdump.mindspore.iterations import add_optimizer, updating
 from msdump.mindspore.names import publish
 from msdump.mindspore.nn.cell import Cell
 from msdump.mindspore.nn.optim.groups import Rate, trained_parameters
@@ -57,6 +58,7 @@ class Optimizer(Cell):
         self.loss_scale = float(loss_scale)
         trained, self.is_group = trained_parameters(parameters, learning_rate, weight_decay)
         self.parameters = ParameterTuple(each.parameter for each in trained)
+        add_optimizer(self)
         self._set_rates([each.rate for each in trained])
         self.global_step = Parameter(Tensor(np.zeros(1, np.int32)), "global_step", requires_grad=False)
         self._set_decays([each.decay for each in trained], [each.is_decayed for each in trained])
@@ -70,6 +72,10 @@ class Optimizer(Cell):
         self.assignadd = functional_classes["AssignAdd"]()
         self.map_, self.map_reverse = Map(), Map(None, True)
         self.hyper_map, self.hyper_map_reverse = HyperMap(), HyperMap(None, True)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with updating(self):
+            return super().__call__(*args, **kwargs)
 
     @property
     def _parameters(self) -> ParameterTuple:

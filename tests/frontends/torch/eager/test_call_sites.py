@@ -102,6 +102,20 @@ def test_lines_of_libraries_stand_beside_the_users(tmp_path: Path) -> None:
     ]
 
 
+def test_pytorchs_own_formulas_are_lines_of_a_library(tmp_path: Path) -> None:
+    """Not what lies between an operator and every script, such as torch.nn.functional."""
+    with msdump.watch(config=config(tmp_path)):
+        normal = torch.distributions.Normal(torch.zeros(3), torch.ones(3), validate_args=False)
+        normal.log_prob(torch.ones(3))  # the probability
+        torch.nn.functional.softplus(torch.ones(3))  # the function
+    nodes = operators(tmp_path, 0)
+    node = nodes["aten.log.default-op0"]
+    assert own_line(node) == line_of("the probability")
+    assert node.inner_line is not None and Path(node.inner_line.path).name == "normal.py"
+    function = nodes["aten.softplus.default-op0"]
+    assert own_line(function) == line_of("the function") and function.inner_line is None
+
+
 def test_a_call_site_is_the_code_and_not_the_call() -> None:
     def one() -> Any:
         return call_site(0)

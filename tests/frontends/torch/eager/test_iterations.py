@@ -59,6 +59,35 @@ def test_parts_of_a_step() -> None:
     assert iterations.without_modules() == 1
 
 
+def test_a_region_that_led_to_a_module_begins_the_next_iteration() -> None:
+    """An evaluation whose loop begins with `torch.cond`, or with a compiled function of the data alone."""
+    iterations, model = iterations_of(), nn.Linear(2, 2)
+
+    def region(*callers: str) -> None:
+        for caller in callers:
+            begun = iterations.of_region(caller)
+            iterations.current = iterations.current if begun is None else begun
+
+    with torch.no_grad():
+        iterations.current = iterations.without_modules()
+        for step in range(3):
+            region("before", "before")
+            assert iterations.current == step
+            assert iterations.of_call(model) is None
+            region("behind", "behind")
+            assert iterations.current == step
+
+
+def test_a_region_begins_no_iteration_inside_of_a_step_of_training() -> None:
+    iterations, model = iterations_of(), nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    iterations.current = iterations.without_modules()
+    assert iterations.of_region("before") is None
+    iterations.of_call(model)
+    assert iterations.of_region("before") is None
+    assert optimizer.param_groups
+
+
 def test_parts_of_a_step_that_regions_are() -> None:
     model = nn.Linear(2, 2)
     iterations = iterations_of(model)
