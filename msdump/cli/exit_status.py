@@ -83,8 +83,8 @@ BY_COMMAND: Mapping[str, Mapping[int, str]] = {
     },
     "plot": {FINE: "drawn", NOTHING: _NO_DUMP, INCOMPLETE: "drawn, and there are damaged files"},
     "stat": {
-        FINE: "done; with --diff: all agree",
-        FOUND: "--diff found a difference",
+        FINE: "done; with --diff: all agree; with --unchanged: all parameters with a gradient have changed",
+        FOUND: "--diff found a difference, --unchanged a parameter with a gradient that stayed the same",
         REFUSED: f"{_REFUSED}; with --diff: also where the dumps have no operator in common",
         NOTHING: _NO_DUMP,
         INCOMPLETE: "done, and there are damaged files",

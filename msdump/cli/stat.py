@@ -135,8 +135,8 @@ def _unchanged(args: argparse.Namespace) -> int:
         say(f"{count} of {report.parameter_count} parameters have changed")
     complain_of_damaged(report.damaged)
     if trained:
-        return DIFFER
-    return DAMAGED if report.damaged else FINE
+        return FOUND
+    return INCOMPLETE if report.damaged else FINE
 
 
 def _diff(args: argparse.Namespace) -> int:

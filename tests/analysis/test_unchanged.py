@@ -9,7 +9,7 @@ import pytest
 
 from msdump.analysis.overview.unchanged import unchanged_parameters
 from msdump.cli.main import main
-from msdump.errors import ConfigError
+from msdump.errors import NothingFoundError
 from tests.analysis.small_dump import floats, write_dump
 
 OUT = ("output", 0)
@@ -38,7 +38,7 @@ def test_what_comes_back_has_changed(tmp_path: Path) -> None:
 
 
 def test_one_iteration_tells_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="expected parameters of two iterations"):
+    with pytest.raises(NothingFoundError, match="expected parameters of two iterations"):
         unchanged_parameters(dump(tmp_path, [3]))
 
 

@@ -17,7 +17,7 @@ from msdump.analysis.ranks.subjects import GRADIENT_OF, subjects_of
 from msdump.analysis.stat.rows import TensorStatistics
 from msdump.analysis.stat.statistics import tensor_statistics
 from msdump.analysis.steps import opened
-from msdump.errors import ConfigError, FormatError
+from msdump.errors import FormatError, NothingFoundError
 from msdump.formats.dump_dir import DumpDir
 
 
@@ -58,7 +58,7 @@ def unchanged_parameters(
     """Which parameters hold the same bytes after all iterations of a dump.
 
     Edges:  where there are statistics only, equal statistics count as equal bytes. A buffer counts as a parameter.
-    Raises: ConfigError where no parameter was dumped in two iterations; FormatError when there is nothing at the path.
+    Raises: NothingFoundError where no parameter was dumped in two iterations; FormatError when there is nothing at the path.
     """
     opened_dump = opened(dump)
     report = tensor_statistics(
@@ -78,7 +78,7 @@ def unchanged_parameters(
             contents.setdefault((row.step.rank_id, subject), {})[row.step.iteration] = row
     several = {name: rows for name, rows in contents.items() if len(rows) > 1}
     if not several:
-        raise ConfigError(
+        raise NothingFoundError(
             f"{opened_dump.path}: expected parameters of two iterations, got none. Parameters are dumped with "
             '"kernels": [] and all iterations.'
         )
