@@ -58,9 +58,9 @@ def settle_with(settle: Callable[[], object]) -> None:
     _Process.settle = settle
 
 
-def open_session(plan: Plan, describes: bool = False) -> AclSession:
-    """Begin what a plan asks for; `describes` as of AclDump."""
-    session = begin(AclSession(plan, _Process.deliver, _Process.settle, describes=describes))
+def open_session(plan: Plan) -> AclSession:
+    """Begin what a plan asks for."""
+    session = begin(AclSession(plan, _Process.deliver, _Process.settle))
     session.follow_file()
     return session
 
@@ -80,12 +80,10 @@ class AclSession(Session):
         deliver: Deliver | None = None,
         settle: Callable[[], object] = lambda: None,
         root: Path | None = None,
-        describes: bool = False,
     ) -> None:
         super().__init__()
         self.plan = plan
         self.root = root or _root(plan)
-        self._describes = describes
         self._deliver = deliver
         self._settle = settle
         self._dump_by_device: dict[int, AclDump] = {}
@@ -136,9 +134,7 @@ class AclSession(Session):
         self.note_use()
         with self._lock:
             if device_id not in self._dump_by_device:
-                self._dump_by_device[device_id] = AclDump(
-                    self.plan, self.root, device_id, callback=self._deliver, describes=self._describes
-                )
+                self._dump_by_device[device_id] = AclDump(self.plan, self.root, device_id, callback=self._deliver)
             return self._dump_by_device[device_id]
 
     @property

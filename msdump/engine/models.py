@@ -31,14 +31,12 @@ from msdump.errors import DumpError
 from msdump.formats import bin
 from msdump.formats.acl_chunks import ChunkFolder, ChunkSink, DumpChunk
 from msdump.formats.acl_stats_csv import AclStatsWriter
-from msdump.formats.atomic import write_file
-from msdump.formats.folders import FolderHolds, make_dirs
+from msdump.formats.folders import FolderHolds
 from msdump.formats.paths.acl import AclDumpPaths, format_time
-from msdump.formats.paths.sync import METADATA_FOLDER, SyncPaths
+from msdump.formats.paths.sync import METADATA_FOLDER
 from msdump.formats.sidecars import write_command
 from msdump.formats.writer import OpenFolder, WriteCounts, Writer
 from msdump.graph.graph import Graph
-from msdump.graph.pb import model_bytes
 from msdump.graph.run import Observer
 from msdump.process import dry_run
 from msdump.process.command import ACL_RUN, current
@@ -62,7 +60,6 @@ class AclDump(ProcessOwned):
     device_id  in the names of folders
     callback   gets all files in pieces, from other threads but one at a time; None: they go to the disk, as those of
                exceptions do in any case
-    describes  whether the graphs of models are written, too: a script of ACL finds the folders of CANN, and no others
 
     A failure to write is logged once; models go on, `close` raises.
     Raises: ConfigError for a wrong limit of the disk or of memory.
@@ -74,7 +71,6 @@ class AclDump(ProcessOwned):
         root: Path,
         device_id: int = 0,
         callback: Callable[[DumpChunk], object] | None = None,
-        describes: bool = False,
     ) -> None:
         super().__init__()
         self.plan = plan
@@ -98,8 +94,6 @@ class AclDump(ProcessOwned):
         self._lock = threading.Lock()
         self._noting_seconds = 0.0
         self._makers: dict[Observer, Callable[[], Observer]] = {}
-        self._describes = describes and callback is None
-        self._described: set[int] = set()  # models whose graph is written
 
     def observe_model(
         self,
@@ -243,7 +237,6 @@ class AclDump(ProcessOwned):
 
         def watch(graph: Graph) -> AclWatchedGraph:
             nonlocal has_advised
-            self._describe(graph, folder.model_id)
             operators = graph_operators(graph, names_before)
             if not has_advised:
                 has_advised = True
@@ -283,19 +276,6 @@ class AclDump(ProcessOwned):
         # A script of ACL, which configures itself, finds the folders that CANN makes, and no others.
         if current().entry == ACL_RUN:
             write_command(folder.parent / METADATA_FOLDER, current())
-
-    def _describe(self, graph: Graph, model_id: int) -> None:
-        """Write what a model computes, which CANN's files do not tell.
-
-        Of several graphs of one model, for other shapes of its inputs, the first one stays.
-        """
-        if not self._describes or model_id in self._described:
-            return
-        self._described.add(model_id)
-        paths = SyncPaths(self.root / METADATA_FOLDER, self.device_id, "Net")
-        path = paths.graph_file(model_id, "pb")
-        make_dirs(path.parent)
-        write_file(path, [model_bytes(graph)], _FILE_MODE, replace=True)
 
     def _note_run(self, name: str) -> None:
         """For a dry run, whose own work the tally takes for that of the dump."""

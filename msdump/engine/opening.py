@@ -210,7 +210,7 @@ class _Models(_Block):
     def begin(self) -> None:
         from msdump.engine.model_session import open_session
 
-        self.session = None if self._plan is None else open_session(self._plan, describes=True)
+        self.session = None if self._plan is None else open_session(self._plan)
         _models.append(self)
 
     def end(self) -> sessions.Session | None:

@@ -318,8 +318,6 @@ class DumpDir:
                 beside.update(dict.fromkeys(_roots_of(folder)))
         for root in sorted(beside, reverse=True):
             found.update(dict.fromkeys(_ranks_in(root)))
-            # What CANN's own tree has no place for: graphs of models.
-            found.update(dict.fromkeys(_ranks_in(os.path.join(os.path.dirname(root), METADATA_FOLDER))))
         return [Path(path) for path in found]
 
     def graph_files(self, suffix: str = "pb") -> list[Path]:
