@@ -58,7 +58,7 @@ def unchanged_parameters(
     """Which parameters hold the same bytes after all iterations of a dump.
 
     Edges:  where there are statistics only, equal statistics count as equal bytes. A buffer counts as a parameter.
-    Raises: NothingFoundError where no parameter was dumped in two iterations; FormatError when there is nothing at the path.
+    Raises: NothingFoundError where no parameter was dumped in two iterations; FormatError when there is no dump.
     """
     opened_dump = opened(dump)
     report = tensor_statistics(
