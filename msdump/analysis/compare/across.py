@@ -24,7 +24,16 @@ from msdump.analysis.compare.pairing import (
     pair_by_mapping,
 )
 from msdump.analysis.compare.values import Figures, Likeness, Matches, Value, figures_of
-from msdump.analysis.compare.vocabulary import ATEN, CHAINS, dialects_of, inputs_apart, is_mover, kind_of, output_role
+from msdump.analysis.compare.vocabulary import (
+    ATEN,
+    CHAINS,
+    dialects_of,
+    inputs_apart,
+    is_mover,
+    keeps_state,
+    kind_of,
+    output_role,
+)
 from msdump.analysis.memory_state import Moment
 from msdump.analysis.steps import Operator, Slot, Step, StepKey, as_they_ran
 from msdump.formats.dump_tensor import DumpedTensor
@@ -462,7 +471,7 @@ class _Iteration:
             if match is not None:
                 found[slot] = waiting[match].tensor
                 self._note_likeness(((slot, figures),), ((match, waiting.pop(match)),))
-        if own.kind != other.kind or (how == BY_VALUES and len(own.inputs) != len(other.inputs)):
+        if own.kind != other.kind or (how == BY_VALUES and not keeps_state(own.kind)):
             return dict(sorted(found.items()))  # what they read beside these are other quantities
         apart = {*self._moments[id(own.step)].blind_slots(own.operator), *inputs_apart(own.kind)}
         for slot, figures in own.inputs:

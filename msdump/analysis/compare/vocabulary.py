@@ -363,6 +363,11 @@ def inputs_apart(kind: str) -> tuple[int, ...]:
     return _INPUTS_APART.get(kind, ())
 
 
+def keeps_state(kind: str) -> bool:
+    """Whether inputs hold what it wrote in an earlier iteration, which its result need not show."""
+    return kind == "batch_norm"
+
+
 def output_role(op_type: str, slot: int) -> str:
     """What an output is; outputs of two operators are compared when they are the same. The first is the result."""
     if slot == 0:
