@@ -23,6 +23,7 @@ from msdump.analysis.compare.pairing import (
     pair_steps,
 )
 from msdump.analysis.compare.pipeline import ComparedSide, StepPair, compare_pairs, pair_sides
+from msdump.analysis.compare.quantised.comparing import pair_quantised
 from msdump.analysis.compare.result import (
     AGREES,
     DIFFERS,
@@ -94,7 +95,9 @@ def compare_dumps(
     operator_map = mapping if isinstance(mapping, OperatorMap) else read_mapping(mapping) if mapping else OperatorMap()
     gathered_steps = gathered(steps_of_dumps, operator_map.originals)
     sides = [ComparedSide(steps, files) for steps, files in zip(gathered_steps, graphs, strict=True)]
-    pairs = pair_sides(sides[0], sides[-1], operator_map)
+    # Against a reference the other run of the same precision tells what rounding costs.
+    quantised = pair_quantised(sides[0], sides[-1], operator_map) if reference is None else None
+    pairs = pair_sides(sides[0], sides[-1], operator_map) if quantised is None else quantised.pairs
     if not any(pair.pairing.pairs for pair in pairs):
         raise ConfigError(
             f"{dumps[0].path} and {dumps[-1].path}: expected operators in common, got none. "
@@ -107,9 +110,10 @@ def compare_dumps(
     def damaged() -> list[tuple[str, FormatError]]:
         return [*(problem for dump in dumps for problem in dump.damaged), *tensors.measurer.damaged]
 
-    return compare_pairs(
+    comparison = compare_pairs(
         [dump.path for dump in dumps], (sides[0], sides[-1]), pairs, operator_map, tensors.judge, damaged
     )
+    return comparison if quantised is None else quantised.judged(comparison, tolerance)
 
 
 def _is_same_dump(left: DumpDir, right: DumpDir) -> bool:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msdump.analysis.compare.metrics import PairMetrics
 from msdump.analysis.compare.pairing import OperatorPair
@@ -16,6 +17,9 @@ from msdump.formats.dump_tensor import DumpedTensor
 from msdump.graph.traits import is_random
 from msdump.tables.frames import html_table
 from msdump.tensors.makers import maker
+
+if TYPE_CHECKING:
+    from msdump.analysis.compare.quantised.verdict import QuantisedVerdict
 
 IDENTICAL, AGREES, DIFFERS, NOT_COMPARED = "identical", "agrees", "differs", "not compared"
 
@@ -140,6 +144,7 @@ class Comparison:
 
     only_mine, only_golden   steps without a counterpart
     damaged                  (file, what is wrong) of every file that could not be read, on any side
+    quantised                where one side is a quantised model: what each operator adds, else None
     """
 
     mine: Path
@@ -149,6 +154,7 @@ class Comparison:
     only_mine: tuple[StepKey, ...]
     only_golden: tuple[StepKey, ...]
     damaged: tuple[tuple[str, FormatError], ...]
+    quantised: QuantisedVerdict | None = None
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the tensors that differ."""
@@ -171,7 +177,7 @@ class Comparison:
     @property
     def is_agreeing(self) -> bool:
         """Whether nothing differs, but for what an operator drew at random and nothing else shows."""
-        return self.first_differing is None
+        return self.first_differing is None and (self.quantised is None or self.quantised.finding is None)
 
     @property
     def idle_draws(self) -> int:

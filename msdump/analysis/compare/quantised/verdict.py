@@ -1,0 +1,295 @@
+"""What each operator of a quantised model adds to the error, which of them adds out of proportion, and why."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from msdump.analysis.compare.quantised.noise import (
+    ActivationNoise,
+    WeightNoise,
+    activation_noise,
+    folded_cut,
+    relative_error,
+    weight_noise,
+)
+from msdump.analysis.compare.quantised.pairs import QuantisedPairing, Reference
+from msdump.analysis.compare.quantised.vocabulary import channel_axis, computes_on_codes
+from msdump.analysis.compare.result import (
+    AGREES,
+    DIFFERS,
+    Comparison,
+    OperatorResult,
+    StepResult,
+    TensorResult,
+)
+from msdump.analysis.steps import Operator, StepKey
+from msdump.errors import FormatError
+from msdump.formats.dump_tensor import DumpedTensor
+from msdump.tensors.arrays import Array
+
+# An operator is out of proportion that adds so many times as much as the others usually do, and more than a few steps
+# of its codes would.
+_PROPORTION = 3.0
+_STEPS = 4.0
+# Its weight, or its activation, has so many dB less than the others; half of them is what two bits make.
+_FEWER_DB = 6.0
+# Where there are no others: dB that codes of as many bits have less than the best that they can have.
+_POOR_DB = 20.0
+# Share of clipped values that is no accident of calibration.
+_CLIPPED = 0.001
+# Without a cause in the codes, only what no rounding makes is out of proportion.
+_BLATANT = 0.25
+_MANY = 10.0
+# An error of which nothing is left: the model does not compute the same any more.
+_LOST = 0.5
+_USUAL_BITS = 8
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Contribution:
+    """What one operator, or one rounding of an activation, adds.
+
+    came_in     largest relative error of what it reads, weights left out; None where it is not known
+    error       relative error of its result
+    weight      noise of its weight, activation: of its result in codes; None without codes
+    result      None for a rounding that no operator in floats stands for
+    """
+
+    step: StepKey
+    operator: Operator
+    golden: Operator | None
+    came_in: float | None
+    error: float | None
+    weight: WeightNoise | None = None
+    activation: ActivationNoise | None = None
+    result: OperatorResult | None = None
+
+    @property
+    def added(self) -> float | None:
+        """Error of its result less that of what it reads; None where either is not known."""
+        return None if self.came_in is None or self.error is None else self.error - self.came_in
+
+    @property
+    def bits(self) -> int | None:
+        """Bits of its codes; None for an operator without."""
+        known = [one.bits for one in (self.weight, self.activation) if one is not None and one.bits is not None]
+        return min(known, default=None)
+
+    @property
+    def is_on_codes(self) -> bool:
+        """Whether a model in floats has another operator in its place."""
+        return computes_on_codes(self.operator.op_type)
+
+    @property
+    def is_quantised(self) -> bool:
+        return self.weight is not None or self.activation is not None or self.is_on_codes
+
+
+@dataclass(frozen=True, eq=False)
+class QuantisedVerdict:
+    """The ranking of a comparison with a quantised model.
+
+    side          "mine" or "golden": the one with codes
+    ranking       all contributions: of operators with codes first, since the others only pass errors on, and of each
+                  kind the largest first
+    finding       the one that is out of proportion; None where there is none
+    total         of the step of the finding, or of the first one: the sum of what operators with codes add
+    unmeasured    operators on codes that have no counterpart
+    """
+
+    side: str
+    ranking: tuple[Contribution, ...]
+    finding: Contribution | None
+    total: float
+    unmeasured: tuple[Operator, ...] = ()
+
+    @property
+    def largest_error(self) -> float:
+        return max((one.error for one in self.ranking if one.error is not None), default=0.0)
+
+    @property
+    def bits(self) -> int | None:
+        return min((one.bits for one in self.ranking if one.bits is not None), default=None)
+
+    def others(self, contribution: Contribution) -> Iterator[Contribution]:
+        """The other contributions of the same step."""
+        return (one for one in self.ranking if one is not contribution and one.step == contribution.step)
+
+
+def verdict_on(
+    steps: Sequence[tuple[StepResult, QuantisedPairing]], is_mine: bool, tolerance: float | None
+) -> QuantisedVerdict:
+    """The ranking of all steps.   is_mine: whether mine is the side with codes; tolerance: what is no finding"""
+    by_step = [list(_contributions(result, pairing, is_mine)) for result, pairing in steps]
+    least = tolerance or 0.0
+    findings = [found for rows in by_step if (found := _out_of_proportion(rows)) is not None and _added(found) > least]
+    finding = findings[0] if findings else None
+    measured = next((rows for rows in by_step if finding is None or finding in rows), [])
+    ranking = sorted((one for rows in by_step for one in rows), key=lambda one: (not one.is_quantised, -_added(one)))
+    side = "mine" if is_mine else "golden"
+    unpaired = (operator for result, _ in steps for operator in (result.only_mine if is_mine else result.only_golden))
+    unmeasured = tuple(operator for operator in unpaired if computes_on_codes(operator.op_type))
+    # A finding without codes adds as well.
+    total = sum(_added(one) for one in measured if one.is_quantised or one is finding)
+    return QuantisedVerdict(side, tuple(ranking), finding, total, unmeasured)
+
+
+def _added(contribution: Contribution) -> float:
+    """What a contribution counts; what is not finite is no matter of rounding."""
+    added = contribution.added
+    return max(0.0, added) if added is not None and math.isfinite(added) else 0.0
+
+
+def _contributions(step: StepResult, pairing: QuantisedPairing, is_mine: bool) -> Iterator[Contribution]:
+    """Of the operators of a step and of the roundings between them, in execution order."""
+    by_operator: dict[int, list[Reference]] = {}
+    alone = []
+    for reference in pairing.references:
+        owner = reference.codes or (reference.rounding.operator if reference.is_folded else None)
+        if owner is None:
+            alone.append(reference)
+        else:
+            by_operator.setdefault(id(owner), []).append(reference)
+    for result in step.operators:
+        codes, floats = (result.pair.mine, result.pair.golden) if is_mine else (result.pair.golden, result.pair.mine)
+        if codes.is_parameter:
+            continue
+        slots = pairing.weights.get(id(codes), {})
+        errors = [one.error for one in result.inputs if one.slot not in slots and one.error is not None]
+        # A bias is coarse by the scale of the weight, which is what tells.
+        matrices = [one for one in result.inputs if one.slot in slots and len(one.golden.shape) > 1]
+        weights = [_weight(one, slots[one.slot], floats, is_mine) for one in matrices]
+        activations = [_activation(reference) for reference in by_operator.get(id(codes), ())]
+        error = result.output_error
+        yield Contribution(
+            step.mine, codes, floats, max(errors, default=None), error,
+            min((one for one in weights if one is not None), key=lambda one: one.sqnr_db, default=None),
+            min((one for one in activations if one is not None), key=lambda one: one.sqnr_db, default=None), result,
+        )  # fmt: skip
+    for reference in alone:
+        yield _of_rounding(step.mine, reference)
+
+
+def _of_rounding(step: StepKey, reference: Reference) -> Contribution:
+    rounding = reference.rounding
+    before, after, golden = map(_loaded, (rounding.source, rounding.result, reference.tensor))
+    error = None if after is None or golden is None else relative_error(after, golden)
+    came_in = None if before is None or golden is None else relative_error(before, golden)
+    return Contribution(step, rounding.operator, reference.operator, came_in, error, None, _activation(reference))
+
+
+def _weight(tensor: TensorResult, bits: int | None, floats: Operator, is_mine: bool) -> WeightNoise | None:
+    arrays = _loaded(tensor.mine), _loaded(tensor.golden)
+    codes, golden = arrays if is_mine else arrays[::-1]
+    if codes is None or golden is None:
+        return None
+    return weight_noise(golden, codes, bits, channel_axis(floats.op_type, golden.ndim))
+
+
+def _activation(reference: Reference) -> ActivationNoise | None:
+    rounding = reference.rounding
+    golden, before = _loaded(reference.tensor), _loaded(rounding.source)
+    after, codes = _loaded(rounding.result), _loaded(rounding.codes)
+    cut = (-math.inf, math.inf) if golden is None else folded_cut(golden, reference.is_folded)
+    signal = golden if before is None else before
+    if signal is None or after is None:
+        return None
+    return activation_noise(signal, after, codes, rounding.levels, cut, is_same_run=before is not None)
+
+
+def _loaded(tensor: DumpedTensor | None) -> Array | None:
+    if tensor is None:
+        return None
+    try:
+        return tensor.load_host()
+    except (FormatError, OSError):
+        return None
+
+
+# -- out of proportion ---------------------------------------------------------------------------------------------
+
+
+def _out_of_proportion(rows: Sequence[Contribution]) -> Contribution | None:
+    """The contribution of a step that adds far more than the others, for a reason that its codes show."""
+    for row in sorted(rows, key=lambda one: -_added(one)):
+        usual = median([_added(one) for one in rows if one is not row and one.is_quantised] or [0.0])
+        bits = row.bits or _USUAL_BITS
+        if _added(row) <= max(_STEPS * 2.0**-bits, _PROPORTION * usual):
+            return None
+        if has_poor_weight(row, rows) or has_poor_range(row, rows) or _is_blatant(row, usual):
+            return row
+    return None
+
+
+def _is_blatant(row: Contribution, usual: float) -> bool:
+    """Whether no rounding makes such an error; without codes errors grow, and may do so several times."""
+    if row.is_quantised:
+        return _added(row) > max(_BLATANT, _MANY * usual)
+    return _added(row) > max(_BLATANT, _MANY * (row.came_in or 0.0))
+
+
+def has_poor_weight(row: Contribution, rows: Iterable[Contribution]) -> bool:
+    """Whether the weight has far more noise than those of the other operators; where there are none, than codes of as
+    many bits usually have."""
+    if row.weight is None:
+        return False
+    others = [one.weight.sqnr_db for one in rows if one is not row and one.weight is not None]
+    return _is_poor(row.weight.sqnr_db, others, row.weight.bits)
+
+
+def has_poor_range(row: Contribution, rows: Iterable[Contribution]) -> bool:
+    """Whether the activation is clipped, or rounded far more coarsely than the others."""
+    if row.activation is None:
+        return False
+    others = [one.activation.sqnr_db for one in rows if one is not row and one.activation is not None]
+    return _is_poor(row.activation.sqnr_db, others, row.activation.bits)
+
+
+def is_clipped(noise: ActivationNoise | None) -> bool:
+    """Whether more values lie outside of the range than a calibration leaves out."""
+    return noise is not None and noise.clipped > _CLIPPED
+
+
+def _is_poor(noise_db: float, others: Sequence[float], bits: int | None) -> bool:
+    if len(others) > 1:
+        return noise_db < median(others) - _FEWER_DB
+    return noise_db < 6.02 * (bits or _USUAL_BITS) - _POOR_DB
+
+
+# -- what still differs --------------------------------------------------------------------------------------------
+
+
+def settled(comparison: Comparison, verdict: QuantisedVerdict, tolerance: float | None) -> Comparison:
+    """The comparison with the verdict: what rounding to codes explains agrees.
+
+    tolerance   relative error that still agrees; None: none that is smaller than what the finding adds, and without a
+                finding whatever leaves something of the numbers
+    """
+    finding = verdict.finding
+    steps = []
+    is_behind = False
+    for step in comparison.steps:
+        operators = []
+        for result in step.operators:
+            is_behind = is_behind or (finding is not None and result is finding.result)
+            limit = tolerance if tolerance is not None else _LOST
+            if finding is not None and is_behind and tolerance is None:
+                limit = finding.added or 0.0
+            operators.append(_settled_operator(result, limit, result is (finding.result if finding else None)))
+        steps.append(replace(step, operators=tuple(operators)))
+    return replace(comparison, steps=tuple(steps), quantised=verdict)
+
+
+def _settled_operator(result: OperatorResult, limit: float, is_finding: bool) -> OperatorResult:
+    def settle(tensor: TensorResult) -> TensorResult:
+        error = tensor.error
+        if tensor.status != DIFFERS or tensor.metrics is None or tensor.metrics.mismatched or error is None:
+            return tensor
+        if error > limit or (is_finding and tensor in result.outputs):
+            return tensor
+        return replace(tensor, status=AGREES, reason=f"{tensor.reason}, up to quantisation")
+
+    return replace(result, inputs=tuple(map(settle, result.inputs)), outputs=tuple(map(settle, result.outputs)))
