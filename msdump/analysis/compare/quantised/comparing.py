@@ -21,10 +21,11 @@ from msdump.analysis.compare.quantised.vocabulary import (
     has_weight,
     is_of_quantised_model,
     quantises,
+    rescales,
 )
 from msdump.analysis.compare.result import Comparison
 from msdump.analysis.memory_state import Moment, UnsetTensors
-from msdump.analysis.steps import Operator, Step, as_they_ran
+from msdump.analysis.steps import Operator, Slot, Step, as_they_ran
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +45,13 @@ class QuantisedSteps:
         """The comparison of these pairs with the verdict on what operators add.
 
         tolerance   relative error that still agrees; None: what quantisation explains
-        Edges:      without a verdict where the models were given other data
+        Edges:      without a verdict where the models were given other data, or no codes are known
         """
         if not all(pairing.has_equal_data for pairing in self.pairings):
             return comparison
         verdict = verdict_on(list(zip(comparison.steps, self.pairings, strict=True)), self.is_mine, tolerance)
+        if not any(one.is_quantised for one in verdict.ranking):
+            return comparison
         return settled(comparison, verdict, tolerance)
 
 
@@ -82,8 +85,22 @@ def pair_quantised(mine: ComparedSide, golden: ComparedSide, mapping: OperatorMa
 
 
 def _quantised_types(side: ComparedSide) -> frozenset[str]:
-    types = {operator.op_type for step in side.steps for operator in step.operators}
-    return frozenset(filter(is_of_quantised_model, types))
+    operators = [operator for step in side.steps for operator in step.operators]
+    types = set(filter(is_of_quantised_model, {operator.op_type for operator in operators}))
+    # A weight in codes may be cast by an operator that any model has.
+    return frozenset(types | {operator.op_type for operator in operators if _casts_codes(operator)})
+
+
+def _casts_codes(operator: Operator) -> bool:
+    first, output = operator.inputs.get(Slot(0)), operator.outputs.get(Slot(0))
+    return (
+        first is not None
+        and output is not None
+        and rescales(operator.op_type)
+        and len(first.shape) > 1
+        and first.true_dtype in ("int8", "int4", "uint4")
+        and output.true_dtype.startswith(("float", "bfloat"))
+    )
 
 
 class _Forms:

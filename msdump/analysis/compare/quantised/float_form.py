@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from msdump.analysis.compare.quantised.numbers import Grid, computed, fitted, grid
+from msdump.analysis.compare.quantised.sums import ScaledSums, scaled_sums, split_scales
 from msdump.analysis.compare.quantised.vocabulary import (
     CODE_FORMS,
     INTEGER_FORMS,
@@ -19,6 +18,8 @@ from msdump.analysis.compare.quantised.vocabulary import (
     computes_on_codes,
     dequantises,
     family,
+    has_weight,
+    operand_slots,
     prepares_weights,
     quantises,
     quantises_in_floats,
@@ -116,6 +117,10 @@ class _Former:
         # Codes -> index of their rounding, and of the operator that makes them.
         self._rounding_of: dict[ContentKey, tuple[int, int]] = {}
         self._weight_numbers: dict[ContentKey, int | None] = {}
+        # Numbers that were rounded and came from outside: weights where a product reads them as such.
+        self._outside: dict[ContentKey, int | None] = {}
+        self._rounded_weights: set[ContentKey] = set()
+        self._moved: dict[ContentKey, ContentKey] = {}
         self._taken: set[int] = set()
         self._form_of: dict[int, Operator] = {}
 
@@ -127,7 +132,7 @@ class _Former:
         return FloatForm(
             tuple(self.operators),
             frozenset(self.units),
-            tuple(self.roundings),
+            tuple(one for one in self.roundings if self._wires.key(one.result) not in self._rounded_weights),
             self.weights,
             tuple(self.hidden),
             self.source,
@@ -153,7 +158,7 @@ class _Former:
             self._sum_integers(index, operator)
         elif computes_on_codes(op_type):
             self._keep(index, operator, is_unit=True)
-        elif not self._pass_codes_on(index, operator):
+        elif not self._sum_cast_codes(index, operator) and not self._pass_codes_on(index, operator):
             self._keep(index, operator)
 
     def _learn_grids(self) -> None:
@@ -178,17 +183,29 @@ class _Former:
                 self._grids.setdefault(key, own)
 
     def _keep(self, index: int, operator: Operator, *, is_unit: bool = False) -> None:
-        slots = {
-            slot: self._weight_numbers[key]
-            for slot, tensor in operator.inputs.items()
-            if (key := self._wires.key(tensor)) in self._weight_numbers and key is not None
-        }
-        if slots and len(operator.inputs) == 1 and _moves(operator):
-            # A weight that is only laid out anew remains one.
-            for tensor in operator.outputs.values():
-                if (key := self._wires.key(tensor)) is not None:
-                    self._weight_numbers[key] = slots[next(iter(slots))]
+        slots: dict[Slot, int | None] = {}
+        place = Slot(operand_slots(operator.op_type)[1]) if has_weight(operator.op_type) else None
+        for slot, tensor in operator.inputs.items():
+            key = self._wires.key(tensor)
+            if key is not None and key in self._weight_numbers:
+                slots[slot] = self._weight_numbers[key]
+            elif key is not None and key in self._outside and slot == place:
+                slots[slot] = self._outside[key]
+                self._rounded_weights.add(self._moved.get(key, key))
+        self._hand_on(operator)
         self._add(index, operator, operator, slots, is_unit)
+
+    def _hand_on(self, operator: Operator) -> None:
+        """A weight that is only laid out anew remains one."""
+        keys = [self._wires.key(tensor) for tensor in (*operator.inputs.values(), *operator.outputs.values())]
+        if len(keys) != 2 or len(operator.inputs) != 1 or not _moves(operator):
+            return
+        before, after = keys
+        for known in (self._weight_numbers, self._outside):
+            if before is not None and after is not None and before in known:
+                known.setdefault(after, known[before])
+        if before in self._outside and after is not None and before is not None:
+            self._moved[after] = self._moved.get(before, before)
 
     def _add(
         self, index: int, was: Operator, operator: Operator, weights: dict[Slot, int | None], is_unit: bool
@@ -245,6 +262,8 @@ class _Former:
         codes: DumpedTensor | None,
         levels: tuple[int, int] | None,
     ) -> None:
+        if (key := self._wires.key(result)) is not None and self._wires.maker(source, index) is None:
+            self._outside[key] = None if levels is None else (levels[1] - levels[0]).bit_length()
         form = replace(operator, inputs={_FIRST: source}, outputs={_FIRST: result}, parts=(operator,))
         self._form_of[index] = form
         self.hidden.append(operator)
@@ -283,9 +302,8 @@ class _Former:
             self.roundings[number] = replace(rounding, operator=form, result=result)
             self._form_of[quantiser] = self._form_of[index] = form
         elif maker is None:
-            levels = code_levels(codes.true_dtype)
             if (result_key := self._wires.key(result)) is not None:
-                self._weight_numbers[result_key] = None if levels is None else (levels[1] - levels[0]).bit_length()
+                self._weight_numbers[result_key] = _bits(codes)
         elif maker in self._form_of:
             self._form_of[index] = self._form_of[maker]
 
@@ -302,8 +320,7 @@ class _Former:
             grids.append(own)
             inputs[Slot(each.slot)] = own.of(codes)
             if each.is_weight and self._wires.maker(codes, index) is None:
-                levels = code_levels(codes.true_dtype)
-                weights[Slot(each.slot)] = None if levels is None else (levels[1] - levels[0]).bit_length()
+                weights[Slot(each.slot)] = _bits(codes)
         for was, slot in form.plain:
             if (tensor := operator.inputs.get(Slot(was))) is not None:
                 inputs[Slot(slot)] = tensor
@@ -341,62 +358,52 @@ class _Former:
     def _sum_integers(self, index: int, operator: Operator) -> None:
         """Sums of products of codes, with the operators behind it that scale them, as one operator on numbers."""
         data, weight, weight_zero = INTEGER_FORMS.get(operator.op_type, (0, 1, -1))
-        parts, factors = [operator], list[DumpedTensor]()
-        result, last = operator.outputs.get(_FIRST), index
-        while result is not None and (step := self._next_scaling(result, last)) is not None:
-            last, factor = step
-            self._taken.add(last)
-            parts.append(self.source[last])
-            result = self.source[last].outputs.get(_FIRST)
-            if factor is not None:
-                factors.append(factor)
-            if len(factors) > 1:
-                break
-        if result is None or code_levels(result.true_dtype) is not None or result.true_dtype == "int32":
-            self.hidden += parts
+        sums = scaled_sums(self.source, self._wires, index)
+        if sums is None:
+            self.hidden.append(operator)
             return
-        inputs: dict[Slot, DumpedTensor] = {}
-        weights: dict[Slot, int | None] = {}
-        codes = operator.inputs.get(Slot(data))
+        codes, other = operator.inputs.get(Slot(data)), operator.inputs.get(Slot(weight))
         own = None if codes is None else self._grids.get(self._wires.key(codes) or _NO_KEY)
-        if codes is not None and own is not None:
-            inputs[_FIRST] = own.of(codes)
-        other = operator.inputs.get(Slot(weight))
-        scale = None if own is None else self._weight_scale(factors, own)
-        if other is not None and scale is not None:
-            zeros = _loaded(operator.inputs.get(Slot(weight_zero))) if weight_zero >= 0 else None
+        own, scale = split_scales(sums, own)
+        inputs: dict[Slot, DumpedTensor] = {} if codes is None or own is None else {_FIRST: own.of(codes)}
+        zero = _loaded(operator.inputs.get(Slot(weight_zero))) if weight_zero >= 0 else None
+        self._add_sums(index, operator, sums, inputs, None if scale is None or other is None else (other, scale, zero))
+
+    def _sum_cast_codes(self, index: int, operator: Operator) -> bool:
+        """Whether an operator multiplies numbers with codes that were cast and are scaled behind it: then it is
+        added as one operator on numbers."""
+        data, weight, _ = operand_slots(operator.op_type)
+        tensor = operator.inputs.get(Slot(weight)) if has_weight(operator.op_type) else None
+        maker = None if tensor is None else self._wires.maker(tensor, index)
+        codes = None if maker is None else self.source[maker].inputs.get(_FIRST)
+        if maker is None or codes is None or code_levels(codes.true_dtype) is None:
+            return False
+        sums = scaled_sums(self.source, self._wires, index) if rescales(self.source[maker].op_type) else None
+        if sums is None or not sums.columns or sums.rows is not None or Slot(data) not in operator.inputs:
+            return False
+        self._add_sums(index, operator, sums, {_FIRST: operator.inputs[Slot(data)]}, (codes, sums.columns[0], None))
+        return True
+
+    def _add_sums(
+        self,
+        index: int,
+        operator: Operator,
+        sums: ScaledSums,
+        inputs: dict[Slot, DumpedTensor],
+        weight: tuple[DumpedTensor, Array, Array | None] | None,
+    ) -> None:
+        """weight: its codes, scale and zero point; None where its scale is not known"""
+        weights: dict[Slot, int | None] = {}
+        if weight is not None:
+            codes, scale, zero = weight
             axis = 0 if family(operator.op_type) == "conv" else -1
-            inputs[_SECOND] = grid(scale, zeros, axis).of(other)
-            levels = code_levels(other.true_dtype)
-            weights[_SECOND] = None if levels is None else (levels[1] - levels[0]).bit_length()
-        unit = replace(operator, inputs=inputs, outputs={_FIRST: result}, parts=tuple(parts))
+            inputs[_SECOND] = grid(scale, zero, axis).of(codes)
+            weights[_SECOND] = _bits(codes)
+        self._taken.update(sums.parts)
+        parts = (operator, *(self.source[number] for number in sums.parts))
+        unit = replace(operator, inputs=inputs, outputs={_FIRST: sums.result}, parts=parts)
         self._add(index, operator, unit, weights, True)
-        self._form_of[last] = unit
-
-    def _next_scaling(self, tensor: DumpedTensor, index: int) -> tuple[int, DumpedTensor | None] | None:
-        """The next operator that only scales a tensor, and what it multiplies it by."""
-        for reader, slot in self._wires.readers(tensor, index):
-            operator = self.source[reader]
-            output = operator.outputs.get(_FIRST)
-            factor = next((one for other, one in operator.inputs.items() if other != slot), None)
-            if not rescales(operator.op_type) or output is None or _count(output) != _count(tensor):
-                continue
-            if factor is None or _count(factor) < _count(tensor) or _count(tensor) == 1:
-                return reader, factor
-        return None
-
-    def _weight_scale(self, factors: Sequence[DumpedTensor], data: Grid) -> Array | None:
-        """Scale of a weight out of what sums are multiplied by: that of the data is one part of it."""
-        if len(factors) == 1:
-            product = _loaded(factors[0])
-            if product is None or data.scale.size != 1:
-                return None
-            return grid(product).scale / (float(data.scale.reshape(())) or 1.0)
-        for factor in factors:
-            array = _loaded(factor)
-            if array is not None and not np.array_equal(array.reshape(-1), data.scale.reshape(-1)):
-                return array.reshape(-1)
-        return None
+        self._form_of[sums.parts[-1]] = unit
 
     def _pass_codes_on(self, index: int, operator: Operator) -> bool:
         """Whether an operator hands codes on as they are, as pooling by maxima does: then its numbers are added."""
@@ -437,8 +444,10 @@ def _slot(number: int | None) -> Slot:
     return Slot(-1 if number is None else number)
 
 
-def _count(tensor: DumpedTensor) -> int:
-    return int(np.prod(tensor.shape, dtype=np.int64))
+def _bits(codes: DumpedTensor) -> int | None:
+    """Bits of a code; None for what are no codes, as a bias in int32."""
+    levels = code_levels(codes.true_dtype)
+    return None if levels is None else (levels[1] - levels[0]).bit_length()
 
 
 def _moves(operator: Operator) -> bool:

@@ -30,6 +30,7 @@ from msdump.analysis.compare.quantised.vocabulary import (
     has_weight,
     is_activation,
     may_be_folded,
+    operand_slots,
     quantises,
     slot_in_floats,
 )
@@ -50,7 +51,6 @@ _QUANTISED_NAME = re.compile(r"(?:_quant(?:ized|ised|ize|ise)?|_dequant\w*)+$", 
 _FIRST = Slot(0)
 _FLOATS = ("float", "bfloat")
 _GIVES_DATA = frozenset({"Data", "Placeholder"})
-_ADDED_FIRST = re.compile(r"aten[._](?:addmm|baddbmm|addbmm|addmv)[._]\w+")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -250,7 +250,11 @@ class _FormPairing:
     def _aligned(self, unit: Operator, match: Operator) -> Operator:
         """The unit with its tensors in the slots of the operator in floats, and with its weight where that was rounded
         before the step."""
-        places = dict(zip(_slots(unit), _slots(match), strict=True)) if has_weight(match.op_type) else {}
+        places = (
+            dict(zip(operand_slots(unit.op_type), operand_slots(match.op_type), strict=True))
+            if has_weight(match.op_type)
+            else {}
+        )
         weights = self._codes.weights.get(id(unit), {})
         inputs: dict[Slot, DumpedTensor] = {}
         own_weights: dict[Slot, int | None] = {}
@@ -263,7 +267,7 @@ class _FormPairing:
             inputs[place] = _laid_out_as(tensor, partner) if is_weight else tensor
             if is_weight:
                 own_weights[place] = weights[slot]
-        place = Slot(_slots(match)[1])
+        place = Slot(operand_slots(match.op_type)[1])
         partner = match.inputs.get(place) if has_weight(match.op_type) else None
         if partner is not None and place not in inputs:
             found = self._prepared_weight(partner)
@@ -460,7 +464,7 @@ class _FormPairing:
             if operator.op_type in _GIVES_DATA:
                 found.append((codes.outputs.get(_FIRST), floats.outputs.get(_FIRST)))
                 continue
-            place = Slot(_slots(floats)[0] if has_weight(floats.op_type) else 0)
+            place = Slot(operand_slots(floats.op_type)[0] if has_weight(floats.op_type) else 0)
             index, tensor = self._codes.index.get(id(operator)), codes.inputs.get(place)
             if tensor is None or index is None or place in self._weights.get(id(codes), {}):
                 continue
@@ -526,10 +530,13 @@ def _sources(operator: Operator) -> Iterable[Operator]:
 
 def _has_equal_bias(unit: Operator, own: Sequence[Operator], match: Operator, tail: Sequence[Operator]) -> bool:
     """Whether both sides have added a bias, or neither; what an operator has packed is not known."""
-    if not has_weight(match.op_type) or Slot(_slots(unit)[1]) not in unit.inputs:
+    if not has_weight(match.op_type) or Slot(operand_slots(unit.op_type)[1]) not in unit.inputs:
         return True
     sides = ((unit, own), (match, tail))
-    return len({Slot(_slots(one)[2]) in one.inputs or any(map(_adds, behind)) for one, behind in sides}) == 1
+    return (
+        len({Slot(operand_slots(one.op_type)[2]) in one.inputs or any(map(_adds, behind)) for one, behind in sides})
+        == 1
+    )
 
 
 def _is_code_of(tensor: DumpedTensor, other: DumpedTensor | None) -> bool:
@@ -575,11 +582,6 @@ def _kind(operator: Operator) -> tuple[str, int]:
 def _is_of_size(unit: Operator, other: Operator) -> bool:
     left, right = unit.outputs.get(_FIRST), other.outputs.get(_FIRST)
     return left is not None and right is not None and _count(left) == _count(right)
-
-
-def _slots(operator: Operator) -> tuple[int, int, int]:
-    """Slots of data, weight and bias of a product or a convolution."""
-    return (1, 2, 0) if _ADDED_FIRST.fullmatch(operator.op_type) else (0, 1, 2)
 
 
 def _count(tensor: DumpedTensor) -> int:

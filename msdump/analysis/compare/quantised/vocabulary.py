@@ -17,9 +17,12 @@ from msdump.analysis.steps import Slot
 
 _QUANTISES = re.compile(
     r"(Dynamic)?QuantizeLinear|AscendQuant(V2)?|(Dynamic)?Quant|DynamicQuantV2|Quantize|FakeQuant\w*"
-    r"|(aten_|quantized_decomposed_)(fake_|choose_qparams_)?quantize_per_\w+|npu_npu_(dynamic_)?(quant|quantize)_\w+"
+    r"|(aten_|quantized_decomposed_)(fake_)?quantize_per_\w+|npu_npu_(dynamic_)?(quant|quantize)_\w+"
+    r"|aten__fused_moving_avg_obs_fq_helper_\w+|aten__fake_quantize_\w+"
 )
-_FAKES = re.compile(r"FakeQuant\w*|(aten_|quantized_decomposed_)fake_quantize_\w+")
+_FAKES = re.compile(
+    r"FakeQuant\w*|(aten__?|quantized_decomposed_)fake_quantize_\w+|aten__fused_moving_avg_obs_fq_helper_\w+"
+)
 _DEQUANTISES = re.compile(
     r"DequantizeLinear|AscendDequant|AscendAntiQuant(V2)?|Dequantize|AntiQuant"
     r"|quantized_decomposed_dequantize_per_\w+|aten_dequantize_\w+|npu_npu_anti_quant_\w+"
@@ -178,7 +181,9 @@ _ALIASES = {
 }  # fmt: skip
 _ACTIVATIONS = frozenset({"relu", "relu6", "clip", "clamp", "hardtanh", "clipbyvalue", "reluv2", "hardsigmoid"})
 _TAILS = (
-    frozenset({"biasadd", "add", "cast", "reshape", "batchnormalization", "batchnorm", "bninfer", "nativebatchnorm"})
+    frozenset(
+        {"biasadd", "add", "cast", "reshape", "view", "batchnormalization", "batchnorm", "bninfer", "nativebatchnorm"}
+    )
     | _ACTIVATIONS
 )
 
@@ -210,6 +215,14 @@ def channel_axis(op_type: str, axes: int) -> int:
     first = op_type.partition("+")[0]
     is_first = family(first) == "conv" or _OUT_FIRST.fullmatch(_spelt(first)) is not None
     return 0 if is_first or axes < 2 else axes - 1
+
+
+_ADDED_FIRST = re.compile(r"aten_(?:addmm|baddbmm|addbmm|addmv)_\w+")
+
+
+def operand_slots(op_type: str) -> tuple[int, int, int]:
+    """Slots of data, weight and bias of a product or a convolution."""
+    return (1, 2, 0) if _ADDED_FIRST.fullmatch(_spelt(op_type)) else (0, 1, 2)
 
 
 def is_activation(op_type: str) -> bool:

@@ -205,11 +205,89 @@ def on_ascend(model: Model) -> Operators:
     return found
 
 
+def on_tokens(model: Model) -> Operators:
+    """Products of int8 as torchao has them: each row of the data has a scale of its own, spread over the row."""
+    found: Operators = []
+    x = model.data
+    for index, weight in enumerate(model.weights):
+        w_scale = (np.abs(weight).max(axis=0) / 127).astype(np.float32)
+        w = np.rint(weight / w_scale).astype(np.int8)
+        scale = (np.abs(x).max(axis=1, keepdims=True) / 127).astype(np.float32)
+        codes = np.rint(x / np.maximum(scale, 1e-9)).astype(np.int8)
+        sums = (codes.astype(np.int32) @ w.astype(np.int32)).astype(np.int32)
+        spread = np.broadcast_to(scale, sums.shape)
+        by_rows = sums.astype(np.float32) * spread
+        y = by_rows * w_scale
+        place = f"Default/l{index}"
+        found += [
+            (f"{place}/aten__int_mm_default-op{index}", tensors(codes, w, output=sums)),
+            (f"{place}/aten__to_copy_default-op{index}", tensors(sums, output=sums.astype(np.float32))),
+            (f"{place}/aten_mul_Tensor-op{index}", tensors(sums.astype(np.float32), spread, output=by_rows)),
+            (f"{place}/aten_mul_Tensor-op{50 + index}", tensors(by_rows, w_scale, output=y)),
+        ]
+        x = np.maximum(y, 0)
+        found.append((f"{place}/Relu-op{index}", tensors(y, output=x)))
+    return found
+
+
+def with_cast_weights(model: Model) -> Operators:
+    """Weights alone are in codes: they are cast, and the product is scaled by column."""
+    found: Operators = []
+    x = model.data
+    for index, weight in enumerate(model.weights):
+        w_scale = (np.abs(weight).max(axis=0) / 127).astype(np.float32)
+        codes = np.rint(weight / w_scale).astype(np.int8)
+        cast = codes.astype(np.float32)
+        product = x @ cast
+        y = product * w_scale
+        place = f"Default/l{index}"
+        found += [
+            (f"{place}/aten__to_copy_default-op{index}", tensors(codes, output=cast)),
+            (f"{place}/aten_mm_default-op{index}", tensors(x, cast, output=product)),
+            (f"{place}/aten_mul_Tensor-op{index}", tensors(product, w_scale, output=y)),
+        ]
+        x = np.maximum(y, 0)
+        found.append((f"{place}/Relu-op{index}", tensors(y, output=x)))
+    return found
+
+
+def with_fakes(model: Model) -> Operators:
+    """Training with quantisation: weights and activations are rounded, and stay floats."""
+    found: Operators = []
+    x = model.data
+    for index, weight in enumerate(model.weights):
+        codes, scale = weight_codes(weight)
+        coarse = (codes * np.float32(scale)).astype(np.float32)
+        step, zero = model.ranges()[index + 1]
+        y = x @ coarse
+        after = np.maximum(y, 0)
+        rounded = ((quantised(after, step, zero).astype(np.float32) - zero) * np.float32(step)).astype(np.float32)
+        kind, place = "aten_fake_quantize_per_tensor_affine_default", f"Default/l{index}"
+        found += [
+            (f"{place}/w/{kind}-op{index}", tensors(weight, output=coarse)),
+            (f"{place}/MatMul-op{index}", tensors(x, coarse, output=y)),
+            (f"{place}/Relu-op{index}", tensors(y, output=after)),
+            (f"{place}/x/{kind}-op{50 + index}", tensors(after, output=rounded)),
+        ]
+        x = rounded
+    return found
+
+
+def tensors(*inputs: Any, output: Any) -> dict[tuple[str, int], Any]:
+    return {**{("input", slot): one for slot, one in enumerate(inputs)}, ("output", 0): output}
+
+
 FORMS: dict[str, Callable[[Model], Operators]] = {
     "pairs": in_pairs,
     "operators": in_operators,
     "sums": in_sums,
     "ascend": on_ascend,
+}
+# Forms that need not have 8 bits for each weight, or whose outliers a scale for each channel takes in.
+OTHER_FORMS: dict[str, Callable[[Model], Operators]] = {
+    "tokens": on_tokens,
+    "cast": with_cast_weights,
+    "fakes": with_fakes,
 }
 
 

@@ -13,6 +13,7 @@ from msdump.analysis.compare.mapping import OperatorMap
 from msdump.cli.main import main
 from tests.analysis.compare.quantised.layers import (
     FORMS,
+    OTHER_FORMS,
     Model,
     Operators,
     dumped,
@@ -20,6 +21,7 @@ from tests.analysis.compare.quantised.layers import (
     in_operators,
     in_pairs,
     in_sums,
+    with_fakes,
 )
 
 forms = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
@@ -47,6 +49,27 @@ def test_ordinary_rounding_is_no_finding(form, seed: int, tmp_path: Path) -> Non
     assert not step.only_mine and not step.only_golden
     assert {one.golden.op_type.partition("+")[0] for one in found.quantised.ranking if one.weight} == {"MatMul"}
     assert all(40 < one.weight.sqnr_db < 55 for one in found.quantised.ranking if one.weight)
+
+
+@pytest.mark.parametrize("form", OTHER_FORMS.values(), ids=OTHER_FORMS)
+def test_codes_without_operators_of_their_own(form, tmp_path: Path) -> None:
+    model = Model()
+    mine, golden = dumped(tmp_path / "mine", form(model)), dumped(tmp_path / "golden", in_floats(model)[1:])
+    found = compare_dumps(mine, golden)
+    assert found.is_agreeing and found.quantised is not None
+    weights = [one.weight.sqnr_db for one in found.quantised.ranking if one.weight is not None]
+    assert len(weights) == 4 and min(weights) > 40
+    assert {one.golden.op_type for one in found.quantised.ranking if one.weight is not None} == {"MatMul"}
+    assert max(result.output_error or 0.0 for result in found.operators) < 0.05
+
+
+def test_a_weight_that_is_rounded_in_floats_has_its_noise(tmp_path: Path) -> None:
+    model = Model(outlier=1)
+    mine, golden = dumped(tmp_path / "mine", with_fakes(model)), dumped(tmp_path / "golden", in_floats(model)[1:])
+    found = compare_dumps(mine, golden)
+    assert found.quantised is not None and found.quantised.finding is not None
+    assert found.quantised.finding.operator.label == "Default/l1/MatMul-op1"
+    assert "one outlier in channel 5" in headline(found)[0]
 
 
 @forms
@@ -162,6 +185,18 @@ def test_a_scale_of_zero_is_said(tmp_path: Path) -> None:
     assert found.quantised is not None
     (row,) = [one for one in found.quantised.ranking if one.operator.op_name == "QLinearMatMul-op1"]
     assert row.weight is not None and row.weight.sqnr_db == pytest.approx(0)
+
+
+def test_codes_that_the_model_does_not_multiply_excuse_nothing(tmp_path: Path) -> None:
+    model = Model()
+    operators = in_floats(model)
+    picture = np.ones((4, 4), np.int8)
+    cast = ("Default/Cast-op0", {("input", 0): picture, ("output", 0): picture.astype(np.float32)})
+    wrong = changed(operators, "MatMul-op2", output_0=1.1 * operators[5][1]["output", 0])
+    assert wrong[5][0].endswith("MatMul-op2")
+    found = compare_dumps(dumped(tmp_path / "mine", [cast, *wrong]), dumped(tmp_path / "golden", operators))
+    assert not found.is_agreeing and found.quantised is None
+    assert headline(found)[0].startswith("first wrong operator: Default/l2/MatMul-op2")
 
 
 def test_a_tolerance_says_what_is_no_finding(tmp_path: Path) -> None:
