@@ -19,7 +19,7 @@ from msdump.tables.frames import html_table
 from msdump.tensors.makers import maker
 
 if TYPE_CHECKING:
-    from msdump.analysis.compare.quantised.verdict import QuantisedVerdict
+    from msdump.analysis.compare.quantised.ranking import QuantisedVerdict
 
 IDENTICAL, AGREES, DIFFERS, NOT_COMPARED = "identical", "agrees", "differs", "not compared"
 

@@ -97,6 +97,13 @@ def _of_value(kind: str, result: NonFinite) -> Finding:
 def _of_comparison(comparison: Comparison, graphs: GraphFiles) -> Iterator[Finding]:
     """The operator that goes wrong by itself, or else the first that differs."""
     wrong, differing = comparison.first_wrong, comparison.first_differing
+    quantised = comparison.quantised
+    noisy = None if quantised is None or quantised.side != "mine" else quantised.finding
+    if noisy is not None:
+        node = graphs.node(noisy.step, noisy.operator)
+        line = None if node is None else node.own_line
+        yield _finding("first-wrong", headline(comparison), noisy.step, noisy.operator, line)
+        return
     kind, result = ("first-difference", differing) if wrong is None else ("first-wrong", wrong)
     if result is not None:
         node = graphs.node(result.step, result.pair.mine)

@@ -71,7 +71,7 @@ def pair_quantised(mine: ComparedSide, golden: ComparedSide, mapping: OperatorMa
     codes = own if is_mine else other
     prepared = prepared_weights(codes.of(step) for step in codes.preparing_steps())
     pairs, pairings = [], []
-    for my_step, golden_step in _steps_of_work(as_they_ran(mine.steps), golden.steps):
+    for my_step, golden_step in _steps_of_work(as_they_ran(mine.steps), golden.steps, is_mine):
         pairing = pair_forms(own.of(my_step), other.of(golden_step), mapping, is_mine, prepared)
         x = my_step, mine.graphs.of(my_step.key), mine.is_same
         y = golden_step, golden.graphs.of(golden_step.key), golden.is_same
@@ -125,23 +125,32 @@ class _Forms:
         return [step for step in self._side.steps if any(quantises(each.op_type) for each in step.operators)]
 
 
-def _steps_of_work(mine: Sequence[Step], golden: Sequence[Step]) -> list[tuple[Step, Step]]:
-    """Steps that belong together: those that multiply the same, because a model that is quantised while a script runs
-    has steps more than the other one."""
+def _steps_of_work(mine: Sequence[Step], golden: Sequence[Step], is_mine: bool) -> list[tuple[Step, Step]]:
+    """Steps that belong together: those that multiply the same, and where they can those that do so on codes, because a
+    model that is quantised while a script runs has steps more than the other one, to measure and to round.
+
+    is_mine   whether mine is the side with codes
+    """
     pairs = pair_steps(mine, golden)
     work = {id(step): _work(step) for step in (*mine, *golden)}
-    taken = {id(one) for one, other in pairs if not work[id(other)] or _shared(work, one, other) > 0}
-    found = []
-    for one, other in pairs:
-        if id(one) not in taken:
-            best = max(
-                (step for step in mine if id(step) not in taken and step.key.rank_id == one.key.rank_id),
-                key=lambda step, other=other: _shared(work, step, other),  # type: ignore[misc]
-            )
-            one = best if _shared(work, best, other) > 0 else one
-            taken.add(id(one))
-        found.append((one, other))
-    return found
+    candidates = mine if is_mine else golden
+    on_codes = {id(step): any(computes_on_codes(each.op_type) for each in step.operators) for step in candidates}
+
+    def likeness(codes: Step, floats: Step) -> tuple[bool, int]:
+        shared = (work[id(codes)] & work[id(floats)]).total()
+        return on_codes[id(codes)] and shared > 0, shared
+
+    oriented = [pair if is_mine else pair[::-1] for pair in pairs]
+    found: list[tuple[Step, Step]] = []
+    taken: set[int] = set()
+    for codes, floats in oriented:
+        rivals = [step for step in candidates if id(step) not in taken and step.key.rank_id == codes.key.rank_id]
+        best = max(rivals, key=lambda step, floats=floats: likeness(step, floats), default=codes)  # type: ignore[misc]
+        if id(codes) in taken or likeness(best, floats) > likeness(codes, floats):
+            codes = best
+        taken.add(id(codes))
+        found.append((codes, floats))
+    return [pair if is_mine else pair[::-1] for pair in found]
 
 
 def _work(step: Step) -> Counter[tuple[str, int]]:
@@ -152,7 +161,3 @@ def _work(step: Step) -> Counter[tuple[str, int]]:
         if has_weight(operator.op_type)
         for tensor in operator.outputs.values()
     )
-
-
-def _shared(work: Mapping[int, Counter[tuple[str, int]]], one: Step, other: Step) -> int:
-    return (work[id(one)] & work[id(other)]).total()

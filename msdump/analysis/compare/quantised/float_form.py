@@ -232,10 +232,12 @@ class _Former:
         if source is None:
             self.hidden.append(operator)
             return
-        levels = code_levels(str(attrs.get("dtype", ""))) if output is None else code_levels(output.true_dtype)
+        levels = None if output is None else code_levels(output.true_dtype)
+        is_in_floats = output is not None and (levels is None or quantises_in_floats(operator.op_type))
+        levels = levels or code_levels(str(attrs.get("dtype", "")))
         if "quant_min" in attrs and "quant_max" in attrs:
             levels = int(attrs["quant_min"]), int(attrs["quant_max"])
-        if output is not None and (quantises_in_floats(operator.op_type) or levels is None):
+        if output is not None and is_in_floats:
             self._round(index, operator, source, output, None, levels)
             return
         grid_of_codes = self._grid_of(operator, attrs, source, output)

@@ -1,10 +1,11 @@
-"""What each operator of a quantised model adds to the error, which of them adds out of proportion, and why."""
+"""How the ranking of a quantised model follows from a comparison: what operators add, which of them adds out of
+proportion, and what agrees for all that."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
 
 from msdump.analysis.compare.quantised.noise import (
@@ -16,6 +17,7 @@ from msdump.analysis.compare.quantised.noise import (
     weight_noise,
 )
 from msdump.analysis.compare.quantised.pairs import QuantisedPairing, Reference
+from msdump.analysis.compare.quantised.ranking import Contribution, QuantisedVerdict
 from msdump.analysis.compare.quantised.vocabulary import channel_axis, computes_on_codes
 from msdump.analysis.compare.result import (
     AGREES,
@@ -46,77 +48,6 @@ _MANY = 10.0
 # An error of which nothing is left: the model does not compute the same any more.
 _LOST = 0.5
 _USUAL_BITS = 8
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Contribution:
-    """What one operator, or one rounding of an activation, adds.
-
-    came_in     largest relative error of what it reads, weights left out; None where it is not known
-    error       relative error of its result
-    weight      noise of its weight, activation: of its result in codes; None without codes
-    result      None for a rounding that no operator in floats stands for
-    """
-
-    step: StepKey
-    operator: Operator
-    golden: Operator | None
-    came_in: float | None
-    error: float | None
-    weight: WeightNoise | None = None
-    activation: ActivationNoise | None = None
-    result: OperatorResult | None = None
-
-    @property
-    def added(self) -> float | None:
-        """Error of its result less that of what it reads; None where either is not known."""
-        return None if self.came_in is None or self.error is None else self.error - self.came_in
-
-    @property
-    def bits(self) -> int | None:
-        """Bits of its codes; None for an operator without."""
-        known = [one.bits for one in (self.weight, self.activation) if one is not None and one.bits is not None]
-        return min(known, default=None)
-
-    @property
-    def is_on_codes(self) -> bool:
-        """Whether a model in floats has another operator in its place."""
-        return computes_on_codes(self.operator.op_type)
-
-    @property
-    def is_quantised(self) -> bool:
-        return self.weight is not None or self.activation is not None or self.is_on_codes
-
-
-@dataclass(frozen=True, eq=False)
-class QuantisedVerdict:
-    """The ranking of a comparison with a quantised model.
-
-    side          "mine" or "golden": the one with codes
-    ranking       all contributions: of operators with codes first, since the others only pass errors on, and of each
-                  kind the largest first
-    finding       the one that is out of proportion; None where there is none
-    total         of the step of the finding, or of the first one: the sum of what operators with codes add
-    unmeasured    operators on codes that have no counterpart
-    """
-
-    side: str
-    ranking: tuple[Contribution, ...]
-    finding: Contribution | None
-    total: float
-    unmeasured: tuple[Operator, ...] = ()
-
-    @property
-    def largest_error(self) -> float:
-        return max((one.error for one in self.ranking if one.error is not None), default=0.0)
-
-    @property
-    def bits(self) -> int | None:
-        return min((one.bits for one in self.ranking if one.bits is not None), default=None)
-
-    def others(self, contribution: Contribution) -> Iterator[Contribution]:
-        """The other contributions of the same step."""
-        return (one for one in self.ranking if one is not contribution and one.step == contribution.step)
 
 
 def verdict_on(
@@ -167,7 +98,7 @@ def _contributions(step: StepResult, pairing: QuantisedPairing, is_mine: bool) -
         yield Contribution(
             step.mine, codes, floats, max(errors, default=None), error,
             min((one for one in weights if one is not None), key=lambda one: one.sqnr_db, default=None),
-            min((one for one in activations if one is not None), key=lambda one: one.sqnr_db, default=None), result,
+            min((one for one in activations if one is not None), key=lambda one: one.sqnr_db, default=None),
         )  # fmt: skip
     for reference in alone:
         yield _of_rounding(step.mine, reference)
@@ -274,11 +205,12 @@ def settled(comparison: Comparison, verdict: QuantisedVerdict, tolerance: float 
     for step in comparison.steps:
         operators = []
         for result in step.operators:
-            is_behind = is_behind or (finding is not None and result is finding.result)
+            is_finding = finding is not None and finding.operator in (result.pair.mine, result.pair.golden)
+            is_behind = is_behind or is_finding
             limit = tolerance if tolerance is not None else _LOST
             if finding is not None and is_behind and tolerance is None:
                 limit = finding.added or 0.0
-            operators.append(_settled_operator(result, limit, result is (finding.result if finding else None)))
+            operators.append(_settled_operator(result, limit, is_finding))
         steps.append(replace(step, operators=tuple(operators)))
     return replace(comparison, steps=tuple(steps), quantised=verdict)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
-import xxhash
 
 from msdump.analysis.steps import Operator, Slot
 from msdump.errors import FormatError
@@ -64,4 +64,4 @@ def content_key(tensor: DumpedTensor) -> ContentKey | None:
 def array_key(array: Array) -> ContentKey:
     """The same of an array, whose elements count in C order."""
     flat = np.ascontiguousarray(array).reshape(-1)
-    return str(flat.dtype), flat.size, xxhash.xxh3_128_digest(flat.view(np.uint8).data)
+    return str(flat.dtype), flat.size, hashlib.blake2b(flat.view(np.uint8).data, digest_size=16).digest()

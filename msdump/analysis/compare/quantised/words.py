@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from msdump.analysis.compare.quantised.noise import ActivationNoise
+from msdump.analysis.compare.quantised.ranking import Contribution, QuantisedVerdict
 from msdump.analysis.compare.quantised.verdict import (
-    Contribution,
-    QuantisedVerdict,
     has_poor_range,
     has_poor_weight,
     is_clipped,
@@ -144,11 +143,12 @@ def notes(verdict: QuantisedVerdict) -> list[str]:
         names = ", ".join(operator.label for operator in verdict.unmeasured[:5])
         more = ", ..." if len(verdict.unmeasured) > 5 else ""
         lines.append(f"not ranked, because no operator in floats is known for them: {names}{more}")
-    blind = [one for one in verdict.ranking if one.weight is None and _computes_with_weight(one) and one.result]
+    blind = [
+        one for one in verdict.ranking if one.weight is None and _computes_with_weight(one) and one.golden is not None
+    ]
     if blind:
-        lines.append(
-            f"weights of {len(blind)} operators are not in the dump as codes: these are ranked by what they add alone"
-        )
+        count = "one operator" if len(blind) == 1 else f"{len(blind)} operators"
+        lines.append(f"the dump has no codes of the weights of {count}: what is added is all that ranks them")
     return lines
 
 
