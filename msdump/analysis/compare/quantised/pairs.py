@@ -77,12 +77,14 @@ class QuantisedPairing:
     weights      id of the operator with codes of a pair -> slot of its weight, and bits of a code
     references   of all roundings
     data         what both models were given: with codes, in floats
+    floats       the step in floats
     """
 
     pairing: Pairing
     weights: Mapping[int, Mapping[Slot, int | None]]
     references: tuple[Reference, ...]
-    data: tuple[tuple[DumpedTensor, DumpedTensor], ...] = ()
+    data: tuple[tuple[DumpedTensor, DumpedTensor], ...]
+    floats: FloatForm
 
     @property
     def has_equal_data(self) -> bool:
@@ -359,7 +361,7 @@ class _FormPairing:
 
         def place(pair: tuple[Operator, Operator, str]) -> int:
             operator = pair[0] if self._is_mine else pair[1]
-            return max((order[id(part)] for part in _sources(operator) if id(part) in order), default=len(order))
+            return max((order[id(part)] for part in parts_of(operator) if id(part) in order), default=len(order))
 
         pairs = tuple(
             OperatorPair(*self._oriented_pair(codes, floats), how)
@@ -368,7 +370,7 @@ class _FormPairing:
         hidden = (*self._codes.hidden, *self._floats.hidden, *self._expected)
         only_mine, only_golden = self._oriented_sides(*self._left)
         pairing = Pairing(pairs, tuple(only_mine), tuple(only_golden), hidden)
-        return QuantisedPairing(pairing, self._weights, tuple(references), tuple(self._data()))
+        return QuantisedPairing(pairing, self._weights, tuple(references), tuple(self._data()), self._floats)
 
     def _leave_unknown_codes_out(self) -> None:
         """Codes whose scale no operator tells are not compared with numbers."""
@@ -379,7 +381,7 @@ class _FormPairing:
                 for side, other in ((codes.inputs, floats.inputs), (codes.outputs, floats.outputs))
             )
             if len(outputs) < len(codes.outputs) or (len(inputs) < len(codes.inputs) and not outputs):
-                self._expected += [*_sources(codes), *_sources(floats)]
+                self._expected += [*parts_of(codes), *parts_of(floats)]
             elif len(inputs) < len(codes.inputs):
                 kept.append((self._with_inputs(codes, inputs), floats, how))
             else:
@@ -400,7 +402,7 @@ class _FormPairing:
         """Take out left-over operators whose results only parts of other operators read: a product of two scales, a
         bias in another shape."""
         form = self._codes
-        paired = {id(part) for codes, _, _ in self._pairs if codes.parts for part in _sources(codes)}
+        paired = {id(part) for codes, _, _ in self._pairs if codes.parts for part in parts_of(codes)}
         absorbed = paired | {id(operator) for operator in form.hidden}
         for operator in reversed(list(self._left[0])):
             index = form.index.get(id(operator))
@@ -521,11 +523,11 @@ def _without_codes(operators: Iterable[Operator]) -> list[Operator]:
     ]
 
 
-def _sources(operator: Operator) -> Iterable[Operator]:
+def parts_of(operator: Operator) -> Iterable[Operator]:
     """The operators of the dump that one stands for."""
     yield operator
     for part in operator.parts:
-        yield from _sources(part)
+        yield from parts_of(part)
 
 
 def _has_equal_bias(unit: Operator, own: Sequence[Operator], match: Operator, tail: Sequence[Operator]) -> bool:

@@ -16,6 +16,9 @@ class Contribution:
 
     came_in     largest relative error of what it reads, weights left out; None where it is not known
     error       relative error of its result
+    around      what is added between the places before and behind it where the branches of the model meet; None where
+                they do not
+    is_meeting  whether they meet in its result, or there are none
     weight      noise of its weight, activation: of its result in codes; None without codes
     """
 
@@ -26,11 +29,17 @@ class Contribution:
     error: float | None
     weight: WeightNoise | None = None
     activation: ActivationNoise | None = None
+    around: float | None = None
+    is_meeting: bool = False
 
     @property
     def added(self) -> float | None:
-        """Error of its result less that of what it reads; None where either is not known."""
-        return None if self.came_in is None or self.error is None else self.error - self.came_in
+        """Error of its result less that of what it reads, as far as that is left where branches meet again; None where
+        either is not known."""
+        if self.came_in is None or self.error is None:
+            return None
+        added = self.error - self.came_in
+        return added if self.around is None else min(added, max(0.0, self.around))
 
     @property
     def bits(self) -> int | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from statistics import median
 
+from msdump.analysis.compare.quantised.flow import meeting_points
 from msdump.analysis.compare.quantised.noise import (
     ActivationNoise,
     WeightNoise,
@@ -16,9 +17,10 @@ from msdump.analysis.compare.quantised.noise import (
     relative_error,
     weight_noise,
 )
-from msdump.analysis.compare.quantised.pairs import QuantisedPairing, Reference
+from msdump.analysis.compare.quantised.pairs import QuantisedPairing, Reference, parts_of
 from msdump.analysis.compare.quantised.ranking import Contribution, QuantisedVerdict
 from msdump.analysis.compare.quantised.vocabulary import channel_axis, computes_on_codes
+from msdump.analysis.compare.quantised.wires import ContentKey
 from msdump.analysis.compare.result import (
     AGREES,
     DIFFERS,
@@ -27,7 +29,7 @@ from msdump.analysis.compare.result import (
     StepResult,
     TensorResult,
 )
-from msdump.analysis.steps import Operator, StepKey
+from msdump.analysis.steps import Operator, Slot, StepKey
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.tensors.arrays import Array
@@ -36,6 +38,8 @@ from msdump.tensors.arrays import Array
 # of its codes would.
 _PROPORTION = 3.0
 _STEPS = 4.0
+# A range that clips nothing may be coarse because of what it has to hold: it must add more.
+_STEPS_OF_A_WIDE_RANGE = 8.0
 # Its weight, or its activation, has so many dB less than the others; half of them is what two bits make.
 _FEWER_DB = 6.0
 # Where there are no others: dB that codes of as many bits have less than the best that they can have.
@@ -54,7 +58,7 @@ def verdict_on(
     steps: Sequence[tuple[StepResult, QuantisedPairing]], is_mine: bool, tolerance: float | None
 ) -> QuantisedVerdict:
     """The ranking of all steps.   is_mine: whether mine is the side with codes; tolerance: what is no finding"""
-    by_step = [list(_contributions(result, pairing, is_mine)) for result, pairing in steps]
+    by_step = [_with_what_is_left(list(_contributions(result, pairing, is_mine)), pairing) for result, pairing in steps]
     least = tolerance or 0.0
     findings = [found for rows in by_step if (found := _out_of_proportion(rows)) is not None and _added(found) > least]
     finding = findings[0] if findings else None
@@ -104,6 +108,27 @@ def _contributions(step: StepResult, pairing: QuantisedPairing, is_mine: bool) -
         yield _of_rounding(step.mine, reference)
 
 
+def _with_what_is_left(rows: Sequence[Contribution], pairing: QuantisedPairing) -> list[Contribution]:
+    """The contributions of a step with what is added around each, up to where branches meet."""
+    form = pairing.floats
+    errors: dict[ContentKey, float] = {}
+    for row in rows:
+        output = None if row.golden is None else row.golden.outputs.get(Slot(0))
+        key = None if output is None else form.wires.key(output)
+        if key is not None and row.error is not None:
+            # A tensor that is rounded behind its operator goes on with both errors.
+            errors[key] = max(row.error, errors.get(key, 0.0))
+    points = meeting_points(form, errors)
+    found = []
+    for row in rows:
+        parts = () if row.golden is None else parts_of(row.golden)
+        index = max((form.index[id(part)] for part in parts if id(part) in form.index), default=None)
+        if index is not None:
+            row = replace(row, around=points.added_around(index), is_meeting=index in points.indices)
+        found.append(row)
+    return found
+
+
 def _of_rounding(step: StepKey, reference: Reference) -> Contribution:
     rounding = reference.rounding
     before, after, golden = map(_loaded, (rounding.source, rounding.result, reference.tensor))
@@ -148,9 +173,13 @@ def _out_of_proportion(rows: Sequence[Contribution]) -> Contribution | None:
     for row in sorted(rows, key=lambda one: -_added(one)):
         usual = median([_added(one) for one in rows if one is not row and one.is_quantised] or [0.0])
         bits = row.bits or _USUAL_BITS
-        if _added(row) <= max(_STEPS * 2.0**-bits, _PROPORTION * usual):
+        step = 2.0**-bits
+        if _added(row) <= max(_STEPS * step, _PROPORTION * usual):
             return None
-        if has_poor_weight(row, rows) or has_poor_range(row, rows) or _is_blatant(row, usual):
+        is_wide = has_poor_range(row, rows) and (
+            is_clipped(row.activation) or _added(row) > _STEPS_OF_A_WIDE_RANGE * step
+        )
+        if has_poor_weight(row, rows) or is_wide or _is_blatant(row, usual):
             return row
     return None
 
@@ -196,10 +225,11 @@ def _is_poor(noise_db: float, others: Sequence[float], bits: int | None) -> bool
 def settled(comparison: Comparison, verdict: QuantisedVerdict, tolerance: float | None) -> Comparison:
     """The comparison with the verdict: what rounding to codes explains agrees.
 
-    tolerance   relative error that still agrees; None: none that is smaller than what the finding adds, and without a
-                finding whatever leaves something of the numbers
+    tolerance   relative error that still agrees; None: behind a finding what is smaller than that adds, else whatever
+                leaves something of the numbers where branches meet
     """
     finding = verdict.finding
+    meeting = {id(one.operator) for one in verdict.ranking if one.is_meeting}
     steps = []
     is_behind = False
     for step in comparison.steps:
@@ -207,9 +237,11 @@ def settled(comparison: Comparison, verdict: QuantisedVerdict, tolerance: float 
         for result in step.operators:
             is_finding = finding is not None and finding.operator in (result.pair.mine, result.pair.golden)
             is_behind = is_behind or is_finding
-            limit = tolerance if tolerance is not None else _LOST
-            if finding is not None and is_behind and tolerance is None:
+            codes = result.pair.mine if verdict.side == "mine" else result.pair.golden
+            limit = _LOST if id(codes) in meeting else math.inf
+            if finding is not None and is_behind:
                 limit = finding.added or 0.0
+            limit = limit if tolerance is None else tolerance
             operators.append(_settled_operator(result, limit, is_finding))
         steps.append(replace(step, operators=tuple(operators)))
     return replace(comparison, steps=tuple(steps), quantised=verdict)

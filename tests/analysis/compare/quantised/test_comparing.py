@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from msdump.analysis import compare_dumps, headline, json_text
 from msdump.analysis.compare.mapping import OperatorMap
@@ -267,3 +270,22 @@ def test_the_document_has_the_ranking(tmp_path: Path) -> None:
     assert document["finding"]["outlier_channel"] == 5 and document["finding"]["bits"] == 8
     added = [one["added"] for one in document["ranking"] if one["weight_sqnr_db"] is not None]
     assert added == sorted(added, reverse=True) and document["total"] >= added[0]
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 2**16), st.integers(3, 6), st.sampled_from(sorted(FORMS)), st.data())
+def test_what_is_ordinary_and_what_is_not(seed: int, layers: int, form: str, data: st.DataObject) -> None:
+    outlier = data.draw(st.none() | st.integers(0, layers - 1))
+    model = Model(layers, outlier, seed=seed)
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        found = compare_dumps(dumped(root / "mine", FORMS[form](model)), dumped(root / "golden", in_floats(model)))
+        assert found.quantised is not None
+        ranked = [one for one in found.quantised.ranking if one.weight is not None]
+        assert len(ranked) == layers
+        if outlier is None:
+            assert found.is_agreeing
+        else:
+            worst = min(ranked, key=lambda one: one.weight.sqnr_db)
+            assert f"l{outlier}/" in worst.operator.label and worst.weight.channel == 5
+            assert found.quantised.finding in (None, worst)
