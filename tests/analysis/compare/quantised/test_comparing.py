@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from msdump.analysis import compare_dumps, headline, json_text
 from msdump.analysis.compare.mapping import OperatorMap
+from msdump.analysis.overview.contents import Contents
+from msdump.analysis.overview.findings import findings
 from msdump.cli.main import main
 from tests.analysis.compare.quantised.layers import (
     FORMS,
@@ -260,6 +262,14 @@ def test_the_command_ranks_and_its_status_tells(tmp_path: Path, capsys: pytest.C
     mine, golden = dumped(tmp_path / "m", in_pairs(healthy)), dumped(tmp_path / "g", in_floats(healthy))
     assert main(["compare", str(mine), str(golden)]) == 0
     assert "up to quantisation" in capsys.readouterr().out
+
+
+def test_a_report_opens_with_it(tmp_path: Path) -> None:
+    model = Model(narrow=3)
+    mine, golden = dumped(tmp_path / "mine", in_pairs(model)), dumped(tmp_path / "golden", in_floats(model))
+    (found,) = findings(Contents(mine, golden))
+    assert found.kind == "first-wrong" and found.operator.op_name == "QuantizeLinear-op5"
+    assert " and clips " in found.text.splitlines()[0]
 
 
 def test_the_document_has_the_ranking(tmp_path: Path) -> None:
