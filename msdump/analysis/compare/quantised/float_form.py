@@ -19,6 +19,7 @@ from msdump.analysis.compare.quantised.vocabulary import (
     dequantises,
     family,
     has_weight,
+    multiplies_codes,
     operand_slots,
     prepares_weights,
     quantises,
@@ -156,6 +157,8 @@ class _Former:
             self._compute(index, operator, code_form)
         elif self._is_integer(operator):
             self._sum_integers(index, operator)
+        elif multiplies_codes(op_type):
+            self._multiply(index, operator)
         elif computes_on_codes(op_type):
             self._keep(index, operator, is_unit=True)
         elif not self._sum_cast_codes(index, operator) and not self._pass_codes_on(index, operator):
@@ -343,6 +346,23 @@ class _Former:
         if own_grid is not None and codes is not None:
             levels = code_levels(codes.true_dtype)
             self.roundings.append(Rounding(unit, None, outputs[_FIRST], codes, levels, unit))
+
+    def _multiply(self, index: int, operator: Operator) -> None:
+        """A product of codes that gives numbers: its scale is that of the weight where each row of the data has its
+        own, else the product of both."""
+        codes, weight = operator.inputs.get(_FIRST), operator.inputs.get(_SECOND)
+        scale = _loaded(operator.inputs.get(Slot(2)))
+        own = None if codes is None else self._grids.get(self._wires.key(codes) or _NO_KEY)
+        inputs: dict[Slot, DumpedTensor] = {}
+        weights: dict[Slot, int | None] = {}
+        if codes is not None and own is not None:
+            inputs[_FIRST] = own.of(codes)
+        if weight is not None and scale is not None and own is not None:
+            by_both = grid(scale).scale.reshape(-1)
+            factor = float(own.scale.reshape(())) or 1.0 if own.scale.size == 1 else 1.0
+            inputs[_SECOND] = grid(by_both / factor, None, -1).of(weight)
+            weights[_SECOND] = _bits(weight)
+        self._add(index, operator, replace(operator, inputs=inputs, parts=(operator,)), weights, True)
 
     def _is_integer(self, operator: Operator) -> bool:
         """Whether an operator multiplies codes and gives sums of them."""

@@ -66,7 +66,8 @@ class Grid:
     """What codes mean: (codes - zero) * scale.
 
     Shapes: of scale and zero: one number; one for each channel along `axis` (None: the axis of that length, the first
-            of several); or as many axes as the codes have, where each number stands for a block.
+            of several); one for each row, with all axes but the last; or as many axes as the codes have, where each
+            number stands for a block.
     Edges:  a scale of 0 makes zeros; int8, uint8, int4 and other codes alike.
     """
 
@@ -133,6 +134,8 @@ def _spread(part: Array, shape: tuple[int, ...], axis: int | None) -> Array:
         return part.reshape(())
     if part.ndim == 1:
         return part.reshape([-1 if index == _channel_axis(part, shape, axis) else 1 for index in range(len(shape))])
+    if part.shape == shape[:-1]:
+        return part[..., None]
     if part.ndim != len(shape):
         raise FormatError(f"scale: expected the axes of codes {list(shape)}, got {list(part.shape)}.")
     for index, (size, count) in enumerate(zip(shape, part.shape, strict=True)):

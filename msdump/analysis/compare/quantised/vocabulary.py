@@ -136,6 +136,16 @@ def slot_in_floats(op_type: str, slot: Slot) -> Slot:
     return next((Slot(one.slot) for one in inputs if one.codes == slot.number), slot)
 
 
+# Codes in, numbers out, and one scale (slot 2) that is that of the weight, or its product with that of the data.
+_WHOLE_PRODUCTS = re.compile(r"Quant(Batch)?Mat[Mm]ulV[0-9]+|npu_npu_quant_matmul\w*")
+
+
+@functools.lru_cache(maxsize=4096)
+def multiplies_codes(op_type: str) -> bool:
+    """True for a product of codes that scales its sums itself: data, weight and scale are its first inputs."""
+    return _WHOLE_PRODUCTS.fullmatch(_spelt(op_type)) is not None
+
+
 _ON_CODES = re.compile(
     r"QLinear\w+|QGemm|ConvInteger|MatMulInteger(ToFloat)?|DynamicQuantizeMatMul|MatMulNBits|QAttention"
     r"|(Weight)?Quant(Batch)?Mat[Mm]ul\w*|npu_npu_(weight_)?quant_(batch)?matmul\w*|QuantConv2D\w*"

@@ -230,6 +230,26 @@ def on_tokens(model: Model) -> Operators:
     return found
 
 
+def in_whole_products(model: Model) -> Operators:
+    """Products of int8 that scale their sums themselves: each row of the data has a scale of its own."""
+    found: Operators = []
+    x = model.data
+    for index, weight in enumerate(model.weights):
+        w_scale = (np.abs(weight).max(axis=0) / 127).astype(np.float32)
+        w = np.rint(weight / w_scale).astype(np.int8)
+        scale = (np.abs(x).max(axis=1) / 127).astype(np.float32)
+        codes = np.rint(x / np.maximum(scale, 1e-9)[:, None]).astype(np.int8)
+        y = ((codes.astype(np.int32) @ w.astype(np.int32)) * w_scale * scale[:, None]).astype(np.float32)
+        place = f"Default/l{index}"
+        found += [
+            (f"{place}/DynamicQuant-op{index}", {**tensors(x, output=codes), ("output", 1): scale}),
+            (f"{place}/QuantBatchMatmulV3-op{index}", tensors(codes, w, w_scale, output=y)),
+        ]
+        x = np.maximum(y, 0)
+        found.append((f"{place}/Relu-op{index}", tensors(y, output=x)))
+    return found
+
+
 def with_cast_weights(model: Model) -> Operators:
     """Weights alone are in codes: they are cast, and the product is scaled by column."""
     found: Operators = []
@@ -286,6 +306,7 @@ FORMS: dict[str, Callable[[Model], Operators]] = {
 # Forms that need not have 8 bits for each weight, or whose outliers a scale for each channel takes in.
 OTHER_FORMS: dict[str, Callable[[Model], Operators]] = {
     "tokens": on_tokens,
+    "whole": in_whole_products,
     "cast": with_cast_weights,
     "fakes": with_fakes,
 }

@@ -53,6 +53,11 @@ def test_one_scale_for_each_block() -> None:
     assert Grid(np.array([[1.0, 2.0]]), np.zeros(1)).numbers(np.ones((1, 3), np.int8)).tolist() == [[1, 1, 2]]
 
 
+def test_one_scale_for_each_row() -> None:
+    numbers = grid(np.array([[1.0, 2.0], [3.0, 4.0]])).numbers(np.ones((2, 2, 3), np.int8))
+    assert numbers[..., 0].tolist() == [[1, 2], [3, 4]] and numbers[1, 1].tolist() == [4, 4, 4]
+
+
 def test_scales_that_do_not_fit_are_refused() -> None:
     with pytest.raises(FormatError, match="one for each channel of codes"):
         grid(np.ones(4, np.float32)).numbers(np.ones((2, 3), np.int8))
