@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from msdump.analysis.compare.quantised.numbers import Grid, computed, fitted, grid
+from msdump.analysis.compare.quantised.numbers import Grid, computed, fitted, grid, loaded
 from msdump.analysis.compare.quantised.sums import ScaledSums, scaled_sums, split_scales
 from msdump.analysis.compare.quantised.vocabulary import (
     CODE_FORMS,
@@ -28,7 +28,6 @@ from msdump.analysis.compare.quantised.vocabulary import (
 )
 from msdump.analysis.compare.quantised.wires import ContentKey, Wires
 from msdump.analysis.steps import Operator, Slot
-from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.tensors.arrays import Array
 
@@ -280,7 +279,7 @@ class _Former:
         axis = attrs.get("axis")
         axis = axis if isinstance(axis, int) else None
         sides = operator.outputs if operator.op_type.startswith("Dynamic") else operator.inputs
-        scale, zero = _loaded(sides.get(Slot(1))), _loaded(sides.get(Slot(2)))
+        scale, zero = loaded(sides.get(Slot(1))), loaded(sides.get(Slot(2)))
         if scale is not None:
             return grid(scale, zero, axis)
         values = next((attrs[name] for name in ("scale", "scales") if _is_numeric(attrs.get(name))), None)
@@ -288,7 +287,7 @@ class _Former:
             zeros = next((attrs[name] for name in ("zero_point", "zero_points") if _is_numeric(attrs.get(name))), None)
             return grid(values, zeros, axis)
         # Others say it in ways of their own: the numbers and the codes beside each other tell.
-        arrays = _loaded(codes), _loaded(source)
+        arrays = loaded(codes), loaded(source)
         return None if arrays[0] is None or arrays[1] is None else fitted(arrays[0], arrays[1])
 
     def _dequantise(self, index: int, operator: Operator) -> None:
@@ -334,10 +333,10 @@ class _Former:
             inputs[Slot(form.bias[1])] = grids[0].times(grids[1]).of(bias)
         outputs = dict(operator.outputs)
         codes = outputs.get(_FIRST)
-        scale = None if form.output is None else _loaded(operator.inputs.get(Slot(form.output[0])))
+        scale = None if form.output is None else loaded(operator.inputs.get(Slot(form.output[0])))
         own_grid = None
         if codes is not None and scale is not None and form.output is not None:
-            own_grid = grid(scale, _loaded(operator.inputs.get(Slot(form.output[1]))))
+            own_grid = grid(scale, loaded(operator.inputs.get(Slot(form.output[1]))))
             outputs = {_FIRST: own_grid.of(codes)}
             if (key := self._wires.key(codes)) is not None:
                 self._grids[key] = own_grid
@@ -351,7 +350,7 @@ class _Former:
         """A product of codes that gives numbers: its scale is that of the weight where each row of the data has its
         own, else the product of both."""
         codes, weight = operator.inputs.get(_FIRST), operator.inputs.get(_SECOND)
-        scale = _loaded(operator.inputs.get(Slot(2)))
+        scale = loaded(operator.inputs.get(Slot(2)))
         own = None if codes is None else self._grids.get(self._wires.key(codes) or _NO_KEY)
         inputs: dict[Slot, DumpedTensor] = {}
         weights: dict[Slot, int | None] = {}
@@ -388,7 +387,7 @@ class _Former:
         own = None if codes is None else self._grids.get(self._wires.key(codes) or _NO_KEY)
         own, scale = split_scales(sums, own)
         inputs: dict[Slot, DumpedTensor] = {} if codes is None or own is None else {_FIRST: own.of(codes)}
-        zero = _loaded(operator.inputs.get(Slot(weight_zero))) if weight_zero >= 0 else None
+        zero = loaded(operator.inputs.get(Slot(weight_zero))) if weight_zero >= 0 else None
         self._add_sums(index, operator, sums, inputs, None if scale is None or other is None else (other, scale, zero))
 
     def _sum_cast_codes(self, index: int, operator: Operator) -> bool:
@@ -458,7 +457,7 @@ def _code_inputs(operator: Operator, form: CodeForm) -> list[CodeInput]:
 
 
 def _grid_of_input(operator: Operator, each: CodeInput) -> Grid | None:
-    scale, zero = (_loaded(operator.inputs.get(_slot(number))) for number in (each.scale, each.zero))
+    scale, zero = (loaded(operator.inputs.get(_slot(number))) for number in (each.scale, each.zero))
     return None if scale is None else grid(scale, zero, each.axis, each.offset)
 
 
@@ -480,13 +479,3 @@ def _is_numeric(value: object) -> bool:
     if isinstance(value, list | tuple):
         return bool(value) and all(isinstance(one, int | float) for one in value)
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _loaded(tensor: DumpedTensor | None) -> Array | None:
-    """The array of a small tensor; None where there is none, or it cannot be read."""
-    if tensor is None:
-        return None
-    try:
-        return tensor.load_host()
-    except (FormatError, OSError):
-        return None

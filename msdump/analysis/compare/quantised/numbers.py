@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
@@ -54,11 +55,25 @@ _FIELDS = [one.name for one in fields(DumpedTensor)]
 def computed(tensor: DumpedTensor, values: Callable[[], Array], *details: object) -> ComputedTensor:
     """Numbers in the place of a tensor, with its name.   details: what tells them from others that are made of it"""
     parts: dict[str, Any] = {name: getattr(tensor, name) for name in _FIELDS}
-    shape = host_shape(tensor)
-    size = 4 * int(np.prod(shape, dtype=np.int64))
-    parts.update(dtype="float32", original_dtype=None, small=None, offset=-1, size_bytes=size, shape=shape)
+    size = 4 * count_of(tensor)
+    parts.update(dtype="float32", original_dtype=None, small=None, offset=-1, size_bytes=size, shape=host_shape(tensor))
     text = repr((tensor.offset, tensor.io, tensor.slot, details)).encode()
     return ComputedTensor(**parts, values=values, tag=-2 - zlib.crc32(text))
+
+
+def loaded(tensor: DumpedTensor | None) -> Array | None:
+    """The array of a tensor as the host has it; None where there is none, or it cannot be read."""
+    if tensor is None:
+        return None
+    try:
+        return tensor.load_host()
+    except (FormatError, OSError):
+        return None
+
+
+def count_of(tensor: DumpedTensor) -> int:
+    """Number of elements."""
+    return math.prod(host_shape(tensor))
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,13 +3,10 @@ range of codes, or the operator before it, has taken in."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
 
 from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.compare.pairing import (
@@ -22,29 +19,23 @@ from msdump.analysis.compare.pairing import (
     pair_operators,
 )
 from msdump.analysis.compare.quantised.float_form import FloatForm, Rounding, code_levels
-from msdump.analysis.compare.quantised.noise import relative_error
-from msdump.analysis.compare.quantised.numbers import ComputedTensor, computed
+from msdump.analysis.compare.quantised.numbers import ComputedTensor, computed, count_of, loaded
+from msdump.analysis.compare.quantised.tails import Tail, chained, error_of, nearest_tails, tails
 from msdump.analysis.compare.quantised.vocabulary import (
     dequantises,
     family,
     has_weight,
     is_activation,
-    may_be_folded,
     operand_slots,
     quantises,
     slot_in_floats,
 )
 from msdump.analysis.compare.quantised.wires import ContentKey, array_key
 from msdump.analysis.steps import Operator, Slot
-from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.tensors.arrays import Array
 
 BY_VALUES = "values"
 _LOOKS = 16  # operators of the other side whose results are looked at
-_LONGEST_TAIL = 3
-_AS_NEAR = 1.5  # times the smallest error: as good as that, where that is what rounding makes
-_NEAR = 0.1
 _EQUAL_DATA = 1e-3
 _UNLIKE = 0.9  # relative error from which on two results have nothing in common
 _QUANTISED_NAME = re.compile(r"(?:_quant(?:ized|ised|ize|ise)?|_dequant\w*)+$", re.IGNORECASE)
@@ -89,7 +80,7 @@ class QuantisedPairing:
     @property
     def has_equal_data(self) -> bool:
         """Whether both models were given the same: else what they make tells nothing of codes."""
-        return all(_error(codes, floats) <= _EQUAL_DATA for codes, floats in self.data)
+        return all(error_of(codes, floats) <= _EQUAL_DATA for codes, floats in self.data)
 
 
 def pair_forms(
@@ -153,7 +144,7 @@ class _FormPairing:
         rounding = next(behind, None)
         if rounding is None or result is None or golden is None:
             return codes
-        if _error(rounding.result, golden) >= _error(result, golden):
+        if error_of(rounding.result, golden) >= error_of(result, golden):
             return codes
         return replace(codes, outputs={_FIRST: rounding.result}, parts=codes.parts or (codes,))
 
@@ -178,7 +169,7 @@ class _FormPairing:
             candidates = [
                 one for one in self._left[1] if family(one.op_type) == family(unit.op_type) and _is_of_size(unit, one)
             ]
-            errors = [self._nearest_ends(unit, one)[2] for one in candidates[:_LOOKS]]
+            errors = [self._nearest(unit, one)[2] for one in candidates[:_LOOKS]]
             if errors and min(errors) < _UNLIKE:
                 self._take(unit, candidates[errors.index(min(errors))], BY_VALUES)
 
@@ -187,8 +178,8 @@ class _FormPairing:
 
     def _take(self, unit: Operator, match: Operator, how: str) -> None:
         """Pair a unit with an operator; with what follows either, as far as that is part of the other."""
-        own, tail, _ = self._nearest_ends(unit, match)
-        whole = match if not tail else _chained(match, tail)
+        own, tail, _ = self._nearest(unit, match)
+        whole = match if not tail else chained(match, tail)
         self._drop({id(unit), id(match), *(id(part) for part in (*own, *tail))})
         aligned = self._aligned(unit, match)
         if own:
@@ -200,54 +191,12 @@ class _FormPairing:
         for part in own:
             self._partners[id(part)] = aligned, whole
 
-    def _nearest_ends(
-        self, unit: Operator, match: Operator
-    ) -> tuple[tuple[Operator, ...], tuple[Operator, ...], float]:
-        """What follows a unit, and an operator in floats, up to where both make the same numbers; their error.
+    def _nearest(self, unit: Operator, match: Operator) -> tuple[Tail, Tail, float]:
+        return nearest_tails(unit, self._tails(0, unit), match, self._tails(1, match))
 
-        Edges: of several such places the first one where both have added a bias, or neither has.
-        """
-        found = [
-            (_error((unit, *own)[-1].outputs[_FIRST], (match, *tail)[-1].outputs[_FIRST]), own, tail)
-            for own in self._ends(0, unit)
-            for tail in self._ends(1, match)
-        ]
-        least = min((error for error, _, _ in found), default=math.inf)
-        near = [one for one in found if one[0] <= (_AS_NEAR if least < _NEAR else 1) * least]
-        if not near:
-            return (), (), math.inf
-        error, own, tail = min(
-            near, key=lambda one: (not _has_equal_bias(unit, one[1], match, one[2]), len(one[1]) + len(one[2]))
-        )
-        return own, tail, error
-
-    def _ends(self, side: int, operator: Operator) -> list[tuple[Operator, ...]]:
-        """Chains of left-over operators behind one, the empty one first.   side: 0 with codes, 1 in floats"""
-        if _FIRST not in operator.outputs:
-            return []
-        free = {id(one) for one in self._left[side]}
-        chains: list[tuple[Operator, ...]] = [()]
-        while len(chains) <= _LONGEST_TAIL:
-            following = self._follower(side, (operator, *chains[-1])[-1], free)
-            if following is None:
-                break
-            chains.append((*chains[-1], following))
-        return chains
-
-    def _follower(self, side: int, operator: Operator, free: set[int]) -> Operator | None:
-        form = (self._codes, self._floats)[side]
-        index, output = form.index.get(id(operator)), operator.outputs.get(_FIRST)
-        if index is None or output is None:
-            return None
-        for number, slot in form.wires.readers(output, index):
-            reader = form.at.get(number, form.source[number])
-            result = reader.outputs.get(_FIRST)
-            if id(reader) not in free or not may_be_folded(reader.op_type) or result is None:
-                continue
-            others = [one for other, one in reader.inputs.items() if other != slot]
-            if _count(result) == _count(output) and all(_is_for_channels(one, output) for one in others):
-                return reader
-        return None
+    def _tails(self, side: int, operator: Operator) -> list[Tail]:
+        """Left-over operators behind one.   side: 0 with codes, 1 in floats"""
+        return tails((self._codes, self._floats)[side], operator, {id(one) for one in self._left[side]})
 
     def _aligned(self, unit: Operator, match: Operator) -> Operator:
         """The unit with its tensors in the slots of the operator in floats, and with its weight where that was rounded
@@ -263,7 +212,7 @@ class _FormPairing:
         for slot, tensor in unit.inputs.items():
             place = Slot(places.get(slot.number, slot.number))
             partner = match.inputs.get(place)
-            if partner is None or _count(partner) != _count(tensor):
+            if partner is None or count_of(partner) != count_of(tensor):
                 continue
             is_weight = slot in weights
             inputs[place] = _laid_out_as(tensor, partner) if is_weight else tensor
@@ -281,7 +230,7 @@ class _FormPairing:
         return aligned
 
     def _prepared_weight(self, weight: DumpedTensor) -> tuple[DumpedTensor, int | None] | None:
-        array = _loaded(weight)
+        array = loaded(weight)
         if array is None or not self._prepared:
             return None
         rounding = self._prepared.get(array_key(array))
@@ -308,7 +257,7 @@ class _FormPairing:
             if counts[0][kind] == counts[1][kind]:
                 continue
             candidates = [one for one in kinds[1] if _kind(one) == kind][start[kind] : start[kind] + _LOOKS]
-            errors = [_error(operator.inputs[_FIRST], one.inputs[_FIRST]) for one in candidates]
+            errors = [error_of(operator.inputs[_FIRST], one.inputs[_FIRST]) for one in candidates]
             if errors and min(errors) < _UNLIKE:
                 nearest = errors.index(min(errors))
                 start[kind] += nearest + 1
@@ -430,14 +379,14 @@ class _FormPairing:
         if codes.outputs.get(_FIRST) is rounding.result:
             # A mapping file made the rounding part of the operator.
             return Reference(rounding, made, floats, True, codes)
-        ends = [(floats, *tail) for tail in self._ends(1, floats)]
+        ends = [(floats, *tail) for tail in self._tails(1, floats)]
         reading = self._read_in_floats(rounding)
         read = None if reading is None else self._floats.wires.key(reading)
         for chain in ends if read is not None else ():
             # What reads the codes reads in floats what the whole chain makes.
             if self._floats.wires.key(chain[-1].outputs[_FIRST]) == read:
                 return Reference(rounding, chain[-1].outputs[_FIRST], chain[-1], chain[-1] is not floats)
-        errors = [_error(rounding.result, chain[-1].outputs[_FIRST]) for chain in ends]
+        errors = [error_of(rounding.result, chain[-1].outputs[_FIRST]) for chain in ends]
         if not errors:
             return Reference(rounding, made, floats)
         last = ends[errors.index(min(errors))][-1]
@@ -530,40 +479,9 @@ def parts_of(operator: Operator) -> Iterable[Operator]:
         yield from parts_of(part)
 
 
-def _has_equal_bias(unit: Operator, own: Sequence[Operator], match: Operator, tail: Sequence[Operator]) -> bool:
-    """Whether both sides have added a bias, or neither; what an operator has packed is not known."""
-    if not has_weight(match.op_type) or Slot(operand_slots(unit.op_type)[1]) not in unit.inputs:
-        return True
-    sides = ((unit, own), (match, tail))
-    return (
-        len({Slot(operand_slots(one.op_type)[2]) in one.inputs or any(map(_adds, behind)) for one, behind in sides})
-        == 1
-    )
-
-
 def _is_code_of(tensor: DumpedTensor, other: DumpedTensor | None) -> bool:
     """Whether a tensor holds codes where the other one holds numbers."""
     return other is not None and code_levels(tensor.true_dtype) is not None and other.true_dtype.startswith(_FLOATS)
-
-
-def _is_for_channels(tensor: DumpedTensor, output: DumpedTensor) -> bool:
-    """Whether a tensor has one number for many of the other one, as a bias has."""
-    return _count(tensor) < _count(output) or len(host_shape(tensor)) < len(host_shape(output))
-
-
-def _adds(operator: Operator) -> bool:
-    return family(operator.op_type) in ("add", "biasadd")
-
-
-def _chained(operator: Operator, tail: Sequence[Operator]) -> Operator:
-    parts = (operator, *tail)
-    return replace(
-        operator,
-        op_type="+".join(part.op_type for part in parts),
-        op_name=" + ".join(part.op_name for part in parts),
-        outputs=tail[-1].outputs,
-        parts=parts,
-    )
 
 
 def _plain_name(operator: Operator) -> str | None:
@@ -578,31 +496,12 @@ def _place(operator: Operator) -> str | None:
 
 
 def _kind(operator: Operator) -> tuple[str, int]:
-    return family(operator.op_type), _count(operator.outputs[_FIRST])
+    return family(operator.op_type), count_of(operator.outputs[_FIRST])
 
 
 def _is_of_size(unit: Operator, other: Operator) -> bool:
     left, right = unit.outputs.get(_FIRST), other.outputs.get(_FIRST)
-    return left is not None and right is not None and _count(left) == _count(right)
-
-
-def _count(tensor: DumpedTensor) -> int:
-    return int(np.prod(host_shape(tensor), dtype=np.int64))
-
-
-def _loaded(tensor: DumpedTensor) -> Array | None:
-    try:
-        return tensor.load_host()
-    except (FormatError, OSError):
-        return None
-
-
-def _error(mine: DumpedTensor, golden: DumpedTensor) -> float:
-    """Relative error; Inf where one cannot be read."""
-    if _count(mine) != _count(golden):
-        return math.inf
-    left, right = _loaded(mine), _loaded(golden)
-    return math.inf if left is None or right is None else relative_error(left, right)
+    return left is not None and right is not None and count_of(left) == count_of(right)
 
 
 def _laid_out_as(weight: DumpedTensor, other: DumpedTensor) -> DumpedTensor:
@@ -612,4 +511,4 @@ def _laid_out_as(weight: DumpedTensor, other: DumpedTensor) -> DumpedTensor:
         return weight
     turned = computed(weight, lambda: weight.load_host().T, "turned")
     turned = replace(turned, shape=wanted)
-    return turned if shape != wanted or _error(turned, other) < _error(weight, other) else weight
+    return turned if shape != wanted or error_of(turned, other) < error_of(weight, other) else weight

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from msdump.analysis.compare.pairing import host_shape
-from msdump.analysis.compare.quantised.numbers import Grid, grid
+from msdump.analysis.compare.quantised.numbers import Grid, count_of, grid, loaded
 from msdump.analysis.compare.quantised.vocabulary import rescales
 from msdump.analysis.compare.quantised.wires import Wires
 from msdump.analysis.steps import Operator, Slot
-from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.tensors.arrays import Array
 
@@ -81,17 +79,14 @@ def _next_scaling(
     for reader, slot in wires.readers(tensor, index):
         operator = source[reader]
         output = operator.outputs.get(_FIRST)
-        if not rescales(operator.op_type) or output is None or _count(output) != _count(tensor):
+        if not rescales(operator.op_type) or output is None or count_of(output) != count_of(tensor):
             continue
         factor = next((one for other, one in operator.inputs.items() if other != slot), None)
         if factor is None:
             return reader, None
-        try:
-            array = factor.load_host()
-        except (FormatError, OSError):
-            continue
+        array = loaded(factor)
         # A product of two activations scales nothing.
-        if array.size < _count(tensor) or _count(tensor) == 1 or _is_of_rows(array):
+        if array is not None and (array.size < count_of(tensor) or count_of(tensor) == 1 or _is_of_rows(array)):
             return reader, array
     return None
 
@@ -101,7 +96,3 @@ def _is_of_rows(factor: Array) -> bool:
     if factor.ndim < 2 or factor.size == 1:
         return False
     return factor.shape[-1] == 1 or bool((factor == factor[..., :1]).all())
-
-
-def _count(tensor: DumpedTensor) -> int:
-    return int(np.prod(host_shape(tensor), dtype=np.int64))

@@ -17,6 +17,7 @@ from msdump.analysis.compare.quantised.noise import (
     relative_error,
     weight_noise,
 )
+from msdump.analysis.compare.quantised.numbers import loaded
 from msdump.analysis.compare.quantised.pairs import QuantisedPairing, Reference, parts_of
 from msdump.analysis.compare.quantised.ranking import Contribution, QuantisedVerdict
 from msdump.analysis.compare.quantised.vocabulary import channel_axis, computes_on_codes
@@ -30,9 +31,6 @@ from msdump.analysis.compare.result import (
     TensorResult,
 )
 from msdump.analysis.steps import Operator, Slot, StepKey
-from msdump.errors import FormatError
-from msdump.formats.dump_tensor import DumpedTensor
-from msdump.tensors.arrays import Array
 
 # An operator is out of proportion that adds so many times as much as the others usually do, and more than a few steps
 # of its codes would.
@@ -131,14 +129,14 @@ def _with_what_is_left(rows: Sequence[Contribution], pairing: QuantisedPairing) 
 
 def _of_rounding(step: StepKey, reference: Reference) -> Contribution:
     rounding = reference.rounding
-    before, after, golden = map(_loaded, (rounding.source, rounding.result, reference.tensor))
+    before, after, golden = map(loaded, (rounding.source, rounding.result, reference.tensor))
     error = None if after is None or golden is None else relative_error(after, golden)
     came_in = None if before is None or golden is None else relative_error(before, golden)
     return Contribution(step, rounding.operator, reference.operator, came_in, error, None, _activation(reference))
 
 
 def _weight(tensor: TensorResult, bits: int | None, floats: Operator, is_mine: bool) -> WeightNoise | None:
-    arrays = _loaded(tensor.mine), _loaded(tensor.golden)
+    arrays = loaded(tensor.mine), loaded(tensor.golden)
     codes, golden = arrays if is_mine else arrays[::-1]
     if codes is None or golden is None:
         return None
@@ -147,22 +145,13 @@ def _weight(tensor: TensorResult, bits: int | None, floats: Operator, is_mine: b
 
 def _activation(reference: Reference) -> ActivationNoise | None:
     rounding = reference.rounding
-    golden, before = _loaded(reference.tensor), _loaded(rounding.source)
-    after, codes = _loaded(rounding.result), _loaded(rounding.codes)
+    golden, before = loaded(reference.tensor), loaded(rounding.source)
+    after, codes = loaded(rounding.result), loaded(rounding.codes)
     cut = (-math.inf, math.inf) if golden is None else folded_cut(golden, reference.is_folded)
     signal = golden if before is None else before
     if signal is None or after is None:
         return None
     return activation_noise(signal, after, codes, rounding.levels, cut, is_same_run=before is not None)
-
-
-def _loaded(tensor: DumpedTensor | None) -> Array | None:
-    if tensor is None:
-        return None
-    try:
-        return tensor.load_host()
-    except (FormatError, OSError):
-        return None
 
 
 # -- out of proportion ---------------------------------------------------------------------------------------------
