@@ -13,7 +13,9 @@ from msdump.config.sections import CommonDumpSettings, E2eDumpSettings
 from tests.readme_block import command_blocks
 from tests.snippets import PAGES, ROOT, run_page, snippets
 
-NEEDS_ONNX = {"docs/acl.md", "docs/acl-scenes.md", "docs/acl-story.md"}
+NEEDS_ONNX = {
+    *("docs/acl.md", "docs/acl-scenes.md", "docs/acl-story.md", "docs/questions/my-quantised-model-is-worse.md"),
+}
 NEEDS_TORCH = {
     *("docs/msprobe.md", "docs/reload.md", "docs/torch-eager.md", "docs/torchair-debug-save.md"),
     *("docs/torchair-graph-dump.md", "docs/torchair-graph-mode.md"),

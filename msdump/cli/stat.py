@@ -157,6 +157,7 @@ def _diff(args: argparse.Namespace) -> int:
 
 
 def _print_differences(comparison: Comparison, dump: str) -> None:
+    from msdump.analysis.compare.quantised.words import note_on_statistics
     from msdump.analysis.compare.report import TABLE_TITLES, headline, summary, table_rows
 
     print_lines(headline(comparison))
@@ -168,7 +169,7 @@ def _print_differences(comparison: Comparison, dump: str) -> None:
         cells = [(*row[:4], *_role_cells(role), row[-1]) for row, role in rows]
         print_table([*TABLE_TITLES[:4], *_ROLE_TITLES, TABLE_TITLES[-1]], cells, sys.stdout)
         say()
-    print_lines(summary(comparison))
+    print_lines([*summary(comparison), *note_on_statistics(comparison)])
 
 
 def _roles(dump: str, results: Sequence[OperatorResult]) -> list[Role]:

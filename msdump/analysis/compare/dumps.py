@@ -25,6 +25,7 @@ from msdump.analysis.compare.pairing import (
     pair_steps,
 )
 from msdump.analysis.compare.pipeline import ComparedSide, StepPair, compare_pairs, cross_sides, pair_sides
+from msdump.analysis.compare.quantised.comparing import pair_quantised
 from msdump.analysis.compare.result import (
     AGREES,
     DIFFERS,
@@ -100,7 +101,12 @@ def compare_dumps(
     operator_map = mapping if isinstance(mapping, OperatorMap) else read_mapping(mapping) if mapping else OperatorMap()
     gathered_steps = gathered(steps_of_dumps, operator_map.originals)
     sides = [ComparedSide(steps, files) for steps, files in zip(gathered_steps, graphs, strict=True)]
-    if is_between_frameworks(sides[0].steps, sides[-1].steps):
+    # Against a reference the other run of the same precision tells what rounding costs.
+    quantised = pair_quantised(sides[0], sides[-1], operator_map) if reference is None else None
+    pairs: Sequence[StepPair]
+    if quantised is not None:
+        pairs = quantised.pairs
+    elif is_between_frameworks(sides[0].steps, sides[-1].steps):
         pairs = cross_sides(sides[0], sides[-1], operator_map, tolerance)
     else:
         pairs = pair_sides(sides[0], sides[-1], operator_map)
@@ -120,7 +126,8 @@ def compare_dumps(
         [dump.path for dump in dumps], (sides[0], sides[-1]), pairs, operator_map, tensors.judge, damaged
     )
     operators = (operator for side in sides for step in side.steps for operator in step.operators)
-    return replace(comparison, notes=tuple(unused_rules(operator_map, operators)))
+    comparison = replace(comparison, notes=tuple(unused_rules(operator_map, operators)))
+    return comparison if quantised is None else quantised.judged(comparison, tolerance)
 
 
 def _is_same_dump(left: DumpDir, right: DumpDir) -> bool:

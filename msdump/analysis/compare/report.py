@@ -11,6 +11,7 @@ from msdump.analysis import json_values
 from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.compare.metrics import METRICS, PairMetrics, metric_text
 from msdump.analysis.compare.pairing import host_shape
+from msdump.analysis.compare.quantised import words
 from msdump.analysis.compare.result import (
     AGREES,
     DIFFERS,
@@ -41,6 +42,10 @@ TABLE_TITLES = (
 
 def headline(comparison: Comparison) -> list[str]:
     """The finding in a few lines: the operator that goes wrong comes first, then where differences come in at all."""
+    quantised = comparison.quantised
+    if quantised is not None and quantised.finding is not None:
+        path = comparison.mine if quantised.side == "mine" else comparison.golden
+        return words.finding_lines(quantised, quantised.finding, GraphFiles(DumpDir.open(path)))
     wrong, differing = comparison.first_wrong, comparison.first_differing
     if differing is None and comparison.beyond:
         return _goes_on(comparison)
@@ -51,11 +56,15 @@ def headline(comparison: Comparison) -> list[str]:
             return [
                 f"incomplete: {count} pairs of operators and parameters agree as far as they can be read; {damaged}."
             ]
+        if quantised is not None and any(one.is_quantised for one in quantised.ranking):
+            return [words.agreeing_line(comparison, quantised)]
         draws = comparison.idle_draws
         if draws:
             more = f"{draws} of them drew other numbers at random, which nothing behind them shows"
             return [f"agree: all {count} pairs of operators and parameters agree; {more}."]
         return [f"agree: all {count} pairs of operators and parameters agree."]
+    if quantised is not None and (lost := words.lost_lines(comparison, quantised)):
+        return lost
     graphs, golden = (GraphFiles(DumpDir.open(path)) for path in (comparison.mine, comparison.golden))
     lines = []
     if wrong is not None:
@@ -358,6 +367,8 @@ def summary(comparison: Comparison) -> list[str]:
     for side, keys in (("mine", comparison.only_mine), ("golden", comparison.only_golden)):
         if keys:
             lines.append(f"only in {side}: {len(keys)} steps: {'; '.join(map(str, keys[:5]))}")
+    if comparison.quantised is not None:
+        lines += words.notes(comparison.quantised)
     lines += [f"damaged: {error}" for _, error in comparison.damaged]
     return [*lines, *comparison.notes]
 
@@ -460,6 +471,7 @@ def json_value(comparison: Comparison) -> dict[str, object]:
         "goes_on": [operator.label for _, operator in comparison.beyond],
         "notes": list(comparison.notes),
         "damaged": damaged_values(comparison.damaged),
+        "quantised": None if comparison.quantised is None else words.json_value(comparison.quantised),
     }
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msdump.analysis.compare.metrics import PairMetrics
 from msdump.analysis.compare.pairing import Extra, OperatorPair
@@ -16,6 +17,9 @@ from msdump.formats.dump_tensor import DumpedTensor
 from msdump.graph.traits import is_random
 from msdump.tables.frames import html_table
 from msdump.tensors.makers import maker
+
+if TYPE_CHECKING:
+    from msdump.analysis.compare.quantised.ranking import QuantisedVerdict
 
 IDENTICAL, AGREES, DIFFERS, NOT_COMPARED = "identical", "agrees", "differs", "not compared"
 
@@ -150,6 +154,7 @@ class Comparison:
     only_mine, only_golden   steps without a counterpart
     damaged                  (file, what is wrong) of every file that could not be read, on any side
     notes                    sentences on rules of the mapping file that nothing fits
+    quantised                where one side is a quantised model: what each operator adds, else None
     """
 
     mine: Path
@@ -160,6 +165,7 @@ class Comparison:
     only_golden: tuple[StepKey, ...]
     damaged: tuple[tuple[str, FormatError], ...]
     notes: tuple[str, ...] = ()
+    quantised: QuantisedVerdict | None = None
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the tensors that differ."""
@@ -182,6 +188,8 @@ class Comparison:
     @property
     def is_agreeing(self) -> bool:
         """Whether nothing differs, but for what an operator drew at random and nothing else shows."""
+        if self.quantised is not None and self.quantised.finding is not None:
+            return False
         return self.first_differing is None and not self.beyond
 
     @property

@@ -95,13 +95,17 @@ def _of_value(kind: str, result: NonFinite) -> Finding:
 
 
 def _of_comparison(comparison: Comparison, graphs: GraphFiles) -> Iterator[Finding]:
-    """The operator that goes wrong by itself, or else the first that differs."""
+    """The operator that goes wrong by itself, or adds out of proportion; or else the first that differs."""
     wrong, differing = comparison.first_wrong, comparison.first_differing
     kind, result = ("first-difference", differing) if wrong is None else ("first-wrong", wrong)
-    if result is not None:
-        node = graphs.node(result.step, result.pair.mine)
-        line = None if node is None else node.own_line
-        yield _finding(kind, headline(comparison), result.step, result.pair.mine, line)
+    place = None if result is None else (result.step, result.pair.mine)
+    quantised = comparison.quantised
+    if quantised is not None and quantised.side == "mine" and quantised.finding is not None:
+        kind, place = "first-wrong", (quantised.finding.step, quantised.finding.operator)
+    if place is not None:
+        step, operator = place
+        node = graphs.node(step, operator)
+        yield _finding(kind, headline(comparison), step, operator, None if node is None else node.own_line)
 
 
 def _finding(kind: str, lines: list[str], step: StepKey, operator: Operator, line: SourceLine | None) -> Finding:

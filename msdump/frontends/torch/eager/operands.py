@@ -37,12 +37,12 @@ class CallOperands:
         self._count_skipped = count_skipped
 
     def info(self, tensor: torch.Tensor, origin: tuple[Named | None, str | Path] = (None, "")) -> TensorInfo:
-        """Key, dtype and shape of a tensor as it is now.
+        """Key, dtype and shape of a tensor as it is now; one of codes counts as the numbers that they mean.
 
         origin   operator and operand that it is first met in; operators of two parts of a step may have one name
         """
         own = local(tensor)
-        dtype = dtype_name(own.dtype)
+        dtype = "float32" if own.is_quantized else dtype_name(own.dtype)
         assert dtype is not None
         name = self.names.get(tensor)
         return TensorInfo(self.table.key(own, origin if name is None else name), dtype, tuple(own.shape))
@@ -51,7 +51,8 @@ class CallOperands:
         """Whether it can be dumped; the report counts it where not.   name: of the operator"""
         if isinstance(tensor, FakeTensor):
             return False
-        reason = why_unreadable(local(tensor))
+        own = local(tensor)
+        reason = "" if own.is_quantized and own.layout is torch.strided else why_unreadable(own)
         if reason:
             self._count_skipped(reason, name=name)
         return not reason

@@ -88,7 +88,8 @@ class Values:
 
     def _measured(self, array: Array, info: TensorInfo, tensor: torch.Tensor) -> Array:
         """Its statistics. Those of a transposed view are those of the tensor that it is a view of."""
-        memory = None if tensor.is_neg() or tensor.device.type != "cpu" else filled_memory(array)
+        is_plain = not tensor.is_quantized and not tensor.is_neg() and tensor.device.type == "cpu"
+        memory = filled_memory(array) if is_plain else None
         if memory is None or not array.size:
             return measured_now(array, info.dtype)
         identity = self._table.state(tensor), memory, info.dtype
@@ -100,4 +101,6 @@ class Values:
 
 def _on_host(tensor: torch.Tensor) -> torch.Tensor:
     own = local(tensor).detach()
+    if own.is_quantized:
+        own = own.dequantize()
     return own if own.device.type == "cpu" else own.cpu()

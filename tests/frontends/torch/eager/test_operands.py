@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
 import msdump  # noqa: E402
+from msdump.analysis.steps import Slot, read_steps  # noqa: E402
 from msdump.frontends.torch.eager.operands import CallOperands  # noqa: E402
 from msdump.frontends.torch.eager.signatures import signature_of  # noqa: E402
 from msdump.frontends.torch.eager.stage import Call, Named  # noqa: E402
@@ -65,16 +67,34 @@ def test_what_cannot_be_shown_is_counted(is_sync: bool, tmp_path: Path) -> None:
     with msdump.watch(config=config(tmp_path, is_sync)) as watch:
         (torch.eye(3).to_sparse() * 2).to_dense().sin()
         torch.ones(3, device="meta") + 1
-        torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8).dequantize()
         torch.func.vmap(lambda row: row.cos().sum())(torch.ones(2, 3))
         torch.func.jacrev(lambda x: x.tanh())(torch.ones(3))
         with torch.inference_mode():
             torch.ones(3).tan()
     report = watch.report()
     assert report is not None and not report.error
-    assert {"sparse_coo tensor", "tensor on the meta device", "quantized tensor"} <= set(report.skipped)
+    assert {"sparse_coo tensor", "tensor on the meta device"} <= set(report.skipped)
     found = names(tmp_path, 0) | names(tmp_path, 1)
     assert {f"aten.{name}.default-op0" for name in ("sin", "cos", "tanh", "tan")} <= found
+
+
+@both_engines
+def test_codes_are_dumped_as_the_numbers_that_they_mean(is_sync: bool, tmp_path: Path) -> None:
+    with msdump.watch(config=config(tmp_path, is_sync)) as watch:
+        x = torch.tensor([[0.24, -0.31], [5.0, 0.1]])
+        codes = torch.quantize_per_tensor(x, 0.1, 3, torch.qint8)
+        torch.quantize_per_channel(x, torch.tensor([0.1, 0.5]), torch.zeros(2), 1, torch.quint8).dequantize()
+        codes.t().dequantize()
+    report = watch.report()
+    assert report is not None and not report.error and "quantized tensor" not in report.skipped
+    (step,) = (step for step in read_steps(msdump.open(tmp_path)) if len(step.operators) > 3)
+    made = {operator.op_type.replace(".", "_"): operator for operator in step.operators}
+    numbers = made["aten_quantize_per_tensor_default"].outputs[Slot(0)]
+    assert numbers.true_dtype == "float32"
+    assert numbers.load() == pytest.approx(np.array([[0.2, -0.3], [5.0, 0.1]]), abs=1e-6)
+    assert made["aten_t_default"].inputs[Slot(0)].load() == pytest.approx(numbers.load())
+    by_channel = made["aten_quantize_per_channel_default"].outputs[Slot(0)].load()
+    assert by_channel == pytest.approx(np.array([[0.2, 0.0], [5.0, 0.0]]), abs=1e-6)
 
 
 @both_engines

@@ -1,0 +1,248 @@
+"""How the ranking of a quantised model follows from a comparison: what operators add, which of them adds out of
+proportion, and what agrees for all that."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from statistics import median
+
+from msdump.analysis.compare.quantised.flow import meeting_points
+from msdump.analysis.compare.quantised.noise import (
+    ActivationNoise,
+    WeightNoise,
+    activation_noise,
+    folded_cut,
+    relative_error,
+    weight_noise,
+)
+from msdump.analysis.compare.quantised.numbers import loaded
+from msdump.analysis.compare.quantised.pairs import QuantisedPairing, Reference, parts_of
+from msdump.analysis.compare.quantised.ranking import Contribution, QuantisedVerdict
+from msdump.analysis.compare.quantised.vocabulary import channel_axis, computes_on_codes
+from msdump.analysis.compare.quantised.wires import ContentKey
+from msdump.analysis.compare.result import (
+    AGREES,
+    DIFFERS,
+    Comparison,
+    OperatorResult,
+    StepResult,
+    TensorResult,
+)
+from msdump.analysis.steps import Operator, Slot, StepKey
+
+# An operator is out of proportion that adds so many times as much as the others usually do, and more than a few steps
+# of its codes would.
+_PROPORTION = 3.0
+_STEPS = 4.0
+# A range that clips nothing may be coarse because of what it has to hold: it must add more.
+_STEPS_OF_A_WIDE_RANGE = 8.0
+# Its weight, or its activation, has so many dB less than the others; half of them is what two bits make.
+_FEWER_DB = 6.0
+# Where there are no others: dB that codes of as many bits have less than the best that they can have.
+_POOR_DB = 20.0
+# Share of clipped values that is no accident of calibration.
+_CLIPPED = 0.001
+# Without a cause in the codes, only what no rounding makes is out of proportion.
+_BLATANT = 0.25
+_MANY = 10.0
+# An error of which nothing is left: the model does not compute the same any more.
+_LOST = 0.5
+_USUAL_BITS = 8
+
+
+def verdict_on(
+    steps: Sequence[tuple[StepResult, QuantisedPairing]], is_mine: bool, tolerance: float | None
+) -> QuantisedVerdict:
+    """The ranking of all steps.   is_mine: whether mine is the side with codes; tolerance: what is no finding"""
+    by_step = [_with_what_is_left(list(_contributions(result, pairing, is_mine)), pairing) for result, pairing in steps]
+    least = tolerance or 0.0
+    findings = [found for rows in by_step if (found := _out_of_proportion(rows)) is not None and _added(found) > least]
+    finding = findings[0] if findings else None
+    measured = next((rows for rows in by_step if finding is None or finding in rows), [])
+    ranking = sorted((one for rows in by_step for one in rows), key=lambda one: (not one.is_quantised, -_added(one)))
+    side = "mine" if is_mine else "golden"
+    unpaired = (operator for result, _ in steps for operator in (result.only_mine if is_mine else result.only_golden))
+    unmeasured = tuple(operator for operator in unpaired if computes_on_codes(operator.op_type))
+    # A finding without codes adds as well.
+    total = sum(_added(one) for one in measured if one.is_quantised or one is finding)
+    return QuantisedVerdict(side, tuple(ranking), finding, total, unmeasured)
+
+
+def _added(contribution: Contribution) -> float:
+    """What a contribution counts; what is not finite is no matter of rounding."""
+    added = contribution.added
+    return max(0.0, added) if added is not None and math.isfinite(added) else 0.0
+
+
+def _contributions(step: StepResult, pairing: QuantisedPairing, is_mine: bool) -> Iterator[Contribution]:
+    """Of the operators of a step and of the roundings between them, in execution order."""
+    by_operator: dict[int, list[Reference]] = {}
+    alone = []
+    for reference in pairing.references:
+        owner = reference.codes or (reference.rounding.operator if reference.is_folded else None)
+        if owner is None:
+            alone.append(reference)
+        else:
+            by_operator.setdefault(id(owner), []).append(reference)
+    for result in step.operators:
+        codes, floats = (result.pair.mine, result.pair.golden) if is_mine else (result.pair.golden, result.pair.mine)
+        if codes.is_parameter:
+            continue
+        slots = pairing.weights.get(id(codes), {})
+        errors = [one.error for one in result.inputs if one.slot not in slots and one.error is not None]
+        # A bias is coarse by the scale of the weight, which is what tells.
+        matrices = [one for one in result.inputs if one.slot in slots and len(one.golden.shape) > 1]
+        weights = [_weight(one, slots[one.slot], floats, is_mine) for one in matrices]
+        activations = [_activation(reference) for reference in by_operator.get(id(codes), ())]
+        error = result.output_error
+        yield Contribution(
+            step.mine, codes, floats, max(errors, default=None), error,
+            min((one for one in weights if one is not None), key=lambda one: one.sqnr_db, default=None),
+            min((one for one in activations if one is not None), key=lambda one: one.sqnr_db, default=None),
+        )  # fmt: skip
+    for reference in alone:
+        yield _of_rounding(step.mine, reference)
+
+
+def _with_what_is_left(rows: Sequence[Contribution], pairing: QuantisedPairing) -> list[Contribution]:
+    """The contributions of a step with what is added around each, up to where branches meet."""
+    form = pairing.floats
+    errors: dict[ContentKey, float] = {}
+    for row in rows:
+        output = None if row.golden is None else row.golden.outputs.get(Slot(0))
+        key = None if output is None else form.wires.key(output)
+        if key is not None and row.error is not None:
+            # A tensor that is rounded behind its operator goes on with both errors.
+            errors[key] = max(row.error, errors.get(key, 0.0))
+    points = meeting_points(form, errors)
+    found = []
+    for row in rows:
+        parts = () if row.golden is None else parts_of(row.golden)
+        index = max((form.index[id(part)] for part in parts if id(part) in form.index), default=None)
+        if index is not None:
+            row = replace(row, around=points.added_around(index), is_meeting=index in points.indices)
+        found.append(row)
+    return found
+
+
+def _of_rounding(step: StepKey, reference: Reference) -> Contribution:
+    rounding = reference.rounding
+    before, after, golden = map(loaded, (rounding.source, rounding.result, reference.tensor))
+    error = None if after is None or golden is None else relative_error(after, golden)
+    came_in = None if before is None or golden is None else relative_error(before, golden)
+    return Contribution(step, rounding.operator, reference.operator, came_in, error, None, _activation(reference))
+
+
+def _weight(tensor: TensorResult, bits: int | None, floats: Operator, is_mine: bool) -> WeightNoise | None:
+    arrays = loaded(tensor.mine), loaded(tensor.golden)
+    codes, golden = arrays if is_mine else arrays[::-1]
+    if codes is None or golden is None:
+        return None
+    return weight_noise(golden, codes, bits, channel_axis(floats.op_type, golden.ndim))
+
+
+def _activation(reference: Reference) -> ActivationNoise | None:
+    rounding = reference.rounding
+    golden, before = loaded(reference.tensor), loaded(rounding.source)
+    after, codes = loaded(rounding.result), loaded(rounding.codes)
+    cut = (-math.inf, math.inf) if golden is None else folded_cut(golden, reference.is_folded)
+    signal = golden if before is None else before
+    if signal is None or after is None:
+        return None
+    return activation_noise(signal, after, codes, rounding.levels, cut, is_same_run=before is not None)
+
+
+# -- out of proportion ---------------------------------------------------------------------------------------------
+
+
+def _out_of_proportion(rows: Sequence[Contribution]) -> Contribution | None:
+    """The contribution of a step that adds far more than the others, for a reason that its codes show."""
+    for row in sorted(rows, key=lambda one: -_added(one)):
+        usual = median([_added(one) for one in rows if one is not row and one.is_quantised] or [0.0])
+        bits = row.bits or _USUAL_BITS
+        step = 2.0**-bits
+        if _added(row) <= max(_STEPS * step, _PROPORTION * usual):
+            return None
+        is_wide = has_poor_range(row, rows) and (
+            is_clipped(row.activation) or _added(row) > _STEPS_OF_A_WIDE_RANGE * step
+        )
+        if has_poor_weight(row, rows) or is_wide or _is_blatant(row, usual):
+            return row
+    return None
+
+
+def _is_blatant(row: Contribution, usual: float) -> bool:
+    """Whether no rounding makes such an error; without codes errors grow, and may do so several times."""
+    if row.is_quantised:
+        return _added(row) > max(_BLATANT, _MANY * usual)
+    return _added(row) > max(_BLATANT, _MANY * (row.came_in or 0.0))
+
+
+def has_poor_weight(row: Contribution, rows: Iterable[Contribution]) -> bool:
+    """Whether the weight has far more noise than those of the other operators; where there are none, than codes of as
+    many bits usually have."""
+    if row.weight is None:
+        return False
+    others = [one.weight.sqnr_db for one in rows if one is not row and one.weight is not None]
+    return _is_poor(row.weight.sqnr_db, others, row.weight.bits)
+
+
+def has_poor_range(row: Contribution, rows: Iterable[Contribution]) -> bool:
+    """Whether the activation is clipped, or rounded far more coarsely than the others."""
+    if row.activation is None:
+        return False
+    others = [one.activation.sqnr_db for one in rows if one is not row and one.activation is not None]
+    return _is_poor(row.activation.sqnr_db, others, row.activation.bits)
+
+
+def is_clipped(noise: ActivationNoise | None) -> bool:
+    """Whether more values lie outside of the range than a calibration leaves out."""
+    return noise is not None and noise.clipped > _CLIPPED
+
+
+def _is_poor(noise_db: float, others: Sequence[float], bits: int | None) -> bool:
+    if len(others) > 1:
+        return noise_db < median(others) - _FEWER_DB
+    return noise_db < 6.02 * (bits or _USUAL_BITS) - _POOR_DB
+
+
+# -- what still differs --------------------------------------------------------------------------------------------
+
+
+def settled(comparison: Comparison, verdict: QuantisedVerdict, tolerance: float | None) -> Comparison:
+    """The comparison with the verdict: what rounding to codes explains agrees.
+
+    tolerance   relative error that still agrees; None: behind a finding what is smaller than that adds, else whatever
+                leaves something of the numbers where branches meet
+    """
+    finding = verdict.finding
+    meeting = {id(one.operator) for one in verdict.ranking if one.is_meeting}
+    steps = []
+    is_behind = False
+    for step in comparison.steps:
+        operators = []
+        for result in step.operators:
+            is_finding = finding is not None and finding.operator in (result.pair.mine, result.pair.golden)
+            is_behind = is_behind or is_finding
+            codes = result.pair.mine if verdict.side == "mine" else result.pair.golden
+            limit = _LOST if id(codes) in meeting else math.inf
+            if finding is not None and is_behind:
+                limit = finding.added or 0.0
+            limit = limit if tolerance is None else tolerance
+            operators.append(_settled_operator(result, limit, is_finding))
+        steps.append(replace(step, operators=tuple(operators)))
+    return replace(comparison, steps=tuple(steps), quantised=verdict)
+
+
+def _settled_operator(result: OperatorResult, limit: float, is_finding: bool) -> OperatorResult:
+    def settle(tensor: TensorResult) -> TensorResult:
+        error = tensor.error
+        if tensor.status != DIFFERS or tensor.metrics is None or tensor.metrics.mismatched or error is None:
+            return tensor
+        if error > limit or (is_finding and tensor in result.outputs):
+            return tensor
+        return replace(tensor, status=AGREES, reason=f"{tensor.reason}, up to quantisation")
+
+    return replace(result, inputs=tuple(map(settle, result.inputs)), outputs=tuple(map(settle, result.outputs)))

@@ -1,0 +1,204 @@
+"""The verdict on a quantised model as sentences, as a table and as json."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from msdump.analysis.compare.quantised.noise import ActivationNoise
+from msdump.analysis.compare.quantised.ranking import Contribution, QuantisedVerdict
+from msdump.analysis.compare.quantised.verdict import (
+    has_poor_range,
+    has_poor_weight,
+    is_clipped,
+)
+from msdump.analysis.compare.quantised.vocabulary import family, is_of_quantised_model
+from msdump.analysis.compare.result import DIFFERS, Comparison
+from msdump.analysis.graph_info import GraphFiles
+from msdump.analysis.json_values import location_value
+from msdump.analysis.steps import has_several_graphs
+
+RANKING_TITLES = (
+    "iteration", "operator", "golden", "adds", "error", "weight dB", "outlier", "activation dB", "clipped",
+)  # fmt: skip
+RANKING_NUMBERS = (0, 3, 4, 5, 7, 8)
+_SHOWN = 10
+
+
+def finding_lines(verdict: QuantisedVerdict, finding: Contribution, graphs: GraphFiles) -> list[str]:
+    """What adds out of proportion and why, and where it is.   graphs: of the side with codes"""
+    operator = finding.operator
+    reason = _reason(verdict, finding)
+    colon = f": {reason}" if reason else ""
+    lines = [
+        f"{operator.label} ({operator.op_type}) adds {_number(finding.added)} of {verdict.total:.3g}{colon}",
+    ]
+    node = graphs.node(finding.step, operator)
+    line = None if node is None else node.own_line
+    lines.append(f"  {finding.step}" + ("" if line is None else f", {line}  {line.code.strip()}"))
+    lines.append(f"  error {_number(finding.came_in)} before it, {_number(finding.error)} behind it")
+    return lines
+
+
+def lost_lines(comparison: Comparison, verdict: QuantisedVerdict) -> list[str]:
+    """That an error is too large for what it was, and none adds out of proportion; [] where something else differs."""
+    results = [result for result in comparison.operators if not result.is_agreeing]
+    differing = [tensor for result in results for tensor in result.tensors if tensor.status == DIFFERS]
+    if any(tensor.metrics is None or tensor.metrics.mismatched for tensor in differing):
+        return []
+    ranked = [one for one in verdict.ranking if one.is_quantised and one.added is not None]
+    if not ranked or not results:
+        return []
+    first, most = results[0], ranked[0]
+    label, error = first.pair.mine.label, max(first.output_error or 0.0, first.input_error or 0.0)
+    return [
+        f"{label} ({first.pair.mine.op_type}), {first.step} has an error of {error:.3g}, and no operator adds out of "
+        "proportion",
+        f"  {most.operator.label} adds {_number(most.added)} of {verdict.total:.3g}, the most",
+    ]
+
+
+def agreeing_line(comparison: Comparison, verdict: QuantisedVerdict) -> str:
+    """That nothing differs but for what codes cost."""
+    count = sum(1 for _ in comparison.operators)
+    bits = "" if verdict.bits is None else f" to {verdict.bits} bits"
+    most = next((one for one in verdict.ranking if one.is_quantised and (one.added or 0.0) > 0), None)
+    text = f"agree: all {count} pairs of operators and parameters agree, up to quantisation{bits}"
+    if most is None:
+        return f"{text}."
+    return (
+        f"{text}: errors of at most {verdict.largest_error:.3g}, of which {most.operator.label} adds "
+        f"{_number(most.added)}, the most."
+    )
+
+
+def _reason(verdict: QuantisedVerdict, finding: Contribution) -> str:
+    rows = [finding, *verdict.others(finding)]
+    reasons = []
+    if has_poor_weight(finding, rows) and finding.weight is not None:
+        others = [one.weight.sqnr_db for one in rows[1:] if one.weight is not None]
+        outlier = _outlier(finding)
+        reasons.append(
+            f"its weight has {finding.weight.sqnr_db:.0f} dB{_against(others)}" + (f": {outlier}" if outlier else "")
+        )
+    if finding.activation is not None and is_clipped(finding.activation):
+        reasons.append(_clipping(finding.activation))
+    elif not reasons and has_poor_range(finding, rows) and finding.activation is not None:
+        # The range of what a coarse weight makes is no second reason.
+        others = [one.activation.sqnr_db for one in rows[1:] if one.activation is not None]
+        reasons.append(f"its range has {finding.activation.sqnr_db:.0f} dB{_against(others)}")
+    if not reasons:
+        reasons.append("its codes alone do not explain it" if finding.is_quantised else "it has no codes")
+    return "; ".join(reasons)
+
+
+def _clipping(noise: ActivationNoise) -> str:
+    return (
+        f"its range ends at {noise.limit:.3g} and clips {_share(noise.clipped)} of the values, "
+        f"which reach {noise.reach:.3g}"
+    )
+
+
+def _outlier(contribution: Contribution) -> str:
+    weight = contribution.weight
+    if weight is None or weight.channel is None:
+        return ""
+    count = "one outlier" if weight.outliers == 1 else f"{weight.outliers} outliers"
+    return f"{count} in channel {weight.channel}, {weight.factor:.0f} times as large as the others"
+
+
+def _against(others: list[float]) -> str:
+    known = sorted(one for one in others if math.isfinite(one))
+    if not known:
+        return ""
+    if len(known) == 1 or round(known[0]) == round(known[-1]):
+        return f", the other{'s' if len(known) > 1 else ''} {known[-1]:.0f}"
+    return f", the others {known[0]:.0f} to {known[-1]:.0f}"
+
+
+def ranking_rows(comparison: Comparison, verdict: QuantisedVerdict, shows_all: bool) -> Iterator[tuple[str, ...]]:
+    """What adds most; columns `RANKING_TITLES`.   shows_all: also what adds nothing, and what has no codes"""
+    tells_graph = has_several_graphs(step.mine for step in comparison.steps)
+    rows = [one for one in verdict.ranking if shows_all or one.is_quantised or one is verdict.finding]
+    for one in rows if shows_all else rows[:_SHOWN]:
+        weight, activation = one.weight, one.activation
+        yield (
+            one.step.iteration_text(tells_graph),
+            "/".join(one.operator.label.split("/")[-2:]),
+            "-" if one.golden is None else one.golden.op_name,
+            _number(one.added),
+            _number(one.error),
+            "-" if weight is None else f"{weight.sqnr_db:.1f}",
+            "-" if weight is None or weight.channel is None else f"channel {weight.channel}",
+            "-" if activation is None else f"{activation.sqnr_db:.1f}",
+            "-" if activation is None else _share(activation.clipped),
+        )
+
+
+def notes(verdict: QuantisedVerdict) -> list[str]:
+    """What could not be ranked."""
+    lines = []
+    if verdict.unmeasured:
+        names = ", ".join(operator.label for operator in verdict.unmeasured[:5])
+        more = ", ..." if len(verdict.unmeasured) > 5 else ""
+        lines.append(f"not ranked, because no operator in floats is known for them: {names}{more}")
+    blind = [
+        one for one in verdict.ranking if one.weight is None and _computes_with_weight(one) and one.golden is not None
+    ]
+    if blind:
+        count = "one operator" if len(blind) == 1 else f"{len(blind)} operators"
+        lines.append(f"the dump has no codes of the weights of {count}: what is added is all that ranks them")
+    return lines
+
+
+def note_on_statistics(comparison: Comparison) -> list[str]:
+    """What a comparison of statistics cannot tell of a quantised model; [] where neither side is one, or both are."""
+    sides: list[set[str]] = [set(), set()]
+    for step in comparison.steps:
+        pairs = [result.pair for result in step.operators]
+        sides[0] |= {operator.op_type for operator in (*(pair.mine for pair in pairs), *step.only_mine)}
+        sides[1] |= {operator.op_type for operator in (*(pair.golden for pair in pairs), *step.only_golden)}
+    if len({any(map(is_of_quantised_model, types)) for types in sides}) == 1:
+        return []
+    return [
+        "one side is a quantised model: statistics of codes do not tell what its operators add. Dump tensors, and rank "
+        "them with msdump compare"
+    ]
+
+
+def _computes_with_weight(contribution: Contribution) -> bool:
+    return family(contribution.operator.op_type) in ("linear", "conv") and contribution.is_on_codes
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.2g}%"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
+
+
+def json_value(verdict: QuantisedVerdict) -> dict[str, object]:
+    """The verdict for json; numbers that are not finite become text there as everywhere."""
+    return {
+        "side": verdict.side,
+        "total": verdict.total,
+        "finding": None if verdict.finding is None else _contribution_value(verdict.finding),
+        "ranking": [_contribution_value(one) for one in verdict.ranking],
+    }
+
+
+def _contribution_value(one: Contribution) -> dict[str, Any]:
+    weight, activation = one.weight, one.activation
+    return {
+        **location_value(one.step, one.operator),
+        "golden": None if one.golden is None else one.golden.label,
+        "added": one.added,
+        "error": one.error,
+        "bits": one.bits,
+        "weight_sqnr_db": None if weight is None else weight.sqnr_db,
+        "outlier_channel": None if weight is None else weight.channel,
+        "activation_sqnr_db": None if activation is None else activation.sqnr_db,
+        "clipped": None if activation is None else activation.clipped,
+    }

@@ -1,0 +1,126 @@
+"""Noise of weights and activations: signal to noise, the channel with an outlier, the share that a range clips."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from msdump.analysis.compare.quantised.noise import (
+    activation_noise,
+    folded_cut,
+    relative_error,
+    sqnr_db,
+    weight_noise,
+)
+from msdump.analysis.compare.quantised.numbers import grid
+
+NO_CUT = (-math.inf, math.inf)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def rounded(values: np.ndarray, bits: int = 8) -> np.ndarray:
+    top = 2 ** (bits - 1) - 1
+    return grid(float(np.abs(values).max() / top)).rounded(values, -top - 1, top)
+
+
+@given(seeds, st.floats(0.01, 100))
+def test_signal_to_noise_does_not_depend_on_the_unit(seed: int, unit: float) -> None:
+    values = np.random.default_rng(seed).standard_normal(50)
+    noisy = rounded(values).astype(np.float64)
+    assert sqnr_db(values * unit, noisy * unit) == pytest.approx(sqnr_db(values, noisy), abs=1e-6)
+
+
+def test_errors_at_their_ends() -> None:
+    some, none = np.array([1.0, 2.0]), np.zeros(2)
+    assert relative_error(some, some) == relative_error(none, none) == 0
+    assert relative_error(some, none) == math.inf == relative_error(some, np.ones(3))
+    assert sqnr_db(some, some) == math.inf and sqnr_db(none, some) == -math.inf
+    assert relative_error(np.array([1.0, np.nan]), some) == 0
+    assert sqnr_db(some, none) == 0
+
+
+@given(seeds, st.integers(0, 7), st.sampled_from([0, 1, -1]))
+def test_the_channel_of_an_outlier_is_found(seed: int, channel: int, axis: int) -> None:
+    rng = np.random.default_rng(seed)
+    weight = rng.uniform(-1, 1, (8, 40))
+    weight[channel, 3] = 30
+    weight = weight if axis == 0 else weight.T
+    noise = weight_noise(weight, rounded(weight), 8, axis)
+    assert (noise.channel, noise.outliers, noise.bits) == (channel, 1, 8)
+    assert noise.factor == pytest.approx(30, rel=0.2) and noise.sqnr_db < 35
+
+
+@given(seeds)
+def test_an_ordinary_weight_has_no_outlier(seed: int) -> None:
+    weight = np.random.default_rng(seed).standard_normal((8, 40))
+    noise = weight_noise(weight, rounded(weight), 8, 0)
+    assert noise.channel is None and noise.sqnr_db > 35
+
+
+@given(seeds)
+def test_a_normalisation_that_was_multiplied_in_is_no_noise(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    weight = rng.standard_normal((6, 30))
+    folded = weight * rng.uniform(0.1, 5, (6, 1))
+    assert sqnr_db(weight, rounded(folded)) < 15
+    assert weight_noise(weight, rounded(folded), 8, 0).sqnr_db > 25
+
+
+def test_a_weight_of_zeros_in_codes_has_no_signal_left() -> None:
+    weight = np.ones((3, 4))
+    assert weight_noise(weight, np.zeros((3, 4)), 8, 0).sqnr_db == pytest.approx(0)
+    assert weight_noise(np.zeros((0, 4)), np.zeros((0, 4)), 8, 0).sqnr_db == math.inf
+    assert weight_noise(np.array(2.0), np.array(1.0), 8, 0).channel is None
+    assert weight_noise(np.ones((2, 3)), np.ones((3, 2)), None, 0).sqnr_db == math.inf
+
+
+@given(seeds, st.floats(0.05, 0.9))
+def test_the_share_of_clipped_values(seed: int, part: float) -> None:
+    values = np.random.default_rng(seed).uniform(0, 1, 500)
+    own = grid(part / 255)
+    after = own.rounded(values, 0, 255)
+    noise = activation_noise(values, after, np.rint(after / (part / 255)), (0, 255), NO_CUT)
+    assert noise.clipped == pytest.approx(np.mean(values > part), abs=0.01)
+    assert noise.limit == pytest.approx(part, rel=1e-3) and noise.reach == pytest.approx(values.max())
+    # Without codes the values at the ends tell the same, as far as both ends are there.
+    assert activation_noise(values, after, None, None, NO_CUT).clipped == pytest.approx(noise.clipped, abs=0.01)
+
+
+@given(seeds)
+def test_rounding_alone_clips_nothing(seed: int) -> None:
+    values = np.random.default_rng(seed).standard_normal(200)
+    after = rounded(values)
+    noise = activation_noise(values, after, None, None, NO_CUT)
+    assert (noise.clipped, noise.limit, noise.reach) == (0, 0, 0) and noise.sqnr_db > 30
+
+
+def test_what_a_folded_activation_cuts_off_is_not_clipped() -> None:
+    before = np.linspace(-2, 2, 101)
+    after = grid(2 / 255).rounded(before, 0, 255)
+    codes = np.rint(after / (2 / 255))
+    cut = folded_cut(np.maximum(before, 0), True)
+    assert cut == (0, math.inf)
+    assert activation_noise(before, after, codes, (0, 255), cut).clipped == 0
+    assert activation_noise(before, after, codes, (0, 255), folded_cut(before, False)).clipped > 0.4
+    assert folded_cut(np.clip(before, 0, 1), True) == (0, 1)
+    assert folded_cut(np.empty(0), True) == NO_CUT == folded_cut(before, True)
+
+
+def test_noise_of_another_run_is_what_the_step_makes() -> None:
+    rng = np.random.default_rng(0)
+    golden = rng.uniform(0, 1, 4000)
+    before = golden + 0.1 * rng.standard_normal(4000)
+    after = grid(2 / 255).rounded(before, 0, 255)
+    own = activation_noise(before, after, None, (0, 255), NO_CUT).sqnr_db
+    assert activation_noise(golden, after, None, (0, 255), NO_CUT).sqnr_db < 20
+    assert activation_noise(golden, after, None, (0, 255), NO_CUT, is_same_run=False).sqnr_db > own - 8
+
+
+def test_tensors_that_tell_nothing() -> None:
+    assert math.isnan(activation_noise(np.empty(0), np.empty(0), None, None, NO_CUT).sqnr_db)
+    assert math.isnan(activation_noise(np.ones(2), np.ones(3), None, None, NO_CUT).sqnr_db)
+    assert activation_noise(np.ones(3), np.ones(3), None, (0, 15), NO_CUT).bits == 4
