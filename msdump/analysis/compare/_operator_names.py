@@ -233,3 +233,35 @@ stack: Stack Pack | stack | -
 transpose: Transpose TransposeExtView | t transpose transpose_ permute movedim swapaxes numpy_T T mT | Transpose
 tuple: MakeTuple TupleGetItem Data Const Variable NetOutput | - | -
 """
+
+# What the arguments of ATen's operators are called, where dumps show numbers among them.
+ARGUMENTS = """
+_log_softmax: self dim half_to_float
+_softmax: self dim half_to_float
+add.Tensor: self other
+addmm: self mat1 mat2
+arange: end
+argmax: self dim keepdim
+cat: tensors dim
+clamp: self min max
+convolution: input weight bias stride padding dilation transposed output_padding groups
+cumsum: self dim
+div.Tensor: self other
+elu: self alpha scale input_scale
+embedding: weight indices padding_idx
+gelu: self
+leaky_relu: self negative_slope
+mean.dim: self dim keepdim
+mul.Tensor: self other
+native_batch_norm: input weight bias running_mean running_var training momentum eps
+native_group_norm: input weight bias N C HxW group eps
+native_layer_norm: input normalized_shape weight bias eps
+pow.Tensor_Scalar: self exponent
+select.int: self dim index
+slice.Tensor: self dim start end step
+softplus: self beta threshold
+sub.Tensor: self other
+sum.dim_IntList: self dim keepdim
+transpose.int: self dim0 dim1
+unsqueeze: self dim
+"""

@@ -22,7 +22,13 @@ from msdump.analysis.compare.result import (
 )
 from msdump.analysis.compare.result_csv import NO_VALUE, ResultRow, SideCells, result_csv
 from msdump.analysis.compare.values import figures_of
-from msdump.analysis.compare.vocabulary import differing_attributes, has_transposed_weight, is_product, kind_of
+from msdump.analysis.compare.vocabulary import (
+    argument_name,
+    differing_attributes,
+    has_transposed_weight,
+    is_product,
+    kind_of,
+)
 from msdump.analysis.graph_info import GraphFiles, Origin
 from msdump.analysis.json_values import damaged_values, location_value, operator_value, step_value
 from msdump.analysis.steps import Operator, Slot, StepKey, has_several_graphs
@@ -148,7 +154,9 @@ def _came_in(
                 lines.append(f"  {maker.label} made it")
             elif (numbers := _two_numbers(tensor)) is not None:
                 # No weight and no data: the script, or a layer of the library, says it.
-                lines[-1] = f"  input {tensor.slot} is a constant: {numbers[0]} against {numbers[1]}"
+                called = argument_name(result.pair.mine.op_type, tensor.slot.number)
+                name = "" if called is None else f" ({called})"
+                lines[-1] = f"  input {tensor.slot}{name} is a constant: {numbers[0]} against {numbers[1]}"
             else:
                 lines.append("  no operator before it made that input: the runs had different weights or data")
             return lines

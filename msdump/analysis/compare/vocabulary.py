@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from msdump.analysis.compare._operator_names import COMPUTING, MOVING
+from msdump.analysis.compare._operator_names import ARGUMENTS, COMPUTING, MOVING
 
 MINDSPORE, ATEN, ONNX, MSPROBE = "MindSpore", "PyTorch", "ONNX", "msprobe"
 
@@ -352,6 +352,20 @@ _OUTPUTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "max_pool": {MINDSPORE: ("result", "mask"), ATEN: ("result", "indices"), ONNX: ("result", "indices")},
     "dropout": {MINDSPORE: ("result", "mask"), ATEN: ("result", "mask"), ONNX: ("result", "mask")},
 }
+
+
+@functools.cache
+def _arguments() -> Mapping[str, tuple[str, ...]]:
+    """Names of arguments by name and overload of an operator of ATen; the default overload is left out."""
+    rows = (line.partition(": ") for line in filter(None, ARGUMENTS.splitlines()))
+    return {name: tuple(names.split()) for name, _, names in rows}
+
+
+def argument_name(op_type: str, slot: int) -> str | None:
+    """What an argument of an operator of ATen is called ("aten._softmax.default", 1 -> "dim"); None without a row."""
+    match = _OF_ATEN.match(op_type)
+    names = () if match is None else _arguments().get(match[1].removesuffix(".default"), ())
+    return names[slot] if slot < len(names) else None
 
 
 # Inputs that are other quantities: MindSpore lets the variance of the batch run on, PyTorch that of its population.

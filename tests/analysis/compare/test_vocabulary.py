@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from msdump.analysis.compare._operator_names import ARGUMENTS
 from msdump.analysis.compare.vocabulary import (
     ATEN,
     CHAINS,
     MINDSPORE,
     MSPROBE,
     ONNX,
+    argument_name,
     dialects_of,
     differing_attributes,
     has_transposed_weight,
@@ -169,3 +171,19 @@ def test_onnx_computes_what_aten_does(kind: str, name: str) -> None:
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     (found,) = session.run(None, dict(zip(names, operands, strict=True)))
     np.testing.assert_allclose(found, expected.numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("line", ARGUMENTS.strip().splitlines())
+def test_arguments_are_called_as_pytorch_calls_them(line: str) -> None:
+    torch = pytest.importorskip("torch")
+    name, _, names = line.partition(": ")
+    base, _, overload = name.partition(".")
+    schema = getattr(getattr(torch.ops.aten, base), overload or "default")._schema
+    called = [argument.name for argument in schema.arguments]
+    assert called[: len(names.split())] == names.split()
+    assert argument_name(f"aten.{base}.{overload or 'default'}", 0) == called[0]
+
+
+def test_an_argument_without_a_row_has_no_name() -> None:
+    assert argument_name("aten.softshrink.default", 1) is None and argument_name("MatMul", 0) is None
+    assert argument_name("aten._softmax.default", 9) is None
