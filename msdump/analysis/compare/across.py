@@ -301,30 +301,44 @@ class _Iteration:
     def _join_by_values(
         self, mine: Sequence[_Placed], golden: Sequence[_Placed], is_right: tuple[list[bool | None], list[bool | None]]
     ) -> tuple[list[_Placed], list[_Placed]]:
-        """Pair operators whose results agree: of one kind first, then the first that made it."""
+        """Pair operators whose results agree: of one kind first, then those that read the same, then the nearest."""
         makers: dict[Value, list[_Placed]] = defaultdict(list)
         for placed in golden:
-            result = placed.result
-            if result is not None and not result.is_plain and not is_mover(placed.operator.op_type):
-                makers[result.value].append(placed)
+            if placed.result is not None and not is_mover(placed.operator.op_type):
+                makers[placed.result.value].append(placed)
         rest, used = [], set()
         for placed in mine:
-            result = placed.result
             candidates = [
                 candidate
-                for value in (
-                    () if result is None or is_mover(placed.operator.op_type) else self._partners[result.value]
-                )
+                for value in self._values_to_meet(placed)
                 for candidate in makers.get(value, ())
-                if id(candidate) not in used and candidate.part == placed.part
+                if id(candidate) not in used and candidate.part == placed.part and self._may_meet(placed, candidate)
             ]
             if not candidates:
                 rest.append(placed)
                 continue
-            partner = next((one for one in candidates if one.kind == placed.kind), candidates[0])
+            # Results of layers that add next to nothing agree with each other: what they read tells them apart.
+            partner = min(candidates, key=lambda one: (one.kind != placed.kind, -self._shared_inputs(placed, one)))
             used.add(id(partner))
             self._add(placed, partner, BY_VALUES)
         return rest, [placed for placed in golden if id(placed) not in used]
+
+    def _values_to_meet(self, placed: _Placed) -> tuple[Value, ...]:
+        """Values of golden that a result may be."""
+        if placed.result is None or is_mover(placed.operator.op_type):
+            return ()
+        return (placed.result.value,) if placed.result.is_plain else self._partners[placed.result.value]
+
+    def _may_meet(self, own: _Placed, other: _Placed) -> bool:
+        """Whether two operators with one result are a pair: zeros show nothing, unless they are made of the same."""
+        if own.result is None or not own.result.is_plain:
+            return True
+        return own.kind == other.kind and self._shares(own, other)
+
+    def _shared_inputs(self, own: _Placed, other: _Placed) -> int:
+        """How many inputs of one the other reads as well."""
+        read = {figures.value for _, figures in other.inputs}
+        return sum(not read.isdisjoint(self._partners[figures.value]) for _, figures in own.inputs)
 
     def _with_chains(self, rows: Sequence[Sequence[_Placed]]) -> tuple[list[_Placed], list[_Placed]]:
         """Rows in which operators that are one on the other side are one."""
