@@ -21,7 +21,13 @@ from msdump.analysis.compare.result import (
 )
 from msdump.analysis.compare.result_csv import NO_VALUE, ResultRow, SideCells, result_csv
 from msdump.analysis.compare.values import figures_of
-from msdump.analysis.compare.vocabulary import differing_attributes, has_transposed_weight, is_product, kind_of
+from msdump.analysis.compare.vocabulary import (
+    differing_attributes,
+    has_transposed_weight,
+    is_mover,
+    is_product,
+    kind_of,
+)
 from msdump.analysis.graph_info import GraphFiles, Origin
 from msdump.analysis.json_values import damaged_values, location_value, operator_value, step_value
 from msdump.analysis.steps import Operator, Slot, StepKey, has_several_graphs
@@ -311,6 +317,8 @@ def _extra_maker(
     for name, key, operators, reader, read, graphs in sides:
         origin = _origin(graphs, key, reader, tensor.slot.number)
         for operator in operators:
+            if pair.golden_step is not None and is_mover(operator.op_type):
+                continue  # frameworks turn and copy weights in their own ways
             if origin is not None:
                 is_maker = origin.slot is not None and origin.name in operator.names
             else:
