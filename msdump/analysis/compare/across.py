@@ -27,10 +27,11 @@ from msdump.analysis.compare.values import Figures, Likeness, Matches, Value, fi
 from msdump.analysis.compare.vocabulary import (
     ATEN,
     CHAINS,
+    Chain,
     dialects_of,
+    has_same_slots,
     inputs_apart,
     is_mover,
-    keeps_state,
     kind_of,
     output_role,
 )
@@ -171,11 +172,13 @@ class _Side:
         self.made: set[Value] = set()
         self.parts: dict[Value, set[str]] = defaultdict(set)
         self.readers: dict[Value, list[int]] = defaultdict(list)
+        self.makers: dict[Value, int] = {}  # the first one
         for index, placed in enumerate(self.row):
             for _, figures in placed.inputs:
                 self.readers[figures.value].append(index)
             for _, figures in placed.outputs:
                 self.parts[figures.value].add(placed.part)
+                self.makers.setdefault(figures.value, index)
             if not is_mover(placed.operator.op_type):
                 self.made |= {figures.value for _, figures in placed.outputs if not figures.is_plain}
 
@@ -184,6 +187,19 @@ class _Side:
         if id(operator) in self.place:
             return self.row[self.place[id(operator)]]
         return self._placed(self.row[self.place[id(operator.parts[-1])]].step, operator)
+
+    def leading_to(self, reader: _Placed, value: Value, ends: set[int]) -> set[int]:
+        """Ids of the operators that make a value that one reads, and of those before them up to the ends."""
+        found: set[int] = set()
+        waiting = [(self.place[id(reader.operator)], value)]
+        while waiting:
+            place, value = waiting.pop()
+            index = self.makers.get(value, place)
+            operator = self.row[index].operator
+            if index < place and id(operator) not in ends and id(operator) not in found:
+                found.add(id(operator))
+                waiting += [(index, figures.value) for _, figures in self.row[index].inputs]
+        return found
 
     def all_figures(self) -> Iterable[Figures]:
         for placed in self.row:
@@ -204,10 +220,21 @@ class _Side:
 
 
 def _kind(operator: Operator) -> str:
-    if operator.parts:
-        kinds = tuple(kind_of(part.op_type) for part in operator.parts)
-        return next((chain.kind for chain in CHAINS if chain.parts == kinds), "+".join(kinds))
-    return kind_of(operator.op_type)
+    chain = _chain(operator)
+    return kind_of(operator.op_type) if chain is None else chain.kind
+
+
+def _chain(operator: Operator) -> Chain | None:
+    """The chain that an operator stands for; one without a name for another one's."""
+    if not operator.parts:
+        return None
+    kinds = tuple(kind_of(part.op_type) for part in operator.parts)
+    return next((chain for chain in CHAINS if chain.parts == kinds), Chain("+".join(kinds), kinds))
+
+
+def _has_other_operands(operator: Operator) -> bool:
+    chain = _chain(operator)
+    return chain is not None and chain.has_other_operands
 
 
 def _part(operator: Operator) -> str:
@@ -249,9 +276,12 @@ class _Iteration:
         rows = [[side.placed(operator) for operator in operators] for side, operators in zip(sides, left, strict=True)]
         is_right = self._right(self._mine, True), self._right(self._golden, False)
         rows = list(self._join_by_values(rows[0], rows[1], is_right))
+        suspects = self._suspects()
         open_rows = []
         for side, row, right in zip(sides, rows, is_right, strict=True):
-            is_left = [right[side.place[id(placed.operator)]] is False for placed in row]
+            is_left = [
+                right[side.place[id(placed.operator)]] is False or id(placed.operator) in suspects for placed in row
+            ]
             self._expected += [placed.operator for placed, is_open in zip(row, is_left, strict=True) if not is_open]
             open_rows.append([placed for placed, is_open in zip(row, is_left, strict=True) if is_open])
         left_rows = self._with_chains(open_rows)
@@ -259,6 +289,25 @@ class _Iteration:
             left_rows = join(*left_rows)
         left_rows = self._without_makeshift(left_rows[0]), self._without_makeshift(left_rows[1])
         return self._crossings(*left_rows)
+
+    def _suspects(self) -> set[int]:
+        """Operators without a counterpart that lead to an input in which a pair differs though its results agree: sums
+        with larger numbers hide what is wrong before them.
+        """
+        paired = {id(operator) for pair in self._placed.values() for operator in (pair[0].operator, pair[1].operator)}
+        found: set[int] = set()
+        for pair in self._pairs:
+            own, other = self._placed[id(pair.mine)]
+            if pair.how != BY_VALUES or own.kind != other.kind:
+                continue
+            read = {id(figures.tensor): figures for _, figures in other.inputs}
+            for slot, figures in own.inputs:
+                golden = read.get(id(pair.golden.inputs.get(slot)))
+                if golden is None or figures.is_plain or golden.value in self._partners[figures.value]:
+                    continue
+                for side, placed, start in ((self._mine, own, figures), (self._golden, other, golden)):
+                    found |= side.leading_to(placed, start.value, paired)
+        return found
 
     def _without_makeshift(self, row: Sequence[_Placed]) -> list[_Placed]:
         """The row without what fills memory, draws numbers or shows a tensor again, which needs no counterpart."""
@@ -291,19 +340,32 @@ class _Iteration:
         for index in range(len(side.row) - 1, -1, -1):
             placed = side.row[index]
             telling = [figures for _, figures in placed.outputs if not figures.is_plain]
-            if not telling:
+            if not telling or placed.kind == "shape":
                 continue
-            if self._is_made(placed.part, telling[0], is_mine) and not self._only_hands_on(placed, telling[0], is_mine):
+            is_made = self._is_made(placed.part, telling[0], is_mine)
+            hands_on = self._only_hands_on(placed, telling[0], is_mine)
+            if is_made and not hands_on:
                 right[index] = True
                 continue
-            answers = {
-                right[reader]
-                for figures in telling
-                for reader in side.readers[figures.value]
-                if reader > index and side.row[reader].part == placed.part
-            }
-            right[index] = answers - {None} == {True}
+            answers = {right[reader] for reader in self._readers(side, index, hands_on)}
+            # What is handed on is right where one reader makes the right thing of it.
+            right[index] = True in answers and (False not in answers or (is_made and hands_on))
         return right
+
+    def _readers(self, side: _Side, index: int, is_past_movers: bool) -> set[int]:
+        """Later operators of one part that read what an operator made; past movers those that compute with it."""
+        found: set[int] = set()
+        waiting = [index]
+        while waiting:
+            maker = waiting.pop()
+            for _, figures in side.row[maker].outputs:
+                for reader in () if figures.is_plain else side.readers[figures.value]:
+                    if reader > maker and reader not in found and side.row[reader].part == side.row[index].part:
+                        found.add(reader)
+                        if is_past_movers and is_mover(side.row[reader].operator.op_type):
+                            waiting.append(reader)
+        movers = {reader for reader in found if is_past_movers and is_mover(side.row[reader].operator.op_type)}
+        return found - movers
 
     def _only_hands_on(self, placed: _Placed, result: Figures, is_mine: bool) -> bool:
         """Whether what it computes is what it reads: then that the other side has it does not show that it has the
@@ -331,38 +393,52 @@ class _Iteration:
     def _join_by_values(
         self, mine: Sequence[_Placed], golden: Sequence[_Placed], is_right: tuple[list[bool | None], list[bool | None]]
     ) -> tuple[list[_Placed], list[_Placed]]:
-        """Pair operators whose results agree: of one kind first, then the first that made it."""
+        """Pair operators whose results agree: of one kind first, then those that read the same, then the nearest."""
         makers: dict[Value, list[_Placed]] = defaultdict(list)
         for placed in golden:
-            result = placed.result
-            if result is not None and not result.is_plain and not is_mover(placed.operator.op_type):
-                makers[result.value].append(placed)
+            if placed.result is not None and not is_mover(placed.operator.op_type):
+                makers[placed.result.value].append(placed)
         rest, used = [], set()
         for placed in mine:
-            result = placed.result
             candidates = [
                 candidate
-                for value in (
-                    () if result is None or is_mover(placed.operator.op_type) else self._partners[result.value]
-                )
+                for value in self._values_to_meet(placed)
                 for candidate in makers.get(value, ())
-                if id(candidate) not in used and candidate.part == placed.part
+                if id(candidate) not in used and candidate.part == placed.part and self._may_meet(placed, candidate)
             ]
             if not candidates:
                 rest.append(placed)
                 continue
-            partner = next((one for one in candidates if one.kind == placed.kind), candidates[0])
+            # Results of layers that add next to nothing agree with each other: what they read tells them apart.
+            partner = min(candidates, key=lambda one: (one.kind != placed.kind, -self._shared_inputs(placed, one)))
             used.add(id(partner))
             self._add(placed, partner, BY_VALUES)
         return rest, [placed for placed in golden if id(placed) not in used]
+
+    def _values_to_meet(self, placed: _Placed) -> tuple[Value, ...]:
+        """Values of golden that a result may be."""
+        if placed.result is None or is_mover(placed.operator.op_type):
+            return ()
+        return (placed.result.value,) if placed.result.is_plain else self._partners[placed.result.value]
+
+    def _may_meet(self, own: _Placed, other: _Placed) -> bool:
+        """Whether two operators with one result are a pair: zeros show nothing, unless they are made of the same."""
+        if own.result is None or not own.result.is_plain:
+            return True
+        return own.kind == other.kind and self._shares(own, other)
+
+    def _shared_inputs(self, own: _Placed, other: _Placed) -> int:
+        """How many inputs of one the other reads as well."""
+        read = {figures.value for _, figures in other.inputs}
+        return sum(not read.isdisjoint(self._partners[figures.value]) for _, figures in own.inputs)
 
     def _with_chains(self, rows: Sequence[Sequence[_Placed]]) -> tuple[list[_Placed], list[_Placed]]:
         """Rows in which operators that are one on the other side are one."""
         changed = []
         for side, row, other in zip((self._mine, self._golden), rows, reversed(rows), strict=True):
-            kinds = Counter(placed.kind for placed in other)
-            kinds.subtract(placed.kind for placed in row)
-            changed.append(_chained(side, row, kinds))
+            missing = Counter(placed.kind for placed in other)
+            missing.subtract(placed.kind for placed in row)
+            changed.append(_chained(side, row, missing))
         return changed[0], changed[1]
 
     def _join_what_reads_the_same(
@@ -471,7 +547,10 @@ class _Iteration:
             if match is not None:
                 found[slot] = waiting[match].tensor
                 self._note_likeness(((slot, figures),), ((match, waiting.pop(match)),))
-        if own.kind != other.kind or (how == BY_VALUES and not keeps_state(own.kind)):
+        is_apart = own.kind != other.kind or (
+            how == BY_VALUES and not has_same_slots(own.kind, own.inputs, other.inputs)
+        )
+        if is_apart or _has_other_operands(own.operator) or _has_other_operands(other.operator):
             return dict(sorted(found.items()))  # what they read beside these are other quantities
         apart = {*self._moments[id(own.step)].blind_slots(own.operator), *inputs_apart(own.kind)}
         for slot, figures in own.inputs:
@@ -611,10 +690,14 @@ def _reduces(placed: _Placed) -> str:
 
 
 def _chained(side: _Side, row: Sequence[_Placed], wanted: Mapping[str, int]) -> list[_Placed]:
-    """The row with chains of kinds that the other side has more of as one operator, the longest chains first."""
+    """The row with chains of kinds that the other side has more of as one operator, the longest chains first; where one
+    of the chain has that kind itself, those whose other kinds the other side has less of.
+    """
     left = list(row)
     for chain in sorted(CHAINS, key=lambda one: -len(one.parts)):
         missing = wanted.get(chain.kind, 0)
+        if chain.kind in chain.parts:
+            missing = min(-wanted.get(kind, 0) for kind in chain.parts if kind != chain.kind)
         while missing > 0:
             links = next(
                 (found for start in range(len(left)) if (found := _links(left, start, chain.parts)) is not None), None

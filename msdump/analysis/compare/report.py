@@ -26,6 +26,7 @@ from msdump.analysis.compare.vocabulary import (
     argument_name,
     differing_attributes,
     has_transposed_weight,
+    is_mover,
     is_product,
     kind_of,
 )
@@ -133,23 +134,18 @@ def _came_in(
                     f"  {name}, which it reads, differs after the step: {_first_difference(result.outputs)}",
                 ]
         return [*lines, f"  {_first_difference(result.outputs)}"]
+    extra = _extra_before(comparison, result)
+    if extra is not None:
+        return _only_one_has(extra, result, graphs, golden)
     for tensor in result.inputs:
         if tensor.status == DIFFERS:
             maker = _maker(comparison, result, tensor)
             origin = _origin(graphs, result.step, result.pair.mine, tensor.slot.number)
             name = f" ({origin.name})" if origin is not None and origin.slot is None else ""
             lines.append(f"  input {tensor.slot}{name} differs already: {tensor.reason}")
-            extra = _extra_before(comparison, result)
-            if extra is None and maker is None and result.pair.golden_step is None:
-                extra = _extra_maker(comparison, result, tensor, (graphs, golden))
+            extra = None if maker is not None else _extra_maker(comparison, result, tensor, (graphs, golden))
             if extra is not None:
-                # What only one run has comes before what it changes.
-                side, step, operator = extra
-                place = _place(operator, step, graphs if side == "mine" else golden)
-                return [
-                    f"first difference: only {side} has {place}",
-                    f"  {_named(result, graphs)} reads what it made: {tensor.reason}",
-                ]
+                return _only_one_has(extra, result, graphs, golden)
             if maker is not None:
                 lines.append(f"  {maker.label} made it")
             elif (numbers := _two_numbers(tensor)) is not None:
@@ -168,6 +164,18 @@ def _two_numbers(tensor: TensorResult) -> tuple[str, str] | None:
     found = [figures_of(side) for side in (tensor.mine, tensor.golden) if host_shape(side) == ()]
     numbers = [f"{one.total:.7g}" for one in found if one is not None]
     return (numbers[0], numbers[1]) if len(numbers) == len((tensor.mine, tensor.golden)) else None
+
+
+def _only_one_has(
+    extra: tuple[str, StepKey, Operator], result: OperatorResult, graphs: GraphFiles, golden: GraphFiles
+) -> list[str]:
+    """What only one run has comes before what it changes."""
+    side, step, operator = extra
+    reason = next(tensor.reason for tensor in result.tensors if tensor.status == DIFFERS)
+    return [
+        f"first difference: only {side} has {_place(operator, step, graphs if side == 'mine' else golden)}",
+        f"  {_named(result, graphs)} reads what it made: {reason}",
+    ]
 
 
 def _attribute_texts(
@@ -218,8 +226,16 @@ def _attributes_across(result: OperatorResult, graphs: GraphFiles, golden: Graph
             for operator, side in zip((result.pair.mine, result.pair.golden), sides, strict=True)
         ]
         if any(numbers) and numbers[0] != numbers[1]:
-            texts.append(f"its numbers: {numbers[0] or 'none'} against {numbers[1] or 'none'}")
+            texts.append(_against(numbers, [bool(side) for side in sides]))
     return [there, *texts] if len(kinds) == len(sides) else texts
+
+
+def _against(numbers: Sequence[str], have_graphs: Sequence[bool]) -> str:
+    """The numbers of both sides; of one where the dump of the other does not tell them."""
+    for own, other, name in ((0, 1, "mine"), (1, 0, "golden")):
+        if not numbers[other] and not have_graphs[other]:
+            return f"its numbers: {numbers[own]} in {name}; the other dump does not tell them"
+    return f"its numbers: {numbers[0] or 'none'} against {numbers[1] or 'none'}"
 
 
 def _layout_texts(weight: TensorResult, one_transposes: bool) -> list[str]:
@@ -323,6 +339,8 @@ def _extra_maker(
     for name, key, operators, reader, read, graphs in sides:
         origin = _origin(graphs, key, reader, tensor.slot.number)
         for operator in operators:
+            if pair.golden_step is not None and is_mover(operator.op_type):
+                continue  # frameworks turn and copy weights in their own ways
             if origin is not None:
                 is_maker = origin.slot is not None and origin.name in operator.names
             else:

@@ -27,6 +27,7 @@ Value = tuple[int, int, str]
 _FEW_WHOLE = 2
 _SAMPLE = 4096
 _MAX_CANDIDATES = 12
+_TINY = 1e-30
 _MAX_AXES = 5
 # A float32 with so few digits was written by somebody: a learning rate of 0.5, a factor of 2.
 _LOW_BITS = 0xFFFF
@@ -111,15 +112,18 @@ class Matches:
 
     def __init__(self, golden: Iterable[Figures], tolerance: float | None = None) -> None:
         self._tolerance = tolerance
-        self._by_size: dict[int, list[Figures]] = {}
+        # By size, then by dtype: how near two lengths must be depends on the dtypes.
+        self._listed: dict[int, dict[str, list[Figures]]] = {}
         seen = set()
         for figures in golden:
             if not figures.is_plain and figures.value not in seen:
                 seen.add(figures.value)
-                self._by_size.setdefault(figures.size, []).append(figures)
-        for listed in self._by_size.values():
-            listed.sort(key=lambda figures: figures.length)
-        self._lengths = {size: [figures.length for figures in listed] for size, listed in self._by_size.items()}
+                self._listed.setdefault(figures.size, {}).setdefault(figures.dtype, []).append(figures)
+        self._lengths: dict[tuple[int, str], list[float]] = {}
+        for size, dtypes in self._listed.items():
+            for dtype, listed in dtypes.items():
+                listed.sort(key=lambda figures: figures.length)
+                self._lengths[size, dtype] = [figures.length for figures in listed]
         self._known: dict[Value, tuple[Value, ...]] = {}
         self._alike: dict[tuple[Value, Value], Likeness | None] = {}
 
@@ -140,11 +144,14 @@ class Matches:
         return self._alike[key]
 
     def _candidates(self, mine: Figures) -> list[Figures]:
-        listed, lengths = self._by_size.get(mine.size, []), self._lengths.get(mine.size, [])
-        # Wide enough for the coarsest dtype; which bounds hold is known once the other one is.
-        slack = 0.25 * mine.length + 1e-30
-        near = listed[bisect_left(lengths, mine.length - slack) : bisect_right(lengths, mine.length + slack)]
-        fitting = [golden for golden in near if _may_agree(mine, golden, self._tolerance)]
+        fitting: list[Figures] = []
+        for dtype, listed in self._listed.get(mine.size, {}).items():
+            lengths = self._lengths[mine.size, dtype]
+            # A little wider than the bounds, which refer to the length of golden.
+            share = 2 * bounds_of(mine.dtype, dtype, self._tolerance).relative
+            first, last = (1 - share) * mine.length, (1 + share) * mine.length
+            near = listed[bisect_left(lengths, first - _TINY) : bisect_right(lengths, last + _TINY)]
+            fitting += [golden for golden in near if _may_agree(mine, golden, self._tolerance)]
         fitting.sort(key=lambda golden: abs(golden.length - mine.length) + abs(golden.total - mine.total))
         return fitting[:_MAX_CANDIDATES]
 

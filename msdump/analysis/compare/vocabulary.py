@@ -117,10 +117,28 @@ def _library_name(op_type: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Kinds that follow each other, each reading what the one before it made, and the kind that they are together."""
+    """Kinds that follow each other, each reading what the one before it made, and the kind that they are together.
+
+    has_other_operands   whether one operator reads other numbers in their place: weights that were folded into others
+    """
 
     kind: str
     parts: tuple[str, ...]
+    has_other_operands: bool = False
+
+
+def _attentions() -> tuple[Chain, ...]:
+    """Attention in its steps: queries may be scaled before the product or after it, there may be a mask, and what it
+    leaves empty may be set to zero.
+    """
+    begins = (("mul", "matmul"), ("matmul", "mul"), ("matmul", "div"), ("matmul",))
+    return tuple(
+        # Keys are scaled as well, which no operator of the chain shows.
+        Chain("attention", (*begin, *mask, "softmax", *rows, "matmul"), True)
+        for begin in begins
+        for mask in (("add",), ("where",), ())
+        for rows in (("where",), ())
+    )
 
 
 CHAINS = (
@@ -136,6 +154,8 @@ CHAINS = (
     Chain("linear", ("matmul", "bias_add")),
     Chain("linear", ("matmul", "add")),
     Chain("conv", ("conv", "bias_add")),
+    Chain("conv", ("conv", "batch_norm"), True),
+    Chain("conv", ("conv", "bias_add", "batch_norm"), True),
     Chain("conv_transpose", ("conv_transpose", "bias_add")),
     Chain("leaky_relu", ("mul", "clamp_min")),
     Chain("silu", ("sigmoid", "mul")),
@@ -149,6 +169,7 @@ CHAINS = (
     Chain("logsigmoid", ("sigmoid", "log")),
     Chain("rms_norm", ("pow", "mean", "add", "sqrt", "div", "mul")),
     Chain("rms_norm", ("square", "mean", "add", "rsqrt", "mul", "mul")),
+    *_attentions(),
 )
 
 
@@ -377,9 +398,11 @@ def inputs_apart(kind: str) -> tuple[int, ...]:
     return _INPUTS_APART.get(kind, ())
 
 
-def keeps_state(kind: str) -> bool:
-    """Whether inputs hold what it wrote in an earlier iteration, which its result need not show."""
-    return kind == "batch_norm"
+def has_same_slots(kind: str, mine: Sequence[object], golden: Sequence[object]) -> bool:
+    """Whether inputs of two operators of one kind are the same quantities in the same order: those of the backward pass
+    read in each framework what it has saved.
+    """
+    return len(mine) == len(golden) and not kind.endswith("_grad")
 
 
 def output_role(op_type: str, slot: int) -> str:
