@@ -57,7 +57,7 @@ function _shtab_msdump_using
 end
 
 set -g _shtab_msdump_commands demo run acl 'acl run' 'acl check' init plan schema ls show where report view nan compare plot stat replay repro zoom ranks query pack unpack recover upload recorder trigger convert export msaccucmp doctor completion
-set -g _shtab_msdump_opts_with_value --allowed-host --answers --around --as --ask --batch-size --by --columns --config --csv --custom --device-id --device-target --diff --dims --dry-run --dump --engine --format --golden --graph --host --in --input --input-tensor --iteration --jobs --json --mapping --max-size --md --mesh --op-type --out --output --output-tensor --parquet --part --path --port --random --rank --reference --run --shape --sort --steps --strategy --tables --threads --times --to --tolerance --tolerance-from --top --torch-backend --torch-module --type --where --why --y -c -f -m -o -out -s -t
+set -g _shtab_msdump_opts_with_value --allowed-host --answers --around --as --ask --batch-size --by --columns --config --csv --custom --device-id --device-target --diff --dims --dry-run --dump --engine --format --golden --graph --host --in --input --input-tensor --iteration --jobs --json --mapping --max-size --md --mesh --op-type --out --output --output-tensor --parquet --part --path --port --random --rank --reference --run --shape --sort --steps --strategy --tables --threads --times --to --tolerance --tolerance-from --top --torch-backend --torch-module --type --where --why --write-mapping --y -c -f -m -o -out -s -t
 
 complete -c msdump -e
 complete -c msdump -f
@@ -188,6 +188,7 @@ complete -c msdump -n '_shtab_msdump_using compare' -l mesh -x -d 'axes of the j
 complete -c msdump -n '_shtab_msdump_using compare' -l dims -x -d 'sharding of tensors of which layout.json says nothing, in SGLang'"'"'s form: '"'"'*/MatMul-op*=b[dp] s h[tp]'"'"'; may be given several times'
 complete -c msdump -n '_shtab_msdump_using compare' -l strategy -xka "(__fish_complete_path (commandline -ct))" -d 'sharding of parameters: a file of MindSpore'"'"'s strategy_ckpt_config; one for each stage'
 complete -c msdump -n '_shtab_msdump_using compare' -l mapping -xka "(__fish_complete_path (commandline -ct))" -d 'json or csv that says which operators belong together; or a graph dump of TorchAir (dynamo_*_graph_*.txt), or a folder of them, where dump files do not say it'
+complete -c msdump -n '_shtab_msdump_using compare' -l write-mapping -xka "(__fish_complete_path (commandline -ct))" -d 'write which operators were paired, as a json mapping file'
 complete -c msdump -n '_shtab_msdump_using compare' -l tolerance -x -d 'relative error that still agrees (depends on the dtype)'
 complete -c msdump -n '_shtab_msdump_using compare' -l rank -x -d 'only these rank numbers: "all", or ranges such as "0|5-8" or 0,3'
 complete -c msdump -n '_shtab_msdump_using compare' -l graph -x -d 'only these graph numbers: "all", or ranges such as "0|5-8" or 0,3'
@@ -216,6 +217,7 @@ complete -c msdump -n '_shtab_msdump_using stat' -s h -l help -d 'show this help
 complete -c msdump -n '_shtab_msdump_using stat' -l diff -xka "(__fish_complete_path (commandline -ct))" -d 'compare with the statistics of another dump; no tensor is read'
 complete -c msdump -n '_shtab_msdump_using stat' -l mapping -xka "(__fish_complete_path (commandline -ct))" -d 'with --diff: json or csv file of pairs of operators'
 complete -c msdump -n '_shtab_msdump_using stat' -l tolerance -x -d 'with --diff: relative error that still agrees'
+complete -c msdump -n '_shtab_msdump_using stat' -l unchanged -d 'which parameters no iteration has changed, with their gradients'
 complete -c msdump -n '_shtab_msdump_using stat' -l csv -xka "(__fish_complete_path (commandline -ct))" -d 'write statistic.csv, as a dump would have had it, for each folder below OUT'
 complete -c msdump -n '_shtab_msdump_using stat' -l parquet -xka "(__fish_complete_path (commandline -ct))" -d 'write one table of all rows (needs pyarrow)'
 complete -c msdump -n '_shtab_msdump_using stat' -l tables -xka "(__fish_complete_path (commandline -ct))" -d 'write a Parquet file with hashes for each rank and iteration, for `msdump query`'

@@ -26,6 +26,9 @@ from msdump.analysis.compare.quantised.vocabulary import (
 from msdump.analysis.compare.result import Comparison
 from msdump.analysis.memory_state import Moment, UnsetTensors
 from msdump.analysis.steps import Operator, Slot, Step, as_they_ran
+from msdump.tensors import dtypes
+
+_HALF_BYTE = 4  # bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,12 +96,14 @@ def _quantised_types(side: ComparedSide) -> frozenset[str]:
 
 def _casts_codes(operator: Operator) -> bool:
     first, output = operator.inputs.get(Slot(0)), operator.outputs.get(Slot(0))
+    row = None if first is None else dtypes.BY_NAME.get(first.true_dtype)
     return (
         first is not None
         and output is not None
+        and row is not None
         and rescales(operator.op_type)
         and len(first.shape) > 1
-        and first.true_dtype in ("int8", "int4", "uint4")
+        and (row.name == "int8" or (row.bits == _HALF_BYTE and not row.is_float))
         and output.true_dtype.startswith(("float", "bfloat"))
     )
 
