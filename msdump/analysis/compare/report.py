@@ -217,7 +217,8 @@ def _attributes_across(result: OperatorResult, graphs: GraphFiles, golden: Graph
     products = [next((one for one in side if is_product(one[0])), None) for side in sides]
     weight = next((tensor for tensor in result.inputs if tensor.slot == Slot(1)), None)
     if products[0] is not None and products[1] is not None and weight is not None:
-        texts += _layout_texts(weight, has_transposed_weight(*products[0]) != has_transposed_weight(*products[1]))
+        one_transposes = has_transposed_weight(*products[0]) != has_transposed_weight(*products[1])
+        texts += [f"{_weight_name(result, graphs)} {text}" for text in _layout_texts(weight, one_transposes)]
     kinds = {kind_of(side.op_type) for side in (result.pair.mine, result.pair.golden) if not side.parts}
     there = f"golden has {result.pair.golden.label} ({result.pair.golden.op_type}) there"
     if result.is_wrong and not texts:
@@ -247,11 +248,19 @@ def _layout_texts(weight: TensorResult, one_transposes: bool) -> list[str]:
     if weight.status == DIFFERS or {len(shape) for shape in shapes} != {2}:
         return []
     if bool(weight.axes) != one_transposes:
-        return ["input 1 holds the same numbers, and one side alone transposes it"]
+        return ["holds the same numbers, and one side alone transposes it"]
     if not weight.axes and shapes[0] != shapes[1]:
         texts = (str(list(shape)) for shape in shapes)
-        return [f"input 1 is {' against '.join(texts)} with the numbers in one order: reshaped, not transposed"]
+        return [f"is {' against '.join(texts)} with the numbers in one order: reshaped, not transposed"]
     return []
+
+
+def _weight_name(result: OperatorResult, graphs: GraphFiles) -> str:
+    """The second input of a product, with the name of the parameter that it is, where the graph file tells it."""
+    operator = result.pair.mine
+    product = next((part for part in operator.parts or (operator,) if is_product(part.op_type)), operator)
+    origin = _origin(graphs, result.step, product, 1)
+    return "input 1" if origin is None or origin.slot is not None else f"input 1 ({origin.name})"
 
 
 def _numbers_text(operator: Operator, attributes: Sequence[tuple[str, Mapping[str, Any]]]) -> str:

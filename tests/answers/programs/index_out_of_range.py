@@ -14,7 +14,7 @@ ANSWER = {
     "operator": "aten.embedding",
     "step": 2,
     "exit": 0,
-    "quiet": 2,
+    "quiet": 3,
     "wants": "the operator that failed, with the word 10 among its inputs, its line and step; no good step beside it",
 }
 
