@@ -219,10 +219,21 @@ class _Fsspec:
         try:
             with self._asking(path):
                 self._files.invalidate_cache()
-                # Not `find`: it leaves out what cannot be listed, and ends when all is.
-                for _, _, found in self._files.walk(self._full(path), _DEEPEST, on_error="raise", detail=True):
-                    for info in found.values():
-                        yield info["name"].removeprefix(self._base).lstrip("/"), _file_facts(info)
+                # Neither `find` nor `walk`: they leave out folders that cannot be listed.
+                folders = [(self._full(path), 1)]
+                while folders:
+                    folder, depth = folders.pop()
+                    try:
+                        listing = self._files.ls(folder, detail=True)
+                    except FileNotFoundError:
+                        if depth > 1:
+                            continue  # it went while the store was listed
+                        raise
+                    for info in listing:
+                        if info["type"] != "directory":
+                            yield info["name"].removeprefix(self._base).lstrip("/"), _file_facts(info)
+                        elif depth < _DEEPEST and info["name"].rstrip("/") != folder.rstrip("/"):
+                            folders.append((info["name"], depth + 1))
         except (FileNotFoundError, NotADirectoryError):
             return
 
