@@ -22,7 +22,7 @@ from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.tensors.arrays import Array
 
-Value = tuple[int, int, str]
+Value = tuple[int, int, str, float, float]
 # Numbers that many tensors have: a mask of two values, zeros, ones. They tell nothing about who made them.
 _FEW_WHOLE = 2
 _SAMPLE = 4096
@@ -75,7 +75,6 @@ def figures_of(tensor: DumpedTensor) -> Figures | None:
     if array.size == 0 or array.dtype.kind not in "fiubV":
         return None
     flat = np.ascontiguousarray(array).reshape(-1)
-    value = flat.size, zlib.crc32(flat.view(np.uint8).data), flat.dtype.str
     with np.errstate(all="ignore"):
         numbers = flat.astype(np.float64)
         if not np.isfinite(numbers).all():
@@ -85,6 +84,8 @@ def figures_of(tensor: DumpedTensor) -> Figures | None:
         lowest, largest = float(numbers.min()), float(numbers.max())
         total, absolute = float(numbers.sum()), float(np.abs(numbers).sum())
         length = float(np.sqrt(np.square(numbers).sum()))
+    # Among many tensors of one size a checksum of 32 bits alone would meet another one by chance.
+    value = flat.size, zlib.crc32(flat.view(np.uint8).data), flat.dtype.str, total, length
     return Figures(
         tensor,
         value,
