@@ -473,7 +473,8 @@ def test_without_dump_nothing_is_recorded(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(pynative, "Tracer", refuse)
     with warnings.catch_warnings():
-        nn.SequentialCell([nn.Dense(2, 2), nn.ReLU()])(Tensor(np.ones((1, 2), np.float32)))
+        result = nn.SequentialCell([nn.Dense(2, 2), nn.ReLU()])(Tensor(np.ones((1, 2), np.float32)))
+    assert result.shape == (1, 2)
 
 
 def test_writing_elements_is_the_operator_of_graph_mode(sync_dump: Callable[..., Path]) -> None:
