@@ -35,6 +35,7 @@ from msdump.analysis.compare.result import (
     TensorResult,
     tensor_result,
 )
+from msdump.analysis.compare.ties import settle_ties
 from msdump.analysis.compare.vocabulary import kind_of
 from msdump.analysis.graph_info import GraphFiles, with_inputs
 from msdump.analysis.steps import Operator, Slot, Step, nothing_selected, opened, read_steps, with_own_operators
@@ -127,7 +128,12 @@ def compare_dumps(
     )
     operators = (operator for side in sides for step in side.steps for operator in step.operators)
     comparison = replace(comparison, notes=tuple(unused_rules(operator_map, operators)))
-    return comparison if quantised is None else quantised.judged(comparison, tolerance)
+    if quantised is not None:
+        return quantised.judged(comparison, tolerance)
+    if reference is not None:
+        return comparison
+    settled, tie = settle_ties(comparison.steps, graphs[0], tolerance)
+    return replace(comparison, steps=settled, tie=tie)
 
 
 def _is_same_dump(left: DumpDir, right: DumpDir) -> bool:

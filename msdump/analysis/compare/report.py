@@ -19,6 +19,7 @@ from msdump.analysis.compare.result import (
     Comparison,
     OperatorResult,
     TensorResult,
+    Tie,
 )
 from msdump.analysis.compare.result_csv import NO_VALUE, ResultRow, SideCells, result_csv
 from msdump.analysis.compare.values import figures_of
@@ -69,7 +70,8 @@ def headline(comparison: Comparison) -> list[str]:
         if draws:
             more = f"{draws} of them drew other numbers at random, which nothing behind them shows"
             return [f"agree: all {count} pairs of operators and parameters agree; {more}."]
-        return [f"agree: all {count} pairs of operators and parameters agree."]
+        agreeing = f"agree: all {count} pairs of operators and parameters agree."
+        return [agreeing, *_tie_lines(comparison)]
     if quantised is not None and (lost := words.lost_lines(comparison, quantised)):
         return lost
     graphs, golden = (GraphFiles(DumpDir.open(path)) for path in (comparison.mine, comparison.golden))
@@ -89,6 +91,22 @@ def headline(comparison: Comparison) -> list[str]:
         )
     if differing is not wrong:
         lines += _came_in(comparison, differing, wrong is None, graphs, golden)
+    return lines
+
+
+def _tie_lines(comparison: Comparison) -> list[str]:
+    """Where both runs are right, and yet go apart."""
+    tie = comparison.tie
+    if tie is None:
+        return []
+    graphs = GraphFiles(DumpDir.open(comparison.mine))
+    lines = [
+        f"  {_named(tie.result, graphs)}",
+        f"  decides by a value that rounding moved across the border, in {tie.count} of {tie.size} elements; "
+        f"{tie.reached} operators and parameters differ for such decisions, by up to {_error_text(tie.error)}",
+    ]
+    if tie.lost is not None:
+        lines.append(f"  from {tie.lost} on they are so far apart that a fault would not show")
     return lines
 
 
@@ -143,11 +161,13 @@ def _came_in(
             origin = _origin(graphs, result.step, result.pair.mine, tensor.slot.number)
             name = f" ({origin.name})" if origin is not None and origin.slot is None else ""
             lines.append(f"  input {tensor.slot}{name} differs already: {tensor.reason}")
-            extra = None if maker is not None else _extra_maker(comparison, result, tensor, (graphs, golden))
-            if extra is not None:
-                return _only_one_has(extra, result, graphs, golden)
+            if maker is None or maker.is_agreeing:
+                # What made it is right: the other side reads what another operator made of it.
+                extra = _extra_maker(comparison, result, tensor, (graphs, golden))
+                if extra is not None:
+                    return _only_one_has(extra, result, graphs, golden)
             if maker is not None:
-                lines.append(f"  {maker.label} made it")
+                lines.append(f"  {maker.pair.mine.label} made it")
             elif (numbers := _two_numbers(tensor)) is not None:
                 # No weight and no data: the script, or a layer of the library, says it.
                 called = argument_name(result.pair.mine.op_type, tensor.slot.number)
@@ -307,7 +327,7 @@ def _readers(comparison: Comparison, result: OperatorResult, graphs: GraphFiles)
             yield reader
 
 
-def _maker(comparison: Comparison, result: OperatorResult, tensor: TensorResult) -> Operator | None:
+def _maker(comparison: Comparison, result: OperatorResult, tensor: TensorResult) -> OperatorResult | None:
     """Earlier operator of the same step whose output is that input."""
     for earlier in comparison.operators:
         if earlier is result:
@@ -316,7 +336,7 @@ def _maker(comparison: Comparison, result: OperatorResult, tensor: TensorResult)
             continue
         for output in earlier.outputs:
             if output.mine.shape == tensor.mine.shape and has_same_bytes(output.mine, tensor.mine):
-                return earlier.pair.mine
+                return earlier
     return None
 
 
@@ -507,6 +527,18 @@ def json_value(comparison: Comparison) -> dict[str, object]:
         "notes": list(comparison.notes),
         "damaged": damaged_values(comparison.damaged),
         "quantised": None if comparison.quantised is None else words.json_value(comparison.quantised),
+        "tie": None if comparison.tie is None else _tie_value(comparison.tie),
+    }
+
+
+def _tie_value(tie: Tie) -> dict[str, object]:
+    return {
+        **location_value(tie.result.step, tie.result.pair.mine),
+        "elements": tie.count,
+        "of": tie.size,
+        "reached": tie.reached,
+        "error": tie.error,
+        "lost": None if tie.lost is None else step_value(tie.lost),
     }
 
 

@@ -129,6 +129,24 @@ operator_result = maker(OperatorResult)
 
 
 @dataclass(frozen=True, slots=True)
+class Tie:
+    """An operator that decided otherwise in few elements, and how many operators and parameters differ for that.
+
+    count     elements of `size` whose decision fell otherwise
+    reached   pairs of operators and parameters that differ because of this one or a later one
+    error     largest relative error among them
+    lost      step in which they are so far apart that a fault would not show; None where they are not
+    """
+
+    result: OperatorResult
+    count: int
+    size: int
+    reached: int = 0
+    error: float = 0.0
+    lost: StepKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StepResult:
     """One step: results in mine's execution order, parameters last, and operators without a counterpart.
 
@@ -155,6 +173,7 @@ class Comparison:
     damaged                  (file, what is wrong) of every file that could not be read, on any side
     notes                    sentences on rules of the mapping file that nothing fits
     quantised                where one side is a quantised model: what each operator adds, else None
+    tie                      first operator that decided otherwise about a value at the border, else None
     """
 
     mine: Path
@@ -166,6 +185,7 @@ class Comparison:
     damaged: tuple[tuple[str, FormatError], ...]
     notes: tuple[str, ...] = ()
     quantised: QuantisedVerdict | None = None
+    tie: Tie | None = None
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the tensors that differ."""
@@ -209,20 +229,34 @@ class Comparison:
 
     @property
     def first_differing(self) -> OperatorResult | None:
-        """First operator with any tensor that differs; parameters, which no operator made, count last.
+        """First operator with any tensor that differs; parameters, which no operator made, count last of their
+        iteration.
 
         Edges: None where numbers that were drawn at random are all that differs, and operators behind them agree.
         """
-        first, is_followed = None, False
+        first: OperatorResult | None = None
+        parameter: OperatorResult | None = None
+        is_followed = False
         for operator in self.operators:
+            if parameter is not None and not _is_of_one_iteration(parameter.step, operator.step):
+                break
             if operator.is_agreeing:
                 is_followed = first is not None and (is_followed or bool(operator.inputs))
+                continue
+            if operator.pair.mine.is_parameter:
+                parameter = parameter or operator
                 continue
             first = first or operator
             is_followed = False
             if not operator.draws_only:
                 return first
+        if parameter is not None:
+            return first or parameter
         return None if is_followed else first
+
+
+def _is_of_one_iteration(left: StepKey, right: StepKey) -> bool:
+    return (left.rank_id, left.iteration) == (right.rank_id, right.iteration)
 
 
 def _largest_error(tensors: Sequence[TensorResult]) -> float | None:

@@ -1,0 +1,423 @@
+"""Operators that decide: a value within rounding of the border falls on one side in one run, and on the other in
+the other.
+
+The gradient of ReLU is 0 or 1, max-pooling takes one of two values that are nearly equal. Two runs that are both right
+then differ by far more than rounding, in few elements, and so does all that follows from them. Such an operator is
+right where it does to each run's own numbers what it does to the other's: the elements whose decision fell alike agree,
+and the others lie at the border. What it reaches is measured against the error that reaches it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from msdump.analysis.compare.bounds import Bounds, bounds_of, reason_to_differ
+from msdump.analysis.compare.metrics import compare_arrays
+from msdump.analysis.compare.result import AGREES, DIFFERS, OperatorResult, StepResult, TensorResult, Tie
+from msdump.analysis.compare.vocabulary import kind_of
+from msdump.analysis.graph_info import GraphFiles, Origin
+from msdump.analysis.steps import StepKey
+from msdump.errors import FormatError
+from msdump.tensors.arrays import Array
+
+# By how much an operator may enlarge the error of what reaches it, as for errors of rounding.
+_AMPLIFIED = 8.0
+# Errors of what is read and of what was made are computed apart.
+_EQUAL = 1.001
+# Two runs that are so far apart show no fault any more.
+_LOST = 0.1
+# An output so much smaller than what it is computed from is a sum of it, whose terms cancel.
+_REDUCED = 4
+_PLANE = 2
+# Where the derivative of a function of one argument jumps.
+_JUMPS: Mapping[str, tuple[float, ...]] = {
+    "relu_grad": (0.0,),
+    "ReLU6Grad": (0.0, 6.0),
+    "leaky_relu_grad": (0.0,),
+    "hardswish_backward": (-3.0, 3.0),
+    "HSwishGrad": (-3.0, 3.0),
+    "hardsigmoid_backward": (-3.0, 3.0),
+    "HSigmoidGrad": (-3.0, 3.0),
+    "sign": (0.0,),
+}
+_COMPARISONS = frozenset(
+    {"gt", "ge", "lt", "le", "Greater", "GreaterEqual", "GreaterOrEqual", "Less", "LessEqual", "LessOrEqual"}
+)
+# From one whole number to the next.
+_STEPPING = frozenset({"round", "floor", "ceil", "trunc"})
+_SELECTING = frozenset({"argmax", "argmin", "max", "min", "max_pool", "adaptive_max_pool", "top_k", "sort", "cummax"})
+_ROUTING = "max_pool_grad"
+_DECIDING = frozenset({*_JUMPS, *_STEPPING, *_COMPARISONS, *_SELECTING, _ROUTING})
+
+
+def settle_ties(
+    steps: Sequence[StepResult], graphs: GraphFiles, tolerance: float | None
+) -> tuple[tuple[StepResult, ...], Tie | None]:
+    """Steps in which what follows from a decision at the border agrees, with the reason as a remark, and the first
+    such decision.
+
+    graphs   of mine: what made an input says whether the decision reached it
+    Edges: nothing is read where nothing differs; a tensor that cannot be read is left as it is.
+    """
+    if not any(_has_deciding(step) for step in steps):
+        return tuple(steps), None
+    search = _Search(graphs, tolerance)
+    settled = tuple(
+        dataclasses.replace(step, operators=tuple(search.settled(result) for result in step.operators))
+        for step in steps
+    )
+    first = search.first
+    if first is None:
+        return tuple(steps), None
+    return settled, dataclasses.replace(first, reached=search.reached, error=search.error, lost=search.lost)
+
+
+def _has_deciding(step: StepResult) -> bool:
+    return any(result.is_wrong and kind_of(result.pair.mine.op_type) in _DECIDING for result in step.operators)
+
+
+class _Search:
+    """Goes through the operators in the order in which they ran.
+
+    Behind a decision at the border all is measured by what comes in: an operator is wrong where it makes far more of
+    it. What came from somewhere else, as other data do, differs by more than anything that the decision reached.
+    """
+
+    def __init__(self, graphs: GraphFiles, tolerance: float | None) -> None:
+        self._graphs = graphs
+        self._tolerance = tolerance
+        # Errors of outputs by the step and name of the operator.
+        self._errors: dict[tuple[StepKey, str], dict[int, float]] = {}
+        self.first: Tie | None = None
+        self.reached = 0
+        self.error = 0.0
+        self.lost: StepKey | None = None
+        self._largest = 0.0
+
+    def settled(self, result: OperatorResult) -> OperatorResult:
+        """The result as it is once what follows from a decision at the border is no difference."""
+        settled = self._settled(result)
+        if not result.pair.mine.is_parameter:
+            errors = {tensor.slot.number: _error(tensor) for tensor in settled.outputs if tensor.status != DIFFERS}
+            self._errors[result.step, result.pair.mine.label] = errors
+        return settled
+
+    def _settled(self, result: OperatorResult) -> OperatorResult:
+        if result.is_agreeing:
+            if self.first is not None:
+                self._note(result.outputs)
+            return result
+        try:
+            followed = result if self.first is None else self._followed(result)
+            if followed.is_agreeing or any(tensor.status == DIFFERS for tensor in followed.inputs):
+                return followed
+            return self._decided(followed) or followed
+        except (FormatError, OSError):
+            return result
+
+    def _followed(self, result: OperatorResult) -> OperatorResult:
+        """An operator whose inputs differ by no more than the decision explains, and whose outputs do not where their
+        error is what came in. Parameters are read by the next iteration.
+        """
+        limit = _AMPLIFIED * self._largest
+        if result.pair.mine.is_parameter:
+            inputs, outputs = result.inputs, self._excused(result.outputs, lambda tensor: _error(tensor) <= limit)
+        else:
+            node = self._graphs.node(result.step, result.pair.mine)
+            origins = () if node is None else node.inputs
+            for tensor in result.inputs:
+                if tensor.status == DIFFERS and not _is_measured(tensor, self._limit(result.step, origins, tensor)):
+                    return result
+            inputs = self._excused(result.inputs, lambda tensor: True)
+            came_in = _AMPLIFIED * max(map(_error, result.inputs), default=0.0)
+            outputs = self._excused(
+                result.outputs, lambda tensor: _error(tensor) <= came_in or _is_sum_of(tensor, result.inputs)
+            )
+        settled = dataclasses.replace(result, inputs=inputs, outputs=outputs)
+        if settled.is_agreeing:
+            self.reached += 1
+            self._note((*inputs, *outputs))
+            if self.lost is None and self.error > _LOST:
+                self.lost = result.step
+        return settled
+
+    def _limit(self, step: StepKey, origins: Sequence[Origin | None], tensor: TensorResult) -> float:
+        """The largest error of an input that a decision explains: what made it has that error."""
+        slot = tensor.slot.number
+        origin = origins[slot] if slot < len(origins) else None
+        if origin is None or (origin.slot is None and origin.maker is None):
+            return _AMPLIFIED * self._largest  # nobody tells, or it came in
+        if origin.maker is None:
+            maker, output = (step, origin.name), origin.slot
+        else:
+            graph, name, output = origin.maker
+            maker = step._replace(graph_id=graph), name
+        # An operator that the other run has not makes numbers that no decision explains.
+        return _EQUAL * self._errors.get(maker, {}).get(output or 0, 0.0)
+
+    def _excused(
+        self, tensors: Sequence[TensorResult], is_carried: Callable[[TensorResult], bool]
+    ) -> tuple[TensorResult, ...]:
+        """The tensors, of which those that differ agree where that is what came in."""
+        return tuple(
+            _as_agreeing(tensor)
+            if tensor.status == DIFFERS and _is_measured(tensor, math.inf) and is_carried(tensor)
+            else tensor
+            for tensor in tensors
+        )
+
+    def _note(self, tensors: Sequence[TensorResult]) -> None:
+        self._largest = max([self._largest, *map(_error, tensors)])
+        self.error = max([self.error, *(tensor.error or 0.0 for tensor in tensors)])
+
+    def _decided(self, result: OperatorResult) -> OperatorResult | None:
+        """An operator whose inputs agree and whose outputs differ in decisions at the border alone; None for others."""
+        kind = kind_of(result.pair.mine.op_type)
+        if kind not in _DECIDING:
+            return None
+        inputs = [_Both.of(tensor) for tensor in result.inputs if tensor.metrics is not None]
+        if not inputs:
+            return None  # the same numbers came in: nothing excuses another result
+        came_in = max(map(_error, result.inputs))
+        outputs, tie = [], Tie(result, 0, 0)
+        for tensor in result.outputs:
+            if tensor.status == DIFFERS:
+                if not _is_measured(tensor, math.inf):
+                    return None
+                both = _Both.of(tensor)
+                flipped = _flipped(kind, inputs, both)
+                if flipped is None or not _agree(both, ~flipped, self._bounds(both, came_in)):
+                    return None
+                count = int(np.count_nonzero(flipped))
+                tie = Tie(result, count, both.mine.size) if count > tie.count else tie
+                tensor = _as_agreeing(tensor)
+            outputs.append(tensor)
+        self.first = self.first or tie
+        self.reached += 1
+        self._note(outputs)
+        return dataclasses.replace(result, outputs=tuple(outputs))
+
+    def _bounds(self, both: _Both, came_in: float) -> Bounds:
+        """What elements that were decided alike may differ by: behind an earlier decision, what it brought."""
+        bounds = bounds_of(both.dtypes[0], both.dtypes[1], self._tolerance)
+        brought = 0.0 if self.first is None else _AMPLIFIED * came_in
+        return Bounds(max(bounds.relative, brought), max(bounds.worst, 10 * brought), bounds.epsilon)
+
+
+@dataclass(frozen=True, slots=True)
+class _Both:
+    """The numbers of one tensor in both runs, in one shape where they have one.
+
+    margin   how far two elements that belong together may lie apart
+    """
+
+    mine: Array
+    golden: Array
+    dtypes: tuple[str, str]
+    margin: float
+
+    @staticmethod
+    def of(tensor: TensorResult) -> _Both:
+        """Raises: FormatError, OSError."""
+        mine, golden = (_numbers(side.load_host()) for side in (tensor.mine, tensor.golden))
+        dtypes = tensor.mine.true_dtype, tensor.golden.true_dtype
+        # What both have in common agrees: the largest difference that was seen is the margin.
+        margin = 0.0 if tensor.metrics is None else 2.0 * tensor.metrics.worst_error
+        return _Both(mine, golden, dtypes, margin)
+
+    @property
+    def is_real(self) -> bool:
+        return self.mine.dtype.kind == "f"
+
+
+def _numbers(array: Array) -> Array:
+    """Floats as float64, others as they are."""
+    return array.astype(np.float64) if array.dtype.kind in "fV" else array
+
+
+def _agree(both: _Both, chosen: Array, bounds: Bounds) -> bool:
+    mine, golden = both.mine.reshape(-1)[chosen.reshape(-1)], both.golden.reshape(-1)[chosen.reshape(-1)]
+    return not reason_to_differ(compare_arrays(mine, golden, has_divergence=False), bounds)
+
+
+def _flipped(kind: str, inputs: Sequence[_Both], output: _Both) -> Array | None:
+    """Which elements of an output were decided otherwise, at the border; None where that is not so."""
+    same = [one for one in inputs if one.is_real and one.mine.shape == one.golden.shape]
+    of_its_size = [one for one in same if one.mine.size == output.mine.size]
+    if kind in _JUMPS:
+        return _across(of_its_size, _sides_of(_JUMPS[kind]))
+    if kind in _STEPPING:
+        flipped = _across(of_its_size, _floors(kind))
+        far = np.abs(output.mine.astype(np.float64) - output.golden.astype(np.float64)).reshape(-1) > 1
+        return None if flipped is None or bool((far & flipped).any()) else flipped
+    if kind in _COMPARISONS:
+        return _compared(kind, same, output)
+    if kind == _ROUTING:
+        return _routed(of_its_size, output)
+    return _selected(same, output) if output.mine.dtype.kind in "iu" else None
+
+
+def _sides_of(jumps: Sequence[float]) -> Callable[[Array], Array]:
+    """On which side of each border a value lies, or on the border itself."""
+
+    def sides(x: Array) -> Array:
+        return np.asarray(np.sign(np.subtract.outer(np.array(jumps), x)).sum(axis=0))
+
+    return sides
+
+
+def _floors(kind: str) -> Callable[[Array], Array]:
+    """Which whole numbers lie on either side; at a border itself libraries go up, down, or to the even one."""
+
+    def parts(x: Array) -> Array:
+        shifted = x - 0.5 if kind == "round" else x
+        return np.ceil(shifted) if kind == "ceil" else np.floor(shifted) + (kind != "floor") * np.ceil(shifted)
+
+    return parts
+
+
+def _across(arguments: Sequence[_Both], side_of: Callable[[Array], Array]) -> Array | None:
+    """Elements in which an argument lies on another side of a border."""
+    flipped = None
+    with np.errstate(invalid="ignore"):
+        for one in arguments:
+            other = (side_of(one.mine) != side_of(one.golden)).reshape(-1)
+            flipped = other if flipped is None else flipped | other
+    return flipped
+
+
+def _compared(kind: str, arguments: Sequence[_Both], output: _Both) -> Array | None:
+    """Of x < y: where the sign of x - y is another. Of x < c, whose c no file holds: there is one c for both runs."""
+    if not arguments:
+        return None
+    flipped: Array = (output.mine != output.golden).reshape(-1)
+    if len(arguments) > 1:
+        x, y = arguments[:2]
+        with np.errstate(invalid="ignore"):
+            near = np.abs(x.golden - y.golden) <= x.margin + y.margin
+        near = np.broadcast_to(near, output.mine.shape).reshape(-1)
+        return flipped if bool(near[flipped].all()) else None
+    only = arguments[0]
+    if only.mine.size != output.mine.size:
+        return None
+    is_less = kind.lower().startswith("l")
+    borders = [_border(x.reshape(-1), (said != is_less).reshape(-1)) for x, said in (
+        (only.mine, output.mine.astype(bool)), (only.golden, output.golden.astype(bool)),
+    )]  # fmt: skip
+    low, high = max(low for low, _ in borders), min(high for _, high in borders)
+    return flipped if low <= high + only.margin else None
+
+
+def _border(x: Array, is_above: Array) -> tuple[float, float]:
+    """Between which values the constant lies that x was compared with."""
+    finite = np.isfinite(x)
+    below, above = x[finite & ~is_above], x[finite & is_above]
+    return float(below.max(initial=-math.inf)), float(above.min(initial=math.inf))
+
+
+def _routed(arguments: Sequence[_Both], output: _Both) -> Array | None:
+    """The gradient of max-pooling goes to another element of the window, whose value is nearly the same."""
+    moved = np.abs(output.mine - output.golden).reshape(-1)
+    top = max(float(np.abs(output.golden).max(initial=0.0)), math.ulp(0.0))
+    flipped: Array = moved > 1e-5 * top
+    gained = flipped & (np.abs(output.mine) > np.abs(output.golden)).reshape(-1)
+    lost = flipped & ~gained
+    for one in arguments:
+        x = one.golden.reshape(-1)
+        values = x[gained], x[lost]
+        if (
+            all(side.size for side in values)
+            and _are_near(*values, one.margin)
+            and _are_near(*values[::-1], one.margin)
+        ):
+            return flipped
+    return None
+
+
+def _are_near(values: Array, others: Array, margin: float) -> bool:
+    """Whether each value has another one within the margin."""
+    ordered = np.sort(others)
+    at = np.searchsorted(ordered, values)
+    left = np.abs(values - ordered[np.maximum(at - 1, 0)])
+    right = np.abs(values - ordered[np.minimum(at, ordered.size - 1)])
+    return bool((np.minimum(left, right) <= margin).all())
+
+
+def _selected(arguments: Sequence[_Both], output: _Both) -> Array | None:
+    """Indices that differ name elements that are nearly the same."""
+    flipped: Array = (output.mine != output.golden).reshape(-1)
+    for one in arguments:
+        # Indices of one side alone may be none: then nothing pairs.
+        for mine, golden in zip(_picked(one.mine, output.mine), _picked(one.golden, output.golden), strict=False):
+            if bool((np.abs(mine - golden).reshape(-1) <= one.margin).all()):
+                return flipped
+    return None
+
+
+def _picked(x: Array, index: Array) -> Iterator[Array]:
+    """The elements that indices name, in each way in which the shapes allow it: along an axis, in each plane, of all.
+
+    Edges: indices past the end name nothing.
+    """
+    if index.size == 0 or index.min() < 0:
+        return
+    for axis in range(x.ndim):
+        rest = x.shape[:axis] + x.shape[axis + 1 :]
+        along = np.expand_dims(index, axis) if index.shape == rest else index
+        if along.ndim == x.ndim and along.shape[:axis] + along.shape[axis + 1 :] == rest:
+            yield np.take_along_axis(x, np.minimum(along, x.shape[axis] - 1).astype(np.intp), axis)
+    if x.ndim > _PLANE and index.ndim == x.ndim and index.shape[:-_PLANE] == x.shape[:-_PLANE]:
+        planes = x.reshape(-1, x.shape[-1] * x.shape[-2])
+        flat = np.minimum(index.reshape(planes.shape[0], -1), planes.shape[1] - 1).astype(np.intp)
+        yield np.take_along_axis(planes, flat, 1)
+    yield x.reshape(-1)[np.minimum(index.reshape(-1), x.size - 1).astype(np.intp)]
+
+
+# -- sizes of errors -----------------------------------------------------------------------------------------------
+
+
+def _is_measured(tensor: TensorResult, limit: float) -> bool:
+    """Whether both sides are finite in the same places, and their error is within the limit."""
+    return tensor.metrics is not None and not tensor.metrics.mismatched and _error(tensor) <= limit
+
+
+def _as_agreeing(tensor: TensorResult) -> TensorResult:
+    return dataclasses.replace(tensor, status=AGREES, reason=f"{tensor.reason}, for a decision at the border")
+
+
+def _error(tensor: TensorResult) -> float:
+    """Relative error, or a tenth of the worst one where that is larger, as bounds have them; of integers and bools,
+    which have none, that of as many elements that are another.
+    """
+    metrics = tensor.metrics
+    if metrics is None:
+        return 0.0
+    if metrics.unequal:
+        return math.sqrt(metrics.unequal / max(1, metrics.count))
+    return max(metrics.relative_error, metrics.worst_relative_error / 10)
+
+
+def _is_sum_of(output: TensorResult, inputs: Sequence[TensorResult]) -> bool:
+    """Whether the error of an output that sums inputs up is within that of its terms, which cancel."""
+    assert output.metrics is not None
+    size = max((tensor.metrics.count for tensor in inputs if tensor.metrics is not None), default=0)
+    if output.metrics.count * _REDUCED > size:
+        return False
+    terms = [
+        (metrics.root_mean_square_error * math.sqrt(metrics.count), _largest(tensor))
+        for tensor in inputs
+        if (metrics := tensor.metrics) is not None and not metrics.unequal
+    ]
+    factors = max([1.0, *(top for _, top in terms)])
+    return output.metrics.worst_error <= _AMPLIFIED * factors * max((distance for distance, _ in terms), default=0.0)
+
+
+def _largest(tensor: TensorResult) -> float:
+    """Largest absolute value of golden's side that is finite."""
+    values = np.abs(_numbers(tensor.golden.load_host()))
+    return float(np.max(values, initial=0.0, where=np.isfinite(values)))
