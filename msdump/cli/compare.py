@@ -52,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json_option(parser)
     add("--fast", action="store_true", help="leave out KullbackLeiblerDivergence, which needs a second pass")
     add("--threads", type=int, metavar="N", help="threads (one for each core)")
+    add("--brief", action="store_true", help="print the answer only: what goes wrong and where, no table")
     add("-q", "--quiet", action="store_true", help="print nothing, set the exit status only")
 
 
@@ -133,8 +134,9 @@ def _report(comparison: Any, args: argparse.Namespace) -> None:
         write_text(args.csv, csv_text(comparison))
     if write_json(args, lambda: json_value(comparison)) or args.quiet:
         return
-    first, *others = headline(comparison)
-    print_lines([first, *_repetition(comparison), *others])
+    print_lines(headline(comparison))
+    if args.brief:
+        return
     rows = list(table_rows(comparison, args.shows_all))
     titles: tuple[str, ...] = TABLE_TITLES
     numbers: tuple[int, ...] = (0, 4, 5, 6, 7)
@@ -146,16 +148,3 @@ def _report(comparison: Any, args: argparse.Namespace) -> None:
         print_table(titles, rows, sys.stdout, numbers=numbers)
         say()
     print_lines(summary(comparison))
-
-
-def _repetition(comparison: Any) -> list[str]:
-    """What the headline does not say of the first operator that differs."""
-    from msdump.analysis.overview.repetition import differing_repetition
-
-    repetition = differing_repetition(comparison)
-    if repetition is None:
-        return []
-    name, step = repetition.first.pair.mine.label, repetition.first.step
-    return [
-        f"  it repeats {name} of the forward pass ({step}) with another result; in golden both are equal",
-    ]

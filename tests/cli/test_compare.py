@@ -29,6 +29,10 @@ def test_what_comes_first_and_what_the_status_says(tmp_path: Path, capsys: pytes
         lines[4].split()[:2] == ["iteration", "operator"]
         and "WRONG output 0: relative error 0.316 > 0.0001" in lines[5]
     )
+    assert main(["compare", mine, golden, "--brief"]) == 1
+    assert capsys.readouterr().out.splitlines() == lines[:3]
+    assert main(["compare", mine, golden, "--json", "-"]) == 1
+    assert json.loads(capsys.readouterr().out)["answer"] == lines[:3]
     assert main(["compare", mine, golden, "--tolerance", "0.5"]) == 0
     assert main(["compare", mine, golden, "--quiet"]) == 1
     assert capsys.readouterr().out.count("\n") == 2

@@ -12,6 +12,7 @@ from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.compare.metrics import METRICS, PairMetrics, metric_text
 from msdump.analysis.compare.pairing import host_shape
 from msdump.analysis.compare.quantised import words
+from msdump.analysis.compare.repetition import differing_repetition
 from msdump.analysis.compare.result import (
     AGREES,
     DIFFERS,
@@ -49,7 +50,20 @@ TABLE_TITLES = (
 
 
 def headline(comparison: Comparison) -> list[str]:
-    """The finding in a few lines: the operator that goes wrong comes first, then where differences come in at all."""
+    """The finding in a few lines: the operator that goes wrong comes first, what it repeats, then where differences
+    come in at all.
+    """
+    repetition = differing_repetition(comparison)
+    if repetition is None:
+        return _finding(comparison, repeats=False)
+    name, step = repetition.first.pair.mine.label, repetition.first.step
+    remark = f"  it repeats {name} of the forward pass ({step}) with another result; in golden both are equal"
+    first, *others = _finding(comparison, repeats=True)
+    return [first, remark, *others]
+
+
+def _finding(comparison: Comparison, *, repeats: bool) -> list[str]:
+    """`headline` without what an operator repeats.   repeats: whether it repeats one, so that its draw has a reason"""
     quantised = comparison.quantised
     if quantised is not None and quantised.finding is not None:
         path = comparison.mine if quantised.side == "mine" else comparison.golden
@@ -90,7 +104,7 @@ def headline(comparison: Comparison) -> list[str]:
             (each for each in others if not each.draws_only or (each.step, each.pair.mine.label) in reached), differing
         )
     if differing is not wrong:
-        lines += _came_in(comparison, differing, wrong is None, graphs, golden)
+        lines += _came_in(comparison, differing, wrong is None, repeats, graphs, golden)
     return lines
 
 
@@ -125,14 +139,20 @@ def _goes_on(comparison: Comparison) -> list[str]:
 
 
 def _came_in(
-    comparison: Comparison, result: OperatorResult, is_all: bool, graphs: GraphFiles, golden: GraphFiles
+    comparison: Comparison,
+    result: OperatorResult,
+    is_all: bool,
+    repeats: bool,
+    graphs: GraphFiles,
+    golden: GraphFiles,
 ) -> list[str]:
     lines = [f"first difference: {_named(result, graphs)}"]
     if result.draws_only:
         reached = sum(not other.is_agreeing for other in comparison.operators) - 1
+        reason = "" if repeats else ": the runs had different seeds, or drew in another order"
         return [
             *lines,
-            "  a random operator, which drew other numbers: the runs had different seeds, or drew in another order",
+            f"  a random operator, which drew other numbers{reason}",
             f"  {reached} other operators and parameters differ, and none of them goes wrong by itself"
             if is_all
             else f"  {reached} other operators and parameters differ",
@@ -511,6 +531,7 @@ def json_value(comparison: Comparison) -> dict[str, object]:
         "mine": str(comparison.mine),
         "golden": str(comparison.golden),
         "reference": None if comparison.reference is None else str(comparison.reference),
+        "answer": headline(comparison),
         "agree": comparison.is_agreeing,
         "first_wrong": None if wrong is None else location_value(wrong.step, wrong.pair.mine),
         "first_difference": None if differing is None else location_value(differing.step, differing.pair.mine),

@@ -198,6 +198,7 @@ complete -c msdump -n '_shtab_msdump_using compare' -l csv -xka "(__fish_complet
 complete -c msdump -n '_shtab_msdump_using compare' -l json -xka "(__fish_complete_path (commandline -ct))" -d 'write everything as JSON (docs/json.md); - for standard output, which then holds nothing else'
 complete -c msdump -n '_shtab_msdump_using compare' -l fast -d 'leave out KullbackLeiblerDivergence, which needs a second pass'
 complete -c msdump -n '_shtab_msdump_using compare' -l threads -x -d 'threads (one for each core)'
+complete -c msdump -n '_shtab_msdump_using compare' -l brief -d 'print the answer only: what goes wrong and where, no table'
 complete -c msdump -n '_shtab_msdump_using compare' -s q -l quiet -d 'print nothing, set the exit status only'
 complete -c msdump -n '_shtab_msdump_using compare; and test $_shtab_msdump_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'the dump under test'
 complete -c msdump -n '_shtab_msdump_using compare; and test $_shtab_msdump_npos -eq 1' -ka "(__fish_complete_path (commandline -ct))" -d 'the dump it should agree with'

@@ -109,6 +109,7 @@ _shtab_msdump_compare_options=(
   "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   "--fast[leave out KullbackLeiblerDivergence, which needs a second pass]"
   "--threads[threads (one for each core)]:N:"
+  "--brief[print the answer only\: what goes wrong and where, no table]"
   {-q,--quiet}"[print nothing, set the exit status only]"
   ":the dump under test:_files"
   ":the dump it should agree with:_files"

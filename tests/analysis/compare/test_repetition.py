@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 import msdump  # noqa: E402
 from msdump.analysis import compare_dumps  # noqa: E402
-from msdump.analysis.overview.repetition import differing_repetition  # noqa: E402
+from msdump.analysis.compare.repetition import differing_repetition  # noqa: E402
 from msdump.cli.main import main  # noqa: E402
 from tests.frontends.torch.eager.test_watch import config, pytestmark  # noqa: E402, F401
 
