@@ -185,6 +185,14 @@ class OnnxModel:
         # Shapes have no say in it, and to infer them takes longest.
         return self._graph(0, {}).skipped
 
+    def unseen(self) -> Counter[str]:
+        """Type of an operator with subgraphs -> how many operators these hold, which no observer is shown."""
+        counts: Counter[str] = Counter()
+        for node in self._nodes:
+            if node.has_subgraphs:
+                counts[node.op_type] += node.inner_operators
+        return +counts
+
     def arenas(self) -> tuple[Arena, ...]:
         """The arena of each of the observed graphs; none without `has_arena`."""
         return tuple(seen.arena for seen in self._observed.values() if seen.arena is not None)

@@ -65,6 +65,11 @@ class ModelNode:
         return any(True for _ in subgraphs(self.proto))
 
     @property
+    def inner_operators(self) -> int:
+        """How many operators its subgraphs hold, those of nested ones included."""
+        return sum(_operators_of(graph) for graph in subgraphs(self.proto))
+
+    @property
     def reads(self) -> tuple[str, ...]:
         """Names of all it reads, each once: operands, then what its subgraphs capture."""
         return tuple(dict.fromkeys(name for name in (*self.proto.input, *self.captured) if name))
@@ -148,6 +153,11 @@ def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
             yield attribute.g
         elif attribute.type == onnx.AttributeProto.GRAPHS:
             yield from attribute.graphs
+
+
+def _operators_of(graph: onnx.GraphProto) -> int:
+    own = [node for node in graph.node if not _is_constant(node)]
+    return len(own) + sum(_operators_of(inner) for node in own for inner in subgraphs(node))
 
 
 def _is_constant(node: onnx.NodeProto) -> bool:
