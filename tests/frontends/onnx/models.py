@@ -130,7 +130,8 @@ class Recorder:
     def after_op(self, event: OpEvent) -> None:
         self.made[event.op.full_name] = [array.copy() for array in event.outputs]
         node = self.graphs[-1].kernels[event.op.index]
-        for made, array in zip(node.outputs, event.outputs, strict=True):
+        # Values of subgraphs may have names that others have.
+        for made, array in zip(node.outputs if node.owner is None else (), event.outputs, strict=node.owner is None):
             self.by_value[made.name] = array.copy()
 
     def on_iteration_end(self, step: FinishedStep) -> None:
