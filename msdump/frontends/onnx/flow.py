@@ -20,6 +20,7 @@ from msdump.frontends.onnx.node_session import SessionMaker
 from msdump.frontends.onnx.nodes import ModelConstant, ModelNode, Scope, captured_names_of, model_constants, model_nodes
 from msdump.frontends.onnx.ort_values import array_of, dtype_name, owned_value_of
 from msdump.frontends.onnx.program import Body, Flow, Launch, OnnxProgram, RunBody, Slots
+from msdump.graph.traits import subgraph_labels
 from msdump.tensors.arrays import Array
 
 log = logging.getLogger("msdump")
@@ -31,9 +32,6 @@ _FIRST_SCAN = 9
 
 
 class _Flow(Flow):
-    """labels   names of the attributes that hold the bodies"""
-
-    labels: ClassVar[tuple[str, ...]]
     is_loop: ClassVar[bool]
 
     def __init__(self, node: ModelNode, around: OnnxProgram, whole: Launch) -> None:
@@ -114,7 +112,6 @@ class _Flow(Flow):
 class If(_Flow):
     """Runs one of two bodies, which read what they need from around."""
 
-    labels = ("then_branch", "else_branch")
     is_loop = False
 
     def given_types(self, graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> list[onnx.TypeProto]:
@@ -138,7 +135,6 @@ class Loop(_Flow):
     """Runs its body again and again: it is given the number of the iteration, whether it goes on, and what it carries,
     and gives whether it goes on, what it carries, and what is collected."""
 
-    labels = ("body",)
     is_loop = True
 
     def given_types(self, graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> list[onnx.TypeProto]:
@@ -188,7 +184,6 @@ class Scan(_Flow):
     """Runs its body for each slice of its last operands: it is given what it carries and the slices, and gives what it
     carries and what is collected."""
 
-    labels = ("body",)
     is_loop = True
 
     @property
@@ -274,7 +269,8 @@ class FlowMaker:
             return None
         flow = kind(node, around, whole)
         try:
-            flow.bodies = tuple(self._body(flow, label, around, sessions) for label in flow.labels)
+            labels = subgraph_labels(node.op_type)
+            flow.bodies = tuple(self._body(flow, label, around, sessions) for label in labels)
         except (GraphError, FormatError) as error:
             log.info("%s: what it runs is not looked at: %s", node.where, error)
             return None

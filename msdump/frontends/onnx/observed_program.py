@@ -40,9 +40,7 @@ class ObservedPart:
     parts     of each subgraph
     """
 
-    def __init__(
-        self, program: OnnxProgram, onnx_graph: OnnxGraph, parts: Mapping[Body, OnnxGraph], ops: Iterator[OpInfo]
-    ):
+    def __init__(self, program: OnnxProgram, onnx_graph: OnnxGraph, ops: Iterator[OpInfo]) -> None:
         """ops: of the operators of this part, and of the subgraphs in it, in the order of the Graph"""
         self.program = program
         self.parts: dict[Body, ObservedPart] = {}
@@ -55,7 +53,7 @@ class ObservedPart:
         }
         for call, node in zip(program.calls, onnx_graph.nodes, strict=True):
             for body in call.flow.bodies if call.flow is not None else ():
-                self.parts[body] = ObservedPart(body.program, parts[body], parts, ops)
+                self.parts[body] = ObservedPart(body.program, onnx_graph.parts[body], ops)
             if node is None:
                 self.operands.append(None)
                 continue
@@ -99,7 +97,7 @@ class ObservedOnnxProgram:
             # The next run overwrites them.
             onnx_graph.graph.held = {value.id for value in onnx_graph.graph.constants}
         self.seen = ObservedGraph(onnx_graph.graph, observers)
-        self.part = ObservedPart(program, onnx_graph, onnx_graph.parts, iter(self.seen.ops))
+        self.part = ObservedPart(program, onnx_graph, iter(self.seen.ops))
         self.arena = self._arena(onnx_graph, kernels) if has_arena else None
 
     @property
