@@ -14,7 +14,7 @@ import onnx
 import onnxruntime
 
 from msdump.errors import GraphError
-from msdump.frontends.onnx.nodes import ModelConstant, ModelNode
+from msdump.frontends.onnx.nodes import ModelConstant, ModelNode, subgraphs
 from msdump.frontends.onnx.ort_values import is_packed, raw_data_of, value_of
 from msdump.tensors import dtypes
 
@@ -111,9 +111,10 @@ class SessionMaker:
         graph.name = "node"
         proto = graph.node.add()
         proto.CopyFrom(node.proto)
-        proto.name = "node"
         proto.doc_string = ""
         del proto.metadata_props[:]
+        _clear_names(proto)
+        proto.name = "node"
         proto.input[:] = [inside.get(name, "") for name in node.proto.input]
         proto.output[:] = [outside.get(name, "") for name in node.proto.output]
         large: list[tuple[str, str]] = []
@@ -172,6 +173,14 @@ class SessionMaker:
             assert constant.array is not None
             self._values[id(constant)] = value_of(constant.array, dtypes.dtype_from_numpy(constant.array.dtype).name)
         return self._values[id(constant)]
+
+
+def _clear_names(node: onnx.NodeProto) -> None:
+    """Leave out the names of a node and of those in its subgraphs: onnxruntime takes none twice, and needs none."""
+    node.name = ""
+    for graph in subgraphs(node):
+        for inner in graph.node:
+            _clear_names(inner)
 
 
 def _short(domain: str) -> str:
