@@ -90,9 +90,8 @@ def graph_from_onnx(
             result.values[name] = graph.add_input(name, type)
     _add_nodes(result, program, types, has_views)
     graph.outputs.extend(result.values[name] for name in program.outputs if name in result.values)
-    # Each run makes its results anew; they are not written again.
+    # Each run makes its results anew; they are not written again. What a loop is given may be memory of the caller.
     graph.held = {value.id for node in graph.nodes for value in node.outputs} | {v.id for v in graph.constants}
-    graph.held |= {value.id for value in graph.inputs if value.kind == SAVED}
     graph.number()
     graph.lint()
     return result

@@ -15,28 +15,27 @@ import onnx
 import onnxruntime
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from msdump.errors import ExecutionError
 from msdump.frontends.onnx import load_model
 from msdump.frontends.onnx.nodes import subgraphs
 from msdump.graph.run import FinishedStep
 from msdump.tensors.records import OpEvent
-from tests.frontends.onnx.models import Recorder, branches, loops, model_of, same_bits, value
+from tests.frontends.onnx.models import (
+    Recorder,
+    branches,
+    graph_of,
+    loops,
+    model_of,
+    nested,
+    recurrent,
+    same_bits,
+    value,
+)
 
 node = helper.make_node
 INT, BOOL = np.int64, np.bool_
-
-
-def graph_of(
-    name: str,
-    nodes: Sequence[onnx.NodeProto],
-    inputs: Sequence[onnx.ValueInfoProto] = (),
-    outputs: Sequence[onnx.ValueInfoProto] = (),
-    constants: Mapping[str, Any] | None = None,
-) -> onnx.GraphProto:
-    tensors = [numpy_helper.from_array(np.asarray(array), key) for key, array in (constants or {}).items()]
-    return helper.make_graph(list(nodes), name, list(inputs), list(outputs), tensors)
 
 
 def whole(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,31 +113,6 @@ def test_the_branch_that_is_taken_is_seen(sign: int, inside: str, has_arena: boo
     ]  # fmt: skip
 
 
-def recurrent(rank_of_number: int = 0) -> onnx.ModelProto:
-    """h = tanh(w h + b), `count` times or until the sum is large; w from around the body, b in it."""
-    shape = [1] * rank_of_number
-    body = graph_of(
-        "body",
-        [
-            node("MatMul", ["w", "h"], ["m"], "mix"),
-            node("Add", ["m", "b"], ["a"], "add"),
-            node("Cast", ["i"], ["f"], "number", to=1),
-            node("Add", ["a", "f"], ["next"], "count"),
-            node("ReduceSum", ["next"], ["s"], "sum", keepdims=0),
-            node("Less", ["s", "bound"], ["on"], "test"),
-        ],
-        [value("i", INT, shape), value("c", BOOL, shape), value("h")],
-        [value("on", BOOL, []), value("next"), value("a")],
-        {"b": np.array([[1], [2]], np.float32), "bound": np.float32(1000)},
-    )
-    nodes = [
-        node("Mul", ["x", "x"], ["w"], "add"),  # a name that the body has as well
-        node("Loop", ["count", "", "start"], ["last", "all"], "loop", body=body),
-    ]
-    inputs = [value("x", shape=[2, 2]), value("count", INT, []), value("start", shape=[2, 1])]
-    return model_of(nodes, inputs, [value("last"), value("all")])
-
-
 @pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.parametrize("count", [0, 1, 5])
 def test_each_trip_of_a_loop_is_seen(count: int, rank: int) -> None:
@@ -213,39 +187,6 @@ def test_what_a_loop_collects_may_not_grow() -> None:
     assert seen.errors == ["loop"]
     with pytest.raises(Exception, match=r"[Ii]nconsistent shape"):
         whole(model, {"x": np.float32([1, 2])})
-
-
-def nested() -> onnx.ModelProto:
-    """A loop, a branch in it, a loop in that; values of all of them are read inside. Names come again and again."""
-    deepest = graph_of(
-        "deepest",
-        [
-            node("Add", ["v", "outer"], ["t"], "add"),
-            node("Mul", ["t", "x"], ["n"], "mul"),
-            node("Identity", ["go"], ["on"], ""),
-        ],
-        [value("j", INT, []), value("go", BOOL, []), value("v", shape=[2])],
-        [value("on", BOOL, []), value("n", shape=[2])],
-    )
-    then = graph_of(
-        "then", [node("Loop", ["i", "", "h"], ["r"], "loop", body=deepest)], outputs=[value("r", shape=[2])]
-    )
-    other = graph_of("other", [node("Neg", ["h"], ["r"], "add")], outputs=[value("r", shape=[2])])
-    body = graph_of(
-        "body",
-        [
-            node("Add", ["h", "x"], ["outer"], "add"),
-            node("Mod", ["i", "two"], ["m"], "mod"),
-            node("Cast", ["m"], ["odd"], "odd", to=9),
-            node("If", ["odd"], ["r"], "if", then_branch=then, else_branch=other),
-            node("Identity", ["c"], ["o"], "on"),
-        ],
-        [value("i", INT, []), value("c", BOOL, []), value("h", shape=[2])],
-        [value("o", BOOL, []), value("r", shape=[2]), value("outer", shape=[2])],
-    )
-    nodes = [node("Loop", ["four", "", "x"], ["y", "all"], "loop", body=body), node("Add", ["y", "x"], ["z"], "add")]
-    constants = {"two": np.array(2), "four": np.array(4)}
-    return model_of(nodes, [value("x", shape=[2])], [value("y"), value("all"), value("z")], constants)
 
 
 @pytest.mark.parametrize("has_arena", [False, True])
