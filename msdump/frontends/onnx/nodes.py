@@ -113,6 +113,10 @@ class Scope:
     loops: tuple[int, ...] = ()
     taken: set[str] = field(default_factory=set)
 
+    def name(self, own: str) -> str:
+        """Of an operator here. Those of PyTorch's exporter begin with a slash: one is enough."""
+        return self.prefix + (own.lstrip("/") if self.prefix else own)
+
     def below(self, node: ModelNode, label: str, is_loop: bool) -> Scope:
         """Of a subgraph of a node of the same model."""
         prefix = f"{node.name}/{label}/"
@@ -129,13 +133,13 @@ def model_nodes(graph: onnx.GraphProto, known: Iterable[str], scope: Scope) -> l
     available = set(known)
     taken = scope.taken
     # Names in the file win over generated names.
-    own = {scope.prefix + node.name for node in graph.node if node.name}
+    own = {scope.name(node.name) for node in graph.node if node.name}
     nodes: list[ModelNode] = []
     for proto in graph.node:
         if _is_constant(proto):
             available.add(proto.output[0])
             continue
-        base = scope.prefix + (proto.name or next((name for name in proto.output if name), proto.op_type))
+        base = scope.name(proto.name or next((name for name in proto.output if name), proto.op_type))
         name = _free_name(base, taken, own if not proto.name else set())
         taken.add(name)
         renamed = (base,) if name != base else ()

@@ -221,6 +221,18 @@ def test_names_of_the_file_are_known_and_those_of_the_model_win() -> None:
     assert seen.ended == ["if/then_branch/a", "if/then_branch/a_1", "if"]
 
 
+def test_names_that_begin_with_a_slash() -> None:
+    """As PyTorch's exporter writes them."""
+    model = model_of(
+        [node("Neg", ["x"], ["n"], "/neg"), *branches_named("/If", "/abs/Abs")],
+        [value("x", shape=[2]), value("c", BOOL, [])],
+        [value("y")],
+    )
+    seen = checked(model, {"x": np.float32([1, 2]), "c": np.array(True)})
+    assert seen.ended == ["/neg", "/If/then_branch/abs/Abs", "/If"]
+    assert load_model(model).originals["/abs/Abs"] == ("/If/then_branch/abs/Abs", "/If/else_branch/abs/Abs")
+
+
 def branches_named(name: str, inside: str) -> list[onnx.NodeProto]:
     then = graph_of("t", [node("Abs", ["n"], ["r"], inside)], outputs=[value("r")])
     other = graph_of("e", [node("Exp", ["n"], ["r"], inside)], outputs=[value("r")])
