@@ -4,9 +4,11 @@ had them; and the error where a dump holds none of those that are selected."""
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from operator import attrgetter
@@ -22,6 +24,7 @@ from msdump.formats.msprobe_json import read_msprobe_json
 from msdump.formats.paths.parse import FX, DumpName, FolderLevels, safe_text
 from msdump.formats.selection import ALL_STEPS, Numbers, StepSelection, is_selected
 from msdump.formats.statistic_csv import StatisticRow, read_statistic_csv
+from msdump.graph.traits import subgraph_labels
 from msdump.storage.plain import readable
 from msdump.tensors.makers import maker
 from msdump.tensors.records import DEFAULT_FORMAT, INPUT, OUTPUT
@@ -70,6 +73,7 @@ class Operator:
     parts      the operators that this one stands for, when a mapping makes a chain one operator
     original   in a compiled graph whose operators were gathered under the names that the user's program has for them:
                that name, "" for an operator in between. None elsewhere
+    hands_on   it gives what the operators of its subgraphs have made, which the dump holds as well
     """
 
     op_type: str
@@ -82,6 +86,7 @@ class Operator:
     outputs: Mapping[Slot, DumpedTensor] = field(default_factory=dict)
     parts: tuple[Operator, ...] = ()
     original: str | None = None
+    hands_on: bool = False
 
     @property
     def label(self) -> str:
@@ -246,7 +251,29 @@ def operators_of(tensors: Iterable[DumpedTensor]) -> tuple[Operator, ...]:
         if earlier is None or (tensor.timestamp_us or 0) >= (earlier.timestamp_us or 0):
             slots[slot] = tensor
     operators = [_operator(slots) for slots in by_operator.values()]
+    for index in inner_operators(operators):
+        operators[index] = replace(operators[index], hands_on=True)
     return tuple(sorted(operators, key=lambda operator: operator.op_type == PARAMETER))
+
+
+def inner_operators(operators: Sequence[Operator]) -> dict[int, list[int]]:
+    """Place of each operator that runs others -> places of those, where the dump holds some."""
+    found: dict[int, list[int]] = {}
+    owners = [(index, one) for index, one in enumerate(operators) if subgraph_labels(one.op_type)]
+    names = sorted((one.safe_name, place) for place, one in enumerate(operators)) if owners else []
+    for index, owner in owners:
+        inside: list[int] = []
+        for label in subgraph_labels(owner.op_type):
+            beginning = safe_text(f"{owner.label}/{label}/")
+            following = map(names.__getitem__, range(bisect_left(names, (beginning, 0)), len(names)))
+            inside += (place for _, place in itertools.takewhile(partial(_begins_with, beginning), following))
+        if inside:
+            found[index] = sorted(inside)
+    return found
+
+
+def _begins_with(beginning: str, named: tuple[str, int]) -> bool:
+    return named[0].startswith(beginning)
 
 
 _made_operator = maker(Operator)

@@ -31,7 +31,7 @@ def report_rows(report: Report) -> list[tuple[str, str]]:
         files, links = format_count(report.files, "file"), format_count(report.links, "link")
         on_disk, named = format_size(report.bytes_written), format_size(report.bytes_named)
         rows += [
-            ("operators", f"{report.operators_selected} selected of {report.operators_seen} seen"),
+            ("operators", f"{report.operators_selected} selected of {report.operators_seen} seen{_unseen(report)}"),
             ("tensors", f"{report.tensors_written} written as {files} and {links}"),
             ("bytes", f"{on_disk} on disk for {named} of tensors"),
         ]
@@ -52,6 +52,13 @@ def report_rows(report: Report) -> list[tuple[str, str]]:
         lost = f"{format_count(report.lost, report.kind.item)} lost. " if report.lost else ""
         rows.append(("error", f"{lost}{report.error}"))
     return rows
+
+
+def _unseen(report: Report) -> str:
+    """What "seen" leaves out: operators that another one runs by itself."""
+    inside = (f"{format_count(count, 'operator')} inside of {op_type}" for op_type, count in report.unseen.items())
+    text = ", ".join(inside)
+    return f"; {text} not looked at" if text else ""
 
 
 def _title(report: Report) -> str:

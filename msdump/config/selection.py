@@ -5,6 +5,7 @@ MindSpore's `kernels` is one list for every model; each element of ACL's `dump_l
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -27,12 +28,14 @@ class ModelOperator:
 
     original_names  of the operators that were fused or renamed into this one; `layer` takes them too
     producers       indices, in the same list, of the operators whose outputs this one reads
+    run_pattern     of an operator that runs several times: what names of its runs are like; `layer` takes them too
     """
 
     op_type: str
     op_name: str
     original_names: tuple[str, ...] = ()
     producers: tuple[int, ...] = ()
+    run_pattern: re.Pattern[str] | None = None
 
     @property
     def is_data(self) -> bool:
@@ -84,6 +87,13 @@ class OperatorList:
             op_name in self.full_names
             or any(name in self.full_names for name in original_names)
             or any(rule.matches(op_name) for rule in self._rules)
+        )
+
+    def takes(self, operator: ModelOperator) -> bool:
+        """As `selects`. The name of one run stands for all runs of the operator."""
+        pattern = operator.run_pattern
+        return self.selects(operator.op_name, operator.original_names) or (
+            pattern is not None and any(map(pattern.fullmatch, self.full_names))
         )
 
     def skipped(self, op_type: str, op_name: str) -> frozenset[Position]:
@@ -159,11 +169,7 @@ class Which:
         else:
             inside = in_ranges(_usable_ranges(lists, operators), [operator.op_name for operator in operators])
             chosen = [
-                not operator.is_data
-                and (
-                    is_inside
-                    or any(operator_list.selects(operator.op_name, operator.original_names) for operator_list in lists)
-                )
+                not operator.is_data and (is_inside or any(operator_list.takes(operator) for operator_list in lists))
                 for operator, is_inside in zip(operators, inside, strict=True)
             ]
             _choose_data(operators, chosen, any(operator_list.is_everything for operator_list in lists))
@@ -180,9 +186,7 @@ class Which:
         if not self.watched_names or operator.op_name in self.watched_names:
             return False
         is_collective = operator.op_type.startswith(_COLLECTIVE_PREFIX)
-        return not is_collective and any(
-            operator_list.selects(operator.op_name, operator.original_names) for operator_list in self.lists
-        )
+        return not is_collective and any(operator_list.takes(operator) for operator_list in self.lists)
 
     def unmatched(self, full_names: Iterable[str]) -> dict[str, str]:
         """Texts of selectors that match none of the names -> what to write instead, or "".
@@ -219,7 +223,7 @@ class Which:
         for operator_list in lists:
             ends = [name for name_range in operator_list.ranges for name in (name_range.begin, name_range.end)]
             for possible, written in (
-                (names, sorted(operator_list.full_names)),
+                (names, sorted(name for name in operator_list.full_names if not _is_of_run(name, operators))),
                 (fused, sorted(operator_list.watcher_nodes)),
                 (fused, ends),
             ):
@@ -234,6 +238,11 @@ class Which:
                 if name in data:
                     sentences[f"opname_range: {name} hands in data, so no range may begin or end at it."] = None
         return list(sentences)
+
+
+def _is_of_run(name: str, operators: Sequence[ModelOperator]) -> bool:
+    """Whether it names one run of an operator that runs several times."""
+    return any(operator.run_pattern is not None and operator.run_pattern.fullmatch(name) for operator in operators)
 
 
 def _note_missing(sentences: dict[str, None], lack: str, written: Iterable[str], possible: Collection[str]) -> None:

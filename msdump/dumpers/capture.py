@@ -103,7 +103,9 @@ def op_records(
     op_type, full_name, iteration = op.op_type, op.full_name, event.iteration
     records = []
     for operand in operands:
-        info, io, slot = operand.info, operand.io, operand.slot
+        io, slot = operand.io, operand.slot
+        # Of this run: one of several makes tensors of its own.
+        info = (op.inputs if io == INPUT else op.outputs)[slot]
         array = kept.get(info.key) if kept else None
         if array is None:
             array = (event.inputs if io == INPUT else event.outputs)[slot]
@@ -305,7 +307,7 @@ class AclWatchedGraph(GraphMemory):
             self.after.append(tuple(operand for operand in operands if not (is_apart and operand.io == INPUT)))
         self.data: dict[int, list[tuple[int, DataOperator]]] = {}
         self.late_data: list[DataOperator] = []
-        for value, choice in zip(graph.inputs[:of_data], choices[:of_data], strict=True):
+        for value, choice in zip(graph.handed_in[:of_data], choices[:of_data], strict=True):
             self._add_data(graph, value, wanted, choice)
         self.masks = [
             (BEFORE if before or op.index in self.data else 0) | (AFTER if after else 0)
@@ -326,8 +328,9 @@ class AclWatchedGraph(GraphMemory):
         if not operands:
             return
         found = DataOperator(value, info, operands)
-        for op in self.ops:
-            for slot, read in enumerate(op.inputs):
+        for op, node in zip(self.ops, graph.kernels, strict=True):
+            # One that another runs may not run; what it reads, that one reads.
+            for slot, read in enumerate(op.inputs if node.owner is None else ()):
                 if read.key == key:
                     self.data.setdefault(op.index, []).append((slot, found))
                     return
@@ -339,13 +342,14 @@ def graph_operators(graph: Graph, originals: Mapping[str, tuple[str, ...]]) -> l
 
     originals   name of an operator -> its names before it was renamed or fused
     """
-    index_by_value = {value.id: slot for slot, value in enumerate(graph.inputs)}
-    operators = [ModelOperator(DATA, value.name) for value in graph.inputs]
+    index_by_value = {value.id: slot for slot, value in enumerate(graph.handed_in)}
+    operators = [ModelOperator(DATA, value.name) for value in graph.handed_in]
     index_by_node = {node.id: len(operators) + index for index, node in enumerate(graph.kernels)}
     for node in graph.kernels:
         indices = (_producer(value, index_by_value, index_by_node) for value in node.inputs)
         producers = tuple(dict.fromkeys(producer for producer in indices if producer is not None))
-        operators.append(ModelOperator(node.op_type, node.full_name, originals.get(node.full_name, ()), producers))
+        before = originals.get(node.full_name, ())
+        operators.append(ModelOperator(node.op_type, node.full_name, before, producers, node.run_pattern))
     return operators
 
 

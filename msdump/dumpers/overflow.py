@@ -92,8 +92,11 @@ class OverflowFinder(Dumper):
         self._unset[graph.graph_id] = unset_keys(
             (op.op_type, [info.key for info in op.inputs], [info.key for info in op.outputs]) for op in watched.ops
         )
+        # What an operator gives that runs others, those have made.
+        owners = graph.owners
+        handing_on = {node.full_name for node in graph.nodes if node.id in owners}
         is_watched = [
-            self._is_watched(op, mask, outputs)
+            op.full_name not in handing_on and self._is_watched(op, mask, outputs)
             for op, mask, (_, outputs) in zip(watched.ops, watched.masks, floats, strict=True)
         ]
         self._tally.count_graph(graph, is_watched)

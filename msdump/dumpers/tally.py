@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Hashable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
@@ -35,6 +36,8 @@ class Tally:
     lost: int = 0
     error: str = ""
     skipped: Skipped = field(default_factory=Skipped)
+    unseen: Counter[str] = field(default_factory=Counter)
+    """Of `Report.unseen`."""
     overflows: list[str] | None = None
     """Full names of operators that overflowed or raised, in order; None where they are not recorded."""
     names_seen: set[str] = field(default_factory=set)
@@ -88,6 +91,11 @@ class Tally:
                 self.skipped.add(reason, name)
             else:
                 self.skipped[reason] += tensors
+
+    def count_unseen(self, count_by_type: Mapping[str, int]) -> None:
+        """Operators that another one runs, which no dump is shown.   count_by_type: by the type of that one"""
+        with self._lock:
+            self.unseen.update(count_by_type)
 
     def add_overflow(self, full_name: str) -> None:
         """An operator overflowed or raised."""
@@ -195,6 +203,7 @@ class Tally:
                 bytes_named=written.bytes_named,
                 bytes_written=written.bytes_written,
                 skipped=dict(self.skipped),
+                unseen=dict(self.unseen),
                 overflows=None if self.overflows is None else tuple(self.overflows),
                 lost=self.lost,
                 error=self.error or None,
@@ -208,6 +217,7 @@ class Tally:
         self.iterations_run = self.iterations_dumped = 0
         self.seconds = 0.0
         self.skipped = Skipped()
+        self.unseen = Counter()
 
 
 class Attempt:

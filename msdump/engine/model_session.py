@@ -123,6 +123,10 @@ class AclSession(Session):
         """Values of a model that no file can hold, for the report."""
         self.dump(device_id).count_skipped(count_by_reason)
 
+    def count_unseen(self, count_by_type: Mapping[str, int], device_id: int = 0) -> None:
+        """Operators of a model that no dump is shown, by the type of the operator that runs them, for the report."""
+        self.dump(device_id).count_unseen(count_by_type)
+
     def wants_arena(self, device_id: int) -> bool:
         """True when models should keep all values in one block of memory."""
         return self.dump(device_id).wants_arena()

@@ -173,6 +173,10 @@ class AclDump(ProcessOwned):
         for reason, count in count_by_reason.items():
             self._tally.count_skipped(reason, count)
 
+    def count_unseen(self, count_by_type: Mapping[str, int]) -> None:
+        """Count operators of a model that observers are not shown, as `Tally.count_unseen`: once per model."""
+        self._tally.count_unseen(count_by_type)
+
     def wants_arena(self) -> bool:
         """True when models should keep all their values in one piece of memory, so that an
         out-of-bounds write reaches another tensor."""

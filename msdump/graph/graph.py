@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +17,8 @@ from msdump.tensors.arrays import Array
 from msdump.tensors.records import DEFAULT_FORMAT, OpInfo, TensorInfo, TensorKey
 
 INPUT, PARAMETER, CONSTANT, RESULT = "input", "parameter", "constant", "result"
-# An input that an earlier graph of the same step has made; it is no input of the user's, so it has no file of its own.
+# An input that an earlier graph of the same step, or a loop around the nodes that read it, has made; it is no input of
+# the user's, so it has no file of its own.
 SAVED = "saved"
 # Source: MindSpore, `set_dump`: forward and backward of these are one operator, so a mark shows the backward only.
 _SHOWN_BACKWARD = frozenset({"SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits"})
@@ -70,7 +73,10 @@ class Node:
     stage     "forward", "backward" or "update" (optimizer): what the scheduler goes by
     has_mark  the script marked the cell or primitive that made it (`set_dump`)
     name      full name that the model gives it; "": one of scope, type and number
-    regions   of a node that decides what runs (`graph/regions.py`): the parts of the program that it runs
+    regions   of a node that decides what runs: the parts of the program that it runs
+    owner     the node that decides whether and how often it runs, which ends after it; None: it runs once
+    loops     of a node that runs several times: lengths of the beginnings of its name behind which the name of one
+              of its runs has the number of that run, outermost loop first
     """
 
     id: int
@@ -86,6 +92,8 @@ class Node:
     has_mark: bool = False
     name: str = ""
     regions: tuple[Graph, ...] = ()
+    owner: Node | None = None
+    loops: tuple[int, ...] = ()
 
     @property
     def op_type(self) -> str:
@@ -102,6 +110,15 @@ class Node:
             return self.name
         last = f"{self.op_type}-op{self.op_id}"
         return f"{self.scope}/{last}" if self.scope else last
+
+    @property
+    def run_pattern(self) -> re.Pattern[str] | None:
+        """What the names of its runs are like; None for a node that has one name."""
+        if not self.loops:
+            return None
+        ends = (0, *self.loops, len(self.full_name))
+        pieces = [re.escape(self.full_name[begin:end]) for begin, end in itertools.pairwise(ends)]
+        return re.compile("[0-9]+/".join(pieces))
 
     @property
     def is_marked(self) -> bool:
@@ -232,6 +249,16 @@ class Graph:
             node.op_id = op_id
 
     @property
+    def owners(self) -> set[int]:
+        """Ids of the nodes that run other nodes of the graph: what they give, those have made."""
+        return {node.owner.id for node in self.nodes if node.owner is not None}
+
+    @property
+    def handed_in(self) -> list[Value]:
+        """The inputs that come from outside of the program."""
+        return [value for value in self.inputs if value.kind != SAVED]
+
+    @property
     def kernels(self) -> list[Node]:
         """Nodes that are launched, in execution order; bookkeeping nodes (Depend) are not among them."""
         return [node for node in self.nodes if node.definition.is_kernel]
@@ -303,6 +330,17 @@ class Graph:
         for node in self.nodes:
             keys.run(node)
         return {value.id: keys.of(value) for value in (*self.parameters, *self.inputs)}
+
+
+def run_name(full_name: str, loops: Sequence[int], numbers: Sequence[int]) -> str:
+    """Name of one run of a node that runs several times: `loop/body/add` is `loop/body/2/add` in the third.
+
+    loops     as of `Node`
+    numbers   of the run, counted from 0, in each of the loops
+    """
+    ends = (0, *loops, len(full_name))
+    pieces = [full_name[begin:end] for begin, end in itertools.pairwise(ends)]
+    return pieces[0] + "".join(f"{number}/{piece}" for number, piece in zip(numbers, pieces[1:], strict=True))
 
 
 class KeyTable:

@@ -159,6 +159,11 @@ class Calls(ABC):
         """Of a parameter when the iteration has ended, where no compiled graph says so."""
         raise AssertionError(f"{value.name}: its key follows from the graph")
 
+    def named(self, op: OpInfo) -> OpInfo:
+        """What observers are told of an operator that runs several times in an iteration: this run has a name of its
+        own, and makes tensors of its own."""
+        return op
+
     def explain(self, number: int, error: Exception) -> Exception:
         """What observers are told, and what is raised, for what a call raised."""
         return error
@@ -187,13 +192,14 @@ class ObservedGraph:
     """A graph that observers know.
 
     Attributes: `graph`; `ops`, one per operator; `masks`, what each observer said; `overwrites`, whether an operator
-    may overwrite what another one was given.
+    may overwrite what another one was given; `repeats`, whether some run several times in an iteration, or not at all.
     """
 
     def __init__(self, graph: Graph, observers: Sequence[Observer]) -> None:
         self.graph = graph
         self.ops = graph.op_infos()
         self.overwrites = graph.is_open or any(op.mutates for op in self.ops)
+        self.repeats = bool(graph.owners)
         self._parameters: list[Value] = []
         self._versions = {observer: observer.version for observer in observers if isinstance(observer, Gate)}
         self.masks = {observer: self._tell(observer) for observer in observers}
@@ -267,8 +273,12 @@ class WatchedRun:
         # Operands of each operator that an observer keeps.
         self._kept: dict[int, tuple[Sequence[Array], Sequence[Array]]] = {}
         self._kept_by_key: dict[TensorKey, Array] = {}
-        # Of an open graph: the operators of this iteration, in the order in which they ran.
+        # Of a graph that is open or repeats: the operators of this iteration, in the order in which they ended.
         self._ran: list[OpInfo] = []
+        # Of a graph that repeats: operands of those that an observer keeps, by place in `_ran`.
+        self._kept_of_run: dict[int, tuple[Sequence[Array], Sequence[Array]]] = {}
+        # An operator that runs others raises what one of them raised.
+        self._told: BaseException | None = None
         # What was in those that were overwritten.
         self._saved: dict[TensorKey, Array] = {}
 
@@ -290,10 +300,15 @@ class WatchedRun:
             if op.mutates:
                 self._save(calls.protect(number))
             if self._union[op.index]:
+                op = calls.named(op)
                 self._watch(calls, number, op, self._union[op.index])
             else:
                 self._launch(calls, number, op, None)
-            if self._seen.graph.is_open:
+            if self._seen.repeats:
+                if op.index in self._kept:
+                    self._kept_of_run[len(self._ran)] = self._kept.pop(op.index)
+                self._ran.append(op)
+            elif self._seen.graph.is_open:
                 self._ran.append(op)
         calls.release(number)
 
@@ -306,10 +321,11 @@ class WatchedRun:
         """Tell the observers that the iteration ended, with the arrays of the operators that they keep."""
         calls.settle()
         events = []
-        # Of an open graph not all operators run in each iteration, nor in one order.
-        ran = self._ran if self._seen.graph.is_open else self._seen.ops
-        for op in ran:
-            inputs, outputs = self._kept.get(op.index, ((), ()))
+        # Of these graphs not all operators run in each iteration, nor in one order.
+        ran = self._ran if self._seen.graph.is_open or self._seen.repeats else self._seen.ops
+        for place, op in enumerate(ran):
+            kept = self._kept_of_run.get(place) if self._seen.repeats else self._kept.get(op.index)
+            inputs, outputs = kept or ((), ())
             if self._saved:
                 inputs = [self._saved.get(info.key, array) for info, array in zip(op.inputs, inputs, strict=False)]
                 outputs = [self._saved.get(info.key, array) for info, array in zip(op.outputs, outputs, strict=False)]
@@ -360,9 +376,12 @@ class WatchedRun:
     def _tell_error(
         self, calls: Calls, number: int, op: OpInfo, inputs: Sequence[Array] | None, error: Exception
     ) -> None:
+        if self._seen.repeats and error is self._told:
+            return
+        self._told = error
         calls.settle()
         read = calls.inputs(number) if inputs is None else inputs
-        event = OpEvent(op, self._iteration, read, calls.failed_outputs(number))
+        event = OpEvent(calls.named(op) if inputs is None else op, self._iteration, read, calls.failed_outputs(number))
         calls.settle()
         for observer in self._watching:
             observer.on_error(event, error)

@@ -272,6 +272,17 @@ def effect_on_inf(op_type: str, has_positive: bool) -> str:
     return PASSES
 
 
+_SUBGRAPHS = {"If": ("then_branch", "else_branch"), "Loop": ("body",), "Scan": ("body",)}
+
+
+def subgraph_labels(op_type: str) -> tuple[str, ...]:
+    """Names of the attributes in which an operator of ONNX holds what it runs; () for one that runs no others.
+
+    The operators in there have names that begin with its name and one of these.
+    """
+    return _SUBGRAPHS.get(op_type, ())
+
+
 def brings_data(op_type: str) -> bool:
     """True for an operator that gives a tensor memory from elsewhere, as what a loader's process has sent."""
     return op_type.replace(".", "_").startswith("aten_set__source")

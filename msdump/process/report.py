@@ -74,6 +74,7 @@ class Report:
     calls_named       calls of a dump that shows which there were, and none of their tensors
     bytes_named       size of everything under its names, links included
     skipped           why tensors have no file -> how many
+    unseen            type of an operator that runs others -> how many of those no dump was shown
     unmatched         what the configuration names and no graph had, with what to write instead
     advice            sentences on why nothing was chosen
     overflows         operators that overflowed or raised; None when none was looked for, as in an ordinary dump
@@ -96,6 +97,7 @@ class Report:
     bytes_named: int = 0
     bytes_written: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
+    unseen: dict[str, int] = field(default_factory=dict)
     unmatched: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
     overflows: tuple[str, ...] | None = None
@@ -119,8 +121,10 @@ class Report:
 def merged(path: str, kind: Kind, reports: Sequence[Report]) -> Report:
     """One report of several dumps of one configuration, such as those of its devices."""
     skipped: Counter[str] = Counter()
+    unseen: Counter[str] = Counter()
     for report in reports:
         skipped.update(report.skipped)
+        unseen.update(report.unseen)
     overflows = [name for report in reports for name in report.overflows or ()]
     counts = {
         item.name: sum(getattr(report, item.name) for report in reports)
@@ -132,6 +136,7 @@ def merged(path: str, kind: Kind, reports: Sequence[Report]) -> Report:
         kind,
         iterations_asked=next((report.iterations_asked for report in reports), ""),
         skipped=dict(skipped),
+        unseen=dict(unseen),
         overflows=tuple(overflows) if any(report.overflows is not None for report in reports) else None,
         error=next((report.error for report in reports if report.error), None),
         **counts,

@@ -76,6 +76,12 @@ def test_trouble_is_in_the_report() -> None:
     assert "lost" not in plain(replace(report, lost=0))
 
 
+def test_operators_that_were_not_looked_at_are_beside_those_that_were() -> None:
+    assert "not looked at" not in plain(REPORT)
+    text = plain(replace(REPORT, unseen={"If": 12, "Loop": 1}))
+    assert "seen; 12 operators inside of If, 1 operator inside of Loop not looked at" in text
+
+
 @pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
 def test_warning_keeps_brackets(stream: io.StringIO) -> None:
     print_warning("first [bold] line\nsecond line", stream)

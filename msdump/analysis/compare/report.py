@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -469,9 +470,16 @@ def table_rows(comparison: Comparison, shows_all: bool) -> Iterator[tuple[str, .
         )
 
 
+# From the operator on that runs it: detect/then_branch/log, loop/body/2/add.
+_SUBGRAPH = re.compile(r"[^/]*/(?:(?:then|else)_branch|body/[0-9]+)/")
+
+
 def short_name(operator: Operator) -> str:
-    """Last part of a full name: what fits into a table."""
-    return operator.label.rsplit("/", 1)[-1] if len(operator.parts) < 2 else operator.op_name
+    """Last part of a full name: what fits into a table. Of an operator in a subgraph it says in which run of which."""
+    if len(operator.parts) > 1:
+        return operator.op_name
+    subgraph = _SUBGRAPH.search(operator.label)
+    return operator.label.rsplit("/", 1)[-1] if subgraph is None else operator.label[subgraph.start() :]
 
 
 def _status(result: OperatorResult) -> str:

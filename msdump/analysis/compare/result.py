@@ -113,9 +113,9 @@ class OperatorResult:
     def is_wrong(self) -> bool:
         """Inputs agree, an output does not, and not for what came in: its error is many times that of the inputs.
 
-        Edges: what an operator draws at random is not wrong.
+        Edges: what an operator draws at random is not wrong, nor is one that hands on what others made.
         """
-        if self.is_random:
+        if self.is_random or self.pair.mine.hands_on:
             return False
         has_inputs = any(tensor.status in (IDENTICAL, AGREES) or tensor.reason == UNSET for tensor in self.inputs)
         inputs_agree = all(tensor.status != DIFFERS for tensor in self.inputs)

@@ -16,7 +16,7 @@ from msdump.analysis._payload import key_of
 from msdump.analysis.find._health import HealthTable, NonFiniteCounts
 from msdump.analysis.graph_info import GraphFile, GraphNode, Origin
 from msdump.analysis.memory_state import Moment, UnsetTensors
-from msdump.analysis.steps import Operator, Slot, Step, StepKey
+from msdump.analysis.steps import Operator, Slot, Step, StepKey, inner_operators
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.parse import FX
 from msdump.graph.traits import (
@@ -139,6 +139,8 @@ class InfinityFlow:
                     tuple(bad for bad in side if not unset.has(operator, bad.io, bad.slot))
                     for operator, side in zip(self.operators, sides, strict=True)
                 ]
+        for index, inside in inner_operators(self.operators).items() if health.has_bad else ():
+            self.inputs[index] = self._handed_in(index, inside)
         self.roots: list[InfRoot] = []
         self._graph = graph
         self._nodes: dict[int, GraphNode | None] = {}
@@ -211,6 +213,27 @@ class InfinityFlow:
             self._roots_of[index, bad.slot] = incoming
         for bad in self.outputs[index]:
             self._links.add(index, bad)
+
+    def _handed_in(self, index: int, inside: Sequence[int]) -> tuple[BadTensor, ...]:
+        """What an operator that runs others was given by these; what it reads itself, those read.
+
+        inside   places of the operators that it runs
+        """
+        sources: dict[int, BadTensor] = {}
+        for written in self.outputs[index]:
+            given = [bad for place in inside for bad in self.outputs[place]] or list(self.inputs[index])
+            same = [bad for bad in given if _fingerprint(bad) == _fingerprint(written)]
+            kin = same or [
+                bad
+                for bad in given
+                if (bad.health.has_nan and written.health.has_nan) or (bad.health.has_inf and written.health.has_inf)
+            ]
+            sources |= {id(bad): bad for bad in kin[-1:]}
+        first = len(self.operators[index].inputs)
+        return tuple(
+            BadTensor(INPUT, Slot(first + number), bad.tensor, bad.health)
+            for number, bad in enumerate(sources.values())
+        )
 
     def _read(self, index: int, inputs: Sequence[BadTensor]) -> tuple[InfRoot, ...]:
         roots: dict[int, InfRoot] = {}

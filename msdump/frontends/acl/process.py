@@ -173,6 +173,7 @@ class Process:
             observers = dump.observe_model(model_id, names, model.originals, self.device_id)
             if observers:
                 dump.count_skipped(model.skipped(), self.device_id)
+                dump.count_unseen(model.unseen(), self.device_id)
             watching += observers
         model.watch(watching)
 

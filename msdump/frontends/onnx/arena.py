@@ -58,6 +58,8 @@ class Arena:
         self._values = onnx_graph.values
         self._offset = plan.offset
         self._written: dict[int, Array] = {}
+        self._is_kernel: list[bool] = []
+        self._placed: dict[int, list[Value]] = {}
         raw = np.zeros(plan.size_bytes + PAGE, np.uint8)
         start = -raw.ctypes.data % PAGE
         self._block = raw[start : start + plan.size_bytes]
@@ -72,6 +74,27 @@ class Arena:
             raise KeyError(name)
         return self._offset[value.id]
 
+    def has_kernel(self, number: int) -> bool:
+        """Whether a kernel of one's own runs in the place of an operator."""
+        return self._is_kernel[number]
+
+    def place(self, number: int, results: Sequence[Any]) -> Sequence[Any]:
+        """Results of an operator that runs those of its subgraphs, moved to where they lie in the block.
+
+        Edges:  as of other operators, where a result has another shape than was foreseen.
+        """
+        placed = self._placed.get(number)
+        if placed is None:
+            return results
+        arrays = [array_of(result) for result in results]
+        if any(array.shape != value.type.shape for array, value in zip(arrays, placed, strict=True)):
+            self._drop(placed)
+            del self._placed[number]
+            return results
+        for array, value in zip(arrays, placed, strict=True):
+            np.copyto(self._written[value.id], array)
+        return [value_of(self._written[value.id], value.type.dtype) for value in placed]
+
     def own(self, results: Mapping[str, Any]) -> dict[str, Any]:
         """Results of a run, with copies of those that the next run overwrites."""
         return {
@@ -85,6 +108,7 @@ class Arena:
         outputs = [self._values.get(name) for name in call.node.makes]
         placed = [value for value in outputs if value is not None and self._has_buffer(value)]
         kernel = kernels.get(call.node.name)
+        self._is_kernel.append(kernel is not None)
         if len(placed) != len(outputs) or not placed or node is None:
             if kernel is not None:
                 raise GraphError(
@@ -96,6 +120,9 @@ class Arena:
             self._bind(value)
         if kernel is not None:
             return self._kernel_launch(kernel, node, placed)
+        if call.session is None:
+            self._placed[len(self._is_kernel) - 1] = placed
+            return call.launch
         feeds = [name for _, name in call.session.feeds]
         if not all(self._program.is_native(name) for name in feeds):
             self._drop(placed)
@@ -125,6 +152,7 @@ class Arena:
 
         Edges:  where it makes another shape than was foreseen, the results get memory of their own from then on.
         """
+        assert call.session is not None
         native, options = call.session.native, run_options()
         binding = ort_native.SessionIOBinding(native)
         results = [value_of(self._written[value.id], value.type.dtype) for value in outputs]

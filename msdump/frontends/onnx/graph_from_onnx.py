@@ -12,7 +12,8 @@ import onnx
 from msdump.frontends.onnx.inference import tensor_type
 from msdump.frontends.onnx.nodes import ModelConstant, ModelNode
 from msdump.frontends.onnx.ort_values import type_text
-from msdump.graph.graph import Graph, Node, Value
+from msdump.frontends.onnx.program import Body, OnnxProgram
+from msdump.graph.graph import SAVED, Graph, Node, Value
 from msdump.graph.primitive import Primitive, PrimitiveDef
 from msdump.graph.types import TensorType
 from msdump.process.report import Skipped
@@ -29,12 +30,15 @@ class OnnxGraph:
     nodes    in the order of the model's; None for one that neither reads nor makes a tensor that can be shown
     values   the value of each tensor that can be shown, by name
     skipped  why tensors are not shown -> how many
+    parts    of each subgraph that runs here: the same Graph, with the nodes and values of the subgraph; values from
+             around it are among them
     """
 
     graph: Graph
     nodes: list[Node | None] = field(default_factory=list)
     values: dict[str, Value] = field(default_factory=dict)
     skipped: Skipped = field(default_factory=Skipped)
+    parts: dict[Body, OnnxGraph] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -64,37 +68,67 @@ class ModelTypes:
 
 def graph_from_onnx(
     graph_id: int,
-    nodes: Sequence[ModelNode],
-    constants: Mapping[str, ModelConstant],
+    program: OnnxProgram,
     inputs: Sequence[str],
-    outputs: Sequence[str],
-    types: ModelTypes,
+    shapes: Mapping[str, tuple[int, ...]],
     has_views: bool = True,
 ) -> OnnxGraph:
-    """The Graph of a model, numbered and checked. Constants that no node reads are left out.
+    """The Graph of a model, numbered and checked. Constants that no node reads are left out. The nodes of a subgraph
+    come before the node that runs them, which ends after them.
 
+    shapes      of the model's values, as far as they are known
     has_views   False: a Reshape makes a tensor of its own, whose bytes need not stay those of its operand
     """
     result = OnnxGraph(Graph(f"kernel_graph_{graph_id}", graph_id))
     graph = result.graph
+    types = ModelTypes(program.types, shapes)
     for name in inputs:
         type = types.of(name)
         if type is None:
             result.skipped.add(types.reason(name), name)
         else:
             result.values[name] = graph.add_input(name, type)
-    read = dict.fromkeys(name for node in nodes for name in node.reads)
-    for name in dict.fromkeys([*read, *outputs]):
-        if name in constants:
-            _add_constant(result, constants[name])
-    for node in nodes:
-        result.nodes.append(_add_node(result, node, types, has_views))
-    graph.outputs.extend(result.values[name] for name in outputs if name in result.values)
-    # Each run makes its results anew; they are not written again.
+    _add_nodes(result, program, types, has_views)
+    graph.outputs.extend(result.values[name] for name in program.outputs if name in result.values)
+    # Each run makes its results anew; they are not written again. What a loop is given may be memory of the caller.
     graph.held = {value.id for node in graph.nodes for value in node.outputs} | {v.id for v in graph.constants}
     graph.number()
     graph.lint()
     return result
+
+
+def _add_nodes(result: OnnxGraph, program: OnnxProgram, types: ModelTypes, has_views: bool) -> None:
+    """The operators of a program, with the constants that they read."""
+    read = dict.fromkeys(name for call in program.calls for name in call.node.reads)
+    for name in dict.fromkeys([*read, *program.outputs]):
+        if name in program.constants and name not in result.values:
+            _add_constant(result, program.constants[name])
+    for call in program.calls:
+        first = len(result.graph.nodes)
+        for body in call.flow.bodies if call.flow is not None else ():
+            result.parts[body] = _part(result, body, has_views)
+        inner = result.graph.nodes[first:]
+        node = _add_node(result, call.node, types, has_views, is_owner=bool(inner))
+        for each in inner:
+            each.owner = each.owner or node
+        result.nodes.append(node)
+
+
+def _part(around: OnnxGraph, body: Body, has_views: bool) -> OnnxGraph:
+    """A subgraph. Iterations of a loop may bring values of other shapes: all of them are open."""
+    part = OnnxGraph(around.graph, skipped=around.skipped)
+    types = ModelTypes(body.program.types, {})
+    captured = (name for name in body.program.slot_by_name if name not in body.inputs and name in around.values)
+    # A name that the subgraph itself gives to a value is another value.
+    part.values = {name: around.values[name] for name in captured if name not in body.own_names}
+    for name in body.inputs:
+        type = types.of(name)
+        if type is None:
+            part.skipped.add(types.reason(name), name)
+        else:
+            part.values[name] = part.graph.add_input(name, type, SAVED)
+    _add_nodes(part, body.program, types, has_views)
+    return part
 
 
 def _add_constant(result: OnnxGraph, constant: ModelConstant) -> None:
@@ -108,14 +142,17 @@ def _add_constant(result: OnnxGraph, constant: ModelConstant) -> None:
     result.values[constant.name] = value
 
 
-def _add_node(result: OnnxGraph, node: ModelNode, types: ModelTypes, has_views: bool) -> Node | None:
+def _add_node(
+    result: OnnxGraph, node: ModelNode, types: ModelTypes, has_views: bool, is_owner: bool = False
+) -> Node | None:
+    """is_owner: it runs others, so it is there also where it neither reads nor makes what can be shown"""
     operands = [name for name in (*node.proto.input, *node.captured) if name in result.values]
     outputs = [(name, types.of(name)) for name in node.makes]
     results = [(name, type) for name, type in outputs if type is not None]
     for name, type in outputs:
         if type is None:
             result.skipped.add(types.reason(name), name)
-    if not operands and not results:
+    if not operands and not results and not is_owner:
         return None
     primitive = _primitive_of(node, operands, [name for name, _ in results], has_views)
     added = result.graph.add_foreign_node(
@@ -125,10 +162,11 @@ def _add_node(result: OnnxGraph, node: ModelNode, types: ModelTypes, has_views: 
         node.name.rpartition("/")[0],
         name=node.name,
     )
+    added.loops = node.loops
     for (name, _), value in zip(results, added.outputs, strict=True):
         value.name = name
         result.values[name] = value
-        if node.originals:
+        if node.originals and not node.loops:
             # What a chain that was fused gives is the output of its last operator.
             value.original = node.originals[-1], list(node.proto.output).index(name)
     return added

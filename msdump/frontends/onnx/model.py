@@ -15,13 +15,14 @@ import onnx
 from msdump.config.environment import ONNX_OPTIMIZATION
 from msdump.errors import ConfigError, ExecutionError, GraphError, did_you_mean
 from msdump.frontends.onnx.arena import Arena, NodeKernel
-from msdump.frontends.onnx.graph_from_onnx import ModelTypes, OnnxGraph, graph_from_onnx
+from msdump.frontends.onnx.flow import FlowMaker
+from msdump.frontends.onnx.graph_from_onnx import OnnxGraph, graph_from_onnx
 from msdump.frontends.onnx.inference import DeclaredTensor, Inference, spec_of
 from msdump.frontends.onnx.model_file import read_model
 from msdump.frontends.onnx.node_session import SessionMaker
-from msdump.frontends.onnx.nodes import model_constants, model_nodes
+from msdump.frontends.onnx.nodes import Scope, model_constants, model_nodes
 from msdump.frontends.onnx.observed_program import ObservedOnnxProgram
-from msdump.frontends.onnx.program import OnnxProgram
+from msdump.frontends.onnx.program import NodeCall, OnnxProgram
 from msdump.graph.run import Observer
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
@@ -97,11 +98,8 @@ class OnnxModel:
         declared = [value for value in graph.input if value.name not in self._constants]
         self.inputs = tuple(spec_of(value) for value in declared)
         self.outputs = tuple(spec_of(value) for value in graph.output)
-        self._nodes = model_nodes(graph, [*self._constants, *(spec.name for spec in self.inputs)])
-        self.originals: dict[str, tuple[str, ...]] = {}
-        for node in self._nodes:
-            for name in node.originals:
-                self.originals[name] = (*self.originals.get(name, ()), node.name)
+        scope = Scope()
+        self._nodes = model_nodes(graph, [*self._constants, *(spec.name for spec in self.inputs)], scope)
         self._inference = Inference(model, self._constants)
         self._program = OnnxProgram(
             self._nodes,
@@ -110,7 +108,9 @@ class OnnxModel:
             [spec.name for spec in self.outputs],
             self._inference.types(),
             SessionMaker(model.opset_import, self._constants, is_optimized),
+            FlowMaker(model.opset_import, scope),
         )
+        self.originals = self._other_names()
         for spec in (*self.inputs, *self.outputs):
             if self._program.is_native(spec.name) and self._program.dtype_of(spec.name) is None:
                 raise GraphError(
@@ -185,21 +185,45 @@ class OnnxModel:
         # Shapes have no say in it, and to infer them takes longest.
         return self._graph(0, {}).skipped
 
+    def unseen(self) -> Counter[str]:
+        """Type of an operator that onnxruntime has to run whole -> how many operators its subgraphs hold."""
+        counts: Counter[str] = Counter()
+        for call in self._calls():
+            if call.flow is None and call.node.has_subgraphs:
+                counts[call.node.op_type] += call.node.inner_operators
+        return +counts
+
     def arenas(self) -> tuple[Arena, ...]:
         """The arena of each of the observed graphs; none without `has_arena`."""
         return tuple(seen.arena for seen in self._observed.values() if seen.arena is not None)
 
     # -- parts ------------------------------------------------------------------------------------
 
+    def _calls(self) -> Iterator[NodeCall]:
+        """Of the model, then of subgraphs."""
+        programs = [self._program]
+        for program in programs:
+            yield from program.calls
+            programs += [body.program for call in program.calls if call.flow is not None for body in call.flow.bodies]
+
+    def _other_names(self) -> dict[str, tuple[str, ...]]:
+        """In a subgraph operators have the name of the file as well, unless one of the model has it."""
+        names: dict[str, tuple[str, ...]] = {}
+        own = set(self.node_names)
+        for call in self._calls():
+            node = call.node
+            others = node.originals if node.name in own else {*node.originals, str(node.proto.name)} - own
+            for name in filter(None, others):
+                names[name] = (*names.get(name, ()), node.name)
+        return names
+
     def _graph(self, graph_id: int, shapes: Shapes) -> OnnxGraph:
         """`shapes`: of all values, as far as they are known."""
         return graph_from_onnx(
             graph_id,
-            self._nodes,
-            self._constants,
+            self._program,
             [spec.name for spec in self.inputs],
-            [spec.name for spec in self.outputs],
-            ModelTypes(self._program.types, shapes),
+            shapes,
             has_views=not self._has_arena,
         )
 

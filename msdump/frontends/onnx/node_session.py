@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
 import re
@@ -13,7 +14,7 @@ import onnx
 import onnxruntime
 
 from msdump.errors import GraphError
-from msdump.frontends.onnx.nodes import ModelConstant, ModelNode
+from msdump.frontends.onnx.nodes import ModelConstant, ModelNode, subgraphs
 from msdump.frontends.onnx.ort_values import is_packed, raw_data_of, value_of
 from msdump.tensors import dtypes
 
@@ -64,8 +65,18 @@ class SessionMaker:
         self._version_by_domain = {_short(entry.domain): entry.version for entry in opset_imports}
         self._constants = constants
         self._is_optimized = is_optimized
-        self._values: dict[str, Any] = {}
+        # By id of the constant: subgraphs may have others of the same name.
+        self._values: dict[int, Any] = {}
+        self._alive = [constants]
         self._by_key: dict[bytes, Any] = {}
+
+    def within(self, constants: Mapping[str, ModelConstant]) -> SessionMaker:
+        """For the operators of a subgraph, which see these constants. Equal ones share a session with those here."""
+        maker = copy.copy(self)
+        maker._constants = constants
+        # Their ids are keys, also where the subgraph is not used in the end.
+        self._alive.append(constants)
+        return maker
 
     def make(self, node: ModelNode, types: Mapping[str, onnx.TypeProto]) -> NodeSession:
         """A session for the node, given the types of what it reads.
@@ -77,7 +88,8 @@ class SessionMaker:
         inside = {name: name if keeps_names else f"i{index}" for index, name in enumerate(node.reads)}
         outside = {name: name if keeps_names else f"o{index}" for index, name in enumerate(node.makes)}
         model, large = self._model(node, types, inside, outside)
-        key = model.SerializeToString(deterministic=True) + "\0".join(f"{a}={b}" for a, b in large).encode()
+        held = (f"{local}={id(self._constants[name])}" for local, name in large)
+        key = model.SerializeToString(deterministic=True) + "\0".join(held).encode()
         session = self._by_key.get(key)
         if session is None:
             session = self._by_key[key] = self._start(node, model, large)
@@ -99,9 +111,10 @@ class SessionMaker:
         graph.name = "node"
         proto = graph.node.add()
         proto.CopyFrom(node.proto)
-        proto.name = "node"
         proto.doc_string = ""
         del proto.metadata_props[:]
+        _clear_names(proto)
+        proto.name = "node"
         proto.input[:] = [inside.get(name, "") for name in node.proto.input]
         proto.output[:] = [outside.get(name, "") for name in node.proto.output]
         large: list[tuple[str, str]] = []
@@ -155,11 +168,19 @@ class SessionMaker:
         return version is not None and _has_function_of_shapes(node.op_type, version, domain)
 
     def _value(self, name: str) -> Any:
-        if name not in self._values:
-            constant = self._constants[name]
+        constant = self._constants[name]
+        if id(constant) not in self._values:
             assert constant.array is not None
-            self._values[name] = value_of(constant.array, dtypes.dtype_from_numpy(constant.array.dtype).name)
-        return self._values[name]
+            self._values[id(constant)] = value_of(constant.array, dtypes.dtype_from_numpy(constant.array.dtype).name)
+        return self._values[id(constant)]
+
+
+def _clear_names(node: onnx.NodeProto) -> None:
+    """Leave out the names of a node and of those in its subgraphs: onnxruntime takes none twice, and needs none."""
+    node.name = ""
+    for graph in subgraphs(node):
+        for inner in graph.node:
+            _clear_names(inner)
 
 
 def _short(domain: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -49,12 +49,14 @@ class ModelNode:
     name       unique in the model: its own, else that of its first output
     originals  other names that it went by: its own where that was taken, those of operators fused into it
     captured   names that its subgraphs read from outside
+    loops      as of `graph.Node`
     """
 
     name: str
     originals: tuple[str, ...]
     proto: onnx.NodeProto
     captured: tuple[str, ...]
+    loops: tuple[int, ...] = ()
 
     @property
     def op_type(self) -> str:
@@ -63,6 +65,11 @@ class ModelNode:
     @property
     def has_subgraphs(self) -> bool:
         return any(True for _ in subgraphs(self.proto))
+
+    @property
+    def inner_operators(self) -> int:
+        """How many operators its subgraphs hold, those of nested ones included."""
+        return sum(_operators_of(graph) for graph in subgraphs(self.proto))
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -93,26 +100,51 @@ def model_constants(graph: onnx.GraphProto) -> dict[str, ModelConstant]:
     return constants
 
 
-def model_nodes(graph: onnx.GraphProto, constants: Iterable[str]) -> list[ModelNode]:
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where nodes stand: in the model, or in a subgraph of one of its operators.
+
+    prefix   of the names of the nodes in a subgraph: `detect/then_branch/`
+    loops    lengths of the beginnings of that prefix which end with the body of a loop
+    taken    names of operators so far, in all of the model
+    """
+
+    prefix: str = ""
+    loops: tuple[int, ...] = ()
+    taken: set[str] = field(default_factory=set)
+
+    def name(self, own: str) -> str:
+        """Of an operator here. Those of PyTorch's exporter begin with a slash: one is enough."""
+        return self.prefix + (own.lstrip("/") if self.prefix else own)
+
+    def below(self, node: ModelNode, label: str, is_loop: bool) -> Scope:
+        """Of a subgraph of a node of the same model."""
+        prefix = f"{node.name}/{label}/"
+        return Scope(prefix, (*node.loops, len(prefix)) if is_loop else node.loops, self.taken)
+
+
+def model_nodes(graph: onnx.GraphProto, known: Iterable[str], scope: Scope) -> list[ModelNode]:
     """All nodes but Constants, in the order of the file, which is one they can run in.
 
     known   names that are there before the first node runs
+    scope   those of the model come before those of its subgraphs, so that these take no name of theirs
     Raises: GraphError when a node reads what no node before it makes.
     """
-    available = set(constants)
-    taken: set[str] = set()
+    available = set(known)
+    taken = scope.taken
     # Names in the file win over generated names.
-    own = {node.name for node in graph.node if node.name}
+    own = {scope.name(node.name) for node in graph.node if node.name}
     nodes: list[ModelNode] = []
     for proto in graph.node:
         if _is_constant(proto):
             available.add(proto.output[0])
             continue
-        base = proto.name or next((name for name in proto.output if name), proto.op_type)
-        name = _free_name(base, taken, own if base != proto.name else set())
+        base = scope.name(proto.name or next((name for name in proto.output if name), proto.op_type))
+        name = _free_name(base, taken, own if not proto.name else set())
         taken.add(name)
         renamed = (base,) if name != base else ()
-        node = ModelNode(name, (*renamed, *_fused_names(proto)), _copy(proto), tuple(captured_names(proto)))
+        originals = (*renamed, *_fused_names(proto))
+        node = ModelNode(name, originals, _copy(proto), tuple(captured_names(proto)), scope.loops)
         for read in node.reads:
             if read not in available:
                 raise GraphError(
@@ -126,18 +158,22 @@ def model_nodes(graph: onnx.GraphProto, constants: Iterable[str]) -> list[ModelN
 
 def captured_names(node: onnx.NodeProto) -> list[str]:
     """Names that the subgraphs of a node read and do not make, in the order of their first use."""
+    return list(dict.fromkeys(name for graph in subgraphs(node) for name in captured_names_of(graph)))
+
+
+def captured_names_of(graph: onnx.GraphProto) -> list[str]:
+    """Names that a subgraph reads and does not make, in the order of their first use."""
     captured: dict[str, None] = {}
-    for graph in subgraphs(node):
-        own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
-        own |= {tensor.values.name for tensor in graph.sparse_initializer}
-        for inner in graph.node:
-            for name in (*inner.input, *captured_names(inner)):
-                if name and name not in own:
-                    captured[name] = None
-            own.update(inner.output)
-        for value in graph.output:
-            if value.name not in own:
-                captured[value.name] = None
+    own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+    own |= {tensor.values.name for tensor in graph.sparse_initializer}
+    for node in graph.node:
+        for name in (*node.input, *captured_names(node)):
+            if name and name not in own:
+                captured[name] = None
+        own.update(node.output)
+    for value in graph.output:
+        if value.name not in own:
+            captured[value.name] = None
     return list(captured)
 
 
@@ -148,6 +184,11 @@ def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
             yield attribute.g
         elif attribute.type == onnx.AttributeProto.GRAPHS:
             yield from attribute.graphs
+
+
+def _operators_of(graph: onnx.GraphProto) -> int:
+    own = [node for node in graph.node if not _is_constant(node)]
+    return len(own) + sum(_operators_of(inner) for node in own for inner in subgraphs(node))
 
 
 def _is_constant(node: onnx.NodeProto) -> bool:

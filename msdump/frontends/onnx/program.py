@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 import onnx
 import onnxruntime
 
-from msdump.errors import ExecutionError
+from msdump.errors import ExecutionError, MsdumpError
 from msdump.frontends.onnx.node_session import (
     NodeSession,
     SessionMaker,
@@ -32,19 +34,116 @@ Launch = Callable[[Slots], Sequence[Any]]
 class NodeCall:
     """One operator.
 
-    out    slots of its outputs, in the order of `node.makes`
-    frees  slots that are not read again
+    session  None for one that runs here, as `flow` says
+    flow     of an operator that runs the operators of its subgraphs
+    out      slots of its outputs, in the order of `node.makes`
+    frees    slots that are not read again
     """
 
     node: ModelNode
-    session: NodeSession
+    session: NodeSession | None
+    flow: Flow | None
     launch: Launch
     out: tuple[int, ...]
     frees: tuple[int, ...]
 
 
+class Body:
+    """A subgraph of an operator, ready to run.
+
+    label     name of the operator's attribute that holds it
+    inputs    what each run is given
+    outputs   what each run gives
+    is_made   of each output: whether a node of it makes it, so that its memory is the run's own
+    dtypes    of each output, as `OnnxProgram.dtype_of`
+    own_names of values that it makes or brings along
+    """
+
+    def __init__(
+        self,
+        label: str,
+        program: OnnxProgram,
+        inputs: Sequence[str],
+        own_names: Iterable[str],
+        captured: Sequence[tuple[int, int]],
+    ) -> None:
+        """captured: slot of the program around it, and slot here, of each value that it reads from there"""
+        self.label = label
+        self.program = program
+        self.inputs = tuple(inputs)
+        self.outputs = program.outputs
+        made = {name for call in program.calls for name in call.node.makes}
+        self.is_made = tuple(name in made for name in self.outputs)
+        self.own_names = made.union(own_names)
+        self.dtypes = tuple(map(self.dtype_of, self.outputs))
+        self._given = tuple(program.slot_by_name[name] for name in inputs)
+        self._captured = tuple(captured)
+
+    def begin(self, around: Slots, given: Sequence[Any]) -> Slots:
+        """The slots of one run.
+
+        around  those of the program around it
+        given   what the inputs hold
+        """
+        slots: Slots = [None] * len(self.program.slot_by_name)
+        for outer, inner in self._captured:
+            slots[inner] = around[outer]
+        for slot, value in zip(self._given, given, strict=True):
+            slots[slot] = value
+        return slots
+
+    def results(self, slots: Slots) -> list[Any]:
+        """What the slots of a run that has ended hold of the outputs."""
+        return [self._result(name, slots) for name in self.outputs]
+
+    def type_of(self, name: str) -> onnx.TypeProto | None:
+        """Type of a value of it; None where it is not known."""
+        constant = self.program.constants.get(name)
+        if constant is not None:
+            return onnx.helper.make_tensor_type_proto(constant.elem_type, constant.proto.dims)
+        return self.program.types.get(name)
+
+    def dtype_of(self, name: str) -> str | None:
+        """As `OnnxProgram.dtype_of`, of constants as well."""
+        constant = self.program.constants.get(name)
+        return self.program.dtype_of(name) if constant is None else dtype_name(constant.elem_type)
+
+    def _result(self, name: str, slots: Slots) -> Any:
+        constant = self.program.constants.get(name)
+        if constant is None:
+            return slots[self.program.slot_by_name[name]]
+        dtype = dtype_name(constant.elem_type)
+        if constant.array is None or dtype is None:
+            return onnx.numpy_helper.to_array(constant.proto)
+        return owned_value_of(constant.array, dtype)
+
+
+# Runs all operators of a body. Its slots hold what it was given; the number counts the runs of a loop, None: a branch.
+RunBody = Callable[[Body, Slots, int | None], None]
+
+
+class Flow(ABC):
+    """An operator that decides what runs.   `bodies`: its subgraphs."""
+
+    bodies: tuple[Body, ...] = ()
+
+    @abstractmethod
+    def run(self, slots: Slots, run_body: RunBody) -> Sequence[Any]:
+        """Run it once, from the slots of the program around it to its results, which are memory of their own.
+
+        Raises: what its operators raise; ExecutionError for results that do not fit together.
+        """
+
+
+class MakesFlows(Protocol):
+    """What knows operators with subgraphs."""
+
+    def make(self, node: ModelNode, around: OnnxProgram, sessions: SessionMaker, whole: Launch) -> Flow | None:
+        """What runs the subgraphs of a node of a program; None where onnxruntime has to run it whole."""
+
+
 class OnnxProgram:
-    """All operators of a model, in order. Slots hold OrtValues; strings, sequences and maps are Python's own.
+    """All operators of a model or subgraph, in order. Slots hold OrtValues; strings, sequences, maps are Python's own.
 
     slot_by_name  of inputs, constants and results
     types         type of every value, by name
@@ -59,6 +158,7 @@ class OnnxProgram:
         outputs: Sequence[str],
         types: dict[str, onnx.TypeProto],
         sessions: SessionMaker,
+        flows: MakesFlows,
     ) -> None:
         self.types = types
         self.slot_by_name: dict[str, int] = {}
@@ -66,15 +166,11 @@ class OnnxProgram:
         self.constants = constants
         for name in (*inputs, *constants):
             self._slot(name)
-        sessions_by_node = [(node, self._session(node, sessions)) for node in nodes]
         for node in nodes:
             for name in node.makes:
                 self._slot(name)
         frees = self._last_uses(nodes)
-        self.calls = [
-            NodeCall(node, session, self._launch(session), self._slots(node.makes), frees[index])
-            for index, (node, session) in enumerate(sessions_by_node)
-        ]
+        self.calls = [self._call(node, sessions, flows, freed) for node, freed in zip(nodes, frees, strict=True)]
         self._quick = [(call.launch, call.out, call.frees) for call in self.calls]
 
     def dtype_of(self, name: str) -> str | None:
@@ -115,8 +211,8 @@ class OnnxProgram:
             raise explained from error
 
     def explain(self, error: Exception, call: NodeCall) -> Exception:
-        """What to raise for what a session has raised."""
-        if not is_ort_error(error):
+        """What to raise for what a session has raised, or an operator that this one runs."""
+        if isinstance(error, MsdumpError) or not is_ort_error(error):
             return error
         explained = ExecutionError(
             f"{call.node.where}: expected operands that it can work on, got {error_text(error)} "
@@ -147,14 +243,34 @@ class OnnxProgram:
     def _slots(self, names: Sequence[str]) -> tuple[int, ...]:
         return tuple(self.slot_by_name[name] for name in names)
 
-    def _session(self, node: ModelNode, sessions: SessionMaker) -> NodeSession:
-        """Operators that onnx does not know are asked for their types one after the other."""
-        session = sessions.make(node, self.types)
-        for (_, name), text in zip(session.fetches, session.output_types, strict=True):
-            proto = type_proto(text)
-            if proto is not None and not self._knows_elements(name):
+    def learn_types(self, types: Iterable[tuple[str, onnx.TypeProto | None]]) -> None:
+        """Types of values that onnx does not know; None is no news."""
+        for name, proto in types:
+            if name and proto is not None and not self._knows_elements(name):
                 self.types[name] = proto
-        return session
+
+    def _call(self, node: ModelNode, sessions: SessionMaker, flows: MakesFlows, frees: tuple[int, ...]) -> NodeCall:
+        """Operators are made one after the other: onnx does not know the types of all, and their sessions do."""
+        out = self._slots(node.makes)
+        flow = flows.make(node, self, sessions, self._whole(node, sessions)) if node.has_subgraphs else None
+        if flow is not None:
+            return NodeCall(node, None, flow, partial(flow.run, run_body=_run_body), out, frees)
+        session = sessions.make(node, self.types)
+        self.learn_types(
+            (name, type_proto(text)) for (_, name), text in zip(session.fetches, session.output_types, strict=True)
+        )
+        return NodeCall(node, session, None, self._launch(session), out, frees)
+
+    def _whole(self, node: ModelNode, sessions: SessionMaker) -> Launch:
+        """An operator with its subgraphs in one session, which is made when it is needed first."""
+        launches: list[Launch] = []
+
+        def launch(slots: Slots) -> Sequence[Any]:
+            if not launches:
+                launches.append(self._launch(sessions.make(node, self.types)))
+            return launches[0](slots)
+
+        return launch
 
     def _knows_elements(self, name: str) -> bool:
         type = self.types.get(name)
@@ -207,3 +323,7 @@ class OnnxProgram:
             ]
 
         return launch
+
+
+def _run_body(body: Body, slots: Slots, number: int | None) -> None:
+    body.program.run(slots)

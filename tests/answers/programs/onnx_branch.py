@@ -13,8 +13,9 @@ ANSWER = {
     "entry": "onnx",
     "ask": "nan {faulty}",
     "line": False,
-    "operator": "detect",
-    "wants": "the If whose branch takes the logarithm, or the node inside of it",
+    "operator": "detect/then_branch/log",
+    "wants": "the logarithm inside of the branch that ran; the If only hands on what it made",
+    "never": ("made elsewhere",),
 }
 
 FAULT = sys.argv[1] == "faulty"

@@ -98,6 +98,26 @@ def test_values_that_no_file_can_hold_are_counted(tmp_path: Path) -> None:
     assert report is not None and report.skipped == {}
 
 
+def test_operators_of_subgraphs_that_nobody_looked_at_are_counted(tmp_path: Path) -> None:
+    """Once for each model."""
+    node, value = onnx.helper.make_node, models.value
+    inner = [node("Log", ["e"], ["l"], "log"), node("Neg", ["l"], ["n"], "neg")]
+    each = onnx.helper.make_graph(inner, "each", [value("e")], [value("n")])
+    nodes = [
+        node("SequenceConstruct", ["x", "x"], ["pair"], "pack"),
+        node("SequenceMap", ["pair"], ["mapped"], "map", body=each),
+        node("ConcatFromSequence", ["mapped"], ["y"], "join", axis=0),
+    ]
+    model = models.model_of(nodes, [value("x", shape=(2, 3))], [value("y")])
+    with acl.dump(everything(tmp_path)) as dump:
+        loaded = acl.load(model.SerializeToString())
+        for _ in range(2):
+            loaded(X)
+    report = dump.report()
+    assert report is not None
+    assert report.unseen == {"SequenceMap": 2}
+
+
 def test_errors(tmp_path: Path) -> None:
     model = acl.load(small_model(tmp_path))
     with pytest.raises(AclConfigError, match="EP0004"):

@@ -130,7 +130,8 @@ class Recorder:
     def after_op(self, event: OpEvent) -> None:
         self.made[event.op.full_name] = [array.copy() for array in event.outputs]
         node = self.graphs[-1].kernels[event.op.index]
-        for made, array in zip(node.outputs, event.outputs, strict=True):
+        # Values of subgraphs may have names that others have.
+        for made, array in zip(node.outputs if node.owner is None else (), event.outputs, strict=node.owner is None):
             self.by_value[made.name] = array.copy()
 
     def on_iteration_end(self, step: FinishedStep) -> None:
@@ -294,3 +295,75 @@ def names() -> onnx.ModelProto:
     ]
     weight = np.linspace(-1, 1, 400, dtype=np.float32).reshape(20, 20)
     return model_of(nodes, [value("x", np.float32, [2, 20])], [value("y")], {"w": weight})
+
+
+def graph_of(
+    name: str,
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Sequence[onnx.ValueInfoProto] = (),
+    outputs: Sequence[onnx.ValueInfoProto] = (),
+    constants: Mapping[str, Any] | None = None,
+) -> onnx.GraphProto:
+    tensors = [numpy_helper.from_array(np.asarray(array), key) for key, array in (constants or {}).items()]
+    return helper.make_graph(list(nodes), name, list(inputs), list(outputs), tensors)
+
+
+def recurrent(rank_of_number: int = 0) -> onnx.ModelProto:
+    """h = tanh(w h + b), `count` times or until the sum is large; w from around the body, b in it."""
+    shape = [1] * rank_of_number
+    body = graph_of(
+        "body",
+        [
+            helper.make_node("MatMul", ["w", "h"], ["m"], "mix"),
+            helper.make_node("Add", ["m", "b"], ["a"], "add"),
+            helper.make_node("Cast", ["i"], ["f"], "number", to=1),
+            helper.make_node("Add", ["a", "f"], ["next"], "count"),
+            helper.make_node("ReduceSum", ["next"], ["s"], "sum", keepdims=0),
+            helper.make_node("Less", ["s", "bound"], ["on"], "test"),
+        ],
+        [value("i", np.int64, shape), value("c", np.bool_, shape), value("h")],
+        [value("on", np.bool_, []), value("next"), value("a")],
+        {"b": np.array([[1], [2]], np.float32), "bound": np.float32(1000)},
+    )
+    nodes = [
+        helper.make_node("Mul", ["x", "x"], ["w"], "add"),  # a name that the body has as well
+        helper.make_node("Loop", ["count", "", "start"], ["last", "all"], "loop", body=body),
+    ]
+    inputs = [value("x", shape=[2, 2]), value("count", np.int64, []), value("start", shape=[2, 1])]
+    return model_of(nodes, inputs, [value("last"), value("all")])
+
+
+def nested() -> onnx.ModelProto:
+    """A loop, a branch in it, a loop in that; values of all of them are read inside. Names come again and again."""
+    deepest = graph_of(
+        "deepest",
+        [
+            helper.make_node("Add", ["v", "outer"], ["t"], "add"),
+            helper.make_node("Mul", ["t", "x"], ["n"], "mul"),
+            helper.make_node("Identity", ["go"], ["on"], ""),
+        ],
+        [value("j", np.int64, []), value("go", np.bool_, []), value("v", shape=[2])],
+        [value("on", np.bool_, []), value("n", shape=[2])],
+    )
+    then = graph_of(
+        "then", [helper.make_node("Loop", ["i", "", "h"], ["r"], "loop", body=deepest)], outputs=[value("r", shape=[2])]
+    )
+    other = graph_of("other", [helper.make_node("Neg", ["h"], ["r"], "add")], outputs=[value("r", shape=[2])])
+    body = graph_of(
+        "body",
+        [
+            helper.make_node("Add", ["h", "x"], ["outer"], "add"),
+            helper.make_node("Mod", ["i", "two"], ["m"], "mod"),
+            helper.make_node("Cast", ["m"], ["odd"], "odd", to=9),
+            helper.make_node("If", ["odd"], ["r"], "if", then_branch=then, else_branch=other),
+            helper.make_node("Identity", ["c"], ["o"], "on"),
+        ],
+        [value("i", np.int64, []), value("c", np.bool_, []), value("h", shape=[2])],
+        [value("o", np.bool_, []), value("r", shape=[2]), value("outer", shape=[2])],
+    )
+    nodes = [
+        helper.make_node("Loop", ["four", "", "x"], ["y", "all"], "loop", body=body),
+        helper.make_node("Add", ["y", "x"], ["z"], "add"),
+    ]
+    constants = {"two": np.array(2), "four": np.array(4)}
+    return model_of(nodes, [value("x", shape=[2])], [value("y"), value("all"), value("z")], constants)
