@@ -87,7 +87,7 @@ def test_operators_are_selected(entry: dict[str, Any], expected: set[str], tmp_p
 
 def test_a_name_that_no_run_has_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     dumped(tmp_path / "dump", recurrent(), FEEDS, dump_list=[{"layer": ["loop/body/7/mix", "loop/body/mox"]}])
-    assert "the model has no operator loop/body/mox. Did you mean \"loop/body/mix\"" in caplog.text
+    assert 'the model has no operator loop/body/mox. Did you mean "loop/body/mix"' in caplog.text
     assert "loop/body/7/mix" not in caplog.text
 
 
