@@ -66,20 +66,20 @@ def empty() -> tuple[onnx.ModelProto, Feeds, list[Any]]:
 
 
 def branch() -> tuple[onnx.ModelProto, Feeds, list[Any]]:
-    """Inside of an If: the operator of the graph is the If."""
+    """Inside of an If: it is the operator in there that raises."""
     then = helper.make_graph([helper.make_node("Gather", ["x", "at"], ["t"])], "then", [], [value("t")])
     other = helper.make_graph([helper.make_node("Identity", ["x"], ["e"])], "other", [], [value("e")])
     nodes = [helper.make_node("If", ["which"], ["y"], name="choose", then_branch=then, else_branch=other)]
     inputs = [value("which", np.bool_, []), value("x", np.float32, [3, 4]), value("at", np.int64, [1])]
     which, at = np.array(True), np.array([-9])
-    return model_of(nodes, inputs, [value("y")]), {"which": which, "x": X, "at": at}, [which, X, at]
+    return model_of(nodes, inputs, [value("y")]), {"which": which, "x": X, "at": at}, [X, at]
 
 
 CASES: dict[str, tuple[Callable[[], tuple[onnx.ModelProto, Feeds, list[Any]]], str, str]] = {
     "gather": (gather, "Gather.net_look_up.1", "Gather_net_look_up.0.1"),
     "reshape": (reshape, "Reshape.reshape.0", "Reshape_reshape.0.0"),
     "empty": (empty, "Gather.none.0", "Gather_none.0.0"),
-    "branch": (branch, "If.choose.0", "If_choose.0.0"),
+    "branch": (branch, "Gather.choose_then_branch_t.0", "Gather_choose_then_branch_t.0.0"),
 }
 
 
