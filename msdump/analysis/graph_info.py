@@ -5,11 +5,14 @@ Trees of msprobe have no graph files. Their stack.json tells the lines of a call
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +23,7 @@ from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.iterations_jsonl import ExecutedOperators, Maker
 from msdump.formats.msprobe_json import Frame
 from msdump.formats.paths.parse import msprobe_forward, msprobe_type
-from msdump.graph.ir import IrGraph, IrNode, parse_ir
+from msdump.graph.ir import IrGraph, IrNode, parse_ir, parse_ir_parameters
 from msdump.graph.pb import BOOKKEEPING, GRADIENT_OF, GraphSummary, read_model
 from msdump.graph.types import SourceLine, is_library
 from msdump.storage.files import read_file
@@ -130,6 +133,21 @@ class GraphFiles:
         graphs = (self._graph(key) for key in sorted(self._paths, key=lambda key: (key[0] or 0, key[1])))
         return iter([graph for graph in graphs if graph is not None])
 
+    @functools.cached_property
+    def data_inputs(self) -> frozenset[str]:
+        """Names of the inputs that are data of a step, and of no parameter or buffer. `.ir` files alone tell them.
+
+        Edges: a file that cannot be read tells of none.
+        """
+        data: set[str] = set()
+        weights: set[str] = set()
+        for path in chain.from_iterable(self._paths.values()):
+            if path.suffix == ".ir":
+                with contextlib.suppress(FormatError, OSError, UnicodeDecodeError):
+                    for each in parse_ir_parameters(_ir_text(path)):
+                        (weights if each.is_weight else data).add(each.name)
+        return frozenset(data - weights)
+
     def of(self, key: StepKey) -> GraphFile | None:
         """The graph of a step, as its iteration executed it; None when the dump has no file of it.
 
@@ -231,7 +249,7 @@ def read_graph(path: str | os.PathLike[str]) -> GraphFile:
     is_open = False
     if path.suffix == ".ir":
         try:
-            nodes = _ir_nodes(parse_ir(read_file(path, GRAPH_BYTES).decode().replace("\r\n", "\n")))
+            nodes = _ir_nodes(parse_ir(_ir_text(path)))
         except UnicodeDecodeError as error:
             raise FormatError(f"{path}: expected UTF-8 text, got byte {error.object[error.start]}.") from error
         inputs = _origins_outside(nodes)
@@ -244,6 +262,11 @@ def read_graph(path: str | os.PathLike[str]) -> GraphFile:
         )
     graph_id = 0 if match is None else int(match[1])
     return GraphFile(path, graph_id, _rank_of(path), nodes, _by_name(nodes), inputs, gradients, is_open)
+
+
+def _ir_text(path: Path) -> str:
+    """Raises: UnicodeDecodeError; OSError when it cannot be opened."""
+    return read_file(path, GRAPH_BYTES).decode().replace("\r\n", "\n")
 
 
 def _as_executed(graph: GraphFile, executed: ExecutedOperators, names: Callable[[int], Sequence[str]]) -> GraphFile:

@@ -267,13 +267,22 @@ def parse_ir(text: str) -> IrGraph:
     entry = _ENTRY.fullmatch(lines[0])
     if entry is None:
         raise FormatError(f'ir line 1: expected "# IR entry: @NAME", got "{lines[0][:_SHOWN]}".')
-    parameters = tuple(_parameter(at, line) for at, line in enumerate(lines, 1) if line.startswith("%para"))
+    parameters = _parameters(lines)
     heads = [at for at, line in enumerate(lines) if _NODE.fullmatch(line) or _RETURN.fullmatch(line)]
     if not heads or _RETURN.fullmatch(lines[heads[-1]]) is None:
         raise FormatError(f'ir line {len(lines)}: expected "Return(...)" as the last statement. Is the file cut short?')
     nodes = tuple(_node(lines, head, end) for head, end in pairwise(heads))
     returned, _ = _operands(lines[heads[-1]].split("(", 1)[1], heads[-1])
     return IrGraph(entry["name"], parameters, nodes, returned)
+
+
+def parse_ir_parameters(text: str) -> tuple[IrParameter, ...]:
+    """The graph inputs alone of the text of one graph.   Raises: FormatError naming the line that does not fit."""
+    return _parameters(text.split("\n"))
+
+
+def _parameters(lines: list[str]) -> tuple[IrParameter, ...]:
+    return tuple(_parameter(at, line) for at, line in enumerate(lines, 1) if line.startswith("%para"))
 
 
 def _parameter(at: int, line: str) -> IrParameter:

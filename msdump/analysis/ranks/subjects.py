@@ -34,18 +34,19 @@ def subjects_of(rows: Sequence[TensorStatistics], graphs: GraphFiles) -> list[st
     Edges: PyTorch says of no tensor that it is a gradient. It is known by where it goes: in the parameter's shape into
            an operator that writes the parameter. Without graph files dumped parameters alone are known.
     """
-    dumped = {row.tensor.op_name for row in rows if row.operator is not None and row.operator.is_parameter}
+    data = graphs.data_inputs
+    dumped = {row.tensor.op_name for row in rows if row.operator is not None and row.operator.is_parameter} - data
     shapes: dict[StepKey, dict[tuple[str, str, int], tuple[int, ...]]] = {}
     for row in rows:
         if row.node is not None:
             of_step = shapes.setdefault(row.step, {})
             of_step[row.node.full_name, row.tensor.io, row.tensor.slot or 0] = tuple(row.shape)
-    by_content = _by_content(rows)
+    by_content = _by_content(rows, dumped)
     gradients: dict[StepKey, Mapping[_Value, str]] = {}
     subjects: list[str | None] = []
     for row in rows:
         name = row.role.parameter
-        if name is not None and _is_parameter(name, dumped):
+        if name is not None and name not in data and _is_parameter(name, dumped):
             subjects.append(f"{GRADIENT_OF}{name}" if row.role.is_gradient else name)
             continue
         if row.step not in gradients:
@@ -58,11 +59,11 @@ def subjects_of(rows: Sequence[TensorStatistics], graphs: GraphFiles) -> list[st
     return subjects
 
 
-def _by_content(rows: Sequence[TensorStatistics]) -> dict[tuple[StepKey, object], str | None]:
+def _by_content(rows: Sequence[TensorStatistics], dumped: Set[str]) -> dict[tuple[StepKey, object], str | None]:
     """Names of dumped parameters by their content; None where several have the same, as biases of zeros have."""
     by_content: dict[tuple[StepKey, object], str | None] = {}
     for row in rows:
-        if row.operator is not None and row.operator.is_parameter:
+        if row.operator is not None and row.operator.is_parameter and row.tensor.op_name in dumped:
             content = row.step, _content(row)
             by_content[content] = None if content in by_content else row.tensor.op_name
     return by_content

@@ -42,8 +42,7 @@ def compile_graph(
         return _compiled(module, example_inputs, plain, plain, plain)
     outside.note_compilation()
     drop_wrapper(module)
-    model = CompiledModel(session, steps_of(session), input_names(module), torch.is_grad_enabled())
-    model.note_shardings(example_inputs)
+    model = CompiledModel(session, steps_of(session), input_names(module), example_inputs, torch.is_grad_enabled())
 
     def forward(graph: fx.GraphModule, _: Sequence[object]) -> GraphRunner:
         return GraphRunner(graph, model, FORWARD, open_output_count(graph), inner)

@@ -49,7 +49,7 @@ def compile_with_inductor(
         return inductor(module, example_inputs, config_patches=patches or None)
     outside.note_compilation()
     drop_wrapper(module)
-    model = CompiledModel(session, steps_of(session), input_names(module), torch.is_grad_enabled())
+    model = CompiledModel(session, steps_of(session), input_names(module), example_inputs, torch.is_grad_enabled())
     runners = []
 
     def compile_inner(graph: fx.GraphModule, inputs: Sequence[InputType], **settings: Any) -> GraphRunner:

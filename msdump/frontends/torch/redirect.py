@@ -26,8 +26,7 @@ def redirect_torch(backend_name: str | None, module: str | None, has_rnn: bool, 
     Raises: ConfigError for a backend that PyTorch does not know, or a PyTorch that is too old.
     """
     check_version()
-    if is_eager:
-        _watch_this_process()
+    _follow_processes(is_eager)
     if has_rnn:
         capture_rnn()
     if backend_name is not None:
@@ -46,27 +45,31 @@ def _whole_script() -> AbstractContextManager[object]:
 _SPAWNED = "MSDUMP_SPAWNED"
 
 
-def _watch_this_process() -> None:
-    """Dump what runs in it, as one rank of a job where it belongs to one.
+def _follow_processes(is_watched: bool) -> None:
+    """Let this process, and those that it starts with `torch.multiprocessing.spawn`, dump as ranks of a job.
 
-    A process that starts others with `torch.multiprocessing.spawn` leaves the dump to them from there on; each of them
-    has the rank that it is given as its first argument, unless the environment says another one.
+    Each of these has the rank that it is given as its first argument, unless the environment says another one.
+
+    is_watched   whether all that runs in them is dumped, not only what is compiled; a process that starts others then
+                 leaves the dump to them from there on
     """
     # The package has a function of the same name.
     spawning: Any = importlib.import_module("torch.multiprocessing.spawn")
     if os.environ.pop(_SPAWNED, ""):
         run = spawning._wrap
 
-        def watched(function: Callable[..., object], index: int, *rest: Any) -> None:
+        def followed(function: Callable[..., object], index: int, *rest: Any) -> None:
             if not os.environ.get(TORCH_RANK):
                 os.environ.setdefault(RANK_ID, str(index))
-            _whole_script().__enter__()
+            if is_watched:
+                _whole_script().__enter__()
             run(function, index, *rest)
 
-        spawning._wrap = watched
+        spawning._wrap = followed
         return
     own = ExitStack()
-    own.enter_context(_whole_script())
+    if is_watched:
+        own.enter_context(_whole_script())
     start = spawning.start_processes
 
     @functools.wraps(start)
@@ -76,9 +79,10 @@ def _watch_this_process() -> None:
         if bound.arguments.get("start_method") == "fork":
             # They are no new Pythons: nothing in them can take over.
             return start(*args, **keywords)
-        own.close()
-        with suppress(DumpError):  # an incomplete dump is reported at the end, and shown in the exit status
-            sessions.close_all()
+        if is_watched:
+            own.close()
+            with suppress(DumpError):  # an incomplete dump is reported at the end, and shown in the exit status
+                sessions.close_all()
         os.environ[_SPAWNED] = "1"
         try:
             return start(*args, **keywords)

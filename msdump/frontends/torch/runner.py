@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from msdump.frontends.torch.convert import has_symbols, sizes_of
 from msdump.frontends.torch.device import PinnedCopies, copies_for
@@ -38,17 +40,35 @@ if TYPE_CHECKING:
 log = logging.getLogger("msdump")
 
 
+@dataclass(slots=True)
+class ModelInput:
+    """One input of a graph that Dynamo captured, as AOT Autograd hands it to its graphs.
+
+    name      as the script has it; "" for what is no tensor
+    sharding  where it is known
+    """
+
+    name: str
+    is_parameter: bool
+    sharding: TensorSharding | None = None
+
+
 class CompiledModel:
     """One graph that Dynamo captured: its forward or inference graph, and its backward graph.
 
-    inputs         (name, whether it is a parameter) of each input, in AOT's order
+    inputs         (name, whether it is a parameter) of each input
+    examples       the arguments with which it is captured, which tell which of them are cut over several processes
     has_gradients  the gradient mode that it was captured in
     link           name of the tensor that leads from a backward run to its forward run
-    shardings      of those parameters that are cut over several processes, by name
     """
 
     def __init__(
-        self, session: GraphSession, steps: Steps, inputs: list[tuple[str, bool]], has_gradients: bool
+        self,
+        session: GraphSession,
+        steps: Steps,
+        inputs: Sequence[tuple[str, bool]],
+        examples: Sequence[object],
+        has_gradients: bool,
     ) -> None:
         self.session = session
         self.steps = steps
@@ -56,23 +76,36 @@ class CompiledModel:
         self.runs = ForwardRuns()
         self.link: str | None = None
         self.forward: FxGraph | None = None
-        self.shardings: dict[str, TensorSharding] = {}
-        self._inputs = inputs
+        self._inputs = [ModelInput(name, is_parameter) for name, is_parameter in inputs]
+        if len(examples) == len(inputs):
+            self._inputs = [
+                part
+                for own, example in zip(self._inputs, examples, strict=True)
+                for part in _parts(replace(own, sharding=sharding_book(session).sharding(example)), example)
+            ]
 
-    def note_shardings(self, example_inputs: Sequence[object]) -> None:
-        """The arguments with which it is captured tell which parameters are cut."""
-        if len(example_inputs) == len(self._inputs):
-            book = sharding_book(self.session)
-            for (name, is_parameter), tensor in zip(self._inputs, example_inputs, strict=True):
-                sharding = book.sharding(tensor) if is_parameter else None
-                if sharding is not None:
-                    self.shardings[name] = sharding
+    def shardings_of(self, placeholders: Sequence[fx.Node], args: Sequence[object]) -> dict[fx.Node, TensorSharding]:
+        """What is known of the arguments of one of its graphs, which runs for the first time."""
+        book = sharding_book(self.session)
+        if not book.is_on:
+            return {}
+        book.note_all_models()
+        found: dict[fx.Node, TensorSharding] = {}
+        for node, arg in zip(placeholders, args, strict=True):
+            own = self._input_of(node.name)
+            if own is not None:
+                # What was saved for the backward need not be the same object.
+                own.sharding = own.sharding or book.sharding(arg)
+                if own.sharding is not None:
+                    found[node] = own.sharding
+        return found
 
     def origin(self, placeholders: Sequence[fx.Node], stage: str, open_outputs: int) -> CaptureInfo:
         """How the placeholders of one of its graphs are shown."""
         names: dict[str, tuple[str, str]] = {}
         for node in placeholders:
-            name, is_parameter = self._input(node.name)
+            own = self._input_of(node.name)
+            name, is_parameter = (node.name, False) if own is None else (own.name, own.is_parameter)
             if stage != BACKWARD:
                 names[node.name] = (name, PARAMETER if is_parameter else INPUT)
             else:
@@ -93,17 +126,38 @@ class CompiledModel:
         """Whose gradients the outputs of the backward graph are.   Source: AOT Autograd returns one for each input."""
         inputs = (*forward.graph.parameters, *forward.graph.inputs)
         shapes = {value.name: tuple(value.type.shape) for value in inputs}
-        return [(name, shapes[name]) if name in shapes else None for name, _ in self._inputs]
+        return [(each.name, shapes[each.name]) if each.name in shapes else None for each in self._inputs]
 
-    def _input(self, placeholder: str) -> tuple[str, bool]:
-        """Source: AOT Autograd names inputs `primals_1`... when it trains and `arg0_1`... when it does not."""
+    def _input_of(self, placeholder: str) -> ModelInput | None:
+        """What a placeholder is.
+
+        Source: AOT Autograd names inputs `primals_1`... when it trains and `arg0_1`... when it does not.
+        """
         if placeholder.startswith("primals_"):
             index = int(placeholder.removeprefix("primals_")) - 1
         elif placeholder.startswith("arg") and placeholder.endswith("_1"):
             index = int(placeholder[3:-2])
         else:
-            return placeholder, False
-        return self._inputs[index] if index < len(self._inputs) else (placeholder, False)
+            return None
+        return self._inputs[index] if index < len(self._inputs) else None
+
+
+def _parts(whole: ModelInput, example: object) -> list[ModelInput]:
+    """The arguments that an input is: AOT Autograd hands what is inside of a tensor of a subclass to its graphs.
+
+    A tensor alone inside has its name, as that of a DTensor has.
+    """
+    if not is_traceable_wrapper_subclass(example):
+        return [whole]
+    inside = {name: getattr(example, name) for name in example.__tensor_flatten__()[0]}
+    is_alone = sum(isinstance(part, torch.Tensor) for part in inside.values()) == 1
+    parts: list[ModelInput] = []
+    for name, part in inside.items():
+        if not isinstance(part, torch.Tensor):
+            parts.append(ModelInput("", False))
+        else:
+            parts += _parts(whole if is_alone else replace(whole, name=f"{whole.name}.{name}"), part)
+    return parts
 
 
 class GraphRunner:
@@ -194,7 +248,8 @@ class GraphRunner:
             model.forward = fx_graph
         for reason, count in fx_graph.skipped.items():
             model.session.count_skipped(reason, count)
-        sharding_book(model.session).note_compiled(fx_graph, model.shardings)
+        shardings = model.shardings_of(self._program.placeholders, args)
+        sharding_book(model.session).note_compiled(fx_graph, shardings)
         if self._seen:
             log.info("graph %d: the model ran with new shapes.", fx_graph.graph.graph_id)
         if self._copies is None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import fx
 from torch.utils._python_dispatch import _disable_current_modes
 
 from msdump.formats.sharding_json import (
@@ -25,8 +27,10 @@ from msdump.formats.sharding_json import (
     RankSharding,
     TensorSharding,
 )
+from msdump.frontends.torch.instances import instances_of
 from msdump.frontends.torch.tensor_map import TensorMap
-from msdump.tensors.records import OUTPUT
+from msdump.graph.graph import SAVED
+from msdump.tensors.records import INPUT, OUTPUT
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
@@ -72,15 +76,26 @@ class ShardingBook:
     # -- what runs --------------------------------------------------------------------------------
 
     def note_model(self, module: torch.nn.Module) -> None:
-        """A model is about to run: parameters of DistributedDataParallel in it are copies in all ranks of its group."""
+        """A model is about to run: parameters of DistributedDataParallel in it are copies in all ranks of its group,
+        and what FSDP2 has gathered is a copy in all ranks of its mesh.
+        """
         for part in module.modules() if self.is_on else ():
-            if isinstance(part, torch.nn.parallel.DistributedDataParallel) and part not in self._models:
-                self._models.add(part)
-                mesh = self._group_mesh(part.process_group, "replicas")
-                ignored = set(part.parameters_to_ignore)
-                for name, parameter in part.module.named_parameters():
-                    if mesh is not None and name not in ignored and spec_of_dtensor(parameter) is None:
-                        self._replicas.set(parameter, _replicated(parameter, mesh))
+            if isinstance(part, torch.nn.parallel.DistributedDataParallel):
+                self._note_replicas(part)
+            elif hasattr(part, "_get_fsdp_state"):
+                self._note_gathered(part)
+
+    def note_all_models(self) -> None:
+        """As `note_model`, of all models of the process: a compiled graph does not tell whose parameters it is given.
+        It takes long.
+        """
+        if not self.is_on:
+            return
+        for model in instances_of(torch.nn.parallel.DistributedDataParallel):
+            if hasattr(model, "parameters_to_ignore"):  # which its constructor sets
+                self._note_replicas(model)
+        for part in (part for kind in _fsdp_classes() for part in instances_of(kind)):
+            self._note_gathered(part)
 
     def note_gradients(self) -> None:
         """The backward is over: gradients of such parameters are copies now, unless the model is set to wait."""
@@ -149,10 +164,10 @@ class ShardingBook:
             self._all_messages.append(operand)
             self._is_changed = True
 
-    def note_compiled(self, fx_graph: FxGraph, parameters: Mapping[str, TensorSharding]) -> None:
-        """A graph was compiled: its collectives, and those of its parameters that were cut.
+    def note_compiled(self, fx_graph: FxGraph, arguments: Mapping[fx.Node, TensorSharding]) -> None:
+        """A graph was compiled: its collectives, and what reads those of its arguments whose shardings are known.
 
-        parameters   shardings by name; the graph itself sees the part of this process
+        arguments   shardings by placeholder; of what is cut the graph itself sees the part of this process
         """
         if not self.is_on:
             return
@@ -163,9 +178,21 @@ class ShardingBook:
                 assert mesh is not None
                 sharding = TensorSharding(tuple(value.type.shape), (Placement(REPLICATE),), mesh)
                 self.note_operand(Operand(graph_id, node.full_name, OUTPUT, slot, 0, sharding))
-        for value in fx_graph.graph.parameters:
-            if value.name in parameters:
-                self.note_operand(Operand(graph_id, value.name, OUTPUT, 0, 0, parameters[value.name]))
+        known: dict[int, TensorSharding] = {}
+        for placeholder, sharding in arguments.items():
+            value_or_none = fx_graph.values.get((placeholder, ()))
+            if value_or_none is not None:
+                known[value_or_none.id] = sharding
+                if value_or_none.kind != SAVED:  # which have no file of their own
+                    self.note_operand(Operand(graph_id, value_or_none.name, OUTPUT, 0, 0, sharding))
+        for node in fx_graph.graph.nodes:
+            for slot, value in enumerate(node.inputs):
+                if value.id in known:
+                    self.note_operand(Operand(graph_id, node.full_name, INPUT, slot, 0, known[value.id]))
+            for output, slot in node.definition.aliases.items():
+                if node.inputs[slot].id in known:  # what was written in place is the argument still
+                    known[node.outputs[output].id] = sharding = known[node.inputs[slot].id]
+                    self.note_operand(Operand(graph_id, node.full_name, OUTPUT, output, 0, sharding))
         self.save()
 
     # -- the file ---------------------------------------------------------------------------------
@@ -194,6 +221,33 @@ class ShardingBook:
         )
 
     # -- parts ------------------------------------------------------------------------------------
+
+    def _note_replicas(self, model: torch.nn.parallel.DistributedDataParallel) -> None:
+        if model in self._models:
+            return
+        self._models.add(model)
+        mesh = self._group_mesh(model.process_group, "replicas")
+        ignored = set(model.parameters_to_ignore)
+        for name, parameter in model.module.named_parameters():
+            if mesh is not None and name not in ignored and spec_of_dtensor(parameter) is None:
+                self._replicas.set(parameter, _replicated(parameter, mesh))
+
+    def _note_gathered(self, part: Any) -> None:
+        """Parameters of a module of FSDP2 that were gathered before; each is the same tensor in all steps.
+
+        Source: PyTorch, `FSDPParam`, which keeps the gathered parameter, whose memory it frees in between.
+        """
+        state = part._get_fsdp_state()
+        groups = getattr(state, "_fsdp_param_groups", None)  # the name of several, in later versions
+        for group in (state._fsdp_param_group,) if groups is None else groups:
+            for each in getattr(group, "fsdp_params", ()):
+                gathered, info = getattr(each, "_unsharded_param", None), each.mesh_info
+                if gathered is None or getattr(info, "is_spmd_mesh", False) or spec_of_dtensor(gathered) is not None:
+                    continue
+                mesh = self._mesh(info.mesh)
+                if mesh is not None:
+                    everywhere = (Placement(REPLICATE),) * len(mesh.sizes)
+                    self._replicas.set(gathered, TensorSharding(tuple(gathered.shape), everywhere, mesh))
 
     def _group_mesh(self, group: torch.distributed.ProcessGroup, name: str) -> Mesh | None:
         """The ranks of a process group in one row; None where this process is not in it."""
@@ -236,6 +290,12 @@ def sharding_book(session: GraphSession) -> ShardingBook:
 def spec_of_dtensor(tensor: object) -> DTensorSpec | None:
     """What a DTensor says of itself; None for any other tensor."""
     return getattr(tensor, "_spec", None) if hasattr(tensor, "_local_tensor") else None
+
+
+def _fsdp_classes() -> list[type[Any]]:
+    """What FSDP2 makes classes of modules of; none where the script has not imported it."""
+    homes = map(sys.modules.get, ("torch.distributed.fsdp", "torch.distributed._composable.fsdp"))
+    return list(dict.fromkeys(kind for home in homes if (kind := getattr(home, "FSDPModule", None)) is not None))
 
 
 def _placement(placement: Any) -> Placement:

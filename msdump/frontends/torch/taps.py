@@ -18,7 +18,7 @@ from torch import fx
 from msdump.frontends.torch.device import PinnedCopies
 from msdump.frontends.torch.graph_from_fx import FxGraph
 from msdump.frontends.torch.observed_program import read_tensor
-from msdump.frontends.torch.operators import Path
+from msdump.frontends.torch.operators import Path, is_collective, waited
 from msdump.graph.graph import PARAMETER, SAVED, Value
 from msdump.graph.run import Calls, ObservedGraph, Observer, WatchedRun
 from msdump.tensors import dtypes
@@ -164,6 +164,7 @@ class ObservedTaps:
         fx_graph = self._fx_graph
         self._program = program
         self._values = [fx_graph.values.get(site) for site in program.taps]
+        self._are_waited = [is_collective(call.target) for call, _ in program.taps]
         selected = {fx_graph.nodes[call].id for call in program.selected if call in fx_graph.nodes}
         self.ops = [
             op if node.id in selected else None for node, op in zip(fx_graph.graph.nodes, self.seen.ops, strict=True)
@@ -189,6 +190,8 @@ class ObservedTaps:
         def take(slot: int, tensor: torch.Tensor) -> None:
             value = self._values[slot]
             if value is not None:
+                if self._are_waited[slot]:
+                    tensor = waited(tensor)
                 # A compiler uses the memory again.
                 own = tensor if copies is not None and copies.takes(tensor) else tensor.detach().clone()
                 taken[value.id] = read_tensor(value, own, copies, report, measures_only and copies is not None)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import weakref
 from collections.abc import Iterable, Iterator
 
 import torch
 
 from msdump.frontends.torch.eager.tensors import version_of
+from msdump.frontends.torch.instances import instances_of
 
 
 class Optimizers:
@@ -91,11 +91,4 @@ def _gradients(optimizer: torch.optim.Optimizer) -> list[object]:
 
 
 def _all() -> list[torch.optim.Optimizer]:
-    """By their classes, which instances refer to; other objects are not asked for their class, as proxies would run
-    code.
-    """
-    classes = [torch.optim.Optimizer]
-    for kind in classes:
-        classes += [below for below in kind.__subclasses__() if below not in classes]
-    known = set(classes)
-    return [found for found in gc.get_referrers(*classes) if type(found) in known and hasattr(found, "param_groups")]
+    return [found for found in instances_of(torch.optim.Optimizer) if hasattr(found, "param_groups")]
