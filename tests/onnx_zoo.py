@@ -56,6 +56,7 @@ def _kernels() -> torch.library.Library:
 
 def _of_torchvision(name: str) -> Callable[[], Model]:
     def build() -> Model:
+        _kernels()
         import torchvision
 
         return getattr(torchvision.models, name)(num_classes=10), _images(64)
@@ -64,6 +65,7 @@ def _of_torchvision(name: str) -> Callable[[], Model]:
 
 
 def _vision_transformer() -> Model:
+    _kernels()
     from torchvision.models import VisionTransformer
 
     net = VisionTransformer(32, 8, 2, 4, 32, 64, num_classes=10)
@@ -73,6 +75,7 @@ def _vision_transformer() -> Model:
 
 def _of_timm(name: str, side: int = 64, **settings: Any) -> Callable[[], Model]:
     def build() -> Model:
+        _kernels()
         import timm
 
         return timm.create_model(name, num_classes=10, **settings), _images(side)
@@ -99,6 +102,7 @@ class _Encoder(_Text):
 
 def _of_transformers(name: str, **settings: Any) -> Callable[[], Model]:
     def build() -> Model:
+        _kernels()  # it imports torchvision where that is installed
         import transformers
 
         family = name.removesuffix("EncoderModel").removesuffix("Model").removesuffix("ForCausalLM")
@@ -134,9 +138,13 @@ MODELS: dict[str, Callable[[], Model]] = {
 
 def built(name: str) -> Model:
     """A model for evaluation, and what it reads."""
-    _kernels()
     torch.manual_seed(0)
-    net, inputs = MODELS[name]()
+    return with_noise(MODELS[name]())
+
+
+def with_noise(model: Model) -> Model:
+    """The model with numbers in all places, as one that was trained has them."""
+    net, inputs = model
     with torch.no_grad():
         # Biases of zero and norms that change nothing are in no model that was trained.
         for key, tensor in net.state_dict().items():

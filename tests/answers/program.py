@@ -1,4 +1,4 @@
-"""What a program of `programs/` states: the fault in it, and the right answer, read without running it."""
+"""What a program of `programs/` or `ports/` states: the fault in it, and the right answer, read without running it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).resolve().parent / "programs"
+_HERE = Path(__file__).resolve().parent
+FOLDERS = (_HERE / "programs", _HERE / "ports")
 ENTRIES = ("eager", "compiled", "mindspore", "pynative", "onnx", "acl", "torchair", "msprobe")
 MARK = "# fault"
 
@@ -60,7 +61,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One file of `programs/`.
+    """One file of FOLDERS.
 
     summary  its docstring, on one line
     line     number of the marked line; None where the answer needs no line
@@ -73,7 +74,7 @@ class Program:
 
     @property
     def path(self) -> Path:
-        return FOLDER / f"{self.name}.py"
+        return paths()[self.name]
 
     @property
     def modes(self) -> tuple[str, ...]:
@@ -81,14 +82,24 @@ class Program:
         return ("faulty", "healthy", *(["golden"] if "{golden}" in self.answer.ask else []), *self.answer.also)
 
 
+def paths() -> dict[str, Path]:
+    """The file of each program, by name.   Raises: ValueError for a name that stands in two folders."""
+    found: dict[str, Path] = {}
+    for path in sorted(path for folder in FOLDERS for path in folder.glob("*.py")):
+        if path.stem in found:
+            raise ValueError(f"{path}: expected a name of its own, got that of {found[path.stem]}. Rename one of them.")
+        found[path.stem] = path
+    return found
+
+
 def names() -> list[str]:
     """Names of all programs."""
-    return sorted(path.stem for path in FOLDER.glob("*.py"))
+    return sorted(paths())
 
 
 def load(name: str) -> Program:
     """The program of that name.   Raises: as `parse`."""
-    return parse(name, (FOLDER / f"{name}.py").read_text(encoding="utf-8"))
+    return parse(name, paths()[name].read_text(encoding="utf-8"))
 
 
 def parse(name: str, text: str) -> Program:

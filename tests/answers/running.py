@@ -50,12 +50,12 @@ def run_program(program: Program) -> Outcome:
         script = folder / program.path.name
         script.write_bytes(program.path.read_bytes())
         for mode in program.modes:
-            done = _typed(dump_command(program, mode, folder), folder, subprocess.STDOUT)
+            done = typed(dump_command(program, mode, folder), folder, subprocess.STDOUT)
             expected = program.answer.ends if mode == "faulty" else 0
             if done.exit != expected:
                 last = (done.text.strip().splitlines() or [""])[-1]
                 return Outcome(Said(done.exit, ""), None, f"run {mode} ended with {done.exit}: {last}")
-        faulty, healthy = (_typed(asked(program, mode), folder) for mode in ("faulty", "healthy"))
+        faulty, healthy = (typed(asked(program, mode), folder) for mode in ("faulty", "healthy"))
         return Outcome(faulty, healthy)
 
 
@@ -94,7 +94,7 @@ def asked(program: Program, mode: str = "faulty") -> str:
     return "msdump " + program.answer.ask.format(faulty=mode, healthy="healthy", golden="golden")
 
 
-def _typed(command: str, folder: Path, errors: int = subprocess.PIPE) -> Said:
+def typed(command: str, folder: Path, errors: int = subprocess.PIPE) -> Said:
     """Run it; what it printed, which is its errors where there is nothing else."""
     words = shlex.split(command)
     words[:1] = [sys.executable, *(["-m", "msdump"] if words[0] == "msdump" else [])]

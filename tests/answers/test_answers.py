@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from msdump.analysis import compare_dumps, headline
 from tests.answers import table
 from tests.answers.judging import FOUND, HALF, WRONG, Said, Verdict, first_answer, first_sentence, judge
-from tests.answers.program import FOLDER, Program, load, names, parse
-from tests.answers.running import asked, configuration
+from tests.answers.program import FOLDERS, Program, load, names, parse, paths
+from tests.answers.running import asked, configuration, dump_command, typed
 
 PROGRAM = '''"""A logarithm
 of a negative number."""
@@ -105,6 +108,11 @@ def test_a_program_without_its_answer_is_refused(before: str, after: str, messag
         parse("train", PROGRAM.replace(before, after))
 
 
+def test_every_folder_is_searched() -> None:
+    found = {path.parent for path in paths().values()}
+    assert found == set(FOLDERS) and load("port_softmax_axis").path.parent == FOLDERS[1]
+
+
 def test_golden_is_run_where_the_question_names_it(program: Program) -> None:
     assert program.modes == ("faulty", "healthy") and asked(program, "healthy") == "msdump nan healthy"
     other = parse("train", PROGRAM.replace("nan {faulty}", "compare {faulty} {golden}"))
@@ -113,7 +121,7 @@ def test_golden_is_run_where_the_question_names_it(program: Program) -> None:
 
 def test_keys_of_the_configuration_reach_their_section() -> None:
     text = PROGRAM.replace('"wants"', '"config": {"iteration": "0|2", "e2e_dump_settings": {"enable": False}}, "wants"')
-    config = configuration(parse("train", text), FOLDER)
+    config = configuration(parse("train", text), FOLDERS[0])
     assert config["common_dump_settings"]["iteration"] == "0|2"
     assert config["e2e_dump_settings"] == {"enable": False, "trans_flag": True}
 
@@ -152,3 +160,21 @@ def test_a_program_is_run_and_judged(name: str) -> None:
     from tests.answers.__main__ import answered
 
     assert answered(load(name))[0].verdict == Verdict(FOUND)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(path.stem for path in FOLDERS[1].glob("*.py")))
+def test_a_right_port_agrees_in_all_iterations_forward_and_backward(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    program = load(name)
+    (tmp_path / program.path.name).write_bytes(program.path.read_bytes())
+    for mode in ("healthy", "golden"):
+        assert typed(dump_command(program, mode, tmp_path), tmp_path).exit == 0
+    comparison = compare_dumps(tmp_path / "healthy", tmp_path / "golden")
+    assert comparison.is_agreeing, headline(comparison)
+    for is_backward in (False, True):
+        assert {
+            result.step.iteration
+            for result in comparison.operators
+            if result.pair.mine.label.startswith("Gradients") is is_backward and result.outputs
+        } == {0, 1, 2, 3}

@@ -154,7 +154,7 @@ normalize: L2Normalize | normalize | -
 one_hot: OneHot OneHotExt | one_hot | OneHot
 pad: PadV3 Pad ConstantPadND MirrorPad ReflectionPad1D ReflectionPad2D ReplicationPad2D | constant_pad_nd pad
     reflection_pad2d replication_pad2d reflection_pad1d | Pad
-pow: Pow PowTensorScalar PowScalarTensor | pow pow_ | Pow
+pow: Pow PowTensorScalar PowScalarTensor Square | pow pow_ square square_ | Pow
 prelu: PReLU | _prelu_kernel prelu | PRelu
 prod: ReduceProd ProdExt | prod | ReduceProd
 random: StandardNormal StandardLaplace UniformReal RandomNormal | randn rand normal_ uniform_ normal uniform randint
@@ -194,7 +194,6 @@ softsign: Softsign | softsign | Softsign
 sort: Sort SortExt | sort | -
 sqrt: Sqrt | sqrt sqrt_ | Sqrt
 sqrt_grad: SqrtGrad | - | -
-square: Square | square | -
 std: ReduceStd Std | std std_mean | -
 sub: Sub | sub sub_ rsub | Sub
 sum: ReduceSum SumExt | sum | ReduceSum

@@ -9,6 +9,7 @@ other side, the operators that are left are paired by kind (`vocabulary`), shape
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ from msdump.analysis.compare.vocabulary import (
     dialects_of,
     has_same_slots,
     inputs_apart,
+    is_commutative,
     is_mover,
     kind_of,
     output_role,
@@ -383,10 +385,28 @@ class _Iteration:
         telling = [figures for _, figures in placed.inputs if not figures.is_plain]
         # Beside larger tensors one number is a setting: powers of Adam's betas are computed in one framework alone.
         telling = [figures for figures in telling if figures.size > 1] or telling
-        made = [figures for figures in telling if figures.value in side.made]
-        return all(self._is_known(figures, is_mine) for figures in made) and any(
+        place = side.place.get(id(placed.operator), len(side.row))
+        return all(self._comes_right(side, place, figures, is_mine) for figures in telling) and any(
             self._is_known(figures, is_mine) for figures in telling
         )
+
+    def _comes_right(self, side: _Side, reader: int, figures: Figures, is_mine: bool) -> bool:
+        """Whether no operator before a reader made it in another way than the other side: what is cut or put together
+        is right where the whole is, and what no operator made is an input.
+        """
+        seen = set()
+        waiting = [(reader, figures)]
+        while waiting:
+            reader, figures = waiting.pop()
+            if self._is_known(figures, is_mine):
+                continue
+            if figures.value in side.made:
+                return False
+            maker = side.makers.get(figures.value, reader)
+            if maker < reader and maker not in seen:
+                seen.add(maker)
+                waiting += [(maker, one) for _, one in side.row[maker].inputs if not one.is_plain]
+        return True
 
     # -- pairs ---------------------------------------------------------------------------------------------------------
 
@@ -522,7 +542,7 @@ class _Iteration:
 
     def _add(self, own: _Placed, other: _Placed, how: str) -> None:
         """Remember a pair; the operator of golden gets the slots of mine."""
-        inputs = self._operands(own, other, how)
+        inputs, swapped = self._operands(own, other, how)
         outputs: dict[Slot, DumpedTensor] = {}
         roles = {output_role(_last_type(other.operator), slot.number): (slot, tensor)
                  for slot, tensor in other.operator.outputs.items()}  # fmt: skip
@@ -532,13 +552,16 @@ class _Iteration:
                 outputs[slot] = found[1]
         self._note_likeness(own.outputs, other.outputs)
         golden = dataclasses.replace(other.operator, inputs=inputs, outputs=outputs)
-        self._pairs.append(OperatorPair(own.operator, golden, how, other.step.key))
+        self._pairs.append(OperatorPair(own.operator, golden, how, other.step.key, swapped))
         self._placed[id(own.operator)] = own, other
 
-    def _operands(self, own: _Placed, other: _Placed, how: str) -> dict[Slot, DumpedTensor]:
-        """Inputs of golden by slots of mine: those that agree, then those of one size, in their order."""
+    def _operands(self, own: _Placed, other: _Placed, how: str) -> tuple[dict[Slot, DumpedTensor], tuple[Slot, ...]]:
+        """Inputs of golden by slots of mine: those that agree, then those of one size, in their order; and slots of
+        two that have changed their places.
+        """
         waiting = dict(other.inputs)
         found: dict[Slot, DumpedTensor] = {}
+        places: list[tuple[Slot, Slot]] = []
         for slot, figures in own.inputs:
             values = self._partners[figures.value]
             match = next((name for name, one in waiting.items() if one.value in values), None)
@@ -546,12 +569,13 @@ class _Iteration:
                 match = next((name for name, one in waiting.items() if one.value == figures.value), None)
             if match is not None:
                 found[slot] = waiting[match].tensor
+                places += [] if figures.is_plain else [(slot, match)]
                 self._note_likeness(((slot, figures),), ((match, waiting.pop(match)),))
         is_apart = own.kind != other.kind or (
             how == BY_VALUES and not has_same_slots(own.kind, own.inputs, other.inputs)
         )
         if is_apart or _has_other_operands(own.operator) or _has_other_operands(other.operator):
-            return dict(sorted(found.items()))  # what they read beside these are other quantities
+            return dict(sorted(found.items())), ()  # what they read beside these are other quantities
         apart = {*self._moments[id(own.step)].blind_slots(own.operator), *inputs_apart(own.kind)}
         for slot, figures in own.inputs:
             is_setting = figures.size == 1 and figures.value not in self._mine.made
@@ -560,7 +584,7 @@ class _Iteration:
             match = next((name for name, one in waiting.items() if one.size == figures.size), None)
             if match is not None:
                 found[slot] = waiting.pop(match).tensor
-        return dict(sorted(found.items()))
+        return dict(sorted(found.items())), _swapped(own, places)
 
     def _note_likeness(self, mine: Iterable[tuple[Slot, Figures]], golden: Iterable[tuple[Slot, Figures]]) -> None:
         for (_, own), (_, other) in zip(mine, golden, strict=False):
@@ -624,14 +648,32 @@ class _Iteration:
         for pair in self._pairs:
             if pair.how == BY_VALUES:
                 continue
-            for made, placed in zip(makers, self._placed[id(pair.mine)], strict=True):
-                extra = _first_of(begins, made, placed)
+            for made, placed, values in zip(
+                makers, self._placed[id(pair.mine)], self._differing_inputs(pair), strict=True
+            ):
+                extra = _first_of(begins, made, placed, values)
                 if extra is not None:
                     found.setdefault(id(pair.mine), extra)
             if ends and _part(pair.mine) == "backward":
                 # A gradient does not read the loss: what is computed with it at the end shows in gradients alone.
                 found.setdefault(id(pair.mine), begins[id(ends[-1])])
         return found
+
+    def _differing_inputs(self, pair: OperatorPair) -> tuple[set[Value], set[Value]]:
+        """Of mine and of golden: what a pair reads and does not agree; all that it reads where that is nothing."""
+        own, other = self._placed[id(pair.mine)]
+        read = {id(figures.tensor): figures for _, figures in other.inputs}
+        both = [(figures, read.get(id(pair.golden.inputs.get(slot)))) for slot, figures in own.inputs]
+        differing = [
+            (figures.value, golden.value)
+            for figures, golden in both
+            if golden is not None
+            and figures.value != golden.value
+            and golden.value not in self._partners[figures.value]
+        ]
+        if not differing:
+            return {figures.value for _, figures in own.inputs}, {figures.value for _, figures in other.inputs}
+        return {mine for mine, _ in differing}, {golden for _, golden in differing}
 
     def _beyond(self, mine: Sequence[_Placed], golden: Sequence[_Placed]) -> tuple[tuple[StepKey, Operator], ...]:
         """Operators of golden that lead on from what mine ends with; () where mine has something left itself."""
@@ -661,20 +703,34 @@ class _Iteration:
         return tuple((placed.step.key, placed.operator) for placed in order)
 
 
-def _first_of(begins: Mapping[int, Extra], made: Mapping[Value, _Placed], reader: _Placed) -> Extra | None:
-    """The first operator that begins a difference among those that lead to what an operator reads."""
-    seen: set[int] = set()
-    waiting = [reader]
+def _first_of(
+    begins: Mapping[int, Extra], made: Mapping[Value, _Placed], reader: _Placed, values: Iterable[Value]
+) -> Extra | None:
+    """The first operator that begins a difference among those that lead to values that an operator reads."""
+    seen: set[int] = {id(reader)}
+    waiting = [made[value] for value in values if value in made]
     extra = None
     while waiting:
         placed = waiting.pop()
         if id(placed) in seen:
             continue
         seen.add(id(placed))
-        if id(placed) in begins and placed is not reader:
+        if id(placed) in begins:
             extra = begins[id(placed)]
         waiting += [made[figures.value] for _, figures in placed.inputs if figures.value in made]
     return extra
+
+
+def _swapped(own: _Placed, places: Sequence[tuple[Slot, Slot]]) -> tuple[Slot, ...]:
+    """The first two operands of one shape that stand the other way round in golden; () where their order means nothing.
+
+    places   slots of mine, in order, and the slot of golden that holds the same numbers
+    """
+    if is_commutative(own.kind) or own.operator.parts:
+        return ()
+    shapes = {slot: host_shape(own.operator.inputs[slot]) for slot, _ in places}
+    pairs = itertools.combinations(places, 2)
+    return next(((x[0], y[0]) for x, y in pairs if shapes[x[0]] == shapes[y[0]] and x[1] > y[1]), ())
 
 
 def _last_type(operator: Operator) -> str:

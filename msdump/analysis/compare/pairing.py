@@ -30,12 +30,14 @@ class OperatorPair:
     """An operator of mine and its counterpart in golden; either may stand for a chain.
 
     golden_step   the step of golden where that is not the one of all pairs of a step
+    swapped       slots of mine of two operands that golden has the other way round, of dumps of two frameworks
     """
 
     mine: Operator
     golden: Operator
     how: str
     golden_step: StepKey | None = None
+    swapped: tuple[Slot, ...] = ()
 
 
 _operator_pair = maker(OperatorPair)

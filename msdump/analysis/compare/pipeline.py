@@ -156,6 +156,7 @@ def _step_result(step: StepPair, mapping: OperatorMap | None, judge: Judge) -> S
 def _operator_result(step: StepPair, pair: OperatorPair, mapping: OperatorMap | None, judge: Judge) -> OperatorResult:
     blind = slots_of_other_moments(pair.mine, pair.golden, step.moments)
     results: dict[str, list[TensorResult]] = {INPUT: [], OUTPUT: []}
+    turned: dict[Slot, Likeness] = {}
     for io, slot, mine, golden in common_tensors(pair.mine, pair.golden):
         if io == INPUT and slot.number in blind:
             result = TensorResult(io, slot, mine, golden, NOT_COMPARED, OTHER_MOMENT)
@@ -163,25 +164,35 @@ def _operator_result(step: StepPair, pair: OperatorPair, mapping: OperatorMap | 
             result = TensorResult(io, slot, mine, golden, NOT_COMPARED, "the mapping file leaves it out")
         else:
             likeness = step.likenesses.get((id(mine), id(golden)))
-            result = (
-                judge(pair, io, slot, mine, golden)
-                if likeness is None
-                else _in_other_axes(io, slot, mine, golden, likeness)
-            )
+            if likeness is None:
+                result = judge(pair, io, slot, mine, golden)
+            else:
+                turned.update({slot: likeness} if io == INPUT else {})
+                result = _in_other_axes(io, slot, mine, golden, likeness)
         if result.status == DIFFERS and _is_unset(step, pair, io, slot):
             result = TensorResult(io, slot, mine, golden, NOT_COMPARED, UNSET)
         results[io].append(result)
+    if turned and all(result.status != DIFFERS for result in results[OUTPUT]):
+        # A product says by an attribute that it reads its operand transposed; what shows in no result is no mistake.
+        results[INPUT] = [
+            _in_other_axes(INPUT, each.slot, each.mine, each.golden, turned[each.slot], is_layout=True)
+            if each.status == DIFFERS and each.slot in turned
+            else each
+            for each in results[INPUT]
+        ]
     return operator_result(step.mine.key, pair, tuple(results[INPUT]), tuple(results[OUTPUT]))
 
 
-def _in_other_axes(io: str, slot: Slot, mine: DumpedTensor, golden: DumpedTensor, likeness: Likeness) -> TensorResult:
+def _in_other_axes(
+    io: str, slot: Slot, mine: DumpedTensor, golden: DumpedTensor, likeness: Likeness, is_layout: bool = False
+) -> TensorResult:
     """Two tensors that agree once the axes of one are exchanged: another layout, or a mistake where both have one shape
-    of more than two axes.
+    of more than two axes and nothing shows that it `is_layout`.
     """
     x, y = host_shape(mine), host_shape(golden)
     side = "golden" if likeness.is_of_golden else "mine"
     remark = f"the same numbers with the axes of {side} in the order {list(likeness.axes)}"
-    if x == y and len(x) > _MATRIX:
+    if x == y and len(x) > _MATRIX and not is_layout:
         return TensorResult(io, slot, mine, golden, DIFFERS, remark)
     status = IDENTICAL if likeness.metrics is None else AGREES
     remark = f"shape {list(x)} against {list(y)}, {remark}"

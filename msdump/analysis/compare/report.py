@@ -179,9 +179,8 @@ def _came_in(
     for tensor in result.inputs:
         if tensor.status == DIFFERS:
             maker = _maker(comparison, result, tensor)
-            origin = _origin(graphs, result.step, result.pair.mine, tensor.slot.number)
-            name = f" ({origin.name})" if origin is not None and origin.slot is None else ""
-            lines.append(f"  input {tensor.slot}{name} differs already: {tensor.reason}")
+            name = _input_name(result, result.pair.mine, tensor.slot, graphs)
+            lines.append(f"  {name} differs already: {tensor.reason}")
             if maker is None or maker.is_agreeing:
                 # What made it is right: the other side reads what another operator made of it.
                 extra = _extra_maker(comparison, result, tensor, (graphs, golden))
@@ -227,16 +226,28 @@ def _attribute_texts(
     """
     if result.pair.golden_step is not None:
         return _attributes_across(result, graphs, golden)
+    dtypes = _dtype_texts(result)
     step = next((step for step in comparison.steps if result in step.operators), None)
     mine = graphs.node(result.step, result.pair.mine)
     other = None if step is None else golden.node(step.golden, result.pair.golden)
     if mine is None or other is None or mine.attrs is None or other.attrs is None:
-        return []
+        return dtypes
     names = [name for name in dict.fromkeys((*mine.attrs, *other.attrs)) if name not in _NO_ATTRIBUTES]
     if mine.op_type != other.op_type or not result.is_wrong:
         names = [name for name in names if name in mine.attrs and name in other.attrs]
     values = {name: [attrs.get(name, _DEFAULT) for attrs in (mine.attrs, other.attrs)] for name in names}
-    return [f"attribute {name}: {x} against {y}" for name, (x, y) in values.items() if repr(x) != repr(y)]
+    return [
+        *(f"attribute {name}: {x} against {y}" for name, (x, y) in values.items() if repr(x) != repr(y)),
+        *dtypes,
+    ]
+
+
+def _dtype_texts(result: OperatorResult) -> list[str]:
+    """Of an operator that goes wrong: that it computes in another dtype than golden's."""
+    first = result.outputs[0] if result.is_wrong else None
+    if first is None or first.mine.true_dtype == first.golden.true_dtype:
+        return []
+    return [f"dtype of {first.io} {first.slot}: {first.mine.true_dtype} against {first.golden.true_dtype}"]
 
 
 def _attributes_across(result: OperatorResult, graphs: GraphFiles, golden: GraphFiles) -> list[str]:
@@ -255,11 +266,17 @@ def _attributes_across(result: OperatorResult, graphs: GraphFiles, golden: Graph
     for mine in sides[0]:
         for other in sides[1]:
             texts += [f"attribute {text}" for text in differing_attributes(mine, other)]
+    if result.is_wrong and result.pair.swapped:
+        names = [_input_name(result, result.pair.mine, slot, graphs) for slot in result.pair.swapped]
+        texts.append(f"{' and '.join(names)} have changed places")
     products = [next((one for one in side if is_product(one[0])), None) for side in sides]
     weight = next((tensor for tensor in result.inputs if tensor.slot == Slot(1)), None)
     if products[0] is not None and products[1] is not None and weight is not None:
         one_transposes = has_transposed_weight(*products[0]) != has_transposed_weight(*products[1])
-        texts += [f"{_weight_name(result, graphs)} {text}" for text in _layout_texts(weight, one_transposes)]
+        product = next((part for part in result.pair.mine.parts if is_product(part.op_type)), result.pair.mine)
+        name = _input_name(result, product, Slot(1), graphs)
+        texts += [f"{name} {text}" for text in _layout_texts(weight, one_transposes)]
+    texts += _dtype_texts(result)
     kinds = {kind_of(side.op_type) for side in (result.pair.mine, result.pair.golden) if not side.parts}
     there = f"golden has {result.pair.golden.label} ({result.pair.golden.op_type}) there"
     if result.is_wrong and not texts:
@@ -296,12 +313,10 @@ def _layout_texts(weight: TensorResult, one_transposes: bool) -> list[str]:
     return []
 
 
-def _weight_name(result: OperatorResult, graphs: GraphFiles) -> str:
-    """The second input of a product, with the name of the parameter that it is, where the graph file tells it."""
-    operator = result.pair.mine
-    product = next((part for part in operator.parts or (operator,) if is_product(part.op_type)), operator)
-    origin = _origin(graphs, result.step, product, 1)
-    return "input 1" if origin is None or origin.slot is not None else f"input 1 ({origin.name})"
+def _input_name(result: OperatorResult, operator: Operator, slot: Slot, graphs: GraphFiles) -> str:
+    """An input, with the name of the parameter that it is, where the graph file tells it."""
+    origin = _origin(graphs, result.step, operator, slot.number)
+    return f"input {slot}" if origin is None or origin.slot is not None else f"input {slot} ({origin.name})"
 
 
 def _numbers_text(operator: Operator, attributes: Sequence[tuple[str, Mapping[str, Any]]]) -> str:

@@ -145,9 +145,8 @@ CHAINS = (
     Chain("gelu", ("mul", "div", "erf", "add", "mul")),
     Chain("gelu", ("div", "erf", "add", "mul", "mul")),
     Chain("gelu", ("div", "erf", "add", "mul")),
-    Chain("mse_loss", ("sub", "square", "mean")),
     Chain("mse_loss", ("sub", "pow", "mean")),
-    Chain("mse_loss", ("sub", "square", "sum")),
+    Chain("mse_loss", ("sub", "pow", "sum")),
     Chain("l1_loss", ("sub", "abs", "mean")),
     Chain("l1_loss", ("sub", "abs", "sum")),
     Chain("cross_entropy", ("log_softmax", "nll_loss")),
@@ -168,7 +167,7 @@ CHAINS = (
     Chain("rsqrt", ("sqrt", "reciprocal")),
     Chain("logsigmoid", ("sigmoid", "log")),
     Chain("rms_norm", ("pow", "mean", "add", "sqrt", "div", "mul")),
-    Chain("rms_norm", ("square", "mean", "add", "rsqrt", "mul", "mul")),
+    Chain("rms_norm", ("pow", "mean", "add", "rsqrt", "mul", "mul")),
     *_attentions(),
 )
 
@@ -403,6 +402,18 @@ def has_same_slots(kind: str, mine: Sequence[object], golden: Sequence[object]) 
     read in each framework what it has saved.
     """
     return len(mine) == len(golden) and not kind.endswith("_grad")
+
+
+# Operands of these may stand in any order.
+_COMMUTATIVE = frozenset(
+    ("add", "add_n", "bitwise_and", "bitwise_or", "bitwise_xor", "clamp_max", "clamp_min", "eq", "logical_and",
+     "logical_or", "logical_xor", "mul", "ne")
+)  # fmt: skip
+
+
+def is_commutative(kind: str) -> bool:
+    """Whether two operands of a kind may change their places."""
+    return kind in _COMMUTATIVE
 
 
 def output_role(op_type: str, slot: int) -> str:

@@ -12,7 +12,7 @@ import pytest
 from msdump.analysis.compare.across import BY_INPUTS, BY_KIND, BY_VALUES, is_between_frameworks
 from msdump.analysis.compare.dumps import compare_dumps
 from msdump.analysis.compare.report import headline, json_text
-from msdump.analysis.compare.result import Comparison
+from msdump.analysis.compare.result import AGREES, DIFFERS, IDENTICAL, Comparison
 from msdump.analysis.steps import read_steps
 from msdump.cli.main import main
 from msdump.formats.dump_dir import DumpDir
@@ -91,6 +91,100 @@ def test_another_operator_in_its_place_is_named_with_that(tmp_path: Path) -> Non
     assert text.startswith("first wrong operator: Default/ReLU-op7")
     assert "golden has Default/aten_tanh_default-op0" in text
     assert named(comparison)["ReLU-op7"] == ("aten_tanh_default-op0", BY_INPUTS)
+
+
+SCORES, VALUES = (rng.standard_normal((3, 4, 4), dtype=np.float32) for _ in range(2))
+GRADIENT = SCORES.swapaxes(1, 2) @ VALUES
+
+
+@pytest.mark.parametrize("is_right", [True, False])
+def test_a_batched_product_may_read_its_operand_transposed(is_right: bool, tmp_path: Path) -> None:
+    """The axes tell nothing of it, where all of them are of one length: its result does."""
+    turned = np.ascontiguousarray(SCORES.swapaxes(1, 2))
+    product = GRADIENT if is_right else SCORES @ VALUES
+    mine = [("Default/BatchMatMul-op0", {A: SCORES, B: VALUES, OUT: product}), *mindspore()]
+    golden = [("Default/aten_bmm_default-op0", {A: turned, B: VALUES, OUT: GRADIENT}), *TORCH]
+    comparison = compared(tmp_path, mine, golden)
+    assert comparison.is_agreeing is is_right
+    first = next(comparison.operators)
+    assert first.inputs[0].status in ((AGREES, IDENTICAL) if is_right else (DIFFERS,))
+    assert first.inputs[0].reason.endswith("axes of golden in the order [0, 2, 1]")
+
+
+def test_operands_that_changed_places_are_said_to_have(tmp_path: Path) -> None:
+    other = rng.standard_normal(HIDDEN.shape, dtype=np.float32)
+    mine = [*mindspore(), ("Default/Sub-op9", {A: ACTIVE, B: other, OUT: ACTIVE - other})]
+    golden = [*TORCH, ("Default/aten_sub_Tensor-op0", {A: other, B: ACTIVE, OUT: other - ACTIVE})]
+    lines = headline(compared(tmp_path, mine, golden))
+    assert lines[0].startswith("first wrong operator: Default/Sub-op9 (Sub)")
+    assert lines[1] == "  input 0 and input 1 have changed places"
+    (tmp_path / "sum").mkdir()
+    mine[-1] = ("Default/Add-op9", {A: ACTIVE, B: other, OUT: ACTIVE * other})
+    golden[-1] = ("Default/aten_add_Tensor-op0", {A: other, B: ACTIVE, OUT: other + ACTIVE})
+    assert "changed places" not in "".join(headline(compared(tmp_path / "sum", mine, golden)))
+
+
+def test_another_dtype_of_the_result_is_said(tmp_path: Path) -> None:
+    """A cast that is missing: its inputs agree as far as float16 goes."""
+    half = (300 * HIDDEN).astype(np.float16)
+    wide = half.astype(np.float32)
+    with np.errstate(over="ignore"):
+        squares = np.square(half)
+    mine = [*mindspore()[:2], ("Default/Square-op7", {A: half, OUT: squares})]
+    golden = [*TORCH[:2], ("Default/aten_pow_Tensor_Scalar-op0", {A: wide, OUT: np.square(wide)})]
+    lines = headline(compared(tmp_path, mine, golden))
+    assert lines[0].startswith("first wrong operator: Default/Square-op7 (Square)")
+    assert lines[1] == "  dtype of output 0: float16 against float32"
+
+
+def test_an_update_is_not_wrong_for_a_gradient_that_is_cut_out_of_a_wrong_one(tmp_path: Path) -> None:
+    """Gradients of a layer whose weights one framework alone keeps in one piece."""
+    loss, gradient, other = ACTIVE * 2, rng.standard_normal(24, dtype=np.float32), PRODUCT * 3
+    wrong = np.concatenate([gradient * 2, BIAS])
+    cut = wrong[:24].reshape(4, 6)
+    right = gradient.reshape(4, 6)
+    mine = [
+        *mindspore(loss),
+        ("Gradients/Default/TanhGrad-op9", {A: other, OUT: wrong}),
+        ("Gradients/Default/Slice-op10", {A: wrong, OUT: cut}),
+        ("Default/optimizer-SGD/SGD-op11", {A: W, B: cut, OUT: W - 0.5 * cut}),
+    ]
+    golden = [
+        *TORCH,
+        ("Gradients/Default/aten_tanh_backward_default-op0", {A: other, OUT: right}),
+        ("Default/optimizer-SGD/aten_add__Tensor-op0", {A: W, B: right, OUT: W - 0.5 * right}),
+    ]
+    comparison = compared(tmp_path, mine, golden)
+    wrong_ones = [result.pair.mine.op_name for result in comparison.operators if result.is_wrong]
+    assert wrong_ones[0] == "Tanh-op7" and "SGD-op11" not in wrong_ones
+
+
+def test_what_leads_to_an_operand_that_agrees_is_not_where_a_difference_begins(tmp_path: Path) -> None:
+    """One framework adds the biases of a layer and keeps its weights in one piece, which the other does not: the state
+    that differs is another operand.
+    """
+    state, zeros = rng.standard_normal((5, 4), dtype=np.float32), np.zeros((5, 4), np.float32)
+    both = BIAS + BIAS[::-1]
+    whole = np.concatenate([W.reshape(-1), both])
+    mine = [
+        ("Default/Add-op0", {A: BIAS, B: BIAS[::-1].copy(), OUT: both}),
+        ("Default/Concat-op4", {A: W, B: both, OUT: whole}),
+        ("Default/LSTM-op1", {A: X, B: zeros, C: whole, OUT: zeros + HIDDEN}),
+        ("Default/Tanh-op2", {A: HIDDEN, OUT: ACTIVE}),
+        ("Default/ReduceSum-op3", {A: ACTIVE, OUT: TOTAL}),
+    ]
+    after = state + HIDDEN
+    golden = [
+        (
+            "Default/aten_mkldnn_rnn_layer_default-op0",
+            {A: X, B: W, C: BIAS, ("input", 3): BIAS[::-1].copy(), ("input", 4): state, OUT: after},
+        ),
+        ("Default/aten_tanh_default-op0", {A: after, OUT: np.tanh(after)}),
+        ("Default/aten_sum_dim_IntList-op0", {A: np.tanh(after), OUT: np.tanh(after).sum(1)}),
+    ]
+    lines = headline(compared(tmp_path, mine, golden))
+    assert lines[1].startswith("first difference: Default/LSTM-op1 (LSTM)")
+    assert lines[2].startswith("  input 1 differs already")
 
 
 def test_an_operator_more_is_what_comes_first(tmp_path: Path) -> None:

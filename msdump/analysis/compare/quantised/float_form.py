@@ -47,6 +47,8 @@ class Rounding:
     codes      None where the dump has none
     levels     smallest and largest code
     maker      operator of the float form that made the source or the codes; None for what came from outside
+    reader     the operator that the rounding is a part of, where no operator is known to round for it
+    written    the numbers that the codes mean by what rounded them, where another operator makes numbers of them
     """
 
     operator: Operator
@@ -55,6 +57,8 @@ class Rounding:
     codes: DumpedTensor | None
     levels: tuple[int, int] | None
     maker: Operator | None
+    written: DumpedTensor | None = None
+    reader: Operator | None = None
 
     @property
     def bits(self) -> int | None:
@@ -72,6 +76,8 @@ class FloatForm:
     wires       of the step as it was dumped
     index       id of an operator -> index of the last operator of the dump that it stands for
     at          index of an operator of the dump -> the one that stands for it
+    written     id of the numbers that an operator reads codes as -> what they mean by the operator that wrote them, if
+                their scales or zero points differ
     """
 
     operators: tuple[Operator, ...]
@@ -83,6 +89,7 @@ class FloatForm:
     wires: Wires
     index: Mapping[int, int]
     at: Mapping[int, Operator]
+    written: Mapping[int, DumpedTensor]
 
 
 def code_levels(dtype: str) -> tuple[int, int] | None:
@@ -123,6 +130,7 @@ class _Former:
         self._moved: dict[ContentKey, ContentKey] = {}
         self._taken: set[int] = set()
         self._form_of: dict[int, Operator] = {}
+        self._written: dict[int, DumpedTensor] = {}
 
     def formed(self) -> FloatForm:
         self._learn_grids()
@@ -139,6 +147,7 @@ class _Former:
             self._wires,
             {id(operator): index for index, operator in self._form_of.items()},
             self._form_of,
+            self._written,
         )
 
     def _form(self, index: int, operator: Operator) -> None:
@@ -303,7 +312,8 @@ class _Former:
             rounding = self.roundings[number]
             parts = (*rounding.operator.parts, operator)
             form = replace(rounding.operator, outputs={_FIRST: result}, parts=parts)
-            self.roundings[number] = replace(rounding, operator=form, result=result)
+            written = rounding.written or rounding.result
+            self.roundings[number] = replace(rounding, operator=form, result=result, written=written)
             self._form_of[quantiser] = self._form_of[index] = form
         elif maker is None:
             if (result_key := self._wires.key(result)) is not None:
@@ -322,8 +332,12 @@ class _Former:
             if codes is None or own is None:
                 continue
             grids.append(own)
-            inputs[Slot(each.slot)] = own.of(codes)
-            if each.is_weight and self._wires.maker(codes, index) is None:
+            numbers = inputs[Slot(each.slot)] = own.of(codes)
+            written = self._grids.get(self._wires.key(codes) or _NO_KEY)
+            if self._wires.maker(codes, index) is not None:
+                if written is not None and not written.is_equal(own):
+                    self._written[id(numbers)] = written.of(codes)
+            elif each.is_weight:
                 weights[Slot(each.slot)] = _bits(codes)
         for was, slot in form.plain:
             if (tensor := operator.inputs.get(Slot(was))) is not None:
@@ -331,6 +345,8 @@ class _Former:
         bias = None if form.bias is None else operator.inputs.get(Slot(form.bias[0]))
         if form.bias is not None and bias is not None and len(grids) == 2 and grids[0].scale.size == 1:
             inputs[Slot(form.bias[1])] = grids[0].times(grids[1]).of(bias)
+            if self._wires.maker(bias, index) is None:
+                weights[Slot(form.bias[1])] = _bits(bias)
         outputs = dict(operator.outputs)
         codes = outputs.get(_FIRST)
         scale = None if form.output is None else loaded(operator.inputs.get(Slot(form.output[0])))
@@ -384,11 +400,16 @@ class _Former:
             self.hidden.append(operator)
             return
         codes, other = operator.inputs.get(Slot(data)), operator.inputs.get(Slot(weight))
-        own = None if codes is None else self._grids.get(self._wires.key(codes) or _NO_KEY)
-        own, scale = split_scales(sums, own)
+        known = None if codes is None else self._grids.get(self._wires.key(codes) or _NO_KEY)
+        array = None if sums.offset is None else loaded(other)
+        own, scale = split_scales(sums, known, 0 if array is None else sums.zero_of_data(array))
         inputs: dict[Slot, DumpedTensor] = {} if codes is None or own is None else {_FIRST: own.of(codes)}
         zero = loaded(operator.inputs.get(Slot(weight_zero))) if weight_zero >= 0 else None
-        self._add_sums(index, operator, sums, inputs, None if scale is None or other is None else (other, scale, zero))
+        weight_of = None if scale is None or other is None else (other, scale, zero)
+        unit = self._add_sums(index, operator, sums, inputs, weight_of)
+        if known is None and codes is not None and _FIRST in inputs:
+            levels = code_levels(codes.true_dtype)
+            self.roundings.append(Rounding(unit, None, inputs[_FIRST], codes, levels, None, reader=unit))
 
     def _sum_cast_codes(self, index: int, operator: Operator) -> bool:
         """Whether an operator multiplies numbers with codes that were cast and are scaled behind it: then it is
@@ -412,7 +433,7 @@ class _Former:
         sums: ScaledSums,
         inputs: dict[Slot, DumpedTensor],
         weight: tuple[DumpedTensor, Array, Array | None] | None,
-    ) -> None:
+    ) -> Operator:
         """weight: its codes, scale and zero point; None where its scale is not known"""
         weights: dict[Slot, int | None] = {}
         if weight is not None:
@@ -425,6 +446,7 @@ class _Former:
         unit = replace(operator, inputs=inputs, outputs={_FIRST: sums.result}, parts=parts)
         self._add(index, operator, unit, weights, True)
         self._form_of[sums.parts[-1]] = unit
+        return unit
 
     def _pass_codes_on(self, index: int, operator: Operator) -> bool:
         """Whether an operator hands codes on as they are, as pooling by maxima does: then its numbers are added."""

@@ -13,6 +13,8 @@ from msdump.tensors.arrays import Array
 _OUTLIER = 4.0
 # A weight that is so far from the other one was multiplied into by an operator behind it, channel by channel.
 _REFOLDED = 0.3
+# Such a factor shows in no result: what the operator adds is a small share of it.
+_EXPLAINED = 0.1
 _SAMPLE = 1 << 20
 # Rounding moves a number by half a step at most; float32 has a little to add.
 _HALF_STEP = 0.51
@@ -42,6 +44,7 @@ class ActivationNoise:
 
     clipped   share of the values that lie outside of the range of the codes
     limit     end of the range that clips most of them, and reach: the value furthest outside of it; 0 without any
+    used      how many of the codes lie between the smallest and the largest one that occurs; None where it is not known
     """
 
     sqnr_db: float
@@ -49,6 +52,7 @@ class ActivationNoise:
     clipped: float = 0.0
     limit: float = 0.0
     reach: float = 0.0
+    used: int | None = None
 
 
 def relative_error(mine: Array, golden: Array) -> float:
@@ -69,21 +73,25 @@ def sqnr_db(signal: Array, numbers: Array) -> float:
     return math.inf if error == 0 else -math.inf if math.isinf(error) else -20 * math.log10(error)
 
 
-def weight_noise(golden: Array, mine: Array, bits: int | None, channel_axis: int) -> WeightNoise:
+def weight_noise(
+    golden: Array, mine: Array, bits: int | None, channel_axis: int, added: float | None = None
+) -> WeightNoise:
     """Noise of a weight of the same shape as the one in floats.
 
-    Edges: a weight into which a normalisation behind it was multiplied is compared channel by channel, without the
-           factor of the channel.
+    added   relative error that its operator adds; None where it is not known
+    Edges:  a weight into which a normalisation behind it was multiplied is compared channel by channel, without the
+            factor of the channel; where the operator adds an error itself, the factor is that error.
     """
     if golden.size == 0 or golden.shape != mine.shape:
         return WeightNoise(sqnr_db(golden, mine), bits)
     axis = channel_axis % golden.ndim if golden.ndim else 0
     signal, numbers = _by_channel(golden, axis), _by_channel(mine, axis)
-    if relative_error(numbers, signal) > _REFOLDED:
+    far = relative_error(numbers, signal)
+    if far > _REFOLDED and (added is None or added < _EXPLAINED * far):
         with np.errstate(all="ignore"):
             factors = (signal * numbers).sum(axis=1) / np.square(signal).sum(axis=1)
         refolded = signal * np.nan_to_num(factors, posinf=0.0, neginf=0.0)[:, None]
-        if refolded.any() and relative_error(numbers, refolded) < relative_error(numbers, signal) / 2:
+        if refolded.any() and relative_error(numbers, refolded) < far / 2:
             signal = refolded
     peaks = np.abs(signal).max(axis=1)
     noise = sqnr_db(signal, numbers)
@@ -106,6 +114,7 @@ def activation_noise(
     cut: tuple[float, float],
     *,
     is_same_run: bool = True,
+    has_row_scales: bool = False,
 ) -> ActivationNoise:
     """Noise of an activation that was rounded.
 
@@ -113,6 +122,7 @@ def activation_noise(
     cut             values outside of it were meant to be cut off: a folded activation does so
     is_same_run     `before` is what was rounded; False: those of the model in floats, which differ by what came before,
                     and noise is what the step of the codes and their range make
+    has_row_scales  each row along the last axis has a scale of its own
     """
     bits = None if levels is None else (levels[1] - levels[0]).bit_length()
     x, y = np.clip(_flat(before), *cut), _flat(after)
@@ -123,15 +133,16 @@ def activation_noise(
         top, bottom = flat >= levels[1], flat <= levels[0]
     else:
         top, bottom = y >= y.max(), y <= y.min()
-    step = _step(y)
+    step = _row_steps(after, codes) if has_row_scales and codes is not None else np.asarray(_step(y))
     outside = np.where(top, x - y, np.where(bottom, y - x, 0.0))
     clipped = (outside > _HALF_STEP * step) & (step > 0)
     expected = np.sqrt(step**2 / 12 + np.where(clipped, np.square(outside), 0.0))
     noise = sqnr_db(x, y) if is_same_run else sqnr_db(x, x + expected)
+    used = None if codes is None else int(np.ptp(_flat(codes))) + 1
     if not clipped.any():
-        return ActivationNoise(noise, bits)
+        return ActivationNoise(noise, bits, used=used)
     furthest = int(outside.argmax())
-    return ActivationNoise(noise, bits, float(clipped.mean()), float(y[furthest]), float(x[furthest]))
+    return ActivationNoise(noise, bits, float(clipped.mean()), float(y[furthest]), float(x[furthest]), used)
 
 
 def folded_cut(reference: Array, is_folded: bool) -> tuple[float, float]:
@@ -155,6 +166,12 @@ def _by_channel(array: Array, axis: int) -> Array:
     """float64 [channels, elements of a channel]"""
     moved = np.moveaxis(np.asarray(array, np.float64), axis, 0) if array.ndim else np.asarray(array, np.float64)
     return moved.reshape(moved.shape[0] if moved.ndim else 1, -1)
+
+
+def _row_steps(numbers: Array, codes: Array) -> Array:
+    """float64 [elements]: the distance of two numbers on the grid of each row."""
+    rows, own = (np.asarray(one, np.float64).reshape(-1, one.shape[-1]) for one in (numbers, codes))
+    return np.repeat(np.ptp(rows, axis=1) / np.maximum(np.ptp(own, axis=1), 1), rows.shape[1])
 
 
 def _step(numbers: Array) -> float:

@@ -111,6 +111,10 @@ class Grid:
             codes, lambda: self.numbers(codes.load_host()), self.scale.tobytes(), self.zero.tobytes(), self.axis
         )
 
+    def is_equal(self, other: Grid) -> bool:
+        """Whether scales and zero points are the same."""
+        return np.array_equal(self.scale, other.scale) and np.array_equal(self.zero, other.zero)
+
     def times(self, other: Grid) -> Grid:
         """The grid of sums of products of codes of both: such is a bias in int32."""
         return Grid(np.multiply(self.scale.reshape(-1), other.scale.reshape(-1)), np.zeros(1), 0)

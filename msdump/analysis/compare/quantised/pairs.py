@@ -69,6 +69,7 @@ class QuantisedPairing:
     references   of all roundings
     data         what both models were given: with codes, in floats
     floats       the step in floats
+    written      as `FloatForm` has it, of the step with codes
     """
 
     pairing: Pairing
@@ -76,6 +77,7 @@ class QuantisedPairing:
     references: tuple[Reference, ...]
     data: tuple[tuple[DumpedTensor, DumpedTensor], ...]
     floats: FloatForm
+    written: Mapping[int, DumpedTensor]
 
     @property
     def has_equal_data(self) -> bool:
@@ -319,7 +321,9 @@ class _FormPairing:
         hidden = (*self._codes.hidden, *self._floats.hidden, *self._expected)
         only_mine, only_golden = self._oriented_sides(*self._left)
         pairing = Pairing(pairs, tuple(only_mine), tuple(only_golden), hidden)
-        return QuantisedPairing(pairing, self._weights, tuple(references), tuple(self._data()), self._floats)
+        return QuantisedPairing(
+            pairing, self._weights, tuple(references), tuple(self._data()), self._floats, self._codes.written
+        )
 
     def _leave_unknown_codes_out(self) -> None:
         """Codes whose scale no operator tells are not compared with numbers."""
@@ -367,6 +371,15 @@ class _FormPairing:
 
     def _reference(self, rounding: Rounding) -> Reference:
         """What a rounding rounds in the model in floats, by the partner of the operator before it."""
+        if rounding.reader is not None:
+            codes, floats = self._partners.get(id(rounding.reader), (None, None))
+            place = (
+                None
+                if codes is None
+                else next((at for at, one in codes.inputs.items() if one is rounding.result), None)
+            )
+            tensor = None if floats is None or place is None else floats.inputs.get(place)
+            return Reference(rounding, tensor, None, False, codes)
         if rounding.maker is None or id(rounding.maker) not in self._partners:
             return Reference(rounding, self._read_in_floats(rounding), None)
         codes, floats = self._partners[id(rounding.maker)]

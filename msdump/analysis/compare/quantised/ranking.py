@@ -14,12 +14,16 @@ from msdump.analysis.steps import Operator, StepKey
 class Contribution:
     """What one operator, or one rounding of an activation, adds.
 
-    came_in     largest relative error of what it reads, weights left out; None where it is not known
+    came_in     largest relative error of what it reads, weights left out, as the operators before it made it; None
+                where it is not known
     error       relative error of its result
     around      what is added between the places before and behind it where the branches of the model meet; None where
                 they do not
     is_meeting  whether they meet in its result, or there are none
     weight      noise of its weight, activation: of its result in codes; None without codes
+    bias_db     signal to noise of its bias; None without codes
+    misread     relative error of codes that are read by another scale or zero point than they were written by; 0 for
+                none
     """
 
     step: StepKey
@@ -31,6 +35,8 @@ class Contribution:
     activation: ActivationNoise | None = None
     around: float | None = None
     is_meeting: bool = False
+    bias_db: float | None = None
+    misread: float = 0.0
 
     @property
     def added(self) -> float | None:

@@ -1,27 +1,18 @@
-"""How the ranking of a quantised model follows from a comparison: what operators add, which of them adds out of
-proportion, and what agrees for all that."""
+"""How the verdict on a quantised model follows from what operators add: which of them adds out of proportion, and what
+agrees for all that."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from statistics import median
 
-from msdump.analysis.compare.quantised.flow import meeting_points
-from msdump.analysis.compare.quantised.noise import (
-    ActivationNoise,
-    WeightNoise,
-    activation_noise,
-    folded_cut,
-    relative_error,
-    weight_noise,
-)
-from msdump.analysis.compare.quantised.numbers import loaded
-from msdump.analysis.compare.quantised.pairs import QuantisedPairing, Reference, parts_of
+from msdump.analysis.compare.quantised.contributions import contributions_of
+from msdump.analysis.compare.quantised.noise import ActivationNoise
+from msdump.analysis.compare.quantised.pairs import QuantisedPairing
 from msdump.analysis.compare.quantised.ranking import Contribution, QuantisedVerdict
-from msdump.analysis.compare.quantised.vocabulary import channel_axis, computes_on_codes
-from msdump.analysis.compare.quantised.wires import ContentKey
+from msdump.analysis.compare.quantised.vocabulary import computes_on_codes
 from msdump.analysis.compare.result import (
     AGREES,
     DIFFERS,
@@ -30,7 +21,6 @@ from msdump.analysis.compare.result import (
     StepResult,
     TensorResult,
 )
-from msdump.analysis.steps import Operator, Slot, StepKey
 
 # An operator is out of proportion that adds so many times as much as the others usually do, and more than a few steps
 # of its codes would.
@@ -42,6 +32,10 @@ _STEPS_OF_A_WIDE_RANGE = 8.0
 _FEWER_DB = 6.0
 # Where there are no others: dB that codes of as many bits have less than the best that they can have.
 _POOR_DB = 20.0
+# A bias in codes of 32 bits has far more.
+_POOR_BIAS_DB = 20.0
+# A range of which less than one code in so many occurs is not that of the values.
+_IDLE = 8
 # Share of clipped values that is no accident of calibration.
 _CLIPPED = 0.001
 # Without a cause in the codes, only what no rounding makes is out of proportion.
@@ -56,7 +50,7 @@ def verdict_on(
     steps: Sequence[tuple[StepResult, QuantisedPairing]], is_mine: bool, tolerance: float | None
 ) -> QuantisedVerdict:
     """The ranking of all steps.   is_mine: whether mine is the side with codes; tolerance: what is no finding"""
-    by_step = [_with_what_is_left(list(_contributions(result, pairing, is_mine)), pairing) for result, pairing in steps]
+    by_step = [contributions_of(result, pairing, is_mine) for result, pairing in steps]
     least = tolerance or 0.0
     findings = [found for rows in by_step if (found := _out_of_proportion(rows)) is not None and _added(found) > least]
     finding = findings[0] if findings else None
@@ -76,84 +70,6 @@ def _added(contribution: Contribution) -> float:
     return max(0.0, added) if added is not None and math.isfinite(added) else 0.0
 
 
-def _contributions(step: StepResult, pairing: QuantisedPairing, is_mine: bool) -> Iterator[Contribution]:
-    """Of the operators of a step and of the roundings between them, in execution order."""
-    by_operator: dict[int, list[Reference]] = {}
-    alone = []
-    for reference in pairing.references:
-        owner = reference.codes or (reference.rounding.operator if reference.is_folded else None)
-        if owner is None:
-            alone.append(reference)
-        else:
-            by_operator.setdefault(id(owner), []).append(reference)
-    for result in step.operators:
-        codes, floats = (result.pair.mine, result.pair.golden) if is_mine else (result.pair.golden, result.pair.mine)
-        if codes.is_parameter:
-            continue
-        slots = pairing.weights.get(id(codes), {})
-        errors = [one.error for one in result.inputs if one.slot not in slots and one.error is not None]
-        # A bias is coarse by the scale of the weight, which is what tells.
-        matrices = [one for one in result.inputs if one.slot in slots and len(one.golden.shape) > 1]
-        weights = [_weight(one, slots[one.slot], floats, is_mine) for one in matrices]
-        activations = [_activation(reference) for reference in by_operator.get(id(codes), ())]
-        error = result.output_error
-        yield Contribution(
-            step.mine, codes, floats, max(errors, default=None), error,
-            min((one for one in weights if one is not None), key=lambda one: one.sqnr_db, default=None),
-            min((one for one in activations if one is not None), key=lambda one: one.sqnr_db, default=None),
-        )  # fmt: skip
-    for reference in alone:
-        yield _of_rounding(step.mine, reference)
-
-
-def _with_what_is_left(rows: Sequence[Contribution], pairing: QuantisedPairing) -> list[Contribution]:
-    """The contributions of a step with what is added around each, up to where branches meet."""
-    form = pairing.floats
-    errors: dict[ContentKey, float] = {}
-    for row in rows:
-        output = None if row.golden is None else row.golden.outputs.get(Slot(0))
-        key = None if output is None else form.wires.key(output)
-        if key is not None and row.error is not None:
-            # A tensor that is rounded behind its operator goes on with both errors.
-            errors[key] = max(row.error, errors.get(key, 0.0))
-    points = meeting_points(form, errors)
-    found = []
-    for row in rows:
-        parts = () if row.golden is None else parts_of(row.golden)
-        index = max((form.index[id(part)] for part in parts if id(part) in form.index), default=None)
-        if index is not None:
-            row = replace(row, around=points.added_around(index), is_meeting=index in points.indices)
-        found.append(row)
-    return found
-
-
-def _of_rounding(step: StepKey, reference: Reference) -> Contribution:
-    rounding = reference.rounding
-    before, after, golden = map(loaded, (rounding.source, rounding.result, reference.tensor))
-    error = None if after is None or golden is None else relative_error(after, golden)
-    came_in = None if before is None or golden is None else relative_error(before, golden)
-    return Contribution(step, rounding.operator, reference.operator, came_in, error, None, _activation(reference))
-
-
-def _weight(tensor: TensorResult, bits: int | None, floats: Operator, is_mine: bool) -> WeightNoise | None:
-    arrays = loaded(tensor.mine), loaded(tensor.golden)
-    codes, golden = arrays if is_mine else arrays[::-1]
-    if codes is None or golden is None:
-        return None
-    return weight_noise(golden, codes, bits, channel_axis(floats.op_type, golden.ndim))
-
-
-def _activation(reference: Reference) -> ActivationNoise | None:
-    rounding = reference.rounding
-    golden, before = loaded(reference.tensor), loaded(rounding.source)
-    after, codes = loaded(rounding.result), loaded(rounding.codes)
-    cut = (-math.inf, math.inf) if golden is None else folded_cut(golden, reference.is_folded)
-    signal = golden if before is None else before
-    if signal is None or after is None:
-        return None
-    return activation_noise(signal, after, codes, rounding.levels, cut, is_same_run=before is not None)
-
-
 # -- out of proportion ---------------------------------------------------------------------------------------------
 
 
@@ -166,9 +82,10 @@ def _out_of_proportion(rows: Sequence[Contribution]) -> Contribution | None:
         if _added(row) <= max(_STEPS * step, _PROPORTION * usual):
             return None
         is_wide = has_poor_range(row, rows) and (
-            is_clipped(row.activation) or _added(row) > _STEPS_OF_A_WIDE_RANGE * step
+            is_clipped(row.activation) or is_idle(row.activation) or _added(row) > _STEPS_OF_A_WIDE_RANGE * step
         )
-        if has_poor_weight(row, rows) or is_wide or _is_blatant(row, usual):
+        has_reason = has_poor_weight(row, rows) or has_poor_bias(row, rows) or row.misread > 0
+        if has_reason or is_wide or _is_blatant(row, usual):
             return row
     return None
 
@@ -189,6 +106,14 @@ def has_poor_weight(row: Contribution, rows: Iterable[Contribution]) -> bool:
     return _is_poor(row.weight.sqnr_db, others, row.weight.bits)
 
 
+def has_poor_bias(row: Contribution, rows: Iterable[Contribution]) -> bool:
+    """Whether the bias is further away than rounding makes one, and further than the others."""
+    if row.bias_db is None or row.bias_db > _POOR_BIAS_DB:
+        return False
+    others = [one.bias_db for one in rows if one is not row and one.bias_db is not None]
+    return not others or row.bias_db < median(others) - _FEWER_DB
+
+
 def has_poor_range(row: Contribution, rows: Iterable[Contribution]) -> bool:
     """Whether the activation is clipped, or rounded far more coarsely than the others."""
     if row.activation is None:
@@ -200,6 +125,13 @@ def has_poor_range(row: Contribution, rows: Iterable[Contribution]) -> bool:
 def is_clipped(noise: ActivationNoise | None) -> bool:
     """Whether more values lie outside of the range than a calibration leaves out."""
     return noise is not None and noise.clipped > _CLIPPED
+
+
+def is_idle(noise: ActivationNoise | None) -> bool:
+    """Whether most codes of a range never occur: it is far wider than what it holds."""
+    if noise is None or noise.used is None or noise.bits is None:
+        return False
+    return noise.used * _IDLE <= 1 << noise.bits
 
 
 def _is_poor(noise_db: float, others: Sequence[float], bits: int | None) -> bool:
@@ -231,18 +163,24 @@ def settled(comparison: Comparison, verdict: QuantisedVerdict, tolerance: float 
             if finding is not None and is_behind:
                 limit = finding.added or 0.0
             limit = limit if tolerance is None else tolerance
-            operators.append(_settled_operator(result, limit, is_finding))
+            operators.append(_settled_operator(result, limit, is_finding, tolerance is not None))
         steps.append(replace(step, operators=tuple(operators)))
     return replace(comparison, steps=tuple(steps), quantised=verdict)
 
 
-def _settled_operator(result: OperatorResult, limit: float, is_finding: bool) -> OperatorResult:
-    def settle(tensor: TensorResult) -> TensorResult:
+def _settled_operator(result: OperatorResult, limit: float, is_finding: bool, is_strict: bool) -> OperatorResult:
+    """is_strict: whether the limit holds for what an operator reads as well, where its results keep to it"""
+
+    def settle(tensor: TensorResult, limit: float) -> TensorResult:
         error = tensor.error
         if tensor.status != DIFFERS or tensor.metrics is None or tensor.metrics.mismatched or error is None:
             return tensor
-        if error > limit or (is_finding and tensor in result.outputs):
+        if error > limit:
             return tensor
         return replace(tensor, status=AGREES, reason=f"{tensor.reason}, up to quantisation")
 
-    return replace(result, inputs=tuple(map(settle, result.inputs)), outputs=tuple(map(settle, result.outputs)))
+    outputs = tuple(one if is_finding else settle(one, limit) for one in result.outputs)
+    if outputs and not is_strict and all(one.status != DIFFERS for one in outputs):
+        # A small bias beside large products is rounded to nothing, and does no harm.
+        limit = math.inf
+    return replace(result, inputs=tuple(settle(one, limit) for one in result.inputs), outputs=outputs)

@@ -9,9 +9,11 @@ from typing import Any
 from msdump.analysis.compare.quantised.noise import ActivationNoise
 from msdump.analysis.compare.quantised.ranking import Contribution, QuantisedVerdict
 from msdump.analysis.compare.quantised.verdict import (
+    has_poor_bias,
     has_poor_range,
     has_poor_weight,
     is_clipped,
+    is_idle,
 )
 from msdump.analysis.compare.quantised.vocabulary import family, is_of_quantised_model
 from msdump.analysis.compare.result import DIFFERS, Comparison
@@ -76,18 +78,24 @@ def agreeing_line(comparison: Comparison, verdict: QuantisedVerdict) -> str:
 def _reason(verdict: QuantisedVerdict, finding: Contribution) -> str:
     rows = [finding, *verdict.others(finding)]
     reasons = []
-    if has_poor_weight(finding, rows) and finding.weight is not None:
+    if finding.misread:
+        reasons.append(f"codes are read by other scales than they were written by, an error of {finding.misread:.3g}")
+    elif has_poor_weight(finding, rows) and finding.weight is not None:
         others = [one.weight.sqnr_db for one in rows[1:] if one.weight is not None]
         outlier = _outlier(finding)
         reasons.append(
             f"its weight has {finding.weight.sqnr_db:.0f} dB{_against(others)}" + (f": {outlier}" if outlier else "")
         )
-    if finding.activation is not None and is_clipped(finding.activation):
+    elif has_poor_bias(finding, rows) and finding.bias_db is not None:
+        others = [one.bias_db for one in rows[1:] if one.bias_db is not None]
+        reasons.append(f"its bias has {finding.bias_db:.0f} dB{_against(others)}")
+    if not finding.misread and finding.activation is not None and is_clipped(finding.activation):
         reasons.append(_clipping(finding.activation))
     elif not reasons and has_poor_range(finding, rows) and finding.activation is not None:
         # The range of what a coarse weight makes is no second reason.
         others = [one.activation.sqnr_db for one in rows[1:] if one.activation is not None]
-        reasons.append(f"its range has {finding.activation.sqnr_db:.0f} dB{_against(others)}")
+        idle = f": its values take {finding.activation.used} codes" if is_idle(finding.activation) else ""
+        reasons.append(f"its range has {finding.activation.sqnr_db:.0f} dB{_against(others)}{idle}")
     if not reasons:
         reasons.append("its codes alone do not explain it" if finding.is_quantised else "it has no codes")
     return "; ".join(reasons)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 from tests.analysis.small_dump import write_dump
 
 Array = np.ndarray[Any, np.dtype[Any]]
+Planted = Callable[[Array, Array], tuple[Array, Array]]
 Operators = list[tuple[str, dict[tuple[str, int], Any]]]
 SIZE, ROWS = 16, 32
 
@@ -21,13 +22,16 @@ class Model:
     """Weights and data.
 
     outlier   layer whose weight has one large value, in channel 5
-    narrow    layer whose result has a range that ends at a fifth of its largest value
+    narrow    layer whose result has a range that ends at a fifth of its largest value; in forms that round their tokens
+              themselves the layer that reads such
+    planted   changes codes and scales of columns of the weight of a layer
     """
 
     layers: int = 4
     outlier: int | None = None
     narrow: int | None = None
     seed: int = 0
+    planted: Mapping[int, Planted] = field(default_factory=dict)
     weights: list[Array] = field(init=False)
     data: Array = field(init=False)
 
@@ -44,6 +48,19 @@ class Model:
         for weight in self.weights:
             found.append(np.maximum(found[-1] @ weight, 0))
         return found
+
+    def column_codes(self, index: int) -> tuple[Array, Array]:
+        """Codes of the weight of a layer in int8, and a scale for each column."""
+        weight = self.weights[index]
+        scale = (np.abs(weight).max(axis=0) / 127).astype(np.float32)
+        codes = np.rint(weight / scale).astype(np.int8)
+        return self.planted[index](codes, scale) if index in self.planted else (codes, scale)
+
+    def token_codes(self, index: int, x: Array) -> tuple[Array, Array]:
+        """Codes in int8 of what a layer reads, and a scale for each row of it: (rows, 1)."""
+        scale = (np.abs(x).max(axis=1, keepdims=True) / 127).astype(np.float32)
+        scale = scale / np.float32(5) if index == self.narrow else scale
+        return np.clip(np.rint(x / np.maximum(scale, 1e-9)), -128, 127).astype(np.int8), scale
 
     def ranges(self) -> list[tuple[float, int]]:
         """Scale and zero point (uint8) of what `activations` gives."""
@@ -209,11 +226,9 @@ def on_tokens(model: Model) -> Operators:
     """Products of int8 as torchao has them: each row of the data has a scale of its own, spread over the row."""
     found: Operators = []
     x = model.data
-    for index, weight in enumerate(model.weights):
-        w_scale = (np.abs(weight).max(axis=0) / 127).astype(np.float32)
-        w = np.rint(weight / w_scale).astype(np.int8)
-        scale = (np.abs(x).max(axis=1, keepdims=True) / 127).astype(np.float32)
-        codes = np.rint(x / np.maximum(scale, 1e-9)).astype(np.int8)
+    for index in range(model.layers):
+        w, w_scale = model.column_codes(index)
+        codes, scale = model.token_codes(index, x)
         sums = (codes.astype(np.int32) @ w.astype(np.int32)).astype(np.int32)
         spread = np.broadcast_to(scale, sums.shape)
         by_rows = sums.astype(np.float32) * spread
@@ -223,6 +238,48 @@ def on_tokens(model: Model) -> Operators:
             (f"{place}/aten__int_mm_default-op{index}", tensors(codes, w, output=sums)),
             (f"{place}/aten__to_copy_default-op{index}", tensors(sums, output=sums.astype(np.float32))),
             (f"{place}/aten_mul_Tensor-op{index}", tensors(sums.astype(np.float32), spread, output=by_rows)),
+            (f"{place}/aten_mul_Tensor-op{50 + index}", tensors(by_rows, w_scale, output=y)),
+        ]
+        x = np.maximum(y, 0)
+        found.append((f"{place}/Relu-op{index}", tensors(y, output=x)))
+    return found
+
+
+def on_unsigned_tokens(model: Model) -> Operators:
+    """Products as torchao has them on a CPU: codes of the data are unsigned there, and what that adds to each sum is
+    taken from it, in place.
+    """
+    return _unsigned_products(model, False)
+
+
+def with_one_scale(model: Model) -> Operators:
+    """The same with one scale for all rows, and one for the weight."""
+    return _unsigned_products(model, True)
+
+
+def _unsigned_products(model: Model, has_one_scale: bool) -> Operators:
+    found: Operators = []
+    x = model.data
+    for index in range(model.layers):
+        w, w_scale = model.column_codes(index)
+        codes, scale = model.token_codes(index, x.reshape(1, -1) if has_one_scale else x)
+        codes = codes.reshape(x.shape)
+        if has_one_scale:
+            w, one = weight_codes(w * w_scale)
+            w_scale = np.full(1, one, np.float32)
+        unsigned = (codes.astype(np.int32) + 128).astype(np.uint8)
+        sums = (unsigned.astype(np.int32) @ w.astype(np.int32)).astype(np.int32)
+        offset = (128 * w.astype(np.int32).sum(axis=0, keepdims=True)).astype(np.int32)
+        right = sums - offset
+        by_rows = right.astype(np.float32) * scale
+        y = by_rows * w_scale
+        place = f"Default/l{index}"
+        found += [
+            (f"{place}/aten__to_copy_default-op{index}", tensors(codes.astype(np.int32) + 128, output=unsigned)),
+            (f"{place}/aten__int_mm_default-op{index}", tensors(unsigned, w, output=sums)),
+            (f"{place}/aten_sub__Tensor-op{index}", tensors(sums, offset, output=right)),
+            (f"{place}/aten__to_copy_default-op{50 + index}", tensors(right, output=right.astype(np.float32))),
+            (f"{place}/aten_mul_Tensor-op{index}", tensors(right.astype(np.float32), scale, output=by_rows)),
             (f"{place}/aten_mul_Tensor-op{50 + index}", tensors(by_rows, w_scale, output=y)),
         ]
         x = np.maximum(y, 0)
@@ -254,9 +311,8 @@ def with_cast_weights(model: Model) -> Operators:
     """Weights alone are in codes: they are cast, and the product is scaled by column."""
     found: Operators = []
     x = model.data
-    for index, weight in enumerate(model.weights):
-        w_scale = (np.abs(weight).max(axis=0) / 127).astype(np.float32)
-        codes = np.rint(weight / w_scale).astype(np.int8)
+    for index in range(model.layers):
+        codes, w_scale = model.column_codes(index)
         cast = codes.astype(np.float32)
         product = x @ cast
         y = product * w_scale
@@ -306,6 +362,8 @@ FORMS: dict[str, Callable[[Model], Operators]] = {
 # Forms that need not have 8 bits for each weight, or whose outliers a scale for each channel takes in.
 OTHER_FORMS: dict[str, Callable[[Model], Operators]] = {
     "tokens": on_tokens,
+    "unsigned": on_unsigned_tokens,
+    "one_scale": with_one_scale,
     "whole": in_whole_products,
     "cast": with_cast_weights,
     "fakes": with_fakes,

@@ -44,6 +44,19 @@ def test_a_model_in_floats_stays_as_it_is(tmp_path: Path) -> None:
     assert not form.units and not form.roundings and not form.weights and not form.hidden
 
 
+def test_codes_that_are_read_by_another_scale_keep_what_was_written(tmp_path: Path) -> None:
+    operators = in_operators(Model())
+    assert not formed(tmp_path / "right", operators).written
+    name, own = next((name, own) for name, own in operators if name.endswith("QLinearMatMul-op2"))
+    operators[operators.index((name, own))] = name, {**own, ("input", 1): number(2 * float(own["input", 1]))}
+    form = formed(tmp_path / "wrong", operators)
+    (reader,) = [one for one in form.operators if one.op_name == "QLinearMatMul-op2"]
+    (maker,) = [one for one in form.operators if one.op_name == "QLinearMatMul-op1"]
+    (written,) = form.written.values()
+    assert written.load_host() == pytest.approx(maker.outputs[FIRST].load_host())
+    assert form.written[id(reader.inputs[FIRST])].load_host() == pytest.approx(reader.inputs[FIRST].load_host() / 2)
+
+
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_numbers_are_near_to_those_in_floats(form: Any, tmp_path: Path) -> None:
     model = Model()

@@ -70,6 +70,17 @@ def test_a_normalisation_that_was_multiplied_in_is_no_noise(seed: int) -> None:
     assert weight_noise(weight, rounded(folded), 8, 0).sqnr_db > 25
 
 
+@given(seeds, st.sampled_from([-1.0, 0.4, 1.5, 2.0]))
+def test_a_factor_that_the_result_shows_is_noise(seed: int, factor: float) -> None:
+    """A scale that is wrong looks like a normalisation, but for what the operator makes of it."""
+    weight = np.random.default_rng(seed).standard_normal((6, 30))
+    wrong = factor * weight
+    assert weight_noise(weight, rounded(wrong), 8, 0, 0.01).sqnr_db > 25
+    assert weight_noise(weight, rounded(wrong), 8, 0, 0.8).sqnr_db == pytest.approx(
+        -20 * math.log10(abs(factor - 1)), abs=0.2
+    )
+
+
 def test_a_weight_of_zeros_in_codes_has_no_signal_left() -> None:
     weight = np.ones((3, 4))
     assert weight_noise(weight, np.zeros((3, 4)), 8, 0).sqnr_db == pytest.approx(0)
@@ -118,6 +129,24 @@ def test_noise_of_another_run_is_what_the_step_makes() -> None:
     own = activation_noise(before, after, None, (0, 255), NO_CUT).sqnr_db
     assert activation_noise(golden, after, None, (0, 255), NO_CUT).sqnr_db < 20
     assert activation_noise(golden, after, None, (0, 255), NO_CUT, is_same_run=False).sqnr_db > own - 8
+
+
+def test_how_many_codes_occur() -> None:
+    values = np.linspace(0, 1, 300)
+    for scale, used in ((1 / 255, 256), (16 / 255, 17)):
+        after = grid(scale).rounded(values, 0, 255)
+        assert activation_noise(values, after, np.rint(after / scale), (0, 255), NO_CUT).used == used
+    assert activation_noise(values, values, None, None, NO_CUT).used is None
+
+
+@pytest.mark.parametrize("part", [1.0, 0.5])
+def test_rows_have_steps_of_their_own(part: float) -> None:
+    """A row of small numbers has a step that is far smaller than what rounding moves those of another row by."""
+    values = np.random.default_rng(0).uniform(-1, 1, (2, 200)) * np.array([[1.0], [0.001]])
+    scale = part * np.abs(values).max(axis=1, keepdims=True) / 127
+    codes = np.clip(np.rint(values / scale), -128, 127)
+    noise = activation_noise(values, codes * scale, codes, (-128, 127), NO_CUT, has_row_scales=True)
+    assert (noise.clipped == 0) is (part == 1.0) and noise.clipped == pytest.approx(1 - part, abs=0.1)
 
 
 def test_tensors_that_tell_nothing() -> None:

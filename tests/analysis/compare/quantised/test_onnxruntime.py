@@ -17,6 +17,8 @@ from onnxruntime.quantization import qdq_loss_debug as loss  # noqa: E402
 
 import msdump  # noqa: E402
 from msdump.analysis import Comparison, compare_dumps  # noqa: E402
+from msdump.analysis.compare.result import AGREES  # noqa: E402
+from msdump.analysis.steps import Slot  # noqa: E402
 
 RNG = np.random.default_rng(4)
 PICTURES = [RNG.standard_normal((1, 8, 8, 8)).astype(np.float32) for _ in range(3)]
@@ -100,6 +102,20 @@ def test_noise_is_that_of_the_loss_debugger(per_channel: bool, tmp_path: Path) -
     totals = {name: -20 * np.log10(one.error) for name, one in rounded.items()}
     assert totals == pytest.approx(across, abs=1e-3)
     assert sorted(totals, key=totals.__getitem__)[:3] == sorted(across, key=across.__getitem__)[:3]
+
+
+@pytest.mark.parametrize("form", [QuantFormat.QDQ, QuantFormat.QOperator])
+def test_a_bias_that_is_rounded_to_nothing_does_no_harm(form: Any, tmp_path: Path) -> None:
+    """Its scale is that of the weight and the data, beside whose products it is small."""
+    model = network()
+    next(node for node in model.graph.node if node.name == "conv4").input.append("b4")
+    bias = np.linspace(-1e-6, 1e-6, 8).astype(np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(bias, "b4"))
+    found = compared(tmp_path, model, form)
+    assert found.is_agreeing
+    (result,) = [one for one in found.operators if one.pair.mine.op_name in ("conv4", "conv4_quant")]
+    (read,) = [one for one in result.inputs if one.slot == Slot(2)]
+    assert read.error == 1 and read.status == AGREES
 
 
 @pytest.mark.parametrize("form", [QuantFormat.QDQ, QuantFormat.QOperator])

@@ -1,4 +1,4 @@
-"""A leaky ReLU was ported with the slope that MindSpore has by default, which is not PyTorch's."""
+"""A layer was ported without its bias."""
 
 import sys
 
@@ -9,14 +9,15 @@ ANSWER = {
     "entry": "mindspore",
     "ask": "compare {faulty} {golden}",
     "run": "msdump run --config {config} --torch-eager {script} {mode}",
-    "operator": "Maximum",
-    "wants": "the leaky ReLU, its line",
+    "operator": "MatMul",
+    "step": 0,
+    "wants": "the product of the layer, its line: the other implementation adds a bias",
 }
 
 FAULT = sys.argv[1] == "faulty"
 
 rng = np.random.default_rng(0)
-x = rng.standard_normal((5, 6), dtype=np.float32)
+batches = rng.standard_normal((4, 5, 6), dtype=np.float32)
 weight, bias = rng.standard_normal((4, 6), dtype=np.float32), rng.standard_normal(4, dtype=np.float32)
 
 if sys.argv[1] == "golden":
@@ -25,27 +26,31 @@ if sys.argv[1] == "golden":
     class Net(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.fc, self.act = torch.nn.Linear(6, 4), torch.nn.LeakyReLU()
+            self.fc = torch.nn.Linear(6, 4)
 
         def forward(self, x):
-            return self.act(self.fc(x)).sum()
+            return torch.tanh(self.fc(x)).square().mean()
 
     net = Net()
     net.fc.weight.data, net.fc.bias.data = torch.from_numpy(weight), torch.from_numpy(bias)
-    net(torch.from_numpy(x)).backward()
+    for x in batches:
+        net.zero_grad()
+        net(torch.from_numpy(x)).backward()
 else:
     import mindspore as ms
-    from mindspore import nn
+    from mindspore import nn, ops
 
     class Net(nn.Cell):
         def __init__(self):
             super().__init__()
-            self.fc = nn.Dense(6, 4, weight_init=ms.Tensor(weight), bias_init=ms.Tensor(bias))
-            self.act = nn.LeakyReLU() if FAULT else nn.LeakyReLU(0.01)
+            how = {"has_bias": False} if FAULT else {"bias_init": ms.Tensor(bias)}
+            self.fc = nn.Dense(6, 4, weight_init=ms.Tensor(weight), **how)
 
         def construct(self, x):
-            return self.act(self.fc(x)).sum()  # fault
+            return ops.tanh(self.fc(x)).square().mean()  # fault
 
     ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
     net = Net()
-    ms.value_and_grad(net, None, net.trainable_params())(ms.Tensor(x))
+    step = ms.value_and_grad(net, None, net.trainable_params())
+    for x in batches:
+        step(ms.Tensor(x))

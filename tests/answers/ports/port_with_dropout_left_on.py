@@ -10,13 +10,15 @@ ANSWER = {
     "ask": "compare {faulty} {golden}",
     "run": "msdump run --config {config} --torch-eager {script} {mode}",
     "operator": "Dropout",
+    "step": 0,
     "wants": "the dropout, its line, which the evaluation of the first implementation has not",
 }
 
 FAULT = sys.argv[1] == "faulty"
 
 rng = np.random.default_rng(0)
-x, weight = rng.standard_normal((5, 6), dtype=np.float32), rng.standard_normal((4, 6), dtype=np.float32)
+batches = rng.standard_normal((4, 5, 6), dtype=np.float32)
+weight = rng.standard_normal((4, 6), dtype=np.float32)
 
 if sys.argv[1] == "golden":
     import torch
@@ -28,11 +30,14 @@ if sys.argv[1] == "golden":
 
         def forward(self, x):
             hidden = self.drop(torch.relu(self.fc(x)))
-            return hidden.exp().sum(-1)
+            return hidden.exp().sum(-1).mean()
 
     net = Net()
     net.fc.weight.data = torch.from_numpy(weight)
-    net.eval()(torch.from_numpy(x))
+    net.eval()
+    for x in batches:
+        net.zero_grad()
+        net(torch.from_numpy(x)).backward()
 else:
     import mindspore as ms
     from mindspore import nn, ops
@@ -45,7 +50,10 @@ else:
 
         def construct(self, x):
             hidden = self.drop(ops.relu(self.fc(x)))  # fault
-            return ops.exp(hidden).sum(-1)
+            return ops.exp(hidden).sum(-1).mean()
 
     ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
-    Net().set_train(FAULT)(ms.Tensor(x))
+    net = Net().set_train(FAULT)
+    step = ms.value_and_grad(net, None, net.trainable_params())
+    for x in batches:
+        step(ms.Tensor(x))

@@ -19,7 +19,7 @@ FAULT = sys.argv[1] == "faulty"
 rng = np.random.default_rng(0)
 weight, bias = rng.standard_normal((4, 6), dtype=np.float32), rng.standard_normal(4, dtype=np.float32)
 batches = [
-    (rng.standard_normal((5, 6), dtype=np.float32), rng.standard_normal((5, 4), dtype=np.float32)) for _ in range(3)
+    (rng.standard_normal((5, 6), dtype=np.float32), rng.standard_normal((5, 4), dtype=np.float32)) for _ in range(4)
 ]
 
 if sys.argv[1] == "golden":

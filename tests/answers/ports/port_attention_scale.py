@@ -10,14 +10,14 @@ ANSWER = {
     "ask": "compare {faulty} {golden}",
     "run": "msdump run --config {config} --torch-eager {script} {mode}",
     "operator": "Div",
+    "step": 0,
     "wants": "the division, its line: it has another divisor",
 }
 
 FAULT = sys.argv[1] == "faulty"
 
 rng = np.random.default_rng(0)
-q, k = rng.standard_normal((2, 3, 4, 8), dtype=np.float32)
-v = rng.standard_normal((3, 4, 8), dtype=np.float32)
+batches = rng.standard_normal((4, 3, 3, 4, 8), dtype=np.float32)
 
 if sys.argv[1] == "golden":
     import torch
@@ -25,9 +25,10 @@ if sys.argv[1] == "golden":
     class Attention(torch.nn.Module):
         def forward(self, q, k, v):
             scores = q @ k.transpose(-1, -2)
-            return (scores / 8**0.5).softmax(-1) @ v
+            return ((scores / 8**0.5).softmax(-1) @ v).square().mean()
 
-    Attention()(*map(torch.from_numpy, (q, k, v)))
+    for batch in batches:
+        Attention()(*torch.from_numpy(batch).requires_grad_()).backward()
 else:
     import mindspore as ms
     from mindspore import nn, ops
@@ -36,7 +37,9 @@ else:
         def construct(self, q, k, v):
             scores = ops.matmul(q, k.swapaxes(-1, -2))
             scores = scores / (8 if FAULT else 8**0.5)  # fault
-            return ops.matmul(ops.softmax(scores, -1), v)
+            return ops.matmul(ops.softmax(scores, -1), v).square().mean()
 
     ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
-    Attention()(*map(ms.Tensor, (q, k, v)))
+    net = Attention()
+    for batch in batches:
+        ms.grad(net, (0, 1, 2))(*map(ms.Tensor, batch))

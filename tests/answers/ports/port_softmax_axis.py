@@ -11,14 +11,14 @@ ANSWER = {
     "run": "msdump run --config {config} --torch-eager {script} {mode}",
     "operator": "Softmax",
     "says": ["axis"],
+    "step": 0,
     "wants": "the softmax, its line, and that its axis differs",
 }
 
 FAULT = sys.argv[1] == "faulty"
 
 rng = np.random.default_rng(0)
-q, k = rng.standard_normal((2, 3, 4, 8), dtype=np.float32)
-v = rng.standard_normal((3, 4, 8), dtype=np.float32)
+batches = rng.standard_normal((4, 3, 3, 4, 8), dtype=np.float32)
 
 if sys.argv[1] == "golden":
     import torch
@@ -26,9 +26,10 @@ if sys.argv[1] == "golden":
     class Attention(torch.nn.Module):
         def forward(self, q, k, v):
             scores = q @ k.transpose(-1, -2) / 8**0.5
-            return scores.softmax(-1) @ v
+            return (scores.softmax(-1) @ v).square().mean()
 
-    Attention()(*map(torch.from_numpy, (q, k, v)))
+    for batch in batches:
+        Attention()(*torch.from_numpy(batch).requires_grad_()).backward()
 else:
     import mindspore as ms
     from mindspore import nn, ops
@@ -36,7 +37,10 @@ else:
     class Attention(nn.Cell):
         def construct(self, q, k, v):
             scores = ops.matmul(q, k.swapaxes(-1, -2)) / 8**0.5
-            return ops.matmul(ops.softmax(scores, -2 if FAULT else -1), v)  # fault
+            weights = ops.softmax(scores, -2 if FAULT else -1)  # fault
+            return ops.matmul(weights, v).square().mean()
 
     ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
-    Attention()(*map(ms.Tensor, (q, k, v)))
+    net = Attention()
+    for batch in batches:
+        ms.grad(net, (0, 1, 2))(*map(ms.Tensor, batch))

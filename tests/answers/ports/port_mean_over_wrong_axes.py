@@ -10,13 +10,14 @@ ANSWER = {
     "ask": "compare {faulty} {golden}",
     "run": "msdump run --config {config} --torch-eager {script} {mode}",
     "operator": "ReduceMean",
+    "step": 0,
     "wants": "the mean, its line: its shape differs",
 }
 
 FAULT = sys.argv[1] == "faulty"
 
 rng = np.random.default_rng(0)
-x = rng.standard_normal((2, 3, 4, 4), dtype=np.float32)
+batches = rng.standard_normal((4, 2, 3, 4, 4), dtype=np.float32)
 weight = rng.standard_normal((3, 3), dtype=np.float32)
 
 if sys.argv[1] == "golden":
@@ -24,9 +25,10 @@ if sys.argv[1] == "golden":
 
     class Head(torch.nn.Module):
         def forward(self, x, weight):
-            return torch.relu(x).mean((2, 3)) @ weight
+            return (torch.relu(x).mean((2, 3)) @ weight).square().mean()
 
-    Head()(torch.from_numpy(x), torch.from_numpy(weight))
+    for x in batches:
+        Head()(torch.from_numpy(x), torch.from_numpy(weight).requires_grad_()).backward()
 else:
     import mindspore as ms
     from mindspore import nn, ops
@@ -34,7 +36,9 @@ else:
     class Head(nn.Cell):
         def construct(self, x, weight):
             pooled = ops.relu(x).mean((1, 2) if FAULT else (2, 3))  # fault
-            return ops.matmul(pooled[:, :3], weight)
+            return ops.matmul(pooled[:, :3], weight).square().mean()
 
     ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
-    Head()(ms.Tensor(x), ms.Tensor(weight))
+    head = Head()
+    for x in batches:
+        ms.grad(head, 1)(ms.Tensor(x), ms.Tensor(weight))

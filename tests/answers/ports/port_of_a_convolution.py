@@ -12,13 +12,14 @@ ANSWER = {
     "run": "msdump run --config {config} --torch-eager {script} {mode}",
     "operator": "Conv2D",
     "says": ["pad"],
+    "step": 0,
     "wants": "the convolution, its line, and that its padding differs",
 }
 
 FAULT = sys.argv[1] == "faulty"
 
 rng = np.random.default_rng(0)
-x = rng.standard_normal((1, 3, 8, 8), dtype=np.float32)
+batches = rng.standard_normal((4, 1, 3, 8, 8), dtype=np.float32)
 weight = rng.standard_normal((4, 3, 3, 3), dtype=np.float32)
 
 if sys.argv[1] == "golden":
@@ -30,11 +31,13 @@ if sys.argv[1] == "golden":
             self.conv = torch.nn.Conv2d(3, 4, 3, stride=2, padding=1, bias=False)
 
         def forward(self, x):
-            return torch.relu(self.conv(x))
+            return torch.relu(self.conv(x)).square().mean()
 
     stem = Stem()
     stem.conv.weight.data = torch.from_numpy(weight)
-    stem(torch.from_numpy(x))
+    for x in batches:
+        stem.zero_grad()
+        stem(torch.from_numpy(x)).backward()
 else:
     import mindspore as ms
     from mindspore import nn, ops
@@ -46,7 +49,10 @@ else:
             self.conv = nn.Conv2d(3, 4, 3, stride=2, weight_init=ms.Tensor(weight), has_bias=False, **how)
 
         def construct(self, x):
-            return ops.relu(self.conv(x))  # fault
+            return ops.relu(self.conv(x)).square().mean()  # fault
 
     ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
-    Stem()(ms.Tensor(x))
+    stem = Stem()
+    step = ms.value_and_grad(stem, None, stem.trainable_params())
+    for x in batches:
+        step(ms.Tensor(x))

@@ -11,13 +11,15 @@ ANSWER = {
     "run": "msdump run --config {config} --torch-eager {script} {mode}",
     "operator": "MatMul",
     "says": ["transpose"],
+    "step": 0,
     "wants": "the product with the transposed weight, its line",
 }
 
 FAULT = sys.argv[1] == "faulty"
 
 rng = np.random.default_rng(0)
-x, weight = rng.standard_normal((5, 6), dtype=np.float32), rng.standard_normal((6, 6), dtype=np.float32)
+batches = rng.standard_normal((4, 5, 6), dtype=np.float32)
+weight = rng.standard_normal((6, 6), dtype=np.float32)
 
 if sys.argv[1] == "golden":
     import torch
@@ -28,11 +30,13 @@ if sys.argv[1] == "golden":
             self.fc = torch.nn.Linear(6, 6, bias=False)
 
         def forward(self, x):
-            return torch.tanh(self.fc(x))
+            return torch.tanh(self.fc(x)).square().mean()
 
     net = Net()
     net.fc.weight.data = torch.from_numpy(weight)
-    net(torch.from_numpy(x))
+    for x in batches:
+        net.zero_grad()
+        net(torch.from_numpy(x)).backward()
 else:
     import mindspore as ms
     from mindspore import nn, ops
@@ -43,7 +47,10 @@ else:
             self.fc = nn.Dense(6, 6, weight_init=ms.Tensor(weight.T.copy() if FAULT else weight), has_bias=False)
 
         def construct(self, x):
-            return ops.tanh(self.fc(x))  # fault
+            return ops.tanh(self.fc(x)).square().mean()  # fault
 
     ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
-    Net()(ms.Tensor(x))
+    net = Net()
+    step = ms.value_and_grad(net, None, net.trainable_params())
+    for x in batches:
+        step(ms.Tensor(x))

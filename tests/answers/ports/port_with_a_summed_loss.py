@@ -10,13 +10,16 @@ ANSWER = {
     "ask": "compare {faulty} {golden}",
     "run": "msdump run --config {config} --torch-eager {script} {mode}",
     "operator": "Reduce",
+    "step": 0,
     "wants": "the reduction of the loss: a sum against a mean",
 }
 
 FAULT = sys.argv[1] == "faulty"
 
 rng = np.random.default_rng(0)
-x, y = rng.standard_normal((5, 4), dtype=np.float32), rng.standard_normal((5, 3), dtype=np.float32)
+batches = [
+    (rng.standard_normal((5, 4), dtype=np.float32), rng.standard_normal((5, 3), dtype=np.float32)) for _ in range(4)
+]
 weight = rng.standard_normal((3, 4), dtype=np.float32)
 
 if sys.argv[1] == "golden":
@@ -32,7 +35,9 @@ if sys.argv[1] == "golden":
 
     net = Net()
     net.fc.weight.data = torch.from_numpy(weight)
-    net(torch.from_numpy(x), torch.from_numpy(y)).backward()
+    for x, y in batches:
+        net.zero_grad()
+        net(torch.from_numpy(x), torch.from_numpy(y)).backward()
 else:
     import mindspore as ms
     from mindspore import nn, ops
@@ -48,4 +53,6 @@ else:
 
     ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
     net = Net()
-    ms.value_and_grad(net, None, net.trainable_params())(ms.Tensor(x), ms.Tensor(y))
+    step = ms.value_and_grad(net, None, net.trainable_params())
+    for x, y in batches:
+        step(ms.Tensor(x), ms.Tensor(y))

@@ -11,13 +11,14 @@ ANSWER = {
     "run": "msdump run --config {config} --torch-eager {script} {mode}",
     "operator": "MaxPool",
     "says": ["pad"],
+    "step": 0,
     "wants": "the pooling, its line, and that its padding differs",
 }
 
 FAULT = sys.argv[1] == "faulty"
 
 rng = np.random.default_rng(0)
-x = rng.standard_normal((1, 3, 8, 8), dtype=np.float32)
+batches = rng.standard_normal((4, 1, 3, 8, 8), dtype=np.float32)
 
 if sys.argv[1] == "golden":
     import torch
@@ -28,9 +29,10 @@ if sys.argv[1] == "golden":
             self.pool = torch.nn.MaxPool2d(3, stride=2, padding=1)
 
         def forward(self, x):
-            return torch.tanh(self.pool(x))
+            return torch.tanh(self.pool(x)).square().mean()
 
-    Stem()(torch.from_numpy(x))
+    for x in batches:
+        Stem()(torch.from_numpy(x).requires_grad_()).backward()
 else:
     import mindspore as ms
     from mindspore import nn, ops
@@ -42,7 +44,9 @@ else:
             self.pool = nn.MaxPool2d(3, stride=2, **how)
 
         def construct(self, x):
-            return ops.tanh(self.pool(x))  # fault
+            return ops.tanh(self.pool(x)).square().mean()  # fault
 
     ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
-    Stem()(ms.Tensor(x))
+    stem = Stem()
+    for x in batches:
+        ms.grad(stem)(ms.Tensor(x))

@@ -10,13 +10,14 @@ ANSWER = {
     "ask": "compare {faulty} {golden}",
     "run": "msdump run --config {config} --torch-eager {script} {mode}",
     "operator": "Add",
+    "step": 0,
     "wants": "the addition of the mask, its line: the mask differs",
 }
 
 FAULT = sys.argv[1] == "faulty"
 
 rng = np.random.default_rng(0)
-q, k = rng.standard_normal((2, 3, 4, 8), dtype=np.float32)
+batches = rng.standard_normal((4, 2, 3, 4, 8), dtype=np.float32)
 mask = np.triu(np.full((4, 4), -1e4, np.float32), 1)
 
 if sys.argv[1] == "golden":
@@ -25,9 +26,10 @@ if sys.argv[1] == "golden":
     class Scores(torch.nn.Module):
         def forward(self, q, k, mask):
             scores = q @ k.transpose(-1, -2)
-            return (scores + mask).softmax(-1)
+            return (scores + mask).softmax(-1).square().mean()
 
-    Scores()(*map(torch.from_numpy, (q, k, mask)))
+    for batch in batches:
+        Scores()(*torch.from_numpy(batch).requires_grad_(), torch.from_numpy(mask)).backward()
 else:
     import mindspore as ms
     from mindspore import nn, ops
@@ -35,7 +37,9 @@ else:
     class Scores(nn.Cell):
         def construct(self, q, k, mask):
             scores = ops.matmul(q, k.swapaxes(-1, -2))
-            return ops.softmax(scores + mask, -1)  # fault
+            return ops.softmax(scores + mask, -1).square().mean()  # fault
 
     ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
-    Scores()(ms.Tensor(q), ms.Tensor(k), ms.Tensor(-mask if FAULT else mask))
+    net = Scores()
+    for batch in batches:
+        ms.grad(net, (0, 1))(*map(ms.Tensor, batch), ms.Tensor(-mask if FAULT else mask))

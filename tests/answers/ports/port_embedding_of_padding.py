@@ -10,6 +10,7 @@ ANSWER = {
     "ask": "compare {faulty} {golden}",
     "run": "msdump run --config {config} --torch-eager {script} {mode}",
     "operator": "Gather",
+    "step": 0,
     "wants": "the look-up, its line: its table differs",
 }
 
@@ -17,7 +18,7 @@ FAULT = sys.argv[1] == "faulty"
 
 rng = np.random.default_rng(0)
 table = rng.standard_normal((10, 4), dtype=np.float32)
-tokens = np.array([[3, 5, 0, 0], [7, 0, 0, 0]])
+batches = [np.array([[3, 5, 0, 0], [first, 0, 0, 0]]) for first in (7, 2, 4, 9)]
 
 if sys.argv[1] == "golden":
     import torch
@@ -28,11 +29,13 @@ if sys.argv[1] == "golden":
             self.embed = torch.nn.Embedding(10, 4, padding_idx=0)
 
         def forward(self, tokens):
-            return self.embed(tokens).sum(1)
+            return self.embed(tokens).sum(1).square().mean()
 
     words = Words()
     words.embed.weight.data[1:] = torch.from_numpy(table[1:])
-    words(torch.from_numpy(tokens))
+    for tokens in batches:
+        words.zero_grad()
+        words(torch.from_numpy(tokens)).backward()
 else:
     import mindspore as ms
     from mindspore import nn
@@ -46,7 +49,13 @@ else:
             self.embed = nn.Embedding(10, 4, embedding_table=ms.Tensor(rows))
 
         def construct(self, tokens):
-            return self.embed(tokens).sum(1)  # fault
+            words = self.embed(tokens)  # fault
+            if not FAULT:
+                words = words * (tokens != 0).astype(ms.float32).expand_dims(-1)  # no gradient for padding
+            return words.sum(1).square().mean()
 
     ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
-    Words()(ms.Tensor(tokens, ms.int32))
+    words = Words()
+    step = ms.value_and_grad(words, None, words.trainable_params())
+    for tokens in batches:
+        step(ms.Tensor(tokens, ms.int32))
