@@ -1,6 +1,7 @@
 """Data of graph files on operators: source lines, attributes, and producers of inputs.
 
-Trees of msprobe have no graph files. Their stack.json tells the lines of a call, dump.json its attributes.
+Trees of msprobe have no graph files. Their stack.json tells the lines of a call, dump.json its attributes. Nor have
+logs of DebugMode, which may tell the line of each call.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 
 from msdump.analysis.steps import Operator, Slot, Step, StepKey
 from msdump.errors import FormatError
+from msdump.formats.debug_log import is_debug_log, operator_names, read_debug_log
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.iterations_jsonl import ExecutedOperators, Maker
@@ -111,7 +113,9 @@ class GraphFiles:
     def __init__(self, dump: DumpDir) -> None:
         self._paths: dict[tuple[int | None, int], list[Path]] = {}
         # Several of one step where processes have no ranks.
-        self._calls: dict[StepKey, list[_MsprobeCalls]] = {}
+        self._calls: dict[StepKey, list[_MsprobeCalls | _LoggedCalls]] = {}
+        if is_debug_log(dump.path):
+            self._calls[StepKey(None, None, None)] = [_LoggedCalls(dump.path)]
         with dump.listed_once():
             paths = [path for suffix in ("pb", "ir") for path in dump.graph_files(suffix)]
             stacks = dump.msprobe_stack_files()
@@ -235,6 +239,32 @@ class _MsprobeCalls:
             self._arguments = self._dump.msprobe_arguments(self._path)
         source = tuple(SourceLine(frame.path, frame.line, frame.code) for frame in frames)
         return GraphNode(name, msprobe_type(name), source, (), self._arguments.get(name) or None)
+
+
+class _LoggedCalls:
+    """Operators of a log of DebugMode that know their lines."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._nodes: dict[str, GraphNode] | None = None
+
+    @property
+    def names(self) -> Iterable[str]:
+        return self.read()
+
+    def read(self) -> Mapping[str, GraphNode]:
+        """Operators by name."""
+        if self._nodes is None:
+            calls = [call for call in read_debug_log(self._path) if call.is_operator]
+            self._nodes = {
+                name: GraphNode(name, call.name, (SourceLine(frame.path, frame.line, frame.code),), ())
+                for name, call in zip(operator_names(calls), calls, strict=True)
+                if (frame := call.source) is not None
+            }
+        return self._nodes
+
+    def node(self, name: str) -> GraphNode | None:
+        return self.read().get(name)
 
 
 def read_graph(path: str | os.PathLike[str]) -> GraphFile:

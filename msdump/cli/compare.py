@@ -25,7 +25,8 @@ from msdump.errors import ConfigError
 
 _EPILOG = """
 The first lines name the first operator in execution order whose inputs agree and whose output does not.
-MINE and GOLDEN are any folders of dumps: of MindSpore, CANN, TorchAir or msdump, npy or bin.
+MINE and GOLDEN are any folders of dumps: of MindSpore, CANN, TorchAir or msdump, npy or bin;
+or logs of PyTorch's DebugMode with hashes of tensors (*.txt, *.log).
 """
 
 

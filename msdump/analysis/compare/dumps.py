@@ -14,6 +14,7 @@ from dataclasses import replace
 from msdump.analysis.compare._measure import Measurer
 from msdump.analysis.compare.across import is_between_frameworks
 from msdump.analysis.compare.bounds import Bounds, Errors, bounds_of, errors_of, is_noise, reason_to_differ
+from msdump.analysis.compare.hashes import compare_hashes
 from msdump.analysis.compare.mapping import OperatorMap, gathered, read_mapping, unused_rules
 from msdump.analysis.compare.metrics import PairMetrics
 from msdump.analysis.compare.pairing import (
@@ -40,6 +41,7 @@ from msdump.analysis.compare.vocabulary import kind_of
 from msdump.analysis.graph_info import GraphFiles, with_inputs
 from msdump.analysis.steps import Operator, Slot, Step, nothing_selected, opened, read_steps, with_own_operators
 from msdump.errors import ConfigError, FormatError
+from msdump.formats.debug_log import is_debug_log
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.selection import StepSelection
@@ -76,12 +78,21 @@ def compare_dumps(
     has_divergence  also the KullbackLeiblerDivergence, which takes a second pass
     progress        called with (bytes done, bytes in all) from the calling thread
 
+    mine or golden may be a log of PyTorch's DebugMode (`*.txt`, `*.log`), whose hashes are compared (`hashes`).
+
     Edges:   tensors that differ in memory that no operator has written yet (`empty`) are not compared;
              damaged files are named in `damaged`, the rest is compared; the result does not depend on `thread_count`.
     Raises:  ConfigError when the dumps have no operator in common; FormatError when there is nothing at a path.
     """
     dumps = [opened(dump) for dump in (mine, golden, *(() if reference is None else (reference,)))]
     selection = StepSelection(rank, graph, iteration)
+    if any(is_debug_log(dump.path) for dump in dumps):
+        if reference is not None:
+            raise ConfigError(
+                "reference: expected none beside a log of DebugMode, got one. Hashes do not tell how far apart tensors "
+                "are: leave --reference and --tolerance-from out."
+            )
+        return compare_hashes(dumps[0], dumps[1], selection, mapping, tolerance, progress)
     graphs: list[GraphFiles] = []
     steps_of_dumps: list[list[Step]] = []
     for index, dump in enumerate(dumps):

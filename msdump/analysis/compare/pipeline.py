@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from msdump.analysis._payload import has_same_bytes
-from msdump.analysis.compare.across import cross
+from msdump.analysis.compare.across import Crossing, cross
+from msdump.analysis.compare.in_order import align
 from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.compare.pairing import (
     BY_MAPPING,
@@ -89,15 +90,24 @@ def cross_sides(
     mine: ComparedSide, golden: ComparedSide, mapping: OperatorMap | None, tolerance: float | None
 ) -> list[StepPair]:
     """`pair_sides` of dumps of two frameworks, which may have other graphs."""
+    return _crossed((mine, golden), cross(mine.steps, golden.steps, mapping, tolerance))
+
+
+def align_sides(mine: ComparedSide, golden: ComparedSide, mapping: OperatorMap) -> list[StepPair]:
+    """`pair_sides` where one side is a log, which knows no steps: operators pair by type and order alone."""
+    return _crossed((mine, golden), align(mine.steps, golden.steps, mapping))
+
+
+def _crossed(sides: tuple[ComparedSide, ComparedSide], crossings: Iterable[Crossing]) -> list[StepPair]:
     return [
         replace(
-            _step_pair((mine, golden), crossing.mine, crossing.golden, crossing.pairing),
+            _step_pair(sides, crossing.mine, crossing.golden, crossing.pairing),
             others=crossing.others,
             likenesses=crossing.likenesses,
             beyond=crossing.beyond,
             extras=crossing.extras,
         )
-        for crossing in cross(mine.steps, golden.steps, mapping, tolerance)
+        for crossing in crossings
     ]
 
 

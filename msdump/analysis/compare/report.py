@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msdump.analysis import json_values
-from msdump.analysis._payload import has_same_bytes
+from msdump.analysis.compare.hashes import log_place
 from msdump.analysis.compare.metrics import METRICS, PairMetrics, metric_text
 from msdump.analysis.compare.pairing import host_shape
 from msdump.analysis.compare.quantised import words
@@ -54,7 +54,7 @@ def headline(comparison: Comparison) -> list[str]:
     """The finding in a few lines: the operator that goes wrong comes first, what it repeats, then where differences
     come in at all.
     """
-    repetition = differing_repetition(comparison)
+    repetition = None if comparison.hashes is not None else differing_repetition(comparison)
     if repetition is None:
         return _finding(comparison, repeats=False)
     name, step = repetition.first.pair.mine.label, repetition.first.step
@@ -85,6 +85,8 @@ def _finding(comparison: Comparison, *, repeats: bool) -> list[str]:
         if draws:
             more = f"{draws} of them drew other numbers at random, which nothing behind them shows"
             return [f"agree: all {count} pairs of operators and parameters agree; {more}."]
+        if comparison.hashes is not None:
+            return [f"agree: all {count} pairs of operators agree by their hashes ({_hash_names(comparison)})."]
         agreeing = f"agree: all {count} pairs of operators and parameters agree."
         return [agreeing, *_tie_lines(comparison)]
     if quantised is not None and (lost := words.lost_lines(comparison, quantised)):
@@ -92,9 +94,10 @@ def _finding(comparison: Comparison, *, repeats: bool) -> list[str]:
     graphs, golden = (GraphFiles(DumpDir.open(path)) for path in (comparison.mine, comparison.golden))
     lines = []
     if wrong is not None:
-        lines.append(f"first wrong operator: {_named(wrong, graphs)}")
+        lines.append(f"first wrong operator: {_named(wrong, graphs, _also(comparison, golden))}")
         lines += [f"  {text}" for text in _attribute_texts(comparison, wrong, graphs, golden)]
-        lines.append(f"  its inputs agree ({_error_text(wrong.input_error)}), {_first_difference(wrong.outputs)}")
+        how = _error_text(wrong.input_error) if comparison.hashes is None else f"hash {_hash_names(comparison)}"
+        lines.append(f"  its inputs agree ({how}), {_first_difference(wrong.outputs)}")
         if wrong.added_error is not None:
             lines.append(f"  it adds an error of {_error_text(wrong.added_error)}")
     if differing.draws_only:
@@ -147,7 +150,7 @@ def _came_in(
     graphs: GraphFiles,
     golden: GraphFiles,
 ) -> list[str]:
-    lines = [f"first difference: {_named(result, graphs)}"]
+    lines = [f"first difference: {_named(result, graphs, _also(comparison, golden))}"]
     if result.draws_only:
         reached = sum(not other.is_agreeing for other in comparison.operators) - 1
         reason = "" if repeats else ": the runs had different seeds, or drew in another order"
@@ -159,6 +162,8 @@ def _came_in(
             else f"  {reached} other operators and parameters differ",
         ]
     lines += [f"  {text}" for text in _attribute_texts(comparison, result, graphs, golden)]
+    if comparison.hashes is not None and not comparison.hashes.has_inputs:
+        return [*lines, f"  {_first_difference(result.outputs)}; whether its inputs agree, no hash tells"]
     if is_all:
         lines.insert(0, "no operator goes wrong by itself: none has inputs that agree and an output that does not.")
     if result.pair.mine.is_parameter:
@@ -224,6 +229,8 @@ def _attribute_texts(
     """Attributes that have other values on the two sides, as graph files tell; one that a file does not name has the
     value that the operator has without it.
     """
+    if comparison.hashes is not None:
+        return []  # a log tells none
     if result.pair.golden_step is not None:
         return _attributes_across(result, graphs, golden)
     dtypes = _dtype_texts(result)
@@ -371,7 +378,7 @@ def _maker(comparison: Comparison, result: OperatorResult, tensor: TensorResult)
         if earlier.step != result.step:
             continue
         for output in earlier.outputs:
-            if output.mine.shape == tensor.mine.shape and has_same_bytes(output.mine, tensor.mine):
+            if output.mine.shape == tensor.mine.shape and comparison.is_same(output.mine, tensor.mine):
                 return earlier
     return None
 
@@ -410,22 +417,40 @@ def _extra_maker(
                 is_maker = origin.slot is not None and origin.name in operator.names
             else:
                 outputs = operator.outputs.values()
-                is_maker = any(output.shape == read.shape and has_same_bytes(output, read) for output in outputs)
+                is_maker = any(output.shape == read.shape and comparison.is_same(output, read) for output in outputs)
             if is_maker:
                 return name, key, operator
     return None
 
 
-def _named(result: OperatorResult, graphs: GraphFiles) -> str:
-    return _place(result.pair.mine, result.step, graphs)
+def _named(result: OperatorResult, graphs: GraphFiles, golden: GraphFiles | None = None) -> str:
+    """golden   where the line is looked up that mine does not tell"""
+    pair = result.pair
+    named = _place(pair.mine, result.step, graphs)
+    if golden is None or pair.golden_step is None or _line_text(pair.mine, result.step, graphs):
+        return named
+    return f"{named}{_line_text(pair.golden, pair.golden_step, golden)}"
+
+
+def _also(comparison: Comparison, golden: GraphFiles) -> GraphFiles | None:
+    """golden, where it may know the lines that a log does not: both sides are one program."""
+    return None if comparison.hashes is None else golden
+
+
+def _hash_names(comparison: Comparison) -> str:
+    return " and ".join(() if comparison.hashes is None else comparison.hashes.names)
 
 
 def _place(operator: Operator, step: StepKey, graphs: GraphFiles) -> str:
     """An operator, its step, and its line."""
+    where = log_place(operator) or str(step)
+    return f"{operator.label} ({operator.op_type}), {where}{_line_text(operator, step, graphs)}"
+
+
+def _line_text(operator: Operator, step: StepKey, graphs: GraphFiles) -> str:
     node = graphs.node(step, operator)
     line = None if node is None else node.own_line
-    where = "" if line is None else f", {line}  {line.code.strip()}"
-    return f"{operator.label} ({operator.op_type}), {step}{where}"
+    return "" if line is None else f", {line}  {line.code.strip()}"
 
 
 def _first_difference(tensors: tuple[TensorResult, ...]) -> str:
@@ -444,7 +469,8 @@ def summary(comparison: Comparison) -> list[str]:
     tensors = Counter(tensor.status for operator in operators for tensor in operator.tensors)
     counts = ", ".join(f"{count} {status}" for status, count in sorted(tensors.items()))
     lines = [f"{len(operators) - wrong} of {len(operators)} operators and parameters agree; tensors: {counts}"]
-    ranks = {step.mine.rank_id: step.golden.rank_id for step in comparison.steps}
+    # A log knows no ranks, and its operators are the program's own.
+    ranks = {step.mine.rank_id: step.golden.rank_id for step in comparison.steps if comparison.hashes is None}
     lines += [
         f"rank {mine} of mine against rank {golden} of golden" for mine, golden in ranks.items() if mine != golden
     ]
@@ -453,7 +479,7 @@ def summary(comparison: Comparison) -> list[str]:
             if unpaired:
                 names = ", ".join(operator.label for operator in unpaired[:5]) + (", ..." if len(unpaired) > 5 else "")
                 lines.append(f"only in {side}, {step.mine}: {len(unpaired)}: {names}")
-    if any(step.only_mine and step.only_golden for step in comparison.steps):
+    if comparison.hashes is None and any(step.only_mine and step.only_golden for step in comparison.steps):
         lines.append("operators that were fused or have other types elsewhere are paired by a mapping file (--mapping)")
     for side, keys in (("mine", comparison.only_mine), ("golden", comparison.only_golden)):
         if keys:
@@ -572,6 +598,7 @@ def json_value(comparison: Comparison) -> dict[str, object]:
         "damaged": damaged_values(comparison.damaged),
         "quantised": None if comparison.quantised is None else words.json_value(comparison.quantised),
         "tie": None if comparison.tie is None else _tie_value(comparison.tie),
+        "hashes": None if comparison.hashes is None else list(comparison.hashes.names),
     }
 
 

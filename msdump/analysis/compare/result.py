@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.compare.metrics import PairMetrics
 from msdump.analysis.compare.pairing import Extra, OperatorPair
-from msdump.analysis.memory_state import UNSET
+from msdump.analysis.memory_state import UNSET, SameBytes
 from msdump.analysis.steps import Operator, Slot, StepKey
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
@@ -166,6 +167,20 @@ class StepResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Hashes:
+    """What decided where a side is a log, which holds hashes in place of tensors.
+
+    names        of the hashes that both sides have
+    has_inputs   whether inputs were compared, too
+    is_same      whether two tensors of one side are the same, as far as its hashes or bytes tell
+    """
+
+    names: tuple[str, ...]
+    has_inputs: bool
+    is_same: SameBytes
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """Result of `compare_dumps`.
 
@@ -174,6 +189,7 @@ class Comparison:
     notes                    sentences on rules of the mapping file that nothing fits
     quantised                where one side is a quantised model: what each operator adds, else None
     tie                      first operator that decided otherwise about a value at the border, else None
+    hashes                   where a side is a log of DebugMode: what decided, else None
     """
 
     mine: Path
@@ -186,6 +202,12 @@ class Comparison:
     notes: tuple[str, ...] = ()
     quantised: QuantisedVerdict | None = None
     tie: Tie | None = None
+    hashes: Hashes | None = None
+
+    @property
+    def is_same(self) -> SameBytes:
+        """Tells whether two tensors of one side are the same."""
+        return has_same_bytes if self.hashes is None else self.hashes.is_same
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the tensors that differ."""
