@@ -245,7 +245,8 @@ def _common_hashes(sides: Sequence[_Side]) -> tuple[str, ...]:
 
 def _note(names: Sequence[str]) -> str:
     told = {
-        NORM: "norm is the sum of absolute values: tensors with other signs or in another order have the same",
+        NORM: "norm is the sum of absolute values: tensors with other signs or in another order have the same, and "
+        "so have all results of a softmax",
         HASH_TENSOR: "hash_tensor is an exclusive or of all bits: one rounding changes it, another order does not",
     }
     return f"compared by hashes: {'; '.join(told[name] for name in names)}"

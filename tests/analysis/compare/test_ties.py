@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msdump.analysis import Comparison, compare_dumps, headline, json_text
-from tests.analysis.small_dump import floats, write_dump
+torch = pytest.importorskip("torch")
+
+from msdump.analysis import Comparison, compare_dumps, headline, json_text  # noqa: E402
+from tests.analysis.small_dump import floats, write_dump  # noqa: E402
 
 Array = np.ndarray[Any, np.dtype[Any]]
 IN, SECOND, THIRD = ("input", 0), ("input", 1), ("input", 2)
