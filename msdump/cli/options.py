@@ -48,6 +48,16 @@ def add_step_options(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", type=parse_number_ranges, metavar="N|N-N", help=text)
 
 
+def add_model_option(parser: argparse.ArgumentParser) -> None:
+    """The model that was dumped, of dumps that hold tensors alone."""
+    parser.add_argument(
+        "--model",
+        metavar="PATH",
+        help="of a dump without attributes: the .onnx file that was dumped (the dump may know it), or the text file of "
+        "TorchAir's graph dump",
+    )
+
+
 def selected_steps(args: argparse.Namespace) -> dict[str, Any]:
     """What the options of `add_step_options` select, as keyword arguments."""
     return {"rank": args.rank, "graph": args.graph, "iteration": args.iteration}

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 from msdump.cli.exit_status import FINE, FOUND
-from msdump.cli.options import GRAPHS_HELP, OP_HELP, add_json_option, add_step_options, selected_steps, write_json
+from msdump.cli.options import (
+    GRAPHS_HELP,
+    OP_HELP,
+    add_json_option,
+    add_model_option,
+    add_step_options,
+    selected_steps,
+    write_json,
+)
 from msdump.cli.printing import complain, print_table, say
 from msdump.errors import ConfigError
 
@@ -23,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = "Run one operator again on its dumped inputs and say how far the dumped output is from that."
     parser.add_argument("dump", metavar="DIR", help=GRAPHS_HELP)
     parser.add_argument("operator", metavar="OP", help=OP_HELP)
+    add_model_option(parser)
     add_step_options(parser)
     add = parser.add_argument
     add(
@@ -42,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     from msdump.analysis.overview.answers import replay_value
     from msdump.analysis.replay.replay import replay_operator
 
-    result = replay_operator(args.dump, args.operator, **selected_steps(args))
+    result = replay_operator(args.dump, args.operator, model=args.model, **selected_steps(args))
     if not write_json(args, lambda: replay_value(result)):
         _print(result)
     return FINE if result.is_explained else FOUND
@@ -51,7 +61,8 @@ def run(args: argparse.Namespace) -> int:
 def _vote(args: argparse.Namespace) -> int:
     from msdump.analysis.ranks.vote import replay_everywhere
 
-    vote = replay_everywhere(args.dump, args.operator, engine=args.engine, jobs=args.jobs, **selected_steps(args))
+    options = {**selected_steps(args), "model": args.model and os.path.abspath(args.model)}
+    vote = replay_everywhere(args.dump, args.operator, engine=args.engine, jobs=args.jobs, **options)
     problems = [ballot for ballot in vote.ballots if ballot.problem]
     if len(problems) == len(vote.ballots):
         raise ConfigError(problems[0].problem)
@@ -103,6 +114,8 @@ def _print(result: Replay) -> None:
         say(f"explained: {operator.label} computed what its inputs give{note}; look at its inputs.")
     else:
         say(f"WRONG: {operator.label} did not compute what its inputs give: {result.reason}.")
+    for note in result.notes:
+        say(f"  {note}")
     say("the dumped output against a run in")
     rows = [row for name, replayed in result.runs.items() for row in _rows(name, replayed)]
     print_table(_TITLES, rows, sys.stdout, numbers=(2, 3, 4))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from msdump.cli.options import GRAPHS_HELP, OP_HELP, add_step_options, selected_steps
+from msdump.cli.options import GRAPHS_HELP, OP_HELP, add_model_option, add_step_options, selected_steps
 from msdump.cli.printing import say
 
 WRITTEN = 0
@@ -17,8 +17,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("operator", metavar="OP", help=OP_HELP)
     parser.add_argument("-o", "--output", default="repro", metavar="DIR", help="new folder for the script (repro)")
     parser.add_argument(
-        "--torch", action="store_true", help="a script for torch instead of numpy; operators of PyTorch always"
+        "--torch",
+        action="store_true",
+        help="a script for torch instead of numpy; that of an operator of PyTorch or ONNX runs its own library",
     )
+    add_model_option(parser)
     add_step_options(parser)
 
 
@@ -31,6 +34,7 @@ def run(args: argparse.Namespace) -> int:
         args.operator,
         args.output,
         library="torch" if args.torch else "numpy",
+        model=args.model,
         **selected_steps(args),
     )
     say(script)

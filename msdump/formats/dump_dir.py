@@ -32,6 +32,8 @@ from msdump.formats.msprobe_json import (
     STACK_FILE,
     Frame,
     read_msprobe_arguments,
+    read_msprobe_dump,
+    read_msprobe_parents,
     read_msprobe_records,
     read_msprobe_stacks,
 )
@@ -225,10 +227,7 @@ class DumpDir:
         """Execution order of the graph whose tensors lie in a folder."""
         place, graph_id = folder.levels, folder.levels.graph_id
         if place.grammar == MSPROBE:
-            parent = os.path.dirname(folder.path)
-            # A pack of the tensors lies where their folder would.
-            beside = os.path.dirname(parent) if is_pack_name(parent) else parent
-            return self._msprobe_order(os.path.join(beside, MSPROBE_FILE))
+            return self._msprobe_order(_beside_msprobe(folder.path, MSPROBE_FILE))
         if graph_id is None:
             return OperatorOrder()
         rank_dir: str | None = None
@@ -303,6 +302,18 @@ class DumpDir:
         """Arguments that are no tensors, by record, of the dump.json beside a stack.json; none of a damaged file."""
         beside = os.path.join(os.path.dirname(path), MSPROBE_FILE)
         return (self._read(beside, read_msprobe_arguments) if storage.exists(beside) else None) or {}
+
+    def msprobe_beside(self, file: DumpedFile, name: str = MSPROBE_FILE) -> str:
+        """Path of a file of msprobe's that belongs to a data file."""
+        return _beside_msprobe(os.path.dirname(file.path), name)
+
+    def msprobe_records(self, path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
+        """Framework, "pytorch" or "mindspore", and records of a dump.json; none of a damaged file."""
+        return self._read(os.fspath(path), read_msprobe_dump) or ("pytorch", {})
+
+    def msprobe_parents(self, path: str | os.PathLike[str]) -> dict[str, str]:
+        """Record of the module around each record of a construct.json; none of a damaged file."""
+        return (self._read(os.fspath(path), read_msprobe_parents) if storage.exists(path) else None) or {}
 
     def rank_dirs(self) -> list[Path]:
         """Folders `rank_N` of dumps, at or above or below the folder that was opened; of several runs the last first.
@@ -542,6 +553,12 @@ def _has_name(file: DumpedFile, glob: str) -> bool:
     if file.known_full_name is not None:
         return fnmatch.fnmatchcase(file.known_full_name, glob)
     return fnmatch.fnmatchcase(file.op_name, safe_text(glob))
+
+
+def _beside_msprobe(folder: str, name: str) -> str:
+    """Path of a file beside the folder of tensors. A pack of the tensors lies where their folder would."""
+    parent = os.path.dirname(folder)
+    return os.path.join(os.path.dirname(parent) if is_pack_name(parent) else parent, name)
 
 
 def _is_side_file(folder: DumpedFolder, name: str) -> bool:

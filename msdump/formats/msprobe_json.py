@@ -92,13 +92,22 @@ def as_json(content: Mapping[Any, Any]) -> bytes:
 
 def read_msprobe_records(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Records by name, in the order of the file.   Raises: FormatError; OSError."""
+    return read_msprobe_dump(path)[1]
+
+
+def read_msprobe_dump(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
+    """Whose functions the records name, "pytorch" or "mindspore", and `read_msprobe_records`.
+
+    Raises: FormatError; OSError.
+    """
     content = _json(path)
     records = content.get(_DATA) if isinstance(content, dict) else None
     if not isinstance(records, dict):
         raise FormatError(
             f'{os.fspath(path)}: expected an object with "{_DATA}", as msprobe writes it, got {str(content)[:80]}.'
         )
-    return records
+    framework = content.get("framework")
+    return framework if isinstance(framework, str) else "pytorch", records
 
 
 def read_msprobe_stacks(path: str | os.PathLike[str]) -> dict[str, tuple[Frame, ...]]:
@@ -128,6 +137,17 @@ def read_msprobe_stacks(path: str | os.PathLike[str]) -> dict[str, tuple[Frame, 
         for name in names:
             stacks.setdefault(name, frames)
     return stacks
+
+
+def read_msprobe_parents(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Record of the module around each record of a construct.json; records of no module are left out.
+
+    Raises:  FormatError; OSError.
+    """
+    content = _json(path)
+    if not isinstance(content, dict):
+        raise FormatError(f"{os.fspath(path)}: expected an object of records, got {str(content)[:80]}.")
+    return {name: parent for name, parent in content.items() if isinstance(parent, str)}
 
 
 def read_msprobe_arguments(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:

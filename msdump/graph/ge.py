@@ -368,12 +368,11 @@ def scalars(name: str, values: Iterable[bool | int | float]) -> Lines:
 # -- reader of TorchAir's graph dump -----------------------------------------------------------------------------------
 
 
-def read_ge_originals(path: str | PathLike[str]) -> tuple[str, dict[tuple[str, int], tuple[str, int]]]:
-    """Name of the graph, and (operator, output) -> (FX node, output) of every output that is one of the FX graph.
+def ge_definition(path: str | PathLike[str]) -> Any:
+    """The GraphDef of a text file.
 
     Edges:  fields that later versions add are skipped.
     Raises: FormatError when the file is no GraphDef text; OSError when it cannot be opened.
-    Source: TorchAir graph dump, type txt; `_fx_tensor_name` of an `output_desc`.
     """
     from google.protobuf import text_format
 
@@ -387,6 +386,16 @@ def read_ge_originals(path: str | PathLike[str]) -> tuple[str, dict[tuple[str, i
             text_format.Parse(text, graph, allow_unknown_field=True)
     except (text_format.ParseError, UnicodeDecodeError, RecursionError) as error:
         raise FormatError(f"{fspath(path)}: expected a GraphDef as text, got: {error}") from error
+    return graph
+
+
+def read_ge_originals(path: str | PathLike[str]) -> tuple[str, dict[tuple[str, int], tuple[str, int]]]:
+    """Name of the graph, and (operator, output) -> (FX node, output) of every output that is one of the FX graph.
+
+    Raises: as `ge_definition`.
+    Source: TorchAir graph dump, type txt; `_fx_tensor_name` of an `output_desc`.
+    """
+    graph = ge_definition(path)
     found = {}
     for op in graph.op:
         for index, desc in enumerate(op.output_desc):

@@ -19,16 +19,19 @@ FRONTENDS = {
     "torch_npu": "msdump.frontends.torch_npu",
     "torchair": "msdump.torchair",
 }
+# Behind another one, and under no name of its own that a script imports.
+_INNER = {"onnx": "msdump.frontends.onnx"}
+_PACKAGES = {**FRONTENDS, **_INNER}
 
 
 def is_installed(name: str) -> bool:
     """Whether the front end of this name is part of this installation."""
-    return find_spec(FRONTENDS[name]) is not None
+    return find_spec(_PACKAGES[name]) is not None
 
 
 def absence(name: str) -> str:
     """What to say of a front end that is not installed."""
-    folder = FRONTENDS[name].replace(".", "/")
+    folder = _PACKAGES[name].replace(".", "/")
     return (
         f"This installation of msdump has no front end for {name} ({folder} is missing). "
         "Install all of msdump: pip install --force-reinstall msdump"
@@ -39,4 +42,4 @@ def front_end(name: str, module: str = "") -> ModuleType:
     """The front end of this name, or the module below it.   Raises: ConfigError where it is not installed."""
     if not is_installed(name):
         raise ConfigError(absence(name))
-    return importlib.import_module(f"{FRONTENDS[name]}.{module}".rstrip("."))
+    return importlib.import_module(f"{_PACKAGES[name]}.{module}".rstrip("."))

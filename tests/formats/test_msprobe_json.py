@@ -18,7 +18,9 @@ from msdump.formats.msprobe_json import (
     as_json,
     dump_content,
     read_msprobe_arguments,
+    read_msprobe_dump,
     read_msprobe_json,
+    read_msprobe_parents,
     read_msprobe_stacks,
     stack_content,
 )
@@ -222,3 +224,19 @@ def test_arguments_that_are_no_tensors(tmp_path: Path) -> None:
 )
 def test_the_forward_call_of_a_record(record: str, forward: str) -> None:
     assert msprobe_forward(record) == forward
+
+
+def test_whose_functions_the_records_name(tmp_path: Path) -> None:
+    path = tmp_path / "dump.json"
+    for head, framework in (({}, "pytorch"), ({"framework": "mindspore"}, "mindspore"), ({"framework": 7}, "pytorch")):
+        path.write_text(json.dumps({**head, "data": {"f": {}}}))
+        assert read_msprobe_dump(path) == (framework, {"f": {}})
+
+
+def test_parents_of_records(tmp_path: Path) -> None:
+    path = tmp_path / "construct.json"
+    path.write_text(json.dumps({"f": "Module.m.M.forward.0", "Module.m.M.forward.0": None, "g": ["Module", 1]}))
+    assert read_msprobe_parents(path) == {"f": "Module.m.M.forward.0"}
+    path.write_text("[]")
+    with pytest.raises(FormatError, match="expected an object of records"):
+        read_msprobe_parents(path)

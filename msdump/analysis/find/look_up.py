@@ -106,8 +106,10 @@ def find_operator(
             )
         if matches and table is not None and not takes_statistics:
             line = zoom_line(dump.path, matches[0])
-            advice = f" Dump the tensors of this operator: {line}" if line else ""
-            raise ConfigError(f"{dump.path}: expected a dump with tensors, got statistics only.{advice}")
+            advice = (
+                f"Dump the tensors of this operator: {line}" if line else 'Dump them: "task": "tensor" in config.json.'
+            )
+            raise ConfigError(f"{dump.path}: expected a dump with tensors, got statistics only. {advice}")
         if matches:
             operator = matches[0]
             if is_suspect:

@@ -166,6 +166,7 @@ def replay_value(result: Replay) -> Value:
         **location_value(result.found.key, result.found.operator),
         "is_explained": result.is_explained,
         "reason": result.reason or None,
+        "notes": list(result.notes),
         "runs": {
             name: {
                 "problem": run.problem or None,

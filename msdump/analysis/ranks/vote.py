@@ -60,7 +60,7 @@ def replay_everywhere(
 
     dump      a folder that every worker finds at that path
     jobs      workers of this machine; with Dask each worker of the cluster has one vote
-    selected  rank, graph and iteration as of `replay_operator`
+    selected  rank, graph, iteration and model as of `replay_operator`
     Edges:    machines of different kinds may round differently: let those of one kind vote.
     """
     ballots = on_each_worker(partial(_ballot, os.path.abspath(dump), name, selected), engine, jobs)

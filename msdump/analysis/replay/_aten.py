@@ -11,8 +11,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msdump.analysis.replay._call import DumpedCall
 from msdump.errors import ConfigError
 from msdump.graph.traits import makes_unset
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
 
 if TYPE_CHECKING:
     from msdump.graph.primitive import Attrs
@@ -24,7 +27,7 @@ NAMESPACES = ("aten", "prims", "quantized_decomposed", "torchvision")
 _ITEM = re.compile(r"(?P<name>\w+)\[(?P<index>[0-9]{1,5})\]")
 _CONSTANTS = ("Layout", "MemoryFormat", "ScalarType")
 _WIDER = {"complex32": "complex128", "complex64": "complex128"}
-_REFUSED = {
+REFUSED = {
     "from_file": "reads a file, which a dump does not hold",
     "_local_scalar_dense": "gives a number, which a dump does not hold",
     **dict.fromkeys(
@@ -136,8 +139,8 @@ def _refuse(op_type: str, overload: Any, attrs: Attrs) -> None:
     import torch
 
     name = op_type.split(".")[1]
-    if name in _REFUSED:
-        raise ConfigError(f"{op_type}: it {_REFUSED[name]}, and cannot be replayed.")
+    if name in REFUSED:
+        raise ConfigError(f"{op_type}: it {REFUSED[name]}, and cannot be replayed.")
     if makes_unset(op_type):
         raise ConfigError(f"{op_type}: it gives memory that nothing has written, and cannot be replayed.")
     if torch.Tag.nondeterministic_seeded in overload.tags:
@@ -263,6 +266,22 @@ def outputs_of(plan: Mapping[str, Any], inputs: Iterable[Any]) -> list[Any]:
     except (RuntimeError, TypeError, ValueError, IndexError, KeyError, NotImplementedError, MemoryError) as error:
         first = next(iter(str(error).splitlines()), type(error).__name__)
         raise ConfigError(f"{op_type}: torch refuses it: {first}") from error
+
+
+def aten_plan(call: DumpedCall, precision: str = "") -> dict[str, Any]:
+    """The call of an operator of PyTorch as `run` takes it.   Raises: ConfigError as `plan_of`."""
+    names = [dtypes.dtype_from_numpy(array.dtype).name for array in call.inputs]
+    outputs = [dtypes.dtype_from_numpy(array.dtype).name for _, array in sorted(call.outputs.items())]
+    operands = list(zip(call.names, names, strict=True))
+    return plan_of(call.op_type, operands, call.attrs, outputs, precision)
+
+
+def run_aten(call: DumpedCall, precision: str = "") -> list[Array]:
+    """Outputs of an operator of PyTorch, in its own precision or in another one.
+
+    Raises: ConfigError as `plan_of`, and for what torch refuses.
+    """
+    return outputs_of(aten_plan(call, precision), call.inputs)
 
 
 # Equal operators of the table of numpy, where a call has no argument but its tensors.

@@ -5,7 +5,8 @@
     replayed.is_explained, replayed.runs["float64"].errors
 
 The dumped output is measured against a run in float64 and fresh runs: operators of MindSpore in msdump's kernel and
-torch, operators of PyTorch (`_aten`) in torch and, where it has them, numpy.
+torch, operators of PyTorch (`_aten`) in torch and, where it has them, numpy. Modules beside this one make the call of
+what has no graph file: `_onnx`, `_msprobe`, `_torchair`, `_ge`.
 `program_source` makes the few lines that compute an operator in torch here, and in numpy for `msdump repro`.
 """
 
@@ -30,10 +31,18 @@ from msdump.analysis.memory_state import Moment
 from msdump.analysis.replay import _aten as aten
 from msdump.analysis.replay import _numpy_equivalents as numpy_equivalents
 from msdump.analysis.replay import _torch_equivalents as torch_equivalents
+from msdump.analysis.replay._aten import aten_plan, run_aten
+from msdump.analysis.replay._call import FLOAT32, FLOAT64, NUMPY, TORCH, DumpedCall, Runner, Script, load_narrow
+from msdump.analysis.replay._ge import ge_call
+from msdump.analysis.replay._msprobe import msprobe_call
+from msdump.analysis.replay._onnx import model_of, onnx_call
+from msdump.analysis.replay._source import COMPUTE_TENSORS, plain_source
+from msdump.analysis.replay._torchair import torchair_call
 from msdump.analysis.steps import Slot, opened
 from msdump.errors import ConfigError, GraphError, KernelNotFoundError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.formats.paths.parse import FX, MODEL, MSPROBE, OPERATOR
 from msdump.formats.selection import StepSelection
 from msdump.process.front_ends import front_end
 from msdump.tensors import dtypes
@@ -42,14 +51,27 @@ from msdump.tensors.arrays import Array
 if TYPE_CHECKING:
     from msdump.graph.primitive import Attrs, PrimitiveDef
 
-NUMPY, TORCH = "numpy", "torch"
-# What the annotations of the two tables say, which the script that gets their source does without.
-_TYPE = r"Any|Array|Attrs|Sequence\[\w+\]|(?:list|dict|tuple)\[[\w, ]+\]"
-_ANNOTATION = re.compile(rf": (?:{_TYPE}|int|float)(?=[,)=])| -> (?:{_TYPE})(?=:)")
-_NOTE = re.compile(r"  # (?:noqa|type: ignore)\S*(?: B905)?$", re.MULTILINE)
-KERNEL, TORCH_RUN, FLOAT32, FLOAT64 = "numpy", "torch", "float32", "float64"
+KERNEL, TORCH_RUN = NUMPY, TORCH
+# Types of what a graph is given.
+_NOT_COMPUTED = ("Data", "RefData", "Const", "Constant", "Variable", "Parameter")
+# Ends of names of TorchAir's graph dump; a model of ONNX may have any.
+_TEXTS = (".txt", ".pbtxt")
 # How much further from the exact result than a fresh run a dumped output may be.
 _SLACK = 8.0
+
+
+def script_of(call: DumpedCall, computed: Sequence[Array]) -> Script | None:
+    """The call as a program; None for a type that needs msdump's kernels or their short forms.
+
+    computed   outputs of a run in its own precision
+    """
+    if call.script is not None:
+        return call.script(computed)
+    if not aten.is_operator(call.op_type):
+        return None
+    # A namespace of another library is there once that is imported.
+    imports = "import torch\n" + ("import torchvision\n" if call.op_type.startswith("torchvision.") else "")
+    return Script(imports, aten_plan(call), aten_source() + COMPUTE_TENSORS)
 
 
 def program_source(op_type: str, library: str) -> str | None:
@@ -76,36 +98,7 @@ def aten_source() -> str:
 
 
 def _source_of(function: object) -> str:
-    """Source without what only type checkers read."""
-    return _NOTE.sub("", _ANNOTATION.sub("", inspect.getsource(function)))  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True, slots=True)
-class DumpedCall:
-    """A call of an operator, as a dump holds it.
-
-    op_type  as its library spells it: "Conv2D", "aten.log.default"
-    names    of the inputs, where the graph file has them: "self", "tensors[0]"
-    outputs  by slot
-    """
-
-    op_type: str
-    inputs: tuple[Array, ...]
-    names: tuple[str, ...]
-    attrs: Attrs
-    outputs: Mapping[Slot, Array]
-
-
-@dataclass(frozen=True, slots=True)
-class Runner:
-    """How operators of one library run again.
-
-    runs   by name, each made for a call
-    fresh  the one in the operator's own precision, which tells what rounding costs
-    """
-
-    runs: Mapping[str, Callable[[DumpedCall], Sequence[Array]]]
-    fresh: str
+    return plain_source(inspect.getsource(function))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +120,11 @@ class Replay:
 
     runs          "numpy" (msdump's kernel), "float64" (the same on inputs widened to float64), "torch"; of an operator
                   of PyTorch "torch", in its own precision, "float32" where that is another, "float64", and "numpy"
-                  where numpy has it
+                  where numpy has it; of an ONNX model "onnxruntime", "float32" and "float64" alike, and "numpy", which
+                  is onnx's own definition of the operator
     is_explained  the dumped outputs are what the dumped inputs give, up to rounding
     reason        why not, or how far it is
+    notes         what else there is to say, each a sentence
     """
 
     found: FoundOperator
@@ -138,6 +133,7 @@ class Replay:
     runs: Mapping[str, ReplayRun]
     is_explained: bool
     reason: str
+    notes: tuple[str, ...] = ()
 
 
 def replay_operator(
@@ -147,16 +143,20 @@ def replay_operator(
     rank: int | Collection[int] | None = None,
     graph: int | Collection[int] | None = None,
     iteration: int | Collection[int] | None = None,
+    model: str | os.PathLike[str] | None = None,
 ) -> Replay:
-    """Run an operator again on its dumped inputs, with the attributes of the graph file.
+    """Run an operator again on its dumped inputs, with the attributes that its dump tells.
+
+    model   that was dumped, for dumps that hold no attributes: an .onnx file, or the text of TorchAir's graph dump;
+            None: the one that the dump says it was made of
 
     Raises:  ConfigError when the operator, one of its inputs or its attributes are not in the dump, or when the dump
              shows inputs after they were overwritten; KernelNotFoundError for an operator that cannot be run, with the
-             reason.
+             reason; FormatError and GraphError for a model that is none.
     """
     dump = opened(dump)
     target = find_operator(dump, name, StepSelection(rank, graph, iteration))
-    call = call_of(target)
+    call = call_of(dump, target, model)
     if not call.outputs:
         raise ConfigError(f"{target.operator.label}: expected dumped outputs to compare with, got none.")
     runner = runner_of(call)
@@ -165,16 +165,25 @@ def replay_operator(
         problem = runs[runner.fresh].problem.removeprefix(f"{call.op_type}: ")
         raise KernelNotFoundError(f"{target.operator.label}: {problem}")
     is_explained, reason = _verdict(call.outputs, runs, runner.fresh)
-    return Replay(target, call.inputs, call.outputs, runs, is_explained, reason)
+    return Replay(target, call.inputs, call.outputs, runs, is_explained, reason, call.notes)
 
 
-def call_of(target: FoundOperator) -> DumpedCall:
-    """The call of an operator of a dump.
+def call_of(dump: DumpDir, target: FoundOperator, model: str | os.PathLike[str] | None = None) -> DumpedCall:
+    """The call of an operator of a dump.   model: as of `replay_operator`
 
     Edges:   an array of an operator of PyTorch has the dtype that the tensor had, where a .npy file widens it.
     Raises:  ConfigError when an input or the attributes are missing, or shown after they were overwritten.
     """
     operator, node = target.operator, target.node
+    file = next(tensor.file for _, _, tensor in operator.all_tensors())
+    if model is not None:
+        return _call_of_model(target, os.fspath(model))
+    if file.levels.grammar == MSPROBE:
+        return msprobe_call(dump, target)
+    if file.levels.grammar == FX:
+        return torchair_call(dump, target)
+    if node is None and file.levels.grammar in (MODEL, OPERATOR):
+        return _call_of_model(target, None)
     if node is None or node.attrs is None:
         raise ConfigError(
             f"{operator.label}: expected a graph file (rank_N/graphs/*.pb) with its attributes, got none. "
@@ -196,7 +205,7 @@ def call_of(target: FoundOperator) -> DumpedCall:
             "MindSpore on CPU dumps after the operator has run; a dump of msdump can be replayed."
         )
     slots = sorted(operator.inputs) if not read_slots else [Slot(slot) for slot in read_slots]
-    load = _load_narrow if is_aten else DumpedTensor.load_host
+    load = load_narrow if is_aten else DumpedTensor.load_host
     names = node.input_names
     return DumpedCall(
         node.op_type if is_aten else operator.op_type,
@@ -207,18 +216,29 @@ def call_of(target: FoundOperator) -> DumpedCall:
     )
 
 
-def _load_narrow(tensor: DumpedTensor) -> Array:
-    """The array in the dtype that the tensor had: a .npy file holds bfloat16 as float32, of the same values."""
-    array = tensor.load_host()
-    row = dtypes.dtype(tensor.true_dtype)
-    if row.kind == dtypes.OTHER or array.dtype == row.numpy:
-        return array
-    with np.errstate(all="ignore"):
-        return array.astype(row.numpy)
+def _call_of_model(target: FoundOperator, path: str | None) -> DumpedCall:
+    """Of a dump that holds tensors alone.
+
+    path  of the model; None: the one that the dump says it was made of. Where it says none, operators without
+          attributes are known by their types
+    """
+    operator = target.operator
+    if operator.op_type in _NOT_COMPUTED:
+        raise ConfigError(f"{operator.label}: expected an operator, got an input of the graph: nothing computes it.")
+    if path is None:
+        path = model_of(target)
+        if path and not os.path.isfile(path):
+            raise ConfigError(
+                f"{operator.label}: expected the model at {path}, where the dump was made, got nothing. Say where it "
+                "is: --model m.onnx."
+            )
+    return ge_call(target, path) if not path or path.endswith(_TEXTS) else onnx_call(target, path)
 
 
 def runner_of(call: DumpedCall) -> Runner:
-    """How a call runs again: by msdump's kernels, or by PyTorch's operators."""
+    """How a call runs again: by what it says, by msdump's kernels, or by PyTorch's operators."""
+    if call.runner is not None:
+        return call.runner
     if not aten.is_operator(call.op_type):
         return _KERNELS
     names = [dtypes.dtype_from_numpy(array.dtype).name for array in (*call.inputs, *call.outputs.values())]
@@ -289,22 +309,6 @@ def run_kernel(op_type: str, inputs: Sequence[Array], attrs: Attrs) -> list[Arra
         out[output] = arrays[source]
     definition.kernels["numpy"](arrays, attrs, out)
     return out
-
-
-def aten_plan(call: DumpedCall, precision: str = "") -> dict[str, Any]:
-    """The call of an operator of PyTorch as `_aten.run` takes it.   Raises: ConfigError as `_aten.plan_of`."""
-    names = [dtypes.dtype_from_numpy(array.dtype).name for array in call.inputs]
-    outputs = [dtypes.dtype_from_numpy(array.dtype).name for _, array in sorted(call.outputs.items())]
-    operands = list(zip(call.names, names, strict=True))
-    return aten.plan_of(call.op_type, operands, call.attrs, outputs, precision)
-
-
-def run_aten(call: DumpedCall, precision: str = "") -> list[Array]:
-    """Outputs of an operator of PyTorch, in its own precision or in another one.
-
-    Raises: ConfigError as `_aten.plan_of`, and for what torch refuses.
-    """
-    return aten.outputs_of(aten_plan(call, precision), call.inputs)
 
 
 def _run_numpy(call: DumpedCall) -> list[Array]:

@@ -12,16 +12,13 @@ import numpy as np
 
 from msdump.analysis.find.look_up import FoundOperator, find_operator
 from msdump.analysis.replay._aten import is_operator
+from msdump.analysis.replay._call import NUMPY, TORCH, DumpedCall, Script
 from msdump.analysis.replay.replay import (
-    NUMPY,
-    TORCH,
-    DumpedCall,
-    aten_plan,
-    aten_source,
     call_of,
     kernel_definition,
     program_source,
-    run_aten,
+    runner_of,
+    script_of,
 )
 from msdump.analysis.steps import opened
 from msdump.errors import ConfigError, KernelNotFoundError
@@ -83,14 +80,6 @@ _COMPUTE = {
     TORCH: "\n\ndef compute(arrays):\n    tensors = run([torch.from_numpy(array) for array in arrays], ATTRS)\n"
     "    return [tensor.detach().numpy() for tensor in tensors]\n",
 }
-# numpy has no bfloat16; every value of the narrow dtypes is one of float64 as well.
-_COMPUTE_ATEN = """
-
-def compute(arrays):
-    tensors = run([torch.from_numpy(array) for array in arrays], ATTRS)
-    wide = [tensor.double() if tensor.is_floating_point() else tensor.resolve_conj() for tensor in tensors]
-    return [tensor.numpy() for tensor in wide]
-"""
 _KERNEL = '''def compute(arrays):
     """No stand-alone form of this type is known: this one needs msdump (pip install msdump)."""
     return run_kernel({op_type}, arrays, ATTRS)
@@ -106,11 +95,13 @@ def write_repro(
     rank: int | Collection[int] | None = None,
     graph: int | Collection[int] | None = None,
     iteration: int | Collection[int] | None = None,
+    model: str | os.PathLike[str] | None = None,
 ) -> Path:
     """Write `repro.py` for an operator into a new folder, its inputs and outputs as .npy beside it; the script's path.
 
-    library   "numpy" or "torch"; numpy falls back on msdump's kernel where no short form is known, and on torch for an
-              operator of PyTorch
+    library   "numpy" or "torch"; numpy falls back on msdump's kernel where no short form is known, and on the library
+              that runs it for an operator of PyTorch or ONNX
+    model     as of `replay_operator`
 
     Edges:   the script ends with 0 when the dumped outputs are what the inputs give, else with 1.
     Raises:  ConfigError as `replay_operator`, for a folder that is not empty, and for torch without an equivalent;
@@ -118,12 +109,17 @@ def write_repro(
     """
     dump = opened(dump)
     match = find_operator(dump, name, StepSelection(rank, graph, iteration))
-    call = call_of(match)
+    call = call_of(dump, match, model)
+    if not call.outputs:
+        raise ConfigError(f"{match.operator.label}: expected dumped outputs to compare with, got none.")
     folder = Path(target)
     inputs = [f"input_{number}.npy" for number in range(len(call.inputs))]
-    outputs = {slot.number: f"output_{slot}.npy" for slot in match.operator.outputs}
-    if is_operator(call.op_type):
-        text = _aten_script(match, call, inputs, outputs)
+    outputs = {slot.number: f"output_{slot.number}.npy" for slot in call.outputs}
+    files: Mapping[str, bytes] = {}
+    if call.script is not None or is_operator(call.op_type):
+        script = _own_script(match, call)
+        head = _head(match, script.imports, script.attrs, inputs, outputs)
+        text, files = head + script.source + _TAIL.format(bound=_bound(match)), script.files
     else:
         if program_source(call.op_type, library) is None and library == NUMPY:
             kernel_definition(call.op_type)
@@ -136,11 +132,13 @@ def write_repro(
             _save(folder / name_of_file, array)
         for slot, array in call.outputs.items():
             _save(folder / outputs[slot.number], array)
-        script = folder / "repro.py"
-        script.write_text(text, encoding="utf-8")
+        for name_of_file, content in files.items():
+            (folder / name_of_file).write_bytes(content)
+        program = folder / "repro.py"
+        program.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{folder}: expected to write the script there, got: {error.strerror}.") from error
-    return script
+    return program
 
 
 def _save(path: Path, array: Array) -> None:
@@ -160,21 +158,20 @@ def _script(target: FoundOperator, library: str, attrs: Attrs, inputs: list[str]
     return head + (source or "") + body + _TAIL.format(bound=_bound(target))
 
 
-def _aten_script(target: FoundOperator, call: DumpedCall, inputs: list[str], outputs: Mapping[int, str]) -> str:
+def _own_script(target: FoundOperator, call: DumpedCall) -> Script:
     """Raises: KernelNotFoundError when the operator cannot be run here, as the script could not."""
+    label, runner = target.operator.label, runner_of(call)
     try:
-        computed = run_aten(call)
+        computed = runner.runs[runner.fresh](call)
+        script = script_of(call, computed)
     except ConfigError as error:
         problem = str(error).removeprefix(f"{call.op_type}: ")
-        raise KernelNotFoundError(f"{target.operator.label}: {problem}") from error
-    if any(slot >= len(computed) for slot in outputs):
-        raise KernelNotFoundError(
-            f"{target.operator.label}: expected {max(outputs) + 1} outputs, got {len(computed)} of this torch."
-        )
-    # A namespace of another library is there once that is imported.
-    imports = "import torch\n" + ("import torchvision\n" if call.op_type.startswith("torchvision.") else "")
-    head = _head(target, imports, aten_plan(call), inputs, outputs)
-    return head + aten_source() + _COMPUTE_ATEN + _TAIL.format(bound=_bound(target))
+        raise KernelNotFoundError(f"{label}: {problem}") from error
+    slots = [slot.number for slot in call.outputs]
+    if any(slot >= len(computed) for slot in slots):
+        raise KernelNotFoundError(f"{label}: expected {max(slots) + 1} outputs, got {len(computed)} of this library.")
+    assert script is not None
+    return script
 
 
 def _head(

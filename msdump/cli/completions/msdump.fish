@@ -57,7 +57,7 @@ function _shtab_msdump_using
 end
 
 set -g _shtab_msdump_commands demo run acl 'acl run' 'acl check' init plan schema ls show where report view nan compare plot stat replay repro zoom ranks query pack unpack recover upload recorder trigger convert export msaccucmp doctor completion
-set -g _shtab_msdump_opts_with_value --allowed-host --answers --around --as --ask --batch-size --by --columns --config --csv --custom --device-id --device-target --diff --dims --dry-run --dump --engine --format --golden --graph --host --in --input --input-tensor --iteration --jobs --json --mapping --max-size --md --mesh --op-type --out --output --output-tensor --parquet --part --path --port --random --rank --reference --run --shape --sort --steps --strategy --tables --threads --times --to --tolerance --tolerance-from --top --torch-backend --torch-module --type --where --why --write-mapping --y -c -f -m -o -out -s -t
+set -g _shtab_msdump_opts_with_value --allowed-host --answers --around --as --ask --batch-size --by --columns --config --csv --custom --device-id --device-target --diff --dims --dry-run --dump --engine --format --golden --graph --host --in --input --input-tensor --iteration --jobs --json --mapping --max-size --md --mesh --model --op-type --out --output --output-tensor --parquet --part --path --port --random --rank --reference --run --shape --sort --steps --strategy --tables --threads --times --to --tolerance --tolerance-from --top --torch-backend --torch-module --type --where --why --write-mapping --y -c -f -m -o -out -s -t
 
 complete -c msdump -e
 complete -c msdump -f
@@ -246,6 +246,7 @@ complete -c msdump -n '_shtab_msdump_using stat' -l threads -x -d 'threads (one 
 complete -c msdump -n '_shtab_msdump_using stat; and test $_shtab_msdump_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a dump, any folder of one, or a statistic.csv'
 complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a replay -d 'Run one operator again on its dumped inputs and say how far the dumped output is from that.'
 complete -c msdump -n '_shtab_msdump_using replay' -s h -l help -d 'show this help message and exit'
+complete -c msdump -n '_shtab_msdump_using replay' -l model -xka "(__fish_complete_path (commandline -ct))" -d 'of a dump without attributes: the .onnx file that was dumped (the dump may know it), or the text file of TorchAir'"'"'s graph dump'
 complete -c msdump -n '_shtab_msdump_using replay' -l rank -x -d 'only these rank numbers: "all", or ranges such as "0|5-8" or 0,3'
 complete -c msdump -n '_shtab_msdump_using replay' -l graph -x -d 'only these graph numbers: "all", or ranges such as "0|5-8" or 0,3'
 complete -c msdump -n '_shtab_msdump_using replay' -l iteration -x -d 'only these iteration numbers: "all", or ranges such as "0|5-8" or 0,3'
@@ -258,7 +259,8 @@ complete -c msdump -n '_shtab_msdump_using replay; and test $_shtab_msdump_npos 
 complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a repro -d 'Write a script that runs one operator on its dumped inputs, with the inputs beside it.'
 complete -c msdump -n '_shtab_msdump_using repro' -s h -l help -d 'show this help message and exit'
 complete -c msdump -n '_shtab_msdump_using repro' -s o -l output -xka "(__fish_complete_path (commandline -ct))" -d 'new folder for the script (repro)'
-complete -c msdump -n '_shtab_msdump_using repro' -l torch -d 'a script for torch instead of numpy; operators of PyTorch always'
+complete -c msdump -n '_shtab_msdump_using repro' -l torch -d 'a script for torch instead of numpy; that of an operator of PyTorch or ONNX runs its own library'
+complete -c msdump -n '_shtab_msdump_using repro' -l model -xka "(__fish_complete_path (commandline -ct))" -d 'of a dump without attributes: the .onnx file that was dumped (the dump may know it), or the text file of TorchAir'"'"'s graph dump'
 complete -c msdump -n '_shtab_msdump_using repro' -l rank -x -d 'only these rank numbers: "all", or ranges such as "0|5-8" or 0,3'
 complete -c msdump -n '_shtab_msdump_using repro' -l graph -x -d 'only these graph numbers: "all", or ranges such as "0|5-8" or 0,3'
 complete -c msdump -n '_shtab_msdump_using repro' -l iteration -x -d 'only these iteration numbers: "all", or ranges such as "0|5-8" or 0,3'

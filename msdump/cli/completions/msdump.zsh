@@ -319,6 +319,7 @@ _shtab_msdump_recover_defaults_added=0
 
 _shtab_msdump_replay_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--model[of a dump without attributes\: the .onnx file that was dumped (the dump may know it), or the text file of TorchAir\'s graph dump]:PATH:_files"
   "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--graph[only these graph numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--iteration[only these iteration numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
@@ -354,7 +355,8 @@ _shtab_msdump_report_defaults_added=0
 _shtab_msdump_repro_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   {-o,--output}"[new folder for the script (repro)]:DIR:_files"
-  "--torch[a script for torch instead of numpy\; operators of PyTorch always]"
+  "--torch[a script for torch instead of numpy\; that of an operator of PyTorch or ONNX runs its own library]"
+  "--model[of a dump without attributes\: the .onnx file that was dumped (the dump may know it), or the text file of TorchAir\'s graph dump]:PATH:_files"
   "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--graph[only these graph numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--iteration[only these iteration numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"

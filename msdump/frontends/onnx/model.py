@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 import onnx
 
-from msdump.config.environment import ONNX_OPTIMIZATION
-from msdump.errors import ConfigError, ExecutionError, GraphError, did_you_mean
+from msdump.errors import ExecutionError, GraphError, did_you_mean
 from msdump.frontends.onnx.arena import Arena, NodeKernel
 from msdump.frontends.onnx.flow import FlowMaker
 from msdump.frontends.onnx.graph_from_onnx import OnnxGraph, graph_from_onnx
 from msdump.frontends.onnx.inference import DeclaredTensor, Inference, spec_of
 from msdump.frontends.onnx.model_file import read_model
-from msdump.frontends.onnx.node_session import SessionMaker
+from msdump.frontends.onnx.node_session import SessionMaker, chooses_kernels
 from msdump.frontends.onnx.nodes import Scope, model_constants, model_nodes
 from msdump.frontends.onnx.observed_program import ObservedOnnxProgram
 from msdump.frontends.onnx.program import NodeCall, OnnxProgram
@@ -55,19 +54,9 @@ def load_model(
             run it); GraphError for operators that onnxruntime does not know, and for kernels of operators that the
             model does not have.
     """
-    is_optimized = _is_optimized(optimization)
+    is_optimized = chooses_kernels(optimization)
     model, file_name = read_model(source)
     return OnnxModel(model, file_name, observers, graph_ids or _next_graph_id, has_arena, kernels or {}, is_optimized)
-
-
-def _is_optimized(optimization: str | None) -> bool:
-    where = "optimization" if optimization is not None else ONNX_OPTIMIZATION
-    value = os.environ.get(ONNX_OPTIMIZATION, "") or "all" if optimization is None else optimization
-    if value not in ("all", "none"):
-        raise ConfigError(
-            f"{where}: expected all (kernels as onnxruntime chooses them) or none (plain kernels), got {value!r}."
-        )
-    return value == "all"
 
 
 class OnnxModel:

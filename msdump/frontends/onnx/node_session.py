@@ -13,13 +13,14 @@ from typing import Any
 import onnx
 import onnxruntime
 
-from msdump.errors import GraphError
+from msdump.config.environment import ONNX_OPTIMIZATION
+from msdump.errors import ConfigError, GraphError
 from msdump.frontends.onnx.nodes import ModelConstant, ModelNode, subgraphs
 from msdump.frontends.onnx.ort_values import is_packed, raw_data_of, value_of
 from msdump.tensors import dtypes
 
 # onnxruntime and onnx are released apart: a model of one node needs nothing that came after this version.
-_IR_VERSION = 10
+IR_VERSION = 10
 # Larger constants stay in their own memory, which the session reads.
 _SMALL_BYTES = 1024
 # "[ONNXRuntimeError] : 1 : FAIL : "
@@ -106,7 +107,7 @@ class SessionMaker:
         outside: Mapping[str, str],
     ) -> tuple[onnx.ModelProto, list[tuple[str, str]]]:
         """A model of the node alone, and (name in it, constant) of each large constant, whose data it leaves out."""
-        model = onnx.ModelProto(ir_version=_IR_VERSION, opset_import=self._opset_imports)
+        model = onnx.ModelProto(ir_version=IR_VERSION, opset_import=self._opset_imports)
         graph = model.graph
         graph.name = "node"
         proto = graph.node.add()
@@ -134,7 +135,7 @@ class SessionMaker:
         return model, large
 
     def _start(self, node: ModelNode, model: onnx.ModelProto, large: Sequence[tuple[str, str]]) -> Any:
-        options = _session_options(_THREADS if len(self._by_key) < _THREADED_SESSIONS else 1, self._is_optimized)
+        options = session_options(_THREADS if len(self._by_key) < _THREADED_SESSIONS else 1, self._is_optimized)
         large_names = dict(large)
         for tensor in model.graph.initializer:
             name = large_names.get(tensor.name)
@@ -196,6 +197,21 @@ def _has_function_of_shapes(op_type: str, version: int, domain: str) -> bool:
         return False
 
 
+def chooses_kernels(optimization: str | None = None) -> bool:
+    """Whether operators get the kernels that onnxruntime takes when left alone ("all"), or plain ones ("none").
+
+    optimization   None: MSDUMP_ONNX_OPTIMIZATION
+    Raises: ConfigError for another word.
+    """
+    where = "optimization" if optimization is not None else ONNX_OPTIMIZATION
+    value = os.environ.get(ONNX_OPTIMIZATION, "") or "all" if optimization is None else optimization
+    if value not in ("all", "none"):
+        raise ConfigError(
+            f"{where}: expected all (kernels as onnxruntime chooses them) or none (plain kernels), got {value!r}."
+        )
+    return value == "all"
+
+
 def run_options() -> Any:
     """How every operator is run: onnxruntime says nothing itself, as all it would say is raised."""
     options = onnxruntime.RunOptions()
@@ -236,7 +252,7 @@ def _type_of(node: ModelNode, name: str, types: Mapping[str, onnx.TypeProto], ha
     return type
 
 
-def _session_options(threads: int, is_optimized: bool) -> Any:
+def session_options(threads: int, is_optimized: bool) -> Any:
     options = onnxruntime.SessionOptions()
     # In a graph of one node there is nothing to fuse, but a convolution gets its blocked kernel, which is faster.
     level = onnxruntime.GraphOptimizationLevel

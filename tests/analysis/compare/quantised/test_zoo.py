@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-for name in ("torch", "onnx", "onnxruntime"):
-    pytest.importorskip(name)
+pytest.importorskip("torch")
+pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
 
 from msdump.analysis import headline  # noqa: E402
 from tests.quantised_zoo import MODELS, lowest, measured  # noqa: E402
