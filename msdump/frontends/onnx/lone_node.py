@@ -32,7 +32,14 @@ from msdump.frontends.onnx.node_session import (
     run_options,
     session_options,
 )
-from msdump.frontends.onnx.nodes import ModelConstant, ModelNode, model_constants, model_nodes, subgraphs
+from msdump.frontends.onnx.nodes import (
+    ModelConstant,
+    ModelNode,
+    Scope,
+    model_constants,
+    model_nodes,
+    subgraphs,
+)
 from msdump.frontends.onnx.ort_values import array_of, dtype_name, elem_type_of, raw_data_of, type_text, value_of
 from msdump.graph.traits import is_collective, is_random
 from msdump.tensors import dtypes
@@ -58,7 +65,7 @@ class ModelNodes:
         self._opsets = tuple(model.opset_import)
         self._constants = model_constants(model.graph)
         inputs = [value.name for value in model.graph.input if value.name not in self._constants]
-        self.nodes = tuple(model_nodes(model.graph, [*self._constants, *inputs]))
+        self.nodes = tuple(model_nodes(model.graph, [*self._constants, *inputs], Scope()))
         self._types = Inference(model, self._constants).types()
 
     @classmethod
@@ -89,6 +96,12 @@ class ModelNodes:
                     f"{self.where}: expected one operator {wanted[0]}, got {len(found)} whose names files of a dump "
                     f"spell alike: {names_found}."
                 )
+        around = next((node for node in self.nodes if any(name.startswith(f"{node.name}/") for name in wanted)), None)
+        if around is not None and any(True for _ in subgraphs(around.proto)):
+            raise ConfigError(
+                f"{self.where}: expected an operator of the model itself, got {wanted[0]}, which runs inside of "
+                f"{around.name} ({around.op_type}). Replay that one: its inputs are in the dump as well."
+            )
         advice = did_you_mean(wanted[0] if wanted else op_type, [node.name for node in self.nodes])
         raise ConfigError(
             f"{self.where}: expected the model that was dumped, got one without an operator "
