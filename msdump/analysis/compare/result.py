@@ -115,11 +115,16 @@ class OperatorResult:
 
         Edges: what an operator draws at random is not wrong.
         """
+        for tensor in self.outputs:
+            if tensor.status == DIFFERS:
+                break
+        else:
+            return False  # most operators agree, and each is asked several times
         if self.is_random:
             return False
         has_inputs = any(tensor.status in (IDENTICAL, AGREES) or tensor.reason == UNSET for tensor in self.inputs)
         inputs_agree = all(tensor.status != DIFFERS for tensor in self.inputs)
-        if not has_inputs or not inputs_agree or all(tensor.status != DIFFERS for tensor in self.outputs):
+        if not has_inputs or not inputs_agree:
             return False
         input_error, output_error = self.input_error or 0.0, self.output_error
         return output_error is None or output_error > _AMPLIFIED * input_error
@@ -216,7 +221,8 @@ class Comparison:
         first, is_followed = None, False
         for operator in self.operators:
             if operator.is_agreeing:
-                is_followed = first is not None and (is_followed or bool(operator.inputs))
+                if first is not None:
+                    is_followed = is_followed or bool(operator.inputs)
                 continue
             first = first or operator
             is_followed = False
