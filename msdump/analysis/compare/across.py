@@ -13,6 +13,7 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.compare.pairing import (
@@ -38,7 +39,7 @@ from msdump.analysis.compare.vocabulary import (
     output_role,
 )
 from msdump.analysis.memory_state import Moment
-from msdump.analysis.steps import Operator, Slot, Step, StepKey, as_they_ran
+from msdump.analysis.steps import PARAMETER, Operator, Slot, Step, StepKey, as_they_ran
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.graph.traits import is_random
 
@@ -80,15 +81,15 @@ def _common_share(mine: Sequence[Step], golden: Sequence[Step]) -> float:
 
 def _dialects(steps: Sequence[Step]) -> set[str]:
     """Whose words most operators of a dump are; several where nothing tells them apart."""
+    operators = [operator for step in steps for operator in step.operators]
+    if any(original is not None for original in map(attrgetter("original"), operators)):
+        return set()
+    types = Counter(map(attrgetter("op_type"), operators))
+    types.pop(PARAMETER, None)
+    total = types.total()
     counts: Counter[str] = Counter()
-    total = 0
-    for step in steps:
-        for operator in step.operators:
-            if operator.original is not None:
-                return set()
-            if not operator.is_parameter:
-                total += 1
-                counts.update(dialects_of(operator.op_type))
+    for op_type, count in types.items():
+        counts.update(dict.fromkeys(dialects_of(op_type), count))
     most = max(counts.values(), default=0)
     return {dialect for dialect, count in counts.items() if count == most and count >= _KNOWN_SHARE * total}
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from msdump.analysis.compare._measure import Measurer
 from msdump.analysis.compare.across import is_between_frameworks
@@ -26,7 +27,7 @@ from msdump.analysis.compare.pairing import (
     pair_steps,
 )
 from msdump.analysis.compare.pipeline import ComparedSide, StepPair, compare_pairs, cross_sides, pair_sides
-from msdump.analysis.compare.quantised.comparing import pair_quantised
+from msdump.analysis.compare.quantised.signs import quantised_types
 from msdump.analysis.compare.result import (
     AGREES,
     DIFFERS,
@@ -47,6 +48,9 @@ from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.selection import StepSelection
 from msdump.graph.traits import is_random, unread_inputs
 from msdump.tensors.records import INPUT, OUTPUT
+
+if TYPE_CHECKING:
+    from msdump.analysis.compare.quantised.comparing import QuantisedSteps
 
 # Functions whose values stay small however large their argument is.
 _BOUNDED = frozenset({"cos", "sin", "tan", "tanh", "sigmoid", "softmax", "erf", "hardsigmoid"})
@@ -114,7 +118,7 @@ def compare_dumps(
     gathered_steps = gathered(steps_of_dumps, operator_map.originals)
     sides = [ComparedSide(steps, files) for steps, files in zip(gathered_steps, graphs, strict=True)]
     # Against a reference the other run of the same precision tells what rounding costs.
-    quantised = pair_quantised(sides[0], sides[-1], operator_map) if reference is None else None
+    quantised = None if reference is not None else _pair_quantised(sides[0], sides[-1], operator_map)
     pairs: Sequence[StepPair]
     if quantised is not None:
         pairs = quantised.pairs
@@ -145,6 +149,15 @@ def compare_dumps(
         return comparison
     settled, tie = settle_ties(comparison.steps, graphs[0], tolerance)
     return replace(comparison, steps=settled, tie=tie)
+
+
+def _pair_quantised(mine: ComparedSide, golden: ComparedSide, mapping: OperatorMap) -> QuantisedSteps | None:
+    """As `pair_quantised`, which most comparisons do not need."""
+    if quantised_types(mine.steps) == quantised_types(golden.steps):
+        return None
+    from msdump.analysis.compare.quantised.comparing import pair_quantised
+
+    return pair_quantised(mine, golden, mapping)
 
 
 def _is_same_dump(left: DumpDir, right: DumpDir) -> bool:

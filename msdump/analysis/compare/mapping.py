@@ -121,6 +121,8 @@ def mapping_text(pairs: Iterable[tuple[Operator, Operator]]) -> str:
 
 def unused_rules(mapping: OperatorMap, operators: Iterable[Operator]) -> list[str]:
     """Sentences on names in the rules that no operator of either dump has, each with the nearest name that one has."""
+    if not mapping.types and not mapping.operators:
+        return []
     types: set[str] = set()
     names: set[str] = set()
     for operator in operators:

@@ -173,11 +173,12 @@ def _operator_result(step: StepPair, pair: OperatorPair, mapping: OperatorMap | 
         elif mapping is not None and mapping.ignore and _is_ignored(mapping, pair, io, slot):
             result = TensorResult(io, slot, mine, golden, NOT_COMPARED, "the mapping file leaves it out")
         else:
-            likeness = step.likenesses.get((id(mine), id(golden)))
+            likeness = step.likenesses.get((id(mine), id(golden))) if step.likenesses else None
             if likeness is None:
                 result = judge(pair, io, slot, mine, golden)
             else:
-                turned.update({slot: likeness} if io == INPUT else {})
+                if io == INPUT:
+                    turned[slot] = likeness
                 result = _in_other_axes(io, slot, mine, golden, likeness)
         if result.status == DIFFERS and _is_unset(step, pair, io, slot):
             result = TensorResult(io, slot, mine, golden, NOT_COMPARED, UNSET)

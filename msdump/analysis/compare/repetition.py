@@ -34,7 +34,8 @@ def differing_repetition(comparison: Comparison) -> Repetition | None:
 
     Edges: a gradient has the line of its operator too, but reads something else.
     """
-    again = comparison.first_wrong or comparison.first_differing
+    differing = comparison.first_differing
+    again = None if differing is None else comparison.first_wrong or differing
     if again is None or not _is_of_backward(again.pair.mine):
         return None
     graphs = GraphFiles(DumpDir.open(comparison.mine))

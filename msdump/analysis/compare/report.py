@@ -69,7 +69,8 @@ def _finding(comparison: Comparison, *, repeats: bool) -> list[str]:
     if quantised is not None and quantised.finding is not None:
         path = comparison.mine if quantised.side == "mine" else comparison.golden
         return words.finding_lines(quantised, quantised.finding, GraphFiles(DumpDir.open(path)))
-    wrong, differing = comparison.first_wrong, comparison.first_differing
+    differing = comparison.first_differing
+    wrong = None if differing is None else comparison.first_wrong
     if differing is None and comparison.beyond:
         return _goes_on(comparison)
     if differing is None:

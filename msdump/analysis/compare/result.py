@@ -116,11 +116,16 @@ class OperatorResult:
 
         Edges: what an operator draws at random is not wrong, nor is one that hands on what others made.
         """
+        for tensor in self.outputs:
+            if tensor.status == DIFFERS:
+                break
+        else:
+            return False  # most operators agree, and each is asked several times
         if self.is_random or self.pair.mine.hands_on:
             return False
         has_inputs = any(tensor.status in (IDENTICAL, AGREES) or tensor.reason == UNSET for tensor in self.inputs)
         inputs_agree = all(tensor.status != DIFFERS for tensor in self.inputs)
-        if not has_inputs or not inputs_agree or all(tensor.status != DIFFERS for tensor in self.outputs):
+        if not has_inputs or not inputs_agree:
             return False
         input_error, output_error = self.input_error or 0.0, self.output_error
         return output_error is None or output_error > _AMPLIFIED * input_error
@@ -263,7 +268,8 @@ class Comparison:
             if parameter is not None and not _is_of_one_iteration(parameter.step, operator.step):
                 break
             if operator.is_agreeing:
-                is_followed = first is not None and (is_followed or bool(operator.inputs))
+                if first is not None:
+                    is_followed = is_followed or bool(operator.inputs)
                 continue
             if operator.pair.mine.is_parameter:
                 parameter = parameter or operator

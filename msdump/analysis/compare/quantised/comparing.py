@@ -14,21 +14,17 @@ from msdump.analysis.compare.pairing import host_shape, pair_steps
 from msdump.analysis.compare.pipeline import ComparedSide, StepPair
 from msdump.analysis.compare.quantised.float_form import FloatForm, float_form
 from msdump.analysis.compare.quantised.pairs import QuantisedPairing, pair_forms, prepared_weights
+from msdump.analysis.compare.quantised.signs import quantised_types
 from msdump.analysis.compare.quantised.verdict import settled, verdict_on
 from msdump.analysis.compare.quantised.vocabulary import (
     computes_on_codes,
     family,
     has_weight,
-    is_of_quantised_model,
     quantises,
-    rescales,
 )
 from msdump.analysis.compare.result import Comparison
 from msdump.analysis.memory_state import Moment, UnsetTensors
-from msdump.analysis.steps import Operator, Slot, Step, as_they_ran
-from msdump.tensors import dtypes
-
-_HALF_BYTE = 4  # bits
+from msdump.analysis.steps import Operator, Step, as_they_ran
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +59,7 @@ def pair_quantised(mine: ComparedSide, golden: ComparedSide, mapping: OperatorMa
 
     Returns: None where neither is, or where both have codes in one form: then codes are compared as they are
     """
-    kinds = [_quantised_types(side) for side in (mine, golden)]
+    kinds = [quantised_types(side.steps) for side in (mine, golden)]
     if kinds[0] == kinds[1]:
         return None
     # Of two sides with codes the one that computes with them is brought into floats further.
@@ -85,27 +81,6 @@ def pair_quantised(mine: ComparedSide, golden: ComparedSide, mapping: OperatorMa
         )
         pairings.append(pairing)
     return QuantisedSteps(tuple(pairs), tuple(pairings), is_mine)
-
-
-def _quantised_types(side: ComparedSide) -> frozenset[str]:
-    operators = [operator for step in side.steps for operator in step.operators]
-    types = set(filter(is_of_quantised_model, {operator.op_type for operator in operators}))
-    # A weight in codes may be cast by an operator that any model has.
-    return frozenset(types | {operator.op_type for operator in operators if _casts_codes(operator)})
-
-
-def _casts_codes(operator: Operator) -> bool:
-    first, output = operator.inputs.get(Slot(0)), operator.outputs.get(Slot(0))
-    row = None if first is None else dtypes.BY_NAME.get(first.true_dtype)
-    return (
-        first is not None
-        and output is not None
-        and row is not None
-        and rescales(operator.op_type)
-        and len(first.shape) > 1
-        and (row.name == "int8" or (row.bits == _HALF_BYTE and not row.is_float))
-        and output.true_dtype.startswith(("float", "bfloat"))
-    )
 
 
 class _Forms:

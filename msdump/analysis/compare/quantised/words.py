@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from msdump.analysis.compare.quantised.noise import ActivationNoise
-from msdump.analysis.compare.quantised.ranking import Contribution, QuantisedVerdict
-from msdump.analysis.compare.quantised.verdict import (
+from msdump.analysis.compare.quantised.proportion import (
     has_poor_bias,
     has_poor_range,
     has_poor_weight,
     is_clipped,
     is_idle,
 )
+from msdump.analysis.compare.quantised.ranking import Contribution, QuantisedVerdict
 from msdump.analysis.compare.quantised.vocabulary import family, is_of_quantised_model
 from msdump.analysis.compare.result import DIFFERS, Comparison
 from msdump.analysis.graph_info import GraphFiles

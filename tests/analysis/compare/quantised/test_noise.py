@@ -95,7 +95,8 @@ def test_the_share_of_clipped_values(seed: int, part: float) -> None:
     own = grid(part / 255)
     after = own.rounded(values, 0, 255)
     noise = activation_noise(values, after, np.rint(after / (part / 255)), (0, 255), NO_CUT)
-    assert noise.clipped == pytest.approx(np.mean(values > part), abs=0.01)
+    # What lies within half a step of the end is rounded to it.
+    assert noise.clipped == pytest.approx(np.mean(values > part + 0.51 * part / 255), abs=0.003)
     assert noise.limit == pytest.approx(part, rel=1e-3) and noise.reach == pytest.approx(values.max())
     # Without codes the values at the ends tell the same, as far as both ends are there.
     assert activation_noise(values, after, None, None, NO_CUT).clipped == pytest.approx(noise.clipped, abs=0.01)
