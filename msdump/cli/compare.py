@@ -115,15 +115,15 @@ def _compare(paths: list[str | None], args: argparse.Namespace) -> int:
             thread_count=args.threads,
             progress=advance,
         )
-    _report(comparison, args)
-    if not comparison.is_agreeing:
+    is_agreeing = comparison.is_agreeing
+    _report(comparison, is_agreeing, args)
+    if not is_agreeing:
         return FOUND
     return INCOMPLETE if comparison.damaged else FINE
 
 
-def _report(comparison: Any, args: argparse.Namespace) -> None:
+def _report(comparison: Any, is_agreeing: bool, args: argparse.Namespace) -> None:
     from msdump.analysis.compare.mapping import mapping_text
-    from msdump.analysis.compare.quantised.words import RANKING_NUMBERS, RANKING_TITLES, ranking_rows
     from msdump.analysis.compare.report import TABLE_TITLES, csv_text, headline, json_value, summary, table_rows
 
     if args.write_mapping is not None:
@@ -134,11 +134,13 @@ def _report(comparison: Any, args: argparse.Namespace) -> None:
     if write_json(args, lambda: json_value(comparison)) or args.quiet:
         return
     first, *others = headline(comparison)
-    print_lines([first, *_repetition(comparison), *others])
+    print_lines([first, *([] if is_agreeing else _repetition(comparison)), *others])
     rows = list(table_rows(comparison, args.shows_all))
     titles: tuple[str, ...] = TABLE_TITLES
     numbers: tuple[int, ...] = (0, 4, 5, 6, 7)
     if comparison.quantised is not None:
+        from msdump.analysis.compare.quantised.words import RANKING_NUMBERS, RANKING_TITLES, ranking_rows
+
         rows = list(ranking_rows(comparison, comparison.quantised, args.shows_all))
         titles, numbers = RANKING_TITLES, RANKING_NUMBERS
     if rows:

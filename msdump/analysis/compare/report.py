@@ -11,7 +11,6 @@ from msdump.analysis import json_values
 from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.compare.metrics import METRICS, PairMetrics, metric_text
 from msdump.analysis.compare.pairing import host_shape
-from msdump.analysis.compare.quantised import words
 from msdump.analysis.compare.result import (
     AGREES,
     DIFFERS,
@@ -50,6 +49,9 @@ TABLE_TITLES = (
 def headline(comparison: Comparison) -> list[str]:
     """The finding in a few lines: the operator that goes wrong comes first, then where differences come in at all."""
     quantised = comparison.quantised
+    if quantised is not None:
+        # Most comparisons need none of it, and start sooner without.
+        from msdump.analysis.compare.quantised import words
     if quantised is not None and quantised.finding is not None:
         path = comparison.mine if quantised.side == "mine" else comparison.golden
         return words.finding_lines(quantised, quantised.finding, GraphFiles(DumpDir.open(path)))
@@ -419,6 +421,8 @@ def summary(comparison: Comparison) -> list[str]:
         if keys:
             lines.append(f"only in {side}: {len(keys)} steps: {'; '.join(map(str, keys[:5]))}")
     if comparison.quantised is not None:
+        from msdump.analysis.compare.quantised import words
+
         lines += words.notes(comparison.quantised)
     lines += [f"damaged: {error}" for _, error in comparison.damaged]
     return [*lines, *comparison.notes]
@@ -500,6 +504,14 @@ def _metric_cell(tensor: TensorResult, name: str) -> str:
     return _PERFECT[name] if tensor.status == IDENTICAL else NO_VALUE
 
 
+def _quantised_value(comparison: Comparison) -> dict[str, object] | None:
+    if comparison.quantised is None:
+        return None
+    from msdump.analysis.compare.quantised import words
+
+    return words.json_value(comparison.quantised)
+
+
 def json_value(comparison: Comparison) -> dict[str, object]:
     """Everything, for `json_values.json_text`."""
     wrong, differing = comparison.first_wrong, comparison.first_differing
@@ -522,7 +534,7 @@ def json_value(comparison: Comparison) -> dict[str, object]:
         "goes_on": [operator.label for _, operator in comparison.beyond],
         "notes": list(comparison.notes),
         "damaged": damaged_values(comparison.damaged),
-        "quantised": None if comparison.quantised is None else words.json_value(comparison.quantised),
+        "quantised": _quantised_value(comparison),
     }
 
 
