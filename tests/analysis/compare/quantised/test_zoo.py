@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-for name in ("torch", "onnx", "onnxruntime"):
-    pytest.importorskip(name)
+pytest.importorskip("torch")
+pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
 
-from msdump.analysis import headline  # noqa: E402
-from tests.quantised_zoo import MODELS, lowest, measured  # noqa: E402
+from msdump.analysis import headline
+from tests.quantised_zoo import MODELS, lowest, measured
 
 LIBRARIES = {"resnet18": "torchvision", "mobilenet_v2": "torchvision", "BERT": "transformers"}
 
