@@ -125,7 +125,6 @@ def _compare(paths: list[str | None], args: argparse.Namespace) -> int:
 
 def _report(comparison: Any, args: argparse.Namespace) -> None:
     from msdump.analysis.compare.mapping import mapping_text
-    from msdump.analysis.compare.quantised.words import RANKING_NUMBERS, RANKING_TITLES, ranking_rows
     from msdump.analysis.compare.report import TABLE_TITLES, csv_text, headline, json_value, summary, table_rows
 
     if args.write_mapping is not None:
@@ -142,6 +141,8 @@ def _report(comparison: Any, args: argparse.Namespace) -> None:
     titles: tuple[str, ...] = TABLE_TITLES
     numbers: tuple[int, ...] = (0, 4, 5, 6, 7)
     if comparison.quantised is not None:
+        from msdump.analysis.compare.quantised.words import RANKING_NUMBERS, RANKING_TITLES, ranking_rows
+
         rows = list(ranking_rows(comparison, comparison.quantised, args.shows_all))
         titles, numbers = RANKING_TITLES, RANKING_NUMBERS
     if rows:

@@ -144,7 +144,7 @@ def _step_result(step: StepPair, mapping: OperatorMap | None, judge: Judge) -> S
     doubtful = [
         index
         for index, result in enumerate(operators)
-        if any(tensor.status == DIFFERS for tensor in result.inputs) and result.pair.how != BY_MAPPING
+        if result.inputs and any(tensor.status == DIFFERS for tensor in result.inputs) and result.pair.how != BY_MAPPING
     ]
     if len(doubtful) > 1:
         for index, pair in in_other_order([operators[index].pair for index in doubtful]).items():

@@ -12,7 +12,6 @@ from msdump.analysis import json_values
 from msdump.analysis.compare.hashes import log_place
 from msdump.analysis.compare.metrics import METRICS, PairMetrics, metric_text
 from msdump.analysis.compare.pairing import host_shape
-from msdump.analysis.compare.quantised import words
 from msdump.analysis.compare.repetition import differing_repetition
 from msdump.analysis.compare.result import (
     AGREES,
@@ -66,6 +65,9 @@ def headline(comparison: Comparison) -> list[str]:
 def _finding(comparison: Comparison, *, repeats: bool) -> list[str]:
     """`headline` without what an operator repeats.   repeats: whether it repeats one, so that its draw has a reason"""
     quantised = comparison.quantised
+    if quantised is not None:
+        # Most comparisons need none of it, and start sooner without.
+        from msdump.analysis.compare.quantised import words
     if quantised is not None and quantised.finding is not None:
         path = comparison.mine if quantised.side == "mine" else comparison.golden
         return words.finding_lines(quantised, quantised.finding, GraphFiles(DumpDir.open(path)))
@@ -486,6 +488,8 @@ def summary(comparison: Comparison) -> list[str]:
         if keys:
             lines.append(f"only in {side}: {len(keys)} steps: {'; '.join(map(str, keys[:5]))}")
     if comparison.quantised is not None:
+        from msdump.analysis.compare.quantised import words
+
         lines += words.notes(comparison.quantised)
     lines += [f"damaged: {error}" for _, error in comparison.damaged]
     return [*lines, *comparison.notes]
@@ -574,6 +578,14 @@ def _metric_cell(tensor: TensorResult, name: str) -> str:
     return _PERFECT[name] if tensor.status == IDENTICAL else NO_VALUE
 
 
+def _quantised_value(comparison: Comparison) -> dict[str, object] | None:
+    if comparison.quantised is None:
+        return None
+    from msdump.analysis.compare.quantised import words
+
+    return words.json_value(comparison.quantised)
+
+
 def json_value(comparison: Comparison) -> dict[str, object]:
     """Everything, for `json_values.json_text`."""
     wrong, differing = comparison.first_wrong, comparison.first_differing
@@ -597,7 +609,7 @@ def json_value(comparison: Comparison) -> dict[str, object]:
         "goes_on": [operator.label for _, operator in comparison.beyond],
         "notes": list(comparison.notes),
         "damaged": damaged_values(comparison.damaged),
-        "quantised": None if comparison.quantised is None else words.json_value(comparison.quantised),
+        "quantised": _quantised_value(comparison),
         "tie": None if comparison.tie is None else _tie_value(comparison.tie),
         "hashes": None if comparison.hashes is None else list(comparison.hashes.names),
     }

@@ -247,7 +247,8 @@ class Comparison:
     @property
     def idle_draws(self) -> int:
         """How many operators drew other numbers at random, where nothing that they reach differs."""
-        return sum(not operator.is_agreeing for operator in self.operators) if self.is_agreeing else 0
+        draws = sum(not operator.is_agreeing for operator in self.operators)
+        return draws if draws and self.is_agreeing else 0
 
     @property
     def first_wrong(self) -> OperatorResult | None:
