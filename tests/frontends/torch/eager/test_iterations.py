@@ -49,7 +49,7 @@ def test_parts_of_a_step() -> None:
     iterations = iterations_of()
     iterations.current = iterations.without_modules()
     assert iterations.part(None) == FORWARD and iterations.part(object()) == BACKWARD
-    iterations.enter_optimizer("SGD")
+    iterations.enter_optimizer("SGD", None)
     assert iterations.optimizers == ["optimizer-SGD"]
     assert iterations.part(None) == FORWARD  # a closure, which needs gradients
     with torch.no_grad():
