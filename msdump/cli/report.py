@@ -58,6 +58,8 @@ def run(args: argparse.Namespace) -> int:
         write_text(args.md, markdown(overview), 0o600)
     if args.md != "-":
         say(overview["verdict"]["text"])
+        for note in overview["notes"]:
+            say(note)
         say(f"{report.path} ({format_size(report.size)}): open it in a browser.")
     for sentence in report.left_out:
         complain(f"msdump report: {sentence}")

@@ -27,6 +27,8 @@ def report_rows(report: Report) -> list[tuple[str, str]]:
     if report.iterations_run or report.kind.title:
         asked = f", asked for {report.iterations_asked}" if report.iterations_asked else ""
         rows.append(("iterations", f"{report.iterations_dumped} of {report.iterations_run} dumped{asked}"))
+    if report.training:
+        rows.append(("training", report.training))
     if report.kind.title:
         files, links = format_count(report.files, "file"), format_count(report.links, "link")
         on_disk, named = format_size(report.bytes_written), format_size(report.bytes_named)

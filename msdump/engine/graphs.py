@@ -46,6 +46,7 @@ from msdump.formats.paths.sync import SyncPaths
 from msdump.formats.sharding_json import RankSharding, write_sharding
 from msdump.formats.sidecars import write_command, write_metadata
 from msdump.formats.statistic_csv import StatisticWriter
+from msdump.formats.steps_json import TrainingSteps, write_steps
 from msdump.formats.writer import WriteCounts, Writer
 from msdump.graph.run import Gate, Observer
 from msdump.process import dry_run
@@ -126,6 +127,8 @@ class GraphSession(Session):
         self._before_end: list[Callable[[], None]] = []
         self._step_ends: list[Callable[[], None]] = []
         self._remarks: list[Callable[[], tuple[str, ...]]] = []
+        self._training: list[Callable[[], TrainingSteps]] = []
+        self._has_steps = False
         if recorder is not None:
             recorder.flush = self._drain
 
@@ -145,6 +148,24 @@ class GraphSession(Session):
     def add_remarks(self, function: Callable[[], tuple[str, ...]]) -> None:
         """Report code of the script that this session could not see, a line for each call site, also after its end."""
         self._remarks.append(function)
+
+    def count_training(self, function: Callable[[], TrainingSteps]) -> None:
+        """Ask it how iterations and steps of optimizers go together, for the report and the dump."""
+        self._training.append(function)
+
+    def save_training(self) -> None:
+        """Keep what is known of that, where an iteration is no step, or was none. A failure ends the dump."""
+        steps = self._training_steps()
+        if self._metadata_dir is None or self.error or self.is_foreign or steps is None:
+            return
+        if not steps.is_even or self._has_steps:
+            self._has_steps = True
+            with self._tally.stop_on_failure():
+                write_steps(self._metadata_dir, steps)
+
+    def _training_steps(self) -> TrainingSteps | None:
+        """Of the first program that trains."""
+        return next((steps for function in self._training if (steps := function()).optimizers), None)
 
     def reload_with(self, reloader: Reloader) -> None:
         """Ask it before each iteration for another plan."""
@@ -231,6 +252,7 @@ class GraphSession(Session):
         try:
             for function in self._before_end:
                 function()
+            self.save_training()
             for observer in self.observers:
                 observer.close()
             if self._reloader is not None:
@@ -246,6 +268,7 @@ class GraphSession(Session):
             self._before_end.clear()
             self._at_change.clear()
             self._step_ends.clear()
+            self._training.clear()
             self._wire = self._reloader = self._pending = None
             self._tally = Tally(error=self._tally.error)
         if self._final.error:
@@ -259,11 +282,13 @@ class GraphSession(Session):
             return replace(self._final, outside=self._outside())
         written = sum((writer.counts for writer in self._writers), self._written)
         unmatched = self.plan.which.unmatched(self._tally.names_seen)
+        steps = self._training_steps()
         return replace(
             self._tally.report(self.folder, GRAPHS, written, str(self.plan.when.iterations)),
             unmatched=tuple(f"{text}. {advice}".rstrip(". ") for text, advice in unmatched.items()),
             advice=self._tally.why_nothing(self.plan),
             run_seconds=time.perf_counter() - self._started,
+            training="" if steps is None else steps.text,
             outside=self._outside(),
         )
 

@@ -44,6 +44,7 @@ from msdump.formats.paths.sync import MAPPING_FILE, METADATA_FOLDER, STATISTIC_F
 from msdump.formats.selection import StepSelection
 from msdump.formats.sharding_json import LAYOUT_FILE, RankSharding, read_sharding
 from msdump.formats.sidecars import read_mapping, read_order
+from msdump.formats.steps_json import STEPS_FILE, TrainingSteps, read_steps
 from msdump.storage import files as storage
 from msdump.storage.pack_format import INDEX_FOLDER
 from msdump.storage.packs import is_pack_name, split_pack_path
@@ -351,15 +352,9 @@ class DumpDir:
         Edges:  a damaged file goes to `damaged`, and its rank is not there.
         Raises: FormatError for a damaged file when the dump was opened strictly.
         """
-        below = {
-            Path(folder.path).parent for folder in self._walk() if os.path.basename(folder.path) == METADATA_FOLDER
-        }
-        described = sorted((folder for folder in below if _RANK.fullmatch(folder.name)), reverse=True)
         layouts: dict[int, RankSharding] = {}
-        for folder in dict.fromkeys((*described, *self.rank_dirs())):
-            path = folder / METADATA_FOLDER / LAYOUT_FILE
-            rank = int(folder.name.removeprefix("rank_"))
-            if rank in layouts or not self._has(os.fspath(path), folder):
+        for rank, path in self._described(LAYOUT_FILE):
+            if rank in layouts:
                 continue
             try:
                 layout = read_sharding(path)
@@ -370,7 +365,36 @@ class DumpDir:
                 self._damage(os.fspath(path), error)
         return layouts
 
+    @property
+    def training_steps(self) -> dict[int, TrainingSteps]:
+        """How iterations and steps of optimizers go together, by rank, read anew at each call.
+
+        A rank where each iteration was a step is not there, nor one whose dump does not know; of several runs in one
+        folder the last one counts.
+        Edges and Raises: as `layouts`.
+        """
+        steps: dict[int, TrainingSteps] = {}
+        for rank, path in self._described(STEPS_FILE):
+            if rank in steps:
+                continue
+            try:
+                steps[rank] = read_steps(path)
+            except FormatError as error:
+                self._damage(os.fspath(path), error)
+        return steps
+
     # -- parts ------------------------------------------------------------------------------------
+
+    def _described(self, name: str) -> Iterator[tuple[int, Path]]:
+        """Rank and path of each file of that name in the folders that describe ranks, those of the last run first."""
+        below = {
+            Path(folder.path).parent for folder in self._walk() if os.path.basename(folder.path) == METADATA_FOLDER
+        }
+        described = sorted((folder for folder in below if _RANK.fullmatch(folder.name)), reverse=True)
+        for folder in dict.fromkeys((*described, *self.rank_dirs())):
+            path = folder / METADATA_FOLDER / name
+            if self._has(os.fspath(path), folder):
+                yield int(folder.name.removeprefix("rank_")), path
 
     def _damage(self, path: str, error: FormatError) -> None:
         if self.is_strict:

@@ -80,6 +80,7 @@ class Report:
     overflows         operators that overflowed or raised; None when none was looked for, as in an ordinary dump
     lost              tensors that were chosen and are not on disk
     error             why the dump is not complete; None where it is
+    training          how many iterations a step of an optimizer has; "" where that is one, or not known
     outside           code of the script that ran outside of the dump, a line for each call site
     """
 
@@ -105,6 +106,7 @@ class Report:
     error: str | None = None
     dump_seconds: float = 0.0
     run_seconds: float = 0.0
+    training: str = ""
     outside: tuple[str, ...] = ()
 
     @property

@@ -125,9 +125,20 @@ class Pages:
             "steps": _table(names, steps),
             "damaged": [[file, str(error)] for file, error in contents.damaged],
             "foreign": [[path, "no file of a dump"] for path in contents.dump.foreign],
+            "notes": self._notes(),
             "pages": [path for path in self._makers if path.startswith(("trend/", "ranks/"))],
             "left_out": [],
         }
+
+    def _notes(self) -> list[str]:
+        """How iterations and steps of optimizers go together, where an iteration is not a step, and ranks with that."""
+        ranks: dict[str, list[int]] = {}
+        for rank, steps in sorted(self._contents.dump.training_steps.items()):
+            if steps.text and any(key.rank_id in (rank, None) for key in self._steps):
+                ranks.setdefault(steps.text, []).append(rank)
+        if len(ranks) == 1:
+            return [f"{text}." for text in ranks]
+        return [f"{text} (rank {', '.join(map(str, own))})." for text, own in ranks.items()]
 
     def _step_row(self, key: StepKey, operators: list[ExportedOperator]) -> tuple[Any, ...]:
         rows = [row for operator in operators for row in operator.tensors]

@@ -173,6 +173,7 @@ def markdown(overview: Answer) -> str:
         parts.append(f"**{_prose(finding['title'])}**\n\n{_block(finding['text'])}")
         if line is not None:
             parts.append(_block(f"{line[0]}:{line[1]}: {line[2]}"))
+    parts += [_prose(note) for note in overview["notes"]]
     parts.append(_steps(overview["steps"]))
     damaged = overview["damaged"]
     if damaged:

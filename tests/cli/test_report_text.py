@@ -57,6 +57,9 @@ def test_plain_report_says_everything() -> None:
     assert "1.50 s of 6.00 s" in text
     assert "25 %" in text
     assert "\x1b" not in text
+    assert "training" not in text
+    steps = "iterations per optimizer step: 2 for each step of SGD"
+    assert re.search(rf"training +{steps}", plain(replace(REPORT, training=steps)))
 
 
 def test_terminal_shows_the_same_words() -> None:

@@ -50,6 +50,11 @@ def answers_in(page):
     return json.loads(gzip.decompress(base64.b64decode(page.texts["script", "answers"])))
 
 
+def test_the_markdown_has_the_notes(nan_dump):
+    overview = {**Pages(Contents(nan_dump)).get("overview"), "notes": ["2 for each step of <b>."]}
+    assert "\n\n2 for each step of &#60;b&#62;.\n\n" in markdown(overview)
+
+
 def test_a_report_holds_every_answer(nan_dump, tmp_path):
     contents = Contents(nan_dump, measurements=Measurements(has_exponents=True))
     report = write_report(contents, tmp_path / "r.html")

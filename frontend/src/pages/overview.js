@@ -20,6 +20,7 @@ export function Overview({ overview }) {
     </section>
     <section class="cards">${cards.map(([name, value]) =>
       html`<div key=${name}><b>${value}</b><span>${say(name)}</span></div>`)}</section>
+    ${overview.notes?.map((one) => html`<p class="note" key=${one}>${one}</p>`)}
     <section><h2>${say("Steps")}</h2>
       <table class="plain"><thead><tr>${["rank", "graph", "iteration", "operators", "tensors", "bytes", "health"].map(
         (name) => html`<th key=${name} scope="col">${say(name)}</th>`)}</tr></thead>

@@ -17,7 +17,7 @@ from msdump.frontends.torch.partition import partition
 from msdump.frontends.torch.places import drop_wrapper, input_names
 from msdump.frontends.torch.program import FxProgram
 from msdump.frontends.torch.runner import CompiledModel, GraphRunner
-from msdump.frontends.torch.session import open_session, steps_of
+from msdump.frontends.torch.session import open_session
 from msdump.frontends.torch.taps import Inner
 
 
@@ -42,7 +42,7 @@ def compile_graph(
         return _compiled(module, example_inputs, plain, plain, plain)
     outside.note_compilation()
     drop_wrapper(module)
-    model = CompiledModel(session, steps_of(session), input_names(module), example_inputs, torch.is_grad_enabled())
+    model = CompiledModel(session, input_names(module), example_inputs, torch.is_grad_enabled())
 
     def forward(graph: fx.GraphModule, _: Sequence[object]) -> GraphRunner:
         return GraphRunner(graph, model, FORWARD, open_output_count(graph), inner)

@@ -17,7 +17,7 @@ from msdump.frontends.torch.compiled_graph import open_output_count, output_coun
 from msdump.frontends.torch.graph_from_fx import BACKWARD, FORWARD, INFERENCE
 from msdump.frontends.torch.places import drop_wrapper, input_names
 from msdump.frontends.torch.runner import CompiledModel, GraphRunner
-from msdump.frontends.torch.session import open_session, steps_of
+from msdump.frontends.torch.session import open_session
 
 if TYPE_CHECKING:
     from torch._inductor.utils import InputType
@@ -49,7 +49,7 @@ def compile_with_inductor(
         return inductor(module, example_inputs, config_patches=patches or None)
     outside.note_compilation()
     drop_wrapper(module)
-    model = CompiledModel(session, steps_of(session), input_names(module), example_inputs, torch.is_grad_enabled())
+    model = CompiledModel(session, input_names(module), example_inputs, torch.is_grad_enabled())
     runners = []
 
     def compile_inner(graph: fx.GraphModule, inputs: Sequence[InputType], **settings: Any) -> GraphRunner:

@@ -124,6 +124,7 @@ class Gaps:
         self._next: dict[_Stop, _Stop] = {}
         self._counts: dict[tuple[_Stop, _Stop], Counter[Spot]] = {}
         self._looking: tuple[int, int] | None = None
+        self._is_void = False
         self._compiled = 0
         self._lock = threading.Lock()
 
@@ -208,10 +209,14 @@ class Gaps:
         """Operators since the look began; None when there was none, or something else was in between."""
         if self._looking is None or self._looking[0] != threading.get_ident():
             return None
-        compiled = self._looking[1]
-        self._looking = None
+        if torch._C._current_autograd_node() is not None:
+            # Autograd would turn the profiler on again, as it was when the backward pass began.
+            self._is_void = True
+            return None
+        compiled, is_void = self._looking[1], self._is_void
+        self._looking, self._is_void = None, False
         events = _disable()
-        return None if compiled != self._compiled or events is None else _operators_in(events)
+        return None if is_void or compiled != self._compiled or events is None else _operators_in(events)
 
 
 class _Walk(threading.local):

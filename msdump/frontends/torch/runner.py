@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -22,11 +23,12 @@ from msdump.frontends.torch.graph_from_fx import (
     graph_from_fx,
     producer_of,
 )
+from msdump.frontends.torch.graph_iterations import iterations_of
 from msdump.frontends.torch.observed_program import ObservedFxProgram
 from msdump.frontends.torch.outside import gaps
 from msdump.frontends.torch.program import FxProgram
 from msdump.frontends.torch.shardings import sharding_book
-from msdump.frontends.torch.steps import ForwardRuns, Steps
+from msdump.frontends.torch.steps import ForwardRuns
 from msdump.frontends.torch.taps import Inner, ObservedTaps, TappedProgram, taps_of
 from msdump.graph.graph import INPUT, PARAMETER, SAVED
 from msdump.process.sessions import lock
@@ -38,6 +40,9 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger("msdump")
+
+# A backward may come long after its forward run.
+_MAX_ITERATIONS = 1024
 
 
 @dataclass(slots=True)
@@ -59,19 +64,20 @@ class CompiledModel:
     inputs         (name, whether it is a parameter) of each input
     examples       the arguments with which it is captured, which tell which of them are cut over several processes
     has_gradients  the gradient mode that it was captured in
+    code           what all graphs have in common that are made of the same part of the same code
     link           name of the tensor that leads from a backward run to its forward run
     """
 
     def __init__(
         self,
         session: GraphSession,
-        steps: Steps,
         inputs: Sequence[tuple[str, bool]],
         examples: Sequence[object],
         has_gradients: bool,
     ) -> None:
         self.session = session
-        self.steps = steps
+        self.iterations = iterations_of(session)
+        self.code = _code_that_is_compiled(self)
         self.has_gradients = has_gradients
         self.runs = ForwardRuns()
         self.link: str | None = None
@@ -99,6 +105,11 @@ class CompiledModel:
                 if own.sharding is not None:
                     found[node] = own.sharding
         return found
+
+    def weights_in(self, placeholders: Sequence[fx.Node], args: Sequence[object]) -> list[object]:
+        """Those of the arguments of one of its graphs that are parameters and buffers."""
+        found = ((self._input_of(node.name), arg) for node, arg in zip(placeholders, args, strict=True))
+        return [arg for own, arg in found if own is not None and own.is_parameter]
 
     def origin(self, placeholders: Sequence[fx.Node], stage: str, open_outputs: int) -> CaptureInfo:
         """How the placeholders of one of its graphs are shown."""
@@ -142,6 +153,23 @@ class CompiledModel:
         return self._inputs[index] if index < len(self._inputs) else None
 
 
+# How many graphs were made of a code by now, by what stands for its compilation.
+_graph_counts: weakref.WeakKeyDictionary[torch._guards.CompileContext, int] = weakref.WeakKeyDictionary()
+
+
+def _code_that_is_compiled(model: CompiledModel) -> Hashable:
+    """Number of the code that Dynamo compiles now, and of the graph among those that it makes of it.
+
+    Source: PyTorch, `CompileId`; `DDPOptimizer` cuts what was captured into several graphs.
+    """
+    context = torch._guards.CompileContext.try_get()
+    own = None if context is None else context.compile_id
+    if context is None or own is None or own.frame_id is None:
+        return model
+    number = _graph_counts[context] = _graph_counts.get(context, 0) + 1
+    return own.frame_id, number
+
+
 def _parts(whole: ModelInput, example: object) -> list[ModelInput]:
     """The arguments that an input is: AOT Autograd hands what is inside of a tensor of a subclass to its graphs.
 
@@ -182,6 +210,8 @@ class GraphRunner:
         self._program = FxProgram(module) if inner is None else self._tapped(inner)
         self._has_symbols = has_symbols(self._program.placeholders)
         self._seen: dict[Hashable, ObservedFxProgram | ObservedTaps] = {}
+        # Of the last iterations: how often it ran.
+        self._runs: dict[int, int] = {}
         self._copies: PinnedCopies | None = None
         link = self._link()
         self._linked_at = None if link is None else link[1]
@@ -196,24 +226,32 @@ class GraphRunner:
         return self._run(args)
 
     def _run(self, args: list[object]) -> Any:
+        watched = None
         # Backward graphs of CUDA models run in a thread of autograd's, and scripts have threads of their own.
         with lock:
             iteration = self._iteration(args)
-            if self._plan is not self._model.session.plan:
-                self._take_plan(self._model.session.plan)
-            seen = self._observed(args)
-            watched = seen.seen.begin(iteration)
-            if watched is not None:
-                session = self._model.session
-                outputs = seen.run(
-                    watched, args, self._copies, session.count_skipped, measures_only=session.plan.measures_only
-                )
+            seen = None if iteration is None else self._seen_in(iteration, args)
+            if seen is not None and iteration is not None:
+                watched = seen.seen.begin(iteration)
+                if watched is not None:
+                    session = self._model.session
+                    outputs = seen.run(
+                        watched, args, self._copies, session.count_skipped, measures_only=session.plan.measures_only
+                    )
         if watched is None:
             outputs = self._program.run(args)
-        if self._linked_at is not None:
+        if self._linked_at is not None and iteration is not None:
             with lock:
                 self._model.runs.add(outputs[self._linked_at].data_ptr(), iteration)
         return outputs
+
+    def _seen_in(self, iteration: int, args: list[object]) -> ObservedFxProgram | ObservedTaps | None:
+        """The graph that it is in this iteration; None where it runs once more in one that is not dumped."""
+        plan = self._model.session.plan
+        if self._plan is not plan:
+            self._take_plan(plan)
+        repetition = self._repetition(iteration)
+        return None if repetition and not plan.watches(iteration) else self._observed(args, repetition)
 
     def _link(self) -> tuple[str, int] | None:
         """Name and index, among the outputs, of the first tensor that is computed here and saved for the backward."""
@@ -223,34 +261,48 @@ class GraphRunner:
         saved = list(enumerate(output.args[0]))[self._open_outputs :]
         return next(((item.name, index) for index, item in saved if _is_computed(item)), None)
 
-    def _iteration(self, args: list[Any]) -> int:
+    def _iteration(self, args: list[Any]) -> int | None:
         model = self._model
         if self._stage != BACKWARD:
-            return model.steps.forward(model, model.has_gradients)
-        model.steps.backward()
+            weights = model.weights_in(self._program.placeholders, args)
+            return model.iterations.forward(model, model.code, args, weights, model.has_gradients)
+        latest = model.iterations.backward(model)
         for node, arg in zip(self._program.placeholders, args, strict=True):
             if node.name == model.link:
                 iteration = model.runs.find(arg.data_ptr())
-                return model.steps.iteration if iteration is None else iteration
-        return model.steps.iteration
+                return latest if iteration is None else iteration
+        return latest
 
-    def _observed(self, args: list[object]) -> ObservedFxProgram | ObservedTaps:
-        """The graph for the shapes of these arguments, which observers get to know when it is new."""
+    def _repetition(self, iteration: int) -> int:
+        """How often it has run in that iteration before, as where gradients are accumulated."""
+        count = self._runs.pop(iteration, 0)
+        self._runs[iteration] = count + 1
+        if len(self._runs) > _MAX_ITERATIONS:
+            del self._runs[next(iter(self._runs))]
+        return count
+
+    def _observed(self, args: list[object], repetition: int) -> ObservedFxProgram | ObservedTaps:
+        """The graph for the shapes of these arguments, which observers get to know when it is new.
+
+        Each repetition in an iteration is a graph of its own, so that its files have names of their own.
+        """
         sizes = sizes_of(self._program.placeholders, args) if self._has_symbols else {}
-        signature = frozenset(sizes.items())
+        signature = repetition, frozenset(sizes.items())
         cached = self._seen.get(signature)
         if cached is not None:
             return cached
         model = self._model
         origin = model.origin(self._program.placeholders, self._stage, self._open_outputs)
-        fx_graph = graph_from_fx(self._module, sizes, next(model.steps.graph_ids), origin)
+        fx_graph = graph_from_fx(self._module, sizes, next(model.iterations.steps.graph_ids), origin)
         if self._stage == FORWARD:
             model.forward = fx_graph
         for reason, count in fx_graph.skipped.items():
             model.session.count_skipped(reason, count)
         shardings = model.shardings_of(self._program.placeholders, args)
         sharding_book(model.session).note_compiled(fx_graph, shardings)
-        if self._seen:
+        if repetition:
+            model.iterations.note_repeated(len(fx_graph.graph.nodes))
+        elif self._seen:
             log.info("graph %d: the model ran with new shapes.", fx_graph.graph.graph_id)
         if self._copies is None:
             self._copies = copies_for(args)

@@ -11,7 +11,16 @@ A backward graph belongs to the iteration of the forward run whose tensors it re
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Hashable, Iterator
+from typing import Protocol
+
+
+class Leader(Protocol):
+    """The iterations of a program: number of the one that runs, and whether what runs is part of none."""
+
+    current: int | None
+    is_paused: bool
 
 
 class Steps:
@@ -26,6 +35,7 @@ class Steps:
         self.is_over = True
         self._has_gradients = False
         self.iteration = 0
+        self._leader: tuple[int, Leader] | None = None
         self.graph_ids: Iterator[int] = itertools.count() if beside is None else beside.graph_ids
 
     def forward(self, graph: Hashable, has_gradients: bool) -> int:
@@ -37,6 +47,15 @@ class Steps:
         self._has_gradients = has_gradients
         self._ran.add(graph)
         return self.iteration
+
+    def lead(self, leader: Leader | None) -> None:
+        """While a program is watched in this thread, it says in which iteration compiled graphs run that it calls."""
+        self._leader = None if leader is None else (threading.get_ident(), leader)
+
+    @property
+    def leader_here(self) -> Leader | None:
+        """The one that leads this thread."""
+        return self._leader[1] if self._leader is not None and self._leader[0] == threading.get_ident() else None
 
     @property
     def has_gradients(self) -> bool:

@@ -24,6 +24,10 @@ class TensorMap(Generic[T]):
         entry = self._entries.get(id(tensor))
         return entry[1] if entry is not None and entry[0]() is tensor else None
 
+    def __contains__(self, tensor: object) -> bool:
+        entry = self._entries.get(id(tensor))
+        return entry is not None and entry[0]() is tensor
+
     def set(self, tensor: torch.Tensor, value: T) -> None:
         self._entries[id(tensor)] = weakref.ref(tensor), value
 

@@ -237,6 +237,23 @@ def test_an_rnn_is_captured_when_it_is_allowed(tmp_path: Path, monkeypatch: pyte
     assert list(root.rglob("*lstm*.npy")) or list(root.rglob("*tanh*.npy"))
 
 
+def test_a_look_that_a_backward_ends_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that was followed by another one, and now by a backward pass, which ends in a state of its own."""
+    dumping.configure(tmp_path, monkeypatch)
+    first, second = (torch.compile(torch.nn.Linear(2, 2), backend=backend) for _ in range(2))
+    for calls in ([first, second, first], [second, first], [first, second, first]):
+        x = torch.ones(1, 2)
+        for call in calls:
+            x = call(x)
+        x.sum().backward()
+    dumping.close()
+    with torch.autograd.profiler.profile() as profiler:
+        torch.ones(2).exp()
+    assert profiler.function_events
+    assert outside._enable()
+    outside._disable()
+
+
 def test_another_profiler_is_left_alone() -> None:
     gaps = outside.gaps
     with torch.autograd.profiler.profile() as profile:

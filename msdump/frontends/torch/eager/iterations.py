@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import torch
 
@@ -13,6 +13,7 @@ from msdump.frontends.torch.eager.optimizers import Optimizers
 from msdump.frontends.torch.eager.regions import Region
 from msdump.frontends.torch.eager.scopes import Scopes
 from msdump.frontends.torch.eager.stage import BACKWARD, FORWARD, SETUP, UPDATE
+from msdump.frontends.torch.eager.training_counts import TrainingCounts
 from msdump.frontends.torch.steps import Steps
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Iterations:
     is_setup     whether what runs is before the first step: a script that is watched as a whole builds its model first
     optimizers   names of those whose steps are under way, the innermost last
     scalers      how many calls of scalers of the loss are under way
+    counts       of steps of training, by what of this was seen
     """
 
     def __init__(self, steps: Steps, model: torch.nn.Module | None, scopes: Scopes, has_setup: bool = False) -> None:
@@ -56,6 +58,9 @@ class Iterations:
         self._backwards = _Backwards()
         self._training = Optimizers()
         self._step = _Step()
+        self.counts = TrainingCounts()
+        self._stepping: object = None
+        self._has_stepped = False
         # Regions that ran before the first module of the iteration, and whether one was called.
         self._led_in: set[Hashable] = set()
         self._has_called = False
@@ -79,6 +84,21 @@ class Iterations:
         iteration = self._begin(module, is_training)
         self._has_called = True
         return iteration
+
+    def of_graph(self, graph: Hashable, is_training: bool) -> int | None:
+        """A compiled graph runs forward that shows its own operators, in no call of a module that is looked at.
+
+        graph   what all of its runs have in common that are calls of the same module
+        Returns: as `of_call`.
+        """
+        self.has_modules = True
+        if self.current is not None and self.is_explicit:
+            return None
+        return self._begin(graph, is_training)
+
+    def look_for_optimizers(self, parameters: Iterable[torch.Tensor]) -> None:
+        """Of these parameters, which a compiled graph is given for the first time. It takes long."""
+        self._training.look_for(parameters)
 
     def of_region(self, caller: Hashable) -> int | None:
         """A region runs that calls no module.   caller: what its calls from one place have in common
@@ -110,6 +130,16 @@ class Iterations:
     def has_ended(self) -> bool:
         """Whether the step of training that the iteration is has ended."""
         return self._step.has_ended
+
+    @property
+    def has_optimizers(self) -> bool:
+        """Whether the program has an optimizer, as far as is known by now."""
+        return self._training.are_known
+
+    @property
+    def is_training(self) -> bool:
+        """Whether gradients are wanted of what the iteration calls."""
+        return self._step.is_training
 
     def without_modules(self, is_look: bool = False) -> int | None:
         """An operator runs that no module has announced.   Returns: as `of_call`.
@@ -230,6 +260,7 @@ class Iterations:
             if accumulates and not self._step.has_gradients:
                 self._step.has_gradients = True
                 self._step.writes = self._training.writes()
+                self.counts.begin_iteration()
             self._backwards.ends_forward = accumulates or not self._training.are_known
             self.note_backward()
 
@@ -243,14 +274,37 @@ class Iterations:
         if not self._backwards.depth:
             self._training.end_backward()
 
-    def enter_optimizer(self, name: str) -> None:
+    def enter_optimizer(self, name: str, optimizer: object) -> None:
+        if not self.optimizers:
+            self._stepping = optimizer
         self.optimizers.append(f"optimizer-{name}")
 
     def leave_optimizer(self) -> None:
+        """Its step is counted where it is no part of that of another one."""
         if self.optimizers:
             self.optimizers.pop()
         self._training.note_step()
+        if not self.optimizers:
+            self._count_step(self._stepping)
+            self._stepping = None
         self.end_training()
+
+    def enter_scaler(self) -> None:
+        self.scalers += 1
+        self._has_stepped = False
+
+    def leave_scaler(self, optimizer: object) -> None:
+        """optimizer: as of `StepListener`. A step that a scaler skips counts as one that was made."""
+        self.scalers -= 1
+        if optimizer is not None:
+            if not self._has_stepped:
+                self._count_step(optimizer)
+            self.end_training()
+
+    def _count_step(self, optimizer: object) -> None:
+        self._has_stepped = True
+        if issubclass(type(optimizer), torch.optim.Optimizer) and not self.is_paused:
+            self.counts.note_step(cast("torch.optim.Optimizer", optimizer))
 
     def break_off(self) -> None:
         """What is called next begins another iteration, though no step of training has ended."""

@@ -29,30 +29,35 @@ _AOT_FUNCTION = "CompiledFunction"
 _UNPATCHED = "unpatched_nn_module_call"
 
 
-class Listener(Protocol):
-    """A program. What other threads than its own do is not told to it."""
+class StepListener(Protocol):
+    """What hears of backward passes and optimizers alone. What other threads than its own do is not told to it."""
 
     def is_concerned(self) -> bool:
         """Whether what runs in this thread is part of it."""
 
-    def enter_module(self, module: torch.nn.Module) -> None: ...
-
-    def leave_module(self) -> None: ...
-
-    def enter_optimizer(self, name: str) -> None: ...
+    def enter_optimizer(self, name: str, optimizer: object) -> None:
+        """name: of its class; optimizer: itself, or anything else where it is not known"""
 
     def leave_optimizer(self) -> None: ...
 
     def enter_scaler(self) -> None:
         """A scaler of the loss begins a step, or changes its scale."""
 
-    def leave_scaler(self, is_step: bool) -> None:
-        """is_step: it has let an optimizer make its step, or skipped that"""
+    def leave_scaler(self, optimizer: object) -> None:
+        """optimizer: which it has let make its step, or whose step it has skipped; None where its scale has changed"""
 
     def enter_backward(self, accumulates: bool) -> None:
         """accumulates: whether it leaves gradients in parameters"""
 
     def leave_backward(self) -> None: ...
+
+
+class Listener(StepListener, Protocol):
+    """A program, which hears of all that is in this file."""
+
+    def enter_module(self, module: torch.nn.Module) -> None: ...
+
+    def leave_module(self) -> None: ...
 
     def run_region(
         self, region: Region, function: Callable[..., object], args: Sequence[object], keywords: Mapping[str, object]
@@ -99,11 +104,15 @@ class Listening:
 
     def __init__(self) -> None:
         self.listeners: tuple[Listener, ...] = ()
-        self._replacements: tuple[_Replacement, ...] = ()
+        self._step_listeners: tuple[StepListener, ...] = ()
+        # Those that tell of steps, and those that tell of all else.
+        self._of_steps: tuple[_Replacement, ...] = ()
+        self._of_programs: tuple[_Replacement, ...] = ()
         self._unpatched: object = None
 
     def begin(self, listener: Listener) -> None:
         with sessions.lock:
+            self._install_steps()
             if not self.listeners:
                 self._install()
             self.listeners = (*self.listeners, listener)
@@ -114,22 +123,49 @@ class Listening:
             had = bool(self.listeners)
             self.listeners = tuple(each for each in self.listeners if each is not listener)
             if had and not self.listeners:
-                for replacement in self._replacements:
+                for replacement in self._of_programs:
                     replacement.remove()
                 if self._unpatched is not None:
                     setattr(nn_module, _UNPATCHED, self._unpatched)
                     self._unpatched = None
                 for scope, name, value in _compiled_globals():
                     scope[name] = getattr(value, "msdump_compiled", value)
+            self._remove_steps()
+
+    def begin_steps(self, listener: StepListener) -> None:
+        """Tell it of steps alone: what calls of modules and compiled graphs run stays as it is."""
+        with sessions.lock:
+            self._install_steps()
+            self._step_listeners = (*self._step_listeners, listener)
+
+    def end_steps(self, listener: StepListener) -> None:
+        """Idempotent."""
+        with sessions.lock:
+            self._step_listeners = tuple(each for each in self._step_listeners if each is not listener)
+            self._remove_steps()
 
     def concerned(self) -> tuple[Listener, ...]:
         return tuple(listener for listener in self.listeners if listener.is_concerned())
 
+    def concerned_with_steps(self) -> tuple[StepListener, ...]:
+        return tuple(each for each in (*self.listeners, *self._step_listeners) if each.is_concerned())
+
+    def _install_steps(self) -> None:
+        if not self._of_steps:
+            self._of_steps = _replacements_of_steps()
+        for replacement in self._of_steps:
+            replacement.install()
+
+    def _remove_steps(self) -> None:
+        if not self.listeners and not self._step_listeners:
+            for replacement in self._of_steps:
+                replacement.remove()
+
     def _install(self) -> None:
-        if not self._replacements:
-            self._replacements = _replacements()
+        if not self._of_programs:
+            self._of_programs = _replacements_of_programs()
         is_plain = torch.nn.Module.__call__ is getattr(nn_module, _UNPATCHED, None)
-        for replacement in self._replacements:
+        for replacement in self._of_programs:
             replacement.install()
         if is_plain:
             # Then Dynamo takes its short way to `forward`, as where the function is in its place.
@@ -142,23 +178,17 @@ class Listening:
 listening = Listening()
 
 
-def _replacements() -> tuple[_Replacement, ...]:
+def _replacements_of_programs() -> tuple[_Replacement, ...]:
     import torch._dynamo.utils
 
     enter_module, leave_module = _enter_module, _leave_module
-    enter_backward, leave_backward = _enter_backward, _leave_backward
-    enter_optimizer, leave_optimizer = _enter_optimizer, _leave_optimizer
-    enter_scaler, leave_scaler = _enter_scaler, _leave_scaler
     # For where Dynamo looks at what is called.
     quiet_enter_module, quiet_leave_module = map(torch._dynamo.disable, (enter_module, leave_module))
-    quiet_enter_backward, quiet_leave_backward = map(torch._dynamo.disable, (enter_backward, leave_backward))
-    quiet_enter_optimizer, quiet_leave_optimizer = map(torch._dynamo.disable, (enter_optimizer, leave_optimizer))
-    quiet_enter_scaler, quiet_leave_scaler = map(torch._dynamo.disable, (enter_scaler, leave_scaler))
-    looks = _dynamo_callback()
+    looks, compiles = _dynamo_callback(), _compiles_here
 
     def call_of(original: Callable[..., object]) -> Callable[..., object]:
         def call(self: torch.nn.Module, *args: object, **keywords: object) -> object:
-            if torch.compiler.is_compiling():
+            if torch.compiler.is_dynamo_compiling() or (torch.compiler.is_compiling() and compiles()):
                 return original(self, *args, **keywords)
             listeners = (enter_module if looks() is None else quiet_enter_module)(self)
             if not listeners:
@@ -170,9 +200,30 @@ def _replacements() -> tuple[_Replacement, ...]:
 
         return call
 
+    def create_of(original: Callable[..., object]) -> Callable[..., object]:
+        def create(scope: dict[str, object], name: str, val: Any) -> object:
+            return original(scope, name, _listened(val) if name.startswith(_COMPILED) else val)
+
+        return create
+
+    return (
+        _Replacement(torch.nn.Module, "__call__", call_of),
+        _Replacement(torch._dynamo.utils.CleanupHook, "create", create_of, is_static=True),
+    )
+
+
+def _replacements_of_steps() -> tuple[_Replacement, ...]:
+    enter_backward, leave_backward = _enter_backward, _leave_backward
+    enter_optimizer, leave_optimizer = _enter_optimizer, _leave_optimizer
+    enter_scaler, leave_scaler = _enter_scaler, _leave_scaler
+    quiet_enter_backward, quiet_leave_backward = map(torch._dynamo.disable, (enter_backward, leave_backward))
+    quiet_enter_optimizer, quiet_leave_optimizer = map(torch._dynamo.disable, (enter_optimizer, leave_optimizer))
+    quiet_enter_scaler, quiet_leave_scaler = map(torch._dynamo.disable, (enter_scaler, leave_scaler))
+    looks, compiles = _dynamo_callback(), _compiles_here
+
     def backward_of(original: Callable[..., object]) -> Callable[..., object]:
         def backward(*args: object, **keywords: object) -> object:
-            if torch.compiler.is_compiling():
+            if torch.compiler.is_dynamo_compiling() or (torch.compiler.is_compiling() and compiles()):
                 return original(*args, **keywords)
             accumulates = bool(keywords.get("accumulate_grad", True))
             listeners = (enter_backward if looks() is None else quiet_enter_backward)(accumulates)
@@ -185,15 +236,21 @@ def _replacements() -> tuple[_Replacement, ...]:
 
     def enter_of(original: Callable[..., object]) -> Callable[..., object]:
         def enter(self: torch.autograd.profiler.record_function) -> object:
-            if self.name.startswith(_STEP) and not torch.compiler.is_compiling():
-                (enter_optimizer if looks() is None else quiet_enter_optimizer)(self.name)
+            if self.name.startswith(_STEP) and not (
+                torch.compiler.is_dynamo_compiling() or (torch.compiler.is_compiling() and compiles())
+            ):
+                # The frame that has made this is of a method of the optimizer's.
+                optimizer = sys._getframe(1).f_locals.get("self")
+                (enter_optimizer if looks() is None else quiet_enter_optimizer)(self.name, optimizer)
             return original(self)
 
         return enter
 
     def exit_of(original: Callable[..., object]) -> Callable[..., object]:
         def leave(self: torch.autograd.profiler.record_function, *error: object) -> object:
-            if self.name.startswith(_STEP) and not torch.compiler.is_compiling():
+            if self.name.startswith(_STEP) and not (
+                torch.compiler.is_dynamo_compiling() or (torch.compiler.is_compiling() and compiles())
+            ):
                 (leave_optimizer if looks() is None else quiet_leave_optimizer)()
             return original(self, *error)
 
@@ -203,37 +260,37 @@ def _replacements() -> tuple[_Replacement, ...]:
         is_step = original.__name__ == "step"
 
         def scaled(self: torch.amp.GradScaler, *args: object, **keywords: object) -> object:
-            if torch.compiler.is_compiling():
+            if torch.compiler.is_dynamo_compiling() or (torch.compiler.is_compiling() and compiles()):
                 return original(self, *args, **keywords)
             (enter_scaler if looks() is None else quiet_enter_scaler)()
             try:
                 return original(self, *args, **keywords)
             finally:
-                (leave_scaler if looks() is None else quiet_leave_scaler)(is_step)
+                optimizer = next(iter((*args, *keywords.values())), None) if is_step else None
+                (leave_scaler if looks() is None else quiet_leave_scaler)(optimizer)
 
         return scaled
 
-    def create_of(original: Callable[..., object]) -> Callable[..., object]:
-        def create(scope: dict[str, object], name: str, val: Any) -> object:
-            return original(scope, name, _listened(val) if name.startswith(_COMPILED) else val)
-
-        return create
-
     record = torch.autograd.profiler.record_function
     return (
-        _Replacement(torch.nn.Module, "__call__", call_of),
         _Replacement(torch.autograd, "_engine_run_backward", backward_of),
         _Replacement(record, "__enter__", enter_of),
         _Replacement(record, "__exit__", exit_of),
         _Replacement(torch.amp.GradScaler, "step", scaled_of),
         _Replacement(torch.amp.GradScaler, "update", scaled_of),
-        _Replacement(torch._dynamo.utils.CleanupHook, "create", create_of, is_static=True),
     )
 
 
 def _dynamo_callback() -> Callable[[], object]:
     """A function of C that tells what Dynamo looks at frames with; None: it does not. Older versions cannot tell."""
     return getattr(torch._C._dynamo.eval_frame, "get_eval_frame_callback", bool)
+
+
+def _compiles_here() -> bool:
+    """Whether this thread compiles: `is_compiling` tells of all threads, and Dynamo need not ask more than its own."""
+    guards = torch._guards
+    is_traced = guards.CompileContext.try_get() is not None or guards.TracingContext.try_get() is not None
+    return is_traced or guards.detect_fake_mode() is not None
 
 
 # -- what the replaced functions tell ----------------------------------------------------------------------------------
@@ -251,38 +308,38 @@ def _leave_module(listeners: tuple[Listener, ...]) -> None:
         listener.leave_module()
 
 
-def _enter_backward(accumulates: bool) -> tuple[Listener, ...]:
+def _enter_backward(accumulates: bool) -> tuple[StepListener, ...]:
     # What AOT Autograd derives while it compiles is no backward pass.
-    listeners = () if torch._guards.detect_fake_mode() is not None else listening.concerned()
+    listeners = () if torch._guards.detect_fake_mode() is not None else listening.concerned_with_steps()
     for listener in listeners:
         listener.enter_backward(accumulates)
     return listeners
 
 
-def _leave_backward(listeners: tuple[Listener, ...]) -> None:
+def _leave_backward(listeners: tuple[StepListener, ...]) -> None:
     for listener in listeners:
         listener.leave_backward()
 
 
-def _enter_optimizer(step: str) -> None:
+def _enter_optimizer(step: str, optimizer: object) -> None:
     name = step.removeprefix(_STEP).removesuffix(".step")
-    for listener in listening.concerned():
-        listener.enter_optimizer(name)
+    for listener in listening.concerned_with_steps():
+        listener.enter_optimizer(name, optimizer)
 
 
 def _leave_optimizer() -> None:
-    for listener in listening.concerned():
+    for listener in listening.concerned_with_steps():
         listener.leave_optimizer()
 
 
 def _enter_scaler() -> None:
-    for listener in listening.concerned():
+    for listener in listening.concerned_with_steps():
         listener.enter_scaler()
 
 
-def _leave_scaler(is_step: bool) -> None:
-    for listener in listening.concerned():
-        listener.leave_scaler(is_step)
+def _leave_scaler(optimizer: object) -> None:
+    for listener in listening.concerned_with_steps():
+        listener.leave_scaler(optimizer)
 
 
 # -- what torch.compile made -------------------------------------------------------------------------------------------

@@ -37,12 +37,16 @@ class Optimizers:
         """A module is called: optimizers of its parameters are looked for, once."""
         if module not in self._seen:
             self._seen.add(module)
-            own = {id(parameter) for parameter in module.parameters()}
-            if own:
-                if self._everywhere is None:
-                    self._everywhere = [weakref.ref(optimizer) for optimizer in _all()]
-                alive = [found for reference in self._everywhere if (found := reference()) is not None]
-                self._add(each for each in alive if any(id(one) in own for one in _parameters(each)))
+            self.look_for(module.parameters())
+
+    def look_for(self, parameters: Iterable[torch.Tensor]) -> None:
+        """Optimizers of these parameters, which takes long."""
+        own = {id(parameter) for parameter in parameters}
+        if own:
+            if self._everywhere is None:
+                self._everywhere = [weakref.ref(optimizer) for optimizer in _all()]
+            alive = [found for reference in self._everywhere if (found := reference()) is not None]
+            self._add(each for each in alive if any(id(one) in own for one in _parameters(each)))
 
     def begin_backward(self) -> None:
         """The first one tells whose parameters the script trains, where it calls no module."""

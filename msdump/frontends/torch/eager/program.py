@@ -76,7 +76,7 @@ class EagerProgram:
         with sessions.lock:
             is_alone = all(other.session is not session for other in _programs if not other.has_ended)
             _programs.add(self)
-        steps = shared_steps if is_alone else Steps(session.next_iteration, shared_steps)
+        steps = self._steps = shared_steps if is_alone else Steps(session.next_iteration, shared_steps)
         keeps = any(observer.needs_all_values for observer in session.observers)
         if keeps:
             keep_freed_memory()
@@ -109,11 +109,14 @@ class EagerProgram:
         self.session.call_before_end(self.end)
         self.session.call_at_change(self._between_iterations)
         self.session.call_when_step_ends(self.step)
+        self.session.count_training(self._iterations.counts.so_far)
+        self._steps.lead(self._iterations)
         listening.begin(self)
 
     def end(self) -> None:
         """Write the last iteration, and listen no more."""
         self.has_ended = True
+        self._steps.lead(None)
         listening.end(self)
         with self._lock:
             self._finish()
@@ -350,24 +353,30 @@ class EagerProgram:
     def leave_module(self) -> None:
         self._scopes.leave()
 
-    def enter_optimizer(self, name: str) -> None:
+    def enter_optimizer(self, name: str, optimizer: object) -> None:
         with self._lock:
-            self._iterations.enter_optimizer(name)
+            self._iterations.enter_optimizer(name, optimizer)
 
     def leave_optimizer(self) -> None:
         with self._lock:
             self._iterations.leave_optimizer()
+            self._keep_counts()
             self._look_ahead()
 
     def enter_scaler(self) -> None:
-        self._iterations.scalers += 1
+        self._iterations.enter_scaler()
 
-    def leave_scaler(self, is_step: bool) -> None:
+    def leave_scaler(self, optimizer: object) -> None:
         with self._lock:
-            self._iterations.scalers -= 1
-            if is_step:
-                self._iterations.end_training()
+            self._iterations.leave_scaler(optimizer)
+            if optimizer is not None:
+                self._keep_counts()
                 self._look_ahead()
+
+    def _keep_counts(self) -> None:
+        """A step of an optimizer is over. A script that is killed ends no dump, and leaves what was kept by then."""
+        if self._iterations.counts.is_round:
+            self.session.save_training()
 
     def enter_backward(self, accumulates: bool) -> None:
         """Where operators are not looked at, this tells of a backward; and compiled autograd has no nodes."""

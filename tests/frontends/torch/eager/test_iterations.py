@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +47,11 @@ def test_a_script_that_ends_its_steps_has_no_other_iterations() -> None:
 
 
 def test_parts_of_a_step() -> None:
+    gc.collect()  # optimizers of other tests, whose gradients would wait for a step
     iterations = iterations_of()
     iterations.current = iterations.without_modules()
     assert iterations.part(None) == FORWARD and iterations.part(object()) == BACKWARD
-    iterations.enter_optimizer("SGD")
+    iterations.enter_optimizer("SGD", None)
     assert iterations.optimizers == ["optimizer-SGD"]
     assert iterations.part(None) == FORWARD  # a closure, which needs gradients
     with torch.no_grad():

@@ -126,10 +126,16 @@ def test_shards_make_the_whole_parameter(kind: str, tmp_path: Path) -> None:
                 if (graph, iteration, io) == (2, step, "input") and parts[0][1].shape == tuple(values[step].shape)
             ]
             assert any(np.array_equal(joined(parts), values[step].numpy()) for parts in reads), name
-    for parts in found.values():
-        if parts[0][1].mesh.names == ("data",):
+    whole = [key for key, parts in found.items() if parts[0][1].placements == (Placement("replicate"),)]
+    for key, parts in found.items():
+        if parts[0][1].mesh.names == ("data",) and key not in whole:
             assert parts[0][1].placements == (Placement("shard", 0),)
             assert parts[0][1].equal_ranks == (0,) and parts[1][1].equal_ranks == (1,)
+    # What was gathered is read in the forward pass, from the second step on, and never by the optimizer.
+    gathered_reads = {key for key in whole if found[key][0][1].mesh.names == ("data",)}
+    assert {(graph, step, io) for graph, step, _, io, _ in gathered_reads} == {(0, 1, "input")}
+    for key in gathered_reads:
+        assert found[key][0][1].equal_ranks == (0, 1) and found[key][0][0].tobytes() == found[key][1][0].tobytes()
     gathered = [parts for (*_, name, io, _), parts in found.items() if "allgather" in name and io == "output"]
     assert gathered and all(parts[0][0].tobytes() == parts[1][0].tobytes() for parts in gathered)
 
