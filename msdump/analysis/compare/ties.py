@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from msdump.analysis.compare.bounds import Bounds, bounds_of, reason_to_differ
+from msdump.analysis.compare.bounds import Bounds, bounds_of, largest, reason_to_differ
 from msdump.analysis.compare.metrics import compare_arrays
 from msdump.analysis.compare.result import AGREES, DIFFERS, OperatorResult, StepResult, TensorResult, Tie
 from msdump.analysis.compare.vocabulary import kind_of
@@ -151,7 +151,7 @@ class _Search:
         slot = tensor.slot.number
         origin = origins[slot] if slot < len(origins) else None
         if origin is None or (origin.slot is None and origin.maker is None):
-            return _AMPLIFIED * self._largest  # nobody tells, or it came in
+            return _AMPLIFIED * self._largest  # its maker is not known, or it came in from outside
         if origin.maker is None:
             maker, output = (step, origin.name), origin.slot
         else:
@@ -409,15 +409,9 @@ def _is_sum_of(output: TensorResult, inputs: Sequence[TensorResult]) -> bool:
     if output.metrics.count * _REDUCED > size:
         return False
     terms = [
-        (metrics.root_mean_square_error * math.sqrt(metrics.count), _largest(tensor))
+        (metrics.root_mean_square_error * math.sqrt(metrics.count), largest(tensor.golden.load_host()))
         for tensor in inputs
         if (metrics := tensor.metrics) is not None and not metrics.unequal
     ]
     factors = max([1.0, *(top for _, top in terms)])
     return output.metrics.worst_error <= _AMPLIFIED * factors * max((distance for distance, _ in terms), default=0.0)
-
-
-def _largest(tensor: TensorResult) -> float:
-    """Largest absolute value of golden's side that is finite."""
-    values = np.abs(_numbers(tensor.golden.load_host()))
-    return float(np.max(values, initial=0.0, where=np.isfinite(values)))

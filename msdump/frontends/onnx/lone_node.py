@@ -1,4 +1,4 @@
-"""One operator of a model alone: a model of its own, which runs on arrays that somebody has kept.
+"""One operator of a model alone: a model of one node, which runs on given arrays.
 
 nodes = ModelNodes.read("net.onnx")
 node = nodes.find(["fc/MatMul"], "MatMul")

@@ -1,4 +1,4 @@
-"""All objects of a class that this process holds, whoever made them, and when."""
+"""All instances of a class in this process, also those that were made before the dump began."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One operator of a GE graph alone, on arrays that somebody has kept: the text of a graph dump has its attributes.
+"""One operator of a GE graph alone, on given arrays: the text of a graph dump has its attributes.
 
 graph = GraphText.read("dynamo_optimized_graph_1_rank_0_pid_7_ts_20260101000000000000.txt")
 run_kernel("MatMulV2", [x1, x2, None, None], {"transpose_x2": True})
