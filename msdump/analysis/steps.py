@@ -94,6 +94,14 @@ class Operator:
         return self.full_name or self.op_name or self.op_type
 
     @property
+    def stage(self) -> str:
+        """ "forward", "backward" or "optimizer": the part of a step of training, as the full name tells."""
+        label = self.label
+        if label.startswith("Gradients"):
+            return "backward"
+        return "optimizer" if "optimizer-" in label else "forward"
+
+    @property
     def names(self) -> frozenset[str]:
         """Every name by which a user may mean it."""
         return frozenset(

@@ -214,7 +214,7 @@ class _Side:
             io: tuple((slot, figures) for slot, tensor in tensors.items() if (figures := self._of(tensor)) is not None)
             for io, tensors in (("input", operator.inputs), ("output", operator.outputs))
         }
-        return _Placed(step, operator, _kind(operator), _part(operator), known["input"], known["output"])
+        return _Placed(step, operator, _kind(operator), operator.stage, known["input"], known["output"])
 
     def _of(self, tensor: DumpedTensor) -> Figures | None:
         if id(tensor) not in self._figures:
@@ -238,14 +238,6 @@ def _chain(operator: Operator) -> Chain | None:
 def _has_other_operands(operator: Operator) -> bool:
     chain = _chain(operator)
     return chain is not None and chain.has_other_operands
-
-
-def _part(operator: Operator) -> str:
-    """Part of a step of training; operators of different parts are no counterparts."""
-    label = operator.label
-    if label.startswith("Gradients"):
-        return "backward"
-    return "optimizer" if "optimizer-" in label else "forward"
 
 
 class _Iteration:
@@ -655,7 +647,7 @@ class _Iteration:
                 extra = _first_of(begins, made, placed, values)
                 if extra is not None:
                     found.setdefault(id(pair.mine), extra)
-            if ends and _part(pair.mine) == "backward":
+            if ends and pair.mine.stage == "backward":
                 # A gradient does not read the loss: what is computed with it at the end shows in gradients alone.
                 found.setdefault(id(pair.mine), begins[id(ends[-1])])
         return found

@@ -111,6 +111,10 @@ def _finding(comparison: Comparison, *, repeats: bool) -> list[str]:
             (each for each in others if not each.draws_only or (each.step, each.pair.mine.label) in reached), differing
         )
     if differing is not wrong:
+        extra = begins_with(comparison, differing, graphs, golden)
+        if extra is not None:
+            # It ran before all that goes wrong behind it.
+            return [*_only_one_has(extra, differing, graphs, golden), *lines]
         lines += _came_in(comparison, differing, wrong is None, repeats, graphs, golden)
     return lines
 
@@ -121,10 +125,11 @@ def _tie_lines(comparison: Comparison) -> list[str]:
     if tie is None:
         return []
     graphs = GraphFiles(DumpDir.open(comparison.mine))
+    by = f", by {_error_text(tie.error)} in a forward pass" if tie.error else ""
     lines = [
         f"  {_named(tie.result, graphs)}",
         f"  decides by a value that rounding moved across the border, in {tie.count} of {tie.size} elements; "
-        f"{tie.reached} operators and parameters differ for such decisions, by up to {_error_text(tie.error)}",
+        f"{tie.reached} operators and parameters differ for such decisions{by}",
     ]
     if tie.lost is not None:
         lines.append(f"  from {tie.lost} on they are so far apart that a fault would not show")
@@ -181,19 +186,11 @@ def _came_in(
                     f"  {name}, which it reads, differs after the step: {_first_difference(result.outputs)}",
                 ]
         return [*lines, f"  {_first_difference(result.outputs)}"]
-    extra = _extra_before(comparison, result)
-    if extra is not None:
-        return _only_one_has(extra, result, graphs, golden)
     for tensor in result.inputs:
         if tensor.status == DIFFERS:
             maker = _maker(comparison, result, tensor)
             name = _input_name(result, result.pair.mine, tensor.slot, graphs)
             lines.append(f"  {name} differs already: {tensor.reason}")
-            if maker is None or maker.is_agreeing:
-                # What made it is right: the other side reads what another operator made of it.
-                extra = _extra_maker(comparison, result, tensor, (graphs, golden))
-                if extra is not None:
-                    return _only_one_has(extra, result, graphs, golden)
             if maker is not None:
                 lines.append(f"  {maker.pair.mine.label} made it")
             elif (numbers := _two_numbers(tensor)) is not None:
@@ -205,6 +202,24 @@ def _came_in(
                 lines.append("  no operator before it made that input: the runs had different weights or data")
             return lines
     return [*lines, f"  {_first_difference(result.outputs)}"]
+
+
+def begins_with(
+    comparison: Comparison, result: OperatorResult, graphs: GraphFiles, golden: GraphFiles
+) -> tuple[str, StepKey, Operator] | None:
+    """Side, step and operator that one run alone has, where the difference of the first operator that differs begins
+    with it.
+    """
+    has_inputs = comparison.hashes is None or comparison.hashes.has_inputs
+    if result.draws_only or result.pair.mine.is_parameter or not has_inputs:
+        return None
+    extra = _extra_before(comparison, result)
+    tensor = next((tensor for tensor in result.inputs if tensor.status == DIFFERS), None)
+    if extra is not None or tensor is None:
+        return extra
+    maker = _maker(comparison, result, tensor)
+    # Where what made it is right, the other side reads what another operator made of it.
+    return _extra_maker(comparison, result, tensor, (graphs, golden)) if maker is None or maker.is_agreeing else None
 
 
 def _two_numbers(tensor: TensorResult) -> tuple[str, str] | None:
@@ -247,7 +262,7 @@ def _attribute_texts(
         names = [name for name in names if name in mine.attrs and name in other.attrs]
     values = {name: [attrs.get(name, _DEFAULT) for attrs in (mine.attrs, other.attrs)] for name in names}
     return [
-        *(f"attribute {name}: {x} against {y}" for name, (x, y) in values.items() if repr(x) != repr(y)),
+        *(f"attribute {name}: {x} against {y}" for name, (x, y) in values.items() if not _is_equal(x, y)),
         *dtypes,
     ]
 
@@ -344,6 +359,13 @@ def _numbers_text(operator: Operator, attributes: Sequence[tuple[str, Mapping[st
             if isinstance(value, (int, float)) and not isinstance(value, bool)
         ]
     return ", ".join(found)
+
+
+def _is_equal(x: object, y: object) -> bool:
+    """Whether two values of an attribute are the same; a list and a tuple of the same items are, NaN is itself."""
+    if isinstance(x, list | tuple) and isinstance(y, list | tuple):
+        return len(x) == len(y) and all(map(_is_equal, x, y))
+    return repr(x) == repr(y)
 
 
 # What a graph file says of an operator beside what the script chose.

@@ -140,8 +140,9 @@ class Tie:
 
     count     elements of `size` whose decision fell otherwise
     reached   pairs of operators and parameters that differ because of this one or a later one
-    error     largest relative error among them
-    lost      step in which they are so far apart that a fault would not show; None where they are not
+    error     median of the relative errors of the operators that it reached in a forward pass, of the pass where it is
+              largest; 0 where it reached none
+    lost      the first pass where that is so large that a fault would not show; None where there is none
     """
 
     result: OperatorResult

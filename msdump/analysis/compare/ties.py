@@ -11,17 +11,19 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import statistics
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from msdump.analysis.compare.bounds import Bounds, bounds_of, largest, reason_to_differ
-from msdump.analysis.compare.metrics import compare_arrays
+from msdump.analysis.compare.metrics import PairMetrics, compare_arrays
 from msdump.analysis.compare.result import AGREES, DIFFERS, OperatorResult, StepResult, TensorResult, Tie
 from msdump.analysis.compare.vocabulary import kind_of
 from msdump.analysis.graph_info import GraphFiles, Origin
-from msdump.analysis.steps import StepKey
+from msdump.analysis.steps import Operator, StepKey
 from msdump.errors import FormatError
 from msdump.tensors.arrays import Array
 
@@ -29,6 +31,8 @@ from msdump.tensors.arrays import Array
 _AMPLIFIED = 8.0
 # Errors of what is read and of what was made are computed apart.
 _EQUAL = 1.001
+# Sums of the same numbers in another order.
+_SUMMED = 1e-9
 # Two runs that are so far apart show no fault any more.
 _LOST = 0.1
 # An output so much smaller than what it is computed from is a sum of it, whose terms cancel.
@@ -67,10 +71,7 @@ def settle_ties(
     if not any(_has_deciding(step) for step in steps):
         return tuple(steps), None
     search = _Search(graphs, tolerance)
-    settled = tuple(
-        dataclasses.replace(step, operators=tuple(search.settled(result) for result in step.operators))
-        for step in steps
-    )
+    settled = tuple(map(search.settled_step, steps))
     first = search.first
     if first is None:
         return tuple(steps), None
@@ -98,8 +99,29 @@ class _Search:
         self.error = 0.0
         self.lost: StepKey | None = None
         self._largest = 0.0
+        # Of a forward pass: errors of the operators that a decision has reached.
+        self._forward_errors: list[float] = []
+        # Errors of outputs that a decision has reached in this iteration and the last one, by their number of elements.
+        self._made: dict[int, list[PairMetrics]] = defaultdict(list)
+        self._made_before: dict[int, list[PairMetrics]] = {}
+        self._iteration: tuple[int | None, int | None] = None, None
 
-    def settled(self, result: OperatorResult) -> OperatorResult:
+    def settled_step(self, step: StepResult) -> StepResult:
+        """The step with its operators as they are then."""
+        if (step.mine.rank_id, step.mine.iteration) != self._iteration:
+            self._iteration = step.mine.rank_id, step.mine.iteration
+            self._made_before, self._made = self._made, defaultdict(list)
+        self._forward_errors = []
+        settled = dataclasses.replace(step, operators=tuple(map(self._settled_operator, step.operators)))
+        if self._forward_errors:
+            # Gradients that are zero but for rounding differ by any factor, and tell nothing.
+            middle = statistics.median(self._forward_errors)
+            self.error = max(self.error, middle)
+            if self.lost is None and middle > _LOST:
+                self.lost = step.mine
+        return settled
+
+    def _settled_operator(self, result: OperatorResult) -> OperatorResult:
         """The result as it is once what follows from a decision at the border is no difference."""
         settled = self._settled(result)
         if not result.pair.mine.is_parameter:
@@ -131,7 +153,9 @@ class _Search:
             node = self._graphs.node(result.step, result.pair.mine)
             origins = () if node is None else node.inputs
             for tensor in result.inputs:
-                if tensor.status == DIFFERS and not _is_measured(tensor, self._limit(result.step, origins, tensor)):
+                if tensor.status == DIFFERS and not (
+                    _is_measured(tensor, self._limit(result.step, origins, tensor)) or self._was_made(tensor)
+                ):
                     return result
             inputs = self._excused(result.inputs, lambda tensor: True)
             came_in = _AMPLIFIED * max(map(_error, result.inputs), default=0.0)
@@ -140,10 +164,7 @@ class _Search:
             )
         settled = dataclasses.replace(result, inputs=inputs, outputs=outputs)
         if settled.is_agreeing:
-            self.reached += 1
-            self._note((*inputs, *outputs))
-            if self.lost is None and self.error > _LOST:
-                self.lost = result.step
+            self._note_reached(result.pair.mine, settled.outputs)
         return settled
 
     def _limit(self, step: StepKey, origins: Sequence[Origin | None], tensor: TensorResult) -> float:
@@ -153,12 +174,27 @@ class _Search:
         if origin is None or (origin.slot is None and origin.maker is None):
             return _AMPLIFIED * self._largest  # its maker is not known, or it came in from outside
         if origin.maker is None:
-            maker, output = (step, origin.name), origin.slot
+            made = self._errors.get((step, origin.name), {})
+            output = origin.slot or 0
         else:
             graph, name, output = origin.maker
-            maker = step._replace(graph_id=graph), name
+            own = step._replace(graph_id=graph)
+            # What a later part of an iteration writes, as an optimizer does, is read in the next one.
+            before = own if own.iteration is None else own._replace(iteration=own.iteration - 1)
+            made = self._errors.get((own, name)) or self._errors.get((before, name), {})
         # An operator that the other run has not makes numbers that no decision explains.
-        return _EQUAL * self._errors.get(maker, {}).get(output or 0, 0.0)
+        return _EQUAL * made.get(output, 0.0)
+
+    def _was_made(self, tensor: TensorResult) -> bool:
+        """Whether an operator that a decision has reached made it, in memory that the graph knows as another's, such as
+        what is written through a view, or a parameter: the same errors, in any order of the elements.
+        """
+        metrics = tensor.metrics
+        return metrics is not None and any(
+            made.worst_error == metrics.worst_error
+            and math.isclose(made.relative_error, metrics.relative_error, rel_tol=_SUMMED)
+            for made in (*self._made.get(metrics.count, ()), *self._made_before.get(metrics.count, ()))
+        )
 
     def _excused(
         self, tensors: Sequence[TensorResult], is_carried: Callable[[TensorResult], bool]
@@ -173,7 +209,15 @@ class _Search:
 
     def _note(self, tensors: Sequence[TensorResult]) -> None:
         self._largest = max([self._largest, *map(_error, tensors)])
-        self.error = max([self.error, *(tensor.error or 0.0 for tensor in tensors)])
+
+    def _note_reached(self, operator: Operator, outputs: Sequence[TensorResult]) -> None:
+        self.reached += 1
+        self._note(outputs)
+        for tensor in outputs:
+            if tensor.metrics is not None:
+                self._made[tensor.metrics.count].append(tensor.metrics)
+        if operator.stage == "forward" and not operator.is_parameter:
+            self._forward_errors.append(max(map(_error, outputs), default=0.0))
 
     def _decided(self, result: OperatorResult) -> OperatorResult | None:
         """An operator whose inputs agree and whose outputs differ in decisions at the border alone; None for others."""
@@ -198,8 +242,7 @@ class _Search:
                 tensor = _as_agreeing(tensor)
             outputs.append(tensor)
         self.first = self.first or tie
-        self.reached += 1
-        self._note(outputs)
+        self._note_reached(result.pair.mine, outputs)
         return dataclasses.replace(result, outputs=tuple(outputs))
 
     def _bounds(self, both: _Both, came_in: float) -> Bounds:

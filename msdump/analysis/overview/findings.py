@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from msdump.analysis.compare.report import headline
+from msdump.analysis.compare.report import begins_with, headline
 from msdump.analysis.compare.result import Comparison
 from msdump.analysis.find.nan import MADE, NAN, NonFinite
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.overview.contents import Contents
 from msdump.analysis.steps import Operator, StepKey
+from msdump.formats.dump_dir import DumpDir
 from msdump.graph.types import SourceLine
 
 # Kind of a finding -> how its title begins, and what it means.
@@ -100,6 +101,12 @@ def _of_comparison(comparison: Comparison, graphs: GraphFiles) -> Iterator[Findi
     kind, result = ("first-difference", differing) if wrong is None else ("first-wrong", wrong)
     place = None if result is None else (result.step, result.pair.mine)
     quantised = comparison.quantised
+    if differing is not None and differing is not wrong:
+        extra = begins_with(comparison, differing, graphs, GraphFiles(DumpDir.open(comparison.golden)))
+        if extra is not None:
+            side, step, operator = extra
+            kind = "first-difference"
+            place = (step, operator) if side == "mine" else (differing.step, differing.pair.mine)
     if quantised is not None and quantised.side == "mine" and quantised.finding is not None:
         kind, place = "first-wrong", (quantised.finding.step, quantised.finding.operator)
     if place is not None:

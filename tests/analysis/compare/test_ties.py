@@ -104,8 +104,11 @@ def test_runs_that_are_far_apart_say_so(tmp_path: Path) -> None:
     x, other, _ = near_zero()
     grad = np.full_like(x, 1e-3)
     grad[0, 0] = 1.0
-    found = both(tmp_path, *([relu_grad(RELU_GRAD, side, grad), product(MUL.format(0), relu_grad(
-        RELU_GRAD, side, grad)[1][OUT])] for side in (x, other)))  # fmt: skip
+    sides = []
+    for argument in (x, other):
+        first = relu_grad(RELU_GRAD, argument, grad)
+        sides.append([first, ("Default/aten_neg_default-op0", {IN: first[1][OUT], OUT: -first[1][OUT]})])
+    found = both(tmp_path, *sides)
     assert found.tie is not None and found.tie.lost is not None
     assert "so far apart that a fault would not show" in headline(found)[-1]
 
@@ -220,3 +223,38 @@ def test_a_parameter_comes_behind_all_operators_of_its_iteration(tmp_path: Path)
     found = compare_dumps(tmp_path / "mine", tmp_path / "golden")
     assert found.first_differing is not None and found.first_differing.step.graph_id == 1
     assert found.first_differing is found.first_wrong
+
+
+def test_gradients_that_are_zero_but_for_rounding_tell_nothing_of_a_step(tmp_path: Path) -> None:
+    x, other, grad = near_zero()
+    noise = ("Gradients/Default/aten_sum_dim_IntList-op0", floats(1e-12), floats(-3e-12))
+    sides = []
+    for argument, left in zip((x, other), noise[1:], strict=True):
+        first = relu_grad(RELU_GRAD, argument, grad)
+        sides.append([first, (noise[0], {IN: first[1][OUT], OUT: left})])
+    found = both(tmp_path, *sides)
+    assert found.is_agreeing and found.tie is not None and found.tie.lost is None
+
+
+def test_what_is_written_through_a_view_counts_as_made(tmp_path: Path) -> None:
+    """The elements lie in another order in the memory that the next operator reads."""
+    x, other, grad = near_zero()
+    sides = []
+    for argument in (x, other):
+        first = relu_grad(RELU_GRAD, argument, grad)
+        sides.append([first, product(MUL.format(0), first[1][OUT].T.copy())])
+    assert both(tmp_path, *sides).is_agreeing
+
+
+def test_what_one_run_alone_has_comes_before_what_goes_wrong_behind_it(tmp_path: Path) -> None:
+    x = RNG.standard_normal((8, 8)).astype(np.float32)
+    more = (x * np.float32(1.01)).astype(np.float32)
+    mine = [product(MUL.format(0), x), ("Default/aten_add_Tensor-op0", {IN: x, OUT: more})]
+    mine += [(f"Default/{name}", {IN: more, OUT: np.exp(more)}) for name in ("aten_exp_default-op0",)]
+    golden = [product(MUL.format(0), x), ("Default/aten_exp_default-op0", {IN: x, OUT: np.exp(x)})]
+    later = "Default/aten_sin_default-op0"
+    found = both(tmp_path, [*mine, (later, {IN: x, OUT: 2 * x})], [*golden, (later, {IN: x, OUT: np.sin(x)})])
+    assert found.first_wrong is not None and found.first_wrong.pair.mine.op_name.startswith("aten_sin")
+    lines = headline(found)
+    assert lines[0].startswith("first difference: only mine has Default/aten_add_Tensor-op0")
+    assert any(line.startswith("first wrong operator: Default/aten_sin_default-op0") for line in lines)
