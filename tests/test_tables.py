@@ -27,6 +27,7 @@ DTYPES = {
         "analysis/compare/bounds.py",
         "BOUNDS",
     ): "how far apart two results of a dtype may be: a judgement, no fact of the dtype",
+    ("formats/debug_log.py", "_NAMED_DTYPES"): "dtypes as PyTorch's DebugMode writes them",
     ("statistics/stats.py", "_JOINED"): "which dtypes one call measures for many small tensors",
     ("tables/frames.py", "to_polars"): "types of columns, as polars names them",
     ("tables/frames.py", "to_pandas"): "types of columns, as pandas names them",

@@ -28,7 +28,7 @@ _TEXT_BYTES = 1 << 16
 _LIST_BYTES = 1 << 24
 _NONE = "None"
 # Arrays that a Python number becomes.
-_NUMBERS = ("float64", "int64", "bool", "complex128")
+_NUMBERS = tuple(np.dtype(kind).name for kind in (float, int, bool, complex))
 
 
 def torchair_call(dump: DumpDir, target: FoundOperator) -> DumpedCall:
