@@ -255,7 +255,12 @@ def _named(name_of: Callable[[Operator], str]) -> _KeyOf:
 
 def _is_alike(mine: Operator, golden: Operator) -> bool:
     """True when the tensors that both have are of one size; a file may be missing on either side."""
-    return all(is_of_one_size(left, right) for _, _, left, right in common_tensors(mine, golden))
+    for tensors, others in ((mine.inputs, golden.inputs), (mine.outputs, golden.outputs)):
+        for slot, tensor in tensors.items():
+            partner = others.get(slot)
+            if partner is not None and not is_of_one_size(tensor, partner):
+                return False
+    return True
 
 
 def _has_equal_shapes(mine: Operator, golden: Operator) -> bool:
@@ -384,8 +389,11 @@ class _OperatorPairing:
         Among those of one scope, type and shapes, inputs included, where their names differ or one run has more of
         them: first those that read the same bytes; of as many on both sides the rest in execution order.
         """
-        names = [[operator.safe_name for operator in side] for side in self._sides]
-        if names[0] == names[1]:
+        mine, golden = self._sides
+        if len(mine) == len(golden) and all(
+            left.label == right.label or left.safe_name == right.safe_name
+            for left, right in zip(mine, golden, strict=True)
+        ):
             return
         sides: list[dict[Hashable, list[Operator]]] = []
         for side in self._sides:
@@ -394,10 +402,10 @@ class _OperatorPairing:
                 kinds[kind].append(operator)
             sides.append(kinds)
         found: list[tuple[Operator, Operator]] = []
-        for kind, mine in sides[0].items():
-            golden = sides[1].get(kind, [])
-            if {operator.safe_name for operator in mine} != {operator.safe_name for operator in golden}:
-                found += _by_use(mine, golden)
+        for kind, own in sides[0].items():
+            others = sides[1].get(kind, [])
+            if {operator.safe_name for operator in own} != {operator.safe_name for operator in others}:
+                found += _by_use(own, others)
         self._pairs += [_operator_pair(*pair, BY_SCOPE) for pair in found]
         self._drop({id(operator) for pair in found for operator in pair})
 
