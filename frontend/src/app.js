@@ -19,7 +19,7 @@ import { Tensor } from "./pages/tensor.js";
 import { get, openSource, progress } from "./source.js";
 import { bytes } from "./format.js";
 import { follow, link, parsed, place, stepParts } from "./state.js";
-import { count, html, row } from "./view.js";
+import { count, html, outvotedRanks, row } from "./view.js";
 import { language, say } from "./words.js";
 
 const theme = signal("auto");
@@ -68,7 +68,7 @@ function App() {
         href=${link(name, needsStep(name) ? chosen : [])}>${say(title)}</a>`)}</nav>
       ${steps.length > 1 && html`<label>${say("Steps")} <select onChange=${(event) => follow(link(needsStep(page) ? (["operator", "tensor"].includes(page) ? "operators" : page) : "operators",
         steps[event.currentTarget.selectedIndex]))}>${steps.map((one) => html`<option key=${one.join()} selected=${one.join() === chosen?.join()}>${
-          ["rank", "graph", "iteration"].map((name, part) => (one[part] === "-" ? "" : `${say(name)} ${one[part]} `)).join("")}</option>`)}</select></label>`}
+          ["rank", "graph", "iteration"].map((name, part) => (one[part] === "-" ? "" : `${say(name)} ${one[part]} `)).join("")}${outvotedRanks(overview).has(one[0]) ? `≠ ${say("outvoted")}` : ""}</option>`)}</select></label>`}
       <button title=${say("theme")} onClick=${switchTheme}>◐</button>
       <button onClick=${() => { language.value = language.value === "zh" ? "en" : "zh"; }}>${language.value === "zh" ? "English" : "中文"}</button>
     </header>
@@ -107,7 +107,7 @@ function Page({ overview, chosen }) {
   if (page === "nan") return html`<${NanPath} nan=${answers[0]} />`;
   if (page === "compare") return html`<${Compare} compare=${answers[0]} step=${answers[1]} parts=${chosen} />`;
   if (page === "operators") return html`<${Operators} step=${answers[0]} parts=${chosen} />`;
-  if (group !== undefined) return html`<${Series} key=${page} series=${answers[0]} kind=${page} group=${group} />`;
+  if (group !== undefined) return html`<${Series} key=${page} series=${answers[0]} kind=${page} group=${group} marked=${page === "ranks" ? outvotedRanks(overview) : new Map()} />`;
   if (page === "graph") return html`<${Graph} step=${answers[0]} parts=${chosen} />`;
   if (page === "overflow") return html`<${Overflow} step=${answers[0]} parts=${chosen} />`;
   if (page === "bytes") return html`<${Bytes} step=${answers[0]} parts=${chosen} />`;

@@ -35,6 +35,15 @@ export function Line({ line }) {
   return html`<div class="line"><span class="where">${path}:${at}</span><code>${code}</code></div>`;
 }
 
+/** Ranks that the others outvote -> in how many tensors. */
+export const outvotedRanks = (overview) => new Map((overview.outvoted ?? []).map(([rank, tensors]) => [String(rank), tensors]));
+
+/** The sign of an outvoted rank; nothing for another one. */
+export function Outvoted({ overview, rank }) {
+  const tensors = outvotedRanks(overview).get(String(rank));
+  return tensors === undefined ? null : html`<b class="outvoted" title=${`${tensors} ${say("tensors")}`}>≠ ${say("outvoted")}</b>`;
+}
+
 /** Columns to a row's values, by name. */
 export const row = (table, index) => Object.fromEntries(Object.keys(table).map((name) => [name, table[name][index]]));
 export const count = (table) => Object.values(table)[0]?.length ?? 0;

@@ -3,7 +3,7 @@ import { signal } from "@preact/signals";
 
 const chinese = {
   "Overview": "概览", "Operators": "算子", "NaN path": "NaN 路径", "Compare": "对比", "Bytes": "字节", "Source": "源码",
-  "verdict": "结论", "rank": "rank", "graph": "图", "iteration": "迭代", "operators": "算子数", "tensors": "张量数",
+  "verdict": "结论", "outvoted": "与多数不符", "rank": "rank", "graph": "图", "iteration": "迭代", "operators": "算子数", "tensors": "张量数",
   "bytes": "字节", "health": "健康", "search name, type or scope": "搜索名称、类型或作用域", "name": "名称", "type": "类型",
   "output": "输出", "tensor": "张量", "input": "输入", "dtype": "类型", "shape": "形状", "max": "最大", "min": "最小", "mean": "均值",
   "L2": "L2", "zero": "零", "error": "误差", "line": "行", "bad only": "仅异常", "shown": "显示", "of": "/",

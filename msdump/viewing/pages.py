@@ -23,6 +23,7 @@ from msdump.analysis.find.nan import NonFinite
 from msdump.analysis.overview.contents import Contents, ExportedOperator
 from msdump.analysis.overview.findings import Finding, findings
 from msdump.analysis.overview.health import Health, HealthOfDump
+from msdump.analysis.ranks.job import rows_as_values
 from msdump.analysis.stat.rows import TensorStatistics
 from msdump.analysis.steps import Operator, StepKey
 from msdump.errors import ConfigError, did_you_mean, value_without_secrets, without_secrets
@@ -126,6 +127,7 @@ class Pages:
             "damaged": [[file, str(error)] for file, error in contents.damaged],
             "foreign": [[path, "no file of a dump"] for path in contents.dump.foreign],
             "notes": self._notes(),
+            "outvoted": self._outvoted(),
             "pages": [path for path in self._makers if path.startswith(("trend/", "ranks/"))],
             "left_out": [],
         }
@@ -139,6 +141,16 @@ class Pages:
         if len(ranks) == 1:
             return [f"{text}." for text in ranks]
         return [f"{text} (rank {', '.join(map(str, own))})." for text, own in ranks.items()]
+
+    def _outvoted(self) -> list[list[int]]:
+        """Each rank that others outvote, and in how many tensors, most first; none where ranks are not asked."""
+        job = self._contents.job
+        if job is None:
+            return []
+        tensors = Counter(job.suspects)
+        for row in rows_as_values(job.undeclared):
+            tensors.update(row["suspects"])
+        return [[rank, count] for rank, count in tensors.most_common()]
 
     def _step_row(self, key: StepKey, operators: list[ExportedOperator]) -> tuple[Any, ...]:
         rows = [row for operator in operators for row in operator.tensors]

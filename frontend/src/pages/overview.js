@@ -1,7 +1,7 @@
 // The verdict, what was found, the steps, and what could not be read.
 import { bytes } from "../format.js";
 import { link, stepParts } from "../state.js";
-import { At, count, Health, html, Line, marks, row } from "../view.js";
+import { At, count, Health, html, Line, marks, Outvoted, row } from "../view.js";
 import { say } from "../words.js";
 
 export function Overview({ overview }) {
@@ -27,7 +27,7 @@ export function Overview({ overview }) {
         <tbody>${Array.from({ length: count(steps) }, (_, index) => {
           const one = row(steps, index);
           const parts = stepParts([one.rank, one.graph, one.iteration]);
-          return html`<tr key=${index}>${parts.map((part) => html`<td>${part}</td>`)}
+          return html`<tr key=${index}>${parts.map((part, at) => html`<td>${part}${at === 0 && html` <${Outvoted} overview=${overview} rank=${part} />`}</td>`)}
             <td><a href=${link("operators", parts)}>${one.operators}</a></td><td>${one.tensors}</td>
             <td>${bytes(one.size_bytes)}</td><td><${Health} health=${one.health} /> <${Counts} counts=${one.counts} healths=${healths} /></td></tr>`;
         })}</tbody></table>

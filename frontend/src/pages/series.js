@@ -9,8 +9,8 @@ const statistics = ["l2norm", "max", "min", "avg", "nan", "zero"];
 const titles = { avg: "mean", l2norm: "L2", nan: "NaN" };
 const MAX_LINES = 8;
 
-/** kind: trend or ranks; group: the two parts that all columns share */
-export function Series({ series, kind, group }) {
+/** kind: trend or ranks; group: the two parts that all columns share; marked: outvoted ranks -> tensors */
+export function Series({ series, kind, group, marked }) {
   const { columns, tensors, left_out: leftOut } = series;
   const { s = "l2norm", q = "", sort = "", bad = "", lines = "" } = place.value.query;
   const statistic = statistics.includes(s) ? s : "l2norm";
@@ -26,7 +26,7 @@ export function Series({ series, kind, group }) {
         href=${link("operator", [...step(columns[0]), tensors.operator[index]])}>${shortened(tensors.name[index])}</a> ${say(tensors.io[index])} ${tensors.slot[index]}` },
     { name: "parameter", title: say("parameter"), value: (index) => tensors.parameter[index] ?? "", cell: (index) => `${tensors.is_gradient[index] ? "∂ " : ""}${tensors.parameter[index] ?? ""}` },
     { name: "cells", title: `${say(kind === "trend" ? "iteration" : "rank")} ${columns[0]} … ${columns.at(-1)}`, value: (index) => measure(values[index]),
-      cell: (index) => html`<${Cells} values=${values[index]} columns=${columns} />` },
+      cell: (index) => html`<${Cells} values=${values[index]} columns=${columns} marked=${marked} />` },
     { name: "measure", title: say(kind === "trend" ? "last / first" : "largest deviation"), end: true, value: (index) => measure(values[index]),
       cell: (index) => { const value = measure(values[index]); return Number.isFinite(value) ? number(value) : value === Infinity ? "∞" : "–"; } },
     { name: "last", title: `${columns.at(-1)}`, end: true, value: (index) => sortable(values[index].at(-1)), cell: (index) => number(values[index].at(-1)) },
@@ -49,6 +49,7 @@ export function Series({ series, kind, group }) {
       <label><input type="checkbox" checked=${bad === "1"} onChange=${(event) => setQuery({ bad: event.currentTarget.checked ? "1" : "" })} /> ${say("bad only")}</label>
       <span>${order.length} ${say("of")} ${count(tensors)}${leftOut > 0 ? `, ${leftOut} ${say("left out")}` : ""}</span>
       ${kind === "ranks" && html`<span>${say("alike on all ranks")}: ${values.filter((row) => row.every((one) => one === row[0])).length}</span>`}
+      ${[...marked].map(([rank, tensors]) => html`<b key=${rank} class="outvoted">≠ ${say("outvoted")}: ${say("rank")} ${rank}, ${tensors} ${say("tensors")}</b>`)}
     </div>
     ${picked.length > 0 ? html`<${Lines} rows=${picked.map((index) => [label(index), values[index]])} columns=${columns} />`
       : html`<p class="quiet">${say("a click on a row draws its line")}</p>`}
@@ -85,12 +86,13 @@ function shares(values) {
   return logs.map((one) => (one === null ? null : high - low < 0.1 ? 0.5 : (one - low) / (high - low)));
 }
 
-function Cells({ values, columns }) {
+function Cells({ values, columns, marked }) {
   const width = 240 / values.length;
   const places = shares(values);
   return html`<svg class="cells" viewBox="0 0 240 16" preserveAspectRatio="none" aria-hidden="true">${values.map((value, at) => html`<rect key=${at}
     x=${at * width} width=${Math.max(1, width - 0.5)} height="16" class=${typeof value === "string" ? "not-finite" : places[at] === null ? "none" : ""}
-    fill-opacity=${places[at] === null ? 1 : 0.12 + 0.88 * places[at]}><title>${columns[at]}: ${number(value)}</title></rect>`)}</svg>`;
+    fill-opacity=${places[at] === null ? 1 : 0.12 + 0.88 * places[at]}><title>${columns[at]}: ${number(value)}</title></rect>
+    ${marked.has(String(columns[at])) && html`<rect class="outvoted" x=${at * width} y="13" width=${Math.max(1, width - 0.5)} height="3" />`}`)}</svg>`;
 }
 
 /** Lines over the columns, on a scale of magnitudes when the values have one sign. */

@@ -80,6 +80,7 @@ def test_the_report_of_a_job_opens_with_the_vote(tmp_path: Path, capsys: pytest.
     contents = Contents(job, is_job=True)
     at = Pages(contents).get("overview")["verdict"]["at"]
     assert (at["step"], at["name"]) == ([2, 0, 1], "head") and at["operator"] is not None
+    assert Pages(contents).get("overview")["outvoted"] == [[2, 1]]
     assert words.partition(":")[0] in (tmp_path / "report.md").read_text()
     assert Contents(make_job(tmp_path / "one", lambda *at: 0.0, ranks=1), is_job=True).job is None
 
@@ -98,6 +99,8 @@ def test_what_nothing_declares_equal_is_named_once(tmp_path: Path, capsys: pytes
     assert main(["ranks", str(job), "--jobs", "1", "--json", "-"]) == 1
     rows = json.loads(capsys.readouterr().out)["undeclared"]
     assert rows == [{"name": "proj", "iteration": 0, "ranks": [0, 1, 2, 3], "suspects": [3]}]
+    assert Pages(Contents(job, is_job=True)).get("overview")["outvoted"] == [[3, 1]]
+    assert Pages(Contents(job)).get("overview")["outvoted"] == []
 
 
 @pytest.mark.parametrize(
