@@ -37,7 +37,7 @@ def why_unreadable(tensor: torch.Tensor) -> str:
         return "quantized tensor"
     if tensor.is_nested:
         return "nested tensor"
-    if tensor.device.type == "meta":
+    if tensor.is_meta:
         return "tensor on the meta device"
     if dtype_name(tensor.dtype) is None:
         return f"dtype {str(tensor.dtype).removeprefix('torch.')}"
@@ -74,9 +74,9 @@ def array_of(tensor: torch.Tensor) -> Array:
     Raises:  RuntimeError for a tensor whose storage holds nothing any more; TypeError for a dtype that numpy lacks.
     """
     if tensor.is_neg():
-        tensor = tensor.resolve_neg()
+        tensor = tensor.detach().resolve_neg()
     if tensor.is_conj():
-        tensor = tensor.resolve_conj()
+        tensor = tensor.detach().resolve_conj()
     form = _FORM_BY_DTYPE.get(tensor.dtype)
     if form is None:
         raise TypeError(f"numpy has no dtype for {tensor.dtype}")

@@ -16,7 +16,6 @@ from msdump.frontends.torch.operators import Path
 from msdump.frontends.torch.tensor_map import TensorMap
 from msdump.tensors.arrays import Array
 from msdump.tensors.records import TensorInfo
-from msdump.tensors.torch_arrays import dtype_name
 
 
 class CallOperands:
@@ -42,10 +41,11 @@ class CallOperands:
         origin   operator and operand that it is first met in; operators of two parts of a step may have one name
         """
         own = local(tensor)
-        dtype = "float32" if own.is_quantized else dtype_name(own.dtype)
-        assert dtype is not None
-        name = self.names.get(tensor)
-        return TensorInfo(self.table.key(own, origin if name is None else name), dtype, tuple(own.shape))
+        found = self.table.known(own)
+        if found is None:
+            name = self.names.get(tensor)
+            found = self.table.add(own, origin if name is None else name)
+        return found
 
     def is_readable(self, tensor: torch.Tensor, name: str = "") -> bool:
         """Whether it can be dumped; the report counts it where not.   name: of the operator"""

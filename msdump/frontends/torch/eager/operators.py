@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -15,7 +14,7 @@ from msdump.frontends.torch.eager.parameters import Parameters
 from msdump.frontends.torch.eager.regions import Region, RegionCounts
 from msdump.frontends.torch.eager.scopes import OperatorScopes
 from msdump.frontends.torch.eager.shardings import OperandShardings
-from msdump.frontends.torch.eager.signatures import Signature, signature_of
+from msdump.frontends.torch.eager.signatures import Signature, Tensor, signature_of
 from msdump.frontends.torch.eager.stage import FORWARD, UPDATE, Call, Named, Stage
 from msdump.frontends.torch.eager.tensors import version_of
 from msdump.frontends.torch.operators import Path, results_in
@@ -75,22 +74,22 @@ class Operators:
         node  of autograd, which runs it; None outside of a backward pass
         """
         signature = signature_of(function)
+        given = signature.tensors(args, keywords)
         if signature.is_mutable and stage is not self._forward:
-            written = [each.tensor for each in signature.tensors(args, keywords) if each.is_written]
-            self._parameters.keep(self._forward, written)
+            self._parameters.keep(self._forward, [each.tensor for each in given if each.is_written])
         operator = self._operator(stage, scope, signature.op_type, node)
         self._scopes.note_nodes(operator)
         if self._messages.are_pending:
-            self._messages.settle(signature, signature.tensors(args, keywords), operator.name)
+            self._messages.settle(signature, given, operator.name)
         message = self._messages.next_message(signature, args) if signature.is_message else None
         if not self._selects(operator):
             result = function(*args, **keywords)
             if signature.is_mutable:
-                self._operands.note_writes(signature.tensors(args, keywords))
+                self._operands.note_writes(given)
             return result
-        call = self._call(signature, scope, operator, args, keywords)
-        call.copies = self._operands.copies(call, signature.tensors(args, keywords))
-        return self._show(stage, call, message, function, args, keywords)
+        call = self._call(signature, scope, operator, given, args, keywords)
+        call.copies = self._operands.copies(call, given)
+        return self._show(stage, call, message, given, function, args, keywords)
 
     def run_region(
         self,
@@ -116,7 +115,7 @@ class Operators:
         try:
             if not is_selected:
                 return function(*args, **keywords)
-            call = self._call(region, scope, operator, args, keywords)
+            call = self._call(region, scope, operator, tensors, args, keywords)
             call.copies = self._operands.copies_of_all(call)
             return self._show_region(stage, call, function, args, keywords, held)
         finally:
@@ -152,18 +151,16 @@ class Operators:
         signature: Signature | Region,
         scope: str,
         operator: Named,
+        given: Sequence[Tensor],
         args: Sequence[object],
         keywords: Mapping[str, object],
     ) -> Call:
-        """A call that is about to run."""
+        """A call that is about to run.   given: its tensors"""
         if operator.lines is None:
             operator.lines = call_lines()
-        tensors = [
-            each
-            for each in signature.tensors(args, keywords)
-            if each.is_read and self._operands.is_readable(each.tensor, operator.name)
-        ]
-        inputs = tuple(self._operands.info(each.tensor, (operator, each.name)) for each in tensors)
+        is_readable, info = self._operands.is_readable, self._operands.info
+        tensors = [each for each in given if each.is_read and is_readable(each.tensor, operator.name)]
+        inputs = tuple([info(each.tensor, (operator, each.name)) for each in tensors])
         numbers = _numbers(args, keywords)
         return Call(signature, scope, operator, tensors, lambda: signature.attributes(args, keywords), inputs, numbers)
 
@@ -172,6 +169,7 @@ class Operators:
         stage: Stage,
         call: Call,
         message: Message | None,
+        given: Sequence[Tensor],
         function: Callable[..., object],
         args: Sequence[object],
         keywords: Mapping[str, object],
@@ -182,8 +180,9 @@ class Operators:
             self._messages.note(Transfer(stage, call, message, result))
             if signature.is_receive:
                 return result
-        written = signature.tensors(args, keywords) if signature.is_mutable else []
-        self._operands.note_writes(written)
+        written = given if signature.is_mutable else ()
+        if written:
+            self._operands.note_writes(written)
         if signature.is_waited:
             result = _waited(result)
         results = list(results_in(result))
@@ -210,7 +209,7 @@ class Operators:
         result = self._run(stage, call, function, args, keywords)
         self._operands.table.disturb()
         written = {id(tensor): tensor for tensor, version in versions if version_of(tensor) != version}
-        call.tensors = [replace(each, is_written=id(each.tensor) in written) for each in call.tensors]
+        call.tensors = [each._replace(is_written=id(each.tensor) in written) for each in call.tensors]
         results = list(results_in(result))
         for _, tensor in results:
             written.pop(id(tensor), None)

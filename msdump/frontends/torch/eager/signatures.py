@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
 from msdump.frontends.torch.operators import op_type
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
-    """A tensor that a call is given.
+class Tensor(NamedTuple):
+    """A tensor that a call is given. A tuple, as there are several for each operator.
 
     name        of the argument, with its index in a list: "tensors[1]"
     is_written  the call may write it
@@ -33,6 +32,8 @@ _WRITTEN_UNSAID = dict.fromkeys(_BATCH_NORMS, ("running_mean", "running_var"))
 _COLLECTIVES = "c10d"
 # Messages from one rank to another. Waiting for one right away would stop two ranks that first send to each other.
 _SEND, _RECEIVES = "c10d::send", ("c10d::recv_", "c10d::recv_any_source_")
+# Arguments of these types hold no tensor.
+_WITHOUT_TENSORS = ("BoolType", "DeviceObjType", "FloatType", "IntType", "NumberType", "StringType")
 
 
 class Signature:
@@ -47,7 +48,7 @@ class Signature:
 
     __slots__ = (
         "_arguments",
-        "_keyword_names",
+        "_operands",
         "is_message",
         "is_mutable",
         "is_receive",
@@ -78,19 +79,33 @@ class Signature:
             )
             for argument in schema.arguments
         ]
+        # Place, name, and whether it is a keyword, is written and is read, of each argument that may hold tensors.
         # Source: PyTorch, native/README.md: what an operator writes of its keywords is memory for its results.
-        self._keyword_names = frozenset(name for name, _, is_keyword in self._arguments if is_keyword)
+        self._operands = [
+            (index, name, is_keyword, is_written, not (is_written and is_keyword))
+            for index, (name, is_written, is_keyword) in enumerate(self._arguments)
+            if not _has_no_tensor(schema.arguments[index].type)
+        ]
         self.is_mutable = schema.is_mutable or is_collective or bool(unsaid)
         aliases = [argument.alias_info for argument in schema.arguments if argument.alias_info is not None]
         self.is_view = bool(aliases) and not self.is_mutable
 
     def tensors(self, args: Sequence[object], keywords: Mapping[str, object]) -> list[Tensor]:
         """The tensors among the arguments of a call, in the order of the schema; elements of lists are operands too."""
-        return [
-            Tensor(place, tensor, is_written, not (is_written and name in self._keyword_names))
-            for name, value, is_written in self._bound(args, keywords)
-            for place, tensor in tensors_in(value, name)
-        ]
+        found: list[Tensor] = []
+        count = len(args)
+        for index, name, is_keyword, is_written, is_read in self._operands:
+            if index < count and not is_keyword:
+                value = args[index]
+            elif name in keywords:
+                value = keywords[name]
+            else:
+                continue
+            if isinstance(value, torch.Tensor):
+                found.append(Tensor(name, value, is_written, is_read))
+            elif isinstance(value, list | tuple):
+                found += [Tensor(place, tensor, is_written, is_read) for place, tensor in tensors_in(value, name)]
+        return found
 
     def attributes(self, args: Sequence[object], keywords: Mapping[str, object]) -> dict[str, object]:
         """Arguments that hold no tensor."""
@@ -106,6 +121,13 @@ class Signature:
                 yield name, args[index], is_written
             elif name in keywords:
                 yield name, keywords[name], is_written
+
+
+def _has_no_tensor(type: torch._C.JitType) -> bool:
+    """Of an argument; of lists and of what may be left out by its element."""
+    while type.kind() in ("OptionalType", "ListType"):
+        type = type.getElementType()
+    return type.kind() in _WITHOUT_TENSORS
 
 
 @functools.cache

@@ -39,6 +39,7 @@ class Named:
     of      the operator whose gradient it computes
     numbers its floats that are no tensors, as the last call had them
     plan    the last one that was asked whether it selects the operator
+    last    what observers were told of the last call
     """
 
     number: int
@@ -48,6 +49,7 @@ class Named:
     numbers: tuple[object, ...] | None = None
     plan: object = None
     is_selected: bool = False
+    last: OpInfo | None = None
 
     @property
     def source(self) -> tuple[SourceLine, ...]:
@@ -179,9 +181,10 @@ class Stage:
                 self._attributes[call.name] = {name: plain(value) for name, value in call.attributes().items()}
             call.operator.numbers = call.numbers
         with lock:
-            op = self._ops.get((call.name, call.inputs, call.outputs))
-            if op is None:
-                op = self._add(call)
+            op = call.operator.last
+            if op is None or op.inputs != call.inputs or op.outputs != call.outputs or not self._knows(op):
+                op = self._ops.get((call.name, call.inputs, call.outputs)) or self._add(call)
+                call.operator.last = op
             self._run.launch(_OneCall(call), op.index, op)
 
     def show_failed(self, call: Call) -> None:
@@ -207,6 +210,11 @@ class Stage:
             self._overwritten.clear()
 
     # -- parts ------------------------------------------------------------------------------------
+
+    def _knows(self, op: OpInfo) -> bool:
+        """Whether observers were told of it since operators were last forgotten."""
+        ops = self._seen.ops
+        return op.index < len(ops) and ops[op.index] is op
 
     def _add(self, call: Call) -> OpInfo:
         mutates = tuple(slot for slot, each in enumerate(call.tensors) if each.is_written)

@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING
 
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from msdump.tensors.records import TensorKey
+from msdump.tensors.records import TensorInfo, TensorKey
+from msdump.tensors.torch_arrays import dtype_name
 
 if TYPE_CHECKING:
     import torch
+
+
+# Offset, shape, strides, dtype, and whether its values are the conjugate or the negative ones.
+_Part = tuple["int | torch.SymInt", tuple[int, ...], tuple[int, ...], "torch.dtype", bool, bool]
 
 
 class _Memory:
@@ -18,19 +23,22 @@ class _Memory:
 
     origin   says which one it is, in every iteration: who made it, or who read it first
     version  how often an operator has written to it in this iteration
+    infos    of the parts of it that tensors have shown since it was last written, or anything may have been
     """
 
-    __slots__ = ("origin", "reference", "version")
+    __slots__ = ("disturbed", "infos", "origin", "reference", "version")
 
     def __init__(self, reference: StorageWeakRef, origin: Hashable) -> None:
         # As long as a storage is referred to, be it weakly, no other one gets its address.
         self.reference = reference
         self.origin = origin
         self.version = 0
+        self.disturbed = -1
+        self.infos: dict[_Part, TensorInfo] = {}
 
 
 class TensorTable:
-    """Keys of the tensors of one iteration. Equal keys, shapes and dtypes are equal bytes.
+    """What is known of the tensors of one iteration. Equal keys, shapes and dtypes are equal bytes.
 
     What writes to memory behind PyTorch's back, such as an array of numpy that shares it, is not seen.
     """
@@ -38,6 +46,8 @@ class TensorTable:
     def __init__(self) -> None:
         self._memory: dict[int, _Memory] = {}
         self._ids: dict[Hashable, int] = {}
+        # By number and version: one object for all uses, so that equal ones are found equal at a glance.
+        self._infos: dict[tuple[int, int], TensorInfo] = {}
         # How often anything may have been written that is not known to be.
         self._disturbed = 0
 
@@ -50,26 +60,37 @@ class TensorTable:
         """Number the tensors anew; between two iterations."""
         self._memory.clear()
         self._ids.clear()
+        self._infos.clear()
 
-    def key(self, tensor: torch.Tensor, origin: Hashable) -> TensorKey:
-        """Of a tensor as it is now.   origin: what its memory is called when this is the first tensor in it."""
+    def known(self, tensor: torch.Tensor) -> TensorInfo | None:
+        """What `add` said of an equal view of this memory since that was last written; None where it said nothing."""
+        memory = self._memory.get(tensor.untyped_storage()._cdata)
+        return memory.infos.get(_part(tensor)) if memory is not None and memory.disturbed == self._disturbed else None
+
+    def add(self, tensor: torch.Tensor, origin: Hashable) -> TensorInfo:
+        """Key, dtype and shape of a tensor as it is now; one of codes counts as the numbers that they mean.
+
+        origin  what its memory is called when this is the first tensor in it
+        """
         storage = tensor.untyped_storage()
         memory = self._memory.get(storage._cdata)
         if memory is None:
             memory = self._memory[storage._cdata] = _Memory(StorageWeakRef(storage), origin)  # type: ignore[no-untyped-call]
-        part = (
-            memory.origin,
-            tensor.storage_offset(),
-            tuple(tensor.shape),
-            tensor.stride(),
-            tensor.dtype,
-            tensor.is_conj(),
-            tensor.is_neg(),
-        )
-        return TensorKey(self._ids.setdefault(part, len(self._ids)), memory.version + self._disturbed)
+        if memory.disturbed != self._disturbed:
+            memory.disturbed = self._disturbed
+            memory.infos.clear()
+        part = _part(tensor)
+        name = self._ids.setdefault((memory.origin, part), len(self._ids)), memory.version + self._disturbed
+        info = self._infos.get(name)
+        if info is None:
+            dtype = "float32" if tensor.is_quantized else dtype_name(tensor.dtype)
+            assert dtype is not None
+            info = self._infos[name] = TensorInfo(TensorKey(*name), dtype, tuple(tensor.shape))
+        memory.infos[part] = info
+        return info
 
     def state(self, tensor: torch.Tensor) -> tuple[int, int]:
-        """Equal for tensors of one storage between two writes to it, in one iteration; after `key` of the tensor."""
+        """Equal for tensors of one storage between two writes to it, in one iteration; after `add` of the tensor."""
         storage = tensor.untyped_storage()._cdata
         return storage, self._memory[storage].version + self._disturbed
 
@@ -82,6 +103,18 @@ class TensorTable:
         memory = self._memory.get(tensor.untyped_storage()._cdata)
         if memory is not None:
             memory.version += 1
+            memory.infos.clear()
+
+
+def _part(tensor: torch.Tensor) -> _Part:
+    return (
+        tensor.storage_offset(),
+        tensor.shape,
+        tensor.stride(),
+        tensor.dtype,
+        tensor.is_conj(),
+        tensor.is_neg(),
+    )
 
 
 def local(tensor: torch.Tensor) -> torch.Tensor:

@@ -88,7 +88,7 @@ class Values:
 
     def _measured(self, array: Array, info: TensorInfo, tensor: torch.Tensor) -> Array:
         """Its statistics. Those of a transposed view are those of the tensor that it is a view of."""
-        is_plain = not tensor.is_quantized and not tensor.is_neg() and tensor.device.type == "cpu"
+        is_plain = not tensor.is_quantized and not tensor.is_neg() and tensor.is_cpu
         memory = filled_memory(array) if is_plain else None
         if memory is None or not array.size:
             return measured_now(array, info.dtype)
@@ -100,7 +100,10 @@ class Values:
 
 
 def _on_host(tensor: torch.Tensor) -> torch.Tensor:
-    own = local(tensor).detach()
+    own = local(tensor)
+    if own.is_cpu and not own.is_quantized:
+        return own
+    own = own.detach()
     if own.is_quantized:
         own = own.dequantize()
-    return own if own.device.type == "cpu" else own.cpu()
+    return own if own.is_cpu else own.cpu()
