@@ -182,7 +182,8 @@ def pair_operators(mine: Sequence[Operator], golden: Sequence[Operator], mapping
     if any(operator.original is not None for operator in (*mine, *golden)):
         work.join(BY_ORIGINAL, written_name, _is_alike)
         work.join(BY_ORIGINAL, written_name)
-    work.join(BY_NAME, lambda operator: operator.safe_name if operator.is_parameter else None)
+    if any(operator.is_parameter for operator in mine):
+        work.join(BY_NAME, lambda operator: operator.safe_name if operator.is_parameter else None)
     work.join_shifted()
     names = work.trusted_names()
     for name in names:
@@ -359,6 +360,8 @@ class _OperatorPairing:
                 equal = sum(key in larger and _is_alike(item, larger[key]) for key, item in smaller.items())
             if equal >= _TRUSTED_SHARE * count:
                 trusted.append(_looked_up(itertools.chain(*sides), itertools.chain(*keys)))
+            if equal == len(sides[0]) == len(sides[1]):
+                break  # another way would find nothing more
         return trusted
 
     def join(self, how: str, key: _KeyOf, fits: _Fits | None = None) -> None:
