@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import weakref
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -24,17 +25,31 @@ class Parameters:
     def __init__(self, operands: CallOperands) -> None:
         self.plan: Plan | None = None
         self._operands = operands
+        # Of each outermost module, what its names begin with; and the tensor that has a name.
+        self._beginnings: weakref.WeakKeyDictionary[torch.nn.Module, str] = weakref.WeakKeyDictionary()
+        self._holders: dict[str, weakref.ref[torch.Tensor]] = {}
 
     def name(self, module: torch.nn.Module) -> None:
-        """A module is called: its parameters and buffers have their names in it."""
-        named = set()
-        for prefix, part in module.named_modules():
-            # Modules without either are many.
-            if part._parameters or part._buffers:
-                for name, tensor in (*part.named_parameters(recurse=False), *part.named_buffers(recurse=False)):
-                    if id(tensor) not in named:  # of those that several modules share, the first name
-                        named.add(id(tensor))
-                        self._operands.names.set(tensor, plain_name(f"{prefix}.{name}" if prefix else name))
+        """A module is called: its parameters and buffers have their names in it.
+
+        Where another module that is called, and that lives, has a tensor of such a name, all names of this one begin
+        with its class and a number, in every iteration: `Critic_1.0.weight`.
+        """
+        tensors = dict(_named_tensors(module))
+        beginning = self._beginnings.get(module)
+        if beginning is None:
+            number, beginning = 0, ""
+            while any(self._has_other(beginning + name, tensor) for name, tensor in tensors.items()):
+                number += 1
+                beginning = f"{type(module).__name__}_{number}."
+            self._beginnings[module] = beginning
+            self._holders |= {beginning + name: weakref.ref(tensor) for name, tensor in tensors.items()}
+        for name, tensor in tensors.items():
+            self._operands.names.set(tensor, beginning + name)
+
+    def _has_other(self, name: str, tensor: torch.Tensor) -> bool:
+        holder = self._holders.get(name)
+        return holder is not None and (other := holder()) is not None and other is not tensor
 
     def note(self, stage: Stage, call: Call) -> None:
         """A call has read its inputs: those that are parameters are dumped when the stage ends."""
@@ -60,3 +75,15 @@ class Parameters:
             return None
         info = self._operands.info(tensor)
         return info, self._operands.values.saved(info, tensor)
+
+
+def _named_tensors(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    """Parameters and buffers; of those that several modules share, the first name."""
+    named = set()
+    for prefix, part in module.named_modules():
+        # Modules without either are many.
+        if part._parameters or part._buffers:
+            for name, tensor in (*part.named_parameters(recurse=False), *part.named_buffers(recurse=False)):
+                if id(tensor) not in named:
+                    named.add(id(tensor))
+                    yield plain_name(f"{prefix}.{name}" if prefix else name), tensor

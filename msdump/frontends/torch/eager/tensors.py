@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,8 @@ class TensorTable:
 
     def __init__(self) -> None:
         self._memory: dict[int, _Memory] = {}
+        # How many memories have an origin: two models may have parameters of one name.
+        self._origins: Counter[Hashable] = Counter()
         self._ids: dict[Hashable, int] = {}
         # By number and version: one object for all uses, so that equal ones are found equal at a glance.
         self._infos: dict[tuple[int, int], TensorInfo] = {}
@@ -54,11 +57,13 @@ class TensorTable:
     def begin(self) -> None:
         """An iteration begins: whoever comes from an earlier one is known by its first reader."""
         self._memory.clear()
+        self._origins.clear()
         self._disturbed = 0
 
     def forget(self) -> None:
         """Number the tensors anew; between two iterations."""
         self._memory.clear()
+        self._origins.clear()
         self._ids.clear()
         self._infos.clear()
 
@@ -75,7 +80,10 @@ class TensorTable:
         storage = tensor.untyped_storage()
         memory = self._memory.get(storage._cdata)
         if memory is None:
-            memory = self._memory[storage._cdata] = _Memory(StorageWeakRef(storage), origin)  # type: ignore[no-untyped-call]
+            earlier = self._origins[origin]
+            self._origins[origin] += 1
+            reference = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
+            memory = self._memory[storage._cdata] = _Memory(reference, (origin, earlier) if earlier else origin)
         if memory.disturbed != self._disturbed:
             memory.disturbed = self._disturbed
             memory.infos.clear()

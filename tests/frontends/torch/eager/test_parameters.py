@@ -13,6 +13,8 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 import msdump  # noqa: E402
+from msdump.analysis.steps import read_steps  # noqa: E402
+from msdump.formats.dump_dir import DumpDir  # noqa: E402
 from msdump.frontends.torch.eager.operands import CallOperands  # noqa: E402
 from msdump.frontends.torch.eager.parameters import Parameters  # noqa: E402
 from msdump.frontends.torch.eager.signatures import Tensor, signature_of  # noqa: E402
@@ -81,3 +83,50 @@ def test_parameters_are_those_of_the_forward_pass(is_sync: bool, tmp_path: Path)
     assert [iteration for iteration, _ in shown] == [0, 1, 2]
     for iteration, array in shown:
         np.testing.assert_array_equal(array, weights[iteration])
+
+
+@both_engines
+def test_two_models_with_parameters_of_one_name(is_sync: bool, tmp_path: Path) -> None:
+    first, second = nn.Linear(2, 2), nn.Linear(2, 2)
+    x = torch.ones(1, 2)
+    optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
+    expected = []
+    with msdump.watch(config=config(tmp_path, is_sync=is_sync)):
+        for _ in range(3):
+            expected.append([model.weight.detach().clone().numpy() for model in (first, second)])
+            loss = second(first(x)).sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    names = ("aten.t.default-op0", "aten.t.default-op1", "weight", "Linear_1.weight")
+    shown = {
+        (step.key.iteration, operator.label.rpartition("/")[2]): tensor.load()
+        for step in read_steps(DumpDir.open(tmp_path))
+        if step.key.graph_id == 0
+        for operator in step.operators
+        for tensor in (operator.outputs if operator.is_parameter else operator.inputs).values()
+    }
+    for iteration, weights in enumerate(expected):
+        for name, weight in zip(names, (*weights, *weights), strict=True):
+            if is_sync or not name.endswith("weight"):  # of these the asynchronous dump has no files
+                assert np.array_equal(shown[iteration, name], weight), (iteration, name)
+
+
+def test_a_name_is_kept_and_a_model_that_is_gone_has_none() -> None:
+    operands = CallOperands(lambda reason, name="": None, keeps=False)
+    parameters = Parameters(operands)
+    names: Any = operands.names
+    first, second = nn.Linear(2, 1), nn.Linear(2, 1)
+    for _ in range(2):
+        names.clear()
+        parameters.name(second)
+        parameters.name(first)
+        assert (names.get(second.weight), names.get(first.weight)) == ("weight", "Linear_1.weight")
+    # What is part of both has the name that it was given last, as before.
+    both = nn.Sequential(first, second)
+    parameters.name(both)
+    assert names.get(first.weight) == "0.weight"
+    del both, first, second
+    third = nn.Linear(2, 1)
+    parameters.name(third)
+    assert names.get(third.weight) == "weight"
