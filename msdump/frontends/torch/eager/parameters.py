@@ -25,8 +25,9 @@ class Parameters:
     def __init__(self, operands: CallOperands) -> None:
         self.plan: Plan | None = None
         self._operands = operands
-        # Of each outermost module, what its names begin with; and the tensor that has a name.
-        self._beginnings: weakref.WeakKeyDictionary[torch.nn.Module, str] = weakref.WeakKeyDictionary()
+        # Of each outermost module, by its identity, as it may be equal to another: what its names begin with. And the
+        # tensor that has a name.
+        self._beginnings: dict[int, tuple[weakref.ref[torch.nn.Module], str]] = {}
         self._holders: dict[str, weakref.ref[torch.Tensor]] = {}
 
     def name(self, module: torch.nn.Module) -> None:
@@ -36,13 +37,13 @@ class Parameters:
         with its class and a number, in every iteration: `Critic_1.0.weight`.
         """
         tensors = dict(_named_tensors(module))
-        beginning = self._beginnings.get(module)
-        if beginning is None:
+        reference, beginning = self._beginnings.get(id(module), (None, ""))
+        if reference is None or reference() is not module:
             number, beginning = 0, ""
             while any(self._has_other(beginning + name, tensor) for name, tensor in tensors.items()):
                 number += 1
                 beginning = f"{type(module).__name__}_{number}."
-            self._beginnings[module] = beginning
+            self._beginnings[id(module)] = weakref.ref(module), beginning
             self._holders |= {beginning + name: weakref.ref(tensor) for name, tensor in tensors.items()}
         for name, tensor in tensors.items():
             self._operands.names.set(tensor, beginning + name)

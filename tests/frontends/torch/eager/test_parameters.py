@@ -130,3 +130,20 @@ def test_a_name_is_kept_and_a_model_that_is_gone_has_none() -> None:
     third = nn.Linear(2, 1)
     parameters.name(third)
     assert names.get(third.weight) == "weight"
+
+
+def test_modules_are_told_apart_by_identity() -> None:
+    class Equal(nn.Linear):
+        def __hash__(self) -> int:
+            return 1
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Equal)
+
+    operands = CallOperands(lambda reason, name="": None, keeps=False)
+    parameters = Parameters(operands)
+    first, second = Equal(2, 1), Equal(2, 1)
+    for _ in range(2):
+        parameters.name(first)
+        parameters.name(second)
+        assert (operands.names.get(first.weight), operands.names.get(second.weight)) == ("weight", "Equal_1.weight")
