@@ -28,6 +28,7 @@ COUNT = 20
 @pytest.fixture(autouse=True)
 def verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> verification.Verified:
     """An empty cache, which takes files that were written just now."""
+    forget()  # what other tests have opened
     monkeypatch.setattr(verification, "_SETTLED_NS", -(1 << 62))
     fresh = verification.Verified(lambda: tmp_path / "cache")
     monkeypatch.setattr(packs, "verified", fresh)
