@@ -39,6 +39,7 @@ class Parameters:
         tensors = dict(_named_tensors(module))
         reference, beginning = self._beginnings.get(id(module), (None, ""))
         if reference is None or reference() is not module:
+            self._forget_the_dead()
             number, beginning = 0, ""
             while any(self._has_other(beginning + name, tensor) for name, tensor in tensors.items()):
                 number += 1
@@ -47,6 +48,11 @@ class Parameters:
             self._holders |= {beginning + name: weakref.ref(tensor) for name, tensor in tensors.items()}
         for name, tensor in tensors.items():
             self._operands.names.set(tensor, beginning + name)
+
+    def _forget_the_dead(self) -> None:
+        """A script may make a module for each step."""
+        self._beginnings = {key: each for key, each in self._beginnings.items() if each[0]() is not None}
+        self._holders = {name: holder for name, holder in self._holders.items() if holder() is not None}
 
     def _has_other(self, name: str, tensor: torch.Tensor) -> bool:
         holder = self._holders.get(name)

@@ -147,3 +147,14 @@ def test_modules_are_told_apart_by_identity() -> None:
         parameters.name(first)
         parameters.name(second)
         assert (operands.names.get(first.weight), operands.names.get(second.weight)) == ("weight", "Equal_1.weight")
+
+
+def test_modules_that_are_gone_take_no_memory() -> None:
+    parameters = Parameters(CallOperands(lambda reason, name="": None, keeps=False))
+    kept = []
+    for number in range(100):
+        module = nn.Module()
+        module.register_parameter(f"weight_{number}", nn.Parameter(torch.ones(1)))
+        parameters.name(module)
+        kept = [module, *kept[:1]]
+    assert len(parameters._beginnings) <= 3 and len(parameters._holders) <= 3
