@@ -35,6 +35,10 @@ _EQUAL = 1.001
 _SUMMED = 1e-9
 # Two runs that are so far apart show no fault any more.
 _LOST = 0.1
+# Each element of their results is as exact as the elements that it is made of.
+_PROPORTIONAL = frozenset({"mul", "div", "neg"})
+# Elements that are as close as this were not reached by a decision; of those of a result so many may be further apart.
+_CLOSE, _STRAY = 1e-4, 0.01
 # An output so much smaller than what it is computed from is a sum of it, whose terms cancel.
 _REDUCED = 4
 _PLANE = 2
@@ -160,7 +164,10 @@ class _Search:
             inputs = self._excused(result.inputs, lambda tensor: True)
             came_in = _AMPLIFIED * max(map(_error, result.inputs), default=0.0)
             outputs = self._excused(
-                result.outputs, lambda tensor: _error(tensor) <= came_in or _is_sum_of(tensor, result.inputs)
+                result.outputs,
+                lambda tensor: (
+                    (_error(tensor) <= came_in and _keeps_the_rest(result, tensor)) or _is_sum_of(tensor, result.inputs)
+                ),
             )
         settled = dataclasses.replace(result, inputs=inputs, outputs=outputs)
         if settled.is_agreeing:
@@ -443,6 +450,33 @@ def _error(tensor: TensorResult) -> float:
     if metrics.unequal:
         return math.sqrt(metrics.unequal / max(1, metrics.count))
     return max(metrics.relative_error, metrics.worst_relative_error / 10)
+
+
+def _keeps_the_rest(result: OperatorResult, output: TensorResult) -> bool:
+    """Whether elements that are made of such as no decision has reached agree, where that can be told: the error of a
+    few elements must not excuse one of all.   Raises: FormatError, OSError.
+    """
+    if kind_of(result.pair.mine.op_type) not in _PROPORTIONAL:
+        return True
+    inputs = [_Both.of(tensor) for tensor in result.inputs if tensor.metrics is not None]
+    both = _Both.of(output)
+    if not both.is_real or any(one.mine.shape != both.mine.shape or not one.is_real for one in inputs):
+        return True
+    close = max(_CLOSE, *(4 * bounds_of(*one.dtypes, None).epsilon for one in (*inputs, both)))
+    untouched = np.ones(both.mine.shape, bool)
+    for one in inputs:
+        untouched &= _is_close(one, close)
+    count = int(np.count_nonzero(untouched))
+    strayed = int(np.count_nonzero(untouched & ~_is_close(both, (len(inputs) + 2) * close, floor=1e-6)))
+    return strayed <= _STRAY * count
+
+
+def _is_close(both: _Both, relative: float, floor: float = 0.0) -> Array:
+    """Which elements are.   floor: those that are smaller, as a share of the largest, count as if they were so large"""
+    with np.errstate(invalid="ignore"):
+        top = float(np.abs(both.golden).max(initial=0.0, where=np.isfinite(both.golden)))
+        far: Array = np.abs(both.mine - both.golden) > relative * np.maximum(np.abs(both.golden), floor * top)
+    return np.logical_not(far)
 
 
 def _is_sum_of(output: TensorResult, inputs: Sequence[TensorResult]) -> bool:

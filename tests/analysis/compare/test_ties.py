@@ -32,9 +32,9 @@ def relu_grad(name: str, x: Array, grad: Array, slope: float = 0.0, border: floa
     return f"Gradients/Default/{name}", {IN: grad, SECOND: x, OUT: out}
 
 
-def near_zero(count: int = 1) -> tuple[Array, Array, Array]:
+def near_zero(count: int = 1, seed: int = 5) -> tuple[Array, Array, Array]:
     """Two arguments that are equal up to rounding, `count` elements of which have another sign, and a gradient."""
-    rng = np.random.default_rng(5)  # the same in any order of tests
+    rng = np.random.default_rng(seed)  # the same in any order of tests
     x = rng.standard_normal((64, 128)).astype(np.float32)
     other = x * np.float32(1 + 1e-7)
     x.reshape(-1)[:count], other.reshape(-1)[:count] = 1e-8, -1e-8
@@ -80,8 +80,10 @@ def product(name: str, x: Array, factor: float = 2.0) -> tuple[str, Any]:
 MUL = "aten_mul_Tensor-op{}"
 
 
-def test_what_a_decision_reaches_is_measured_by_what_reaches_it(tmp_path: Path) -> None:
-    x, other, grad = near_zero()
+# With some numbers the one element that was decided otherwise is larger than the fault of all.
+@pytest.mark.parametrize("seed", [5, 6, 10, 13, 20, 38])
+def test_what_a_decision_reaches_is_measured_by_what_reaches_it(tmp_path: Path, seed: int) -> None:
+    x, other, grad = near_zero(seed=seed)
     sides = []
     for argument, factor in ((x, 2.5), (other, 2.0)):
         first = relu_grad(RELU_GRAD, argument, grad)
