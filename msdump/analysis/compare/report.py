@@ -174,17 +174,19 @@ def _came_in(
         return [*lines, f"  {_first_difference(result.outputs)}; whether its inputs agree, no hash tells"]
     if is_all:
         lines.insert(0, "no operator goes wrong by itself: none has inputs that agree and an output that does not.")
-    if result.pair.mine.is_parameter:
-        for writer in _readers(comparison, result, graphs):
-            # Statistics that run on are written by what reads them, which says so nowhere else.
-            texts = _attribute_texts(comparison, writer, graphs, golden)
-            if texts:
-                name = result.pair.mine.label
-                return [
-                    f"first difference: {_named(writer, graphs)}",
-                    *(f"  {text}" for text in texts),
-                    f"  {name}, which it reads, differs after the step: {_first_difference(result.outputs)}",
-                ]
+    parameter = result if result.pair.mine.is_parameter else _parameter_read(comparison, result, graphs)
+    for writer in () if parameter is None else _readers(comparison, parameter, graphs):
+        # Statistics that run on are written by what reads them, which says so nowhere else.
+        texts = _attribute_texts(comparison, writer, graphs, golden)
+        if parameter is not None and texts:
+            name = parameter.pair.mine.label
+            reason = next(tensor.reason for tensor in parameter.outputs if tensor.status == DIFFERS)
+            return [
+                f"first difference: {_named(writer, graphs)}",
+                *(f"  {text}" for text in texts),
+                f"  {name}, which it reads, differs after the step: {reason}",
+            ]
+    if parameter is result:
         return [*lines, f"  {_first_difference(result.outputs)}"]
     for tensor in result.inputs:
         if tensor.status == DIFFERS:
@@ -393,6 +395,20 @@ def _readers(comparison: Comparison, result: OperatorResult, graphs: GraphFiles)
         node = graphs.node(reader.step, reader.pair.mine) if reader.step == result.step else None
         if node is not None and any(origin is not None and origin.name == name for origin in node.inputs):
             yield reader
+
+
+def _parameter_read(comparison: Comparison, result: OperatorResult, graphs: GraphFiles) -> OperatorResult | None:
+    """A parameter that differs where an operator reads it, as the step that first left it different shows it."""
+    origins = [
+        _origin(graphs, result.step, result.pair.mine, tensor.slot.number)
+        for tensor in result.inputs
+        if tensor.status == DIFFERS
+    ]
+    names = {origin.name for origin in origins if origin is not None and origin.slot is None}
+    if not names:
+        return None
+    parameters = (other for other in comparison.operators if other.pair.mine.is_parameter and not other.is_agreeing)
+    return next((other for other in parameters if other.pair.mine.op_name in names), None)
 
 
 def _maker(comparison: Comparison, result: OperatorResult, tensor: TensorResult) -> OperatorResult | None:
