@@ -1,0 +1,230 @@
+// What Python sees; msdump_native.pyi documents it.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/utils/pybind.h>
+#include <torch/version.h>
+
+#include "kernels.h"
+#include "observer.h"
+#include "statistics.h"
+
+namespace py = pybind11;
+
+namespace msdump {
+namespace {
+
+// An array of numpy's that has taken a vector over.
+template <class T>
+py::array_t<T> array_of(std::vector<T>&& values) {
+  auto* own = new std::vector<T>(std::move(values));
+  py::capsule owner(own, [](void* each) { delete static_cast<std::vector<T>*>(each); });
+  return py::array_t<T>(py::ssize_t(own->size()), own->data(), owner);
+}
+
+const at::Tensor& tensor_of(const py::object& value) {
+  if (!THPVariable_Check(value.ptr())) {
+    throw py::type_error("msdump_native.measure: expected a torch.Tensor. Give a tensor on the CPU.");
+  }
+  return THPVariable_Unpack(value.ptr());
+}
+
+py::array_t<Statistics> measure_one(const py::object& value) {
+  const at::Tensor& tensor = tensor_of(value);
+  // A table of its own: what cannot be read is refused for the same reasons.
+  Tensors table;
+  uint8_t reason = 0;
+  const uint32_t place = table.add(tensor, true, reason);
+  for (int each = 1; place != kNone && each < kReasonCount; ++each) {
+    if (table.skipped[each]) reason = uint8_t(each);
+  }
+  if (reason) {
+    throw py::value_error(
+        std::string("msdump_native.measure: expected a plain tensor of real numbers on the CPU, got one of another "
+                    "kind (") + kReasons[reason] + "). Convert it first.");
+  }
+  return array_of(table.taken().measurements);
+}
+
+py::list sites_of(const std::vector<CallSites::Site>& sites) {
+  py::list result;
+  for (const CallSites::Site& site : sites) {
+    py::list frames;
+    for (const CallSites::Frame& frame : site.frames) {
+      frames.append(py::make_tuple(
+          py::reinterpret_borrow<py::object>(frame.code->co_filename),
+          py::reinterpret_borrow<py::object>(frame.code->co_name), frame.code->co_firstlineno,
+          PyCode_Addr2Line(frame.code, frame.instruction), frame.instruction));
+    }
+    result.append(py::make_tuple(site.hash, site.inner_count, py::tuple(frames)));
+  }
+  return result;
+}
+
+// What Python holds: when it lets go, the observer is off, even where a callback holds it for a moment more.
+struct Handle {
+  std::shared_ptr<Observer> own;
+  explicit Handle(std::shared_ptr<Observer> observer) : own(std::move(observer)) {}
+  ~Handle() {
+    try {
+      own->disable();
+    } catch (...) {
+    }
+  }
+};
+
+// Arguments of a batch that are no tensors; Python's objects are made when they are asked for.
+struct Arguments {
+  std::vector<c10::IValue> values;
+  std::vector<const Operator*> of;
+  std::vector<uint32_t> firsts;
+
+  // By name, as a dispatch mode is given them: without defaults at the end of those by position, and of any by keyword.
+  py::dict at(size_t index) const {
+    const Operator& op = *of.at(index);
+    const auto handle = c10::Dispatcher::singleton().findSchema({op.name, op.overload});
+    py::dict result;
+    if (!handle) return result;
+    const auto& arguments = handle->schema().arguments();
+    auto is_default = [&](size_t place) {
+      const auto& wanted = arguments[place].default_value();
+      return wanted && is_same(*wanted, values[firsts[index] + place]);
+    };
+    size_t positional = 0;
+    for (const auto& argument : arguments) positional += !argument.kwarg_only();
+    while (positional && is_default(positional - 1)) --positional;
+    for (size_t place = 0; place < arguments.size(); ++place) {
+      if (arguments[place].kwarg_only() ? is_default(place) : place >= positional) continue;
+      const c10::IValue& value = values[firsts[index] + place];
+      if (value.isTensor()) continue;
+      result[py::str(arguments[place].name())] = object_of(value, *arguments[place].real_type());
+    }
+    return result;
+  }
+
+  static bool is_same(const c10::IValue& one, const c10::IValue& other) {
+    if (one.isNone() || other.isNone()) return one.isNone() && other.isNone();
+    if (one.isTensor() || other.isTensor()) return false;
+    if (one.isScalar() && other.isScalar()) {
+      const c10::Scalar left = one.toScalar(), right = other.toScalar();
+      return !left.isComplex() && !right.isComplex() && left.toDouble() == right.toDouble();
+    }
+    if (one.isList() && other.isList()) {
+      const auto left = one.toListRef(), right = other.toListRef();
+      if (left.size() != right.size()) return false;
+      for (size_t index = 0; index < left.size(); ++index) {
+        if (!is_same(left[index], right[index])) return false;
+      }
+      return true;
+    }
+    return one.tagKind() == other.tagKind() && one == other;
+  }
+
+  static py::object object_of(const c10::IValue& value, const c10::Type& type) {
+    if (value.isNone()) return py::none();
+    if (type.kind() == c10::TypeKind::OptionalType) return object_of(value, *type.containedType(0));
+    if (value.isInt()) {
+      const int64_t number = value.toInt();
+      switch (type.kind()) {
+        case c10::TypeKind::ScalarTypeType: return py::cast(static_cast<at::ScalarType>(number));
+        case c10::TypeKind::LayoutType: return py::cast(static_cast<at::Layout>(number));
+        case c10::TypeKind::MemoryFormatType: return py::cast(static_cast<at::MemoryFormat>(number));
+        default: return py::int_(number);
+      }
+    }
+    if (value.isBool()) return py::bool_(value.toBool());
+    if (value.isDouble()) return py::float_(value.toDouble());
+    if (value.isString()) return py::str(value.toStringRef());
+    if (value.isDevice()) return py::cast(value.toDevice());
+    if (value.isList()) {
+      py::list items;
+      const auto element = type.containedTypeSize() ? type.containedType(0) : c10::TypePtr();
+      for (const c10::IValue& item : value.toListRef()) items.append(object_of(item, element ? *element : type));
+      return std::move(items);
+    }
+    return py::str(value.type()->str());
+  }
+};
+
+py::dict take(Handle& handle) {
+  Observer::Batch batch = handle.own->take();
+  py::dict skipped;
+  for (int reason = 1; reason < kReasonCount; ++reason) {
+    if (batch.skipped[reason]) skipped[kReasons[reason]] = batch.skipped[reason];
+  }
+  Arguments arguments{std::move(batch.arguments), std::move(batch.of), {}};
+  for (const OperatorRecord& each : batch.operators) arguments.firsts.push_back(each.first_argument);
+  py::dict result;
+  result["arguments"] = std::move(arguments);
+  result["operators"] = array_of(std::move(batch.operators));
+  result["operands"] = array_of(std::move(batch.operands));
+  result["numbers"] = array_of(std::move(batch.numbers));
+  result["tensors"] = array_of(std::move(batch.tensors.tensors));
+  result["measurements"] = array_of(std::move(batch.tensors.measurements));
+  result["dimensions"] = array_of(std::move(batch.tensors.dimensions));
+  result["first_tensor"] = batch.tensors.first_tensor;
+  result["first_measurement"] = batch.tensors.first_measurement;
+  result["first_dimension"] = batch.tensors.first_dimension;
+  result["sites"] = sites_of(batch.sites);
+  result["names"] = batch.names;
+  result["node_names"] = batch.node_names;
+  result["skipped"] = skipped;
+  result["measure_ns"] = batch.measure_ns;
+  result["failure"] = batch.failure;
+  return result;
+}
+
+std::unique_ptr<Handle> make_observer(
+    bool measures, const py::tuple& stops, const std::vector<std::string>& passed_files, int max_frames) {
+  for (const py::handle& each : stops) {
+    if (!PyCode_Check(each.ptr())) {
+      throw py::type_error(
+          "msdump_native.Observer: expected code objects as `stops`, got something else. Give `function.__code__`.");
+    }
+  }
+  return std::make_unique<Handle>(std::make_shared<Observer>(measures, stops.ptr(), passed_files, max_frames));
+}
+
+}  // namespace
+}  // namespace msdump
+
+PYBIND11_MODULE(_msdump_native, module) {
+  using namespace msdump;
+  PYBIND11_NUMPY_DTYPE(
+      OperatorRecord, name, first_operand, operand_count, first_number, number_count, node_name, node, node_sequence,
+      first_sequence, last_sequence, site, thread, start_ns, duration_ns, first_argument, scope, has_grad, has_raised,
+      is_from_autograd);
+  PYBIND11_NUMPY_DTYPE(OperandRecord, implementation, tensor, element, argument, role, is_written, reason);
+  PYBIND11_NUMPY_DTYPE(
+      TensorRecord, storage, offset, version, first_dimension, measurement, memory, dimension_count, dtype);
+  PYBIND11_NUMPY_DTYPE(
+      Statistics, maximum, minimum, integer_maximum, integer_minimum, sum, squares, average, norm, count, negative,
+      positive, zero, nan, negative_inf, positive_inf, size_bytes);
+  module.attr("TORCH_VERSION") = MSDUMP_TORCH_VERSION;
+  module.attr("INSTRUCTIONS") = instructions();
+  py::list reasons;
+  for (const char* reason : kReasons) reasons.append(reason);
+  module.attr("REASONS") = reasons;
+  module.def("measure", &measure_one);
+  py::class_<Arguments>(module, "Arguments").def("of", &Arguments::at);
+  py::class_<Handle>(module, "Observer")
+      .def(py::init(&make_observer), py::kw_only(), py::arg("measures") = true, py::arg("stops") = py::tuple(),
+           py::arg("passed_files") = std::vector<std::string>(), py::arg("max_frames") = 16)
+      .def("enable", [](Handle& handle) { handle.own->enable(); })
+      .def("disable", [](Handle& handle) { handle.own->disable(); })
+      .def("begin_iteration", [](Handle& handle) { handle.own->begin_iteration(); })
+      .def("take", &take)
+      .def("set_handler", [](Handle& handle, py::object handler) {
+        Observer& own = *handle.own;
+        PyObject* before = own.handler;
+        own.handler = handler.is_none() ? nullptr : handler.release().ptr();
+        Py_XDECREF(before);
+      })
+      .def_property("asks", [](const Handle& handle) { return handle.own->asks.load(); },
+                    [](Handle& handle, bool value) { handle.own->asks = value; })
+      .def_property("scope", [](const Handle& handle) { return handle.own->scope.load(); },
+                    [](Handle& handle, int32_t value) { handle.own->scope = value; })
+      .def_property_readonly("is_enabled", [](Handle& handle) { return handle.own->is_enabled(); });
+}
