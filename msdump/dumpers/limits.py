@@ -21,6 +21,7 @@ from msdump.dumpers.rotation import Rotation, names_of
 from msdump.dumpers.staging import staging_budget
 from msdump.errors import WriteError
 from msdump.formats.npy import npy_header
+from msdump.formats.statistic_csv import MeasuredRows, StatisticWriter
 from msdump.formats.writer import WriteCounts, Writer
 from msdump.tensors import device_layouts, dtypes
 from msdump.tensors.records import AlreadyWritten, TensorRecord
@@ -258,6 +259,26 @@ class LimitedWriter:
             if size > late:
                 self._guard.release(size - late)
 
+    @property
+    def measured_writer(self) -> StatisticWriter | None:
+        """What writes rows of known statistics; None where files are written, or digests."""
+        writer = self._writer
+        return writer if isinstance(writer, StatisticWriter) and not writer.has_md5 else None
+
+    def write_measured(self, rows: MeasuredRows) -> None:
+        """As `write`, of `measured_writer`."""
+        writer, sample = self.measured_writer, rows.sample
+        assert writer is not None
+        self._guard.reserve(rows.size_bytes)
+        with self._lock:
+            self._open.setdefault(
+                (sample.graph_id, sample.iteration), _OpenIteration()
+            ).promised_bytes += rows.size_bytes
+        if self._rotation is not None and self._directory is not None:
+            names = self._footprint.names(sample)
+            self._rotation.expect(self._directory(sample), names, sample.graph_id, sample.iteration)
+        writer.write_measured(rows)
+
     def end_iteration(self, graph_id: int, iteration: int) -> None:
         """Finish the iteration, then remove the oldest if there are too many.   Raises: WriteError."""
         try:
@@ -325,7 +346,12 @@ def _device_elements(record: TensorRecord) -> int:
 
 def row_size(record: TensorRecord, is_repeat: bool = False) -> int:
     """Bytes that a record takes at most as a row of statistics."""
-    return _ROW_BYTES + 4 * len(record.op_name)
+    return row_bytes(record.op_name)
+
+
+def row_bytes(op_name: str) -> int:
+    """Bytes that a row of statistics takes at most."""
+    return _ROW_BYTES + 4 * len(op_name)
 
 
 NPY_FOOTPRINT = Footprint(npy_size)

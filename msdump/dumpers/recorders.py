@@ -88,7 +88,7 @@ class IterationRecorder:
             graph = self._graphs[graph_id] = _Executed(step.graph, file)
         if graph.iteration != step.iteration:
             graph.iteration, graph.ran = step.iteration, []
-        graph.ran = [*graph.ran, *(event.op for event in step.events)]
+        graph.ran = [*graph.ran, *step.ops]
         graph.attributes.update(step.attributes)
         graph.is_noted = False
 

@@ -7,20 +7,24 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 
+import numpy as np
+
 from msdump.config.plan import DUMP_INPUT, Plan
-from msdump.dumpers.capture import Clock, WatchedGraph, op_records, parameter_record
+from msdump.dumpers.capture import Clock, SelectedOperand, WatchedGraph, op_records, parameter_record
 from msdump.dumpers.delivery import batches
 from msdump.dumpers.dumper import Dumper
+from msdump.dumpers.limits import LimitedWriter, row_bytes
 from msdump.dumpers.recorders import GraphRecorder, IterationRecorder
 from msdump.dumpers.tally import Attempt, Tally
 from msdump.formats.paths.sync import SyncPaths
 from msdump.formats.sidecars import append_history
+from msdump.formats.statistic_csv import MeasuredRows, row_frame
 from msdump.formats.writer import Writer, takers_of
 from msdump.graph.graph import Graph, Value
-from msdump.graph.run import FinishedStep
+from msdump.graph.run import FinishedStep, MeasuredEvents
 from msdump.process.termination import in_thread
 from msdump.tensors.c_order import c_copy, copy_elements
-from msdump.tensors.records import BEFORE, DEFAULT_FORMAT, KEEP, AlreadyWritten, OpEvent, OpInfo, TensorRecord
+from msdump.tensors.records import BEFORE, DEFAULT_FORMAT, INPUT, KEEP, AlreadyWritten, OpEvent, OpInfo, TensorRecord
 
 log = logging.getLogger("msdump")
 
@@ -67,6 +71,8 @@ class SyncDumper(Dumper):
         # Open graphs that have operators which the file of the graph lacks.
         self._grown: set[int] = set()
         self._threads = ThreadPoolExecutor(_THREADS, "msdump-sync")
+        # By the identity of their operators.
+        self._frames: dict[int, RowFrames] = {}
 
     def on_graph(self, graph: Graph) -> Sequence[int]:
         watched = WatchedGraph(graph, self._plan, any(writer.takes_empty for writer in self._writers))
@@ -116,7 +122,12 @@ class SyncDumper(Dumper):
             if step.graph.is_open:
                 self._record_open(step)
             self._write_constants(watched, graph_id, iteration, attempt)
-            records = self._step_records(step, watched)
+            measured = self._measured_writer(step)
+            records: list[TensorRecord] = []
+            if measured is None:
+                records = self._step_records(step, watched)
+            else:
+                self._write_measured(*measured, watched, attempt)
             self._write([*records, *self._parameter_records(watched, parameters, step)], attempt)
             for writer in (*self._writers, self._constants):
                 writer.end_iteration(graph_id, iteration)
@@ -157,6 +168,36 @@ class SyncDumper(Dumper):
                 if record.format != DEFAULT_FORMAT:
                     records[record_index] = replace(record, format=DEFAULT_FORMAT, sub_format=0)
         return records
+
+    def _measured_writer(self, step: FinishedStep) -> tuple[LimitedWriter, MeasuredEvents] | None:
+        """Who writes rows of a step of known statistics, and these; None where a step has others, or files."""
+        events = step.events
+        writer = self._writers[0] if len(self._writers) == 1 else None
+        if not isinstance(events, MeasuredEvents) or not isinstance(writer, LimitedWriter) or not len(events):
+            return None
+        is_known = all(-1 not in part.places for part in events.parts)
+        return (writer, events) if is_known and writer.measured_writer is not None else None
+
+    def _write_measured(
+        self, writer: LimitedWriter, events: MeasuredEvents, watched: WatchedGraph, attempt: Attempt
+    ) -> None:
+        for part in events.parts:
+            known = self._frames.get(id(part.ops))
+            if known is None or known.ops is not part.ops:
+                if len(self._frames) >= _MAX_FRAMES:
+                    self._frames.clear()
+                known = self._frames[id(part.ops)] = RowFrames(part.ops, watched.operands)
+            if not known.heads:
+                continue
+            first = next(op for op in part.ops if watched.operands[op.index])
+            sample = parameter_record(first.full_name, "float32", _NO_VALUES, None, events.iteration, first.graph_id, 0)
+            stamps = list(self._clock.stamps(len(known.heads)))
+            places = part.places
+            chosen = [places[place] for place in known.places]
+            writer.write_measured(
+                MeasuredRows(sample, known.heads, known.tails, stamps, chosen, part.numbers, known.size_bytes)
+            )
+            attempt.count_written(len(known.heads))
 
     def _write(self, records: Sequence[TensorRecord], attempt: Attempt) -> None:
         """All records of a step: those without elements, every distinct tensor once, over all threads, then those
@@ -243,9 +284,34 @@ class SyncDumper(Dumper):
                 log.error("%s: a string cannot be dumped; its tensors are.", node.full_name)
 
 
+_NO_VALUES = np.empty((0,), np.float32)
+# As many as programs may do by turns.
+_MAX_FRAMES = 64
+
+
+class RowFrames:
+    """Texts of the rows of operators that run in each iteration, and the place of each operand among all of them."""
+
+    def __init__(self, ops: Sequence[OpInfo], operands: Sequence[Sequence[SelectedOperand]]) -> None:
+        self.ops = ops
+        self.heads: list[str] = []
+        self.tails: list[str] = []
+        self.places: list[int] = []
+        self.size_bytes = 0
+        start = 0
+        for op in ops:
+            for operand in operands[op.index]:
+                head, tail = row_frame(op.op_type, op.full_name, operand.io, operand.slot, operand.info)
+                self.heads.append(head)
+                self.tails.append(tail)
+                self.places.append(start + operand.slot + (0 if operand.io == INPUT else len(op.inputs)))
+                self.size_bytes += row_bytes(op.full_name)
+            start += len(op.inputs) + len(op.outputs)
+
+
 def _size_of(step: FinishedStep, watched: WatchedGraph, parameters: int) -> int:
     """How many records a step of an open graph has."""
-    return sum(watched.op_size(event.op.index) for event in step.events) + parameters
+    return sum(watched.op_size(op.index) for op in step.ops) + parameters
 
 
 def _records_of(watched: WatchedGraph) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import functools
 import itertools
+import math
 import os
 import threading
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -20,11 +21,13 @@ from msdump.formats.pack import MemberText, PackFolder
 from msdump.formats.paths.sync import KEPT_NAMES, STATISTIC_FILE, op_name_in_files, safe_op_type
 from msdump.formats.writer import Counter, WriteCounts, finish_all
 from msdump.statistics.batches import MeasuredTensor, measure_all
-from msdump.statistics.stats import STATISTIC_CATEGORIES, StatisticCategory
+from msdump.statistics.measured import MeasuredNumbers
+from msdump.statistics.stats import STATISTIC_CATEGORIES, StatisticCategory, Statistics
 from msdump.storage.files import read_file
 from msdump.storage.plain import GRAPH_BYTES
+from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
-from msdump.tensors.records import INPUT, OUTPUT, TINY_BYTES, TensorRecord
+from msdump.tensors.records import INPUT, OUTPUT, TINY_BYTES, TensorInfo, TensorRecord
 
 IDENTITY_TITLES = (
     "Op Type",
@@ -63,13 +66,17 @@ _CATEGORY_BY_NAME = {category.name: category for category in STATISTIC_CATEGORIE
 _TEXT_BY_CATEGORY = {category.name: _text_of(category) for category in STATISTIC_CATEGORIES}
 
 
+def _form_of(categories: Sequence[str]) -> tuple[list[str], str]:
+    """Attributes of numbers, and the format of them; what that leaves is the format of the MD5."""
+    chosen = [_CATEGORY_BY_NAME[name] for name in categories]
+    form = ",".join("%%s" if column.name == _MD5 else "%s" if column.is_count else "%g" for column in chosen)
+    return [column.attribute for column in chosen if column.name != _MD5], form
+
+
 def _columns_text(categories: Sequence[str]) -> Callable[[MeasuredTensor], str]:
     """Function that makes the text of these columns of a tensor with numbers."""
-    chosen = [_CATEGORY_BY_NAME[name] for name in categories]
-    attributes = [column.attribute for column in chosen if column.name != _MD5]
+    attributes, form = _form_of(categories)
     values = attrgetter(*attributes) if len(attributes) > 1 else None
-    # Of the numbers; what it leaves is the format of the MD5.
-    form = ",".join("%%s" if column.name == _MD5 else "%s" if column.is_count else "%g" for column in chosen)
     has_md5 = _MD5 in categories
 
     def text(measured: MeasuredTensor) -> str:
@@ -88,6 +95,33 @@ def _quoted(text: str) -> str:
     if any(character in text for character in ',"\r\n'):
         return '"' + text.replace('"', '""') + '"'
     return text
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRows:
+    """Rows of one iteration of a graph whose statistics are known; none of an MD5.
+
+    sample        a record of them, for their folder
+    heads, tails  text of each row before its time stamp and behind it, as `row_frame` makes them
+    stamps        microseconds since the epoch
+    places        in `numbers`, of each
+    size_bytes    that they take at most
+    """
+
+    sample: TensorRecord
+    heads: Sequence[str]
+    tails: Sequence[str]
+    stamps: Sequence[int]
+    places: Sequence[int]
+    numbers: MeasuredNumbers
+    size_bytes: int
+
+
+def row_frame(op_type: str, full_name: str, io: str, slot: int, info: TensorInfo) -> tuple[str, str]:
+    """Text of a row before its time stamp and behind it, up to the statistics."""
+    size = math.prod(info.shape) * dtypes.dtype(info.dtype).itemsize
+    tensor = _tensor_text(io, slot, size, info.dtype, info.shape)
+    return f"{_op_text(op_type, full_name, False, 0, 0)},", f",{tensor},"
 
 
 class _MeasuredIteration:
@@ -149,6 +183,10 @@ class StatisticWriter:
     def counts(self) -> WriteCounts:
         return self._counter.total
 
+    @property
+    def has_md5(self) -> bool:
+        return self._has_md5
+
     def write(self, records: Sequence[TensorRecord]) -> None:
         """Raises: WriteError, DtypeError for dtypes without order."""
         start = 0
@@ -156,6 +194,23 @@ class StatisticWriter:
             if end == len(records) or _step_key(records[end]) != _step_key(records[start]):
                 self._write_iteration(records[start:end])
                 start = end
+
+    def write_measured(self, rows: MeasuredRows) -> None:
+        """As `write`, of tensors whose statistics are known.   Raises: WriteError."""
+        with self._lock:
+            iteration = self._iterations.setdefault(_step_key(rows.sample), _MeasuredIteration())
+        file = self._file(iteration, self._directory(rows.sample))
+        attributes, form = _form_of(self._categories)
+        texts, end = rows.numbers.texts(self._categories, attributes, form, self._text_of_numbers), self._row_end
+        lines = [
+            (stamp, f"{head}{stamp}{tail}{texts[place]}{end}")
+            for head, stamp, tail, place in zip(rows.heads, rows.stamps, rows.tails, rows.places, strict=True)
+        ]
+        with iteration.lock:
+            iteration.lines[file] += lines
+
+    def _text_of_numbers(self, numbers: Statistics) -> str:
+        return self._columns_text(MeasuredTensor(numbers))
 
     def end_iteration(self, graph_id: int, iteration: int) -> None:
         with self._lock:

@@ -12,9 +12,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
-from typing import Protocol
+from typing import Protocol, overload
 
 from msdump.graph.graph import Graph, Value
+from msdump.statistics.measured import MeasuredNumbers
 from msdump.tensors.arrays import Array
 from msdump.tensors.c_order import c_copy
 from msdump.tensors.records import AFTER, BEFORE, KEEP, OpEvent, OpInfo, TensorKey, made_event
@@ -35,6 +36,53 @@ class FinishedStep:
     array: Callable[[Value], Array]
     key: Callable[[Value], TensorKey]
     attributes: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+
+    @property
+    def ops(self) -> Sequence[OpInfo]:
+        """The operators that ran, in execution order."""
+        events = self.events
+        return events.ops if isinstance(events, MeasuredEvents) else [event.op for event in events]
+
+
+class MeasuredCalls(Protocol):
+    """Calls of an open graph that have run, whose tensors were measured as they ran.
+
+    ops      what observers know of each; the same object as long as a program does the same
+    numbers  statistics of distinct tensors
+    places   in `numbers` of each input, then each output, of one call after the other; -1 where there are none
+    """
+
+    ops: Sequence[OpInfo]
+    numbers: MeasuredNumbers
+    places: Sequence[int]
+
+    def arrays(self, number: int) -> tuple[Sequence[Array], Sequence[Array]]:
+        """Inputs and outputs of a call, which have statistics in the place of values."""
+
+
+class MeasuredEvents(Sequence[OpEvent]):
+    """Events of an iteration that consists of measured calls alone: each is made when it is asked for."""
+
+    def __init__(self, iteration: int, parts: Sequence[MeasuredCalls]) -> None:
+        self.iteration = iteration
+        self.parts = tuple(parts)
+        self.ops: Sequence[OpInfo] = [op for part in parts for op in part.ops]
+        self._places = [(part, number) for part in parts for number in range(len(part.ops))]
+
+    def __len__(self) -> int:
+        return len(self.ops)
+
+    @overload
+    def __getitem__(self, place: int) -> OpEvent: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[OpEvent]: ...
+
+    def __getitem__(self, place: int | slice) -> OpEvent | Sequence[OpEvent]:
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(len(self)))]
+        part, number = self._places[place]
+        return made_event(part.ops[number], self.iteration, *part.arrays(number))
 
 
 class Observer(Protocol):
@@ -281,6 +329,8 @@ class WatchedRun:
         self._told: BaseException | None = None
         # What was in those that were overwritten.
         self._saved: dict[TensorKey, Array] = {}
+        # Measured calls, each with its place in `_ran`.
+        self._measured: list[tuple[int, MeasuredCalls]] = []
 
     def run(self, calls: Calls) -> None:
         """Run every call, then end the iteration.   Raises: what an operator raises, after `on_error`."""
@@ -312,6 +362,29 @@ class WatchedRun:
                 self._ran.append(op)
         calls.release(number)
 
+    def add_measured(self, calls: MeasuredCalls, may_wait: bool) -> None:
+        """Calls of an open graph have run.
+
+        may_wait   no observer is told of any of them before the iteration ends
+        """
+        if may_wait:
+            self._measured.append((len(self._ran), calls))
+            self._ran += calls.ops
+            return
+        for number, op in enumerate(calls.ops):
+            union = self._union[op.index]
+            if union:
+                inputs, outputs = calls.arrays(number)
+                if union & KEEP:
+                    self._kept[op.index] = inputs, outputs
+                if union & AFTER:
+                    self._tell_after(OpEvent(op, self._iteration, inputs, outputs))
+            self._ran.append(op)
+
+    def may_wait(self, ops: Sequence[OpInfo]) -> bool:
+        """Whether all observers look at these when the iteration ends, or not at all."""
+        return not any(self._union[op.index] & (BEFORE | AFTER) for op in ops)
+
     def resume(self) -> None:
         """The script has caught an error of an operator of an open graph, and continues the iteration."""
         for observer in self._watching:
@@ -320,6 +393,18 @@ class WatchedRun:
     def finish(self, calls: Calls) -> None:
         """Tell the observers that the iteration ended, with the arrays of the operators that they keep."""
         calls.settle()
+        step = FinishedStep(self._seen.graph, self._iteration, self._events(), calls.array, calls.key, calls.attributes)
+        for observer in self._watching:
+            observer.on_iteration_end(step)
+
+    # -- parts ------------------------------------------------------------------------------------
+
+    def _events(self) -> Sequence[OpEvent]:
+        if self._measured and sum(len(part.ops) for _, part in self._measured) == len(self._ran):
+            return MeasuredEvents(self._iteration, [part for _, part in self._measured])
+        for start, part in self._measured:
+            for number, op in enumerate(self._ran[start : start + len(part.ops)]):
+                self._kept[op.index] = part.arrays(number)
         events = []
         # Of these graphs not all operators run in each iteration, nor in one order.
         ran = self._ran if self._seen.graph.is_open or self._seen.repeats else self._seen.ops
@@ -330,11 +415,7 @@ class WatchedRun:
                 inputs = [self._saved.get(info.key, array) for info, array in zip(op.inputs, inputs, strict=False)]
                 outputs = [self._saved.get(info.key, array) for info, array in zip(op.outputs, outputs, strict=False)]
             events.append(made_event(op, self._iteration, inputs, outputs))
-        step = FinishedStep(self._seen.graph, self._iteration, events, calls.array, calls.key, calls.attributes)
-        for observer in self._watching:
-            observer.on_iteration_end(step)
-
-    # -- parts ------------------------------------------------------------------------------------
+        return events
 
     def _watch(self, calls: Calls, number: int, op: OpInfo, union: int) -> None:
         inputs = calls.inputs(number)

@@ -1,0 +1,83 @@
+"""Statistics of many tensors that compiled code has measured: columns, and the texts that writers make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from msdump.statistics.stats import Statistics
+from msdump.tensors.arrays import Array
+from msdump.tensors.makers import maker
+
+_made = maker(Statistics)
+_COUNTS = ("count", "negative", "positive", "zero", "nan", "negative_inf", "positive_inf", "size_bytes")
+_FIELDS = {"max": "maximum", "min": "minimum", "avg": "average", "l2norm": "norm"}
+_ATTRIBUTES = ("max", "min", "avg", "l2norm", *_COUNTS)
+
+
+class MeasuredNumbers:
+    """Statistics by number, in the order in which tensors were measured; more come while an iteration runs."""
+
+    def __init__(self) -> None:
+        self._tables: list[tuple[Array, Array]] = []
+        self._rows: list[Statistics] = []
+        # By name of a function: how many tables are in the texts, and these.
+        self._texts: dict[Hashable, tuple[int, list[str]]] = {}
+
+    def add(self, table: Array, is_integer: Array) -> None:
+        """More tensors.
+
+        table       records with the fields of `Statistics` but for the extremes: `maximum` and `minimum` of floats,
+                    `integer_maximum` and `integer_minimum` of the others; `average` and `norm`
+        is_integer  by record
+        """
+        self._tables.append((table, is_integer))
+
+    def __getitem__(self, number: int) -> Statistics:
+        rows = self._rows
+        if number >= len(rows):
+            rows.clear()
+            for table, is_integer in self._tables:
+                columns = [_column(table, is_integer, name) for name in _ATTRIBUTES]
+                own = [_made(*values) for values in zip(*columns, strict=True)]
+                for at in np.flatnonzero(~_has_finite(table)).tolist():
+                    own[at] = replace(own[at], max=None, min=None, avg=None)
+                rows += own
+        return rows[number]
+
+    def texts(
+        self, name: Hashable, attributes: Sequence[str], form: str, text_of: Callable[[Statistics], str]
+    ) -> Sequence[str]:
+        """Text of each, made once.
+
+        name        of the way to make it
+        attributes  of `Statistics` that `form` is for, where there are finite values; `text_of` is for the others
+        """
+        done, texts = self._texts.get(name, (0, []))
+        for table, is_integer in self._tables[done:]:
+            columns = [_column(table, is_integer, name) for name in attributes]
+            own = [form % values for values in zip(*columns, strict=True)]
+            for at in np.flatnonzero(~_has_finite(table)).tolist():
+                own[at] = text_of(self[len(texts) + at])
+            texts += own
+        self._texts[name] = len(self._tables), texts
+        return texts
+
+
+def _has_finite(table: Array) -> Array:
+    finite: Array = table["count"] > table["nan"] + table["negative_inf"] + table["positive_inf"]
+    return finite
+
+
+def _column(table: Array, is_integer: Array, name: str) -> list[Any]:
+    """Values of an attribute; what those of extremes and averages are where none is finite means nothing."""
+    field = _FIELDS.get(name, name)
+    values: list[Any] = table[field].tolist()
+    if name in ("max", "min"):
+        integers = table[f"integer_{field}"]
+        for at in np.flatnonzero(is_integer).tolist():
+            values[at] = int(integers[at])
+    return values

@@ -1,0 +1,60 @@
+"""Columns of statistics that were measured elsewhere: the same values and texts as of the statistics themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+from msdump.statistics.measured import MeasuredNumbers
+from msdump.statistics.stats import Statistics, statistics
+from msdump.tensors.arrays import Array
+
+COUNTS = ("count", "negative", "positive", "zero", "nan", "negative_inf", "positive_inf", "size_bytes")
+RECORD = np.dtype(
+    [(name, np.float64) for name in ("maximum", "minimum", "average", "norm")]
+    + [(name, np.int64) for name in ("integer_maximum", "integer_minimum", *COUNTS)]
+)
+
+
+def table_of(measured: list[Statistics], is_integer: Array) -> Array:
+    """Records as compiled code fills them: of extremes that do not exist, and of the other kind, anything."""
+    table = np.full(len(measured), 7, RECORD)
+    for row, numbers, is_one in zip(table, measured, is_integer, strict=True):
+        if numbers.max is not None and numbers.min is not None and numbers.avg is not None:
+            kind = "integer_" if is_one else ""
+            row[f"{kind}maximum"], row[f"{kind}minimum"] = numbers.max, numbers.min
+            row["average"] = numbers.avg
+        row["norm"] = numbers.l2norm
+        for name in COUNTS:
+            row[name] = getattr(numbers, name)
+    return table
+
+
+def text_of(numbers: Statistics) -> str:
+    return "null" if numbers.max is None else f"{numbers.max:g}|{numbers.avg:g}|{numbers.nan}"
+
+
+arrays = st.one_of(
+    npst.arrays(np.float32, npst.array_shapes(max_side=4), elements=st.floats(width=32)),
+    npst.arrays(np.int64, npst.array_shapes(max_side=4)),
+)
+
+
+@given(st.lists(st.lists(arrays, max_size=4), max_size=4))
+def test_rows_and_texts_are_those_of_the_statistics(batches: list[list[Array]]) -> None:
+    numbers = MeasuredNumbers()
+    expected: list[Statistics] = []
+    for batch in batches:
+        measured = [statistics(array, array.dtype.name) for array in batch]
+        is_integer = np.array([array.dtype.kind == "i" for array in batch], bool)
+        numbers.add(table_of(measured, is_integer), is_integer)
+        expected += measured
+        texts = numbers.texts("own", ("max", "avg", "nan"), "%g|%g|%s", text_of)
+        assert list(texts) == [text_of(each) for each in expected]
+    for place, each in enumerate(expected):
+        found = numbers[place]
+        for name in ("max", "min", "avg", "l2norm", *COUNTS):
+            one, other = getattr(found, name), getattr(each, name)
+            assert one == other or (one != one and other != other), name
