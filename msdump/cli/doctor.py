@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import platform
 import sys
@@ -24,6 +25,7 @@ from msdump.config.environment import (
     container,
     disk_limits,
     format_size,
+    is_native_used,
     is_serving_watched,
     kernels,
     upload_address,
@@ -33,7 +35,7 @@ from msdump.errors import ConfigError
 # What msdump reads, runs on, or is asked about in issues.
 PACKAGES = (
     "numpy", "ml_dtypes", "pydantic", "protobuf", "numba", "torch", "onnx", "onnxruntime", "mindspore", "torch-npu",
-    "mindstudio-probe", "pyarrow", "duckdb", "rich", "starlette", "uvicorn",
+    "mindstudio-probe", "msdump-native", "pyarrow", "duckdb", "rich", "starlette", "uvicorn",
 )  # fmt: skip
 _ADDRESSES = (TORCH_ADDRESS, MS_ADDRESS)
 _PROBE_BYTES = 64 << 20
@@ -65,6 +67,7 @@ def run(args: argparse.Namespace) -> int:
         "machine": _machine(),
         "disk": _disk(args.folder, problems),
         "dump": _dump(args.folder),
+        "native": _native(problems),
         "environment": _environment(problems),
     }
     plain = {name: [list(row) for row in rows] for name, rows in sections.items()}
@@ -89,6 +92,18 @@ def _versions() -> list[Row]:
         except PackageNotFoundError:
             missing.append(name)
     return [*rows, ("not installed", ", ".join(missing))] if missing else rows
+
+
+def _native(problems: list[str]) -> list[Row]:
+    """Whether compiled code sees the operators of eager PyTorch; nothing where it is not installed."""
+    if importlib.util.find_spec("msdump_native") is None:
+        return []
+    from msdump.frontends.torch.eager.native import why_not_native
+
+    why = why_not_native()
+    if why:
+        problems.append(why)
+    return [("msdump-native", "cannot be used" if why else "is used for statistics of eager PyTorch")]
 
 
 def _machine() -> list[Row]:
@@ -152,7 +167,16 @@ def _dump(folder: str) -> list[Row]:
 
 
 def _environment(problems: list[str]) -> list[Row]:
-    for read in (_read_plan, disk_limits, kernels, async_buffer, container, upload_address, is_serving_watched):
+    for read in (
+        _read_plan,
+        disk_limits,
+        kernels,
+        async_buffer,
+        container,
+        upload_address,
+        is_serving_watched,
+        is_native_used,
+    ):
         try:
             read()
         except ConfigError as error:

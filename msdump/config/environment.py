@@ -48,6 +48,7 @@ KERNELS = "MSDUMP_KERNELS"
 MINDSPORE_RELEASE = "MSDUMP_MINDSPORE_VERSION"
 CONTAINER, UPLOAD = "MSDUMP_CONTAINER", "MSDUMP_UPLOAD"
 SERVING = "MSDUMP_SERVING"
+NATIVE = "MSDUMP_NATIVE"
 
 VARIABLES = (
     *(DUMP_CONFIG, DIAGNOSTIC_PATH, ACL_DUMP_CONFIG, RANK_ID, DEVICE_ID, RANK_SIZE, LOG_LEVEL),
@@ -56,7 +57,7 @@ VARIABLES = (
     *(TORCH_RANK, TORCH_LOCAL_RANK, TORCHAIR_CACHE, TORCH_DEBUG),
     *(TORCH_SIZE, TORCH_LOCAL_SIZE, TORCH_ADDRESS, TORCH_PORT),
     *(MS_ROLE, MS_NODE, MS_WORKERS, MS_ADDRESS, MS_PORT, MPI_RANK, MPI_SIZE, MPI_LOCAL_RANK),
-    *(STRICT, ASYNC_BUFFER, BUDGET, FLOOR, KEEP, ONNX_OPTIMIZATION, KERNELS, SERVING, CONTAINER, UPLOAD),
+    *(STRICT, ASYNC_BUFFER, BUDGET, FLOOR, KEEP, ONNX_OPTIMIZATION, KERNELS, SERVING, NATIVE, CONTAINER, UPLOAD),
     MINDSPORE_RELEASE,
 )
 
@@ -147,6 +148,11 @@ def _truth(name: str, environ: Mapping[str, str]) -> bool:
 def is_serving_watched(environ: Mapping[str, str] = os.environ) -> bool:
     """Whether MSDUMP_SERVING asks the plug-in of serving engines to dump.   Raises: ConfigError."""
     return _truth(SERVING, environ)
+
+
+def is_native_used(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether `msdump-native` is used where it is installed: MSDUMP_NATIVE is not 0.   Raises: ConfigError."""
+    return not environ.get(NATIVE, "").strip() or _truth(NATIVE, environ)
 
 
 def mindspore_release(environ: Mapping[str, str] = os.environ) -> tuple[int, int]:

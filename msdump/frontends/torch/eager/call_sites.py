@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import os
 import sys
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Iterator
 from types import CodeType, FrameType
 
 import torch
@@ -38,6 +38,10 @@ _STEP = next(
 # PyTorch's own files on every call stack between an operator and the dispatch mode.
 _PASSED = {eval_frame.__file__, torch._compile.__file__}
 
+# The same for those who walk stacks without Python.
+STOPS = tuple(code for code in (_CALL, _ENGINE, _STEP) if code is not None)
+PASSED_FILES = tuple(sorted(_PASSED))
+
 _kinds: dict[str, int] = {}
 
 
@@ -69,18 +73,26 @@ def call_lines() -> Lines:
 
     Those of libraries that lie between the operator and the innermost line of the user's own files are among them.
     """
+    return lines_of(_places(sys._getframe(1)))
+
+
+def _places(frame: FrameType | None) -> Iterator[tuple[str, int]]:
+    while frame is not None:
+        yield frame.f_code.co_filename, frame.f_lineno
+        frame = frame.f_back
+
+
+def lines_of(places: Iterable[tuple[str, int]]) -> Lines:
+    """As `call_lines`, of the files and lines of a call stack, innermost first."""
     lines: list[tuple[str, int]] = []
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and len(lines) < _MAX_FRAMES:
-        name = frame.f_code.co_filename
+    for name, line in places:
         kind = _kinds.get(name)
         if kind is None:
             kind = _kinds[name] = _kind(name)
         if kind != _FRAMEWORK:
-            lines.append((name, frame.f_lineno))
-            if kind == _SCRIPT:
+            lines.append((name, line))
+            if kind == _SCRIPT or len(lines) == _MAX_FRAMES:
                 break
-        frame = frame.f_back
     return tuple(reversed(lines))
 
 

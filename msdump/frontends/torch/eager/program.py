@@ -7,15 +7,18 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._subclasses import FakeTensor
 
-from msdump.frontends.torch.eager.call_sites import call_stack
+from msdump.frontends.torch.eager.call_sites import call_lines, call_stack
 from msdump.frontends.torch.eager.iterations import Iterations
 from msdump.frontends.torch.eager.listening import is_compiled_node, listening
 from msdump.frontends.torch.eager.messages import Messages
+from msdump.frontends.torch.eager.native import NativeLook
+from msdump.frontends.torch.eager.native_calls import NativeCalls
 from msdump.frontends.torch.eager.operands import CallOperands
 from msdump.frontends.torch.eager.operators import Operators
 from msdump.frontends.torch.eager.parameters import Parameters
@@ -92,6 +95,8 @@ class EagerProgram:
         self._parameters = Parameters(self._operands)
         self._messages = Messages(self._operands, self._book, session.count_skipped)
         self._shardings = OperandShardings(self._book, self._operands, session.recorder)
+        self.native: NativeLook | None = None
+        self._is_at_module = False
         self._operators = Operators(
             self._stages[FORWARD],
             self._operands,
@@ -101,6 +106,43 @@ class EagerProgram:
             self._counts,
             self._operator_scopes,
         )
+
+    # -- native -----------------------------------------------------------------------------------
+
+    def use_native(self) -> None:
+        """From the second iteration on, operators come to `msdump_native` where that can see all that is wanted."""
+        calls = NativeCalls(self._stages[FORWARD], self._operands, self._operator_scopes, self.session.count_skipped)
+        self.native = NativeLook(calls, self._scopes, self._ask, lambda: self._iterations.optimizers)
+        self.session.add_remarks(self.native.remarks)
+
+    @property
+    def prefers_native(self) -> bool:
+        """Whether what runs next is to come to `native`; where an operator is being shown, nothing can change that."""
+        native, plan = self.native, self._plan
+        if native is None or native.failure or plan is None or not plan.measures_only:
+            return False
+        if plan.recorder is not None or plan.trigger.exception or self._counts.has_run or self._iterations.is_setup:
+            return False
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            return False
+        return native.is_on or self._is_at_module
+
+    def _ask(self, function: torch._ops.OpOverload, has_node: bool) -> tuple[Stage | None, bool]:
+        """As the beginning of `run`, of an operator that is about to run."""
+        node: Node | None = torch._C._current_autograd_node() if has_node else None
+        with self._lock:
+            if self._is_finishing or self._is_forked or self.native is None:
+                return None, True
+            self._settle()
+            if node is None and self._iterations.waits_for_operator:
+                self._begin_without_modules(function)
+            stage = self._enter_stage(self._iterations.part(node), function)
+            return stage, self._iterations.waits_for_operator
+
+    def _settle(self) -> None:
+        """What has run so far is told of."""
+        if self.native is not None:
+            self.native.flush()
 
     # -- beginning and end ------------------------------------------------------------------------
 
@@ -120,6 +162,8 @@ class EagerProgram:
         listening.end(self)
         with self._lock:
             self._finish()
+            if self.native is not None:
+                self.native.look(False)
 
     @contextmanager
     def _between_iterations(self) -> Iterator[bool]:
@@ -135,6 +179,7 @@ class EagerProgram:
     def step(self) -> None:
         """The iteration ends here, whatever runs next."""
         with self._lock:
+            self._settle()
             self._iterations.is_explicit = True
             self._iterations.end_step()
             self._finish()
@@ -143,6 +188,7 @@ class EagerProgram:
     def pause(self) -> None:
         """What runs from here to `resume` is no part of any iteration. Only between two of them."""
         with self._lock:
+            self._settle()
             self._iterations.is_paused = True
             self._on_change(False)
 
@@ -190,6 +236,11 @@ class EagerProgram:
         """Run what `torch.compile` made as it is, and show it at its border, where an iteration is dumped."""
         node: Node | None = torch._C._current_autograd_node()
         with self._lock:
+            self._settle()
+            self._counts.has_run = True
+            if self.native is not None and self.native.is_on:
+                # It does not tell regions from what they run.
+                self._on_change(True)
             part = self._begin_region(region, args, node)
             if part is not None:
                 stage = self._enter_stage(part, function)
@@ -244,6 +295,7 @@ class EagerProgram:
         if iterations.is_paused or iterations.is_in_backward(torch._C._current_autograd_node()):
             return
         with self._lock:
+            self._settle()
             is_first = iterations.is_setup
             if self._is_full:
                 # As where a script evaluates in training mode, with gradients: no step of training would ever end.
@@ -251,7 +303,11 @@ class EagerProgram:
             iteration = iterations.of_call(module)
             if iteration is not None:
                 self._operands.names.clear()
-                self._begin(iteration, is_first)
+                self._is_at_module = not isinstance(module, Region)
+                try:
+                    self._begin(iteration, is_first)
+                finally:
+                    self._is_at_module = False
             named = iterations.model if isinstance(module, Region) else module
             if named is not None and self._is_watched:
                 self._parameters.name(named)
@@ -293,6 +349,8 @@ class EagerProgram:
             for stage in self._stages:
                 stage.forget()
             self._operands.table.forget()
+            if self.native is not None:
+                self.native.calls.forget()
         self._operator_scopes.begin()
         self._iterations.current = iteration
         is_watched = self.session.plan.watches(iteration)
@@ -301,6 +359,8 @@ class EagerProgram:
         if is_watched:
             if not is_first:
                 self._operands.table.begin()
+                if self.native is not None:
+                    self.native.begin()
             for stage in self._stages:
                 if (stage.part == SETUP) == self._iterations.is_setup:
                     stage.begin(iteration)
@@ -318,11 +378,14 @@ class EagerProgram:
         if plan is not self._plan:
             self._plan = self._parameters.plan = plan
             self._operators.take_plan(plan)
+            if self.native is not None:
+                self.native.calls.take_plan(plan)
             looks = plan.trigger.op_debug_mode != 0 or plan.recorder is not None
             self._operands.reads_inputs = plan.operands.inputs or looks
             self._operands.values.measures = plan.measures_only
 
     def _finish(self) -> None:
+        self._settle()
         for stage in self._stages:
             self._finish_stage(stage)
         self._operands.values.forget()
@@ -335,7 +398,11 @@ class EagerProgram:
         self._is_finishing = True
         try:
             self._messages.finish(stage)
-            stage.finish(self._operands.values.at_end, self._operands.info)
+            if self.native is not None:
+                calls = self.native.calls
+                stage.finish(partial(calls.at_end, stage), partial(calls.info, stage))
+            else:
+                stage.finish(self._operands.values.at_end, self._operands.info)
         finally:
             self._is_finishing = False
 
@@ -349,25 +416,33 @@ class EagerProgram:
 
     def enter_module(self, module: torch.nn.Module) -> None:
         self._scopes.enter(module)
+        if self.native is not None and self.native.is_on:
+            self.native.note_scope()
 
     def leave_module(self) -> None:
         self._scopes.leave()
+        if self.native is not None and self.native.is_on:
+            self.native.note_scope()
 
     def enter_optimizer(self, name: str, optimizer: object) -> None:
         with self._lock:
+            self._settle()
             self._iterations.enter_optimizer(name, optimizer)
 
     def leave_optimizer(self) -> None:
         with self._lock:
+            self._settle()
             self._iterations.leave_optimizer()
             self._keep_counts()
             self._look_ahead()
 
     def enter_scaler(self) -> None:
+        self._settle()
         self._iterations.enter_scaler()
 
     def leave_scaler(self, optimizer: object) -> None:
         with self._lock:
+            self._settle()
             self._iterations.leave_scaler(optimizer)
             if optimizer is not None:
                 self._keep_counts()
@@ -380,9 +455,13 @@ class EagerProgram:
 
     def enter_backward(self, accumulates: bool) -> None:
         """Where operators are not looked at, this tells of a backward; and compiled autograd has no nodes."""
+        if self.native is not None and self.native.is_on:
+            self._settle()
+            self.native.calls.engine_lines = call_lines()
         self._iterations.enter_backward(accumulates)
 
     def leave_backward(self) -> None:
+        self._settle()
         self._iterations.leave_backward()
 
 

@@ -82,6 +82,7 @@ class RegionCounts:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self.has_run = False
         self._runs: Counter[str] = Counter()
         self._shown: Counter[str] = Counter()
 

@@ -143,6 +143,12 @@ class NodeOperators:
         index = bisect_left(self._lasts, number)
         return (self._scopes[index], self._operators[index]) if index < len(self._lasts) else (ROOT, None)
 
+    def note_all(self, numbers: Sequence[int], scopes: Sequence[str], operators: Sequence[Named | None]) -> None:
+        """As `note`, of nodes whose numbers rise, and are larger than all before."""
+        self._lasts += numbers
+        self._scopes += scopes
+        self._operators += operators
+
     def forget(self, kept: int) -> None:
         """Keep so many entries, the newest; between two iterations, as a backward pass may reach back over some."""
         del self._lasts[:-kept], self._scopes[:-kept], self._operators[:-kept]
@@ -171,16 +177,26 @@ class OperatorScopes:
         node        of autograd, which runs the operator; None outside of a backward pass
         optimizers  names of those whose steps are under way, the innermost last
         """
+        scopes = self._scopes
+        number = None if node is None or scopes.is_inside else node._sequence_nr()
+        return self.find_at(part, scopes.current, number, optimizers)
+
+    def find_at(self, part: int, current: str, number: int | None, optimizers: Sequence[str]) -> str:
+        """The same of one that has run.
+
+        current   `Scopes.current` when it ran
+        number    of the node of autograd that ran it; None outside of a backward pass, and where a module is called
+        """
         if part == UPDATE:
-            self._around = f"{ROOT}/{optimizers[-1]}" if optimizers else self._scopes.current
+            self._around = f"{ROOT}/{optimizers[-1]}" if optimizers else current
             return self._around
         if part in (FORWARD, SETUP):
-            scope = self._around = self._scopes.current
+            scope = self._around = current
             return scope
-        if self._scopes.is_inside or node is None:
-            scope, self.forward = self._scopes.current, None
+        if number is None:
+            scope, self.forward = current, None
         else:
-            scope, self.forward = self._nodes.find(node._sequence_nr())
+            scope, self.forward = self._nodes.find(number)
         self._around = scope
         backward = self._backward.get(scope)
         if backward is None:
@@ -191,4 +207,21 @@ class OperatorScopes:
         """Nodes of autograd that were made since the last call are those of this operator, whose scope was found."""
         if torch.is_grad_enabled():
             # The first operator since a node of autograd was made is that of the node.
-            self._nodes.note(_sequence_number() - 1, self._around, operator)
+            self.note_made(_sequence_number() - 1, operator)
+
+    def made_since(self, count: int) -> tuple[list[int], list[str], list[Named | None]]:
+        """Numbers, scopes and operators of the entries since there were so many."""
+        nodes = self._nodes
+        return nodes._lasts[count:], nodes._scopes[count:], nodes._operators[count:]
+
+    @property
+    def node_count(self) -> int:
+        return len(self._nodes)
+
+    def note_all(self, numbers: Sequence[int], scopes: Sequence[str], operators: Sequence[Named | None]) -> None:
+        """As `NodeOperators.note_all`."""
+        self._nodes.note_all(numbers, scopes, operators)
+
+    def note_made(self, number: int, operator: Named | None) -> None:
+        """As `note_nodes`, of nodes up to this number."""
+        self._nodes.note(number, self._around, operator)

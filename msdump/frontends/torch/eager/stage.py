@@ -15,7 +15,7 @@ from msdump.frontends.torch.eager.signatures import Signature, Tensor
 from msdump.frontends.torch.operators import plain
 from msdump.graph.graph import PARAMETER, Graph, Node, Value
 from msdump.graph.primitive import Primitive, PrimitiveDef
-from msdump.graph.run import Calls, ObservedGraph, Observer, WatchedRun
+from msdump.graph.run import Calls, MeasuredCalls, ObservedGraph, Observer, WatchedRun
 from msdump.graph.types import SourceLine, TensorType
 from msdump.process.sessions import lock
 from msdump.tensors import dtypes
@@ -186,6 +186,33 @@ class Stage:
                 op = self._ops.get((call.name, call.inputs, call.outputs)) or self._add(call)
                 call.operator.last = op
             self._run.launch(_OneCall(call), op.index, op)
+
+    def show_measured(self, calls: MeasuredCalls, may_wait: bool) -> None:
+        """As `show`, of calls whose operators observers know.   may_wait: as `WatchedRun.add_measured`"""
+        assert self._run is not None
+        with lock:
+            self._run.add_measured(calls, may_wait)
+
+    def may_wait(self, ops: Sequence[OpInfo]) -> bool:
+        """As `WatchedRun.may_wait`."""
+        assert self._run is not None
+        return self._run.may_wait(ops)
+
+    def count_again(self, counts: Mapping[_Caller, int]) -> None:
+        """Code has run so many operators again that have their names."""
+        for caller, count in counts.items():
+            if caller.iteration != self.iteration:
+                caller.iteration, caller.count = self.iteration, 0
+            caller.count += count
+
+    def caller(self, scope: str, op_type: str, site: Site) -> _Caller:
+        """Who runs an operator that has a name."""
+        return self._callers[scope, op_type, site]
+
+    def note_numbers(self, operator: Named, numbers: tuple[object, ...], attributes: Mapping[str, object]) -> None:
+        """An operator has run with other numbers than in the iteration before."""
+        self._attributes[operator.name] = attributes
+        operator.numbers = numbers
 
     def show_failed(self, call: Call) -> None:
         """As `show`, of a call that raised. The script may catch that, and go on with the iteration."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 # Offset, shape, strides, dtype, and whether its values are the conjugate or the negative ones.
-_Part = tuple["int | torch.SymInt", tuple[int, ...], tuple[int, ...], "torch.dtype", bool, bool]
+Part = tuple["int | torch.SymInt", tuple[int, ...], tuple[int, ...], "torch.dtype", bool, bool]
 
 
 class _Memory:
@@ -35,7 +35,7 @@ class _Memory:
         self.origin = origin
         self.version = 0
         self.disturbed = -1
-        self.infos: dict[_Part, TensorInfo] = {}
+        self.infos: dict[Part, TensorInfo] = {}
 
 
 class TensorTable:
@@ -88,13 +88,19 @@ class TensorTable:
             memory.disturbed = self._disturbed
             memory.infos.clear()
         part = _part(tensor)
-        name = self._ids.setdefault((memory.origin, part), len(self._ids)), memory.version + self._disturbed
+        version = memory.version + self._disturbed
+        info = memory.infos[part] = self.info_of(memory.origin, part, version, tensor.is_quantized)
+        return info
+
+    def info_of(self, origin: Hashable, part: Part, version: int, is_quantized: bool = False) -> TensorInfo:
+        """The same of a part of the memory that is called `origin`, after so many writes to it."""
+        name = self._ids.setdefault((origin, part), len(self._ids)), version
         info = self._infos.get(name)
         if info is None:
-            dtype = "float32" if tensor.is_quantized else dtype_name(tensor.dtype)
+            _, shape, _, torch_dtype, _, _ = part
+            dtype = "float32" if is_quantized else dtype_name(torch_dtype)
             assert dtype is not None
-            info = self._infos[name] = TensorInfo(TensorKey(*name), dtype, tuple(tensor.shape))
-        memory.infos[part] = info
+            info = self._infos[name] = TensorInfo(TensorKey(*name), dtype, tuple(shape))
         return info
 
     def state(self, tensor: torch.Tensor) -> tuple[int, int]:
@@ -114,7 +120,7 @@ class TensorTable:
             memory.infos.clear()
 
 
-def _part(tensor: torch.Tensor) -> _Part:
+def _part(tensor: torch.Tensor) -> Part:
     return (
         tensor.storage_offset(),
         tensor.shape,

@@ -19,8 +19,10 @@ from torch.utils._python_dispatch import (
     _push_mode,
 )
 
+from msdump.config.environment import is_native_used
 from msdump.engine import opening
 from msdump.errors import ConfigError
+from msdump.frontends.torch.eager.native import why_not_native
 from msdump.frontends.torch.eager.program import EagerProgram
 from msdump.frontends.torch.session import open_session, steps_of
 from msdump.process import sessions
@@ -119,6 +121,8 @@ class Watch(contextlib.ContextDecorator):
                 has_setup=self._is_whole_script,
             )
             self._mode = _Mode(self._program)
+            if is_native_used() and not why_not_native():
+                self._program.use_native()
             self._program.begin()
             self._look(True)
         self._thread = threading.get_ident()
@@ -152,6 +156,10 @@ class Watch(contextlib.ContextDecorator):
         inside of a call of what `torch.compile` made, it stays too, and lets operators through: when such a call ends,
         PyTorch restores what it has noted of modes when it began.
         """
+        native = None if self._program is None else self._program.native
+        if native is not None and self._program is not None:
+            is_native = native.look(is_on and self._program.prefers_native)
+            is_on = is_on and not is_native
         mode = self._mode
         assert mode is not None
         if is_on == self._is_on and is_on != mode.is_idle:

@@ -1,0 +1,147 @@
+"""Operators seen by `msdump_native`, compiled code around PyTorch's own callbacks, in the place of a dispatch mode.
+
+The callbacks keep numbers of what runs; Python is asked where another part of a step begins, and tells observers of
+all operators of a part when it ends. The package is optional: without it, and where it cannot be used, the dispatch
+mode sees the operators.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+
+from msdump.frontends.torch.eager.call_sites import PASSED_FILES, STOPS
+from msdump.frontends.torch.eager.native_calls import NativeCalls, overload_named
+from msdump.frontends.torch.eager.scopes import Scopes
+from msdump.frontends.torch.eager.stage import Stage
+
+if TYPE_CHECKING:
+    import msdump_native
+
+log = logging.getLogger("msdump")
+
+# Frames that tell call sites apart, as `call_site` takes them.
+_MAX_FRAMES = 16
+
+
+@functools.cache
+def why_not_native() -> str:
+    """Why `msdump_native` cannot be used in this process; "" where it can."""
+    try:
+        import msdump_native
+    except ImportError:
+        return "msdump-native is not installed"
+    return str(msdump_native.check())
+
+
+class NativeLook:
+    """Of one program; usable where `why_not_native` is empty.
+
+    enter       called with an operator that is about to run, and whether autograd runs it, where a part of a step may
+                begin; returns the stage that it belongs to, None where it belongs to none, and whether the next one may
+                begin another
+    optimizers  names of those whose steps are under way
+    """
+
+    def __init__(
+        self,
+        calls: NativeCalls,
+        scopes: Scopes,
+        enter: Callable[[torch._ops.OpOverload, bool], tuple[Stage | None, bool]],
+        optimizers: Callable[[], Sequence[str]],
+    ) -> None:
+        import msdump_native
+
+        self.calls = calls
+        self.is_on = False
+        self.failure = ""
+        self._scopes = scopes
+        self._enter = enter
+        self._optimizers = optimizers
+        self._iterations = 0
+        self._stage: Stage | None = None
+        self._is_busy = self._is_asked = self._ends = False
+        self._numbers: dict[tuple[str, bool], int] = {}
+        self._texts: list[tuple[str, bool]] = []
+        self._observer: msdump_native.Observer = msdump_native.Observer(
+            stops=STOPS, passed_files=PASSED_FILES, max_frames=_MAX_FRAMES
+        )
+        self._observer.set_handler(self._ask)
+
+    def look(self, is_on: bool) -> bool:
+        """See operators, or no longer.   Returns: whether it sees them"""
+        if is_on == self.is_on and not self._ends:
+            return is_on
+        self._ends = False
+        if is_on:
+            self._observer.asks = True
+            try:
+                self._observer.enable()
+            except RuntimeError as error:
+                self.failure = str(error)  # another program of this process has it
+                return False
+            self.is_on = True
+            self.note_scope()
+        elif self._is_asked:
+            self._ends = True  # its callback runs: it sees nothing more, and is removed by the next flush
+        else:
+            self.flush()
+            self.is_on = False
+            self._observer.disable()
+        return is_on
+
+    def begin(self) -> None:
+        """An iteration begins."""
+        self.calls.begin()
+        self._observer.begin_iteration()
+        self._iterations += self.is_on
+
+    def remarks(self) -> tuple[str, ...]:
+        """What the report says of it."""
+        if self.failure:
+            return (f"msdump-native stopped: {self.failure}. The dispatch mode took its place.",)
+        return (f"operators of {self._iterations} iterations were seen by msdump-native.",) if self._iterations else ()
+
+    def note_scope(self) -> None:
+        """A module was called or left."""
+        key = self._scopes.current, self._scopes.is_inside
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._texts)
+            self._texts.append(key)
+        self._observer.scope = number
+
+    def flush(self) -> None:
+        """Tell observers of what has run since the last call; before anything changes that its names depend on."""
+        if not self.is_on or self._is_busy:
+            return
+        self._is_busy = True
+        try:
+            batch = self._observer.take()
+            self._observer.asks = True
+            if batch["failure"] and not self.failure:
+                self.failure = str(batch["failure"])
+                log.error("msdump-native has stopped, the rest of the iteration is not dumped: %s", self.failure)
+            if self._stage is not None and self._stage.is_watched and len(batch["operators"]):
+                self.calls.show(self._stage, batch, self._texts, self._optimizers())
+        finally:
+            self._is_busy = False
+        if self._ends and not self._is_asked:
+            self._ends = self.is_on = False
+            self._observer.disable()
+
+    def _ask(self, name: str, has_node: bool) -> bool:
+        """Whether an operator that is about to run is to be recorded."""
+        if self._is_busy or self._is_asked or self._ends:
+            return False
+        self._is_asked = True
+        try:
+            self._stage, waits = self._enter(overload_named(name), has_node)
+            self._observer.asks = waits
+            return self._stage is not None and self._stage.is_watched and not self._ends
+        finally:
+            self._is_asked = False

@@ -1,0 +1,515 @@
+"""Calls of operators that `msdump_native` has seen, told as those that a dispatch mode sees.
+
+It keeps records of numbers; what observers are told of an operator is made of them when a part of a step ends.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from msdump.frontends.torch.eager.call_sites import Lines, Site, lines_of
+from msdump.frontends.torch.eager.operands import CallOperands
+from msdump.frontends.torch.eager.scopes import OperatorScopes
+from msdump.frontends.torch.eager.signatures import Tensor, signature_of
+from msdump.frontends.torch.eager.stage import Call, Named, Stage
+from msdump.frontends.torch.eager.tensors import Part
+from msdump.frontends.torch.operators import plain
+from msdump.statistics.measured import MeasuredNumbers
+from msdump.statistics.stats import MeasuredArray
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import OpInfo, TensorInfo
+
+if TYPE_CHECKING:
+    from msdump.config.plan import Plan
+
+# Source: c10/core/ScalarType.h, of the dtypes that have statistics or lie in memory as numbers do.
+_DTYPES = {
+    0: torch.uint8, 1: torch.int8, 2: torch.int16, 3: torch.int32, 4: torch.int64, 5: torch.float16, 6: torch.float32,
+    7: torch.float64, 9: torch.complex64, 10: torch.complex128, 11: torch.bool, 15: torch.bfloat16,
+}  # fmt: skip
+_NONE = 0xFFFFFFFF
+_INPUT, _RESULT_MEMORY, _OUTPUT, _WRITTEN = range(4)
+_FLOATS = [code for code, dtype in _DTYPES.items() if dtype.is_floating_point]
+_OPERATOR_KEYS = (
+    "name", "operand_count", "number_count", "site", "scope", "has_grad", "has_raised", "is_from_autograd",
+)  # fmt: skip
+_TENSOR_KEYS = (
+    "offset", "version", "first_dimension", "measurement", "memory", "dimension_count", "dtype",
+)  # fmt: skip
+# Of one part of a step that are known at a time: a script may do several by turns.
+_MAX_PROGRAMS = 4
+# Versions of what was written in ways that were not counted.
+_UNKNOWN = 1 << 40
+
+
+class Iteration:
+    """What is known of the tensors of one iteration: rows of the native tables, as they come.
+
+    origins   memory -> what it is called
+    first     the sequence number with which autograd began
+    order     how many calls there were; written: memory -> the last call that has written it
+    """
+
+    def __init__(self) -> None:
+        self.infos: dict[int, TensorInfo] = {}
+        self.arrays: dict[int, Array] = {}
+        self.origins: dict[int, Hashable] = {}
+        self.numbers = MeasuredNumbers()
+        self.first: int | None = None
+        self.batches: Counter[int] = Counter()
+        self.order = 0
+        self.written: dict[int, int] = {}
+        self._origins: Counter[Hashable] = Counter()
+        self._tensors: list[tuple[int, ...]] = []
+        self._dimensions: list[int] = []
+        self._waiting: list[Mapping[str, Any]] = []
+
+    def add(self, batch: Mapping[str, Any]) -> None:
+        if self.first is None and len(batch["operators"]):
+            self.first = int(batch["operators"]["first_sequence"][0])
+        self._waiting.append(batch)
+        tensors = batch["tensors"]
+        is_integer = np.zeros(len(batch["measurements"]), bool)
+        measured = tensors[tensors["measurement"] != _NONE]
+        own = measured["measurement"].astype(np.int64) - batch["first_measurement"]
+        is_integer[own[own >= 0]] = ~np.isin(measured["dtype"][own >= 0], _FLOATS)
+        self.numbers.add(batch["measurements"], is_integer)
+
+    def new_origin(self, origin: Hashable) -> Hashable:
+        """What a memory is called: others may be called alike."""
+        earlier = self._origins[origin]
+        self._origins[origin] += 1
+        return (origin, earlier) if earlier else origin
+
+    def tensor(self, place: int) -> tuple[int, ...]:
+        """Storage, offset, version, first dimension, measurement, memory, number of dimensions, dtype."""
+        self._take()
+        return self._tensors[place]
+
+    def part(self, place: int) -> Part:
+        _, offset, _, first, _, _, count, dtype = self.tensor(place)
+        sizes = self._dimensions[first : first + count]
+        strides = self._dimensions[first + count : first + 2 * count]
+        return (offset, tuple(sizes), tuple(strides), _DTYPES[dtype], False, False)
+
+    def _take(self) -> None:
+        # Made into objects where somebody asks: a program that is known needs none.
+        for batch in self._waiting:
+            self._tensors += batch["tensors"].tolist()
+            self._dimensions += batch["dimensions"].tolist()
+        self._waiting.clear()
+
+
+class _Program:
+    """A batch of calls that was told of once, to be known again where the same code has run the same.
+
+    key         bytes of all that names, edges and rows follow from
+    ops         what observers know of each call that is shown
+    operators   by call
+    places      tensor of each operand of each call; numbers: its statistics, -1 without
+    callers     who ran how many of them
+    nodes       of autograd that the calls have made: numbers, from the first of the iteration; scopes; operators
+    parameters  that were read: what is known, the name, itself, and its tensor
+    latest      by identity of a parameter, the tensor that showed it last, and the call, counted from `order`
+    written     memory -> the last call that has written it; order: how many calls of the iteration came before
+    """
+
+    def __init__(self, key: Sequence[bytes]) -> None:
+        self.key = key
+        self.ops: list[OpInfo] = []
+        self.operators: list[Named | None] = []
+        self.firsts: list[int] = [0]
+        self.places: list[int] = []
+        self.numbers: list[int] = []
+        self.callers: Counter[Any] = Counter()
+        self.nodes: tuple[list[int], list[str], list[Named | None]] = [], [], []
+        self.parameters: list[tuple[TensorInfo, str, torch.Tensor, int]] = []
+        self.latest: dict[int, tuple[int, int]] = {}
+        self.written: dict[int, int] = {}
+        self.order = 0
+        self.infos: dict[int, TensorInfo] = {}
+        self.origins: dict[int, Hashable] = {}
+        self.skipped: list[tuple[str, str]] = []
+        self.floats: Array = np.empty(0)
+        self.of_parameters = 0
+
+
+class _Measured:
+    """The calls of a batch that are shown, as observers see them."""
+
+    def __init__(self, program: _Program, calls: NativeCalls, tables: Iteration) -> None:
+        self._program = program
+        self._calls = calls
+        self._tables = tables
+        self.ops: Sequence[OpInfo] = program.ops
+        self.numbers = tables.numbers
+        self.places: Sequence[int] = program.numbers
+
+    def arrays(self, number: int) -> tuple[Sequence[Array], Sequence[Array]]:
+        op = self.ops[number]
+        first = self._program.firsts[number]
+        arrays = [
+            self._calls.array(self._tables, place)
+            for place in self._program.places[first : first + len(op.inputs) + len(op.outputs)]
+        ]
+        return arrays[: len(op.inputs)], arrays[len(op.inputs) :]
+
+
+class NativeCalls:
+    """Of one program.   count_skipped: as of `CallOperands`"""
+
+    def __init__(
+        self, forward: Stage, operands: CallOperands, scopes: OperatorScopes, count_skipped: Callable[..., None]
+    ) -> None:
+        self._forward = forward
+        self._operands = operands
+        self._scopes = scopes
+        self._count_skipped = count_skipped
+        self._plan: Plan | None = None
+        self._iteration = Iteration()
+        self._sites: dict[int, tuple[Site, Lines]] = {0: ((), ())}
+        # Lines that run a backward pass, which its operators have where autograd itself runs them.
+        self.engine_lines: Lines = ()
+        # Parameters by the address of their own object.
+        self._parameters: dict[int, torch.Tensor] = {}
+        self._parameter_count = -1
+        # Part of a step, and parameter by its identity -> the tensor that shows it as that part has last met it, and
+        # the number of the call.
+        self._latest: dict[tuple[int, int], tuple[int, int]] = {}
+        # By part of a step, and which of its batches it is.
+        self._programs: dict[tuple[int, int], list[_Program]] = {}
+
+    def take_plan(self, plan: Plan) -> None:
+        """Another plan selects from the next iteration on."""
+        self._plan = plan
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget what operators are called; between two iterations."""
+        self._programs.clear()
+
+    def begin(self) -> None:
+        """An iteration begins."""
+        self._iteration = Iteration()
+        self._parameter_count = -1
+        self._latest.clear()
+
+    def show(
+        self, stage: Stage, batch: Mapping[str, Any], scopes: Sequence[tuple[str, bool]], optimizers: Sequence[str]
+    ) -> None:
+        """Tell the observers of a stage of all calls of a batch.
+
+        scopes  by number: what `Scopes.current` was, and whether a module was being called
+        """
+        tables = self._iteration
+        tables.add(batch)
+        for number, inner_count, frames in batch["sites"]:
+            parts: Site = ()
+            for name, _, first_line, _, instruction in frames[:inner_count]:
+                parts += (name, first_line, instruction)
+            self._sites[number] = parts, lines_of([(name, line) for name, _, _, line, _ in frames])
+        self._find_parameters()
+        ordinal = stage.part, tables.batches[stage.part]
+        tables.batches[stage.part] += 1
+        known = self._programs.setdefault(ordinal, [])
+        key = _key_of(batch, tables.first or 0, "/".join(optimizers))
+        program = next((each for each in known if each.key == key), None)
+        if program is not None and self._show_again(stage, program, batch):
+            return
+        self._show_anew(stage, _Program(key), batch, scopes, optimizers, known)
+
+    def _show_again(self, stage: Stage, program: _Program, batch: Mapping[str, Any]) -> bool:
+        """Tell of a program that is known; False where its parameters are others."""
+        tables = self._iteration
+        storages, first = batch["tensors"]["storage"], batch["first_tensor"]
+        if _count_of(batch["operands"]["implementation"], self._parameters) != program.of_parameters:
+            return False
+        for _, name, tensor, place in program.parameters:
+            at = place - first
+            if self._operands.names.get(tensor) != name:
+                return False
+            if at >= 0 and storages[at] != tensor.untyped_storage()._cdata:
+                return False
+        self._note_floats(stage, program, batch)
+        tables.infos.update(program.infos)
+        tables.origins.update(program.origins)
+        stage.count_again(program.callers)
+        numbers, node_scopes, operators = program.nodes
+        self._scopes.note_all([(tables.first or 0) + number for number in numbers], node_scopes, operators)
+        for info, name, tensor, _ in program.parameters:
+            stage.add_parameter(info, name, tensor, tensor.untyped_storage()._cdata)
+        order = tables.order
+        tables.order += len(program.operators)
+        for identity, (place, at) in program.latest.items():
+            self._latest[stage.part, identity] = place, order + at
+        for memory, at in program.written.items():
+            tables.written[memory] = order + at
+        for reason, name in program.skipped:
+            self._count_skipped(reason, name=name)
+        if program.ops:
+            stage.show_measured(_Measured(program, self, tables), stage.may_wait(program.ops))
+        return True
+
+    def _note_floats(self, stage: Stage, program: _Program, batch: Mapping[str, Any]) -> None:
+        floats = batch["numbers"]
+        changed = np.flatnonzero((floats != program.floats) & ~(np.isnan(floats) & np.isnan(program.floats)))
+        if not len(changed):
+            return
+        program.floats = floats
+        ends = batch["operators"]["first_number"] + batch["operators"]["number_count"]
+        values = floats.tolist()
+        for index in np.unique(np.searchsorted(ends, changed, side="right")).tolist():
+            operator = program.operators[index]
+            if operator is not None:
+                row = batch["operators"][index]
+                first = int(row["first_number"])
+                own = _floats(values[first : first + int(row["number_count"])])
+                attributes = {name: plain(value) for name, value in batch["arguments"].of(index).items()}
+                stage.note_numbers(operator, own, attributes)
+
+    def _show_anew(
+        self,
+        stage: Stage,
+        program: _Program,
+        batch: Mapping[str, Any],
+        scopes: Sequence[tuple[str, bool]],
+        optimizers: Sequence[str],
+        known: list[_Program],
+    ) -> None:
+        tables = self._iteration
+        program.order = tables.order
+        node_count = self._scopes.node_count
+        operators, operands = batch["operators"].tolist(), batch["operands"].tolist()
+        numbers, arguments = batch["numbers"].tolist(), batch["arguments"]
+        fields = {name: place for place, name in enumerate(batch["operators"].dtype.names)}
+        for index, row in enumerate(operators):
+            record = {name: row[place] for name, place in fields.items()}
+            first, first_number = record["first_operand"], record["first_number"]
+            self._show(
+                stage,
+                program,
+                batch["names"][record["name"]],
+                record,
+                operands[first : first + record["operand_count"]],
+                _floats(numbers[first_number : first_number + record["number_count"]]),
+                functools.partial(arguments.of, index),
+                scopes[record["scope"]],
+                optimizers,
+            )
+        made, node_scopes, node_operators = self._scopes.made_since(node_count)
+        program.nodes = [number - (tables.first or 0) for number in made], node_scopes, node_operators
+        program.infos = {place: tables.infos[place] for place in program.places}
+        program.origins = {
+            memory: tables.origins[memory] for memory in (tables.tensor(place)[5] for place in program.places)
+        }
+        program.floats = batch["numbers"]
+        program.of_parameters = _count_of(batch["operands"]["implementation"], self._parameters)
+        tables.order += len(program.operators)
+        known.insert(0, program)
+        del known[_MAX_PROGRAMS:]
+
+    def info(self, stage: Stage, tensor: torch.Tensor) -> TensorInfo:
+        """Of a parameter, as it is now that a stage ends."""
+        place = self._place(stage, tensor)
+        if place is not None:
+            return self._iteration.infos[place]
+        info = self._operands.info(tensor)
+        # What was written since has a key of its own.
+        return replace(info, key=info.key._replace(version=_UNKNOWN + stage.part))
+
+    def at_end(self, stage: Stage, info: TensorInfo, tensor: torch.Tensor) -> Array:
+        """Its array, as `info`."""
+        place = self._place(stage, tensor)
+        return self._operands.values.at_end(info, tensor) if place is None else self.array(self._iteration, place)
+
+    def _place(self, stage: Stage, tensor: torch.Tensor) -> int | None:
+        """The tensor that shows a parameter; None where it was written since."""
+        place, order = self._latest.get((stage.part, id(tensor)), (None, 0))
+        if place is None or self._iteration.written.get(self._iteration.tensor(place)[5], -1) > order:
+            return None
+        return place
+
+    # -- parts ------------------------------------------------------------------------------------
+
+    def _find_parameters(self) -> None:
+        tensors = self._operands.names.tensors()
+        if len(tensors) != self._parameter_count:
+            self._parameter_count = len(tensors)
+            self._parameters = {tensor._cdata: tensor for tensor in tensors}
+
+    def _selects(self, operator: Named) -> bool:
+        if operator.plan is not self._plan:
+            assert self._plan is not None
+            (mask,) = self._plan.masks([operator.name])
+            operator.plan, operator.is_selected = self._plan, mask != 0
+        return operator.is_selected
+
+    def _show(
+        self,
+        stage: Stage,
+        program: _Program,
+        name: str,
+        record: Mapping[str, Any],
+        rows: Sequence[tuple[Any, ...]],
+        numbers: tuple[object, ...],
+        arguments: Callable[[], dict[str, object]],
+        scope: tuple[str, bool],
+        optimizers: Sequence[str],
+    ) -> None:
+        function = overload_named(name)
+        signature = signature_of(function)
+        current, is_inside = scope
+        node = record["node_sequence"] if record["node"] and not is_inside else None
+        full_scope = self._scopes.find_at(stage.part, current, node, optimizers)
+        site, lines = self._sites[record["site"]]
+        is_gradient = not site and bool(record["node"])
+        if is_gradient:
+            site = (self._scopes.forward,)
+        operator = stage.named(full_scope, signature.op_type, site)
+        if is_gradient:
+            operator.of = self._scopes.forward
+        program.callers[stage.caller(full_scope, signature.op_type, site)] += 1
+        if operator.lines is None and (stage is self._forward or self._selects(operator)):
+            operator.lines = lines or (self.engine_lines if record["node"] else ())
+        if record["has_grad"]:
+            self._scopes.note_made(record["last_sequence"] - 1, operator)
+        order = program.order + len(program.operators)
+        for _, place, _, _, _, is_written, _ in rows:
+            if is_written and place != _NONE:
+                memory = self._iteration.tensor(place)[5]
+                self._iteration.written[memory] = order
+                program.written[memory] = order - program.order
+        if record["has_raised"] or not self._selects(operator):
+            # One that raises has no results: recomputation ends so, in the last operator that is needed.
+            program.operators.append(None)
+            return
+        names = [argument.name for argument in function._schema.arguments]
+        tensors: list[Tensor] = []
+        inputs: list[TensorInfo] = []
+        read: list[Array] = []
+        outputs: list[TensorInfo] = []
+        written: list[Array] = []
+        is_single = len(function._schema.returns) == 1
+        for implementation, place, element, argument, role, is_written, reason in rows:
+            parameter = self._parameters.get(implementation)
+            if role == _RESULT_MEMORY:
+                continue
+            if place == _NONE:
+                program.skipped.append((_text_of(reason), operator.name))
+                self._count_skipped(_text_of(reason), name=operator.name)
+                continue
+            if role == _INPUT:
+                label = names[argument] if element < 0 else f"{names[argument]}[{element}]"
+                info = self._info(place, (operator, label), parameter)
+                tensors.append(Tensor(label, parameter, bool(is_written)))  # type: ignore[arg-type]
+                inputs.append(info)
+                read.append(self.array(self._iteration, place))
+                program.places.append(place)
+                if parameter is not None:
+                    self._note_parameter(stage, program, info, place, parameter, order - 1)
+            else:
+                path = (argument,) if element < 0 else (argument, element)
+                own_path = path[1:] if is_single and role == _OUTPUT else path
+                outputs.append(self._info(place, (operator, own_path), parameter))
+                written.append(self.array(self._iteration, place))
+                program.places.append(place)
+                if parameter is not None and (stage.part, id(parameter)) in self._latest:
+                    self._note_latest(stage, program, parameter, place, order)
+        if not tensors and not outputs:
+            program.operators.append(None)
+            return
+        call = Call(
+            signature, full_scope, operator, tensors, arguments, tuple(inputs), numbers, read=read,
+            outputs=tuple(outputs), written=written,
+        )  # fmt: skip
+        stage.show(call)
+        assert operator.last is not None
+        program.ops.append(operator.last)
+        program.operators.append(operator)
+        program.firsts.append(len(program.places))
+        for place in program.places[program.firsts[-2] :]:
+            number = self._iteration.tensor(place)[4]
+            program.numbers.append(-1 if number == _NONE else number)
+
+    def _note_parameter(
+        self, stage: Stage, program: _Program, info: TensorInfo, place: int, tensor: torch.Tensor, order: int
+    ) -> None:
+        name = self._operands.names.get(tensor)
+        if name is not None:
+            stage.add_parameter(info, name, tensor, self._iteration.tensor(place)[0])
+            program.parameters.append((info, name, tensor, place))
+            self._note_latest(stage, program, tensor, place, order)
+
+    def _note_latest(self, stage: Stage, program: _Program, tensor: torch.Tensor, place: int, order: int) -> None:
+        self._latest[stage.part, id(tensor)] = place, order
+        program.latest[id(tensor)] = place, order - program.order
+
+    def _info(self, place: int, origin: tuple[Named, Hashable], parameter: torch.Tensor | None) -> TensorInfo:
+        tables = self._iteration
+        info = tables.infos.get(place)
+        if info is None:
+            _, _, version, _, _, memory, _, _ = tables.tensor(place)
+            part = self._iteration.part(place)
+            known = tables.origins.get(memory)
+            if known is None:
+                name = None if parameter is None else self._operands.names.get(parameter)
+                known = tables.origins[memory] = tables.new_origin(origin if name is None else name)
+            info = tables.infos[place] = self._operands.table.info_of(known, part, version)
+        return info
+
+    def array(self, tables: Iteration, place: int) -> Array:
+        """Shape and statistics of a tensor of an iteration."""
+        array = tables.arrays.get(place)
+        if array is None:
+            info, number = tables.infos[place], tables.tensor(place)[4]
+            numpy_dtype = dtypes.dtype(info.dtype).numpy
+            if 0 in info.shape:
+                array = np.empty(info.shape, numpy_dtype)
+            else:
+                numbers = None if number == _NONE else functools.partial(tables.numbers.__getitem__, number)
+                array = MeasuredArray(info.shape, numpy_dtype, numbers)
+            tables.arrays[place] = array
+        return array
+
+
+def _floats(values: Iterable[float]) -> tuple[object, ...]:
+    """NaN as text, as it is unequal to itself."""
+    return tuple(["nan" if value != value else value for value in values])
+
+
+def _key_of(batch: Mapping[str, Any], first: int, optimizers: str) -> list[bytes]:
+    operators, operands, tensors = batch["operators"], batch["operands"], batch["tensors"]
+    sequence = operators["node_sequence"]
+    relative = np.where(sequence < 0, -1, sequence - first), operators["last_sequence"] - first, operators["node"] != 0
+    columns = [operators[name] for name in _OPERATOR_KEYS]
+    columns += [operands[name] for name in operands.dtype.names if name != "implementation"]
+    columns += [tensors[name] for name in _TENSOR_KEYS]
+    return [optimizers.encode(), *(column.tobytes() for column in (*relative, *columns, batch["dimensions"]))]
+
+
+def _count_of(addresses: Array, parameters: Mapping[int, object]) -> int:
+    """How many of these are parameters."""
+    return int(np.isin(addresses, np.fromiter(parameters, np.uint64, len(parameters))).sum())
+
+
+@functools.cache
+def overload_named(name: str) -> torch._ops.OpOverload:
+    """`aten.addmm.default` -> the operator."""
+    namespace, packet, overload = name.split(".")
+    found: torch._ops.OpOverload = getattr(getattr(getattr(torch.ops, namespace), packet), overload)
+    return found
+
+
+@functools.cache
+def _text_of(reason: int) -> str:
+    import msdump_native
+
+    return f"{msdump_native.REASONS[reason]} tensor"

@@ -1,0 +1,229 @@
+"""Programs whose operators `msdump_native` sees: the same rows as under a dispatch mode, and the same training."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+
+import msdump
+from msdump.config.environment import NATIVE
+from msdump.frontends.torch.eager.native import why_not_native
+
+pytest.importorskip("msdump_native")
+
+STEPS = 4
+Row = tuple[str, ...]
+# What PyTorch runs in other ways under a mode: it copies what it saves, and adds a bias out of place.
+UNDER_A_MODE = "aten.detach.default"
+ALIKE = {"aten.add_.Tensor": "aten.add.Tensor"}
+# What is computed again ends with an exception in this operator, whose results nobody reads.
+LAST_RECOMPUTED = "aten.tanh.default"
+Step = Callable[[int], torch.Tensor]
+
+
+def trained(model: nn.Module, loss_of: Callable[[int], torch.Tensor], **keywords: float) -> Step:
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, **keywords)  # type: ignore[arg-type]
+
+    def step(number: int) -> torch.Tensor:
+        loss = loss_of(number)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
+def mlp() -> Step:
+    model = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
+    x, y = torch.randn(5, 6), torch.randint(0, 3, (5,))
+    return trained(model, lambda _: functional.cross_entropy(model(x), y))
+
+
+def convolutions() -> Step:
+    model = nn.Sequential(nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten())
+    x = torch.randn(3, 2, 8, 8)
+    return trained(model, lambda _: model(x).square().mean(), foreach=False)
+
+
+def recurrent() -> Step:
+    model = nn.LSTM(4, 5, batch_first=True)
+    x = torch.randn(2, 3, 4)
+    return trained(model, lambda _: model(x)[0].sum())
+
+
+def transformer() -> Step:
+    layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+    model = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+    x = torch.randn(2, 4, 8)
+    return trained(model, lambda _: model(x).square().mean(), foreach=False)
+
+
+def embedding() -> Step:
+    model = nn.Sequential(nn.Embedding(10, 4, padding_idx=0), nn.LayerNorm(4), nn.Linear(4, 10))
+    x = torch.randint(0, 10, (2, 5))
+    return trained(model, lambda _: functional.cross_entropy(model(x).flatten(0, 1), x.flatten()))
+
+
+def recomputed() -> Step:
+    first, second = nn.Linear(4, 4), nn.Linear(4, 4)
+    model = nn.ModuleList([first, second])
+    x = torch.randn(3, 4, requires_grad=True)
+
+    def loss(_: int) -> torch.Tensor:
+        hidden = checkpoint(lambda value: torch.tanh(first(value)), x, use_reentrant=False)
+        return second(torch.relu(hidden)).sum()  # type: ignore[no-any-return]
+
+    return trained(model, loss)
+
+
+def data_made_between() -> Step:
+    model = nn.Linear(4, 2)
+    return trained(model, lambda number: model(torch.arange(12.0).reshape(3, 4) + number).square().mean())
+
+
+def branch() -> Step:
+    model = nn.Linear(4, 4)
+    x = torch.randn(3, 4)
+
+    def loss(number: int) -> torch.Tensor:
+        y = model(x)
+        return (torch.sin(y) if number % 2 else y.exp()).mean()
+
+    return trained(model, loss)
+
+
+def accumulated() -> Step:
+    model = nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    parts = torch.randn(2, 3, 4)
+
+    def step(number: int) -> torch.Tensor:
+        optimizer.zero_grad()
+        total = torch.zeros(())
+        for part in parts:
+            loss = model(part).square().mean()
+            loss.backward()
+            total = total + loss.detach()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        return total
+
+    return step
+
+
+def evaluated() -> Step:
+    model = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.0), nn.BatchNorm1d(4))
+    x = torch.randn(5, 4)
+    step = trained(model, lambda _: model(x).square().mean())
+
+    def both(number: int) -> torch.Tensor:
+        loss = step(number)
+        model.eval()
+        with torch.no_grad():
+            loss = loss + model(x).sum()
+        model.train()
+        return loss
+
+    return both
+
+
+def autocast() -> Step:
+    model = nn.Linear(4, 2)
+    x = torch.randn(3, 4)
+
+    def loss(_: int) -> torch.Tensor:
+        with torch.autocast("cpu", torch.bfloat16):
+            y = model(x)
+        return y.float().square().mean()
+
+    return trained(model, loss)
+
+
+PROGRAMS = (
+    mlp,
+    convolutions,
+    recurrent,
+    transformer,
+    embedding,
+    recomputed,
+    data_made_between,
+    branch,
+    accumulated,
+    evaluated,
+    autocast,
+)
+
+
+def run(folder: Path, program: Callable[[], Step], is_watched: bool = True) -> list[torch.Tensor]:
+    torch.manual_seed(0)
+    step = program()
+    if not is_watched:
+        return [step(number) for number in range(STEPS)]
+    config = {
+        "common_dump_settings": {
+            "dump_mode": 0,
+            "path": str(folder),
+            "net_name": "Net",
+            "iteration": "all",
+            "saved_data": "statistic",
+            "statistic_category": ["max", "min", "avg", "l2norm", "nan count", "count"],
+            "input_output": 0,
+            "kernels": [],
+            "support_device": [0],
+        },
+        "e2e_dump_settings": {"enable": True, "trans_flag": True},
+    }
+    with msdump.watch(config=config) as watch:
+        losses = [step(number) for number in range(STEPS)]
+    report = watch.report()
+    assert report is not None and not report.error and not report.lost
+    return losses
+
+
+def rows(folder: Path) -> dict[str, Counter[Row]]:
+    """Of each graph and iteration: rows without time stamps, and without numbers of operators that differ."""
+    found = {}
+    for path in sorted(folder.rglob("statistic.csv")):
+        with path.open() as file:
+            lines = list(csv.reader(file))[1:]
+        own: Counter[Row] = Counter()
+        for op_type, name, _, _, _, *rest in lines:
+            shown, number = re.fullmatch(r"(.*?)(-op\d+)?", name).groups()  # type: ignore[union-attr]
+            shown = ALIKE.get(shown, shown)
+            # Of an LSTM, memory that its kernel works in.
+            is_last = shown.endswith(LAST_RECOMPUTED) and path.parts[-3] == "1"
+            if shown != UNDER_A_MODE and "uint8" not in rest and not is_last:
+                kept = "" if shown in ALIKE.values() else number or ""
+                own[(op_type if shown == name.removesuffix(number or "") else "", shown + kept, *rest)] += 1
+        found[str(path.relative_to(folder))] = own
+    return found
+
+
+def alike(counts: Counter[Row]) -> Counter[Row]:
+    """Operators of types that differ have no type."""
+    return Counter({("" if row[1] in ALIKE.values() else row[0], *row[1:]): count for row, count in counts.items()})
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_rows_are_those_of_a_mode(program: Callable[[], Step], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert why_not_native() == ""
+    losses = run(tmp_path / "native", program)
+    monkeypatch.setenv(NATIVE, "0")
+    expected = run(tmp_path / "mode", program)
+    plain = run(tmp_path, program, is_watched=False)
+    for one, other, third in zip(losses, expected, plain, strict=True):
+        assert torch.equal(one, other) and torch.equal(one, third)
+    native, mode = rows(tmp_path / "native"), rows(tmp_path / "mode")
+    assert native.keys() == mode.keys()
+    for name in mode:
+        assert alike(native[name]) == alike(mode[name]), name
