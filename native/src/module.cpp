@@ -142,7 +142,7 @@ struct Arguments {
       py::list items;
       const auto element = type.containedTypeSize() ? type.containedType(0) : c10::TypePtr();
       for (const c10::IValue& item : value.toListRef()) items.append(object_of(item, element ? *element : type));
-      return std::move(items);
+      return items;
     }
     return py::str(value.type()->str());
   }
