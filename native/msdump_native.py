@@ -73,7 +73,7 @@ def check() -> str:
 
 
 def __getattr__(name: str) -> object:
-    if name in ("Observer", "measure", "INSTRUCTIONS", "REASONS", "TORCH_VERSION"):
+    if name in ("Observer", "measure", "row_texts", "INSTRUCTIONS", "REASONS", "TORCH_VERSION"):
         why = _why_not_loaded()
         if why:
             raise ImportError(why)

@@ -37,6 +37,25 @@ def measure(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     Raises:  TypeError for what is no tensor; ValueError for one that is no plain tensor of these dtypes on the CPU.
     """
 
+def row_texts(
+    heads: list[str],
+    tails: list[str],
+    first_stamp: int,
+    places: list[int],
+    tables: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]],
+    attributes: list[str],
+    end: str,
+) -> str:
+    """Lines of one text each: head, time stamp, tail, numbers with commas between, and the end.
+
+    first_stamp  of the first line; each has one more than the one before
+    places       in all tables together, of the tensor of each line
+    tables       `measurements` of batches, and bools: which of them are integers
+    attributes   of `msdump.statistics.stats.Statistics`; max, min, avg and l2norm as `%g` prints them, `null` for the
+                 first three where no value is finite, the others as `%d`
+    Raises:      ValueError for lists of other lengths, and places and attributes that are none.
+    """
+
 class Observer:
     """Sees operators of the thread that enables it, and of threads that autograd runs parts of it in.
 

@@ -50,10 +50,15 @@ class Clock:
 
     def stamps(self, count: int) -> Iterator[int]:
         """For this number of records."""
+        first = self.first_of(count)
+        return iter(range(first, first + count))
+
+    def first_of(self, count: int) -> int:
+        """The first of stamps that follow each other, for this number of records."""
         with self._lock:
             first = max(self._now_us(), self._last + 1)
             self._last = first + count - 1 if count else self._last
-        return iter(range(first, first + count))
+        return first
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,7 @@ class IterationRecorder:
             if graph.last is not None and graph.ran == graph.last[0]:
                 # The same list where nothing has changed.
                 graph.ran = graph.last[0]
-            if any(op.full_name not in graph.indices for op in graph.ran):
+            elif any(op.full_name not in graph.indices for op in graph.ran):
                 graph.indices = {node.full_name: index for index, node in enumerate(graph.graph.kernels)}
         for graph_id, graph in graphs.items():
             if graph.is_noted:

@@ -21,10 +21,20 @@ from msdump.formats.sidecars import append_history
 from msdump.formats.statistic_csv import MeasuredRows, row_frame
 from msdump.formats.writer import Writer, takers_of
 from msdump.graph.graph import Graph, Value
-from msdump.graph.run import FinishedStep, MeasuredEvents
+from msdump.graph.run import FinishedStep, MeasuredCalls, MeasuredEvents
 from msdump.process.termination import in_thread
 from msdump.tensors.c_order import c_copy, copy_elements
-from msdump.tensors.records import BEFORE, DEFAULT_FORMAT, INPUT, KEEP, AlreadyWritten, OpEvent, OpInfo, TensorRecord
+from msdump.tensors.records import (
+    BEFORE,
+    DEFAULT_FORMAT,
+    INPUT,
+    KEEP,
+    OUTPUT,
+    AlreadyWritten,
+    OpEvent,
+    OpInfo,
+    TensorRecord,
+)
 
 log = logging.getLogger("msdump")
 
@@ -73,6 +83,8 @@ class SyncDumper(Dumper):
         self._threads = ThreadPoolExecutor(_THREADS, "msdump-sync")
         # By the identity of their operators.
         self._frames: dict[int, RowFrames] = {}
+        # By graph, and number of a parameter.
+        self._parameter_frames: dict[tuple[int, int], tuple[str, str]] = {}
 
     def on_graph(self, graph: Graph) -> Sequence[int]:
         watched = WatchedGraph(graph, self._plan, any(writer.takes_empty for writer in self._writers))
@@ -117,17 +129,21 @@ class SyncDumper(Dumper):
         graph_id, iteration = step.graph.graph_id, step.iteration
         watched = self._watched[graph_id]
         parameters = watched.parameters_of(step)
-        size = _size_of(step, watched, len(parameters)) if step.graph.is_open else _records_of(watched)
+        measured = self._measured_writer(step)
+        if measured is not None:
+            size = sum(len(self._frames_of(part, watched).heads) for part in measured[1].parts) + len(parameters)
+        else:
+            size = _size_of(step, watched, len(parameters)) if step.graph.is_open else _records_of(watched)
         with self._dumping(size) as attempt:
             if step.graph.is_open:
                 self._record_open(step)
             self._write_constants(watched, graph_id, iteration, attempt)
-            measured = self._measured_writer(step)
             records: list[TensorRecord] = []
             if measured is None:
                 records = self._step_records(step, watched)
             else:
                 self._write_measured(*measured, watched, attempt)
+                parameters = self._write_measured_parameters(*measured, parameters, step, attempt)
             self._write([*records, *self._parameter_records(watched, parameters, step)], attempt)
             for writer in (*self._writers, self._constants):
                 writer.end_iteration(graph_id, iteration)
@@ -178,26 +194,64 @@ class SyncDumper(Dumper):
         is_known = all(-1 not in part.places for part in events.parts)
         return (writer, events) if is_known and writer.measured_writer is not None else None
 
+    def _frames_of(self, part: MeasuredCalls, watched: WatchedGraph) -> RowFrames:
+        known = self._frames.get(id(part.ops))
+        if known is None or known.ops is not part.ops:
+            if len(self._frames) >= _MAX_FRAMES:
+                self._frames.clear()
+            known = self._frames[id(part.ops)] = RowFrames(part.ops, watched.operands)
+        return known
+
     def _write_measured(
         self, writer: LimitedWriter, events: MeasuredEvents, watched: WatchedGraph, attempt: Attempt
     ) -> None:
         for part in events.parts:
-            known = self._frames.get(id(part.ops))
-            if known is None or known.ops is not part.ops:
-                if len(self._frames) >= _MAX_FRAMES:
-                    self._frames.clear()
-                known = self._frames[id(part.ops)] = RowFrames(part.ops, watched.operands)
+            known = self._frames_of(part, watched)
             if not known.heads:
                 continue
             first = next(op for op in part.ops if watched.operands[op.index])
             sample = parameter_record(first.full_name, "float32", _NO_VALUES, None, events.iteration, first.graph_id, 0)
-            stamps = list(self._clock.stamps(len(known.heads)))
+            stamp = self._clock.first_of(len(known.heads))
             places = part.places
             chosen = [places[place] for place in known.places]
             writer.write_measured(
-                MeasuredRows(sample, known.heads, known.tails, stamps, chosen, part.numbers, known.size_bytes)
+                MeasuredRows(sample, known.heads, known.tails, stamp, chosen, part.numbers, known.size_bytes)
             )
             attempt.count_written(len(known.heads))
+
+    def _write_measured_parameters(
+        self,
+        writer: LimitedWriter,
+        events: MeasuredEvents,
+        parameters: Sequence[Value],
+        step: FinishedStep,
+        attempt: Attempt,
+    ) -> Sequence[Value]:
+        """Returns: those that were not measured."""
+        heads, tails, places = [], [], []
+        others = []
+        size, graph_id = 0, step.graph.graph_id
+        for value in parameters:
+            place = step.measured(value)
+            if place is None:
+                others.append(value)
+                continue
+            frame = self._parameter_frames.get((graph_id, value.id))
+            if frame is None:
+                type = value.type
+                frame = self._parameter_frames[graph_id, value.id] = row_frame(
+                    "Parameter", value.name, OUTPUT, 0, type.dtype, type.shape, is_parameter=True
+                )
+            heads.append(frame[0])
+            tails.append(frame[1])
+            places.append(place)
+            size += row_bytes(value.name)
+        if heads:
+            sample = parameter_record("Parameter", "float32", _NO_VALUES, None, step.iteration, graph_id, 0)
+            stamp = self._clock.first_of(len(heads))
+            writer.write_measured(MeasuredRows(sample, heads, tails, stamp, places, events.parts[0].numbers, size))
+            attempt.count_written(len(heads))
+        return others
 
     def _write(self, records: Sequence[TensorRecord], attempt: Attempt) -> None:
         """All records of a step: those without elements, every distinct tensor once, over all threads, then those
@@ -301,7 +355,9 @@ class RowFrames:
         start = 0
         for op in ops:
             for operand in operands[op.index]:
-                head, tail = row_frame(op.op_type, op.full_name, operand.io, operand.slot, operand.info)
+                head, tail = row_frame(
+                    op.op_type, op.full_name, operand.io, operand.slot, operand.info.dtype, operand.info.shape
+                )
                 self.heads.append(head)
                 self.tails.append(tail)
                 self.places.append(start + operand.slot + (0 if operand.io == INPUT else len(op.inputs)))

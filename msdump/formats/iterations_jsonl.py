@@ -53,6 +53,8 @@ class IterationsFile:
         self._path = path
         self._graph_id = graph_id
         self._last: ExecutedOperators | None = None
+        # What the last call was given.
+        self._noted: ExecutedOperators | None = None
         self._iteration = -1
 
     def note(
@@ -64,13 +66,16 @@ class IterationsFile:
         Raises: WriteError.
         """
         last = self._last
-        if last is not None and last == executed and iteration >= self._iteration and not attributes:
+        is_same = executed is self._noted
+        if last is not None and (is_same or last == executed) and iteration >= self._iteration and not attributes:
             self._iteration = iteration
             return
         known = {} if last is None else last.makers
-        changed = {index: makers for index, makers in executed.makers.items() if known.get(index) != makers}
+        changed: dict[int, tuple[Maker, ...]] = {}
+        if not is_same:
+            changed = {index: makers for index, makers in executed.makers.items() if known.get(index) != makers}
         line: dict[str, Any] = {"iteration": iteration}
-        if last is None or last.order != executed.order:
+        if last is None or (not is_same and last.order != executed.order):
             line["order"] = _as_ranges(executed.order)
         if changed:
             line["inputs"] = {str(index): [self._shown(maker) for maker in makers] for index, makers in changed.items()}
@@ -82,7 +87,9 @@ class IterationsFile:
             write_file(self._path, [text.encode()], _MODE, replace=True)
         else:
             append_text(self._path, text, _MODE)
-        self._last = ExecutedOperators(executed.order, {**known, **executed.makers})
+        if not is_same:
+            self._last = ExecutedOperators(executed.order, {**known, **executed.makers})
+            self._noted = executed
         self._iteration = iteration
 
     def _shown(self, maker: Maker) -> list[int] | int | None:

@@ -21,13 +21,13 @@ from msdump.formats.pack import MemberText, PackFolder
 from msdump.formats.paths.sync import KEPT_NAMES, STATISTIC_FILE, op_name_in_files, safe_op_type
 from msdump.formats.writer import Counter, WriteCounts, finish_all
 from msdump.statistics.batches import MeasuredTensor, measure_all
-from msdump.statistics.measured import MeasuredNumbers
-from msdump.statistics.stats import STATISTIC_CATEGORIES, StatisticCategory, Statistics
+from msdump.statistics.measured import MeasuredNumbers, NumberColumns
+from msdump.statistics.stats import STATISTIC_CATEGORIES, StatisticCategory
 from msdump.storage.files import read_file
 from msdump.storage.plain import GRAPH_BYTES
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
-from msdump.tensors.records import INPUT, OUTPUT, TINY_BYTES, TensorInfo, TensorRecord
+from msdump.tensors.records import INPUT, OUTPUT, TINY_BYTES, TensorRecord
 
 IDENTITY_TITLES = (
     "Op Type",
@@ -90,6 +90,12 @@ def _columns_text(categories: Sequence[str]) -> Callable[[MeasuredTensor], str]:
     return text
 
 
+def number_columns(categories: Sequence[str]) -> NumberColumns:
+    """These columns, none of which is the MD5, of tensors whose statistics are known."""
+    text = _columns_text(categories)
+    return NumberColumns(*_form_of(categories), lambda numbers: text(MeasuredTensor(numbers)))
+
+
 def _quoted(text: str) -> str:
     """A field of the line; only names that would break it are quoted. The original has no guard against them."""
     if any(character in text for character in ',"\r\n'):
@@ -103,7 +109,7 @@ class MeasuredRows:
 
     sample        a record of them, for their folder
     heads, tails  text of each row before its time stamp and behind it, as `row_frame` makes them
-    stamps        microseconds since the epoch
+    first_stamp   microseconds since the epoch; each has one more than the one before
     places        in `numbers`, of each
     size_bytes    that they take at most
     """
@@ -111,17 +117,18 @@ class MeasuredRows:
     sample: TensorRecord
     heads: Sequence[str]
     tails: Sequence[str]
-    stamps: Sequence[int]
+    first_stamp: int
     places: Sequence[int]
     numbers: MeasuredNumbers
     size_bytes: int
 
 
-def row_frame(op_type: str, full_name: str, io: str, slot: int, info: TensorInfo) -> tuple[str, str]:
+def row_frame(
+    op_type: str, full_name: str, io: str, slot: int, dtype: str, shape: tuple[int, ...], is_parameter: bool = False
+) -> tuple[str, str]:
     """Text of a row before its time stamp and behind it, up to the statistics."""
-    size = math.prod(info.shape) * dtypes.dtype(info.dtype).itemsize
-    tensor = _tensor_text(io, slot, size, info.dtype, info.shape)
-    return f"{_op_text(op_type, full_name, False, 0, 0)},", f",{tensor},"
+    tensor = _tensor_text(io, slot, math.prod(shape) * dtypes.dtype(dtype).itemsize, dtype, shape)
+    return f"{_op_text(op_type, full_name, is_parameter, 0, 0)},", f",{tensor},"
 
 
 class _MeasuredIteration:
@@ -134,8 +141,8 @@ class _MeasuredIteration:
     def __init__(self) -> None:
         self.measured: dict[Hashable, str] = {}
         self.files: dict[Path, AppendFile | MemberText] = {}
-        # Of each file: time stamps and texts of rows.
-        self.lines: dict[AppendFile | MemberText, list[tuple[int, str]]] = {}
+        # Of each file: time stamps, numbers and texts of rows, or of several whose stamps follow each other.
+        self.lines: dict[AppendFile | MemberText, list[tuple[int, int, str]]] = {}
         self.lock = threading.Lock()
 
 
@@ -168,6 +175,7 @@ class StatisticWriter:
         self._categories = SEED_CATEGORIES if categories is None else _ordered(categories)
         self._columns_text = _columns_text(self._categories)
         self._has_md5 = _MD5 in self._categories
+        self._number_columns = number_columns(self._categories)
         titles = [*IDENTITY_TITLES, *(TITLE_BY_CATEGORY[category] for category in self._categories)]
         self._header = ",".join(titles)
         # Versions that let columns be chosen end each row, but not the header, with one more comma.
@@ -200,17 +208,11 @@ class StatisticWriter:
         with self._lock:
             iteration = self._iterations.setdefault(_step_key(rows.sample), _MeasuredIteration())
         file = self._file(iteration, self._directory(rows.sample))
-        attributes, form = _form_of(self._categories)
-        texts, end = rows.numbers.texts(self._categories, attributes, form, self._text_of_numbers), self._row_end
-        lines = [
-            (stamp, f"{head}{stamp}{tail}{texts[place]}{end}")
-            for head, stamp, tail, place in zip(rows.heads, rows.stamps, rows.tails, rows.places, strict=True)
-        ]
+        text = rows.numbers.rows(
+            rows.heads, rows.tails, rows.first_stamp, rows.places, self._number_columns, self._row_end
+        )
         with iteration.lock:
-            iteration.lines[file] += lines
-
-    def _text_of_numbers(self, numbers: Statistics) -> str:
-        return self._columns_text(MeasuredTensor(numbers))
+            iteration.lines[file].append((rows.first_stamp, len(rows.heads), text))
 
     def end_iteration(self, graph_id: int, iteration: int) -> None:
         with self._lock:
@@ -230,7 +232,7 @@ class StatisticWriter:
 
     # -- parts ------------------------------------------------------------------------------------
 
-    def _finish(self, file: AppendFile | MemberText, lines: list[tuple[int, str]]) -> None:
+    def _finish(self, file: AppendFile | MemberText, lines: list[tuple[int, int, str]]) -> None:
         """Append the rows that wait and close the file.
 
         Raises: WriteError; where closing fails, no row is sure to be there.
@@ -239,12 +241,12 @@ class StatisticWriter:
             try:
                 if lines:
                     lines.sort(key=itemgetter(0))
-                    size = file.append("".join([text for _, text in lines]))
+                    size = file.append("".join([text for _, _, text in lines]))
                     self._counter.add(bytes_named=size, bytes_written=size)
             finally:
                 file.close()
         except WriteError as error:
-            raise WriteError(str(error), len(lines)) from error
+            raise WriteError(str(error), sum(count for _, count, _ in lines)) from error
 
     def _write_iteration(self, records: Sequence[TensorRecord]) -> None:
         with self._lock:
@@ -256,7 +258,7 @@ class StatisticWriter:
             for record, file, text in zip(records, files, texts, strict=True):
                 identity = _identity_text(record)
                 row = f"{identity},{text}{end}" if text else identity + end
-                iteration.lines[file].append((record.timestamp_us, row))
+                iteration.lines[file].append((record.timestamp_us, 1, row))
 
     def _measure_all(self, iteration: _MeasuredIteration, records: Sequence[TensorRecord]) -> list[str]:
         """Text of the chosen columns for each record."""

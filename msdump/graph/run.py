@@ -27,6 +27,7 @@ class FinishedStep:
     value of the graph (parameters and inputs included) as the step left it.
 
     key   of a parameter of an open graph, as the step left it
+    measured  number of a parameter in `numbers` of measured calls, as the step left it; None where it has none
     attributes  of operators of an open graph, by full name, where they are others than in the iteration before
     """
 
@@ -36,6 +37,7 @@ class FinishedStep:
     array: Callable[[Value], Array]
     key: Callable[[Value], TensorKey]
     attributes: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    measured: Callable[[Value], int | None] = lambda _: None
 
     @property
     def ops(self) -> Sequence[OpInfo]:
@@ -66,11 +68,14 @@ class MeasuredEvents(Sequence[OpEvent]):
     def __init__(self, iteration: int, parts: Sequence[MeasuredCalls]) -> None:
         self.iteration = iteration
         self.parts = tuple(parts)
-        self.ops: Sequence[OpInfo] = [op for part in parts for op in part.ops]
-        self._places = [(part, number) for part in parts for number in range(len(part.ops))]
+        self.ops: Sequence[OpInfo] = parts[0].ops if len(parts) == 1 else [op for part in parts for op in part.ops]
 
     def __len__(self) -> int:
         return len(self.ops)
+
+    @functools.cached_property
+    def _places(self) -> list[tuple[MeasuredCalls, int]]:
+        return [(part, number) for part in self.parts for number in range(len(part.ops))]
 
     @overload
     def __getitem__(self, place: int) -> OpEvent: ...
@@ -207,6 +212,10 @@ class Calls(ABC):
         """Of a parameter when the iteration has ended, where no compiled graph says so."""
         raise AssertionError(f"{value.name}: its key follows from the graph")
 
+    def measured(self, value: Value) -> int | None:
+        """As of `FinishedStep`, when the iteration has ended."""
+        return None
+
     def named(self, op: OpInfo) -> OpInfo:
         """What observers are told of an operator that runs several times in an iteration: this run has a name of its
         own, and makes tensors of its own."""
@@ -252,6 +261,8 @@ class ObservedGraph:
         self._versions = {observer: observer.version for observer in observers if isinstance(observer, Gate)}
         self.masks = {observer: self._tell(observer) for observer in observers}
         self._unions: dict[tuple[Observer, ...], list[int]] = {}
+        # Answers of `WatchedRun.may_wait`, by identity of what it was asked of.
+        self.waiting: dict[int, tuple[Sequence[OpInfo], Sequence[int], bool]] = {}
 
     @property
     def needs_all_values(self) -> bool:
@@ -307,6 +318,9 @@ class ObservedGraph:
         self._versions[gate] = gate.version
         self.masks[gate] = self._tell(gate)
         self._unions.clear()
+
+
+_MAX_WAITING = 64
 
 
 class WatchedRun:
@@ -383,7 +397,13 @@ class WatchedRun:
 
     def may_wait(self, ops: Sequence[OpInfo]) -> bool:
         """Whether all observers look at these when the iteration ends, or not at all."""
-        return not any(self._union[op.index] & (BEFORE | AFTER) for op in ops)
+        known = self._seen.waiting.get(id(ops))
+        if known is None or known[0] is not ops or known[1] is not self._union:
+            waits = not any(self._union[op.index] & (BEFORE | AFTER) for op in ops)
+            if len(self._seen.waiting) >= _MAX_WAITING:
+                self._seen.waiting.clear()
+            known = self._seen.waiting[id(ops)] = ops, self._union, waits
+        return known[2]
 
     def resume(self) -> None:
         """The script has caught an error of an operator of an open graph, and continues the iteration."""
@@ -393,7 +413,9 @@ class WatchedRun:
     def finish(self, calls: Calls) -> None:
         """Tell the observers that the iteration ended, with the arrays of the operators that they keep."""
         calls.settle()
-        step = FinishedStep(self._seen.graph, self._iteration, self._events(), calls.array, calls.key, calls.attributes)
+        step = FinishedStep(
+            self._seen.graph, self._iteration, self._events(), calls.array, calls.key, calls.attributes, calls.measured
+        )
         for observer in self._watching:
             observer.on_iteration_end(step)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,19 +13,50 @@ from msdump.tensors.arrays import Array
 from msdump.tensors.makers import maker
 
 _made = maker(Statistics)
+
+
+@dataclass(frozen=True, eq=False)
+class NumberColumns:
+    """Columns of a file, as texts with commas between.
+
+    attributes  of `Statistics` that `form` is for, where there are finite values
+    text_of     makes the text of the others
+    """
+
+    attributes: Sequence[str]
+    form: str
+    text_of: Callable[[Statistics], str]
+
+
 _COUNTS = ("count", "negative", "positive", "zero", "nan", "negative_inf", "positive_inf", "size_bytes")
 _FIELDS = {"max": "maximum", "min": "minimum", "avg": "average", "l2norm": "norm"}
 _ATTRIBUTES = ("max", "min", "avg", "l2norm", *_COUNTS)
 
 
+class RowTexts(Protocol):
+    """Compiled code that makes lines as `MeasuredNumbers.rows` does."""
+
+    def __call__(
+        self,
+        heads: Sequence[str],
+        tails: Sequence[str],
+        first_stamp: int,
+        places: Sequence[int],
+        tables: list[tuple[Array, Array]],
+        attributes: Sequence[str],
+        end: str,
+    ) -> str: ...
+
+
 class MeasuredNumbers:
     """Statistics by number, in the order in which tensors were measured; more come while an iteration runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, row_texts: RowTexts | None = None) -> None:
+        self._row_texts = row_texts
         self._tables: list[tuple[Array, Array]] = []
         self._rows: list[Statistics] = []
-        # By name of a function: how many tables are in the texts, and these.
-        self._texts: dict[Hashable, tuple[int, list[str]]] = {}
+        # How many tables are in the texts, and these.
+        self._texts: dict[NumberColumns, tuple[int, list[str]]] = {}
 
     def add(self, table: Array, is_integer: Array) -> None:
         """More tensors.
@@ -48,20 +79,39 @@ class MeasuredNumbers:
                 rows += own
         return rows[number]
 
-    def texts(
-        self, name: Hashable, attributes: Sequence[str], form: str, text_of: Callable[[Statistics], str]
-    ) -> Sequence[str]:
-        """Text of each, made once.
+    def rows(
+        self,
+        heads: Sequence[str],
+        tails: Sequence[str],
+        first_stamp: int,
+        places: Sequence[int],
+        columns: NumberColumns,
+        end: str,
+    ) -> str:
+        """Lines: what stands before a time stamp, this, what stands behind it, the numbers of a tensor, and the end.
 
-        name        of the way to make it
-        attributes  of `Statistics` that `form` is for, where there are finite values; `text_of` is for the others
+        first_stamp  of the first line; each has one more than the one before
+        places       of the tensor of each line
         """
+        if self._row_texts is not None:
+            return self._row_texts(heads, tails, first_stamp, places, self._tables, columns.attributes, end)
+        texts = self._texts_of(columns)
+        return "".join(
+            [
+                f"{head}{stamp}{tail}{texts[place]}{end}"
+                for stamp, (head, tail, place) in enumerate(zip(heads, tails, places, strict=True), first_stamp)
+            ]
+        )
+
+    def _texts_of(self, columns: NumberColumns) -> Sequence[str]:
+        """Text of each, made once."""
+        name, attributes, form = columns, columns.attributes, columns.form
         done, texts = self._texts.get(name, (0, []))
         for table, is_integer in self._tables[done:]:
-            columns = [_column(table, is_integer, name) for name in attributes]
-            own = [form % values for values in zip(*columns, strict=True)]
+            values_of = [_column(table, is_integer, name) for name in attributes]
+            own = [form % values for values in zip(*values_of, strict=True)]
             for at in np.flatnonzero(~_has_finite(table)).tolist():
-                own[at] = text_of(self[len(texts) + at])
+                own[at] = columns.text_of(self[len(texts) + at])
             texts += own
         self._texts[name] = len(self._tables), texts
         return texts

@@ -9,6 +9,7 @@
 
 #include "kernels.h"
 #include "observer.h"
+#include "row_texts.h"
 #include "statistics.h"
 
 namespace py = pybind11;
@@ -61,6 +62,71 @@ py::list sites_of(const std::vector<CallSites::Site>& sites) {
     result.append(py::make_tuple(site.hash, site.inner_count, py::tuple(frames)));
   }
   return result;
+}
+
+std::string_view text_of(PyObject* value) {
+  if (!PyUnicode_Check(value)) {
+    throw py::type_error("msdump_native.row_texts: expected texts in `heads` and `tails`, got something else.");
+  }
+  Py_ssize_t size = 0;
+  const char* data = PyUnicode_AsUTF8AndSize(value, &size);
+  if (!data) throw py::error_already_set();
+  return {data, size_t(size)};
+}
+
+// Lines: what stands before the time stamp, this, what stands behind it, the columns of a measured tensor, and the end.
+py::str row_texts(
+    const py::list& heads, const py::list& tails, int64_t first_stamp, const py::list& places,
+    const std::vector<std::pair<py::array_t<Statistics, 0>, py::array_t<bool, 0>>>& tables,
+    const std::vector<std::string>& attributes, const std::string& end) {
+  const size_t count = heads.size();
+  if (tails.size() != count || places.size() != count) {
+    throw py::value_error("msdump_native.row_texts: expected `heads`, `tails` and `places` of one length.");
+  }
+  std::vector<Column> columns;
+  for (const std::string& each : attributes) {
+    const auto* found = std::find(std::begin(kColumns), std::end(kColumns), each);
+    if (found == std::end(kColumns)) {
+      throw py::value_error("msdump_native.row_texts: expected attributes of Statistics, got " + each + ".");
+    }
+    columns.push_back(Column(found - std::begin(kColumns)));
+  }
+  struct Measured {
+    const Statistics* numbers;
+    bool is_integer;
+  };
+  std::vector<Measured> measured;
+  for (const auto& [numbers, is_integer] : tables) {
+    if (numbers.ndim() != 1 || is_integer.ndim() != 1 || numbers.size() != is_integer.size()) {
+      throw py::value_error("msdump_native.row_texts: expected pairs of arrays of one length in `tables`.");
+    }
+    for (py::ssize_t each = 0; each < numbers.size(); ++each) {
+      measured.push_back({numbers.data(each), *is_integer.data(each)});
+    }
+  }
+  // A tensor stands in several rows: from where to where its text is in `columns_text`.
+  std::vector<std::pair<size_t, size_t>> known(measured.size(), {0, 0});
+  std::string columns_text, text;
+  text.reserve(count * 160);
+  for (size_t row = 0; row < count; ++row) {
+    const size_t place = PyLong_AsSize_t(PyList_GET_ITEM(places.ptr(), py::ssize_t(row)));
+    if (PyErr_Occurred()) throw py::error_already_set();
+    if (place >= measured.size()) {
+      throw py::value_error("msdump_native.row_texts: expected `places` in the tables, got " + std::to_string(place));
+    }
+    auto& [first, last] = known[place];
+    if (last == 0) {
+      first = columns_text.size();
+      append_columns(columns_text, *measured[place].numbers, measured[place].is_integer, columns);
+      columns_text += end;
+      last = columns_text.size();
+    }
+    text += text_of(PyList_GET_ITEM(heads.ptr(), py::ssize_t(row)));
+    text += std::to_string(first_stamp + int64_t(row));
+    text += text_of(PyList_GET_ITEM(tails.ptr(), py::ssize_t(row)));
+    text.append(columns_text, first, last - first);
+  }
+  return py::str(text);
 }
 
 // What Python holds: when it lets go, the observer is off, even where a callback holds it for a moment more.
@@ -208,6 +274,8 @@ PYBIND11_MODULE(_msdump_native, module) {
   for (const char* reason : kReasons) reasons.append(reason);
   module.attr("REASONS") = reasons;
   module.def("measure", &measure_one);
+  module.def("row_texts", &row_texts, py::arg("heads"), py::arg("tails"), py::arg("first_stamp"), py::arg("places"),
+             py::arg("tables"), py::arg("attributes"), py::arg("end"));
   py::class_<Arguments>(module, "Arguments").def("of", &Arguments::at);
   py::class_<Handle>(module, "Observer")
       .def(py::init(&make_observer), py::kw_only(), py::arg("measures") = true, py::arg("stops") = py::tuple(),

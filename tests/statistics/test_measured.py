@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from msdump.statistics.measured import MeasuredNumbers
+from msdump.statistics.measured import MeasuredNumbers, NumberColumns
 from msdump.statistics.stats import Statistics, statistics
 from msdump.tensors.arrays import Array
 
@@ -36,6 +36,7 @@ def text_of(numbers: Statistics) -> str:
     return "null" if numbers.max is None else f"{numbers.max:g}|{numbers.avg:g}|{numbers.nan}"
 
 
+COLUMNS = NumberColumns(("max", "avg", "nan"), "%g|%g|%s", text_of)
 arrays = st.one_of(
     npst.arrays(np.float32, npst.array_shapes(max_side=4), elements=st.floats(width=32)),
     npst.arrays(np.int64, npst.array_shapes(max_side=4)),
@@ -51,8 +52,9 @@ def test_rows_and_texts_are_those_of_the_statistics(batches: list[list[Array]]) 
         is_integer = np.array([array.dtype.kind == "i" for array in batch], bool)
         numbers.add(table_of(measured, is_integer), is_integer)
         expected += measured
-        texts = numbers.texts("own", ("max", "avg", "nan"), "%g|%g|%s", text_of)
-        assert list(texts) == [text_of(each) for each in expected]
+        heads = [f"{place}:" for place in range(len(expected))]
+        rows = numbers.rows(heads, ["|"] * len(heads), 5, range(len(heads)), COLUMNS, "\n")
+        assert rows.splitlines() == [f"{at}:{at + 5}|{text_of(each)}" for at, each in enumerate(expected)]
     for place, each in enumerate(expected):
         found = numbers[place]
         for name in ("max", "min", "avg", "l2norm", *COUNTS):

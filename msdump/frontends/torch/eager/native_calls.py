@@ -6,10 +6,10 @@ It keeps records of numbers; what observers are told of an operator is made of t
 from __future__ import annotations
 
 import functools
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,10 +18,10 @@ from msdump.frontends.torch.eager.call_sites import Lines, Site, lines_of
 from msdump.frontends.torch.eager.operands import CallOperands
 from msdump.frontends.torch.eager.scopes import OperatorScopes
 from msdump.frontends.torch.eager.signatures import Tensor, signature_of
-from msdump.frontends.torch.eager.stage import Call, Named, Stage
+from msdump.frontends.torch.eager.stage import Call, Named, ParametersNow, ReadParameters, Stage
 from msdump.frontends.torch.eager.tensors import Part
 from msdump.frontends.torch.operators import plain
-from msdump.statistics.measured import MeasuredNumbers
+from msdump.statistics.measured import MeasuredNumbers, RowTexts
 from msdump.statistics.stats import MeasuredArray
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
@@ -37,7 +37,8 @@ _DTYPES = {
 }  # fmt: skip
 _NONE = 0xFFFFFFFF
 _INPUT, _RESULT_MEMORY, _OUTPUT, _WRITTEN = range(4)
-_FLOATS = [code for code, dtype in _DTYPES.items() if dtype.is_floating_point]
+# By code.
+_IS_INTEGER = np.array([code in _DTYPES and not _DTYPES[code].is_floating_point for code in range(256)])
 _OPERATOR_KEYS = (
     "name", "operand_count", "number_count", "site", "scope", "has_grad", "has_raised", "is_from_autograd",
 )  # fmt: skip
@@ -62,7 +63,7 @@ class Iteration:
         self.infos: dict[int, TensorInfo] = {}
         self.arrays: dict[int, Array] = {}
         self.origins: dict[int, Hashable] = {}
-        self.numbers = MeasuredNumbers()
+        self.numbers = MeasuredNumbers(_row_texts())
         self.first: int | None = None
         self.batches: Counter[int] = Counter()
         self.order = 0
@@ -80,7 +81,7 @@ class Iteration:
         is_integer = np.zeros(len(batch["measurements"]), bool)
         measured = tensors[tensors["measurement"] != _NONE]
         own = measured["measurement"].astype(np.int64) - batch["first_measurement"]
-        is_integer[own[own >= 0]] = ~np.isin(measured["dtype"][own >= 0], _FLOATS)
+        is_integer[own[own >= 0]] = _IS_INTEGER[measured["dtype"][own >= 0]]
         self.numbers.add(batch["measurements"], is_integer)
 
     def new_origin(self, origin: Hashable) -> Hashable:
@@ -108,6 +109,16 @@ class Iteration:
         self._waiting.clear()
 
 
+class _Shown(NamedTuple):
+    """The tensor that showed a parameter last: its place, its memory, its number, and the call that read or wrote it,
+    counted from the first of the iteration."""
+
+    place: int
+    memory: int
+    number: int
+    order: int
+
+
 class _Program:
     """A batch of calls that was told of once, to be known again where the same code has run the same.
 
@@ -117,9 +128,10 @@ class _Program:
     places      tensor of each operand of each call; numbers: its statistics, -1 without
     callers     who ran how many of them
     nodes       of autograd that the calls have made: numbers, from the first of the iteration; scopes; operators
-    parameters  that were read: what is known, the name, itself, and its tensor
-    latest      by identity of a parameter, the tensor that showed it last, and the call, counted from `order`
-    written     memory -> the last call that has written it; order: how many calls of the iteration came before
+    parameters  that were read, by identity and memory: the name, itself, and its tensor
+    read        what the stage knows of them
+    latest      by identity of a parameter, what showed it last
+    written     memory -> the last call that has written it, counted as in `_Shown`; order: of its first call
     """
 
     def __init__(self, key: Sequence[bytes]) -> None:
@@ -131,8 +143,9 @@ class _Program:
         self.numbers: list[int] = []
         self.callers: Counter[Any] = Counter()
         self.nodes: tuple[list[int], list[str], list[Named | None]] = [], [], []
-        self.parameters: list[tuple[TensorInfo, str, torch.Tensor, int]] = []
-        self.latest: dict[int, tuple[int, int]] = {}
+        self.parameters: dict[tuple[int, int], tuple[str, torch.Tensor, int]] = {}
+        self.read = ReadParameters()
+        self.latest: dict[int, _Shown] = {}
         self.written: dict[int, int] = {}
         self.order = 0
         self.infos: dict[int, TensorInfo] = {}
@@ -163,6 +176,34 @@ class _Measured:
         return arrays[: len(op.inputs)], arrays[len(op.inputs) :]
 
 
+class _ParametersNow:
+    """As of `ParametersNow`, where operators were measured as they ran."""
+
+    def __init__(self, calls: NativeCalls, stage: Stage, tables: Iteration, operands: CallOperands) -> None:
+        self._calls = calls
+        self._stage = stage
+        self._tables = tables
+        self._operands = operands
+        # By identity of a parameter.
+        self._shown: dict[int, _Shown | None] = {}
+
+    def info(self, tensor: torch.Tensor) -> TensorInfo:
+        shown = self._shown[id(tensor)] = self._calls.shown(self._stage, tensor)
+        if shown is not None:
+            return self._tables.infos[shown.place]
+        info = self._operands.info(tensor)
+        # What was written since has a key of its own.
+        return replace(info, key=info.key._replace(version=_UNKNOWN + self._stage.part))
+
+    def array(self, info: TensorInfo, tensor: torch.Tensor) -> Array:
+        shown = self._shown[id(tensor)]
+        return self._operands.array(info, tensor) if shown is None else self._calls.array(self._tables, shown.place)
+
+    def number(self, tensor: torch.Tensor) -> int | None:
+        shown = self._shown[id(tensor)]
+        return None if shown is None or shown.number == _NONE else shown.number
+
+
 class NativeCalls:
     """Of one program.   count_skipped: as of `CallOperands`"""
 
@@ -181,9 +222,10 @@ class NativeCalls:
         # Parameters by the address of their own object.
         self._parameters: dict[int, torch.Tensor] = {}
         self._parameter_count = -1
-        # Part of a step, and parameter by its identity -> the tensor that shows it as that part has last met it, and
-        # the number of the call.
-        self._latest: dict[tuple[int, int], tuple[int, int]] = {}
+        # Part of a step -> parameter by its identity -> what showed it last there.
+        self._latest: defaultdict[int, dict[int, _Shown]] = defaultdict(dict)
+        # The same, in any part.
+        self._latest_of_all: dict[int, _Shown] = {}
         # By part of a step, and which of its batches it is.
         self._programs: dict[tuple[int, int], list[_Program]] = {}
 
@@ -201,6 +243,7 @@ class NativeCalls:
         self._iteration = Iteration()
         self._parameter_count = -1
         self._latest.clear()
+        self._latest_of_all.clear()
 
     def show(
         self, stage: Stage, batch: Mapping[str, Any], scopes: Sequence[tuple[str, bool]], optimizers: Sequence[str]
@@ -220,7 +263,7 @@ class NativeCalls:
         ordinal = stage.part, tables.batches[stage.part]
         tables.batches[stage.part] += 1
         known = self._programs.setdefault(ordinal, [])
-        key = _key_of(batch, tables.first or 0, "/".join(optimizers))
+        key = _key_of(batch, tables.first or 0, f"{tables.order} {'/'.join(optimizers)}")
         program = next((each for each in known if each.key == key), None)
         if program is not None and self._show_again(stage, program, batch):
             return
@@ -232,11 +275,11 @@ class NativeCalls:
         storages, first = batch["tensors"]["storage"], batch["first_tensor"]
         if _count_of(batch["operands"]["implementation"], self._parameters) != program.of_parameters:
             return False
-        for _, name, tensor, place in program.parameters:
-            at = place - first
-            if self._operands.names.get(tensor) != name:
-                return False
-            if at >= 0 and storages[at] != tensor.untyped_storage()._cdata:
+        name_of = self._operands.names.get
+        memories: dict[int, int] = {}
+        for name, tensor, place in program.parameters.values():
+            memory = memories[id(tensor)] = tensor.untyped_storage()._cdata
+            if name_of(tensor) != name or (place >= first and storages[place - first] != memory):
                 return False
         self._note_floats(stage, program, batch)
         tables.infos.update(program.infos)
@@ -244,14 +287,11 @@ class NativeCalls:
         stage.count_again(program.callers)
         numbers, node_scopes, operators = program.nodes
         self._scopes.note_all([(tables.first or 0) + number for number in numbers], node_scopes, operators)
-        for info, name, tensor, _ in program.parameters:
-            stage.add_parameter(info, name, tensor, tensor.untyped_storage()._cdata)
-        order = tables.order
+        stage.add_parameters_again(program.read, memories)
         tables.order += len(program.operators)
-        for identity, (place, at) in program.latest.items():
-            self._latest[stage.part, identity] = place, order + at
-        for memory, at in program.written.items():
-            tables.written[memory] = order + at
+        self._latest[stage.part].update(program.latest)
+        self._latest_of_all.update(program.latest)
+        tables.written.update(program.written)
         for reason, name in program.skipped:
             self._count_skipped(reason, name=name)
         if program.ops:
@@ -316,26 +356,16 @@ class NativeCalls:
         known.insert(0, program)
         del known[_MAX_PROGRAMS:]
 
-    def info(self, stage: Stage, tensor: torch.Tensor) -> TensorInfo:
-        """Of a parameter, as it is now that a stage ends."""
-        place = self._place(stage, tensor)
-        if place is not None:
-            return self._iteration.infos[place]
-        info = self._operands.info(tensor)
-        # What was written since has a key of its own.
-        return replace(info, key=info.key._replace(version=_UNKNOWN + stage.part))
+    def parameters_now(self, stage: Stage) -> ParametersNow:
+        """As they are when a stage ends."""
+        return _ParametersNow(self, stage, self._iteration, self._operands)
 
-    def at_end(self, stage: Stage, info: TensorInfo, tensor: torch.Tensor) -> Array:
-        """Its array, as `info`."""
-        place = self._place(stage, tensor)
-        return self._operands.values.at_end(info, tensor) if place is None else self.array(self._iteration, place)
-
-    def _place(self, stage: Stage, tensor: torch.Tensor) -> int | None:
-        """The tensor that shows a parameter; None where it was written since."""
-        place, order = self._latest.get((stage.part, id(tensor)), (None, 0))
-        if place is None or self._iteration.written.get(self._iteration.tensor(place)[5], -1) > order:
-            return None
-        return place
+    def shown(self, stage: Stage, tensor: torch.Tensor) -> _Shown | None:
+        """What shows a parameter as a stage has left it; None where it was written since."""
+        found = self._latest[stage.part].get(id(tensor))
+        if found is not None and self._iteration.written.get(found.memory, -1) > found.order:
+            found = self._latest_of_all[id(tensor)]
+        return None if found is None or self._iteration.written.get(found.memory, -1) > found.order else found
 
     # -- parts ------------------------------------------------------------------------------------
 
@@ -385,8 +415,7 @@ class NativeCalls:
         for _, place, _, _, _, is_written, _ in rows:
             if is_written and place != _NONE:
                 memory = self._iteration.tensor(place)[5]
-                self._iteration.written[memory] = order
-                program.written[memory] = order - program.order
+                self._iteration.written[memory] = program.written[memory] = order
         if record["has_raised"] or not self._selects(operator):
             # One that raises has no results: recomputation ends so, in the last operator that is needed.
             program.operators.append(None)
@@ -421,7 +450,7 @@ class NativeCalls:
                 outputs.append(self._info(place, (operator, own_path), parameter))
                 written.append(self.array(self._iteration, place))
                 program.places.append(place)
-                if parameter is not None and (stage.part, id(parameter)) in self._latest:
+                if parameter is not None and id(parameter) in self._latest[stage.part]:
                     self._note_latest(stage, program, parameter, place, order)
         if not tensors and not outputs:
             program.operators.append(None)
@@ -444,13 +473,15 @@ class NativeCalls:
     ) -> None:
         name = self._operands.names.get(tensor)
         if name is not None:
-            stage.add_parameter(info, name, tensor, self._iteration.tensor(place)[0])
-            program.parameters.append((info, name, tensor, place))
+            memory = self._iteration.tensor(place)[5]
+            program.parameters[id(tensor), memory] = name, tensor, place
+            program.read.add(info, stage.add_parameter(info, name, tensor, self._iteration.tensor(place)[0]), tensor)
             self._note_latest(stage, program, tensor, place, order)
 
     def _note_latest(self, stage: Stage, program: _Program, tensor: torch.Tensor, place: int, order: int) -> None:
-        self._latest[stage.part, id(tensor)] = place, order
-        program.latest[id(tensor)] = place, order - program.order
+        row = self._iteration.tensor(place)
+        shown = _Shown(place, row[5], row[4], order)
+        self._latest[stage.part][id(tensor)] = self._latest_of_all[id(tensor)] = program.latest[id(tensor)] = shown
 
     def _info(self, place: int, origin: tuple[Named, Hashable], parameter: torch.Tensor | None) -> TensorInfo:
         tables = self._iteration
@@ -485,19 +516,23 @@ def _floats(values: Iterable[float]) -> tuple[object, ...]:
     return tuple(["nan" if value != value else value for value in values])
 
 
-def _key_of(batch: Mapping[str, Any], first: int, optimizers: str) -> list[bytes]:
+def _key_of(batch: Mapping[str, Any], first: int, state: str) -> list[bytes]:
     operators, operands, tensors = batch["operators"], batch["operands"], batch["tensors"]
     sequence = operators["node_sequence"]
     relative = np.where(sequence < 0, -1, sequence - first), operators["last_sequence"] - first, operators["node"] != 0
     columns = [operators[name] for name in _OPERATOR_KEYS]
     columns += [operands[name] for name in operands.dtype.names if name != "implementation"]
     columns += [tensors[name] for name in _TENSOR_KEYS]
-    return [optimizers.encode(), *(column.tobytes() for column in (*relative, *columns, batch["dimensions"]))]
+    return [state.encode(), *(column.tobytes() for column in (*relative, *columns, batch["dimensions"]))]
 
 
 def _count_of(addresses: Array, parameters: Mapping[int, object]) -> int:
     """How many of these are parameters."""
-    return int(np.isin(addresses, np.fromiter(parameters, np.uint64, len(parameters))).sum())
+    known = np.fromiter(parameters, np.uint64, len(parameters))
+    if not len(known):
+        return 0
+    known.sort()
+    return int(np.count_nonzero(known[np.searchsorted(known[:-1], addresses)] == addresses))
 
 
 @functools.cache
@@ -505,6 +540,14 @@ def overload_named(name: str) -> torch._ops.OpOverload:
     """`aten.addmm.default` -> the operator."""
     namespace, packet, overload = name.split(".")
     found: torch._ops.OpOverload = getattr(getattr(getattr(torch.ops, namespace), packet), overload)
+    return found
+
+
+@functools.cache
+def _row_texts() -> RowTexts:
+    import msdump_native
+
+    found: RowTexts = msdump_native.row_texts
     return found
 
 

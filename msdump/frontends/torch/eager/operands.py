@@ -47,6 +47,13 @@ class CallOperands:
             found = self.table.add(own, origin if name is None else name)
         return found
 
+    def array(self, info: TensorInfo, tensor: torch.Tensor) -> Array:
+        """Of a parameter when a part of a step has ended."""
+        return self.values.at_end(info, tensor)
+
+    def number(self, tensor: torch.Tensor) -> None:
+        """As of `ParametersNow`: nothing was measured as it ran."""
+
     def is_readable(self, tensor: torch.Tensor, name: str = "") -> bool:
         """Whether it can be dumped; the report counts it where not.   name: of the operator"""
         if isinstance(tensor, FakeTensor):

@@ -7,7 +7,6 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -398,11 +397,7 @@ class EagerProgram:
         self._is_finishing = True
         try:
             self._messages.finish(stage)
-            if self.native is not None:
-                calls = self.native.calls
-                stage.finish(partial(calls.at_end, stage), partial(calls.info, stage))
-            else:
-                stage.finish(self._operands.values.at_end, self._operands.info)
+            stage.finish(self._operands if self.native is None else self.native.calls.parameters_now(stage))
         finally:
             self._is_finishing = False
 

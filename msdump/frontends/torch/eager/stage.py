@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -225,15 +225,13 @@ class Stage:
         with lock:
             self._run.resume()
 
-    def finish(
-        self, array: Callable[[TensorInfo, torch.Tensor], Array], info: Callable[[torch.Tensor], TensorInfo]
-    ) -> None:
-        """The iteration has ended.   array, info: of a parameter as it is now."""
+    def finish(self, now: ParametersNow) -> None:
+        """The iteration has ended."""
         run, self._run, self.is_watched = self._run, None, False
         if run is not None:
-            parameters = {name: (info(tensor), tensor) for name, tensor in self._parameters.items()}
+            parameters = {number: (now.info(tensor), tensor) for number, tensor in self._parameters.items()}
             with lock:
-                run.finish(_End(parameters, self._overwritten, array, self._attributes))
+                run.finish(_End(parameters, self._overwritten, now, self._attributes))
             self._overwritten.clear()
 
     # -- parts ------------------------------------------------------------------------------------
@@ -290,7 +288,7 @@ class Stage:
                 if kept is not None:
                     self._overwritten[number] = kept
 
-    def add_parameter(self, info: TensorInfo, name: str, tensor: torch.Tensor, memory: int) -> None:
+    def add_parameter(self, info: TensorInfo, name: str, tensor: torch.Tensor, memory: int) -> Value:
         """A parameter of the model that an operator reads; its value is written when the iteration ends."""
         # By its name: an operator may have read it before its module was called, when it had none.
         type = TensorType(info.dtype, info.shape)
@@ -304,6 +302,43 @@ class Stage:
         self._names[value.id] = name
         self._by_memory.setdefault(memory, set()).add(value.id)
         self._overwritten.pop(value.id, None)
+        return value
+
+    def add_parameters_again(self, read: ReadParameters, memories: Mapping[int, int]) -> None:
+        """Operators that have run before read them again.   memories: of each, by identity of the tensor"""
+        self._values.update(read.values)
+        self._parameters.update(read.tensors)
+        for number, tensor in read.tensors.items():
+            self._by_memory.setdefault(memories[id(tensor)], set()).add(number)
+            self._overwritten.pop(number, None)
+
+
+class ReadParameters:
+    """Parameters that operators have read, as `Stage.add_parameter` knows them.
+
+    values   by what keys of tensors call it
+    tensors  by number of the value
+    """
+
+    def __init__(self) -> None:
+        self.values: dict[int, Value] = {}
+        self.tensors: dict[int, torch.Tensor] = {}
+
+    def add(self, info: TensorInfo, value: Value, tensor: torch.Tensor) -> None:
+        self.values[info.key.value_id] = value
+        self.tensors[value.id] = tensor
+
+
+class ParametersNow(Protocol):
+    """Parameters of a model as they are at the moment."""
+
+    def info(self, tensor: torch.Tensor) -> TensorInfo: ...
+
+    def array(self, info: TensorInfo, tensor: torch.Tensor) -> Array:
+        """info: what `info` has returned"""
+
+    def number(self, tensor: torch.Tensor) -> int | None:
+        """As `Calls.measured`."""
 
 
 class _OneCall(Calls):
@@ -341,13 +376,13 @@ class _End(Calls):
         self,
         parameters: Mapping[int, tuple[TensorInfo, torch.Tensor]],
         overwritten: Mapping[int, tuple[TensorInfo, Array]],
-        array: Callable[[TensorInfo, torch.Tensor], Array],
+        now: ParametersNow,
         attributes: Mapping[str, Mapping[str, object]],
     ) -> None:
         self.attributes = attributes
         self._parameters = parameters
         self._overwritten = overwritten
-        self._array = array
+        self._now = now
 
     def launch(self, number: int) -> None: ...
 
@@ -359,8 +394,11 @@ class _End(Calls):
 
     def array(self, value: Value) -> Array:
         kept = self._overwritten.get(value.id)
-        return self._array(*self._parameters[value.id]) if kept is None else kept[1]
+        return self._now.array(*self._parameters[value.id]) if kept is None else kept[1]
 
     def key(self, value: Value) -> TensorKey:
         kept = self._overwritten.get(value.id)
         return self._parameters[value.id][0].key if kept is None else kept[0].key
+
+    def measured(self, value: Value) -> int | None:
+        return None if value.id in self._overwritten else self._now.number(self._parameters[value.id][1])
