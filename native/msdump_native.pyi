@@ -94,6 +94,14 @@ class Observer:
         """
     asks: bool  # whether the handler is called before each operator
     scope: int  # what records have as `scope` from now on
+    def expect(self, keys: np.ndarray[Any, Any], are_measured: np.ndarray[Any, Any]) -> None:
+        """What is to run until the next `take`, and which of it is to be measured.
+
+        keys          `key` of the operators, in the order in which they begin
+        are_measured  of each, 0 or 1. From the first operator on that is another one than expected all are measured
+        Raises:       ValueError for two arrays of other lengths.
+        """
+
     def take(self) -> Batch:
         """What was seen since the last call."""
 
@@ -122,6 +130,8 @@ class Batch(TypedDict):
                          0 where there are none, or where the thread runs without the GIL, as autograd does
         thread           as `threading.get_ident`
         start_ns, duration_ns   by a clock of its own; without what is measured
+        key              64-bit hash of what is known of it before its operands: name, site, scope, node_name, has_grad,
+                         and node_sequence from the first of the iteration
         first_argument   for `arguments`
         scope            what Python had set
         has_grad         whether autograd records

@@ -260,7 +260,7 @@ PYBIND11_MODULE(_msdump_native, module) {
   using namespace msdump;
   PYBIND11_NUMPY_DTYPE(
       OperatorRecord, name, first_operand, operand_count, first_number, number_count, node_name, node, node_sequence,
-      first_sequence, last_sequence, site, thread, start_ns, duration_ns, first_argument, scope, has_grad, has_raised,
+      first_sequence, last_sequence, site, thread, start_ns, duration_ns, key, first_argument, scope, has_grad, has_raised,
       is_from_autograd);
   PYBIND11_NUMPY_DTYPE(OperandRecord, implementation, tensor, element, argument, role, is_written, reason);
   PYBIND11_NUMPY_DTYPE(
@@ -284,6 +284,12 @@ PYBIND11_MODULE(_msdump_native, module) {
       .def("disable", [](Handle& handle) { handle.own->disable(); })
       .def("begin_iteration", [](Handle& handle) { handle.own->begin_iteration(); })
       .def("take", &take)
+      .def("expect", [](Handle& handle, std::vector<uint64_t> keys, std::vector<uint8_t> are_measured) {
+        if (keys.size() != are_measured.size()) {
+          throw py::value_error("msdump_native.Observer.expect: expected two lists of one length.");
+        }
+        handle.own->expect(std::move(keys), std::move(are_measured));
+      }, py::arg("keys"), py::arg("are_measured"))
       .def("set_handler", [](Handle& handle, py::object handler) {
         Observer& own = *handle.own;
         PyObject* before = own.handler;

@@ -310,11 +310,34 @@ bool Observer::ask(const Operator& op, bool has_node) {
 void Observer::begin_iteration() {
   std::lock_guard<std::mutex> lock(mutex);
   tensors_.clear();
+  expected_.clear();
+  first_sequence_ = -1;
+}
+
+void Observer::expect(std::vector<uint64_t> keys, std::vector<uint8_t> are_measured) {
+  std::lock_guard<std::mutex> lock(mutex);
+  expected_ = std::move(keys), are_measured_ = std::move(are_measured);
+  expected_at_ = 0;
+}
+
+uint64_t Observer::key_of(const OperatorRecord& record) const {
+  uint64_t key = mixed(mixed(record.site, record.name), uint64_t(uint32_t(record.scope)));
+  const uint64_t sequence = record.node_sequence < 0 ? 0 : uint64_t(record.node_sequence - first_sequence_) + 1;
+  key = mixed(mixed(key, record.node_name), sequence);
+  return mixed(key, record.has_grad + 2 * (record.node != 0));
+}
+
+bool Observer::is_measured(const OperatorRecord& record) {
+  if (!measures_ || expected_.empty()) return measures_;
+  if (expected_at_ < expected_.size() && expected_[expected_at_] == record.key) return are_measured_[expected_at_++];
+  expected_.clear();
+  return true;
 }
 
 Observer::Batch Observer::take() {
   std::lock_guard<std::mutex> lock(mutex);
   Batch batch;
+  expected_.clear();
   // Room for as many again: the next iteration is like this one.
   const size_t counts[] = {records_.size(), operands_.size(), numbers_.size()};
   batch.operators.swap(records_);
@@ -337,7 +360,7 @@ Observer::Batch Observer::take() {
 void Observer::add_operand(
     Frame& frame, const at::Tensor& tensor, size_t place, int32_t element, Role role, bool is_written) {
   OperandRecord operand{reinterpret_cast<uintptr_t>(tensor.unsafeGetTensorImpl()), kNone, element, uint16_t(place), role, is_written, kRead};
-  operand.tensor = tensors_.add(tensor, measures_ && role != kResultMemory, operand.reason);
+  operand.tensor = tensors_.add(tensor, frame.measures && role != kResultMemory, operand.reason);
   frame.operands.push_back(operand);
 }
 
@@ -398,6 +421,9 @@ void Observer::begin(const at::RecordFunction& function, const Operator& op, boo
   record.has_grad = c10::GradMode::is_enabled();
   add_node(record);
   record.site = site;
+  if (first_sequence_ < 0) first_sequence_ = record.first_sequence;
+  record.key = key_of(record);
+  frame.measures = is_measured(record);
 
   const auto arguments = arguments_of(function, op);
   for (size_t place = 0; place < arguments.size(); ++place) {

@@ -24,6 +24,7 @@ namespace msdump {
 struct Frame {
   const Operator* op = nullptr;
   uint64_t generation = 0;
+  bool measures = true;
   bool has_autograd = false;  // the kernel of autograd runs, until it hands on to the operator itself
   int uncaught = 0;
   OperatorRecord record{};
@@ -59,6 +60,10 @@ class Observer : public std::enable_shared_from_this<Observer> {
   // Whether the operator is to be recorded. Not with the lock.
   bool ask(const Operator& op, bool has_node);
 
+  // What is to run until the next `take`, by `key` of its records, and which of them are to be measured. From the first
+  // operator on that is another one, all are.
+  void expect(std::vector<uint64_t> keys, std::vector<uint8_t> are_measured);
+
   struct Batch {
     std::vector<OperatorRecord> operators;
     std::vector<OperandRecord> operands;
@@ -85,8 +90,14 @@ class Observer : public std::enable_shared_from_this<Observer> {
  private:
   void add_operand(Frame& frame, const at::Tensor& tensor, size_t place, int32_t element, Role role, bool is_written);
   void add_node(OperatorRecord& record);
+  uint64_t key_of(const OperatorRecord& record) const;
+  bool is_measured(const OperatorRecord& record);
 
   bool measures_;
+  std::vector<uint64_t> expected_;
+  std::vector<uint8_t> are_measured_;
+  size_t expected_at_ = 0;
+  int64_t first_sequence_ = -1;  // of the iteration
   Operators operators_;
   Tensors tensors_;
   CallSites sites_;

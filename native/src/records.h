@@ -18,6 +18,7 @@ struct OperatorRecord {
   uint64_t site;           // 0 where no code of Python's runs
   uint64_t thread;         // as `threading.get_ident`
   int64_t start_ns, duration_ns;
+  uint64_t key;             // of what is known of it before its operands
   uint32_t first_argument;  // of all its arguments, in those of the batch
   int32_t scope;           // as Python has set it
   uint8_t has_grad;        // whether autograd records

@@ -82,6 +82,8 @@ uint32_t Tensors::add(const at::Tensor& tensor, bool measures, uint8_t& reason) 
   const uint32_t place = tensor_places_.find_or_add(hash, next, [&](uint32_t index) {
     const TensorRecord& other = tensors_[index];
     const int64_t* dimensions = dimensions_.data() + other.first_dimension;
+    // Where the other one was not to be measured, this one stands beside it.
+    if (measures && other.measurement == kNone && !is_unmeasurable_[index]) return false;
     return memory_of_tensor_[index] == memory && other.version == version && other.offset == offset &&
         other.dtype == dtype && other.dimension_count == rank && std::equal(sizes.begin(), sizes.end(), dimensions) &&
         std::equal(strides.begin(), strides.end(), dimensions + rank);
@@ -93,6 +95,7 @@ uint32_t Tensors::add(const at::Tensor& tensor, bool measures, uint8_t& reason) 
   dimensions_.insert(dimensions_.end(), sizes.begin(), sizes.end());
   dimensions_.insert(dimensions_.end(), strides.begin(), strides.end());
   const Reason unmeasured = why_unmeasured(own);
+  is_unmeasurable_.push_back(unmeasured != kRead);
   skipped[unmeasured] += unmeasured != kRead;
   if (measures && !unmeasured) {
     tensors_.back().measurement = measured(own, {memory, version, offset, own.numel(), dtype});
@@ -132,7 +135,7 @@ void Tensors::note_write(const at::Tensor& tensor) {
 void Tensors::clear() {
   memories_.clear();
   memory_places_.clear(), tensor_places_.clear(), measurement_places_.clear();
-  tensors_.clear(), memory_of_tensor_.clear(), dimensions_.clear(), measurements_.clear(), measurement_keys_.clear();
+  tensors_.clear(), memory_of_tensor_.clear(), is_unmeasurable_.clear(), dimensions_.clear(), measurements_.clear(), measurement_keys_.clear();
   taken_tensors_ = taken_measurements_ = taken_dimensions_ = 0;
 }
 

@@ -55,6 +55,7 @@ class Tensors {
   std::vector<Memory> memories_;
   IndexMap memory_places_, tensor_places_, measurement_places_;
   std::vector<TensorRecord> tensors_;
+  std::vector<uint8_t> is_unmeasurable_;
   std::vector<uint32_t> memory_of_tensor_;
   std::vector<int64_t> dimensions_;
   std::vector<Statistics> measurements_;

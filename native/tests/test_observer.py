@@ -518,3 +518,57 @@ def test_arguments_are_those_of_a_mode():
     assert found == seen
     with pytest.raises(IndexError):
         batch["arguments"].of(len(found))
+
+
+def expected_of(batch) -> np.ndarray:
+    operators = batch["operators"]
+    return operators["key"][np.argsort(operators["start_ns"], kind="stable")]
+
+
+def test_what_is_not_wanted_is_not_measured() -> None:
+    model = small_model()
+    x = torch.randn(4, 6)
+
+    def step(wanted: np.ndarray | None = None, scale: float = 1.0) -> dict:
+        observer.begin_iteration()
+        if wanted is not None:
+            observer.expect(keys, wanted)
+        y = model(x)
+        if scale != 1.0:
+            y = torch.sin(y)
+        y.sum().backward()
+        return observer.take()
+
+    # Whatever line calls it.
+    observer = native.Observer(stops=(step.__code__,))
+    observer.enable()
+    step()
+    batch = step()
+    keys = expected_of(batch)
+    assert len(batch["measurements"]) > 20
+    nothing = np.zeros(len(keys), np.uint8)
+    again = step(nothing)
+    assert np.array_equal(expected_of(again), keys) and len(again["measurements"]) == 0
+    # For one batch alone.
+    assert len(step()["measurements"]) == len(batch["measurements"])
+
+    # One operator, whose operands were met before where they were not wanted.
+    wanted = np.zeros(len(keys), np.uint8)
+    wanted[6] = 1
+    one = step(wanted)
+    row = one["operators"][np.argsort(one["operators"]["start_ns"], kind="stable")[6]]
+    own = one["operands"][row["first_operand"] : row["first_operand"] + row["operand_count"]]
+    assert (one["tensors"]["measurement"][own["tensor"]] != NONE).all() and len(own)
+    assert len(one["measurements"]) == len(set(one["tensors"]["measurement"][own["tensor"]]))
+
+    # From where it is another program on, all is measured.
+    other = step(nothing, 2.0)
+    assert 0 < len(other["measurements"]) < len(batch["measurements"]) + 8
+    first = int(np.flatnonzero(expected_of(other)[: len(keys)] != keys)[0])
+    assert (
+        other["names"][other["operators"]["name"][np.argsort(other["operators"]["start_ns"])[first]]]
+        == "aten.sin.default"
+    )
+    with pytest.raises(ValueError, match="one length"):
+        observer.expect(keys, wanted[1:])
+    observer.disable()

@@ -142,6 +142,9 @@ class NativeLook:
         try:
             self._stage, waits = self._enter(overload_named(name), has_node)
             self._observer.asks = waits
+            expected = self.calls.expected(self._stage)
+            if expected is not None:
+                self._observer.expect(*expected)
             return self._stage is not None and self._stage.is_watched and not self._ends
         finally:
             self._is_asked = False

@@ -153,6 +153,7 @@ class _Program:
         self.skipped: list[tuple[str, str]] = []
         self.floats: Array = np.empty(0)
         self.of_parameters = 0
+        self.expected: tuple[Array, Array] | None = None
 
 
 class _Measured:
@@ -197,7 +198,9 @@ class _ParametersNow:
 
     def array(self, info: TensorInfo, tensor: torch.Tensor) -> Array:
         shown = self._shown[id(tensor)]
-        return self._operands.array(info, tensor) if shown is None else self._calls.array(self._tables, shown.place)
+        if shown is None or shown.number == _NONE:
+            return self._operands.array(info, tensor)
+        return self._calls.array(self._tables, shown.place)
 
     def number(self, tensor: torch.Tensor) -> int | None:
         shown = self._shown[id(tensor)]
@@ -266,6 +269,9 @@ class NativeCalls:
         key = _key_of(batch, tables.first or 0, f"{tables.order} {'/'.join(optimizers)}")
         program = next((each for each in known if each.key == key), None)
         if program is not None and self._show_again(stage, program, batch):
+            # What has run last is what is expected.
+            known.remove(program)
+            known.insert(0, program)
             return
         self._show_anew(stage, _Program(key), batch, scopes, optimizers, known)
 
@@ -351,10 +357,19 @@ class NativeCalls:
             memory: tables.origins[memory] for memory in (tables.tensor(place)[5] for place in program.places)
         }
         program.floats = batch["numbers"]
+        program.expected = _expected(batch["operators"], program)
         program.of_parameters = _count_of(batch["operands"]["implementation"], self._parameters)
         tables.order += len(program.operators)
         known.insert(0, program)
         del known[_MAX_PROGRAMS:]
+
+    def expected(self, stage: Stage | None) -> tuple[Array, Array] | None:
+        """What runs next, as far as it is known, where observers do not look at all of it: keys of operators, and
+        which of them are shown."""
+        if stage is None or not stage.is_watched:
+            return None
+        known = self._programs.get((stage.part, self._iteration.batches[stage.part]))
+        return known[0].expected if known else None
 
     def parameters_now(self, stage: Stage) -> ParametersNow:
         """As they are when a stage ends."""
@@ -524,6 +539,17 @@ def _key_of(batch: Mapping[str, Any], first: int, state: str) -> list[bytes]:
     columns += [operands[name] for name in operands.dtype.names if name != "implementation"]
     columns += [tensors[name] for name in _TENSOR_KEYS]
     return [state.encode(), *(column.tobytes() for column in (*relative, *columns, batch["dimensions"]))]
+
+
+def _expected(operators: Array, program: _Program) -> tuple[Array, Array] | None:
+    """As of `NativeCalls.expected`, in the order in which operators begin."""
+    is_wanted = np.array([operator is not None for operator in program.operators], bool)
+    # One that raised may have results the next time.
+    is_wanted |= operators["has_raised"] != 0
+    if is_wanted.all():
+        return None
+    order = np.argsort(operators["start_ns"], kind="stable")
+    return operators["key"][order], is_wanted[order].astype(np.uint8)
 
 
 def _count_of(addresses: Array, parameters: Mapping[int, object]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -164,21 +164,23 @@ PROGRAMS = (
 )
 
 
-def run(folder: Path, program: Callable[[], Step], is_watched: bool = True) -> list[torch.Tensor]:
+def run(
+    folder: Path, program: Callable[[], Step], is_watched: bool = True, kernels: Sequence[str] = ()
+) -> list[torch.Tensor]:
     torch.manual_seed(0)
     step = program()
     if not is_watched:
         return [step(number) for number in range(STEPS)]
     config = {
         "common_dump_settings": {
-            "dump_mode": 0,
+            "dump_mode": 1 if kernels else 0,
             "path": str(folder),
             "net_name": "Net",
             "iteration": "all",
             "saved_data": "statistic",
             "statistic_category": ["max", "min", "avg", "l2norm", "nan count", "count"],
             "input_output": 0,
-            "kernels": [],
+            "kernels": list(kernels),
             "support_device": [0],
         },
         "e2e_dump_settings": {"enable": True, "trans_flag": True},
@@ -214,12 +216,28 @@ def alike(counts: Counter[Row]) -> Counter[Row]:
     return Counter({("" if row[1] in ALIKE.values() else row[0], *row[1:]): count for row, count in counts.items()})
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
-def test_rows_are_those_of_a_mode(program: Callable[[], Step], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+# All; some of all parts of a step; parameters and one operator of a backward pass; none.
+KERNELS = {
+    "all": [],
+    "layers": ["name-regex(.*(addmm|native_layer_norm|sum).*)"],
+    "parameters": ["name-regex(Parameter.*|.*addmm.*)", "name-regex(Gradients/.*threshold_backward.*)"],
+    "none": ["name-regex(nothing)"],
+}
+
+
+@pytest.mark.parametrize(
+    ("program", "kernels"),
+    [(program, "all") for program in PROGRAMS]
+    + [(each, name) for each in (mlp, transformer, branch) for name in KERNELS],
+    ids=lambda value: value if isinstance(value, str) else value.__name__,
+)
+def test_rows_are_those_of_a_mode(
+    program: Callable[[], Step], kernels: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert why_not_native() == ""
-    losses = run(tmp_path / "native", program)
+    losses = run(tmp_path / "native", program, kernels=KERNELS[kernels])
     monkeypatch.setenv(NATIVE, "0")
-    expected = run(tmp_path / "mode", program)
+    expected = run(tmp_path / "mode", program, kernels=KERNELS[kernels])
     plain = run(tmp_path, program, is_watched=False)
     for one, other, third in zip(losses, expected, plain, strict=True):
         assert torch.equal(one, other) and torch.equal(one, third)
