@@ -21,6 +21,9 @@ PLAIN = "a plain step"
 PROBE = "what mindstudio-probe adds, level mix"
 COLUMNS = ["max", "min", "avg", "l2norm"]
 STEPS = 4
+# Of a dump that goes on: the first ones name operators, and find out which of them come back.
+WARM = 4
+NATIVE_AIMS = {"alexnet": "<= 1.08", "resnet50": "<= 1.15", "transformer": "<= 1.20"}
 
 
 @row(
@@ -67,6 +70,107 @@ def operators(bench: Bench) -> Iterator[Mapping[str, Sample]]:
             yield {"off": (off, plain), "other": (idle, plain), "bare": (bare, plain), "none": (unselected, bare)}
 
 
+@contextlib.contextmanager
+def _observer(is_compiled: bool) -> Iterator[None]:
+    """Operators are seen by `msdump_native`, or by the dispatch mode."""
+    from msdump.config.environment import NATIVE
+
+    before = os.environ.get(NATIVE)
+    os.environ[NATIVE] = "1" if is_compiled else "0"
+    try:
+        yield
+    finally:
+        os.environ.pop(NATIVE)
+        if before is not None:
+            os.environ[NATIVE] = before
+
+
+def _has_compiled_observer() -> bool:
+    from msdump.frontends.torch.eager.native import why_not_native
+
+    return not why_not_native()
+
+
+@row(
+    "eager-small",
+    SECTION,
+    {
+        "native": Line("statistics without MD5, small transformer, compiled observer", PLAIN, "<= 1.35"),
+        "mode": Line("the same, dispatch mode", PLAIN, "<= 5"),
+        "native_none": Line("the same, no operator is selected, compiled observer", PLAIN, "<= 1.05"),
+        "mode_none": Line("the same, no operator is selected, dispatch mode", PLAIN, "<= 2.2"),
+        "idle": Line("the same, no iteration is dumped", PLAIN, "<= 1.02"),
+        "bare": Line("small transformer: a bare TorchDispatchMode", PLAIN),
+        "hashes": Line("small transformer: PyTorch's DebugMode with hashes of all tensors", PLAIN),
+        "anomaly": Line("small transformer: detect_anomaly", PLAIN),
+    },
+    seconds=120.0,
+)  # fmt: skip
+def small(bench: Bench) -> Iterator[Mapping[str, Sample]]:
+    """A transformer 64 wide, of some 500 operators of microseconds: steps of a dump that goes on.
+
+    Times are of steps after the first ones, which name operators; `steps` says how many are taken at a time.
+    """
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    import msdump
+    from benchmarks.torch_models import training_step
+
+    class Bare(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func(*args, **(kwargs or {}))
+
+    step = training_step("small", bench.is_quick)
+    count = 10 if bench.is_quick else 50
+
+    def steps() -> float:
+        for _ in range(WARM):
+            step()
+        return timed(lambda: [step() for _ in range(count)])
+
+    def hashed() -> float:
+        from torch.utils._debug_mode import DebugMode
+
+        with DebugMode() as mode, mode.log_tensor_hashes(hash_inputs=True):
+            return steps()
+
+    def anomaly() -> float:
+        with torch.autograd.detect_anomaly(check_nan=True):
+            return steps()
+
+    with scratch() as folder:
+        numbers: dict[str, Any] = {"saved_data": "statistic", "statistic_category": COLUMNS}
+        every = write_config(folder, "all", **numbers)
+        none = write_config(folder, "all", name="none", dump_mode=1, kernels=["Default/none-op0"], **numbers)
+        idle = write_config(folder, "1000000", name="idle", **numbers)
+
+        def dumped(config: Path, is_compiled: bool) -> float:
+            with _observer(is_compiled), msdump.watch(config=config):
+                seconds = steps()
+            shutil.rmtree(config.with_suffix(""), ignore_errors=True)
+            return seconds
+
+        def bare() -> float:
+            with Bare():
+                return steps()
+
+        for _ in range(100):
+            base = steps()
+            values: dict[str, Sample] = {
+                "mode": (dumped(every, False), base),
+                "mode_none": (dumped(none, False), base),
+                "idle": (dumped(idle, False), base),
+                "bare": (bare(), base),
+                "hashes": (hashed(), base),
+                "anomaly": (anomaly(), base),
+            }
+            if _has_compiled_observer():
+                values["native"] = dumped(every, True), base
+                values["native_none"] = dumped(none, True), base
+            yield values
+
+
 def _watched(model: str, saved_data: str) -> None:
     is_statistic = saved_data == "statistic"
     what = "statistics without MD5" if is_statistic else "tensors to tmpfs"
@@ -75,6 +179,9 @@ def _watched(model: str, saved_data: str) -> None:
         "probe": Line(f"{model}: mindstudio-probe 26.2, level mix, {saved_data}", "a plain step there"),
         "added": Line(f"{what}, {model}: added time", PROBE, "<= 0.33" if is_statistic else "<= 0.20"),
     }
+    if is_statistic:
+        lines["native"] = Line(f"{what} of every operator, {model}, compiled observer", PLAIN, NATIVE_AIMS[model])
+        lines["native_added"] = Line(f"{what}, {model}, compiled observer: added time", PROBE, "<= 0.10")
 
     @row(f"eager-{saved_data}-{model}", SECTION, lines)
     def measure(bench: Bench) -> Iterator[Mapping[str, Sample]]:
@@ -100,11 +207,24 @@ def _watched(model: str, saved_data: str) -> None:
                     plain()
                 shutil.rmtree(folder / "dump")
 
-            for base, cost in in_turns(plain, dumped):
+            def by_mode() -> None:
+                with _observer(False):
+                    dumped()
+
+            def by_compiled() -> None:
+                with _observer(True):
+                    dumped()
+
+            has_native = is_statistic and _has_compiled_observer()
+            for base, cost, *compiled in in_turns(plain, by_mode, *([by_compiled] if has_native else [])):
                 values: dict[str, Sample] = {"step": (cost, base)}
+                if compiled:
+                    values["native"] = compiled[0], base
                 if probe is not None:
                     there, probed = probe.turn()
                     values |= {"probe": (probed, there), "added": (cost / steps, base / steps, probed, there)}
+                    if compiled:
+                        values["native_added"] = compiled[0] / steps, base / steps, probed, there
                 yield values
 
 
