@@ -23,6 +23,7 @@ ALLOWED = {
     "fsspec": ("storage/remote.py",),
     "obstore": ("storage/remote.py",),
     "xxhash": ("storage/packs.py",),
+    "msdump_native": ("frontends/torch/eager/native.py", "frontends/torch/eager/native_calls.py"),
     "starlette": ("viewing/server.py",),
     "uvicorn": ("viewing/server.py", "viewing/serving.py"),
     "transformers": ("integrations/transformers.py",),
@@ -72,7 +73,7 @@ ALLOWED = {
 }
 LATE = {
     "torch", "onnx", "onnxruntime", "google.protobuf", "pydantic", "numba", "rich", "PIL", "sklearn", "hypothesis",
-    "llvmlite", "pyarrow", "starlette", "uvicorn", "obstore", "fsspec", "xxhash",
+    "llvmlite", "pyarrow", "starlette", "uvicorn", "obstore", "fsspec", "xxhash", "msdump_native",
 }  # fmt: skip
 
 

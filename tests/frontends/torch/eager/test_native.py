@@ -9,16 +9,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-import torch
-from torch import nn
-from torch.nn import functional
-from torch.utils.checkpoint import checkpoint
 
-import msdump
-from msdump.config.environment import NATIVE
-from msdump.frontends.torch.eager.native import why_not_native
-
+torch = pytest.importorskip("torch")
 pytest.importorskip("msdump_native")
+
+from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+from torch.utils.checkpoint import checkpoint  # noqa: E402
+
+import msdump  # noqa: E402
+from msdump.config.environment import NATIVE  # noqa: E402
+from msdump.frontends.torch.eager.native import why_not_native  # noqa: E402
 
 STEPS = 4
 Row = tuple[str, ...]
