@@ -48,6 +48,7 @@ def report_rows(report: Report) -> list[tuple[str, str]]:
         rows.append(
             ("time", f"{report.dump_seconds:.2f} s of {report.run_seconds:.2f} s went into the dump ({share:.0f} %)")
         )
+    rows += [("note", line) for line in report.notes]
     rows += [("outside", line) for line in report.outside]
     rows += [("not matched", name) for name in report.unmatched]
     if report.error:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from msdump.config.sampling import Sampling, parse_sampling
 from msdump.errors import ConfigError, did_you_mean, shown_argument
 
 # MindSpore Dump: which configuration, whose process.
@@ -47,6 +48,7 @@ ONNX_OPTIMIZATION = "MSDUMP_ONNX_OPTIMIZATION"
 KERNELS = "MSDUMP_KERNELS"
 MINDSPORE_RELEASE = "MSDUMP_MINDSPORE_VERSION"
 CONTAINER, UPLOAD = "MSDUMP_CONTAINER", "MSDUMP_UPLOAD"
+SAMPLING = "MSDUMP_SAMPLING"
 SERVING = "MSDUMP_SERVING"
 NATIVE = "MSDUMP_NATIVE"
 
@@ -58,7 +60,7 @@ VARIABLES = (
     *(TORCH_SIZE, TORCH_LOCAL_SIZE, TORCH_ADDRESS, TORCH_PORT),
     *(MS_ROLE, MS_NODE, MS_WORKERS, MS_ADDRESS, MS_PORT, MPI_RANK, MPI_SIZE, MPI_LOCAL_RANK),
     *(STRICT, ASYNC_BUFFER, BUDGET, FLOOR, KEEP, ONNX_OPTIMIZATION, KERNELS, SERVING, NATIVE, CONTAINER, UPLOAD),
-    MINDSPORE_RELEASE,
+    *(SAMPLING, MINDSPORE_RELEASE),
 )
 
 BRIEF, NORM, DETAIL = "aic_err_brief_dump", "aic_err_norm_dump", "aic_err_detail_dump"
@@ -343,6 +345,15 @@ def container(environ: Mapping[str, str] = os.environ) -> str:
             f"{did_you_mean(text, CONTAINERS)}".rstrip()
         )
     return text
+
+
+def sampling(environ: Mapping[str, str] = os.environ) -> Sampling | None:
+    """What MSDUMP_SAMPLING says, for configurations that say nothing; None when it is unset or empty.
+
+    Raises: ConfigError.
+    """
+    text = environ.get(SAMPLING, "").strip()
+    return parse_sampling(text, f"environment variable {SAMPLING}") if text else None
 
 
 def upload_address(environ: Mapping[str, str] = os.environ) -> str:

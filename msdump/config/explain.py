@@ -135,6 +135,13 @@ def _iterations_text(plan: Plan) -> str:
     if text != "all":
         count = plan.when.iterations.count
         text = f"{text} ({count} {'iteration' if count == 1 else 'iterations'})"
+    if plan.when.sampler is not None:
+        sampling = plan.when.sampler.sampling
+        text += (
+            f", as many of them as take {sampling} of the time"
+            if sampling.budget
+            else f", one in {sampling.every} of them"
+        )
     return text if not plan.when.initial_iteration else f"{text}, counted from {plan.when.initial_iteration}"
 
 

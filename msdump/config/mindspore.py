@@ -12,6 +12,7 @@ from msdump.config.acl import parse_acl_config
 from msdump.config.acl_file import AclConfigError
 from msdump.config.acl_rules import DUMP
 from msdump.config.environment import Environment
+from msdump.config.environment import sampling as environment_sampling
 from msdump.config.json_file import JsonFile, read_json_file
 from msdump.config.plan import (
     ASCEND,
@@ -32,6 +33,7 @@ from msdump.config.plan import (
     Where,
 )
 from msdump.config.recorder import RECORDER, RecorderSettings
+from msdump.config.sampling import Sampler, Sampling
 from msdump.config.sections import (
     COMMON,
     DUMP_ALL,
@@ -218,6 +220,7 @@ def plan_mindspore(
             iterations=common.iteration,
             initial_iteration=common.initial_iteration,
             is_device_enabled=device_target == CPU or device_id in common.support_device,
+            sampler=_sampler(common),
         ),
         which=_which(DUMP_ALL if trigger.op_debug_mode else common.dump_mode, common.kernels),
         operands=OperandSelection(inputs=common.input_output in (0, 1), outputs=common.input_output in (0, 2)),
@@ -239,6 +242,11 @@ def plan_mindspore(
     if not plan.when.is_device_enabled:
         _logger.warning(f"Dump is not enabled. device_id:{device_id} not support")
     return plan
+
+
+def _sampler(common: CommonDumpSettings) -> Sampler | None:
+    sampling = common.sampling or environment_sampling()
+    return None if sampling is None or sampling == Sampling() else Sampler(sampling, common.initial_iteration)
 
 
 def _trigger(engine: str, op_debug_mode: int, overflow_number: int) -> Trigger:

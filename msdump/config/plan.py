@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msdump.config.json_file import JsonFile
 from msdump.config.ranges import EVERY_NUMBER, NumberRanges
+from msdump.config.sampling import Sampler
 from msdump.config.selection import Which
 from msdump.tensors.records import INPUT, OUTPUT
 
@@ -30,18 +31,22 @@ class When:
     iterations         numbers as in folder names
     initial_iteration  number of the first step of a run
     is_device_enabled  False: this device is not in `support_device`, so Dump is off
+    sampler            which of the iterations; None: all. It knows how long they took, and answers once for each
     """
 
     iterations: NumberRanges = EVERY_NUMBER
     initial_iteration: int = 0
     is_device_enabled: bool = True
+    sampler: Sampler | None = None
 
     @property
     def is_every(self) -> bool:
-        return self.iterations == EVERY_NUMBER
+        return self.iterations == EVERY_NUMBER and self.sampler is None
 
     def dumps(self, iteration: int) -> bool:
-        return self.is_device_enabled and iteration in self.iterations
+        if not self.is_device_enabled or iteration not in self.iterations:
+            return False
+        return self.sampler is None or self.sampler.takes(iteration)
 
 
 @dataclass(frozen=True)

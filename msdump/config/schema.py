@@ -87,6 +87,10 @@ _KEYS: Mapping[type[BaseModel], Mapping[str, _Key]] = {
         "container": _Key(
             "msdump's own. pack: one tar archive in the place of each folder of an iteration.", _enum(*CONTAINERS)
         ),
+        "sampling": _Key(
+            'msdump\'s own. 10: each tenth of the iterations. "5%": as many as take a twentieth of the time.',
+            {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}]},
+        ),
     },
     E2eDumpSettings: {
         "enable": _Key("true: the synchronous dump."),

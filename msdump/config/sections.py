@@ -18,6 +18,7 @@ from msdump.config.environment import CONTAINERS
 from msdump.config.json_file import expanded_advice, json_type, shown
 from msdump.config.plan import ASCEND, ASYNC, CPU, OVERFLOW_ALL, SYNC
 from msdump.config.ranges import MINDSPORE, MINDSPORE_STRICT, NumberRanges, parse_ranges
+from msdump.config.sampling import Sampling, parse_sampling
 from msdump.config.selectors import parse_selectors
 from msdump.errors import ConfigError, did_you_mean, refused
 from msdump.statistics import stats
@@ -406,9 +407,15 @@ def _check_container(value: str, info: ValidationInfo) -> str:
     return value
 
 
+def _parse_sampling(value: object, info: ValidationInfo) -> Sampling:
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    text = str(value) if is_number or isinstance(value, str) else repr(value)
+    return parse_sampling(text, where(info))
+
+
 class CommonDumpSettings(BaseModel):
     """Section `common_dump_settings`. The keys after `saved_data` are later than the guide that msdump follows;
-    `container` is msdump's own.
+    `container` and `sampling` are msdump's own.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", title=COMMON)
@@ -427,3 +434,4 @@ class CommonDumpSettings(BaseModel):
     initial_iteration: Annotated[Unsigned, AfterValidator(_check_initial_iteration)] = 0
     statistic_category: Annotated[tuple[str, ...] | None, BeforeValidator(_parse_statistic_category)] = None
     container: Annotated[String, AfterValidator(_check_container)] = ""
+    sampling: Annotated[Sampling | None, BeforeValidator(_parse_sampling)] = None

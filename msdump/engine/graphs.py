@@ -127,6 +127,9 @@ class GraphSession(Session):
         self._before_end: list[Callable[[], None]] = []
         self._step_ends: list[Callable[[], None]] = []
         self._remarks: list[Callable[[], tuple[str, ...]]] = []
+        self._notes: list[Callable[[], tuple[str, ...]]] = []
+        if plan.when.sampler is not None:
+            self.add_notes(plan.when.sampler.notes)
         self._training: list[Callable[[], TrainingSteps]] = []
         self._has_steps = False
         if recorder is not None:
@@ -148,6 +151,10 @@ class GraphSession(Session):
     def add_remarks(self, function: Callable[[], tuple[str, ...]]) -> None:
         """Report code of the script that this session could not see, a line for each call site, also after its end."""
         self._remarks.append(function)
+
+    def add_notes(self, function: Callable[[], tuple[str, ...]]) -> None:
+        """Have the report say how the dump was made, also after its end."""
+        self._notes.append(function)
 
     def count_training(self, function: Callable[[], TrainingSteps]) -> None:
         """Ask it how iterations and steps of optimizers go together, for the report and the dump."""
@@ -279,7 +286,7 @@ class GraphSession(Session):
 
     def report(self) -> Report:
         if self._final is not None:
-            return replace(self._final, outside=self._outside())
+            return replace(self._final, outside=self._outside(), notes=self._noted())
         written = sum((writer.counts for writer in self._writers), self._written)
         unmatched = self.plan.which.unmatched(self._tally.names_seen)
         steps = self._training_steps()
@@ -290,7 +297,11 @@ class GraphSession(Session):
             run_seconds=time.perf_counter() - self._started,
             training="" if steps is None else steps.text,
             outside=self._outside(),
+            notes=self._noted(),
         )
+
+    def _noted(self) -> tuple[str, ...]:
+        return tuple(line for function in self._notes for line in function())
 
     def _outside(self) -> tuple[str, ...]:
         own = (line for function in self._remarks for line in function())

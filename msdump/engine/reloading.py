@@ -14,6 +14,7 @@ from msdump.config.acl_rules import DUMP, WATCHER
 from msdump.config.json_file import JsonFile, stamp_of
 from msdump.config.plan import OPERANDS, Plan
 from msdump.config.recorder import RECORDER
+from msdump.config.sampling import Sampling
 from msdump.errors import ConfigError, FormatError, MsdumpError
 from msdump.formats.atomic import write_file
 from msdump.storage.plain import read_start
@@ -40,6 +41,7 @@ def change(old: Plan, new: Plan) -> Change:
         "dump_path" if is_acl else "path": (old.where.path, new.where.path),
         "net_name": (old.where.net_name, new.where.net_name),
         "e2e_dump_settings.enable": (old.how.engine, new.how.engine),
+        "sampling": (_sampling(old), _sampling(new)),
         "initial_iteration": (old.when.initial_iteration, new.when.initial_iteration),
         RECORDER: (old.recorder is None, new.recorder is None),
         "support_device": (old.when.is_device_enabled, new.when.is_device_enabled),
@@ -54,6 +56,10 @@ def change(old: Plan, new: Plan) -> Change:
     when = replace(old.when, iterations=new.when.iterations)
     plan = replace(old, when=when, which=which, operands=new.operands, saved=saved, trigger=trigger, source=new.source)
     return Change(plan, kept)
+
+
+def _sampling(plan: Plan) -> Sampling | None:
+    return None if plan.when.sampler is None else plan.when.sampler.sampling
 
 
 def _scene(plan: Plan) -> str:

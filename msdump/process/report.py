@@ -82,6 +82,7 @@ class Report:
     error             why the dump is not complete; None where it is
     training          how many iterations a step of an optimizer has; "" where that is one, or not known
     outside           code of the script that ran outside of the dump, a line for each call site
+    notes             how it was dumped, where that is not the ordinary way: which iterations, who saw the operators
     """
 
     path: str
@@ -108,6 +109,7 @@ class Report:
     run_seconds: float = 0.0
     training: str = ""
     outside: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:

@@ -117,6 +117,7 @@ def test_all_fields(folder, caplog):
         "iterations": {"ranges": ((0, 0), (2, 4))},
         "initial_iteration": 0,
         "is_device_enabled": True,
+        "sampler": None,
     }
     assert (made.which, made.operands, made.trigger) == (Which(), OperandSelection(), Trigger())
     assert dataclasses.asdict(made.saved) == {

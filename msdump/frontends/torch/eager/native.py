@@ -100,7 +100,7 @@ class NativeLook:
         self._observer.begin_iteration()
         self._iterations += self.is_on
 
-    def remarks(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:
         """What the report says of it."""
         if self.failure:
             return (f"msdump-native stopped: {self.failure}. The dispatch mode took its place.",)

@@ -112,7 +112,7 @@ class EagerProgram:
         """From the second iteration on, operators come to `msdump_native` where that can see all that is wanted."""
         calls = NativeCalls(self._stages[FORWARD], self._operands, self._operator_scopes, self.session.count_skipped)
         self.native = NativeLook(calls, self._scopes, self._ask, lambda: self._iterations.optimizers)
-        self.session.add_remarks(self.native.remarks)
+        self.session.add_notes(self.native.notes)
 
     @property
     def prefers_native(self) -> bool:
