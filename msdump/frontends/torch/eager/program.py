@@ -95,7 +95,7 @@ class EagerProgram:
         self._messages = Messages(self._operands, self._book, session.count_skipped)
         self._shardings = OperandShardings(self._book, self._operands, session.recorder)
         self.native: NativeLook | None = None
-        self._is_at_module = False
+        self._is_between_operators = False
         self._operators = Operators(
             self._stages[FORWARD],
             self._operands,
@@ -124,7 +124,7 @@ class EagerProgram:
             return False
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             return False
-        return native.is_on or self._is_at_module
+        return native.is_on or self._is_between_operators
 
     def _ask(self, function: torch._ops.OpOverload, has_node: bool) -> tuple[Stage | None, bool]:
         """As the beginning of `run`, of an operator that is about to run."""
@@ -302,11 +302,11 @@ class EagerProgram:
             iteration = iterations.of_call(module)
             if iteration is not None:
                 self._operands.names.clear()
-                self._is_at_module = not isinstance(module, Region)
+                self._is_between_operators = not isinstance(module, Region)
                 try:
                     self._begin(iteration, is_first)
                 finally:
-                    self._is_at_module = False
+                    self._is_between_operators = False
             named = iterations.model if isinstance(module, Region) else module
             if named is not None and self._is_watched:
                 self._parameters.name(named)
@@ -371,7 +371,11 @@ class EagerProgram:
         """A step of training has ended: the next one may begin with any operator, where it is dumped."""
         current = self._iterations.current
         if current is not None and self._iterations.waits_for_operator and self.session.plan.watches(current + 1):
-            self._on_change(True)
+            self._is_between_operators = True
+            try:
+                self._on_change(True)
+            finally:
+                self._is_between_operators = False
 
     def _take_plan(self, plan: Plan) -> None:
         if plan is not self._plan:

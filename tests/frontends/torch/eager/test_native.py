@@ -166,7 +166,7 @@ PROGRAMS = (
 
 
 def run(
-    folder: Path, program: Callable[[], Step], is_watched: bool = True, kernels: Sequence[str] = ()
+    folder: Path, program: Callable[[], Step], is_watched: bool = True, kernels: Sequence[str] = (), **common: object
 ) -> list[torch.Tensor]:
     torch.manual_seed(0)
     step = program()
@@ -183,6 +183,7 @@ def run(
             "input_output": 0,
             "kernels": list(kernels),
             "support_device": [0],
+            **common,
         },
         "e2e_dump_settings": {"enable": True, "trans_flag": True},
     }
@@ -244,5 +245,18 @@ def test_rows_are_those_of_a_mode(
         assert torch.equal(one, other) and torch.equal(one, third)
     native, mode = rows(tmp_path / "native"), rows(tmp_path / "mode")
     assert native.keys() == mode.keys()
+    for name in mode:
+        assert alike(native[name]) == alike(mode[name]), name
+
+
+@pytest.mark.parametrize("program", [mlp, data_made_between, accumulated], ids=lambda program: program.__name__)
+def test_iterations_between_which_nothing_is_dumped(
+    program: Callable[[], Step], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path / "native", program, iteration="1|3")
+    monkeypatch.setenv(NATIVE, "0")
+    run(tmp_path / "mode", program, iteration="1|3")
+    native, mode = rows(tmp_path / "native"), rows(tmp_path / "mode")
+    assert native.keys() == mode.keys() and native
     for name in mode:
         assert alike(native[name]) == alike(mode[name]), name
