@@ -49,12 +49,16 @@ class RowTexts(Protocol):
 
 
 class MeasuredNumbers:
-    """Statistics by number, in the order in which tensors were measured; more come while an iteration runs."""
+    """Statistics by number, in the order in which tensors were measured; more come while an iteration runs.
+
+    Threads that write may ask at once: what is made of the tables is put in its place when it is complete.
+    """
 
     def __init__(self, row_texts: RowTexts | None = None) -> None:
         self._row_texts = row_texts
         self._tables: list[tuple[Array, Array]] = []
-        self._rows: list[Statistics] = []
+        # How many tables are in the rows, and these.
+        self._rows: tuple[int, list[Statistics]] = (0, [])
         # How many tables are in the texts, and these.
         self._texts: dict[NumberColumns, tuple[int, list[str]]] = {}
 
@@ -68,15 +72,17 @@ class MeasuredNumbers:
         self._tables.append((table, is_integer))
 
     def __getitem__(self, number: int) -> Statistics:
-        rows = self._rows
+        done, rows = self._rows
         if number >= len(rows):
-            rows.clear()
-            for table, is_integer in self._tables:
+            tables = self._tables[done:]
+            rows = rows.copy()
+            for table, is_integer in tables:
                 columns = [_column(table, is_integer, name) for name in _ATTRIBUTES]
                 own = [_made(*values) for values in zip(*columns, strict=True)]
                 for at in np.flatnonzero(~_has_finite(table)).tolist():
                     own[at] = replace(own[at], max=None, min=None, avg=None)
                 rows += own
+            self._rows = done + len(tables), rows
         return rows[number]
 
     def rows(
@@ -107,13 +113,15 @@ class MeasuredNumbers:
         """Text of each, made once."""
         name, attributes, form = columns, columns.attributes, columns.form
         done, texts = self._texts.get(name, (0, []))
-        for table, is_integer in self._tables[done:]:
+        tables = self._tables[done:]
+        texts = texts.copy() if tables else texts
+        for table, is_integer in tables:
             values_of = [_column(table, is_integer, name) for name in attributes]
             own = [form % values for values in zip(*values_of, strict=True)]
             for at in np.flatnonzero(~_has_finite(table)).tolist():
                 own[at] = columns.text_of(self[len(texts) + at])
             texts += own
-        self._texts[name] = len(self._tables), texts
+        self._texts[name] = done + len(tables), texts
         return texts
 
 
