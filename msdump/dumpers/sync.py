@@ -233,7 +233,7 @@ class SyncDumper(Dumper):
         size, graph_id = 0, step.graph.graph_id
         for value in parameters:
             place = step.measured(value)
-            if place is None:
+            if place is None or 0 in value.type.shape:
                 others.append(value)
                 continue
             frame = self._parameter_frames.get((graph_id, value.id))
@@ -355,6 +355,8 @@ class RowFrames:
         start = 0
         for op in ops:
             for operand in operands[op.index]:
+                if 0 in operand.info.shape and operand.io == INPUT:
+                    continue  # of tensors without elements, outputs alone have rows
                 head, tail = row_frame(
                     op.op_type, op.full_name, operand.io, operand.slot, operand.info.dtype, operand.info.shape
                 )
