@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 import torch
@@ -58,6 +59,12 @@ class Listener(StepListener, Protocol):
     def enter_module(self, module: torch.nn.Module) -> None: ...
 
     def leave_module(self) -> None: ...
+
+    def note_compiler(self, is_at_work: bool) -> None:
+        """Dynamo begins to compile, or has ended."""
+
+    def leave_compiled(self) -> None:
+        """What `torch.compile` made has run, and PyTorch has restored what it had noted when that began."""
 
     def run_region(
         self, region: Region, function: Callable[..., object], args: Sequence[object], keywords: Mapping[str, object]
@@ -185,6 +192,7 @@ def _replacements_of_programs() -> tuple[_Replacement, ...]:
     # For where Dynamo looks at what is called.
     quiet_enter_module, quiet_leave_module = map(torch._dynamo.disable, (enter_module, leave_module))
     looks, compiles = _dynamo_callback(), _compiles_here
+    leave_compiled = _leave_compiled
 
     def call_of(original: Callable[..., object]) -> Callable[..., object]:
         def call(self: torch.nn.Module, *args: object, **keywords: object) -> object:
@@ -206,7 +214,24 @@ def _replacements_of_programs() -> tuple[_Replacement, ...]:
 
         return create
 
+    def install_of(original: Callable[..., Any]) -> Callable[..., object]:
+        def install(*args: object, **keywords: object) -> object:
+            return _compiling(original(*args, **keywords))
+
+        return install
+
+    def restore_of(original: Callable[..., object]) -> Callable[..., object]:
+        def restore(*args: object, **keywords: object) -> object:
+            leave_compiled()
+            return original(*args, **keywords)
+
+        return restore
+
+    handler = type(torch._dynamo.callback.callback_handler)
     return (
+        _Replacement(handler, "install_callbacks", install_of),  # what compiles runs inside of this
+        # It is the last that a compiled function calls, and the first, when Dynamo looks at no frame.
+        _Replacement(torch._dynamo.eval_frame, "_maybe_set_eval_frame", restore_of),
         _Replacement(torch.nn.Module, "__call__", call_of),
         _Replacement(torch._dynamo.utils.CleanupHook, "create", create_of, is_static=True),
     )
@@ -306,6 +331,24 @@ def _enter_module(module: torch.nn.Module) -> tuple[Listener, ...]:
 def _leave_module(listeners: tuple[Listener, ...]) -> None:
     for listener in listeners:
         listener.leave_module()
+
+
+@contextmanager
+def _compiling(callbacks: AbstractContextManager[None]) -> Iterator[None]:
+    listeners = listening.concerned()
+    for listener in listeners:
+        listener.note_compiler(True)
+    try:
+        with callbacks:
+            yield
+    finally:
+        for listener in listeners:
+            listener.note_compiler(False)
+
+
+def _leave_compiled() -> None:
+    for listener in listening.concerned():
+        listener.leave_compiled()
 
 
 def _enter_backward(accumulates: bool) -> tuple[StepListener, ...]:

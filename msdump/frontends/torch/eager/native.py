@@ -65,6 +65,7 @@ class NativeLook:
         self._iterations = 0
         self._stage: Stage | None = None
         self._is_busy = self._is_asked = self._ends = False
+        self._blind_depth = 0
         self._numbers: dict[tuple[str, bool], int] = {}
         self._texts: list[tuple[str, bool]] = []
         self._observer: msdump_native.Observer = msdump_native.Observer(
@@ -106,6 +107,11 @@ class NativeLook:
             return (f"msdump-native stopped: {self.failure}. The dispatch mode took its place.",)
         return (f"operators of {self._iterations} iterations were seen by msdump-native.",) if self._iterations else ()
 
+    def blind(self, is_blind: bool) -> None:
+        """While it is blind, it sees nothing that runs: PyTorch compiles, and runs operators of its own for that."""
+        self.flush()
+        self._blind_depth += 1 if is_blind else -1
+
     def note_scope(self) -> None:
         """A module was called or left."""
         key = self._scopes.current, self._scopes.is_inside
@@ -136,7 +142,7 @@ class NativeLook:
 
     def _ask(self, name: str, has_node: bool) -> bool:
         """Whether an operator that is about to run is to be recorded."""
-        if self._is_busy or self._is_asked or self._ends:
+        if self._is_busy or self._is_asked or self._ends or self._blind_depth:
             return False
         self._is_asked = True
         try:

@@ -52,6 +52,7 @@ class EagerProgram:
     on_change  called with whether the operators of the iteration that begins are to be shown
     sees_thread  whether operators of the thread that asks are shown, as of one that computes gradients
     blind     while it is open, no operator comes to `run`
+    hold      sees to it that operators come to `run`, where PyTorch has restored what it had noted before `on_change`
     has_setup  whether what runs before the first step is a graph of its own
     """
 
@@ -64,10 +65,12 @@ class EagerProgram:
         sees_thread: Callable[[], bool],
         blind: Callable[[], AbstractContextManager[None]],
         has_setup: bool = False,
+        hold: Callable[[], None] = lambda: None,
     ) -> None:
         self.session = session
         self.has_ended = False
         self._on_change = on_change
+        self._hold = hold
         self._sees_thread = sees_thread
         self._blind = blind
         self._thread = threading.get_ident()
@@ -422,6 +425,15 @@ class EagerProgram:
         self._scopes.leave()
         if self.native is not None and self.native.is_on:
             self.native.note_scope()
+
+    def note_compiler(self, is_at_work: bool) -> None:
+        """A dispatch mode sees nothing of what the compiler runs."""
+        if self.native is not None:
+            self.native.blind(is_at_work)
+
+    def leave_compiled(self) -> None:
+        if self.native is not None and self._counts.has_run:
+            self._hold()
 
     def enter_optimizer(self, name: str, optimizer: object) -> None:
         with self._lock:

@@ -119,6 +119,7 @@ class Watch(contextlib.ContextDecorator):
                 self._sees_thread,
                 self._blind,
                 has_setup=self._is_whole_script,
+                hold=self._hold,
             )
             self._mode = _Mode(self._program)
             if is_native_used() and not why_not_native():
@@ -173,6 +174,16 @@ class Watch(contextlib.ContextDecorator):
         elif not is_on and not self._stays_on and _get_current_dispatch_mode() is mode:
             _pop_mode()
             self._is_on = False
+
+    def _hold(self) -> None:
+        """Inside of a call of what `torch.compile` made the mode may have been entered: when the call ends, PyTorch
+        restores the keys that operators look for, but not the stack of modes, and would miss the next operator.
+        """
+        mode = self._mode
+        is_held = torch._C._dispatch_tls_is_dispatch_key_included(torch._C.DispatchKey.Python)
+        if self._is_on and not is_held and _get_current_dispatch_mode() is mode:
+            _pop_mode()
+            _push_mode(mode)
 
     @contextlib.contextmanager
     def _blind(self) -> Iterator[None]:

@@ -142,6 +142,31 @@ def autocast() -> Step:
     return trained(model, loss)
 
 
+class Halves(nn.Module):
+    """The second one is compiled, and what follows it is not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Sequential(nn.Linear(4, 4), nn.Tanh())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.second(torch.relu(self.first(x))).sigmoid()  # type: ignore[no-any-return]
+
+
+def compiled_part() -> Step:
+    torch._dynamo.reset()
+    model = Halves()
+    model.second.forward = torch.compile(model.second.forward, backend="aot_eager")  # type: ignore[method-assign]
+    x = torch.randn(3, 4)
+    return trained(model, lambda _: model(x).square().mean())
+
+
+def nothing_beside() -> Step:
+    model = nn.Linear(4, 2)
+    nothing, x = torch.empty(0, 4), torch.randn(3, 4)
+    return trained(model, lambda _: model(torch.cat([nothing, x])).square().mean())
+
+
 PROGRAMS = (
     mlp,
     convolutions,
@@ -154,6 +179,8 @@ PROGRAMS = (
     accumulated,
     evaluated,
     autocast,
+    compiled_part,
+    nothing_beside,
 )
 
 
@@ -195,6 +222,8 @@ KERNELS = {
 }
 
 
+# Dynamo asks for the gradient of each tensor that it is given.
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
 @pytest.mark.parametrize(
     ("program", "kernels"),
     [(program, "all") for program in PROGRAMS]
