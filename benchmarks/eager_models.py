@@ -1,10 +1,13 @@
-"""Public models that train two steps under `msdump.watch`: `python benchmarks/eager_models.py [MODEL ...] [--write]`.
+"""Public models that train a few steps under `msdump.watch`: `python benchmarks/eager_models.py [MODEL ...] [--write]`.
 
-Models of transformers, diffusers and torch.nn, small, with random weights. Each is trained three times from one seed:
-plain, watched, and compiled with the backend msdump. Losses and gradients of the first two must have the same bits; the
-dumps of the last two are compared operator by operator. `--write` puts the table into docs/torch-eager.md.
+Models of transformers, diffusers, torchvision, timm and torch.nn, small, with random weights. Each is trained from one
+seed: plain, watched, and compiled with the backend msdump. Losses and gradients of the first two must have the same
+bits; the dumps of the last two are compared operator by operator. Then each is trained twice while statistics are
+dumped, by the compiled observer and by a dispatch mode, and both again with a part of the model compiled: the bits of
+the training must stay, and the rows of both are compared. `--write` puts the table into docs/torch-eager.md.
 
-Needs `pip install transformers diffusers` beside PyTorch; a model whose package is missing is reported and left out.
+Needs `pip install transformers diffusers torchvision timm` and msdump-native beside PyTorch; a model whose package is
+missing is reported and left out.
 """
 
 from __future__ import annotations
@@ -28,13 +31,19 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import msdump  # noqa: E402  (found through the line before)
+from msdump.config.environment import NATIVE  # noqa: E402
+from tests.frontends.torch.eager.native_rows import operators_alike  # noqa: E402
 
 DOCS = ROOT / "docs" / "torch-eager.md"
 BEGIN, END = "<!-- models: begin -->\n", "<!-- models: end -->\n"
 HEADER = (
-    "| model | parameters | two steps | tensors | of the forward pass: in both forms | identical | agree | differ "
-    "| of all: goes wrong by itself |\n|---|---|---|---|---|---|---|---|---|\n"
+    "| model | parameters | steps | tensors | of the forward pass: in both forms | identical | agree | differ "
+    "| of all: goes wrong by itself | seen alike by the compiled observer | with a compiled part |\n"
+    f"{'|---' * 11}|\n"
 )
+# Steps whose statistics are dumped: the compiled observer knows from the second iteration on what runs.
+STEPS = 3
+PART_BACKEND = "aot_eager"
 
 # A training step: the model, and what computes its loss.
 Program = tuple[nn.Module, Callable[[nn.Module], torch.Tensor]]
@@ -44,10 +53,13 @@ Program = tuple[nn.Module, Callable[[nn.Module], torch.Tensor]]
 class Row:
     """What one model gave.
 
+    is_equal                  losses and gradients of all trainings have the bits of the one without a dump
     tensors                   files of the watched run's dump
     shared, only_eager        operators of the forward pass that both dumps have, and that only the eager one has
     identical, agree, differ  tensors of the shared ones
     wrong                     operators of all parts whose inputs agree and whose output does not
+    seen_alike, seen          operators with the same rows of the compiled observer and of a dispatch mode; all
+    partly_alike, partly      the same where a part of the model is compiled
     """
 
     name: str
@@ -60,13 +72,18 @@ class Row:
     agree: int
     differ: int
     wrong: int
+    seen_alike: int
+    seen: int
+    partly_alike: int
+    partly: int
 
     def line(self) -> str:
         steps = "the same bits" if self.is_equal else "**other bits**"
         operators = f"{self.shared} of {self.shared + self.only_eager} operators"
         return (
             f"| {self.name} | {self.parameters:,} | {steps} | {self.tensors:,} | {operators} "
-            f"| {self.identical:,} | {self.agree:,} | {self.differ:,} | {self.wrong:,} |\n"
+            f"| {self.identical:,} | {self.agree:,} | {self.differ:,} | {self.wrong:,} "
+            f"| {self.seen_alike:,} of {self.seen:,} | {self.partly_alike:,} of {self.partly:,} |\n"
         )
 
 
@@ -129,6 +146,52 @@ def _unet() -> Program:
     )
     images, times = torch.randn(2, 3, 16, 16), torch.tensor([3, 500])
     return model, lambda called: nn.functional.mse_loss(called(images, times).sample, images)
+
+
+def _efficientnet() -> Program:
+    parts = importlib.import_module("torchvision.models.efficientnet")
+    blocks = [parts.MBConvConfig(1, 3, 1, 8, 8, 1), parts.MBConvConfig(4, 3, 2, 8, 16, 2)]
+    return _classifier(parts.EfficientNet(blocks, 0.2, num_classes=5))
+
+
+def _densenet() -> Program:
+    models = importlib.import_module("torchvision.models")
+    return _classifier(models.DenseNet(8, (2, 2), 16, num_classes=5))
+
+
+def _shufflenet() -> Program:
+    models = importlib.import_module("torchvision.models")
+    return _classifier(models.ShuffleNetV2([2, 2, 2], [8, 16, 24, 32, 32], num_classes=5))
+
+
+def _retinanet() -> Program:
+    detection = importlib.import_module("torchvision.models.detection")
+    anchors = importlib.import_module("torchvision.models.detection.anchor_utils")
+    backbone = nn.Sequential(nn.Conv2d(3, 16, 3, 4, 1), nn.ReLU())
+    backbone.out_channels = 16  # type: ignore[assignment]
+    sizes = anchors.AnchorGenerator(((16, 32),), ((0.5, 1.0),))
+    model = detection.RetinaNet(backbone, 3, min_size=32, max_size=32, anchor_generator=sizes)
+    images = [torch.rand(3, 32, 32) for _ in range(2)]
+    targets = [
+        {"boxes": torch.tensor([[2.0, 2.0, 18.0, 22.0]]), "labels": torch.tensor([1])},
+        {"boxes": torch.tensor([[8.0, 4.0, 30.0, 28.0]]), "labels": torch.tensor([2])},
+    ]
+    return model, lambda called: sum(called(images, targets).values())
+
+
+def _mixer() -> Program:
+    timm = importlib.import_module("timm.models.mlp_mixer")
+    return _classifier(timm.MlpMixer(num_classes=5, img_size=32, patch_size=8, num_blocks=2, embed_dim=32))
+
+
+def _xcit() -> Program:
+    timm = importlib.import_module("timm.models.xcit")
+    return _classifier(timm.Xcit(img_size=32, patch_size=8, num_classes=5, embed_dim=32, depth=2, num_heads=2))
+
+
+def _classifier(model: nn.Module) -> Program:
+    images, kinds = torch.randn(2, 3, 32, 32), torch.tensor([0, 3])
+    return model, lambda called: nn.functional.cross_entropy(called(images), kinds)
 
 
 _TEXT = {
@@ -277,22 +340,36 @@ MODELS: dict[str, Callable[[], Program]] = {
     "LSTM": _lstm,
     "nn.Transformer": _transformer,
     "UNet2D (diffusion)": _unet,
+    "EfficientNet": _efficientnet,
+    "DenseNet": _densenet,
+    "ShuffleNetV2": _shufflenet,
+    "RetinaNet (detection)": _retinanet,
+    "MLP-Mixer": _mixer,
+    "XCiT": _xcit,
 }
 
 
 def _train(
-    build: Callable[[], Program], compile_with: str | None = None, watch_with: Path | None = None
+    build: Callable[[], Program],
+    compile_with: str | None = None,
+    watch_with: Path | None = None,
+    count: int = 2,
+    compile_part_with: str | None = None,
 ) -> tuple[list[bytes], int]:
-    """Bits of the losses and gradients of two steps, and the number of parameters."""
+    """Bits of the losses and gradients of some steps, and the number of parameters."""
     torch.manual_seed(0)
     model, loss_of = build()
     model.train()
+    if compile_part_with is not None:
+        part = _part(model)
+        # Its parameters keep their names.
+        part.forward = torch.compile(part.forward, backend=compile_part_with)  # type: ignore[method-assign]
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     bits: list[bytes] = []
 
     def steps() -> None:
         called = model if compile_with is None else torch.compile(model, backend=compile_with)
-        for _ in range(2):
+        for _ in range(count):
             optimizer.zero_grad()
             loss = loss_of(called)
             loss.backward()
@@ -305,12 +382,25 @@ def _train(
     if watch_with is None:
         steps()
     else:
-        with msdump.watch(model, watch_with):
+        with msdump.watch(model, watch_with) as watch:
             steps()
+        report = watch.report()
+        assert report is not None and not report.failure, report
+        said = " ".join(report.outside)
+        if os.environ.get(NATIVE) == "1" and compile_part_with is None:
+            assert f"operators of {count} iterations were seen by msdump-native" in said, said
+        assert compile_part_with is None or "compiled by torch.compile" in said, said
     return bits, sum(parameter.numel() for parameter in model.parameters())
 
 
-def _configuration(folder: Path) -> Path:
+def _part(model: nn.Module) -> nn.Module:
+    """The first block of a model, else the first of its modules with parameters."""
+    lists = [each for each in model.modules() if isinstance(each, nn.ModuleList | nn.Sequential)]
+    modules = [module for each in lists for module in each if not isinstance(module, nn.ModuleList)]
+    return next(each for each in [*modules, *model.children()] if any(True for _ in each.parameters()))
+
+
+def _configuration(folder: Path, **settings: Any) -> Path:
     file = folder.with_suffix(".json")
     common = {
         "dump_mode": 0,
@@ -321,6 +411,7 @@ def _configuration(folder: Path) -> Path:
         "input_output": 0,
         "kernels": [],
         "support_device": [0],
+        **settings,
     }
     file.write_text(
         json.dumps({"common_dump_settings": common, "e2e_dump_settings": {"enable": True, "trans_flag": True}})
@@ -328,30 +419,55 @@ def _configuration(folder: Path) -> Path:
     return file
 
 
+def _seen_by_both(
+    build: Callable[[], Program], folder: Path, compile_part_with: str | None = None
+) -> tuple[list[list[bytes]], int, int]:
+    """Bits of trainings whose statistics are dumped by the compiled observer, and by a dispatch mode; how many
+    operators have the same rows of both; how many there are."""
+    bits = []
+    dumps = folder / "native", folder / "mode"
+    for path, is_native in zip(dumps, ("1", "0"), strict=True):
+        path.parent.mkdir(exist_ok=True)
+        os.environ[NATIVE] = is_native
+        file = _configuration(path, saved_data="statistic", statistic_category=["max", "min", "avg", "l2norm"])
+        bits.append(_train(build, watch_with=file, count=STEPS, compile_part_with=compile_part_with)[0])
+        torch._dynamo.reset()
+    del os.environ[NATIVE]
+    found = operators_alike(*dumps)
+    return bits, sum(found.values()), len(found)
+
+
 def measure(name: str) -> Row:
-    """Train one model three ways, in this process, and compare what came out."""
+    """Train one model in all ways, in this process, and compare what came out."""
     build = MODELS[name]
     # Else PyTorch compiles nothing of a model with an LSTM.
     torch._dynamo.config.allow_rnn = True
     with tempfile.TemporaryDirectory(dir="/dev/shm") as text:
         eager, compiled = Path(text, "eager"), Path(text, "compiled")
-        plain, parameters = _train(build)
+        plain, parameters = _train(build, count=STEPS)
         watched, _ = _train(build, watch_with=_configuration(eager))
         with msdump.dump(_configuration(compiled)):
             _train(build, compile_with="msdump")
         torch._dynamo.reset()
+        partly_plain, _ = _train(build, count=STEPS, compile_part_with=PART_BACKEND)
+        torch._dynamo.reset()
+        seen, *seen_counts = _seen_by_both(build, Path(text, "seen"))
+        partly, *partly_counts = _seen_by_both(build, Path(text, "partly"), PART_BACKEND)
+        is_equal = watched == plain[: len(watched)] and seen == [plain] * 2 and partly == [partly_plain] * 2
         found = msdump.compare(eager, compiled, has_divergence=False)
         forward = [step for step in found.steps if step.mine.graph_id == 0]
         statuses = [tensor.status for step in forward for operator in step.operators for tensor in operator.tensors]
         return Row(
             name,
             parameters,
-            plain == watched,
+            is_equal,
             sum(1 for _ in eager.rglob("*.npy")),
             sum(len(step.operators) for step in forward),
             sum(len(step.only_mine) for step in forward),
             *(statuses.count(status) for status in ("identical", "agrees", "differs")),
             sum(operator.is_wrong for operator in found.operators),
+            *seen_counts,
+            *partly_counts,
         )
 
 

@@ -180,6 +180,7 @@ class Watch(contextlib.ContextDecorator):
         restores the keys that operators look for, but not the stack of modes, and would miss the next operator.
         """
         mode = self._mode
+        assert mode is not None
         is_held = torch._C._dispatch_tls_is_dispatch_key_included(torch._C.DispatchKey.Python)
         if self._is_on and not is_held and _get_current_dispatch_mode() is mode:
             _pop_mode()
