@@ -227,14 +227,26 @@ def _replacements_of_programs() -> tuple[_Replacement, ...]:
 
         return restore
 
-    handler = type(torch._dynamo.callback.callback_handler)
-    return (
-        _Replacement(handler, "install_callbacks", install_of),  # what compiles runs inside of this
-        # It is the last that a compiled function calls, and the first, when Dynamo looks at no frame.
-        _Replacement(torch._dynamo.eval_frame, "_maybe_set_eval_frame", restore_of),
+    own = [
         _Replacement(torch.nn.Module, "__call__", call_of),
         _Replacement(torch._dynamo.utils.CleanupHook, "create", create_of, is_static=True),
-    )
+    ]
+    if tells_of_compiling():
+        handler = type(torch._dynamo.callback.callback_handler)
+        own += [
+            _Replacement(handler, "install_callbacks", install_of),  # what compiles runs inside of this
+            # It is the last that a compiled function calls, and the first, when Dynamo looks at no frame.
+            _Replacement(torch._dynamo.eval_frame, "_maybe_set_eval_frame", restore_of),
+        ]
+    return tuple(own)
+
+
+def tells_of_compiling() -> bool:
+    """Whether this PyTorch has the functions that it calls where it compiles, and where compiled code ends."""
+    import torch._dynamo.eval_frame
+
+    handler = getattr(getattr(torch._dynamo, "callback", None), "callback_handler", None)
+    return hasattr(type(handler), "install_callbacks") and hasattr(torch._dynamo.eval_frame, "_maybe_set_eval_frame")
 
 
 def _replacements_of_steps() -> tuple[_Replacement, ...]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from msdump.frontends.torch.eager.call_sites import PASSED_FILES, STOPS
+from msdump.frontends.torch.eager.listening import tells_of_compiling
 from msdump.frontends.torch.eager.native_calls import NativeCalls, overload_named
 from msdump.frontends.torch.eager.scopes import Scopes
 from msdump.frontends.torch.eager.stage import Stage
@@ -35,6 +36,8 @@ def why_not_native() -> str:
         import msdump_native
     except ImportError:
         return "msdump-native is not installed"
+    if not tells_of_compiling():
+        return f"PyTorch {torch.__version__} does not tell when it compiles. Install a newer one."
     return str(msdump_native.check())
 
 
