@@ -29,7 +29,7 @@ def test_one_far_above_all_others_is_a_spike_and_no_measure_for_the_next(values:
     assert said(rule, quiet) == [""] * len(quiet) or limit < 8
     assert rule.add(1e9)[0] == "spike"
     assert rule.add(1e9)[0] == "spike"
-    assert rule.add(1.0)[0] == ""
+    assert rule.add(1.0)[0] == "" or limit < 8
 
 
 @given(st.lists(NUMBERS, max_size=15), NUMBERS)
