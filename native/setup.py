@@ -3,10 +3,19 @@
 import glob
 import os
 
-import torch
 from setuptools import setup
 from setuptools.command.build_py import build_py
-from torch.utils.cpp_extension import BuildExtension, CppExtension
+
+try:
+    import torch
+    from torch.utils.cpp_extension import BuildExtension, CppExtension
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    raise SystemExit(
+        "msdump-native: expected the PyTorch that it is for in this environment, got none. Install PyTorch first, and "
+        "let the build see it: pip install --no-build-isolation ./native"
+    ) from None
 
 # The sources are C++17; which standard the headers of a PyTorch need, its own tools know.
 FLAGS = [
