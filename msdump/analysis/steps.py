@@ -64,6 +64,13 @@ class StepKey(NamedTuple):
         return f"{iteration} of graph {self.graph_id}" if tells_graph and self.graph_id is not None else iteration
 
 
+def stage_of(label: str) -> str:
+    """Of a full name: "forward", "backward" or "optimizer"."""
+    if label.startswith("Gradients"):
+        return "backward"
+    return "optimizer" if "optimizer-" in label else "forward"
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Operator:
     """One operator of one step with whatever was dumped of it.
@@ -96,10 +103,7 @@ class Operator:
     @property
     def stage(self) -> str:
         """ "forward", "backward" or "optimizer": the part of a step of training, as the full name tells."""
-        label = self.label
-        if label.startswith("Gradients"):
-            return "backward"
-        return "optimizer" if "optimizer-" in label else "forward"
+        return stage_of(self.label)
 
     @property
     def names(self) -> frozenset[str]:

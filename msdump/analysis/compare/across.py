@@ -44,6 +44,7 @@ from msdump.formats.dump_tensor import DumpedTensor
 from msdump.graph.traits import is_random
 
 BY_VALUES, BY_KIND, BY_INPUTS = "values", "kind", "inputs"
+_PART = "slice"
 # The first operators that differ say what is wrong; an alignment of all behind them costs their square.
 _MAX_ALIGNED = 400
 _KNOWN_SHARE = 0.5
@@ -462,7 +463,7 @@ class _Iteration:
             mine,
             golden,
             BY_KIND,
-            lambda own, other: own.kind == other.kind and self._shares(own, other),
+            lambda own, other: own.kind == other.kind and self._shares(own, other) and not _is_another_part(own, other),
         )
 
     def _join_by_inputs(
@@ -810,8 +811,17 @@ def _aligned(mine: Sequence[_Placed], golden: Sequence[_Placed]) -> list[tuple[_
     return pairs
 
 
+def _is_another_part(own: _Placed, other: _Placed) -> bool:
+    """Whether they take parts of other sizes, by operators that have other names in one framework: what `select` takes
+    is never what a step of `slice` over all of them is.
+    """
+    types = own.operator.op_type, other.operator.op_type
+    is_one_framework = not dialects_of(types[0]).isdisjoint(dialects_of(types[1]))
+    return own.kind == _PART and is_one_framework and types[0] != types[1] and not _is_one_size(own, other)
+
+
 def _score(own: _Placed, other: _Placed) -> int:
-    if own.kind != other.kind:
+    if own.kind != other.kind or _is_another_part(own, other):
         return 0
     if not _is_one_size(own, other):
         return 1

@@ -23,6 +23,7 @@ from msdump.analysis.compare.result import (
     Tie,
 )
 from msdump.analysis.compare.result_csv import NO_VALUE, ResultRow, SideCells, result_csv
+from msdump.analysis.compare.ties import sums_up
 from msdump.analysis.compare.values import figures_of
 from msdump.analysis.compare.vocabulary import (
     argument_name,
@@ -128,12 +129,18 @@ def _tie_lines(comparison: Comparison) -> list[str]:
     by = f", by {_error_text(tie.error)} in a forward pass" if tie.error else ""
     lines = [
         f"  {_named(tie.result, graphs)}",
-        f"  decides by a value that rounding moved across the border, in {tie.count} of {tie.size} elements; "
+        f"  {_what_decides(tie)}, in {tie.count} of {tie.size} elements; "
         f"{tie.reached} operators and parameters differ for such decisions{by}",
     ]
     if tie.lost is not None:
         lines.append(f"  from {tie.lost} on they are so far apart that a fault would not show")
     return lines
+
+
+def _what_decides(tie: Tie) -> str:
+    if sums_up(tie.result):
+        return "sums up terms that cancel, and is left with their rounding"
+    return "decides by a value that rounding moved across the border"
 
 
 def _goes_on(comparison: Comparison) -> list[str]:

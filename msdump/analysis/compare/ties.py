@@ -5,11 +5,15 @@ The gradient of ReLU is 0 or 1, max-pooling takes one of two values that are nea
 then differ by far more than rounding, in few elements, and so does all that follows from them. Such an operator is
 right where it does to each run's own numbers what it does to the other's: the elements whose decision fell alike agree,
 and the others lie at the border. What it reaches is measured against the error that reaches it.
+
+A sum whose terms cancel is the same: where both runs are left with rounding alone, as the gradient of a bias in front
+of a batch norm, that has any sign and any size, and an optimizer such as Adam makes whole steps of it.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import statistics
 from collections import defaultdict
@@ -23,7 +27,7 @@ from msdump.analysis.compare.metrics import PairMetrics, compare_arrays
 from msdump.analysis.compare.result import AGREES, DIFFERS, OperatorResult, StepResult, TensorResult, Tie
 from msdump.analysis.compare.vocabulary import kind_of
 from msdump.analysis.graph_info import GraphFiles, Origin
-from msdump.analysis.steps import Operator, StepKey
+from msdump.analysis.steps import Operator, StepKey, stage_of
 from msdump.errors import FormatError
 from msdump.tensors.arrays import Array
 
@@ -60,7 +64,10 @@ _COMPARISONS = frozenset(
 _STEPPING = frozenset({"round", "floor", "ceil", "trunc"})
 _SELECTING = frozenset({"argmax", "argmin", "max", "min", "max_pool", "adaptive_max_pool", "top_k", "sort", "cummax"})
 _ROUTING = "max_pool_grad"
-_DECIDING = frozenset({*_JUMPS, *_STEPPING, *_COMPARISONS, *_SELECTING, _ROUTING})
+_SUMMING = frozenset({"sum", "mean"})
+_DECIDING = frozenset({*_JUMPS, *_STEPPING, *_COMPARISONS, *_SELECTING, *_SUMMING, _ROUTING})
+# A sum of terms that cancel is no more than rounding below so many epsilons of the sum of their magnitudes.
+_NOISE = 8.0
 
 
 def settle_ties(
@@ -74,12 +81,19 @@ def settle_ties(
     """
     if not any(_has_deciding(step) for step in steps):
         return tuple(steps), None
-    search = _Search(graphs, tolerance)
+    pairs = (result.pair for step in steps for result in step.operators)
+    stages = frozenset(pair.golden.stage for pair in pairs if not pair.golden.is_parameter)
+    search = _Search(graphs, tolerance, stages)
     settled = tuple(map(search.settled_step, steps))
     first = search.first
     if first is None:
         return tuple(steps), None
     return settled, dataclasses.replace(first, reached=search.reached, error=search.error, lost=search.lost)
+
+
+def sums_up(result: OperatorResult) -> bool:
+    """Whether the first decision is none at a border, but a sum of terms that cancel."""
+    return kind_of(result.pair.mine.op_type) in _SUMMING
 
 
 def _has_deciding(step: StepResult) -> bool:
@@ -93,9 +107,10 @@ class _Search:
     it. What came from somewhere else, as other data do, differs by more than anything that the decision reached.
     """
 
-    def __init__(self, graphs: GraphFiles, tolerance: float | None) -> None:
+    def __init__(self, graphs: GraphFiles, tolerance: float | None, stages: frozenset[str]) -> None:
         self._graphs = graphs
         self._tolerance = tolerance
+        self._stages = stages
         # Errors of outputs by the step and name of the operator.
         self._errors: dict[tuple[StepKey, str], dict[int, float]] = {}
         self.first: Tie | None = None
@@ -185,6 +200,8 @@ class _Search:
             output = origin.slot or 0
         else:
             graph, name, output = origin.maker
+            if stage_of(name) not in self._stages:
+                return _AMPLIFIED * self._largest  # the other run shows nothing of that part of a step
             own = step._replace(graph_id=graph)
             # What a later part of an iteration writes, as an optimizer does, is read in the next one.
             before = own if own.iteration is None else own._replace(iteration=own.iteration - 1)
@@ -246,7 +263,7 @@ class _Search:
                     return None
                 count = int(np.count_nonzero(flipped))
                 tie = Tie(result, count, both.mine.size) if count > tie.count else tie
-                tensor = _as_agreeing(tensor)
+                tensor = _as_agreeing(tensor, CANCELLED if kind in _SUMMING else AT_BORDER)
             outputs.append(tensor)
         self.first = self.first or tie
         self._note_reached(result.pair.mine, outputs)
@@ -309,6 +326,8 @@ def _flipped(kind: str, inputs: Sequence[_Both], output: _Both) -> Array | None:
         return _compared(kind, same, output)
     if kind == _ROUTING:
         return _routed(of_its_size, output)
+    if kind in _SUMMING:
+        return _cancelled(inputs, output, is_mean=kind == "mean")
     return _selected(same, output) if output.mine.dtype.kind in "iu" else None
 
 
@@ -389,6 +408,34 @@ def _routed(arguments: Sequence[_Both], output: _Both) -> Array | None:
     return None
 
 
+def _cancelled(inputs: Sequence[_Both], output: _Both, is_mean: bool) -> Array | None:
+    """Sums that are rounding alone in both runs; None where none is, or where it is not clear what is summed up."""
+    if not inputs or not output.is_real or output.mine.shape != output.golden.shape:
+        return None
+    terms = inputs[0]
+    axes = _summed_axes(terms.mine, output.mine)
+    if not terms.is_real or terms.mine.shape != terms.golden.shape or axes is None:
+        return None
+    epsilon = max(bounds_of(*one.dtypes, None).epsilon for one in (terms, output))
+    noise = np.ones(output.mine.size, bool)
+    for values, found in ((terms.mine, output.mine), (terms.golden, output.golden)):
+        size = np.abs(values).sum(axis=axes).reshape(-1) / (values.size / found.size if is_mean else 1.0)
+        noise &= np.abs(found).reshape(-1) <= _NOISE * epsilon * size
+    return noise if noise.any() else None
+
+
+def _summed_axes(x: Array, total: Array) -> tuple[int, ...] | None:
+    """Axes over which a tensor is summed up, by the shapes; None where several would fit, or none."""
+    found = set()
+    for count in range(1, x.ndim + 1):
+        for axes in itertools.combinations(range(x.ndim), count):
+            kept = tuple(size for axis, size in enumerate(x.shape) if axis not in axes)
+            held = tuple(1 if axis in axes else size for axis, size in enumerate(x.shape))
+            if total.shape in (kept, held):
+                found.add(tuple(axis for axis in axes if x.shape[axis] != 1))
+    return found.pop() if len(found) == 1 else None
+
+
 def _are_near(values: Array, others: Array, margin: float) -> bool:
     """Whether each value has another one within the margin."""
     ordered = np.sort(others)
@@ -436,8 +483,11 @@ def _is_measured(tensor: TensorResult, limit: float) -> bool:
     return tensor.metrics is not None and not tensor.metrics.mismatched and _error(tensor) <= limit
 
 
-def _as_agreeing(tensor: TensorResult) -> TensorResult:
-    return dataclasses.replace(tensor, status=AGREES, reason=f"{tensor.reason}, for a decision at the border")
+AT_BORDER, CANCELLED = "for a decision at the border", "of terms that cancel, which leave their rounding"
+
+
+def _as_agreeing(tensor: TensorResult, why: str = AT_BORDER) -> TensorResult:
+    return dataclasses.replace(tensor, status=AGREES, reason=f"{tensor.reason}, {why}")
 
 
 def _error(tensor: TensorResult) -> float:
