@@ -386,7 +386,7 @@ def _train(
             steps()
         report = watch.report()
         assert report is not None and not report.failure, report
-        said = " ".join(report.outside)
+        said = " ".join((*report.outside, *report.notes))
         if os.environ.get(NATIVE) == "1" and compile_part_with is None:
             assert f"operators of {count} iterations were seen by msdump-native" in said, said
         assert compile_part_with is None or "compiled by torch.compile" in said, said
