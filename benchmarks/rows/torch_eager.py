@@ -109,7 +109,7 @@ def _has_compiled_observer() -> bool:
 def small(bench: Bench) -> Iterator[Mapping[str, Sample]]:
     """A transformer 64 wide, of some 500 operators of microseconds: steps of a dump that goes on.
 
-    Times are of steps after the first ones, which name operators; `steps` says how many are taken at a time.
+    Times are of steps after the first ones, which name operators.
     """
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -122,7 +122,7 @@ def small(bench: Bench) -> Iterator[Mapping[str, Sample]]:
             return func(*args, **(kwargs or {}))
 
     step = training_step("small", bench.is_quick)
-    count = 10 if bench.is_quick else 50
+    count = 10 if bench.is_quick else 25
 
     def steps() -> float:
         for _ in range(WARM):
