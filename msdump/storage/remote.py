@@ -16,6 +16,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Protocol, cast
@@ -504,23 +505,39 @@ class RemoteSource:
 
 
 class _Blocks:
-    """Blocks that were read last, of all objects."""
+    """Blocks that were read last, of all objects. One that several threads ask for at once is read once."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[Stamp, int], bytes] = OrderedDict()
+        self._awaited: dict[tuple[Stamp, int], Future[bytes]] = {}
         self._lock = threading.Lock()
 
     def get(self, key: tuple[Stamp, int], make: Callable[[], bytes]) -> bytes:
+        """Raises: what `make` raises, in every thread that waits for it."""
         with self._lock:
             found = self._kept.get(key)
             if found is not None:
                 self._kept.move_to_end(key)
                 return found
-        made = make()
+            awaited = self._awaited.get(key)
+            own: Future[bytes] = Future()
+            if awaited is None:
+                self._awaited[key] = own
+        if awaited is not None:
+            return awaited.result()
+        try:
+            made = make()
+        except BaseException as error:
+            with self._lock:
+                del self._awaited[key]
+            own.set_exception(error)
+            raise
         with self._lock:
+            del self._awaited[key]
             self._kept[key] = made
             while len(self._kept) > _KEPT_BLOCKS:
                 self._kept.popitem(last=False)
+        own.set_result(made)
         return made
 
 

@@ -8,9 +8,11 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -289,3 +291,28 @@ def test_a_store_that_refuses_makes_the_dump_incomplete(server: dict[str, str], 
     assert run.returncode == 1
     assert "expected to list it" in run.stderr
     assert "result" not in run.stdout
+
+
+def test_a_block_that_threads_ask_for_at_once_is_read_once() -> None:
+    blocks, count, calls = remote._Blocks(), 8, []
+    together = threading.Barrier(count)
+
+    def read(succeeds: bool) -> bytes:
+        calls.append(succeeds)
+        time.sleep(0.2)
+        if not succeeds:
+            raise OSError("the line is down")
+        return b"block"
+
+    def ask(succeeds: bool) -> bytes | str:
+        together.wait()
+        try:
+            return blocks.get((("name", 1), 0), lambda: read(succeeds))  # type: ignore[arg-type]
+        except OSError as error:
+            return str(error)
+
+    with ThreadPoolExecutor(count) as pool:
+        assert set(pool.map(ask, [False] * count)) == {"the line is down"} and calls == [False]
+        # A failure is no block.
+        assert set(pool.map(ask, [True] * count)) == {b"block"} and calls == [False, True]
+        assert set(pool.map(ask, [True] * count)) == {b"block"} and calls == [False, True]
