@@ -391,11 +391,8 @@ class NativeCalls:
             self._parameters = {tensor._cdata: tensor for tensor in tensors}
 
     def _selects(self, operator: Named) -> bool:
-        if operator.plan is not self._plan:
-            assert self._plan is not None
-            (mask,) = self._plan.masks([operator.name])
-            operator.plan, operator.is_selected = self._plan, mask != 0
-        return operator.is_selected
+        assert self._plan is not None
+        return operator.is_selected_by(self._plan)
 
     def _show(
         self,

@@ -126,11 +126,8 @@ class Operators:
     # -- parts ------------------------------------------------------------------------------------
 
     def _selects(self, operator: Named) -> bool:
-        if operator.plan is not self._plan:
-            assert self._plan is not None
-            (mask,) = self._plan.masks([operator.name])
-            operator.plan, operator.is_selected = self._plan, mask != 0
-        return operator.is_selected
+        assert self._plan is not None
+        return operator.is_selected_by(self._plan)
 
     def _operator(self, stage: Stage, scope: str, op_type: str, node: Node | None) -> Named:
         """The operator that is about to run."""

@@ -25,6 +25,8 @@ from msdump.tensors.records import OpInfo, TensorInfo, TensorKey
 if TYPE_CHECKING:
     import torch
 
+    from msdump.config.plan import Plan
+
 # The parts of a step, and what a script does before its first one.
 FORWARD, BACKWARD, UPDATE, SETUP = range(4)
 
@@ -50,6 +52,13 @@ class Named:
     plan: object = None
     is_selected: bool = False
     last: OpInfo | None = None
+
+    def is_selected_by(self, plan: Plan) -> bool:
+        """Asked once of each plan."""
+        if self.plan is not plan:
+            (mask,) = plan.masks([self.name])
+            self.plan, self.is_selected = plan, mask != 0
+        return self.is_selected
 
     @property
     def source(self) -> tuple[SourceLine, ...]:
