@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
@@ -111,6 +112,8 @@ class Listening:
 
     def __init__(self) -> None:
         self.listeners: tuple[Listener, ...] = ()
+        # In which calls of modules are not told of; 0: in none.
+        self.quiet_thread = 0
         self._step_listeners: tuple[StepListener, ...] = ()
         # Those that tell of steps, and those that tell of all else.
         self._of_steps: tuple[_Replacement, ...] = ()
@@ -123,6 +126,7 @@ class Listening:
             if not self.listeners:
                 self._install()
             self.listeners = (*self.listeners, listener)
+            self.quiet_thread = 0
 
     def end(self, listener: Listener) -> None:
         """Idempotent."""
@@ -150,6 +154,17 @@ class Listening:
         with sessions.lock:
             self._step_listeners = tuple(each for each in self._step_listeners if each is not listener)
             self._remove_steps()
+
+    def hush(self, listener: Listener) -> None:
+        """The listener wants to be told of no module that is called inside of the one that it was just told of, in this
+        thread; until `speak`, which is for where that ends. Others that listen are told."""
+        if self.listeners == (listener,):
+            self.quiet_thread = threading.get_ident()
+
+    def speak(self) -> None:
+        """In this thread modules are told of."""
+        if self.quiet_thread == threading.get_ident():
+            self.quiet_thread = 0
 
     def concerned(self) -> tuple[Listener, ...]:
         return tuple(listener for listener in self.listeners if listener.is_concerned())
@@ -192,11 +207,13 @@ def _replacements_of_programs() -> tuple[_Replacement, ...]:
     # For where Dynamo looks at what is called.
     quiet_enter_module, quiet_leave_module = map(torch._dynamo.disable, (enter_module, leave_module))
     looks, compiles = _dynamo_callback(), _compiles_here
-    leave_compiled = _leave_compiled
+    leave_compiled, thread = _leave_compiled, threading.get_ident
 
     def call_of(original: Callable[..., object]) -> Callable[..., object]:
         def call(self: torch.nn.Module, *args: object, **keywords: object) -> object:
             if torch.compiler.is_dynamo_compiling() or (torch.compiler.is_compiling() and compiles()):
+                return original(self, *args, **keywords)
+            if listening.quiet_thread == thread():
                 return original(self, *args, **keywords)
             listeners = (enter_module if looks() is None else quiet_enter_module)(self)
             if not listeners:

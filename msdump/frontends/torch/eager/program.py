@@ -418,10 +418,13 @@ class EagerProgram:
 
     def enter_module(self, module: torch.nn.Module) -> None:
         self._scopes.enter(module)
+        if self._scopes.needs_no_more:
+            listening.hush(self)
         if self.native is not None and self.native.is_on:
             self.native.note_scope()
 
     def leave_module(self) -> None:
+        listening.speak()
         self._scopes.leave()
         if self.native is not None and self.native.is_on:
             self.native.note_scope()

@@ -47,6 +47,11 @@ class Scopes:
         """Whether a module is being called in this thread."""
         return bool(self._threads.texts)
 
+    @property
+    def needs_no_more(self) -> bool:
+        """Whether modules that are called inside of those that are being called make no difference."""
+        return not self.is_looking
+
     def enter(self, module: torch.nn.Module) -> None:
         """A module is called. One that `torch.compile` made stands for the one inside of it."""
         calls = self._threads
