@@ -6,7 +6,7 @@ import re
 import statistics
 import threading
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,6 +19,7 @@ _FEWEST, _MOST = 2, 9
 # Iterations that are always dumped, and what comes between: the first one also pays for what is done once.
 _FIRST = (0, 4)
 _LONGEST = 1 << 20
+_KEPT = 16
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,8 @@ class Sampler:
         self._lock = threading.Lock()
         self._last: int | None = None
         self._is_taken = False
+        # What was said of the last ones: several graphs may run by turns.
+        self._answers: OrderedDict[int, bool] = OrderedDict()
         self._began = 0.0
         self._plain: deque[float] = deque(maxlen=_MOST)
         self._dumped: deque[float] = deque(maxlen=3)
@@ -77,12 +80,16 @@ class Sampler:
     def takes(self, iteration: int) -> bool:
         """Whether it is dumped."""
         with self._lock:
-            if iteration != self._last:
-                now = self._clock()
-                if self._last is not None and iteration == self._last + 1:
-                    self._note(now - self._began)
-                self._last, self._began = iteration, now
-                self._is_taken = self._decides(iteration - self._initial)
+            known = self._answers.get(iteration)
+            if known is not None:
+                return known
+            now = self._clock()
+            if self._last is not None and iteration == self._last + 1:
+                self._note(now - self._began)
+            self._last, self._began = iteration, now
+            self._is_taken = self._answers[iteration] = self._decides(iteration - self._initial)
+            if len(self._answers) > _KEPT:
+                self._answers.popitem(last=False)
             return self._is_taken
 
     def notes(self) -> tuple[str, ...]:

@@ -90,6 +90,17 @@ def test_a_program_that_goes_back_counts_no_time() -> None:
     assert sampler.distance <= 4
 
 
+def test_graphs_that_run_by_turns_have_one_answer_each() -> None:
+    clock = Time()
+    sampler = Sampler(Sampling(budget=0.1), 0, clock)
+    for number in range(400):
+        clock.now += 1.0
+        first = sampler.takes(number)
+        beside = sampler.takes(10_000 + number)
+        clock.now += 5.0 * first
+        assert sampler.takes(number) == first and sampler.takes(10_000 + number) == beside
+
+
 def test_what_the_report_says() -> None:
     clock = Time()
     fixed, sampler = Sampler(Sampling(10)), Sampler(Sampling(budget=0.05), 0, clock)
