@@ -118,6 +118,7 @@ class Listening:
         # Those that tell of steps, and those that tell of all else.
         self._of_steps: tuple[_Replacement, ...] = ()
         self._of_programs: tuple[_Replacement, ...] = ()
+        self._of_compiler: tuple[_Replacement, ...] = ()
         self._unpatched: object = None
 
     def begin(self, listener: Listener) -> None:
@@ -134,7 +135,7 @@ class Listening:
             had = bool(self.listeners)
             self.listeners = tuple(each for each in self.listeners if each is not listener)
             if had and not self.listeners:
-                for replacement in self._of_programs:
+                for replacement in (*self._of_programs, *self._of_compiler):
                     replacement.remove()
                 if self._unpatched is not None:
                     setattr(nn_module, _UNPATCHED, self._unpatched)
@@ -154,6 +155,13 @@ class Listening:
         with sessions.lock:
             self._step_listeners = tuple(each for each in self._step_listeners if each is not listener)
             self._remove_steps()
+
+    def hear_compiler(self) -> None:
+        """Tell listeners of the compiler as well, until the last of them has ended."""
+        with sessions.lock:
+            self._of_compiler = self._of_compiler or _replacements_of_compiler()
+            for replacement in self._of_compiler:
+                replacement.install()
 
     def hush(self, listener: Listener) -> None:
         """The listener wants to be told of no module that is called inside of the one that it was just told of, in this
@@ -206,8 +214,7 @@ def _replacements_of_programs() -> tuple[_Replacement, ...]:
     enter_module, leave_module = _enter_module, _leave_module
     # For where Dynamo looks at what is called.
     quiet_enter_module, quiet_leave_module = map(torch._dynamo.disable, (enter_module, leave_module))
-    looks, compiles = _dynamo_callback(), _compiles_here
-    leave_compiled, thread = _leave_compiled, threading.get_ident
+    looks, compiles, thread = _dynamo_callback(), _compiles_here, threading.get_ident
 
     def call_of(original: Callable[..., object]) -> Callable[..., object]:
         def call(self: torch.nn.Module, *args: object, **keywords: object) -> object:
@@ -231,6 +238,16 @@ def _replacements_of_programs() -> tuple[_Replacement, ...]:
 
         return create
 
+    return (
+        _Replacement(torch.nn.Module, "__call__", call_of),
+        _Replacement(torch._dynamo.utils.CleanupHook, "create", create_of, is_static=True),
+    )
+
+
+def _replacements_of_compiler() -> tuple[_Replacement, ...]:
+    """For `msdump_native`, which sees what the compiler runs; PyTorch hides it from a dispatch mode."""
+    leave_compiled = _leave_compiled
+
     def install_of(original: Callable[..., Any]) -> Callable[..., object]:
         def install(*args: object, **keywords: object) -> object:
             return _compiling(original(*args, **keywords))
@@ -244,18 +261,12 @@ def _replacements_of_programs() -> tuple[_Replacement, ...]:
 
         return restore
 
-    own = [
-        _Replacement(torch.nn.Module, "__call__", call_of),
-        _Replacement(torch._dynamo.utils.CleanupHook, "create", create_of, is_static=True),
-    ]
-    if tells_of_compiling():
-        handler = type(torch._dynamo.callback.callback_handler)
-        own += [
-            _Replacement(handler, "install_callbacks", install_of),  # what compiles runs inside of this
-            # It is the last that a compiled function calls, and the first, when Dynamo looks at no frame.
-            _Replacement(torch._dynamo.eval_frame, "_maybe_set_eval_frame", restore_of),
-        ]
-    return tuple(own)
+    handler = type(torch._dynamo.callback.callback_handler)
+    return (
+        _Replacement(handler, "install_callbacks", install_of),  # what compiles runs inside of this
+        # It is the last that a compiled function calls, and the first, when Dynamo looks at no frame.
+        _Replacement(torch._dynamo.eval_frame, "_maybe_set_eval_frame", restore_of),
+    )
 
 
 def tells_of_compiling() -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from msdump.config.environment import is_native_used
 from msdump.frontends.torch.eager.call_sites import PASSED_FILES, STOPS
 from msdump.frontends.torch.eager.listening import tells_of_compiling
 from msdump.frontends.torch.eager.native_calls import NativeCalls, overload_named
@@ -39,6 +40,14 @@ def why_not_native() -> str:
     if not tells_of_compiling():
         return f"PyTorch {torch.__version__} does not tell when it compiles. Install a newer one."
     return str(msdump_native.check())
+
+
+def uses_native() -> bool:
+    """Whether programs of this process are seen by `msdump_native` where it can see all that is wanted.
+
+    Raises: ConfigError for a wrong MSDUMP_NATIVE.
+    """
+    return is_native_used() and not why_not_native()
 
 
 class NativeLook:

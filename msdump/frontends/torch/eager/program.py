@@ -112,7 +112,7 @@ class EagerProgram:
     # -- native -----------------------------------------------------------------------------------
 
     def use_native(self) -> None:
-        """From the second iteration on, operators come to `msdump_native` where that can see all that is wanted."""
+        """Operators come to `msdump_native` where that can see all of them, from the first call of a module on."""
         calls = NativeCalls(self._stages[FORWARD], self._operands, self._operator_scopes, self.session.count_skipped)
         self.native = NativeLook(calls, self._scopes, self._ask, lambda: self._iterations.optimizers)
         self.session.add_notes(self.native.notes)
@@ -156,6 +156,8 @@ class EagerProgram:
         self.session.count_training(self._iterations.counts.so_far)
         self._steps.lead(self._iterations)
         listening.begin(self)
+        if self.native is not None:
+            listening.hear_compiler()
 
     def end(self) -> None:
         """Write the last iteration, and listen no more."""

@@ -19,10 +19,9 @@ from torch.utils._python_dispatch import (
     _push_mode,
 )
 
-from msdump.config.environment import is_native_used
 from msdump.engine import opening
 from msdump.errors import ConfigError
-from msdump.frontends.torch.eager.native import why_not_native
+from msdump.frontends.torch.eager.native import uses_native
 from msdump.frontends.torch.eager.program import EagerProgram
 from msdump.frontends.torch.session import open_session, steps_of
 from msdump.process import sessions
@@ -122,7 +121,7 @@ class Watch(contextlib.ContextDecorator):
                 hold=self._hold,
             )
             self._mode = _Mode(self._program)
-            if is_native_used() and not why_not_native():
+            if uses_native():
                 self._program.use_native()
             self._program.begin()
             self._look(True)
