@@ -155,19 +155,23 @@ def small(bench: Bench) -> Iterator[Mapping[str, Sample]]:
             with Bare():
                 return steps()
 
+        calls: dict[str, Callable[[], float]] = {
+            "mode": lambda: dumped(every, False),
+            "mode_none": lambda: dumped(none, False),
+            "idle": lambda: dumped(idle, False),
+            "bare": bare,
+            "hashes": hashed,
+            "anomaly": anomaly,
+        }
+        if _has_compiled_observer():
+            calls["native"] = lambda: dumped(every, True)
+            calls["native_none"] = lambda: dumped(none, True)
         for _ in range(100):
-            base = steps()
-            values: dict[str, Sample] = {
-                "mode": (dumped(every, False), base),
-                "mode_none": (dumped(none, False), base),
-                "idle": (dumped(idle, False), base),
-                "bare": (bare(), base),
-                "hashes": (hashed(), base),
-                "anomaly": (anomaly(), base),
-            }
-            if _has_compiled_observer():
-                values["native"] = dumped(every, True), base
-                values["native_none"] = dumped(none, True), base
+            values: dict[str, Sample] = {}
+            for name, call in calls.items():
+                # Beside each a plain one: a round takes ten seconds, in which the machine changes.
+                base = steps()
+                values[name] = call(), base
             yield values
 
 
