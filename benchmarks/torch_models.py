@@ -16,13 +16,15 @@ def training_step(
     is_quick: bool,
     compile_with: Any = None,
     around: Callable[[nn.Module, Callable[[], Any]], Any] | None = None,
+    device: str = "cpu",
 ) -> Callable[[], Any]:
-    """One training step, eager or compiled with a backend; the loss is what it returns.
+    """One training step, eager or compiled with a backend; the loss is what it returns, when the device has it.
 
     around  called with the model and what computes loss and gradients, in place of that
     """
     torch.manual_seed(0)
     model, x, y = _MODELS[name](is_quick)
+    model, x, y = model.to(device), x.to(device), y.to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4, momentum=0.9)
     called = model if compile_with is None else torch.compile(model, backend=compile_with)
     loss_of = nn.CrossEntropyLoss()

@@ -71,7 +71,7 @@ def operators(bench: Bench) -> Iterator[Mapping[str, Sample]]:
 
 
 @contextlib.contextmanager
-def _observer(is_compiled: bool) -> Iterator[None]:
+def observer(is_compiled: bool) -> Iterator[None]:
     """Operators are seen by `msdump_native`, or by the dispatch mode."""
     from msdump.config.environment import NATIVE
 
@@ -85,7 +85,7 @@ def _observer(is_compiled: bool) -> Iterator[None]:
             os.environ[NATIVE] = before
 
 
-def _has_compiled_observer() -> bool:
+def has_compiled_observer() -> bool:
     from msdump.frontends.torch.eager.native import why_not_native
 
     return not why_not_native()
@@ -146,7 +146,7 @@ def small(bench: Bench) -> Iterator[Mapping[str, Sample]]:
         idle = write_config(folder, "1000000", name="idle", **numbers)
 
         def dumped(config: Path, is_compiled: bool) -> float:
-            with _observer(is_compiled), msdump.watch(config=config):
+            with observer(is_compiled), msdump.watch(config=config):
                 seconds = steps()
             shutil.rmtree(config.with_suffix(""), ignore_errors=True)
             return seconds
@@ -163,7 +163,7 @@ def small(bench: Bench) -> Iterator[Mapping[str, Sample]]:
             "hashes": hashed,
             "anomaly": anomaly,
         }
-        if _has_compiled_observer():
+        if has_compiled_observer():
             calls["native"] = lambda: dumped(every, True)
             calls["native_none"] = lambda: dumped(none, True)
         for _ in range(100):
@@ -212,14 +212,14 @@ def _watched(model: str, saved_data: str) -> None:
                 shutil.rmtree(folder / "dump")
 
             def by_mode() -> None:
-                with _observer(False):
+                with observer(False):
                     dumped()
 
             def by_compiled() -> None:
-                with _observer(True):
+                with observer(True):
                     dumped()
 
-            has_native = is_statistic and _has_compiled_observer()
+            has_native = is_statistic and has_compiled_observer()
             for base, cost, *compiled in in_turns(plain, by_mode, *([by_compiled] if has_native else [])):
                 values: dict[str, Sample] = {"step": (cost, base)}
                 if compiled:
