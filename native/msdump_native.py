@@ -35,7 +35,9 @@ def _self_test() -> str:
 
     observer = native.Observer()
     with torch.no_grad():
-        first, second = torch.arange(6.0).reshape(2, 3) - 2.0, torch.ones(3, 2)
+        # Whatever the default device is.
+        first = torch.arange(6.0, device="cpu").reshape(2, 3) - 2.0
+        second = torch.ones(3, 2, device="cpu")
         try:
             observer.enable()
             product = torch.mm(first, second)
@@ -70,6 +72,29 @@ def check() -> str:
 
     with _disable_current_modes():
         return _self_test()
+
+
+@functools.cache
+def _binary(capability: tuple[int, int]) -> bytes:
+    import _msdump_native_cuda
+
+    return _msdump_native_cuda.compiled(capability, _msdump_native_cuda.nvrtc())
+
+
+@functools.cache
+def use_cuda(index: int) -> str:
+    import _msdump_native as native
+
+    try:
+        native.load_cuda(index, _binary(torch.cuda.get_device_capability(index)))
+        tensor = torch.arange(-5.0, 7.0, device=f"cuda:{index}").reshape(3, 4)[:, 1:].t()
+        (found,) = native.measure(tensor)
+    except (OSError, RuntimeError, ValueError) as error:
+        return f"msdump_native: expected statistics on cuda:{index}, got: {error}"
+    # [[-4, -3, -2], [0, 1, 2], [4, 5, 6]]
+    wanted = (6.0, -4.0, 9.0, 111.0, 3, 1)
+    numbers = tuple(float(found[name]) for name in ("maximum", "minimum", "sum", "squares", "negative", "zero"))
+    return "" if numbers == wanted else f"msdump_native: expected the numbers {wanted} on cuda:{index}, got {numbers}."
 
 
 def __getattr__(name: str) -> object:

@@ -33,8 +33,16 @@ def measure(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     """Statistics of one tensor: an array of one record, as `measurements` of `Batch`.
 
     Shapes:  any, with any strides; nothing is copied as a whole.
-    Dtypes:  float64, float32, float16, bfloat16, int8, int16, int32, int64, uint8, bool.
-    Raises:  TypeError for what is no tensor; ValueError for one that is no plain tensor of these dtypes on the CPU.
+    Dtypes:  float64, float32, float16, bfloat16, int8, int16, int32, int64, uint8, bool; on a CUDA device float8_e4m3fn,
+             float8_e5m2, float8_e8m0fnu, uint16 and uint32 as well.
+    Raises:  TypeError for what is no tensor; ValueError for one that is no plain tensor of these dtypes, or on a device
+             that `use_cuda` was not called for.
+    """
+
+def use_cuda(index: int) -> str:
+    """Measure tensors on a CUDA device from now on.   Returns: why it cannot, or "".
+
+    The first call compiles the kernels for that kind of device, and measures a tensor.
     """
 
 def row_texts(
@@ -145,7 +153,7 @@ class Batch(TypedDict):
         role             0 input, 1 memory for a result (`out=`), 2 result, 3 argument that was written, of an operator
                          that returns nothing
         is_written       the operator may write it
-        reason           why it was skipped, counted in `skipped`; 0
+        reason           why it was skipped, or has no statistics though they were wanted; 0
     tensors: one for each part of memory, in one state
         storage          address: `tensor.untyped_storage()._cdata`
         version          writes to this storage in this iteration
@@ -154,10 +162,13 @@ class Batch(TypedDict):
         dtype            c10::ScalarType: 0 uint8, 1 int8, 2 int16, 3 int32, 4 int64, 5 float16, 6 float32, 7 float64,
                          11 bool, 15 bfloat16
         memory           the storage, numbered by first use in the iteration
+        is_conjugate, is_negative   whether its values are those of what lies in memory
         measurement      place in `measurements`; none. Transposed views share one
     measurements: float64 and int64, as `msdump.statistics.stats.Statistics`
         maximum, minimum of floats, NaN where none is finite; integer_maximum, integer_minimum of the others
         sum, squares, average, norm, count, negative, positive, zero, nan, negative_inf, positive_inf, size_bytes
+    kept: of tensors that compiled code does not measure: place in `measurements`, where only the count is known; a copy of
+        their elements in the order of memory; whether the values are the negatives of these
     sites: of hashes met for the first time, (hash, frames that tell it apart, frames): each frame is file, function,
         first line of the function, line and instruction, innermost first, up to the outermost or 256
     names, node_names: all that were met so far
@@ -173,6 +184,7 @@ class Batch(TypedDict):
     tensors: np.ndarray[Any, Any]
     measurements: np.ndarray[Any, Any]
     dimensions: np.ndarray[Any, Any]
+    kept: list[tuple[int, torch.Tensor, bool]]
     first_tensor: int
     first_measurement: int
     first_dimension: int

@@ -20,6 +20,7 @@ except ModuleNotFoundError as error:
 # The sources are C++17; which standard the headers of a PyTorch need, its own tools know.
 FLAGS = [
     "-O3",
+    "-DNDEBUG",  # as PyTorch is built: its headers have other members without
     "-ffp-contract=off",  # products are fused with sums only where it is written
     "-fvisibility=hidden",
     "-Wall",
@@ -47,7 +48,7 @@ setup(
     description="Sees the operators of eager PyTorch, and measures their tensors, in compiled code.",
     python_requires=">=3.10",
     install_requires=["numpy"],
-    py_modules=["msdump_native"],
+    py_modules=["msdump_native", "_msdump_native_cuda"],
     ext_modules=[
         CppExtension(
             "_msdump_native",

@@ -23,7 +23,11 @@ ALLOWED = {
     "fsspec": ("storage/remote.py",),
     "obstore": ("storage/remote.py",),
     "xxhash": ("storage/packs.py",),
-    "msdump_native": ("frontends/torch/eager/native.py", "frontends/torch/eager/native_calls.py"),
+    "msdump_native": (
+        "frontends/torch/eager/native.py",
+        "frontends/torch/eager/native_calls.py",
+        "frontends/torch/eager/native_tables.py",
+    ),
     "starlette": ("viewing/server.py",),
     "uvicorn": ("viewing/server.py", "viewing/serving.py"),
     "transformers": ("integrations/transformers.py",),

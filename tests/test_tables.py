@@ -28,7 +28,7 @@ DTYPES = {
         "BOUNDS",
     ): "how far apart two results of a dtype may be: a judgement, no fact of the dtype",
     ("formats/debug_log.py", "_NAMED_DTYPES"): "dtypes as PyTorch's DebugMode writes them",
-    ("frontends/torch/eager/native_calls.py", "_DTYPES"): "the numbers that PyTorch's C++ has for dtypes",
+    ("frontends/torch/eager/native_tables.py", "_DTYPE_NAMES"): "the numbers that PyTorch's C++ has for dtypes",
     ("statistics/stats.py", "_JOINED"): "which dtypes one call measures for many small tensors",
     ("tables/frames.py", "to_polars"): "types of columns, as polars names them",
     ("tables/frames.py", "to_pandas"): "types of columns, as pandas names them",

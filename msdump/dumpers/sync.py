@@ -207,6 +207,8 @@ class SyncDumper(Dumper):
     ) -> None:
         for part in events.parts:
             known = self._frames_of(part, watched)
+            if known.empty_count:
+                self._tally.count_skipped("empty tensor", known.empty_count)
             if not known.heads:
                 continue
             first = next(op for op in part.ops if watched.operands[op.index])
@@ -352,11 +354,13 @@ class RowFrames:
         self.tails: list[str] = []
         self.places: list[int] = []
         self.size_bytes = 0
+        self.empty_count = 0
         start = 0
         for op in ops:
             for operand in operands[op.index]:
                 if 0 in operand.info.shape and operand.io == INPUT:
-                    continue  # of tensors without elements, outputs alone have rows
+                    self.empty_count += 1  # of tensors without elements, outputs alone have rows
+                    continue
                 head, tail = row_frame(
                     op.op_type, op.full_name, operand.io, operand.slot, operand.info.dtype, operand.info.shape
                 )

@@ -200,6 +200,14 @@ class GraphSession(Session):
         """Count tensors that a frontend cannot show to observers, for the report; as `Tally.count_skipped`."""
         self._tally.count_skipped(reason, count, name)
 
+    def count_lost(self, count: int) -> None:
+        """Count tensors that were to be dumped and that a frontend has no values of."""
+        self._tally.count_lost(count)
+
+    def fail(self, error: Exception) -> None:
+        """The dump is over, for this reason: a frontend cannot go on."""
+        self._tally.fail(error)
+
     def keep_sharding(self, placement: RankSharding) -> None:
         """Set the placement of this rank's tensors over its job, replacing earlier calls. A failure ends the dump."""
         if self._metadata_dir is not None and not self.error and not self.is_foreign:

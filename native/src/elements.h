@@ -18,6 +18,14 @@ class Elements {
   // The next `count` elements, aligned: where they are, or copied into `room`.
   const void* next(int64_t count, void* room);
 
+  // Calls `visit` with the size of each axis and its stride in bytes, innermost first; once for elements that lie one
+  // behind the other.
+  template <class Visit>
+  void for_each_axis(Visit visit) const {
+    if (is_plain_) visit(count_, item_size_);
+    for (const Axis& axis : axes_) visit(axis.size, axis.stride);
+  }
+
   // All elements at once; null where they must be copied.
   const void* whole() const { return is_plain_ ? data_ : nullptr; }
 

@@ -3,10 +3,13 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/csrc/DynamicTypes.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
+#include <torch/csrc/utils/tensor_memoryformats.h>
 #include <torch/version.h>
 
+#include "device_statistics.h"
 #include "kernels.h"
 #include "observer.h"
 #include "row_texts.h"
@@ -27,7 +30,7 @@ py::array_t<T> array_of(std::vector<T>&& values) {
 
 const at::Tensor& tensor_of(const py::object& value) {
   if (!THPVariable_Check(value.ptr())) {
-    throw py::type_error("msdump_native.measure: expected a torch.Tensor. Give a tensor on the CPU.");
+    throw py::type_error("msdump_native.measure: expected a torch.Tensor, got something else.");
   }
   return THPVariable_Unpack(value.ptr());
 }
@@ -37,16 +40,15 @@ py::array_t<Statistics> measure_one(const py::object& value) {
   // A table of its own: what cannot be read is refused for the same reasons.
   Tensors table;
   uint8_t reason = 0;
-  const uint32_t place = table.add(tensor, true, reason);
-  for (int each = 1; place != kNone && each < kReasonCount; ++each) {
-    if (table.skipped[each]) reason = uint8_t(each);
-  }
+  table.add(tensor, true, reason);
+  Tensors::New found = table.taken();
+  if (!reason && !found.kept.empty()) reason = kDtype;
   if (reason) {
     throw py::value_error(
-        std::string("msdump_native.measure: expected a plain tensor of real numbers on the CPU, got one of another "
-                    "kind (") + kReasons[reason] + "). Convert it first.");
+        std::string("msdump_native.measure: expected a plain tensor of real numbers, got one of another kind (") +
+        kReasons[reason] + "). Convert it first.");
   }
-  return array_of(table.taken().measurements);
+  return array_of(std::move(found.measurements));
 }
 
 py::list sites_of(const std::vector<CallSites::Site>& sites) {
@@ -188,15 +190,23 @@ struct Arguments {
     return one.tagKind() == other.tagKind() && one == other;
   }
 
+  // PyTorch's casters of these are not in all its versions.
+  template <class T>
+  static py::object object_from(T* value) {
+    return py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(value));
+  }
+
   static py::object object_of(const c10::IValue& value, const c10::Type& type) {
     if (value.isNone()) return py::none();
     if (type.kind() == c10::TypeKind::OptionalType) return object_of(value, *type.containedType(0));
     if (value.isInt()) {
       const int64_t number = value.toInt();
       switch (type.kind()) {
-        case c10::TypeKind::ScalarTypeType: return py::cast(static_cast<at::ScalarType>(number));
-        case c10::TypeKind::LayoutType: return py::cast(static_cast<at::Layout>(number));
-        case c10::TypeKind::MemoryFormatType: return py::cast(static_cast<at::MemoryFormat>(number));
+        case c10::TypeKind::ScalarTypeType:
+          return object_from(torch::getTHPDtype(static_cast<at::ScalarType>(number)));
+        case c10::TypeKind::LayoutType: return object_from(torch::getTHPLayout(static_cast<at::Layout>(number)));
+        case c10::TypeKind::MemoryFormatType:
+          return object_from(torch::utils::getTHPMemoryFormat(static_cast<at::MemoryFormat>(number)));
         default: return py::int_(number);
       }
     }
@@ -215,6 +225,11 @@ struct Arguments {
 };
 
 py::dict take(Handle& handle) {
+  {
+    // Devices may have much to do yet.
+    const py::gil_scoped_release released;
+    handle.own->settle();
+  }
   Observer::Batch batch = handle.own->take();
   py::dict skipped;
   for (int reason = 1; reason < kReasonCount; ++reason) {
@@ -230,6 +245,11 @@ py::dict take(Handle& handle) {
   result["tensors"] = array_of(std::move(batch.tensors.tensors));
   result["measurements"] = array_of(std::move(batch.tensors.measurements));
   result["dimensions"] = array_of(std::move(batch.tensors.dimensions));
+  py::list kept;
+  for (Tensors::Kept& each : batch.tensors.kept) {
+    kept.append(py::make_tuple(each.measurement, py::cast(std::move(each.elements)), each.is_negative));
+  }
+  result["kept"] = std::move(kept);
   result["first_tensor"] = batch.tensors.first_tensor;
   result["first_measurement"] = batch.tensors.first_measurement;
   result["first_dimension"] = batch.tensors.first_dimension;
@@ -264,7 +284,8 @@ PYBIND11_MODULE(_msdump_native, module) {
       is_from_autograd);
   PYBIND11_NUMPY_DTYPE(OperandRecord, implementation, tensor, element, argument, role, is_written, reason);
   PYBIND11_NUMPY_DTYPE(
-      TensorRecord, storage, offset, version, first_dimension, measurement, memory, dimension_count, dtype);
+      TensorRecord, storage, offset, version, first_dimension, measurement, memory, dimension_count, dtype,
+      is_conjugate, is_negative);
   PYBIND11_NUMPY_DTYPE(
       Statistics, maximum, minimum, integer_maximum, integer_minimum, sum, squares, average, norm, count, negative,
       positive, zero, nan, negative_inf, positive_inf, size_bytes);
@@ -274,6 +295,9 @@ PYBIND11_MODULE(_msdump_native, module) {
   for (const char* reason : kReasons) reasons.append(reason);
   module.attr("REASONS") = reasons;
   module.def("measure", &measure_one);
+  module.def("load_cuda", [](int device, const py::bytes& binary) {
+    DeviceStatistics::load(device, std::string(binary));
+  }, py::arg("device"), py::arg("binary"));
   module.def("row_texts", &row_texts, py::arg("heads"), py::arg("tails"), py::arg("first_stamp"), py::arg("places"),
              py::arg("tables"), py::arg("attributes"), py::arg("end"));
   py::class_<Arguments>(module, "Arguments").def("of", &Arguments::at);

@@ -177,6 +177,8 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function
     ++own.depth;
     frame.record.start_ns = now_ns();
     return token;
+  } catch (const c10::Error& error) {
+    observer->fail(error.what_without_backtrace());
   } catch (const std::exception& error) {
     observer->fail(error.what());
   } catch (...) {
@@ -203,6 +205,8 @@ void on_end(const at::RecordFunction& function, at::ObserverContext* context) {
           (frame.op->result_count && function.outputs().empty());
       observer->end(function, frame, has_raised);
     }
+  } catch (const c10::Error& error) {
+    observer->fail(error.what_without_backtrace());
   } catch (const std::exception& error) {
     observer->fail(error.what());
   } catch (...) {
@@ -332,6 +336,11 @@ bool Observer::is_measured(const OperatorRecord& record) {
   if (expected_at_ < expected_.size() && expected_[expected_at_] == record.key) return are_measured_[expected_at_++];
   expected_.clear();
   return true;
+}
+
+void Observer::settle() {
+  std::lock_guard<std::mutex> lock(mutex);
+  tensors_.settle();
 }
 
 Observer::Batch Observer::take() {

@@ -78,6 +78,8 @@ class Observer : public std::enable_shared_from_this<Observer> {
     std::string failure;
   };
   Batch take();
+  // Wait for devices that measure; without the GIL.
+  void settle();
 
   // What the callbacks do.
   uint64_t site() { return sites_.current(); }

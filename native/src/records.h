@@ -35,7 +35,7 @@ struct OperandRecord {
   uint16_t argument; // place of the argument or of the result in the schema
   uint8_t role;
   uint8_t is_written;
-  uint8_t reason;    // why it was skipped
+  uint8_t reason;    // why it was skipped, or was to be measured and was not
 };
 
 struct TensorRecord {
@@ -47,15 +47,16 @@ struct TensorRecord {
   uint32_t memory;           // place of the storage among those of the iteration, by first use
   uint8_t dimension_count;
   int8_t dtype;              // c10::ScalarType
+  uint8_t is_conjugate, is_negative;  // whether its values are those of what lies in memory
 };
 
 // Why a tensor has no record, or no statistics.
 enum Reason : uint8_t {
-  kRead, kFake, kSubclass, kWrapper, kLayout, kQuantized, kNested, kMeta, kDevice, kComplex, kDtype, kNegative,
-  kNoMemory, kReasonCount
+  kRead, kFake, kSubclass, kWrapper, kLayout, kQuantized, kNested, kMeta, kDevice, kComplex, kDtype, kNoMemory,
+  kCaptured, kReasonCount
 };
 constexpr const char* kReasons[kReasonCount] = {
     "", "FakeTensor", "tensor subclass", "wrapper of a transform", "layout", "quantized", "nested", "meta device",
-    "device", "complex", "dtype", "negative or conjugate view", "no memory"};
+    "device", "complex", "dtype", "no memory", "captured in a CUDA graph"};
 
 }  // namespace msdump

@@ -99,41 +99,48 @@ void finish(Statistics& found, const Row& row, const Elements& elements, c10::Sc
   found.sum = row.sum, found.squares = row.squares;
   found.negative = row.negative, found.zero = row.zero, found.positive = finite - row.negative - row.zero;
   found.nan = row.nan, found.negative_inf = row.negative_inf, found.positive_inf = row.positive_inf;
-  found.average = kNan, found.norm = 0.0;
+  double average = kNan, norm = 0.0;
   if (finite) {
     if (c10::isFloatingType(dtype)) found.maximum = value_of(row.top, dtype), found.minimum = value_of(row.low, dtype);
     else found.integer_maximum = row.top, found.integer_minimum = row.low;
-    found.average = row.sum / double(finite) + 0.0;
-    found.norm = std::sqrt(row.squares);
+    average = row.sum / double(finite) + 0.0;
+    norm = std::sqrt(row.squares);
     const double largest = std::max(std::abs(found.maximum), std::abs(found.minimum));
     if (dtype == c10::ScalarType::Double && largest != 0.0 &&
         !(std::isfinite(row.squares) && row.squares > kLeastSquares)) {
       Elements again = elements;
       const Sums sums = scaled_sums(again, found.count, largest);
-      found.average = (0.0 + sums.sum) / double(finite) * largest + 0.0;
-      found.norm = std::sqrt(0.0 + sums.squares) * largest;
+      average = (0.0 + sums.sum) / double(finite) * largest + 0.0;
+      norm = std::sqrt(0.0 + sums.squares) * largest;
     }
   }
-  if (row.nan) found.norm = kNan;
-  else if (row.negative_inf || row.positive_inf) found.norm = std::numeric_limits<double>::infinity();
+  set_average_and_norm(found, average, norm);
 }
 
 }  // namespace
+
+void set_average_and_norm(Statistics& found, double average, double norm) {
+  found.average = average, found.norm = norm;
+  if (found.nan) found.norm = kNan;
+  else if (found.negative_inf || found.positive_inf) found.norm = std::numeric_limits<double>::infinity();
+}
+
+Statistics without_values(int64_t count, int64_t item_size) {
+  Statistics found{};
+  found.maximum = found.minimum = found.average = kNan;
+  found.count = count;
+  found.size_bytes = count * item_size;
+  return found;
+}
 
 bool has_statistics(c10::ScalarType dtype) { return dtype == c10::ScalarType::Bool || kernels_of(dtype) != nullptr; }
 
 Statistics measure(const void* data, c10::ScalarType dtype, c10::IntArrayRef sizes, c10::IntArrayRef strides) {
   const int64_t item_size = int64_t(c10::elementSize(dtype));
   Elements elements(data, sizes, strides, item_size);
-  Statistics found{};
-  found.maximum = found.minimum = kNan;
-  found.count = elements.count();
-  found.size_bytes = found.count * item_size;
+  Statistics found = without_values(elements.count(), item_size);
   Row row;
-  if (!found.count) {
-    found.average = kNan;
-    return found;
-  }
+  if (!found.count) return found;
   if (dtype == c10::ScalarType::Bool) {
     Elements rest = elements;
     int64_t times = 0;

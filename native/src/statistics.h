@@ -19,6 +19,12 @@ struct Statistics {
 
 bool has_statistics(c10::ScalarType dtype);
 
+// What is known before the values are: the count, and numbers of no finite value.
+Statistics without_values(int64_t count, int64_t item_size);
+
+// Average and norm of finite values, once the counts are known.
+void set_average_and_norm(Statistics& found, double average, double norm);
+
 // `data` is that of the first element, in memory of this process.
 Statistics measure(const void* data, c10::ScalarType dtype, c10::IntArrayRef sizes, c10::IntArrayRef strides);
 

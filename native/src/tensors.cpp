@@ -1,7 +1,11 @@
 #include "tensors.h"
 
+#include <ATen/EmptyTensor.h>
+
 #include <algorithm>
 #include <chrono>
+
+#include "elements.h"
 
 namespace msdump {
 namespace {
@@ -28,13 +32,27 @@ Reason why_skipped(const at::TensorImpl& tensor) {
   return tensor.has_storage() && tensor.unsafe_storage() ? kRead : kNoMemory;
 }
 
+bool is_negative_view(const at::TensorImpl& tensor) { return tensor.key_set().has(DispatchKey::Negative); }
+
+// Dtypes that are rare, or have values that no int64 has: Python measures copies.
+bool is_for_python(c10::ScalarType dtype) {
+  switch (dtype) {
+    case c10::kFloat8_e4m3fn: case c10::kFloat8_e5m2: case c10::kFloat8_e8m0fnu:
+    case c10::kUInt16: case c10::kUInt32: case c10::kUInt64: return true;
+    default: return false;
+  }
+}
+
 // Why there are no statistics.
 Reason why_unmeasured(const at::TensorImpl& tensor) {
-  if (tensor.device_type() != c10::kCPU) return kDevice;
   const c10::ScalarType dtype = c10::typeMetaToScalarType(tensor.dtype());
   if (c10::isComplexType(dtype)) return kComplex;
-  if (!has_statistics(dtype)) return kDtype;
-  if (tensor.key_set().has_any(c10::DispatchKeySet({DispatchKey::Negative, DispatchKey::Conjugate}))) return kNegative;
+  if (tensor.device_type() == c10::kCPU) {
+    if (!has_statistics(dtype) && !is_for_python(dtype)) return kDtype;
+  } else {
+    if (!DeviceStatistics::serves(tensor.device())) return kDevice;
+    if (!DeviceStatistics::serves(dtype) || is_negative_view(tensor)) return kDtype;
+  }
   // A storage may have given its memory back, and a tensor may show more than there is.
   const c10::IntArrayRef sizes = tensor.sizes(), strides = tensor.strides();
   int64_t last = tensor.storage_offset();
@@ -73,9 +91,9 @@ uint32_t Tensors::add(const at::Tensor& tensor, bool measures, uint8_t& reason) 
   const uint32_t version = memories_[memory].version;
   const int64_t offset = own.storage_offset();
   const size_t rank = sizes.size();
-  const bool is_negative = own.key_set().has_any(
-      c10::DispatchKeySet({DispatchKey::Negative, DispatchKey::Conjugate}));
-  uint64_t hash = mixed(mixed(memory, version), uint64_t(offset) ^ (uint64_t(uint8_t(dtype)) << 56) ^ is_negative);
+  const uint8_t is_conjugate = own.key_set().has(DispatchKey::Conjugate), is_negative = is_negative_view(own);
+  const uint64_t kind = uint64_t(uint8_t(dtype)) << 56 ^ uint64_t(is_negative) << 55 ^ uint64_t(is_conjugate) << 54;
+  uint64_t hash = mixed(mixed(memory, version), uint64_t(offset) ^ kind);
   for (size_t axis = 0; axis < rank; ++axis) hash = mixed(mixed(hash, sizes[axis]), strides[axis]);
 
   const uint32_t next = uint32_t(tensors_.size());
@@ -83,47 +101,71 @@ uint32_t Tensors::add(const at::Tensor& tensor, bool measures, uint8_t& reason) 
     const TensorRecord& other = tensors_[index];
     const int64_t* dimensions = dimensions_.data() + other.first_dimension;
     // Where the other one was not to be measured, this one stands beside it.
-    if (measures && other.measurement == kNone && !is_unmeasurable_[index]) return false;
+    if (measures && other.measurement == kNone && !unmeasured_[index]) return false;
     return memory_of_tensor_[index] == memory && other.version == version && other.offset == offset &&
-        other.dtype == dtype && other.dimension_count == rank && std::equal(sizes.begin(), sizes.end(), dimensions) &&
+        other.dtype == dtype && other.is_negative == is_negative && other.is_conjugate == is_conjugate &&
+        other.dimension_count == rank && std::equal(sizes.begin(), sizes.end(), dimensions) &&
         std::equal(strides.begin(), strides.end(), dimensions + rank);
   });
-  if (place != next) return place;
+  if (place != next) {
+    if (measures) reason = unmeasured_[place];
+    return place;
+  }
   const uint64_t address = reinterpret_cast<uintptr_t>(memories_[memory].address);
-  tensors_.push_back({address, offset, version, uint32_t(dimensions_.size()), kNone, memory, uint8_t(rank), dtype});
+  tensors_.push_back({address, offset, version, uint32_t(dimensions_.size()), kNone, memory, uint8_t(rank), dtype,
+                      is_conjugate, is_negative});
   memory_of_tensor_.push_back(memory);
   dimensions_.insert(dimensions_.end(), sizes.begin(), sizes.end());
   dimensions_.insert(dimensions_.end(), strides.begin(), strides.end());
-  const Reason unmeasured = why_unmeasured(own);
-  is_unmeasurable_.push_back(unmeasured != kRead);
-  skipped[unmeasured] += unmeasured != kRead;
+  Reason unmeasured = why_unmeasured(own);
   if (measures && !unmeasured) {
-    tensors_.back().measurement = measured(own, {memory, version, offset, own.numel(), dtype});
+    const uint32_t found =
+        measured(own, {memory, version, offset, own.numel(), dtype, bool(is_negative)}, unmeasured);
+    tensors_.back().measurement = found;
   }
+  unmeasured_.push_back(unmeasured);
+  skipped[unmeasured] += unmeasured != kRead;
+  if (measures) reason = unmeasured;
   return place;
 }
 
 // Views that show all elements of one piece of memory, in whatever order, have the same statistics.
-uint32_t Tensors::measured(const at::TensorImpl& tensor, const Key& key) {
+uint32_t Tensors::measured(const at::TensorImpl& tensor, const Key& key, Reason& reason) {
   const uint32_t next = uint32_t(measurements_.size());
   if (tensor.is_non_overlapping_and_dense()) {
     uint64_t hash = mixed(mixed(mixed(key.memory, key.version), key.offset), key.count);
-    hash = mixed(hash, uint8_t(key.dtype));
+    hash = mixed(hash, uint8_t(key.dtype) + 256 * key.is_negative);
     const uint32_t place = measurement_places_.find_or_add(hash, next, [&](uint32_t index) {
       const Key& other = measurement_keys_[index];
       return other.memory == key.memory && other.version == key.version && other.offset == key.offset &&
-          other.count == key.count && other.dtype == key.dtype;
+          other.count == key.count && other.dtype == key.dtype && other.is_negative == key.is_negative;
     });
     if (place != next) return place;
   }
   const c10::ScalarType dtype = c10::ScalarType(key.dtype);
-  const char* start = static_cast<const char*>(tensor.unsafe_storage().data());
+  const int64_t item_size = int64_t(c10::elementSize(dtype));
+  const char* start = static_cast<const char*>(tensor.unsafe_storage().data()) + key.offset * item_size;
   const auto before = std::chrono::steady_clock::now();
-  measurements_.push_back(
-      measure(start + key.offset * int64_t(c10::elementSize(dtype)), dtype, tensor.sizes(), tensor.strides()));
+  if (tensor.device_type() != c10::kCPU) {
+    // The device fills it in.
+    measurements_.push_back(without_values(key.count, item_size));
+    if (key.count) reason = on_devices_.queue(tensor, start, next);
+  } else if (is_for_python(dtype) || key.is_negative) {
+    measurements_.push_back(without_values(key.count, item_size));
+    if (key.count) {
+      Elements elements(start, tensor.sizes(), tensor.strides(), item_size);
+      at::Tensor copy = at::detail::empty_cpu({key.count}, dtype);
+      const void* from = elements.next(key.count, copy.mutable_data_ptr());
+      if (from != copy.const_data_ptr()) std::memcpy(copy.mutable_data_ptr(), from, key.count * item_size);
+      kept_.push_back({next, std::move(copy), key.is_negative});
+    }
+  } else {
+    measurements_.push_back(measure(start, dtype, tensor.sizes(), tensor.strides()));
+  }
   measure_ns += std::chrono::nanoseconds(std::chrono::steady_clock::now() - before).count();
   measurement_keys_.push_back(key);
-  return next;
+  if (reason) measurement_keys_.back().count = -1;  // like none
+  return reason ? kNone : next;
 }
 
 void Tensors::note_write(const at::Tensor& tensor) {
@@ -135,12 +177,15 @@ void Tensors::note_write(const at::Tensor& tensor) {
 void Tensors::clear() {
   memories_.clear();
   memory_places_.clear(), tensor_places_.clear(), measurement_places_.clear();
-  tensors_.clear(), memory_of_tensor_.clear(), is_unmeasurable_.clear(), dimensions_.clear(), measurements_.clear(), measurement_keys_.clear();
+  tensors_.clear(), memory_of_tensor_.clear(), unmeasured_.clear(), dimensions_.clear();
+  measurements_.clear(), measurement_keys_.clear(), kept_.clear(), on_devices_.clear();
   taken_tensors_ = taken_measurements_ = taken_dimensions_ = 0;
 }
 
 Tensors::New Tensors::taken() {
-  New result{uint32_t(taken_tensors_), uint32_t(taken_measurements_), uint32_t(taken_dimensions_), {}, {}, {}};
+  New result{uint32_t(taken_tensors_), uint32_t(taken_measurements_), uint32_t(taken_dimensions_), {}, {}, {}, {}};
+  settle();
+  result.kept.swap(kept_);
   result.tensors.assign(tensors_.begin() + taken_tensors_, tensors_.end());
   result.measurements.assign(measurements_.begin() + taken_measurements_, measurements_.end());
   result.dimensions.assign(dimensions_.begin() + taken_dimensions_, dimensions_.end());

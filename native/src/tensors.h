@@ -6,6 +6,7 @@
 #include <array>
 #include <vector>
 
+#include "device_statistics.h"
 #include "index_map.h"
 #include "records.h"
 #include "statistics.h"
@@ -14,7 +15,8 @@ namespace msdump {
 
 class Tensors {
  public:
-  // Place of the record of a tensor as it is now; kNone where it is skipped. Measures what is new, if wanted.
+  // Place of the record of a tensor as it is now; kNone where it is skipped. Measures what is new, if wanted. `reason`
+  // says why it was skipped, or has no statistics.
   uint32_t add(const at::Tensor& tensor, bool measures, uint8_t& reason);
 
   // A call has written, or may have written, to this tensor.
@@ -23,12 +25,23 @@ class Tensors {
   // An iteration begins: all records and memories are forgotten.
   void clear();
 
-  // New since `taken` was called last; `first_*` are their places in the iteration.
+  // Elements of a tensor that only Python measures, in the order in which they lie in memory.
+  struct Kept {
+    uint32_t measurement;
+    at::Tensor elements;
+    bool is_negative;  // their negatives are the values
+  };
+
+  // Waits for devices that measure.
+  void settle() { on_devices_.fill(measurements_); }
+
+  // New since `taken` was called last, settled; `first_*` are their places in the iteration.
   struct New {
     uint32_t first_tensor, first_measurement, first_dimension;
     std::vector<TensorRecord> tensors;
     std::vector<Statistics> measurements;
     std::vector<int64_t> dimensions;
+    std::vector<Kept> kept;
   };
   New taken();
 
@@ -47,19 +60,22 @@ class Tensors {
     uint32_t memory, version;
     int64_t offset, count;
     int8_t dtype;
+    bool is_negative;
   };
 
   uint32_t memory_of(const at::TensorImpl& tensor);
-  uint32_t measured(const at::TensorImpl& tensor, const Key& key);
+  uint32_t measured(const at::TensorImpl& tensor, const Key& key, Reason& reason);
 
   std::vector<Memory> memories_;
   IndexMap memory_places_, tensor_places_, measurement_places_;
   std::vector<TensorRecord> tensors_;
-  std::vector<uint8_t> is_unmeasurable_;
+  std::vector<Reason> unmeasured_;  // by tensor: why it cannot be measured
   std::vector<uint32_t> memory_of_tensor_;
   std::vector<int64_t> dimensions_;
   std::vector<Statistics> measurements_;
   std::vector<Key> measurement_keys_;
+  std::vector<Kept> kept_;
+  DeviceStatistics on_devices_;
   size_t taken_tensors_ = 0, taken_measurements_ = 0, taken_dimensions_ = 0;
 };
 

@@ -233,8 +233,28 @@ def test_skipped_tensors_are_counted(observer) -> None:
     batch = observer.take()
     assert batch["failure"] == ""
     skipped = batch["skipped"]
-    assert skipped["layout"] == 2 and skipped["complex"] == 2 and skipped["meta device"] == 2 and skipped["dtype"] == 2
+    assert skipped == {"layout": 2, "complex": 2, "meta device": 2}
     assert operands(batch, 0)["tensor"].tolist() == [NONE] * 2
+
+
+def test_elements_of_rare_dtypes_are_kept(observer) -> None:
+    eights = torch.arange(8.0).reshape(2, 4).to(torch.float8_e5m2)
+    negative = torch.zeros(3, dtype=torch.complex64).add(1 + 2j).conj().imag
+    observer.enable()
+    turned = eights.t()
+    turned.fill_(7.0)
+    negative + 1.0
+    observer.disable()
+    batch = observer.take()
+    assert batch["failure"] == "" and not batch["skipped"]
+    # Copies of what was read, in the order of memory, before and after it is written.
+    places, copies, are_negative = zip(*batch["kept"], strict=True)
+    assert [copy.dtype for copy in copies] == [torch.float8_e5m2] * 2 + [torch.float32]
+    assert copies[0].float().tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
+    assert copies[1].float().tolist() == [7.0] * 8
+    assert copies[2].tolist() == [2.0] * 3 and are_negative == (False, False, True)
+    assert batch["measurements"]["count"][list(places)].tolist() == [8, 8, 3]
+    assert observer.take()["kept"] == []
 
 
 def test_subclasses_are_counted(observer) -> None:

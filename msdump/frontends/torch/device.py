@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -141,14 +141,14 @@ class PinnedCopies:
     def array(self, tensor: torch.Tensor) -> Array:
         """Memory of the host that the values will be in."""
         with self._beside(tensor):
-            target = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+            target = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu", pin_memory=True)
             target.copy_(tensor.detach(), non_blocking=True)
         return array_of(target)
 
     def row(self, tensor: torch.Tensor) -> Array:
         """Memory of the host that the row of `measure` will be in: the device counts, the values stay there."""
         with self._beside(tensor):
-            target = torch.empty(ROW_LENGTH, dtype=torch.int64, pin_memory=True)
+            target = _row_on_host()
             target.copy_(measure(tensor), non_blocking=True)
         return array_of(target)
 
@@ -170,15 +170,48 @@ class PinnedCopies:
         torch.cuda.current_stream(self._device).wait_stream(self._stream)
 
 
+def _row_on_host() -> torch.Tensor:
+    # The script may have made another device that of all new tensors.
+    return torch.empty(ROW_LENGTH, dtype=torch.int64, device="cpu", pin_memory=True)
+
+
 def measured_array(copies: PinnedCopies, tensor: torch.Tensor) -> Array:
     """A tensor of which only the statistics come to the host, once `mark` is over.
 
     Edges: complex numbers have no statistics, and nothing is computed for them or for an empty tensor.
     """
+
+    def find() -> Callable[[], Array]:
+        row = copies.row(tensor)
+        return lambda: row
+
+    return _measured_array(tensor, find)
+
+
+def measured_behind(tensor: torch.Tensor) -> Array:
+    """As `measured_array`, measured by the current stream behind what it does: whoever asks for numbers waits."""
+
+    def find() -> Callable[[], Array]:
+        target = _row_on_host()
+        target.copy_(measure(tensor), non_blocking=True)
+        event = torch.cuda.current_stream(tensor.device).record_event()
+        row = array_of(target)
+
+        def wait() -> Array:
+            event.synchronize()
+            return row
+
+        return wait
+
+    return _measured_array(tensor, find)
+
+
+def _measured_array(tensor: torch.Tensor, find: Callable[[], Callable[[], Array]]) -> Array:
+    """find: begins to measure, and returns what gives the row of `measure`"""
     name = dtype_name(tensor.dtype)
     assert name is not None, tensor.dtype
     shape, row = tuple(tensor.shape), dtypes.dtype(name)
     if not tensor.numel() or row.kind == dtypes.COMPLEX:
         return MeasuredArray(shape, row.numpy, None) if tensor.numel() else np.empty(shape, row.numpy)
-    numbers, count = copies.row(tensor), int(tensor.numel())
-    return MeasuredArray(shape, row.numpy, lambda: statistics_of_row(numbers, name, count))
+    numbers, count = find(), int(tensor.numel())
+    return MeasuredArray(shape, row.numpy, lambda: statistics_of_row(numbers(), name, count))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -23,6 +23,8 @@ from msdump.frontends.torch.eager.stage import Stage
 
 if TYPE_CHECKING:
     import msdump_native
+
+    from msdump.engine.graphs import GraphSession
 
 log = logging.getLogger("msdump")
 
@@ -40,6 +42,16 @@ def why_not_native() -> str:
     if not tells_of_compiling():
         return f"PyTorch {torch.__version__} does not tell when it compiles. Install a newer one."
     return str(msdump_native.check())
+
+
+@functools.cache
+def why_not_on(device: torch.device) -> str:
+    """Why tensors of a device cannot be measured by it; "" where they can."""
+    if device.type != "cuda":
+        return "" if device.type in ("cpu", "meta") else f"msdump-native does not measure tensors on {device.type}"
+    import msdump_native
+
+    return str(msdump_native.use_cuda(torch.cuda.current_device() if device.index is None else device.index))
 
 
 def uses_native() -> bool:
@@ -61,6 +73,7 @@ class NativeLook:
 
     def __init__(
         self,
+        session: GraphSession,
         calls: NativeCalls,
         scopes: Scopes,
         enter: Callable[[torch._ops.OpOverload, bool], tuple[Stage | None, bool]],
@@ -71,6 +84,7 @@ class NativeLook:
         self.calls = calls
         self.is_on = False
         self.failure = ""
+        self._session = session
         self._scopes = scopes
         self._enter = enter
         self._optimizers = optimizers
@@ -80,10 +94,20 @@ class NativeLook:
         self._blind_depth = 0
         self._numbers: dict[tuple[str, bool], int] = {}
         self._texts: list[tuple[str, bool]] = []
+        # Why some devices are not for it.
+        self._devices: list[str] = []
         self._observer: msdump_native.Observer = msdump_native.Observer(
             stops=STOPS, passed_files=PASSED_FILES, max_frames=_MAX_FRAMES
         )
         self._observer.set_handler(self._ask)
+
+    def can_measure_on(self, devices: Collection[torch.device]) -> bool:
+        """Whether it can measure what lies there."""
+        for device in devices:
+            why = why_not_on(device)
+            if why and why not in self._devices:
+                self._devices.append(why)
+        return not any(map(why_not_on, devices))
 
     def look(self, is_on: bool) -> bool:
         """See operators, or no longer.   Returns: whether it sees them"""
@@ -117,6 +141,8 @@ class NativeLook:
         """What the report says of it."""
         if self.failure:
             return (f"msdump-native stopped: {self.failure}. The dispatch mode took its place.",)
+        if self._devices:
+            return tuple(f"{why}. The dispatch mode took its place." for why in self._devices)
         return (f"operators of {self._iterations} iterations were seen by msdump-native.",) if self._iterations else ()
 
     def blind(self, is_blind: bool) -> None:
@@ -144,8 +170,14 @@ class NativeLook:
             if batch["failure"] and not self.failure:
                 self.failure = str(batch["failure"])
                 log.error("msdump-native has stopped, the rest of the iteration is not dumped: %s", self.failure)
+                self._session.count_lost(1)
             if self._stage is not None and self._stage.is_watched and len(batch["operators"]):
                 self.calls.show(self._stage, batch, self._texts, self._optimizers())
+        except Exception as error:
+            # Whatever it is: it is the script whose line this is, and that goes on.
+            log.debug("msdump-native", exc_info=True)
+            self.failure = self.failure or f"{type(error).__name__}: {error}"
+            self._session.fail(RuntimeError(self.failure))
         finally:
             self._is_busy = False
         if self._ends and not self._is_asked:

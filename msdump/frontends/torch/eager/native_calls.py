@@ -15,13 +15,12 @@ import numpy as np
 import torch
 
 from msdump.frontends.torch.eager.call_sites import Lines, Site, lines_of
+from msdump.frontends.torch.eager.native_tables import NONE, Iteration, shown_as
 from msdump.frontends.torch.eager.operands import CallOperands
 from msdump.frontends.torch.eager.scopes import OperatorScopes
 from msdump.frontends.torch.eager.signatures import Tensor, signature_of
 from msdump.frontends.torch.eager.stage import Call, Named, ParametersNow, ReadParameters, Stage
-from msdump.frontends.torch.eager.tensors import Part
 from msdump.frontends.torch.operators import plain
-from msdump.statistics.measured import MeasuredNumbers, RowTexts
 from msdump.statistics.stats import MeasuredArray
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
@@ -30,83 +29,18 @@ from msdump.tensors.records import OpInfo, TensorInfo
 if TYPE_CHECKING:
     from msdump.config.plan import Plan
 
-# Source: c10/core/ScalarType.h, of the dtypes that have statistics or lie in memory as numbers do.
-_DTYPES = {
-    0: torch.uint8, 1: torch.int8, 2: torch.int16, 3: torch.int32, 4: torch.int64, 5: torch.float16, 6: torch.float32,
-    7: torch.float64, 9: torch.complex64, 10: torch.complex128, 11: torch.bool, 15: torch.bfloat16,
-}  # fmt: skip
-_NONE = 0xFFFFFFFF
 _INPUT, _RESULT_MEMORY, _OUTPUT, _WRITTEN = range(4)
-# By code.
-_IS_INTEGER = np.array([code in _DTYPES and not _DTYPES[code].is_floating_point for code in range(256)])
 _OPERATOR_KEYS = (
     "name", "operand_count", "number_count", "site", "scope", "has_grad", "has_raised", "is_from_autograd",
 )  # fmt: skip
 _TENSOR_KEYS = (
-    "offset", "version", "first_dimension", "measurement", "memory", "dimension_count", "dtype",
+    "offset", "version", "first_dimension", "measurement", "memory", "dimension_count", "dtype", "is_conjugate",
+    "is_negative",
 )  # fmt: skip
 # Of one part of a step that are known at a time: a script may do several by turns.
 _MAX_PROGRAMS = 4
 # Versions of what was written in ways that were not counted.
 _UNKNOWN = 1 << 40
-
-
-class Iteration:
-    """What is known of the tensors of one iteration: rows of the native tables, as they come.
-
-    origins   memory -> what it is called
-    first     the sequence number with which autograd began
-    order     how many calls there were; written: memory -> the last call that has written it
-    """
-
-    def __init__(self) -> None:
-        self.infos: dict[int, TensorInfo] = {}
-        self.arrays: dict[int, Array] = {}
-        self.origins: dict[int, Hashable] = {}
-        self.numbers = MeasuredNumbers(_row_texts())
-        self.first: int | None = None
-        self.batches: Counter[int] = Counter()
-        self.order = 0
-        self.written: dict[int, int] = {}
-        self._origins: Counter[Hashable] = Counter()
-        self._tensors: list[tuple[int, ...]] = []
-        self._dimensions: list[int] = []
-        self._waiting: list[Mapping[str, Any]] = []
-
-    def add(self, batch: Mapping[str, Any]) -> None:
-        if self.first is None and len(batch["operators"]):
-            self.first = int(batch["operators"]["first_sequence"][0])
-        self._waiting.append(batch)
-        tensors = batch["tensors"]
-        is_integer = np.zeros(len(batch["measurements"]), bool)
-        measured = tensors[tensors["measurement"] != _NONE]
-        own = measured["measurement"].astype(np.int64) - batch["first_measurement"]
-        is_integer[own[own >= 0]] = _IS_INTEGER[measured["dtype"][own >= 0]]
-        self.numbers.add(batch["measurements"], is_integer)
-
-    def new_origin(self, origin: Hashable) -> Hashable:
-        """What a memory is called: others may be called alike."""
-        earlier = self._origins[origin]
-        self._origins[origin] += 1
-        return (origin, earlier) if earlier else origin
-
-    def tensor(self, place: int) -> tuple[int, ...]:
-        """Storage, offset, version, first dimension, measurement, memory, number of dimensions, dtype."""
-        self._take()
-        return self._tensors[place]
-
-    def part(self, place: int) -> Part:
-        _, offset, _, first, _, _, count, dtype = self.tensor(place)
-        sizes = self._dimensions[first : first + count]
-        strides = self._dimensions[first + count : first + 2 * count]
-        return (offset, tuple(sizes), tuple(strides), _DTYPES[dtype], False, False)
-
-    def _take(self) -> None:
-        # Made into objects where somebody asks: a program that is known needs none.
-        for batch in self._waiting:
-            self._tensors += batch["tensors"].tolist()
-            self._dimensions += batch["dimensions"].tolist()
-        self._waiting.clear()
 
 
 class _Shown(NamedTuple):
@@ -198,13 +132,13 @@ class _ParametersNow:
 
     def array(self, info: TensorInfo, tensor: torch.Tensor) -> Array:
         shown = self._shown[id(tensor)]
-        if shown is None or shown.number == _NONE:
+        if shown is None or shown.number == NONE:
             return self._operands.array(info, tensor)
         return self._calls.array(self._tables, shown.place)
 
     def number(self, tensor: torch.Tensor) -> int | None:
         shown = self._shown[id(tensor)]
-        return None if shown is None or shown.number == _NONE else shown.number
+        return None if shown is None or shown.number == NONE else shown.number
 
 
 class NativeCalls:
@@ -384,6 +318,14 @@ class NativeCalls:
 
     # -- parts ------------------------------------------------------------------------------------
 
+    def _why_not(self, place: int, reason: int) -> str:
+        """Why an operand of a call that is shown cannot be shown; "" where it can."""
+        if place != NONE:
+            why, has_numbers = shown_as(self._iteration.tensor(place)[7])
+            if why or not has_numbers:
+                return why
+        return _text_of(reason) if reason else ""
+
     def _find_parameters(self) -> None:
         tensors = self._operands.names.tensors()
         if len(tensors) != self._parameter_count:
@@ -425,7 +367,7 @@ class NativeCalls:
             self._scopes.note_made(record["last_sequence"] - 1, operator)
         order = program.order + len(program.operators)
         for _, place, _, _, _, is_written, _ in rows:
-            if is_written and place != _NONE:
+            if is_written and place != NONE:
                 memory = self._iteration.tensor(place)[5]
                 self._iteration.written[memory] = program.written[memory] = order
         if record["has_raised"] or not self._selects(operator):
@@ -443,9 +385,10 @@ class NativeCalls:
             parameter = self._parameters.get(implementation)
             if role == _RESULT_MEMORY:
                 continue
-            if place == _NONE:
-                program.skipped.append((_text_of(reason), operator.name))
-                self._count_skipped(_text_of(reason), name=operator.name)
+            why = self._why_not(place, reason)
+            if why:
+                program.skipped.append((why, operator.name))
+                self._count_skipped(why, name=operator.name)
                 continue
             if role == _INPUT:
                 label = names[argument] if element < 0 else f"{names[argument]}[{element}]"
@@ -478,7 +421,7 @@ class NativeCalls:
         program.firsts.append(len(program.places))
         for place in program.places[program.firsts[-2] :]:
             number = self._iteration.tensor(place)[4]
-            program.numbers.append(-1 if number == _NONE else number)
+            program.numbers.append(-1 if number == NONE else number)
 
     def _note_parameter(
         self, stage: Stage, program: _Program, info: TensorInfo, place: int, tensor: torch.Tensor, order: int
@@ -499,7 +442,7 @@ class NativeCalls:
         tables = self._iteration
         info = tables.infos.get(place)
         if info is None:
-            _, _, version, _, _, memory, _, _ = tables.tensor(place)
+            version, memory = tables.tensor(place)[2], tables.tensor(place)[5]
             part = self._iteration.part(place)
             known = tables.origins.get(memory)
             if known is None:
@@ -517,7 +460,7 @@ class NativeCalls:
             if 0 in info.shape:
                 array = np.empty(info.shape, numpy_dtype)
             else:
-                numbers = None if number == _NONE else functools.partial(tables.numbers.__getitem__, number)
+                numbers = None if number == NONE else functools.partial(tables.numbers.__getitem__, number)
                 array = MeasuredArray(info.shape, numpy_dtype, numbers)
             tables.arrays[place] = array
         return array
@@ -531,7 +474,9 @@ def _floats(values: Iterable[float]) -> tuple[object, ...]:
 def _key_of(batch: Mapping[str, Any], first: int, state: str) -> list[bytes]:
     operators, operands, tensors = batch["operators"], batch["operands"], batch["tensors"]
     sequence = operators["node_sequence"]
-    relative = np.where(sequence < 0, -1, sequence - first), operators["last_sequence"] - first, operators["node"] != 0
+    # Threads of autograd count for themselves, and go on from iteration to iteration.
+    made = np.where(operators["has_grad"] != 0, operators["last_sequence"] - first, 0)
+    relative = np.where(sequence < 0, -1, sequence - first), made, operators["node"] != 0
     columns = [operators[name] for name in _OPERATOR_KEYS]
     columns += [operands[name] for name in operands.dtype.names if name != "implementation"]
     columns += [tensors[name] for name in _TENSOR_KEYS]
@@ -563,14 +508,6 @@ def overload_named(name: str) -> torch._ops.OpOverload:
     """`aten.addmm.default` -> the operator."""
     namespace, packet, overload = name.split(".")
     found: torch._ops.OpOverload = getattr(getattr(getattr(torch.ops, namespace), packet), overload)
-    return found
-
-
-@functools.cache
-def _row_texts() -> RowTexts:
-    import msdump_native
-
-    found: RowTexts = msdump_native.row_texts
     return found
 
 

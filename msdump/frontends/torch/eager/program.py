@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -98,6 +98,8 @@ class EagerProgram:
         self._messages = Messages(self._operands, self._book, session.count_skipped)
         self._shardings = OperandShardings(self._book, self._operands, session.recorder)
         self.native: NativeLook | None = None
+        self._device_state: tuple[int, bool] | None = None
+        self._found_devices: Collection[torch.device] = ()
         self._is_between_operators = False
         self._operators = Operators(
             self._stages[FORWARD],
@@ -114,7 +116,7 @@ class EagerProgram:
     def use_native(self) -> None:
         """Operators come to `msdump_native` where that can see all of them, from the first call of a module on."""
         calls = NativeCalls(self._stages[FORWARD], self._operands, self._operator_scopes, self.session.count_skipped)
-        self.native = NativeLook(calls, self._scopes, self._ask, lambda: self._iterations.optimizers)
+        self.native = NativeLook(self.session, calls, self._scopes, self._ask, lambda: self._iterations.optimizers)
         self.session.add_notes(self.native.notes)
 
     @property
@@ -127,7 +129,20 @@ class EagerProgram:
             return False
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             return False
+        if not native.can_measure_on(self._devices()):
+            return False
         return native.is_on or self._is_between_operators
+
+    def _devices(self) -> Collection[torch.device]:
+        """Where parameters lie, and what is made by default."""
+        tensors = self._operands.names.tensors()
+        state = len(tensors), torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+        if state != self._device_state:
+            self._device_state = state
+            self._found_devices = {tensor.device for tensor in tensors}
+            if state[1]:
+                self._found_devices.add(torch.device("cuda", torch.cuda.current_device()))
+        return self._found_devices
 
     def _ask(self, function: torch._ops.OpOverload, has_node: bool) -> tuple[Stage | None, bool]:
         """As the beginning of `run`, of an operator that is about to run."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from msdump.frontends.torch.convert import array_of
+from msdump.frontends.torch.device import measured_behind
 from msdump.frontends.torch.eager.tensors import TensorTable, local
 from msdump.statistics.stats import MeasuredArray, Statistics, is_large_and_real, measured_now, statistics
 from msdump.tensors import dtypes
@@ -42,11 +43,7 @@ class Values:
 
     def view(self, info: TensorInfo, tensor: torch.Tensor) -> Array:
         """The memory itself; empty for a tensor that cannot be read, which the report counts."""
-        try:
-            return array_of(_on_host(tensor))
-        except (RuntimeError, TypeError, AttributeError, NotImplementedError) as error:
-            self._report(f"{type(tensor).__name__} that cannot be read ({type(error).__name__})")
-            return np.empty((0,), dtypes.dtype(info.dtype).numpy)
+        return self._read(info, tensor, lambda: array_of(_on_host(tensor)))
 
     def shown(self, info: TensorInfo, tensor: torch.Tensor) -> Array:
         """What observers get: the memory itself where they look at it before the script goes on.
@@ -61,11 +58,12 @@ class Values:
         identity = info.key, info.shape
         array = self._arrays.get(identity)
         if array is None:
-            array = self.view(info, tensor)
             if self._is_measured(info):
-                array = self._measured(array, info, local(tensor))
-            elif array.base is not None:
-                array = c_copy(array)
+                array = self._measured(info, tensor)
+            else:
+                array = self.view(info, tensor)
+                if array.base is not None:
+                    array = c_copy(array)
             self._arrays[identity] = array
         return array
 
@@ -83,11 +81,22 @@ class Values:
             array = self.saved(info, tensor) if self._is_measured(info) else self.view(info, tensor)
         return array
 
+    def _read(self, info: TensorInfo, tensor: torch.Tensor, read: Callable[[], Array]) -> Array:
+        try:
+            return read()
+        except (RuntimeError, TypeError, AttributeError, NotImplementedError) as error:
+            self._report(f"{type(tensor).__name__} that cannot be read ({type(error).__name__})")
+            return np.empty((0,), dtypes.dtype(info.dtype).numpy)
+
     def _is_measured(self, info: TensorInfo) -> bool:
         return self.measures and is_large_and_real(info.shape, info.dtype)
 
-    def _measured(self, array: Array, info: TensorInfo, tensor: torch.Tensor) -> Array:
+    def _measured(self, info: TensorInfo, whole: torch.Tensor) -> Array:
         """Its statistics. Those of a transposed view are those of the tensor that it is a view of."""
+        tensor = local(whole)
+        if _is_on_cuda(tensor):
+            return self._read(info, whole, lambda: measured_behind(tensor))
+        array = self.view(info, whole)
         is_plain = not tensor.is_quantized and not tensor.is_neg() and tensor.is_cpu
         memory = filled_memory(array) if is_plain else None
         if memory is None or not array.size:
@@ -97,6 +106,11 @@ class Values:
         if numbers is None:
             numbers = self._numbers[identity] = statistics(array, info.dtype)
         return MeasuredArray(array.shape, array.dtype, lambda: numbers)
+
+
+def _is_on_cuda(tensor: torch.Tensor) -> bool:
+    own = local(tensor)
+    return own.is_cuda and not own.is_quantized
 
 
 def _on_host(tensor: torch.Tensor) -> torch.Tensor:

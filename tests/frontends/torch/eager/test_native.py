@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 import msdump  # noqa: E402
 from msdump.config.environment import NATIVE  # noqa: E402
 from msdump.frontends.torch.eager.native import why_not_native  # noqa: E402
+from msdump.frontends.torch.eager.native_calls import NativeCalls  # noqa: E402
 from tests.frontends.torch.eager.native_rows import alike, rows  # noqa: E402
 
 STEPS = 4
@@ -167,6 +169,31 @@ def nothing_beside() -> Step:
     return trained(model, lambda _: model(torch.cat([nothing, x])).square().mean())
 
 
+class RareDtypes(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.linear(x)
+        total = y.sum()
+        for name in ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"):
+            eight = (y * 40.0).to(getattr(torch, name))
+            total = total + eight.t().float()[1:].sum()
+        whole = (x * 10).to(torch.uint8)
+        for dtype in (torch.uint16, torch.uint32, torch.uint64, torch.int8, torch.int16):
+            total = total + whole.to(dtype).float().sum()
+        spectrum = torch.fft.fft(y)
+        spectrum.conj().imag.t()  # a view of negatives
+        return total + spectrum.to(torch.complex32).real.float().sum()
+
+
+def rare_dtypes() -> Step:
+    model = RareDtypes()
+    x = torch.rand(4, 8)
+    return trained(model, lambda _: model(x))
+
+
 PROGRAMS = (
     mlp,
     convolutions,
@@ -181,17 +208,12 @@ PROGRAMS = (
     autocast,
     compiled_part,
     nothing_beside,
+    rare_dtypes,
 )
 
 
-def run(
-    folder: Path, program: Callable[[], Step], is_watched: bool = True, kernels: Sequence[str] = (), **common: object
-) -> list[torch.Tensor]:
-    torch.manual_seed(0)
-    step = program()
-    if not is_watched:
-        return [step(number) for number in range(STEPS)]
-    config = {
+def configuration(folder: Path, kernels: Sequence[str] = (), **common: object) -> dict[str, object]:
+    return {
         "common_dump_settings": {
             "dump_mode": 1 if kernels else 0,
             "path": str(folder),
@@ -206,11 +228,21 @@ def run(
         },
         "e2e_dump_settings": {"enable": True, "trans_flag": True},
     }
-    with msdump.watch(config=config) as watch:
+
+
+def run(
+    folder: Path, program: Callable[[], Step], is_watched: bool = True, kernels: Sequence[str] = (), **common: object
+) -> tuple[list[torch.Tensor], dict[str, int]]:
+    """Losses, and what was not dumped, by reason."""
+    torch.manual_seed(0)
+    step = program()
+    if not is_watched:
+        return [step(number) for number in range(STEPS)], {}
+    with msdump.watch(config=configuration(folder, kernels, **common)) as watch:
         losses = [step(number) for number in range(STEPS)]
     report = watch.report()
     assert report is not None and not report.error and not report.lost
-    return losses
+    return losses, report.skipped
 
 
 # All; some of all parts of a step; parameters and one operator of a backward pass; none.
@@ -224,6 +256,7 @@ KERNELS = {
 
 # Dynamo asks for the gradient of each tensor that it is given.
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
+@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
 @pytest.mark.parametrize(
     ("program", "kernels"),
     [(program, "all") for program in PROGRAMS]
@@ -234,10 +267,11 @@ def test_rows_are_those_of_a_mode(
     program: Callable[[], Step], kernels: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert why_not_native() == ""
-    losses = run(tmp_path / "native", program, kernels=KERNELS[kernels])
+    losses, skipped = run(tmp_path / "native", program, kernels=KERNELS[kernels])
     monkeypatch.setenv(NATIVE, "0")
-    expected = run(tmp_path / "mode", program, kernels=KERNELS[kernels])
-    plain = run(tmp_path, program, is_watched=False)
+    expected, expected_skipped = run(tmp_path / "mode", program, kernels=KERNELS[kernels])
+    plain, _ = run(tmp_path, program, is_watched=False)
+    assert skipped == expected_skipped and (skipped or program is not rare_dtypes)
     for one, other, third in zip(losses, expected, plain, strict=True):
         assert torch.equal(one, other) and torch.equal(one, third)
     native, mode = rows(tmp_path / "native"), rows(tmp_path / "mode")
@@ -257,3 +291,60 @@ def test_iterations_between_which_nothing_is_dumped(
     assert native.keys() == mode.keys() and native
     for name in mode:
         assert alike(native[name]) == alike(mode[name]), name
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
+@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda value: value.__name__)
+def test_rows_on_a_cuda_device(
+    program: Callable[[], Step], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    torch.set_default_device("cuda")
+    request.addfinalizer(lambda: torch.set_default_device(None))
+    test_rows_are_those_of_a_mode(program, "all", tmp_path, monkeypatch)
+    monkeypatch.delenv(NATIVE)
+    report = run(tmp_path / "again", program)[1]
+    assert "device tensor" not in report
+
+
+def test_what_fails_in_msdump_ends_the_dump_and_not_the_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    plain, _ = run(tmp_path, mlp, is_watched=False)
+    monkeypatch.setattr(NativeCalls, "show", lambda *_: {}["nothing"])
+    torch.manual_seed(0)
+    step = mlp()
+    with msdump.watch(config=configuration(tmp_path)) as watch:
+        losses = [step(number) for number in range(STEPS)]
+    assert all(map(torch.equal, losses, plain))
+    report = watch.report()
+    assert report is not None and report.failure == "KeyError: 'nothing'"
+    assert caplog.records[0].getMessage() == "Dump stopped, training continues: KeyError: 'nothing'"
+
+
+def test_an_observer_that_stops_is_told_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("no more")
+
+    plain, _ = run(tmp_path, mlp, is_watched=False)
+    torch.manual_seed(0)
+    step = mlp()
+    losses = []
+    with msdump.watch(config=configuration(tmp_path)) as watch:
+        for number in range(STEPS):
+            with monkeypatch.context() as patch:
+                if number == 1:
+                    patch.setattr(NativeCalls, "expected", refuse)
+                losses.append(step(number))
+    assert all(map(torch.equal, losses, plain))
+    report = watch.report()
+    assert report is not None and report.lost == 1 and not report.error
+    assert "msdump-native stopped: no more. The dispatch mode took its place." in report.notes
+    # Those after it are whole.
+    found = rows(tmp_path)
+    graphs = {name.split("/")[-3] for name in found}
+    for graph in graphs:
+        names = [Counter(row[1] for row in found[f"rank_0/Net/{graph}/{number}/statistic.csv"]) for number in (2, 3)]
+        assert names[0] == names[1] and names[0]
