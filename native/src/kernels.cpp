@@ -3,29 +3,29 @@
 namespace msdump {
 namespace {
 
-template <class Form>
+template <class Form, bool has_avx, bool is_wide>
 MSDUMP_INLINE void large_row(const void* data, int64_t count, void* scratch, Row& row) {
   const typename Form::Key* values = static_cast<const typename Form::Key*>(data);
   for (int64_t start = 0; start < count; start += kBlock) {
-    block<Form>(values + start, count - start < kBlock ? count - start : kBlock, scratch, row);
+    block<Form, has_avx, is_wide>(values + start, count - start < kBlock ? count - start : kBlock, scratch, row);
   }
 }
 
-#define MSDUMP_KERNELS_OF(NAME, FORM, TARGET)                                                    \
-  TARGET void small_##NAME(const void* v, int64_t n, void* s, Row& r) { small_row<FORM>(v, n, s, r); }     \
-  TARGET void block_##NAME(const void* v, int64_t n, void* s, Row& r) { block<FORM>(v, n, s, r); }  \
-  TARGET void large_##NAME(const void* v, int64_t n, void* s, Row& r) { large_row<FORM>(v, n, s, r); }
+#define MSDUMP_KERNELS_OF(NAME, FORM, TARGET, AVX, WIDE)                                                    \
+  TARGET void small_##NAME(const void* v, int64_t n, void* s, Row& r) { small_row<FORM, AVX>(v, n, s, r); }     \
+  TARGET void block_##NAME(const void* v, int64_t n, void* s, Row& r) { block<FORM, AVX, WIDE>(v, n, s, r); }  \
+  TARGET void large_##NAME(const void* v, int64_t n, void* s, Row& r) { large_row<FORM, AVX, WIDE>(v, n, s, r); }
 
-#define MSDUMP_KERNELS(TARGET)                             \
-  MSDUMP_KERNELS_OF(float64, Float64, TARGET)              \
-  MSDUMP_KERNELS_OF(float32, Float32, TARGET)              \
-  MSDUMP_KERNELS_OF(float16, Float16, TARGET)              \
-  MSDUMP_KERNELS_OF(bfloat16, BFloat16, TARGET)            \
-  MSDUMP_KERNELS_OF(int8, Integer<int8_t>, TARGET)         \
-  MSDUMP_KERNELS_OF(int16, Integer<int16_t>, TARGET)       \
-  MSDUMP_KERNELS_OF(int32, Integer<int32_t>, TARGET)       \
-  MSDUMP_KERNELS_OF(int64, Integer<int64_t>, TARGET)       \
-  MSDUMP_KERNELS_OF(uint8, Integer<uint8_t>, TARGET)       \
+#define MSDUMP_KERNELS(TARGET, AVX, WIDE)                             \
+  MSDUMP_KERNELS_OF(float64, Float64, TARGET, AVX, WIDE)              \
+  MSDUMP_KERNELS_OF(float32, Float32, TARGET, AVX, WIDE)              \
+  MSDUMP_KERNELS_OF(float16, Float16, TARGET, AVX, WIDE)              \
+  MSDUMP_KERNELS_OF(bfloat16, BFloat16, TARGET, AVX, WIDE)            \
+  MSDUMP_KERNELS_OF(int8, Integer<int8_t>, TARGET, AVX, WIDE)         \
+  MSDUMP_KERNELS_OF(int16, Integer<int16_t>, TARGET, AVX, WIDE)       \
+  MSDUMP_KERNELS_OF(int32, Integer<int32_t>, TARGET, AVX, WIDE)       \
+  MSDUMP_KERNELS_OF(int64, Integer<int64_t>, TARGET, AVX, WIDE)       \
+  MSDUMP_KERNELS_OF(uint8, Integer<uint8_t>, TARGET, AVX, WIDE)       \
   TARGET int64_t ones_in(const uint8_t* v, int64_t n) { return ones_of(v, n); } \
   constexpr Kernels kTable[] = {                                  \
       {small_float64, block_float64, large_float64},              \
@@ -39,14 +39,14 @@ MSDUMP_INLINE void large_row(const void* data, int64_t count, void* scratch, Row
       {small_uint8, block_uint8, large_uint8}};
 
 namespace plain {
-MSDUMP_KERNELS()
+MSDUMP_KERNELS(, false, false)
 }
 #if defined(__x86_64__)
 namespace avx2 {
-MSDUMP_KERNELS(__attribute__((target("avx2"))))
+MSDUMP_KERNELS(__attribute__((target("avx2"))), true, false)
 }
 namespace avx512 {
-MSDUMP_KERNELS(__attribute__((target("avx2,avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))))
+MSDUMP_KERNELS(__attribute__((target("avx2,avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))), true, true)
 }
 #endif
 

@@ -98,12 +98,20 @@ struct Ends {
   int64_t low() const { return key_of(Key(largest_unsigned) < 0 ? Key(largest_unsigned) : Key(smallest_unsigned)); }
 };
 
-// Of `count` elements, into `row`. Returns false, with `row` as it was, where a float is not finite.
+// Takes nothing: `look` alone.
 template <class Form>
-MSDUMP_INLINE bool look(const typename Form::Key* values, int64_t count, Row& row) {
+struct NoSums {
+  static constexpr int64_t step = 64 / sizeof(typename Form::Key);
+  MSDUMP_INLINE void take(const typename Form::Key*) {}
+};
+
+// Of `count` elements, into `row`. Returns false, with `row` as it was, where a float is not finite. `sums` takes `step`
+// elements at a time, a whole number of vectors, as long as there are as many.
+template <class Form, class Taker>
+MSDUMP_INLINE bool look(const typename Form::Key* values, int64_t count, Row& row, Taker& sums) {
   using Key = typename Form::Key;
   using Unsigned = typename std::make_unsigned<Key>::type;
-  constexpr int kLanes = 64 / sizeof(Key);
+  constexpr int64_t kLanes = 64 / sizeof(Key);
   using V = Vector<Key, kLanes>;
   using U = Vector<Unsigned, kLanes>;
   constexpr Key kLargest = std::numeric_limits<Key>::max(), kSmallest = std::numeric_limits<Key>::min();
@@ -111,28 +119,31 @@ MSDUMP_INLINE bool look(const typename Form::Key* values, int64_t count, Row& ro
   Ends<Key> ends;  // of floats
   Key top = kSmallest, low = kLargest;
   int64_t negative = 0, zero = 0, index = 0;
-  if (count >= kLanes) {
+  if (count >= Taker::step) {
     V tops = V{} + kSmallest, lows = V{} + kLargest;
     U tops_unsigned = U{}, lows_unsigned = ~U{};
-    while (index + kLanes <= count) {
-      // A lane counts its vectors, and one of bytes no more than 127.
+    while (index + Taker::step <= count) {
+      // A lane counts its vectors, as many as its kind of number can.
       V negatives = {}, zeros = {};
-      int64_t stop = index + 127 * kLanes;
+      int64_t stop = index + (sizeof(Key) == 1 ? 127 : 32767) * kLanes;
       stop = stop < count ? stop : count;
-      for (; index + kLanes <= stop; index += kLanes) {
-        const V bits = load<V>(values + index);
-        tops = bits > tops ? bits : tops;
-        if constexpr (Form::is_float) {
-          const U own = (U)bits;
-          tops_unsigned = own > tops_unsigned ? own : tops_unsigned;
-          lows_unsigned = own < lows_unsigned ? own : lows_unsigned;
-          negatives -= V(own > kSign);  // above that of -0.0
-          zeros -= V((bits & kLargest) == Key(0));
-        } else {
-          lows = bits < lows ? bits : lows;
-          if constexpr (std::is_signed<Key>::value) negatives -= V(bits < Key(0));
-          zeros -= V(bits == Key(0));
+      for (; index + Taker::step <= stop; index += Taker::step) {
+        for (int64_t part = 0; part < Taker::step; part += kLanes) {
+          const V bits = load<V>(values + index + part);
+          tops = bits > tops ? bits : tops;
+          if constexpr (Form::is_float) {
+            const U own = (U)bits;
+            tops_unsigned = own > tops_unsigned ? own : tops_unsigned;
+            lows_unsigned = own < lows_unsigned ? own : lows_unsigned;
+            negatives -= V(own > kSign);  // above that of -0.0
+            zeros -= V((bits & kLargest) == Key(0));
+          } else {
+            lows = bits < lows ? bits : lows;
+            if constexpr (std::is_signed<Key>::value) negatives -= V(bits < Key(0));
+            zeros -= V(bits == Key(0));
+          }
         }
+        sums.take(values + index);
       }
       for (int lane = 0; lane < kLanes; ++lane) {
         negative += negatives[lane];
@@ -205,9 +216,10 @@ MSDUMP_INLINE int64_t look_at_each(
 
 // -- elements in float64, without `Form::scale` -------------------------------------------------------------------------
 
-using Doubles = Vector<double, 8>;
-using Singles = Vector<float, 8>;
-using Words = Vector<uint32_t, 8>;
+constexpr int kQuad = 4;
+using Doubles = Vector<double, kQuad>;
+using Singles = Vector<float, kQuad>;
+using Words = Vector<uint32_t, kQuad>;
 
 template <class Form>
 MSDUMP_INLINE double wide(typename Form::Key bits) {
@@ -228,24 +240,37 @@ MSDUMP_INLINE double wide(typename Form::Key bits) {
   }
 }
 
-template <class Form>
-MSDUMP_INLINE Doubles wide8(const typename Form::Key* values) {
+// GCC makes of `__builtin_convertvector` two conversions of halves, which it puts together.
+template <bool has_avx>
+MSDUMP_INLINE Doubles doubles_of(Singles values) {
+#if defined(__x86_64__)
+  if constexpr (has_avx) {
+    Doubles result;
+    asm("vcvtps2pd %1, %0" : "=x"(result) : "x"(values));
+    return result;
+  }
+#endif
+  return __builtin_convertvector(values, Doubles);
+}
+
+template <class Form, bool has_avx>
+MSDUMP_INLINE Doubles wide4(const typename Form::Key* values) {
   if constexpr (std::is_same<Form, Float64>::value) {
     return load<Doubles>(values);
   } else if constexpr (std::is_same<Form, Float32>::value) {
-    return __builtin_convertvector(load<Singles>(values), Doubles);
+    return doubles_of<has_avx>(load<Singles>(values));
   } else if constexpr (Form::is_float) {
     // The sign is in all bits above the 16; of those that are not shifted out, the first stays.
-    Words word = (Words)__builtin_convertvector(load<Vector<int16_t, 8>>(values), Vector<int32_t, 8>);
+    Words word = (Words)__builtin_convertvector(load<Vector<int16_t, kQuad>>(values), Vector<int32_t, kQuad>);
     if constexpr (std::is_same<Form, BFloat16>::value) word = word << 16;
     else word = (word << 13) & 0x8FFFE000u;
-    return __builtin_convertvector(load<Singles>(&word), Doubles);
+    return doubles_of<has_avx>((Singles)word);
   } else if constexpr (sizeof(typename Form::Key) < 4) {
     // By 32 bits: there is no instruction from bytes to float64.
     return __builtin_convertvector(
-        __builtin_convertvector(load<Vector<typename Form::Key, 8>>(values), Vector<int32_t, 8>), Doubles);
+        __builtin_convertvector(load<Vector<typename Form::Key, kQuad>>(values), Vector<int32_t, kQuad>), Doubles);
   } else {
-    return __builtin_convertvector(load<Vector<typename Form::Key, 8>>(values), Doubles);
+    return __builtin_convertvector(load<Vector<typename Form::Key, kQuad>>(values), Doubles);
   }
 }
 
@@ -255,9 +280,11 @@ struct Sums {
   double sum, squares;
 };
 
+MSDUMP_INLINE double in_pairs(Doubles v) { return (v[0] + v[1]) + (v[2] + v[3]); }
+
 // Halves of halves, down to 128 elements, in which eight lanes add up. No product is fused with a sum.
 // Source: numpy, `pairwise_sum` of loops_utils.h.src.
-template <class Form>
+template <class Form, bool has_avx>
 MSDUMP_INLINE Sums pairwise_leaf(const typename Form::Key* values, int64_t count) {
   if (count < 8) {
     Sums result{-0.0, -0.0};
@@ -268,17 +295,20 @@ MSDUMP_INLINE Sums pairwise_leaf(const typename Form::Key* values, int64_t count
     }
     return result;
   }
-  Doubles sums = wide8<Form>(values), squares = sums * sums;
+  Doubles sums[2], squares[2];
+  for (int part = 0; part < 2; ++part) {
+    sums[part] = wide4<Form, has_avx>(values + kQuad * part);
+    squares[part] = sums[part] * sums[part];
+  }
   int64_t index = 8;
   for (; index + 8 <= count; index += 8) {
-    const Doubles value = wide8<Form>(values + index);
-    sums += value;
-    squares += value * value;
+    for (int part = 0; part < 2; ++part) {
+      const Doubles value = wide4<Form, has_avx>(values + index + kQuad * part);
+      sums[part] += value;
+      squares[part] += value * value;
+    }
   }
-  Sums result;
-  result.sum = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
-  result.squares = ((squares[0] + squares[1]) + (squares[2] + squares[3])) +
-      ((squares[4] + squares[5]) + (squares[6] + squares[7]));
+  Sums result{in_pairs(sums[0]) + in_pairs(sums[1]), in_pairs(squares[0]) + in_pairs(squares[1])};
   for (; index < count; ++index) {
     const double value = wide<Form>(values[index]);
     result.sum += value;
@@ -304,10 +334,10 @@ MSDUMP_INLINE Sums of_bytes(const Byte* values, int64_t count) {
 }
 
 // `pairwise_leaf` of halves, without recursion, which would keep it from being inlined: a stack of what is still to come.
-template <class Form>
+template <class Form, bool has_avx>
 MSDUMP_INLINE Sums pairwise(const typename Form::Key* values, int64_t count) {
   if constexpr (sizeof(typename Form::Key) == 1) return of_bytes(values, count);
-  if (count <= 128) return pairwise_leaf<Form>(values, count);
+  if (count <= 128) return pairwise_leaf<Form, has_avx>(values, count);
   struct Part {
     int64_t count;   // elements; 0: both halves lie on the stack of results
   };
@@ -322,7 +352,7 @@ MSDUMP_INLINE Sums pairwise(const typename Form::Key* values, int64_t count) {
       results[result - 1].sum += results[result].sum;
       results[result - 1].squares += results[result].squares;
     } else if (size <= 128) {
-      results[result++] = pairwise_leaf<Form>(values, size);
+      results[result++] = pairwise_leaf<Form, has_avx>(values, size);
       values += size;
     } else {
       int64_t half = size / 2;
@@ -337,65 +367,98 @@ MSDUMP_INLINE Sums pairwise(const typename Form::Key* values, int64_t count) {
 
 // -- sums of large tensors -----------------------------------------------------------------------------
 
-MSDUMP_INLINE double across(Doubles v) {
-  return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+// Of eight lanes, which two vectors hold.
+MSDUMP_INLINE double across(Doubles low, Doubles high) {
+  const Doubles v = low + high;
+  return (v[0] + v[2]) + (v[1] + v[3]);
 }
 
 // Of a block: 32 lanes, then what is left one by one. The same on all processors: no product is fused with a sum.
-template <class Form>
-MSDUMP_INLINE Sums in_lanes(const typename Form::Key* values, int64_t count) {
-  if constexpr (sizeof(typename Form::Key) == 1) return of_bytes(values, count);
-  Doubles sums[4] = {}, squares[4] = {};
-  int64_t index = 0;
-  for (; index + kStep <= count; index += kStep) {
-    Doubles value[4];
-    for (int part = 0; part < 4; ++part) value[part] = wide8<Form>(values + index + 8 * part);
-    for (int part = 0; part < 4; ++part) {
+template <class Form, bool has_avx>
+struct LaneSums {
+  static constexpr int64_t step = kStep;
+  static constexpr int kParts = kStep / kQuad;
+  Doubles sums[kParts] = {}, squares[kParts] = {};
+
+  MSDUMP_INLINE void take(const typename Form::Key* values) {
+    Doubles value[kParts];
+    for (int part = 0; part < kParts; ++part) value[part] = wide4<Form, has_avx>(values + kQuad * part);
+    for (int part = 0; part < kParts; ++part) {
       sums[part] += value[part];
       squares[part] += value[part] * value[part];
     }
   }
-  Sums result{
-      across(((sums[0] + sums[1]) + sums[2]) + sums[3]),
-      across(((squares[0] + squares[1]) + squares[2]) + squares[3])};
-  if (index < count) {
-    Sums rest{0.0, 0.0};
-    for (; index < count; ++index) {
-      const double value = wide<Form>(values[index]);
-      rest.sum += value;
-      rest.squares += value * value;
-    }
-    result.sum += rest.sum;
-    result.squares += rest.squares;
+
+  static MSDUMP_INLINE double total_of(const Doubles (&each)[kParts]) {
+    return across(((each[0] + each[2]) + each[4]) + each[6], ((each[1] + each[3]) + each[5]) + each[7]);
   }
-  return result;
+
+  // With the elements behind those that were taken.
+  MSDUMP_INLINE Sums total(const typename Form::Key* values, int64_t count) {
+    Sums result{total_of(sums), total_of(squares)};
+    if (count) {
+      Sums rest{0.0, 0.0};
+      for (int64_t index = 0; index < count; ++index) {
+        const double value = wide<Form>(values[index]);
+        rest.sum += value;
+        rest.squares += value * value;
+      }
+      result.sum += rest.sum;
+      result.squares += rest.squares;
+    }
+    return result;
+  }
+};
+
+template <class Form, bool has_avx>
+MSDUMP_INLINE Sums in_lanes(const typename Form::Key* values, int64_t count) {
+  if constexpr (sizeof(typename Form::Key) == 1) return of_bytes(values, count);
+  LaneSums<Form, has_avx> sums;
+  int64_t index = 0;
+  for (; index + kStep <= count; index += kStep) sums.take(values + index);
+  return sums.total(values + index, count - index);
 }
 
 // -- what is compiled for each set of instructions --------------------------------------------------------------------------
 
 // Adds elements to `row`. `scratch` has room for as many. In both, what is not finite has no part in the sums.
-template <class Form>
+template <class Form, bool has_avx>
 MSDUMP_INLINE void small_row(const void* data, int64_t count, void* scratch, Row& row) {
   using Key = typename Form::Key;
   const Key* values = static_cast<const Key*>(data);
-  if (!look<Form>(values, count, row)) {
+  NoSums<Form> none;
+  if (!look<Form>(values, count, row, none)) {
     count = look_at_each<Form>(values, count, row, static_cast<Key*>(scratch));
     values = static_cast<const Key*>(scratch);
   }
-  const Sums sums = pairwise<Form>(values, count);
+  const Sums sums = pairwise<Form, has_avx>(values, count);
   row.sum = 0.0 + sums.sum * Form::scale;
   row.squares = 0.0 + sums.squares * Form::scale * Form::scale;
 }
 
-template <class Form>
+template <class Form, bool has_avx, bool is_wide>
 MSDUMP_INLINE void block(const void* data, int64_t count, void* scratch, Row& row) {
   using Key = typename Form::Key;
   const Key* values = static_cast<const Key*>(data);
-  if (!look<Form>(values, count, row)) {
-    count = look_at_each<Form>(values, count, row, static_cast<Key*>(scratch));
-    values = static_cast<const Key*>(scratch);
+  Sums sums;
+  if constexpr (is_wide && sizeof(Key) > 1) {
+    // Where there are registers enough, in one pass.
+    LaneSums<Form, has_avx> lanes;
+    if (look<Form>(values, count, row, lanes)) {
+      const int64_t taken = count / kStep * kStep;
+      sums = lanes.total(values + taken, count - taken);
+    } else {
+      count = look_at_each<Form>(values, count, row, static_cast<Key*>(scratch));
+      sums = in_lanes<Form, has_avx>(static_cast<const Key*>(scratch), count);
+    }
+  } else {
+    NoSums<Form> none;
+    if (!look<Form>(values, count, row, none)) {
+      count = look_at_each<Form>(values, count, row, static_cast<Key*>(scratch));
+      values = static_cast<const Key*>(scratch);
+    }
+    sums = in_lanes<Form, has_avx>(values, count);
   }
-  const Sums sums = in_lanes<Form>(values, count);
   row.sum += sums.sum * Form::scale;
   row.squares += sums.squares * (Form::scale * Form::scale);
 }

@@ -1,5 +1,7 @@
 #include "statistics.h"
 
+#include "threads.h"
+
 #include <cmath>
 #include <limits>
 
@@ -32,13 +34,18 @@ Row totals(Elements elements, const Kernels& kernels, int64_t item_size) {
     kernels.small(elements.next(count, room.elements), count, room.finite, all);
     return all;
   }
-  const bool is_whole = elements.whole() != nullptr;
+  std::vector<Row> rows((count + kChunk - 1) / kChunk);
+  if (elements.whole()) {
+    const char* start = static_cast<const char*>(elements.whole());
+    each_in_threads(int64_t(rows.size()), [&](int64_t place) {
+      const int64_t first = place * kChunk;
+      kernels.large(start + first * item_size, std::min(kChunk, count - first), rooms().finite, rows[place]);
+    });
+  }
   for (int64_t start = 0; start < count; start += kChunk) {
     const int64_t size = std::min(kChunk, count - start);
-    Row row;
-    if (is_whole) {
-      kernels.large(elements.next(size, nullptr), size, room.finite, row);
-    } else {
+    Row& row = rows[start / kChunk];
+    if (!elements.whole()) {
       for (int64_t first = 0; first < size; first += kBlock) {
         const int64_t part = std::min(kBlock, size - first);
         kernels.block(elements.next(part, room.elements), part, room.finite, row);
@@ -91,7 +98,7 @@ Sums scaled_sums(Elements& elements, int64_t count, double largest) {
     scaled[index] = (std::isfinite(scaled[index]) ? scaled[index] : 0.0) / largest;
   }
   std::memcpy(room, scaled, count * sizeof(double));
-  return pairwise_leaf<Float64>(room, count);
+  return pairwise_leaf<Float64, false>(room, count);
 }
 
 void finish(Statistics& found, const Row& row, const Elements& elements, c10::ScalarType dtype) {
