@@ -19,10 +19,12 @@ from benchmarks.workers import Worker
 SECTION = "PyTorch models, eager"
 PLAIN = "a plain step"
 PROBE = "what mindstudio-probe adds, level mix"
+SAVE = "np.save of the same operands"
 COLUMNS = ["max", "min", "avg", "l2norm"]
 STEPS = 4
 # Of a dump that goes on: the first ones name operators, and find out which of them come back.
 WARM = 4
+NAMING = 2  # the same, of large models
 NATIVE_AIMS = {"alexnet": "<= 1.08", "resnet50": "<= 1.15", "transformer": "<= 1.20"}
 
 
@@ -175,6 +177,55 @@ def small(bench: Bench) -> Iterator[Mapping[str, Sample]]:
             yield values
 
 
+@row(
+    "eager-small-tensors",
+    SECTION,
+    {
+        "native": Line("tensors to tmpfs, small transformer, compiled observer: added time", SAVE, "<= 0.5"),
+        "mode": Line("the same, dispatch mode: added time", SAVE, "<= 1.0"),
+    },
+)  # fmt: skip
+def small_tensors(bench: Bench) -> Iterator[Mapping[str, Sample]]:
+    """Steps of a dump that goes on, after the first ones, beside `np.save` of the arrays of as many steps."""
+    import numpy as np
+
+    import msdump
+    from benchmarks.torch_models import training_step
+
+    step = training_step("small", bench.is_quick)
+    count = 4
+
+    def steps() -> float:
+        for _ in range(WARM):
+            step()
+        return timed(lambda: [step() for _ in range(count)])
+
+    with scratch() as folder:
+        config = write_config(folder, "all")
+
+        def dumped(is_compiled: bool) -> float:
+            shutil.rmtree(config.with_suffix(""), ignore_errors=True)
+            with observer(is_compiled), msdump.watch(config=config):
+                return steps()
+
+        dumped(False)
+        arrays = [np.load(path) for path in config.with_suffix("").glob(f"rank_0/Net/*/{WARM}/*.npy")]
+
+        def saved() -> None:
+            target = folder / "saved"
+            shutil.rmtree(target, ignore_errors=True)
+            for number in range(count):
+                (target / str(number)).mkdir(parents=True)
+                for index, array in enumerate(arrays):
+                    np.save(target / str(number) / f"{index}.npy", array)
+
+        for _ in range(100):
+            values: dict[str, Sample] = {"mode": (dumped(False), steps(), timed(saved))}
+            if has_compiled_observer():
+                values["native"] = dumped(True), steps(), timed(saved)
+            yield values
+
+
 def _watched(model: str, saved_data: str) -> None:
     is_statistic = saved_data == "statistic"
     what = "statistics without MD5" if is_statistic else "tensors to tmpfs"
@@ -189,7 +240,11 @@ def _watched(model: str, saved_data: str) -> None:
 
     @row(f"eager-{saved_data}-{model}", SECTION, lines)
     def measure(bench: Bench) -> Iterator[Mapping[str, Sample]]:
-        """Every ATen operator of a few steps, with the time that the end of a dump takes."""
+        """Every ATen operator of a few steps.
+
+        Statistics: of a dump that goes on, after the first steps, which name operators. Tensors: with the time that the
+        end of a dump takes, as the files of several steps may not fit into memory.
+        """
         import msdump
         from benchmarks.torch_models import training_step
 
@@ -199,36 +254,36 @@ def _watched(model: str, saved_data: str) -> None:
                 folder, "all", saved_data=saved_data, is_sync=is_statistic, **_format(is_statistic), **columns
             )
             step, probe = training_step(model, bench.is_quick), _probe(stack, bench, folder, model, saved_data)
+            count = STEPS if is_statistic else 1
 
-            steps = STEPS if is_statistic else 1  # the tensors of several steps may not fit into memory
+            def steps() -> float:
+                return timed(lambda: [step() for _ in range(count)])
 
-            def plain() -> None:
-                for _ in range(steps):
-                    step()
-
-            def dumped() -> None:
-                with msdump.watch(config=config):
-                    plain()
+            def dumped(is_compiled: bool) -> float:
+                with observer(is_compiled):
+                    started = time.perf_counter()
+                    with msdump.watch(config=config):
+                        for _ in range(NAMING if is_statistic else 0):
+                            step()
+                        seconds = steps()
+                    if not is_statistic:
+                        seconds = time.perf_counter() - started
                 shutil.rmtree(folder / "dump")
-
-            def by_mode() -> None:
-                with observer(False):
-                    dumped()
-
-            def by_compiled() -> None:
-                with observer(True):
-                    dumped()
+                return seconds
 
             has_native = is_statistic and has_compiled_observer()
-            for base, cost, *compiled in in_turns(plain, by_mode, *([by_compiled] if has_native else [])):
+            steps(), dumped(False)
+            for _ in range(100):
+                base, cost = steps(), dumped(False)
                 values: dict[str, Sample] = {"step": (cost, base)}
-                if compiled:
-                    values["native"] = compiled[0], base
+                if has_native:
+                    native_base, native = steps(), dumped(True)
+                    values["native"] = native, native_base
                 if probe is not None:
                     there, probed = probe.turn()
-                    values |= {"probe": (probed, there), "added": (cost / steps, base / steps, probed, there)}
-                    if compiled:
-                        values["native_added"] = compiled[0] / steps, base / steps, probed, there
+                    values |= {"probe": (probed, there), "added": (cost / count, base / count, probed, there)}
+                    if has_native:
+                        values["native_added"] = native / count, native_base / count, probed, there
                 yield values
 
 
