@@ -110,6 +110,12 @@ class Observer:
         Raises:       ValueError for two arrays of other lengths.
         """
 
+    def keep(self, keeps: bool, has_inputs: bool = True) -> None:
+        """Copy tensors on the CPU, of all dtypes, in the place of measuring them; between two iterations.
+
+        has_inputs  whether inputs are copied too
+        """
+
     def take(self) -> Batch:
         """What was seen since the last call."""
 
@@ -167,8 +173,9 @@ class Batch(TypedDict):
     measurements: float64 and int64, as `msdump.statistics.stats.Statistics`
         maximum, minimum of floats, NaN where none is finite; integer_maximum, integer_minimum of the others
         sum, squares, average, norm, count, negative, positive, zero, nan, negative_inf, positive_inf, size_bytes
-    kept: of tensors that compiled code does not measure: place in `measurements`, where only the count is known; a copy of
-        their elements in the order of memory; whether the values are the negatives of these
+    kept: of tensors that compiled code does not measure: place in `measurements`, where only the count is known; a copy
+        of their elements; whether the values are the negatives of these. The copy has one axis, in the order of
+        memory; after `keep`, that of a tensor that does not show all of a piece of memory has its shape
     sites: of hashes met for the first time, (hash, frames that tell it apart, frames): each frame is file, function,
         first line of the function, line and instruction, innermost first, up to the outermost or 256
     names, node_names: all that were met so far

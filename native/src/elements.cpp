@@ -1,6 +1,7 @@
 #include "elements.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 
@@ -8,7 +9,8 @@ namespace msdump {
 
 // The order of axes is that of numpy's `ravel(order="K")`: insertion sort by stride, in which an axis that is stepped
 // over (stride 0) says nothing.   Source: numpy, `npyiter_find_best_axis_ordering`.
-Elements::Elements(const void* data, c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t item_size)
+Elements::Elements(
+    const void* data, c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t item_size, bool is_sorted)
     : data_(static_cast<const char*>(data)), item_size_(item_size), count_(1) {
   const bool is_aligned = reinterpret_cast<uintptr_t>(data) % item_size == 0;
   int64_t expected = 1;
@@ -31,7 +33,7 @@ Elements::Elements(const void* data, c10::IntArrayRef sizes, c10::IntArrayRef st
     if (sizes[axis] == 1) continue;
     const int64_t stride = strides[axis] * item_size;
     size_t place = axes_.size();
-    for (size_t other = axes_.size(); other-- > 0;) {
+    for (size_t other = is_sorted ? axes_.size() : 0; other-- > 0;) {
       if (stride == 0 || axes_[other].stride == 0) continue;
       if (std::abs(axes_[other].stride) <= std::abs(stride)) break;
       place = other;
@@ -79,7 +81,8 @@ const void* Elements::next(int64_t count, void* room) {
     case 1: gather(count, static_cast<uint8_t*>(room)); break;
     case 2: gather(count, static_cast<uint16_t*>(room)); break;
     case 4: gather(count, static_cast<uint32_t*>(room)); break;
-    default: gather(count, static_cast<uint64_t*>(room)); break;
+    case 8: gather(count, static_cast<uint64_t*>(room)); break;
+    default: gather(count, static_cast<std::array<uint64_t, 2>*>(room)); break;
   }
   return room;
 }

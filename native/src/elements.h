@@ -1,4 +1,4 @@
-// Elements of a tensor of any strides, piece by piece, in the order in which they lie in memory.
+// Elements of a tensor of any strides, piece by piece, in the order in which they lie in memory, or in C order.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,8 +10,9 @@ namespace msdump {
 
 class Elements {
  public:
-  // `data` is that of the first element. Sizes and strides count elements.
-  Elements(const void* data, c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t item_size);
+  // `data` is that of the first element. Sizes and strides count elements. `is_sorted`: not in C order, but as they lie in
+  // memory.
+  Elements(const void* data, c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t item_size, bool is_sorted = true);
 
   int64_t count() const { return count_; }
 

@@ -1,6 +1,9 @@
 #include "tensors.h"
 
 #include <ATen/EmptyTensor.h>
+#include <ATen/Tensor.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/record_function.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,6 +14,17 @@ namespace msdump {
 namespace {
 
 using c10::DispatchKey;
+
+bool is_quantized(const at::TensorImpl& tensor) { return tensor.key_set().has(DispatchKey::Quantized); }
+
+// The numbers that codes mean, by PyTorch's own operator, which nobody sees run.
+at::Tensor values_of_codes(const at::Tensor& tensor) {
+  const at::RecordFunctionGuard unrecorded(false);
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  const c10::impl::ExcludeDispatchKeyGuard no_modes(
+      c10::DispatchKeySet({DispatchKey::Python, DispatchKey::PythonTLSSnapshot}));
+  return tensor.dequantize();
+}
 
 // Why there is no record at all.
 Reason why_skipped(const at::TensorImpl& tensor) {
@@ -25,10 +39,10 @@ Reason why_skipped(const at::TensorImpl& tensor) {
                                         DispatchKey::ZeroTensor}))) {
     return kWrapper;
   }
-  if (keys.has(DispatchKey::Quantized)) return kQuantized;
   if (keys.has(DispatchKey::NestedTensor)) return kNested;
   if (tensor.layout() != c10::kStrided) return kLayout;
   if (tensor.device_type() == c10::kMeta) return kMeta;
+  if (is_quantized(tensor) && tensor.device_type() != c10::kCPU) return kQuantized;
   return tensor.has_storage() && tensor.unsafe_storage() ? kRead : kNoMemory;
 }
 
@@ -43,11 +57,15 @@ bool is_for_python(c10::ScalarType dtype) {
   }
 }
 
-// Why there are no statistics.
-Reason why_unmeasured(const at::TensorImpl& tensor) {
+// Why there are no statistics, or no copies.
+Reason why_unmeasured(const at::TensorImpl& tensor, bool keeps) {
   const c10::ScalarType dtype = c10::typeMetaToScalarType(tensor.dtype());
-  if (c10::isComplexType(dtype)) return kComplex;
-  if (tensor.device_type() == c10::kCPU) {
+  if (is_quantized(tensor)) return kRead;
+  if (keeps) {
+    if (tensor.device_type() != c10::kCPU) return kDevice;
+  } else if (c10::isComplexType(dtype)) {
+    return kComplex;
+  } else if (tensor.device_type() == c10::kCPU) {
     if (!has_statistics(dtype) && !is_for_python(dtype)) return kDtype;
   } else {
     if (!DeviceStatistics::serves(tensor.device())) return kDevice;
@@ -87,7 +105,8 @@ uint32_t Tensors::add(const at::Tensor& tensor, bool measures, uint8_t& reason) 
   }
   const uint32_t memory = memory_of(own);
   const c10::IntArrayRef sizes = own.sizes(), strides = own.strides();
-  const int8_t dtype = int8_t(c10::typeMetaToScalarType(own.dtype()));
+  const bool has_codes = is_quantized(own);
+  const int8_t dtype = int8_t(has_codes ? c10::kFloat : c10::typeMetaToScalarType(own.dtype()));
   const uint32_t version = memories_[memory].version;
   const int64_t offset = own.storage_offset();
   const size_t rank = sizes.size();
@@ -117,10 +136,11 @@ uint32_t Tensors::add(const at::Tensor& tensor, bool measures, uint8_t& reason) 
   memory_of_tensor_.push_back(memory);
   dimensions_.insert(dimensions_.end(), sizes.begin(), sizes.end());
   dimensions_.insert(dimensions_.end(), strides.begin(), strides.end());
-  Reason unmeasured = why_unmeasured(own);
+  Reason unmeasured = why_unmeasured(own, keeps);
   if (measures && !unmeasured) {
-    const uint32_t found =
-        measured(own, {memory, version, offset, own.numel(), dtype, bool(is_negative)}, unmeasured);
+    const Key key{memory, version, offset, own.numel(), dtype, bool(is_negative)};
+    const at::Tensor values = has_codes ? values_of_codes(tensor) : at::Tensor();
+    const uint32_t found = measured(has_codes ? *values.unsafeGetTensorImpl() : own, key, !has_codes, unmeasured);
     tensors_.back().measurement = found;
   }
   unmeasured_.push_back(unmeasured);
@@ -130,9 +150,10 @@ uint32_t Tensors::add(const at::Tensor& tensor, bool measures, uint8_t& reason) 
 }
 
 // Views that show all elements of one piece of memory, in whatever order, have the same statistics.
-uint32_t Tensors::measured(const at::TensorImpl& tensor, const Key& key, Reason& reason) {
+uint32_t Tensors::measured(const at::TensorImpl& tensor, const Key& key, bool has_own_memory, Reason& reason) {
   const uint32_t next = uint32_t(measurements_.size());
-  if (tensor.is_non_overlapping_and_dense()) {
+  const bool is_dense = has_own_memory && tensor.is_non_overlapping_and_dense();
+  if (is_dense) {
     uint64_t hash = mixed(mixed(mixed(key.memory, key.version), key.offset), key.count);
     hash = mixed(hash, uint8_t(key.dtype) + 256 * key.is_negative);
     const uint32_t place = measurement_places_.find_or_add(hash, next, [&](uint32_t index) {
@@ -144,17 +165,19 @@ uint32_t Tensors::measured(const at::TensorImpl& tensor, const Key& key, Reason&
   }
   const c10::ScalarType dtype = c10::ScalarType(key.dtype);
   const int64_t item_size = int64_t(c10::elementSize(dtype));
-  const char* start = static_cast<const char*>(tensor.unsafe_storage().data()) + key.offset * item_size;
+  const char* start = static_cast<const char*>(tensor.unsafe_storage().data()) + tensor.storage_offset() * item_size;
   const auto before = std::chrono::steady_clock::now();
   if (tensor.device_type() != c10::kCPU) {
     // The device fills it in.
     measurements_.push_back(without_values(key.count, item_size));
     if (key.count) reason = on_devices_.queue(tensor, start, next);
-  } else if (is_for_python(dtype) || key.is_negative) {
+  } else if (keeps || is_for_python(dtype) || key.is_negative) {
     measurements_.push_back(without_values(key.count, item_size));
     if (key.count) {
-      Elements elements(start, tensor.sizes(), tensor.strides(), item_size);
-      at::Tensor copy = at::detail::empty_cpu({key.count}, dtype);
+      const bool is_flat = is_dense || !keeps;
+      Elements elements(start, tensor.sizes(), tensor.strides(), item_size, is_flat);
+      const c10::IntArrayRef flat(key.count);
+      at::Tensor copy = at::detail::empty_cpu(is_flat ? flat : tensor.sizes(), dtype);
       const void* from = elements.next(key.count, copy.mutable_data_ptr());
       if (from != copy.const_data_ptr()) std::memcpy(copy.mutable_data_ptr(), from, key.count * item_size);
       kept_.push_back({next, std::move(copy), key.is_negative});

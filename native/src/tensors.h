@@ -25,12 +25,16 @@ class Tensors {
   // An iteration begins: all records and memories are forgotten.
   void clear();
 
-  // Elements of a tensor that only Python measures, in the order in which they lie in memory.
+  // A copy of elements, in the place of statistics: of one axis, in the order in which they lie in memory, where a tensor
+  // shows all of a piece of memory; otherwise as the tensor, in C order.
   struct Kept {
     uint32_t measurement;
     at::Tensor elements;
     bool is_negative;  // their negatives are the values
   };
+
+  // Whether all that would be measured is copied instead.
+  bool keeps = false;
 
   // Waits for devices that measure.
   void settle() { on_devices_.fill(measurements_); }
@@ -64,7 +68,8 @@ class Tensors {
   };
 
   uint32_t memory_of(const at::TensorImpl& tensor);
-  uint32_t measured(const at::TensorImpl& tensor, const Key& key, Reason& reason);
+  // `has_own_memory`: the values lie where the tensor of the key does.
+  uint32_t measured(const at::TensorImpl& tensor, const Key& key, bool has_own_memory, Reason& reason);
 
   std::vector<Memory> memories_;
   IndexMap memory_places_, tensor_places_, measurement_places_;

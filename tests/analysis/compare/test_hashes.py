@@ -25,6 +25,7 @@ from msdump.analysis import compare_dumps  # noqa: E402
 from msdump.analysis.compare.hashes import hash_tensor_hash, norm_hash  # noqa: E402
 from msdump.analysis.compare.report import headline  # noqa: E402
 from msdump.cli.main import main  # noqa: E402
+from msdump.config.environment import NATIVE  # noqa: E402
 from msdump.errors import ConfigError, FormatError  # noqa: E402
 from tests.frontends.torch.eager.test_watch import config, pytestmark  # noqa: E402, F401
 
@@ -77,8 +78,11 @@ def logged(
 
 
 def dumped(folder: Path, change: Callable[[Any], Any] = same) -> str:
-    with msdump.watch(config=config(folder)):
-        run(change)
+    # DebugMode is a dispatch mode, under which PyTorch takes operators that a plain run does not.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(NATIVE, "0")
+        with msdump.watch(config=config(folder)):
+            run(change)
     return str(folder)
 
 

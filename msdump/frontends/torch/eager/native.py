@@ -101,8 +101,10 @@ class NativeLook:
         )
         self._observer.set_handler(self._ask)
 
-    def can_measure_on(self, devices: Collection[torch.device]) -> bool:
-        """Whether it can measure what lies there."""
+    def can_show(self, devices: Collection[torch.device], keeps: bool) -> bool:
+        """Whether it can measure, or copy, what lies there."""
+        if keeps and any(device.type != "cpu" for device in devices):
+            return False
         for device in devices:
             why = why_not_on(device)
             if why and why not in self._devices:
@@ -135,6 +137,7 @@ class NativeLook:
         """An iteration begins."""
         self.calls.begin()
         self._observer.begin_iteration()
+        self._observer.keep(self.calls.keeps, self.calls.has_inputs)
         self._iterations += self.is_on
 
     def notes(self) -> tuple[str, ...]:

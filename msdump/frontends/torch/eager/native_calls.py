@@ -138,7 +138,7 @@ class _ParametersNow:
 
     def number(self, tensor: torch.Tensor) -> int | None:
         shown = self._shown[id(tensor)]
-        return None if shown is None or shown.number == NONE else shown.number
+        return None if shown is None or shown.number == NONE or self._tables.keeps else shown.number
 
 
 class NativeCalls:
@@ -166,6 +166,16 @@ class NativeCalls:
         # By part of a step, and which of its batches it is.
         self._programs: dict[tuple[int, int], list[_Program]] = {}
 
+    @property
+    def keeps(self) -> bool:
+        """Whether observers want the elements of tensors."""
+        return self._plan is not None and not self._plan.measures_only
+
+    @property
+    def has_inputs(self) -> bool:
+        """Whether observers look at inputs of operators."""
+        return self._plan is None or self._plan.operands.inputs
+
     def take_plan(self, plan: Plan) -> None:
         """Another plan selects from the next iteration on."""
         self._plan = plan
@@ -177,7 +187,7 @@ class NativeCalls:
 
     def begin(self) -> None:
         """An iteration begins."""
-        self._iteration = Iteration()
+        self._iteration = Iteration(self.keeps)
         self._parameter_count = -1
         self._latest.clear()
         self._latest_of_all.clear()
@@ -231,7 +241,7 @@ class NativeCalls:
         tables.order += len(program.operators)
         self._latest[stage.part].update(program.latest)
         self._latest_of_all.update(program.latest)
-        tables.written.update(program.written)
+        self._note_written(stage, program.written)
         for reason, name in program.skipped:
             self._count_skipped(reason, name=name)
         if program.ops:
@@ -310,13 +320,23 @@ class NativeCalls:
         return _ParametersNow(self, stage, self._iteration, self._operands)
 
     def shown(self, stage: Stage, tensor: torch.Tensor) -> _Shown | None:
-        """What shows a parameter as a stage has left it; None where it was written since."""
+        """What shows a parameter as a stage has left it; None where nothing does.
+
+        The forward pass has its own, whatever an optimizer writes before it ends, as where the script ends a step.
+        """
+        is_forward = stage is self._forward
+        written = self._iteration.written_by_forward if is_forward else self._iteration.written
         found = self._latest[stage.part].get(id(tensor))
-        if found is not None and self._iteration.written.get(found.memory, -1) > found.order:
+        if found is not None and written.get(found.memory, -1) > found.order and not is_forward:
             found = self._latest_of_all[id(tensor)]
-        return None if found is None or self._iteration.written.get(found.memory, -1) > found.order else found
+        return None if found is None or written.get(found.memory, -1) > found.order else found
 
     # -- parts ------------------------------------------------------------------------------------
+
+    def _note_written(self, stage: Stage, written: Mapping[int, int]) -> None:
+        self._iteration.written.update(written)
+        if stage is self._forward:
+            self._iteration.written_by_forward.update(written)
 
     def _why_not(self, place: int, reason: int) -> str:
         """Why an operand of a call that is shown cannot be shown; "" where it can."""
@@ -369,7 +389,8 @@ class NativeCalls:
         for _, place, _, _, _, is_written, _ in rows:
             if is_written and place != NONE:
                 memory = self._iteration.tensor(place)[5]
-                self._iteration.written[memory] = program.written[memory] = order
+                program.written[memory] = order
+                self._note_written(stage, {memory: order})
         if record["has_raised"] or not self._selects(operator):
             # One that raises has no results: recomputation ends so, in the last operator that is needed.
             program.operators.append(None)
@@ -421,7 +442,7 @@ class NativeCalls:
         program.firsts.append(len(program.places))
         for place in program.places[program.firsts[-2] :]:
             number = self._iteration.tensor(place)[4]
-            program.numbers.append(-1 if number == NONE else number)
+            program.numbers.append(-1 if number == NONE or self._iteration.keeps else number)
 
     def _note_parameter(
         self, stage: Stage, program: _Program, info: TensorInfo, place: int, tensor: torch.Tensor, order: int
@@ -452,13 +473,15 @@ class NativeCalls:
         return info
 
     def array(self, tables: Iteration, place: int) -> Array:
-        """Shape and statistics of a tensor of an iteration."""
+        """Shape and statistics of a tensor of an iteration, or its elements."""
         array = tables.arrays.get(place)
         if array is None:
             info, number = tables.infos[place], tables.tensor(place)[4]
             numpy_dtype = dtypes.dtype(info.dtype).numpy
             if 0 in info.shape:
                 array = np.empty(info.shape, numpy_dtype)
+            elif tables.keeps and number != NONE:
+                array = tables.values(place)
             else:
                 numbers = None if number == NONE else functools.partial(tables.numbers.__getitem__, number)
                 array = MeasuredArray(info.shape, numpy_dtype, numbers)

@@ -37,12 +37,15 @@ _IS_INTEGER = np.array([code in _DTYPES and not _DTYPES[code].is_floating_point 
 class Iteration:
     """What is known of the tensors of one iteration: rows of the native tables, as they come.
 
+    keeps     whether tensors are copied in the place of being measured
     origins   memory -> what it is called
     first     the sequence number with which autograd began
-    order     how many calls there were; written: memory -> the last call that has written it
+    order     how many calls there were; written: memory -> the last call that has written it, and the last one of the
+              forward pass
     """
 
-    def __init__(self) -> None:
+    def __init__(self, keeps: bool = False) -> None:
+        self.keeps = keeps
         self.infos: dict[int, TensorInfo] = {}
         self.arrays: dict[int, Array] = {}
         self.origins: dict[int, Hashable] = {}
@@ -51,8 +54,10 @@ class Iteration:
         self.batches: Counter[int] = Counter()
         self.order = 0
         self.written: dict[int, int] = {}
+        self.written_by_forward: dict[int, int] = {}
         self._origins: Counter[Hashable] = Counter()
         self._tensors: list[tuple[int, ...]] = []
+        self._kept: dict[int, torch.Tensor] = {}
         self._dimensions: list[int] = []
         self._waiting: list[Mapping[str, Any]] = []
 
@@ -62,6 +67,10 @@ class Iteration:
         self._waiting.append(batch)
         tensors = batch["tensors"]
         is_integer = np.zeros(len(batch["measurements"]), bool)
+        if self.keeps:
+            for number, elements, is_negative in batch["kept"]:
+                self._kept[number] = elements.neg() if is_negative else elements
+            return
         measured = tensors[tensors["measurement"] != NONE]
         own = measured["measurement"].astype(np.int64) - batch["first_measurement"]
         is_integer[own[own >= 0]] = _IS_INTEGER[measured["dtype"][own >= 0]]
@@ -87,6 +96,15 @@ class Iteration:
         sizes = self._dimensions[first : first + count]
         strides = self._dimensions[first + count : first + 2 * count]
         return (offset, tuple(sizes), tuple(strides), _DTYPES[dtype], bool(is_conjugate), bool(is_negative))
+
+    def values(self, place: int) -> Array:
+        """Elements of a tensor that was copied as it ran."""
+        kept = self._kept[self.tensor(place)[4]]
+        _, sizes, strides, _, is_conjugate, _ = self.part(place)
+        if kept.dim() == 1 and len(sizes) != 1:
+            # All of a piece of memory, which views in other orders share.
+            kept = kept.as_strided(sizes, strides, 0)
+        return array_of(kept.conj().resolve_conj() if is_conjugate else kept)
 
     def _take(self) -> None:
         # Made into objects where somebody asks: a program that is known needs none.

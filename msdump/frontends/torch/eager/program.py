@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._subclasses import FakeTensor
 
+from msdump.config.plan import SYNC
 from msdump.frontends.torch.eager.call_sites import call_lines, call_stack
 from msdump.frontends.torch.eager.iterations import Iterations
 from msdump.frontends.torch.eager.listening import is_compiled_node, listening
@@ -123,13 +124,17 @@ class EagerProgram:
     def prefers_native(self) -> bool:
         """Whether what runs next is to come to `native`; where an operator is being shown, nothing can change that."""
         native, plan = self.native, self._plan
-        if native is None or native.failure or plan is None or not plan.measures_only:
+        if native is None or native.failure or plan is None:
+            return False
+        # It holds copies of a part of a step: only a dumper that holds those of all of a step has the room.
+        keeps = not plan.measures_only
+        if keeps and (plan.how.engine != SYNC or plan.trigger.op_debug_mode or plan.trigger.is_watcher):
             return False
         if plan.recorder is not None or plan.trigger.exception or self._counts.has_run or self._iterations.is_setup:
             return False
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             return False
-        if not native.can_measure_on(self._devices()):
+        if not native.can_show(self._devices(), keeps):
             return False
         return native.is_on or self._is_between_operators
 
@@ -429,7 +434,11 @@ class EagerProgram:
 
     def is_concerned(self) -> bool:
         """Whether this thread is the one that the program runs in, or works for it; not inside of a region."""
-        if self._is_forked or self._regions.depth:
+        if self._is_forked:
+            if self.native is not None and self.native.is_on:
+                _note_forked_run()  # the mode is not there, which would hear of operators
+            return False
+        if self._regions.depth:
             return False
         return threading.get_ident() == self._thread or self._sees_thread()
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
+
+from msdump.formats.npy_reader import read_npy
+from msdump.formats.paths.sync import parse_data_file_name
 
 Row = tuple[str, ...]
 # What PyTorch runs in other ways under a mode: it copies what it saves, and adds a bias out of place.
@@ -42,9 +46,7 @@ def rows(
     has_unwritten  whether rows keep the statistics of memory that nothing has written
     """
     found = {}
-    for path in sorted(folder.rglob("statistic.csv")):
-        with path.open() as file:
-            lines = list(csv.reader(file))[1:]
+    for path, lines in _lines(folder):
         own: Counter[Row] = Counter()
         for op_type, name, _, _, _, *rest in lines:
             shown, number = re.fullmatch(r"(.*?)(-op\d+)?", name).groups()  # type: ignore[union-attr]
@@ -59,6 +61,24 @@ def rows(
                 own[(op_type if shown == name.removesuffix(number or "") else "", shown + kept, *rest)] += 1
         found[str(path.relative_to(folder))] = own
     return found
+
+
+def _lines(folder: Path) -> Iterator[tuple[Path, list[list[str]]]]:
+    """Of each iteration: rows of its statistics, or one for each of its tensors, of which the numbers are their MD5."""
+    for path in sorted(folder.rglob("statistic.csv")):
+        with path.open() as file:
+            yield path, list(csv.reader(file))[1:]
+    folders = {path.parent for path in folder.rglob("*.npy") if "constants" not in path.parts}
+    for each in sorted(folders):
+        lines = []
+        for path in sorted(each.glob("*.npy")):
+            name = parse_data_file_name(path.name)
+            assert name is not None, path.name
+            array = read_npy(path)
+            digest = hashlib.md5(array.tobytes()).hexdigest()
+            keys = [name.io, str(name.slot), str(array.nbytes), array.dtype.name, str(array.shape)]
+            lines.append([name.op_type, name.op_name, "", "", "", *keys, digest])
+        yield each / "tensors", lines
 
 
 def alike(counts: Counter[Row], pairs: Mapping[str, str] = MappingProxyType(ALIKE)) -> Counter[Row]:

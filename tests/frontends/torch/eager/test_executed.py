@@ -13,6 +13,7 @@ import msdump  # noqa: E402
 from msdump.analysis import NonFiniteReport, find_non_finite  # noqa: E402
 from msdump.analysis.graph_info import GraphFile, GraphFiles  # noqa: E402
 from msdump.analysis.steps import StepKey, read_steps  # noqa: E402
+from msdump.config.environment import NATIVE  # noqa: E402
 from tests.frontends.torch.eager.test_watch import config, pytestmark  # noqa: E402, F401
 
 
@@ -73,7 +74,8 @@ def test_a_nan_is_followed_to_what_made_it_in_that_iteration(tmp_path: Path) -> 
     assert first.operator.label.endswith("aten.log.default-op0")
 
 
-def test_the_backward_pass_reads_what_the_forward_pass_made(tmp_path: Path) -> None:
+def test_the_backward_pass_reads_what_the_forward_pass_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NATIVE, "0")
     watched(tmp_path, lambda number, y: y.exp().sum())
     # Autograd detaches what it has saved.
     first = graph_of(tmp_path, 1, 1).by_name["aten.detach.default-op0"].inputs[0]

@@ -14,6 +14,7 @@ from torch import nn  # noqa: E402
 from torch.utils._python_dispatch import _get_current_dispatch_mode as current_mode  # noqa: E402
 
 import msdump  # noqa: E402
+from msdump.config.environment import NATIVE  # noqa: E402
 from msdump.frontends.torch.eager.iterations import Iterations  # noqa: E402
 from msdump.frontends.torch.eager.scopes import Scopes  # noqa: E402
 from msdump.frontends.torch.eager.stage import BACKWARD, FORWARD, UPDATE  # noqa: E402
@@ -104,7 +105,8 @@ def test_parts_of_a_step_that_regions_are() -> None:
     assert iterations.part_of_region(args, None) == FORWARD
 
 
-def test_operators_of_other_iterations_are_not_looked_at(tmp_path: Path) -> None:
+def test_operators_of_other_iterations_are_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NATIVE, "0")
     model = nn.Linear(3, 2)
     modes = []
 

@@ -21,6 +21,12 @@ from msdump.frontends.torch.eager.native import why_not_native  # noqa: E402
 from msdump.frontends.torch.eager.native_calls import NativeCalls  # noqa: E402
 from tests.frontends.torch.eager.native_rows import alike, rows  # noqa: E402
 
+pytestmark = [
+    # Dynamo asks for the gradient of each tensor that it is given.
+    pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf"),
+    pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental"),
+    pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor, torch.quantize_per_channel"),
+]
 STEPS = 4
 Step = Callable[[int], torch.Tensor]
 
@@ -116,6 +122,13 @@ def accumulated() -> Step:
     return step
 
 
+def ended_by_the_script() -> Step:
+    """An optimizer writes parameters before the forward pass ends."""
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
+    x = torch.randn(4, 3)
+    return trained(model, lambda _: model(x).square().sum())
+
+
 def evaluated() -> Step:
     model = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.0), nn.BatchNorm1d(4))
     x = torch.randn(5, 4)
@@ -188,6 +201,21 @@ class RareDtypes(nn.Module):
         return total + spectrum.to(torch.complex32).real.float().sum()
 
 
+def quantized() -> Step:
+    """Codes of numbers, per tensor and per channel, and a view of them."""
+    model = nn.Linear(4, 3)
+    x = torch.randn(3, 4)
+
+    def loss(_: int) -> torch.Tensor:
+        y = model(x)
+        codes = torch.quantize_per_tensor(y.detach(), 0.05, 3, torch.quint8)
+        scales, zeros = torch.tensor([0.1, 0.2, 0.3]), torch.zeros(3, dtype=torch.int64)
+        channels = torch.quantize_per_channel(y.detach().t(), scales, zeros, 0, torch.qint8)
+        return y.sum() + codes.t().dequantize().sum() + channels.dequantize().square().sum()
+
+    return trained(model, loss)
+
+
 def rare_dtypes() -> Step:
     model = RareDtypes()
     x = torch.rand(4, 8)
@@ -204,11 +232,13 @@ PROGRAMS = (
     data_made_between,
     branch,
     accumulated,
+    ended_by_the_script,
     evaluated,
     autocast,
     compiled_part,
     nothing_beside,
     rare_dtypes,
+    quantized,
 )
 
 
@@ -238,8 +268,12 @@ def run(
     step = program()
     if not is_watched:
         return [step(number) for number in range(STEPS)], {}
+    losses = []
     with msdump.watch(config=configuration(folder, kernels, **common)) as watch:
-        losses = [step(number) for number in range(STEPS)]
+        for number in range(STEPS):
+            losses.append(step(number))
+            if program is ended_by_the_script:
+                watch.step()
     report = watch.report()
     assert report is not None and not report.error and not report.lost
     return losses, report.skipped
@@ -254,9 +288,6 @@ KERNELS = {
 }
 
 
-# Dynamo asks for the gradient of each tensor that it is given.
-@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
-@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
 @pytest.mark.parametrize(
     ("program", "kernels"),
     [(program, "all") for program in PROGRAMS]
@@ -280,6 +311,36 @@ def test_rows_are_those_of_a_mode(
         assert alike(native[name]) == alike(mode[name]), name
 
 
+@pytest.mark.parametrize(
+    ("program", "input_output", "saved_data"),
+    [(program, 0, "tensor") for program in PROGRAMS] + [(transformer, 2, "tensor"), (transformer, 0, "statistic")],
+    ids=lambda value: value.__name__ if callable(value) else str(value),
+)
+def test_tensors_are_those_of_a_mode(
+    program: Callable[[], Step], input_output: int, saved_data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # With MD5, statistics too are made of all bytes.
+    settings = {"saved_data": saved_data, "input_output": input_output, "statistic_category": ["md5", "max"]}
+    losses, skipped = run(tmp_path / "native", program, **settings)
+    monkeypatch.setenv(NATIVE, "0")
+    expected, expected_skipped = run(tmp_path / "mode", program, **settings)
+    assert all(map(torch.equal, losses, expected)) and skipped == expected_skipped
+    native, mode = rows(tmp_path / "native", has_unwritten=False), rows(tmp_path / "mode", has_unwritten=False)
+    assert native.keys() == mode.keys() and native
+    for name in mode:
+        assert alike(native[name]) == alike(mode[name]), name
+
+
+def test_tensors_come_from_the_observer(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    step = mlp()
+    with msdump.watch(config=configuration(tmp_path, saved_data="tensor")) as watch:
+        for number in range(STEPS):
+            step(number)
+    report = watch.report()
+    assert report is not None and "seen by msdump-native" in report.notes[0]
+
+
 @pytest.mark.parametrize("program", [mlp, data_made_between, accumulated], ids=lambda program: program.__name__)
 def test_iterations_between_which_nothing_is_dumped(
     program: Callable[[], Step], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -295,8 +356,6 @@ def test_iterations_between_which_nothing_is_dumped(
 
 @pytest.mark.cuda
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
-@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda value: value.__name__)
 def test_rows_on_a_cuda_device(
     program: Callable[[], Step], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
