@@ -33,6 +33,7 @@ def measure(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     """Statistics of one tensor: an array of one record, as `measurements` of `Batch`.
 
     Shapes:  any, with any strides; nothing is copied as a whole.
+    Edges:   one of codes (quantized) counts as the numbers that they mean.
     Dtypes:  float64, float32, float16, bfloat16, int8, int16, int32, int64, uint8, bool; on a CUDA device as well
              float8_e4m3fn, float8_e5m2, float8_e8m0fnu, uint16 and uint32.
     Raises:  TypeError for what is no tensor; ValueError for one that is no plain tensor of these dtypes, or on a

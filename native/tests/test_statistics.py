@@ -157,7 +157,6 @@ def test_elements_that_are_not_aligned() -> None:
         lambda: torch.ones(2, device="meta"),
         lambda: torch.ones(2, dtype=torch.complex64),
         lambda: torch.ones(2, 2).to_sparse(),
-        lambda: torch.quantize_per_tensor(torch.ones(2), 1.0, 0, torch.qint8),
         lambda: torch._neg_view(torch.ones(2)),
         lambda: torch.nested.nested_tensor([torch.ones(2)]),
         lambda: torch.ones(2, dtype=torch.float8_e5m2),
@@ -167,6 +166,13 @@ def test_elements_that_are_not_aligned() -> None:
 def test_what_cannot_be_measured(make: object) -> None:
     with pytest.raises(ValueError, match=r"msdump_native.measure: expected a plain tensor"):
         native.measure(make())
+
+
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor, torch.quantize_per_channel")
+def test_codes_count_as_the_numbers_that_they_mean() -> None:
+    tensor = torch.arange(-6.0, 6.0).reshape(3, 4).t()
+    (ours,) = native.measure(torch.quantize_per_tensor(tensor, 0.5, 1, torch.qint8))
+    assert (ours["maximum"], ours["minimum"], ours["sum"], ours["count"]) == (5.0, -6.0, -6.0, 12)
 
 
 def test_memory_that_was_given_back() -> None:
