@@ -19,7 +19,7 @@ import { Tensor } from "./pages/tensor.js";
 import { get, openSource, progress } from "./source.js";
 import { bytes } from "./format.js";
 import { follow, link, parsed, place, stepParts } from "./state.js";
-import { count, html, outvotedRanks, row } from "./view.js";
+import { count, html, openingStep, outvotedRanks, row } from "./view.js";
 import { language, say } from "./words.js";
 
 const theme = signal("auto");
@@ -55,7 +55,7 @@ function App() {
     const one = row(overview.steps, index);
     return stepParts([one.rank, one.graph, one.iteration]);
   });
-  const chosen = parts.length >= 3 ? parts.slice(0, 3) : steps[0];
+  const chosen = parts.length >= 3 ? parts.slice(0, 3) : openingStep(overview);
   const pages = [["overview", "Overview"], ["operators", "Operators"], ["graph", "Graph"], ["nan", "NaN path"],
     ...(overview.golden === null ? [] : [["compare", "Compare"]]), ["overflow", "Overflow"],
     ...["trend", "ranks"].filter((kind) => overview.pages.some((path) => path.startsWith(kind))).map((kind) => [kind, kind === "trend" ? "Trend" : "Ranks"]),

@@ -44,6 +44,13 @@ export function Outvoted({ overview, rank }) {
   return tensors === undefined ? null : html`<b class="outvoted" title=${`${tensors} ${say("tensors")}`}>≠ ${say("outvoted")}</b>`;
 }
 
+/** The step that pages open with, as parts of a link: the one of the verdict, else the first; undefined without steps. */
+export function openingStep(overview) {
+  if (overview.verdict.at !== null) return stepParts(overview.verdict.at.step);
+  const { rank, graph, iteration } = overview.steps;
+  return rank.length === 0 ? undefined : stepParts([rank[0], graph[0], iteration[0]]);
+}
+
 /** Columns to a row's values, by name. */
 export const row = (table, index) => Object.fromEntries(Object.keys(table).map((name) => [name, table[name][index]]));
 export const count = (table) => Object.values(table)[0]?.length ?? 0;
