@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.dump_config import write_config
 from benchmarks.registry import Bench, Line, NotMeasurableError, Sample, row
-from benchmarks.timing import distinct_sizes, gigabytes, in_turns, scratch, timed
+from benchmarks.timing import distinct_sizes, gigabytes, scratch, timed
 from benchmarks.workers import Worker
 
 SECTION = "PyTorch models, eager"
@@ -39,7 +39,7 @@ NATIVE_AIMS = {"alexnet": "<= 1.08", "resnet50": "<= 1.15", "transformer": "<= 1
     },
 )
 def operators(bench: Bench) -> Iterator[Mapping[str, Sample]]:
-    """Small operators, forward and backward, where nothing of them is dumped."""
+    """Small operators, forward and backward, where nothing of them is dumped, after the first steps of a block."""
     import torch
     from torch import nn
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -53,23 +53,31 @@ def operators(bench: Bench) -> Iterator[Mapping[str, Sample]]:
     model = nn.Sequential(*(nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in range(100)))
     x = torch.ones(4, 8)
 
-    def inside(block: Callable[[], Any]) -> Callable[[], None]:
-        def run() -> None:
-            with block():
-                for _ in range(5):
-                    model(x).sum().backward()
+    def step() -> None:
+        model(x).sum().backward()
 
-        return run
+    def inside(block: Callable[[], Any]) -> float:
+        with block():
+            for _ in range(NAMING):
+                step()
+            return timed(lambda: [step() for _ in range(15)])
 
     with scratch() as folder:
         other = write_config(folder, "1000000", name="other")
         none = write_config(folder, "all", name="none", dump_mode=1, kernels=["Default/none-op0"])
-        blocks = [
-            contextlib.nullcontext, msdump.watch, Bare,
-            lambda: msdump.watch(model, other), lambda: msdump.watch(model, none),
-        ]  # fmt: skip
-        for plain, off, bare, idle, unselected in in_turns(*map(inside, blocks), times=3):
-            yield {"off": (off, plain), "other": (idle, plain), "bare": (bare, plain), "none": (unselected, bare)}
+        blocks: dict[str, Callable[[], Any]] = {
+            "off": msdump.watch,
+            "other": lambda: msdump.watch(model, other),
+            "bare": Bare,
+            "none": lambda: msdump.watch(model, none),
+        }
+        inside(contextlib.nullcontext)
+        for _ in range(100):
+            values: dict[str, Sample] = {}
+            with observer(False):
+                for name, block in blocks.items():
+                    values[name] = inside(block), inside(Bare if name == "none" else contextlib.nullcontext)
+            yield values
 
 
 @contextlib.contextmanager
@@ -224,6 +232,47 @@ def small_tensors(bench: Bench) -> Iterator[Mapping[str, Sample]]:
             if has_compiled_observer():
                 values["native"] = dumped(True), steps(), timed(saved)
             yield values
+
+
+MODELS = ("small", "alexnet", "resnet50", "transformer")
+
+
+@row(
+    "eager-observer",
+    SECTION,
+    {
+        f"{model}-{name}": Line(f"compiled observer alone, {model}: {what}", PLAIN)
+        for model in MODELS
+        for name, what in (("seen", "callbacks and records"), ("measured", "these, and statistics"))
+    },
+    seconds=90.0,
+)
+def compiled_observer(bench: Bench) -> Iterator[Mapping[str, Sample]]:
+    """What the compiled part adds to a step, before anybody reads what it has found."""
+    from benchmarks.torch_models import training_step
+
+    if not has_compiled_observer():
+        raise NotMeasurableError("needs msdump-native")
+    import msdump_native
+
+    steps = {model: training_step(model, bench.is_quick) for model in MODELS}
+
+    def seen(step: Callable[[], Any], measures: bool) -> float:
+        watching = msdump_native.Observer(measures=measures)
+        watching.enable()
+        try:
+            return timed(step)
+        finally:
+            watching.disable()
+
+    for step in steps.values():
+        step()
+    for _ in range(100):
+        values: dict[str, Sample] = {}
+        for model, step in steps.items():
+            for name in ("seen", "measured"):
+                values[f"{model}-{name}"] = seen(step, name == "measured"), timed(step)
+        yield values
 
 
 def _watched(model: str, saved_data: str) -> None:
