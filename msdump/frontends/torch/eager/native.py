@@ -133,6 +133,12 @@ class NativeLook:
             self._observer.disable()
         return is_on
 
+    def close(self) -> None:
+        """See nothing any more. Compiled code holds no reference to it, and it can be collected."""
+        self.look(False)
+        if not self.is_on:
+            self._observer.set_handler(None)
+
     def begin(self) -> None:
         """An iteration begins."""
         self.calls.begin()

@@ -187,7 +187,7 @@ class EagerProgram:
         with self._lock:
             self._finish()
             if self.native is not None:
-                self.native.look(False)
+                self.native.close()
 
     @contextmanager
     def _between_iterations(self) -> Iterator[bool]:
