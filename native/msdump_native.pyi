@@ -111,11 +111,8 @@ class Observer:
         Raises:       ValueError for two arrays of other lengths.
         """
 
-    def keep(self, keeps: bool, has_inputs: bool = True) -> None:
-        """Copy tensors on the CPU, of all dtypes, in the place of measuring them; between two iterations.
-
-        has_inputs  whether inputs are copied too
-        """
+    def keep(self, keeps: bool) -> None:
+        """Copy tensors on the CPU, of all dtypes, in the place of measuring them; between two iterations."""
 
     def take(self) -> Batch:
         """What was seen since the last call."""

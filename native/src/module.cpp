@@ -314,8 +314,7 @@ PYBIND11_MODULE(_msdump_native, module) {
         }
         handle.own->expect(std::move(keys), std::move(are_measured));
       }, py::arg("keys"), py::arg("are_measured"))
-      .def("keep", [](Handle& handle, bool keeps, bool has_inputs) { handle.own->keep(keeps, has_inputs); },
-           py::arg("keeps"), py::arg("has_inputs") = true)
+      .def("keep", [](Handle& handle, bool keeps) { handle.own->keep(keeps); }, py::arg("keeps"))
       .def("set_handler", [](Handle& handle, py::object handler) {
         Observer& own = *handle.own;
         PyObject* before = own.handler;

@@ -318,10 +318,9 @@ void Observer::begin_iteration() {
   first_sequence_ = -1;
 }
 
-void Observer::keep(bool keeps, bool has_inputs) {
+void Observer::keep(bool keeps) {
   std::lock_guard<std::mutex> lock(mutex);
   tensors_.keeps = keeps;
-  has_inputs_ = has_inputs || !keeps;
 }
 
 void Observer::expect(std::vector<uint64_t> keys, std::vector<uint8_t> are_measured) {
@@ -375,8 +374,7 @@ Observer::Batch Observer::take() {
 void Observer::add_operand(
     Frame& frame, const at::Tensor& tensor, size_t place, int32_t element, Role role, bool is_written) {
   OperandRecord operand{reinterpret_cast<uintptr_t>(tensor.unsafeGetTensorImpl()), kNone, element, uint16_t(place), role, is_written, kRead};
-  const bool is_wanted = frame.measures && role != kResultMemory && (role != kInput || has_inputs_);
-  operand.tensor = tensors_.add(tensor, is_wanted, operand.reason);
+  operand.tensor = tensors_.add(tensor, frame.measures && role != kResultMemory, operand.reason);
   frame.operands.push_back(operand);
 }
 

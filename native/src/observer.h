@@ -60,9 +60,8 @@ class Observer : public std::enable_shared_from_this<Observer> {
   // Whether the operator is to be recorded. Not with the lock.
   bool ask(const Operator& op, bool has_node);
 
-  // Whether tensors are copied in the place of being measured, and whether inputs are of interest then. Between two
-  // iterations.
-  void keep(bool keeps, bool has_inputs);
+  // Whether tensors are copied in the place of being measured. Between two iterations.
+  void keep(bool keeps);
 
   // What is to run until the next `take`, by `key` of its records, and which of them are to be measured. From the first
   // operator on that is another one, all are.
@@ -100,7 +99,6 @@ class Observer : public std::enable_shared_from_this<Observer> {
   bool is_measured(const OperatorRecord& record);
 
   bool measures_;
-  bool has_inputs_ = true;
   std::vector<uint64_t> expected_;
   std::vector<uint8_t> are_measured_;
   size_t expected_at_ = 0;

@@ -57,6 +57,6 @@ enum Reason : uint8_t {
 };
 constexpr const char* kReasons[kReasonCount] = {
     "", "FakeTensor", "tensor subclass", "wrapper of a transform", "layout", "quantized", "nested", "meta device",
-    "device", "complex", "dtype", "no memory", "captured in a CUDA graph"};
+    "device", "complex", "dtype", "no memory", "graph-captured"};
 
 }  // namespace msdump

@@ -189,7 +189,7 @@ def measured_array(copies: PinnedCopies, tensor: torch.Tensor) -> Array:
 
 
 def measured_behind(tensor: torch.Tensor) -> Array:
-    """As `measured_array`, measured by the current stream behind what it does: whoever asks for numbers waits."""
+    """As `measured_array`, queued on the current stream. Reading the statistics waits until they are computed."""
 
     def find() -> Callable[[], Array]:
         target = _row_on_host()

@@ -143,7 +143,7 @@ class NativeLook:
         """An iteration begins."""
         self.calls.begin()
         self._observer.begin_iteration()
-        self._observer.keep(self.calls.keeps, self.calls.has_inputs)
+        self._observer.keep(self.calls.keeps)
         self._iterations += self.is_on
 
     def notes(self) -> tuple[str, ...]:

@@ -171,11 +171,6 @@ class NativeCalls:
         """Whether observers want the elements of tensors."""
         return self._plan is not None and not self._plan.measures_only
 
-    @property
-    def has_inputs(self) -> bool:
-        """Whether observers look at inputs of operators."""
-        return self._plan is None or self._plan.operands.inputs
-
     def take_plan(self, plan: Plan) -> None:
         """Another plan selects from the next iteration on."""
         self._plan = plan

@@ -107,7 +107,7 @@ class Iteration:
         return array_of(kept.conj().resolve_conj() if is_conjugate else kept)
 
     def _take(self) -> None:
-        # Made into objects where somebody asks: a program that is known needs none.
+        # Lists are made when they are first needed: steps that repeat need none.
         for batch in self._waiting:
             self._tensors += batch["tensors"].tolist()
             self._dimensions += batch["dimensions"].tolist()

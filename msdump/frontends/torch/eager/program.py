@@ -126,9 +126,8 @@ class EagerProgram:
         native, plan = self.native, self._plan
         if native is None or native.failure or plan is None:
             return False
-        # It holds copies of a part of a step: only a dumper that holds those of all of a step has the room.
         keeps = not plan.measures_only
-        if keeps and (plan.how.engine != SYNC or plan.trigger.op_debug_mode or plan.trigger.is_watcher):
+        if keeps and not _has_room_for_all(plan):
             return False
         if plan.recorder is not None or plan.trigger.exception or self._counts.has_run or self._iterations.is_setup:
             return False
@@ -540,6 +539,12 @@ class _Regions(threading.local):
 
 
 _programs: weakref.WeakSet[EagerProgram] = weakref.WeakSet()
+
+
+def _has_room_for_all(plan: Plan) -> bool:
+    """Whether a dump holds copies of all tensors of a step, as `msdump_native` does until it knows what is selected."""
+    is_held = plan.how.engine == SYNC and not plan.trigger.op_debug_mode and not plan.trigger.is_watcher
+    return is_held and plan.which.selectors is None and not plan.which.takes_marked
 
 
 def _note_fork() -> None:

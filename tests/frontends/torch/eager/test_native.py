@@ -313,7 +313,9 @@ def test_rows_are_those_of_a_mode(
 
 @pytest.mark.parametrize(
     ("program", "input_output", "saved_data"),
-    [(program, 0, "tensor") for program in PROGRAMS] + [(transformer, 2, "tensor"), (transformer, 0, "statistic")],
+    [(program, 0, "tensor") for program in PROGRAMS]
+    + [(each, 2, "tensor") for each in (transformer, ended_by_the_script)]
+    + [(transformer, 0, "statistic")],
     ids=lambda value: value.__name__ if callable(value) else str(value),
 )
 def test_tensors_are_those_of_a_mode(
@@ -339,6 +341,17 @@ def test_tensors_come_from_the_observer(tmp_path: Path) -> None:
             step(number)
     report = watch.report()
     assert report is not None and "seen by msdump-native" in report.notes[0]
+
+
+def test_tensors_of_a_selection_come_from_the_mode(tmp_path: Path) -> None:
+    """The observer would copy all tensors of the first step before it knows which are selected."""
+    torch.manual_seed(0)
+    step = mlp()
+    with msdump.watch(config=configuration(tmp_path, KERNELS["layers"], saved_data="tensor")) as watch:
+        for number in range(STEPS):
+            step(number)
+    report = watch.report()
+    assert report is not None and not report.notes and report.tensors_written
 
 
 @pytest.mark.parametrize("program", [mlp, data_made_between, accumulated], ids=lambda program: program.__name__)
