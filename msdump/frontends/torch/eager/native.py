@@ -88,7 +88,7 @@ class NativeLook:
         self._scopes = scopes
         self._enter = enter
         self._optimizers = optimizers
-        self._iterations = 0
+        self._iterations, self._last = 0, -1
         self._stage: Stage | None = None
         self._is_busy = self._is_asked = self._ends = False
         self._blind_depth = 0
@@ -144,7 +144,6 @@ class NativeLook:
         self.calls.begin()
         self._observer.begin_iteration()
         self._observer.keep(self.calls.keeps)
-        self._iterations += self.is_on
 
     def notes(self) -> tuple[str, ...]:
         """What the report says of it."""
@@ -182,6 +181,8 @@ class NativeLook:
                 self._session.count_lost(1)
             if self._stage is not None and self._stage.is_watched and len(batch["operators"]):
                 self.calls.show(self._stage, batch, self._texts, self._optimizers())
+                self._iterations += self._stage.iteration != self._last
+                self._last = self._stage.iteration
         except Exception as error:
             # Whatever it is: it is the script whose line this is, and that goes on.
             log.debug("msdump-native", exc_info=True)
