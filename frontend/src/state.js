@@ -26,6 +26,9 @@ export function link(page, parts = [], query = {}) {
   return `#/${[page, ...parts].map((part) => encodeURIComponent(part ?? "-")).join("/")}${search && `?${search}`}`;
 }
 
+/** The link that opens an operator: parts of its step, and its number there. */
+export const panelLink = (parts, operatorNumber) => link("operator", [...parts, operatorNumber]);
+
 /** Change the query of the page that is shown, without a new entry in the history. */
 export function setQuery(change) {
   const { page, parts, query } = place.value;

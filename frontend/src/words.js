@@ -6,7 +6,7 @@ const chinese = {
   "verdict": "结论", "outvoted": "与多数不符", "rank": "rank", "graph": "图", "iteration": "迭代", "operators": "算子数", "tensors": "张量数",
   "bytes": "字节", "health": "健康", "search name, type or scope": "搜索名称、类型或作用域", "name": "名称", "type": "类型",
   "output": "输出", "tensor": "张量", "input": "输入", "dtype": "类型", "shape": "形状", "max": "最大", "min": "最小", "mean": "均值",
-  "L2": "L2", "zero": "零", "error": "误差", "line": "行", "bad only": "仅异常", "shown": "显示", "of": "/",
+  "L2": "L2", "zero": "零", "error": "误差", "execution order": "执行顺序", "line": "行", "bad only": "仅异常", "shown": "显示", "of": "/",
   "Inputs": "输入", "Outputs": "输出", "Attributes": "属性", "Source line": "源码行", "made by": "来自", "read by": "用于",
   "file": "文件", "exponents": "指数分布", "not measured": "未测量", "not written yet": "尚未写入", "copy command": "复制命令", "copied": "已复制",
   "previous": "上一个", "next": "下一个", "next unhealthy": "下一个异常", "damaged files": "损坏文件", "left out": "未包含",

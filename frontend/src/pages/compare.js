@@ -1,6 +1,7 @@
 // A step beside that of the golden dump: error over execution position, and all tensors that were compared.
 import { number, sortable } from "../format.js";
-import { follow, link, place, setQuery } from "../state.js";
+import { Chart } from "../chart.js";
+import { follow, panelLink, place, setQuery } from "../state.js";
 import { Pairing } from "../pairing.js";
 import { Table } from "../table.js";
 import { count, html, shortened } from "../view.js";
@@ -37,7 +38,7 @@ export function Compare({ compare, step, parts }) {
     </div>
     <${Pairing} mine=${compare.only_mine} golden=${compare.only_golden} />
     <${Table} columns=${columns} order=${order} health=${health} label=${say("Compare")} sort=${sort}
-      onSort=${(key) => setQuery({ sort: key })} onOpen=${(index) => follow(link("operator", [...parts, tensors.operator[index]]))} />
+      onSort=${(key) => setQuery({ sort: key })} onOpen=${(index) => follow(panelLink(parts, tensors.operator[index]))} />
   </main>`;
 }
 
@@ -50,12 +51,10 @@ function Errors({ tensors, parts, names }) {
     if (tensors.io[index] === "output" && at !== null && error >= 0) points.set(at, Math.max(points.get(at) ?? 0, error));
   });
   if (points.size === 0) return null;
-  const [width, height, last] = [900, 120, Math.max(1, ...points.keys())];
-  const y = (error) => 6 - Math.log10(Math.max(1e-9, Math.min(1, error))) * ((height - 20) / 9);
-  return html`<svg class="errors" viewBox="0 0 ${width} ${height}" role="group" aria-label=${say("error")}>
-    ${[0, -3, -6, -9].map((power) => html`<g key=${power}><line x1="34" x2=${width} y1=${y(10 ** power)} y2=${y(10 ** power)} />
-      <text x="0" y=${y(10 ** power) + 4}>1e${power}</text></g>`)}
-    ${[...points].map(([at, error]) => html`<a key=${at} href=${link("operator", [...parts, at])}><circle
-      class=${differing.has(at) ? "bad" : "good"} cx=${38 + (at / last) * (width - 44)} cy=${y(error)} r="3"><title>${names[at]}: ${number(error)}</title></circle></a>`)}
-  </svg>`;
+  const x = [...points.keys()].sort((one, other) => one - other);
+  const errors = (isBad) => x.map((at) => (differing.has(at) === isBad ? Math.max(1e-9, Math.min(1, points.get(at))) : null));
+  const first = x.find((at) => differing.has(at));
+  return html`<${Chart} x=${x} label=${say("error")} xTitle=${say("execution order")} yTitle=${say("error")} isLog=${true} lines=${[
+    { label: say("ok"), values: errors(false), points: true }, { label: say("differs"), values: errors(true), points: true, stroke: "#d55e00" }]}
+    marked=${first === undefined ? [] : [{ x: first, label: shortened(names[first]) }]} onPick=${(index) => follow(panelLink(parts, x[index]))} />`;
 }
