@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     if not write_json(args, lambda: _value(report)):
         _print_report(report, args)
     complain_of_damaged(report.damaged)
-    return FOUND if report.steps else INCOMPLETE if report.damaged else FINE
+    return FOUND if report.steps or report.between is not None else INCOMPLETE if report.damaged else FINE
 
 
 def _value(report: NonFiniteReport) -> dict[str, Any]:
@@ -75,6 +75,9 @@ def _print_report(report: NonFiniteReport, args: argparse.Namespace) -> None:
 def _print_findings(report: NonFiniteReport, dump: str, shows_all: bool) -> None:
     from msdump.analysis.find.nan import INF, NAN
 
+    if report.between is not None:
+        say(f"first NaN or Inf: {report.between}, which was not dumped")
+        say(f"  {report.between.advice}")
     if not report.steps:
         benign = {record.kind for record in report.benign}
         nan = "no NaN that was not dropped" if NAN in benign else "no NaN"
@@ -84,8 +87,9 @@ def _print_findings(report: NonFiniteReport, dump: str, shows_all: bool) -> None
         kinds = {NAN: ("NaN", report.nan), INF: ("unexpected Inf", report.inf)}
         for first in report.firsts:
             name, results = kinds.pop(first.kind)
+            where = "" if report.between is None else "of what was dumped, "
             for result in results if shows_all else [first]:
-                _print_first(result, name, dump)
+                _print_first(result, name, dump, where)
         for name, _ in kinds.values():
             say(f"no {name}")
         if not shows_all and len(report.steps) > 1:
@@ -98,11 +102,11 @@ def _print_findings(report: NonFiniteReport, dump: str, shows_all: bool) -> None
         _print_growth(report.grew, "no finding, but this rose")
 
 
-def _print_first(result: NonFinite, kind: str, dump: str) -> None:
+def _print_first(result: NonFinite, kind: str, dump: str, where: str = "") -> None:
     from msdump.analysis.find.hints import show_line
 
     operator = result.operator
-    say(f"first {kind}, {_head(result)}: {operator.label} ({operator.op_type}), {result.step}")
+    say(f"{where}first {kind}, {_head(result)}: {operator.label} ({operator.op_type}), {result.step}")
     if result.line is not None:
         say(f"  {result.line}  {result.line.code.strip()}")
     if result.inner_line is not None:

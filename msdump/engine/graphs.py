@@ -40,6 +40,7 @@ from msdump.engine.reloading import Reloader
 from msdump.errors import DumpError
 from msdump.formats import bin, npy
 from msdump.formats.folders import FolderHold, FolderHolds
+from msdump.formats.gradients_csv import GradientRow, append_gradients
 from msdump.formats.opdebug import OpdebugJsonWriter
 from msdump.formats.paths.acl import npy_file_name
 from msdump.formats.paths.sync import SyncPaths
@@ -169,6 +170,12 @@ class GraphSession(Session):
             self._has_steps = True
             with self._tally.stop_on_failure():
                 write_steps(self._metadata_dir, steps)
+
+    def keep_gradients(self, rows: Sequence[GradientRow]) -> None:
+        """Keep what gradients were in iterations that are not dumped. A failure ends the dump."""
+        if self._metadata_dir is not None and not self.error and not self.is_foreign:
+            with self._tally.stop_on_failure():
+                append_gradients(self._metadata_dir, rows)
 
     def _training_steps(self) -> TrainingSteps | None:
         """Of the first program that trains."""

@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 from msdump.errors import FormatError
 from msdump.formats.dump_folders import DumpedFolder, FolderWalk, is_plain_below
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
+from msdump.formats.gradients_csv import GRADIENTS_FILE, GradientRow, read_gradients
 from msdump.formats.iterations_jsonl import ExecutedOperators, read_iterations
 from msdump.formats.msprobe_json import (
     MSPROBE_FILE,
@@ -382,6 +383,22 @@ class DumpDir:
             except FormatError as error:
                 self._damage(os.fspath(path), error)
         return steps
+
+    @property
+    def gradients(self) -> dict[int, tuple[GradientRow, ...]]:
+        """What gradients were in iterations that a sampled dump has left out, by rank, read anew at each call.
+
+        Edges and Raises: as `layouts`.
+        """
+        found: dict[int, tuple[GradientRow, ...]] = {}
+        for rank, path in self._described(GRADIENTS_FILE):
+            if rank in found:
+                continue
+            try:
+                found[rank] = read_gradients(path)
+            except FormatError as error:
+                self._damage(os.fspath(path), error)
+        return found
 
     # -- parts ------------------------------------------------------------------------------------
 

@@ -138,9 +138,11 @@ class Pages:
         for rank, steps in sorted(self._contents.dump.training_steps.items()):
             if steps.text and any(key.rank_id in (rank, None) for key in self._steps):
                 ranks.setdefault(steps.text, []).append(rank)
+        between = self._contents.non_finite.between
+        notes = [] if between is None else [f"{between}, which was not dumped, were not finite. {between.advice}."]
         if len(ranks) == 1:
-            return [f"{text}." for text in ranks]
-        return [f"{text} (rank {', '.join(map(str, own))})." for text, own in ranks.items()]
+            return [*notes, *(f"{text}." for text in ranks)]
+        return [*notes, *(f"{text} (rank {', '.join(map(str, own))})." for text, own in ranks.items())]
 
     def _outvoted(self) -> list[list[int]]:
         """Each rank that others outvote, and in how many tensors, most first; none where ranks are not asked."""

@@ -45,6 +45,7 @@ from msdump.errors import ConfigError, FormatError
 from msdump.formats.debug_log import is_debug_log
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.formats.gradients_csv import first_differing
 from msdump.formats.selection import StepSelection
 from msdump.graph.traits import is_random, unread_inputs
 from msdump.tensors.records import INPUT, OUTPUT
@@ -142,7 +143,11 @@ def compare_dumps(
         [dump.path for dump in dumps], (sides[0], sides[-1]), pairs, operator_map, tensors.judge, damaged
     )
     operators = (operator for side in sides for step in side.steps for operator in step.operators)
-    comparison = replace(comparison, notes=tuple(unused_rules(operator_map, operators)))
+    notes = (
+        *unused_rules(operator_map, operators),
+        *_gradient_notes(dumps[0], dumps[-1], bounds_of("float32", "float32", tolerance).worst),
+    )
+    comparison = replace(comparison, notes=notes)
     if quantised is not None:
         return quantised.judged(comparison, tolerance)
     if reference is not None:
@@ -285,3 +290,18 @@ def _remark(mine: DumpedTensor, golden: DumpedTensor) -> str:
 
 def _shape_text(tensor: DumpedTensor) -> str:
     return str(list(host_shape(tensor)))
+
+
+def _gradient_notes(mine: DumpDir, golden: DumpDir, tolerance: float) -> list[str]:
+    """Of each rank that both have, a sentence on the first step that has no dump and whose gradients differ."""
+    notes = []
+    others = golden.gradients
+    for rank, rows in sorted(mine.gradients.items()):
+        pair = first_differing(rows, others.get(rank, ()), tolerance)
+        if pair is not None:
+            row, other = pair
+            notes.append(
+                f"between the iterations that were dumped, gradients of rank {rank} first differ in iteration "
+                f"{row.iteration}: L2 norm {row.l2norm:.6g}, golden {other.l2norm:.6g}"
+            )
+    return notes

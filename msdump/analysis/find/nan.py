@@ -30,6 +30,7 @@ from msdump.analysis.find._infinity_flow import (
     InfRoot,
     Stages,
 )
+from msdump.analysis.find.between import BadGradients, bad_gradients
 from msdump.analysis.graph_info import GraphFiles, GraphNode, with_inputs
 from msdump.analysis.measurements import Measurements
 from msdump.analysis.memory_state import SameBytes, UnsetTensors, has_same_statistics
@@ -201,6 +202,7 @@ class NonFiniteReport:
     grew       the first tensor that rose steeply from one iteration to the next
     skipped    of each step that a scaler of the loss skipped because of it; none of these is in `steps`
     unset      tensors that no operator has written yet: (step, label of the operator, input or output, slot)
+    between    gradients of an iteration that a sampled dump has left out, where they are bad before all of these
     """
 
     nan: tuple[NonFinite, ...]
@@ -213,6 +215,7 @@ class NonFiniteReport:
     steps: tuple[NonFinite, ...] = ()
     unset: frozenset[tuple[StepKey, str, str, Slot]] = frozenset()
     skipped: tuple[NonFinite, ...] = ()
+    between: BadGradients | None = None
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the first one of each step."""
@@ -296,6 +299,7 @@ def find_non_finite(
     searches_that_count = [search for search in searches if id(search) not in skipped]
     if searches_that_count:
         _follow_back(searches_that_count, same)
+    firsts = _in_time(search.first for search in searches_that_count)
     return NonFiniteReport(
         _in_time(search.nan for search in searches_that_count),
         _in_time(search.inf for search in searches_that_count),
@@ -304,13 +308,14 @@ def find_non_finite(
         (*dump.damaged, *damaged, *graphs.damaged),
         tuple(benign for search in searches for benign in search.benign),
         find_growth(zip(steps_with_inputs, unset, strict=True), health, graphs),
-        _in_time(search.first for search in searches_that_count),
+        firsts,
         frozenset(
             (step.key, operator.label, io, slot)
             for step, tensors in zip(steps_with_inputs, unset, strict=True)
             for operator, io, slot in tensors.operands
         ),
         _in_time(search.first for search in searches if id(search) in skipped),
+        bad_gradients(dump, selection, firsts[0].step.iteration if firsts else None),
     )
 
 

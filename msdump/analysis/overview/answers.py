@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from msdump.analysis.compare.report import metrics_value
+from msdump.analysis.find.between import BadGradients
 from msdump.analysis.find.look_up import ShownOperator, SourceHit
 from msdump.analysis.find.nan import BadTensor, BenignInf, Growth, NonFinite, NonFiniteReport
 from msdump.analysis.json_values import (
@@ -54,7 +55,20 @@ def non_finite_value(report: NonFiniteReport) -> Value:
         "skipped": [_origin(row) for row in report.skipped],
         "benign": [_benign(row) for row in report.benign],
         "grew": None if report.grew is None else _growth(report.grew),
+        "between": None if report.between is None else _between(report.between),
         "damaged": damaged_values(report.damaged),
+    }
+
+
+def _between(found: BadGradients) -> Value:
+    row = found.row
+    return {
+        "rank": found.rank,
+        "iteration": row.iteration,
+        "optimizer": row.optimizer,
+        "parameters": row.parameters,
+        "not_finite": row.not_finite,
+        "first": row.first,
     }
 
 

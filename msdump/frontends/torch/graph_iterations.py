@@ -19,6 +19,7 @@ from msdump.frontends.torch.eager.iterations import Iterations
 from msdump.frontends.torch.eager.listening import listening
 from msdump.frontends.torch.eager.scopes import Scopes
 from msdump.frontends.torch.eager.stage import BACKWARD, UPDATE
+from msdump.frontends.torch.gradients import gradients_of
 from msdump.frontends.torch.session import steps_of
 from msdump.frontends.torch.steps import Steps
 from msdump.frontends.torch.tensor_map import TensorMap
@@ -138,6 +139,7 @@ class GraphIterations:
         steps = self.steps if self._is_first else Steps(session.next_iteration, self.steps)
         program = self._threads.program = _Program(steps)
         program.rules.is_explicit = self._is_explicit
+        program.rules.note_gradients = gradients_of(session).note
         if self._is_first:
             session.count_training(program.rules.counts.so_far)
         self._is_first = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -41,6 +41,8 @@ class Iterations:
     optimizers   names of those whose steps are under way, the innermost last
     scalers      how many calls of scalers of the loss are under way
     counts       of steps of training, by what of this was seen
+    note_gradients  called with the number of the iteration, an optimizer that begins a step, and whether a scaler of
+                 the loss has left that out
     """
 
     def __init__(self, steps: Steps, model: torch.nn.Module | None, scopes: Scopes, has_setup: bool = False) -> None:
@@ -59,6 +61,7 @@ class Iterations:
         self._training = Optimizers()
         self._step = _Step()
         self.counts = TrainingCounts()
+        self.note_gradients: Callable[[int | None, object, bool], None] = _ignore
         self._stepping: object = None
         self._has_stepped = False
         # Regions that ran before the first module of the iteration, and whether one was called.
@@ -277,6 +280,8 @@ class Iterations:
     def enter_optimizer(self, name: str, optimizer: object) -> None:
         if not self.optimizers:
             self._stepping = optimizer
+            if not self.is_paused:
+                self.note_gradients(self.current, optimizer, False)
         self.optimizers.append(f"optimizer-{name}")
 
     def leave_optimizer(self) -> None:
@@ -299,6 +304,8 @@ class Iterations:
         if optimizer is not None:
             if not self._has_stepped:
                 self._count_step(optimizer)
+                if not self.is_paused:
+                    self.note_gradients(self.current, optimizer, True)
             self.end_training()
 
     def _count_step(self, optimizer: object) -> None:
@@ -345,3 +352,7 @@ class _Backwards(threading.local):
 
 def _parameters(args: Sequence[object]) -> list[torch.nn.Parameter]:
     return [each for each in args if isinstance(each, torch.nn.Parameter)]
+
+
+def _ignore(iteration: int | None, optimizer: object, is_skipped: bool) -> None:
+    """For those who do not ask for gradients."""

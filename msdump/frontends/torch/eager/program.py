@@ -27,6 +27,7 @@ from msdump.frontends.torch.eager.scopes import OperatorScopes, Scopes
 from msdump.frontends.torch.eager.shardings import OperandShardings
 from msdump.frontends.torch.eager.stage import BACKWARD, FORWARD, SETUP, UPDATE, Stage
 from msdump.frontends.torch.freed_memory import keep_freed_memory
+from msdump.frontends.torch.gradients import gradients_of
 from msdump.frontends.torch.operators import op_type
 from msdump.frontends.torch.shardings import sharding_book
 from msdump.frontends.torch.steps import Steps
@@ -91,6 +92,7 @@ class EagerProgram:
         self._scopes = Scopes(self._begin_call)
         self._operator_scopes = OperatorScopes(self._scopes)
         self._iterations = Iterations(steps, model, self._scopes, has_setup)
+        self._iterations.note_gradients = gradients_of(session).note
         self._plan: Plan | None = None
         self._book = sharding_book(session)
         self._counts = counts_of(session)

@@ -1,0 +1,43 @@
+"""What gradients tell of iterations that a sampled dump has left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msdump.formats.dump_dir import DumpDir
+from msdump.formats.gradients_csv import GradientRow, first_bad
+from msdump.formats.selection import StepSelection, is_selected
+
+
+@dataclass(frozen=True, slots=True)
+class BadGradients:
+    """The first step of an optimizer, in an iteration without a dump, that read a NaN or an Inf."""
+
+    rank: int
+    row: GradientRow
+
+    def __str__(self) -> str:
+        """Where, and of which parameters."""
+        more = f" and {self.row.not_finite - 1} more" if self.row.not_finite > 1 else ""
+        return f"gradients of {self.row.first}{more}, rank {self.rank}, iteration {self.row.iteration}"
+
+    @property
+    def advice(self) -> str:
+        """What to change in the configuration of the next run."""
+        return f'"iteration": "{self.row.iteration}" without "sampling" dumps the operators that made them'
+
+
+def bad_gradients(dump: DumpDir, selection: StepSelection, dumped: int | None) -> BadGradients | None:
+    """The earliest of all ranks, where it comes before what the dump itself tells.
+
+    dumped  first iteration of the dump that has a NaN or an unexpected Inf; None where there is none
+    """
+    if selection.graph is not None:
+        return None
+    found = []
+    for rank, rows in dump.gradients.items():
+        if is_selected(rank, selection.rank):
+            row = first_bad(each for each in rows if is_selected(each.iteration, selection.iteration))
+            if row is not None and (dumped is None or row.iteration < dumped):
+                found.append(BadGradients(rank, row))
+    return min(found, key=lambda each: (each.row.iteration, each.rank), default=None)
