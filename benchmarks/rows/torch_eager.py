@@ -110,6 +110,7 @@ def has_compiled_observer() -> bool:
         "native_none": Line("the same, no operator is selected, compiled observer", PLAIN, "<= 1.05"),
         "mode_none": Line("the same, no operator is selected, dispatch mode", PLAIN, "<= 2.2"),
         "idle": Line("the same, no iteration is dumped", PLAIN, "<= 1.02"),
+        "between": Line("the same, between sampled iterations, with norms of gradients", PLAIN, "<= 1.05"),
         "bare": Line("small transformer: a bare TorchDispatchMode", PLAIN),
         "hashes": Line("small transformer: PyTorch's DebugMode with hashes of all tensors", PLAIN),
         "anomaly": Line("small transformer: detect_anomaly", PLAIN),
@@ -154,6 +155,7 @@ def small(bench: Bench) -> Iterator[Mapping[str, Sample]]:
         every = write_config(folder, "all", **numbers)
         none = write_config(folder, "all", name="none", dump_mode=1, kernels=["Default/none-op0"], **numbers)
         idle = write_config(folder, "1000000", name="idle", **numbers)
+        between = write_config(folder, "all", name="between", sampling=1_000_000, **numbers)
 
         def dumped(config: Path, is_compiled: bool) -> float:
             with observer(is_compiled), msdump.watch(config=config):
@@ -169,6 +171,7 @@ def small(bench: Bench) -> Iterator[Mapping[str, Sample]]:
             "mode": lambda: dumped(every, False),
             "mode_none": lambda: dumped(none, False),
             "idle": lambda: dumped(idle, False),
+            "between": lambda: dumped(between, False),
             "bare": bare,
             "hashes": hashed,
             "anomaly": anomaly,
