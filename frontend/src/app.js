@@ -1,7 +1,7 @@
 // The frame of all pages: which step is shown, where to go, keys, and what to say while an answer is on its way.
 import { signal } from "@preact/signals";
 import { render } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useAnswers } from "./answers.js";
 import { Bookmarks } from "./bookmarks.js";
 import { KeyHelp, listen } from "./keys.js";
 import { workAsLayout } from "./layout.js";
@@ -16,7 +16,8 @@ import { Overflow } from "./pages/overflow.js";
 import { Overview } from "./pages/overview.js";
 import { Series } from "./pages/series.js";
 import { Tensor } from "./pages/tensor.js";
-import { get, openSource, progress } from "./source.js";
+import { isPanelOver, Panel } from "./panel/panel.js";
+import { progress } from "./source.js";
 import { bytes } from "./format.js";
 import { follow, link, parsed, place, stepParts } from "./state.js";
 import { count, html, openingStep, outvotedRanks, row } from "./view.js";
@@ -25,24 +26,6 @@ import { language, say } from "./words.js";
 const theme = signal("auto");
 // The same file is the worker that lays out graphs.
 const isWorker = typeof document === "undefined";
-const opening = isWorker ? null : openSource(document);
-
-/** The answers for some paths: null until all are there, or the first error. */
-function useAnswers(paths) {
-  const key = `${progress.value?.version} ${paths.join("\n")}`;
-  const [state, setState] = useState({ key: null });
-  useEffect(() => {
-    let isWanted = true;
-    opening.then(() => Promise.all(paths.map(get))).then(
-      (answers) => isWanted && setState({ key, answers }),
-      (error) => isWanted && setState({ key, error }),
-    );
-    return () => { isWanted = false; };
-  }, [key]);
-  // While newer answers are on their way the old ones stay, unless another page is asked for.
-  const isSamePage = state.key?.slice(state.key.indexOf(" ")) === key.slice(key.indexOf(" "));
-  return state.key === key || (isSamePage && state.answers) ? state : { key };
-}
 
 function App() {
   const { answers, error } = useAnswers(["overview"]);
@@ -73,7 +56,10 @@ function App() {
       <button onClick=${() => { language.value = language.value === "zh" ? "en" : "zh"; }}>${language.value === "zh" ? "English" : "中文"}</button>
     </header>
     <${Bookmarks} />
-    <${Page} overview=${overview} chosen=${chosen} />
+    <div class="beside">
+      <div class="shown" inert=${isPanelOver.value}><${Page} overview=${overview} chosen=${chosen} /></div>
+      <${Panel} overview=${overview} />
+    </div>
     ${progress.value !== null && progress.value.stage !== "ready" && html`<${Progress} />`}
     <footer>msdump ${overview.msdump} · <kbd>?</kbd> ${say("keys")}</footer>
     <${KeyHelp} />
@@ -114,7 +100,7 @@ function Page({ overview, chosen }) {
   if (page === "lines") return html`<${Lines} step=${answers[0]} parts=${chosen} />`;
   const index = Number(parts[3]);
   if (page === "operator" && index >= 0 && index < count(answers[0].operators)) {
-    return html`<${Operator} key=${`${at}/${index}`} step=${answers[0]} parts=${chosen} index=${index} dump=${overview.path} />`;
+    return html`<${Operator} key=${`${at}/${index}`} step=${answers[0]} parts=${chosen} index=${index} overview=${overview} />`;
   }
   if (page === "tensor" && index >= 0 && index < count(answers[0].tensors) && progress.value !== null) {
     return html`<${Tensor} key=${index} step=${answers[0]} parts=${chosen} number=${index} overview=${overview} />`;

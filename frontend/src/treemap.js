@@ -1,7 +1,7 @@
 // A step as rectangles whose areas are bytes: scopes, in them types of operators, in these the operators.
 import { hierarchy, treemap } from "d3-hierarchy";
 import { bytes } from "./format.js";
-import { link } from "./state.js";
+import { link, panelLink } from "./state.js";
 import { count, html, marks } from "./view.js";
 import { say } from "./words.js";
 
@@ -48,7 +48,7 @@ export function Treemap({ step, parts }) {
       <title>${data.name || "–"}: ${bytes(value)}</title><rect x=${x0} y=${y0} width=${x1 - x0} height=${y1 - y0} />
       <text x=${x0 + 3} y=${y0 + 11}>${short(`${data.name || "–"} ${bytes(value)}`, x1 - x0 - 6)}</text></g></a>`)}
     ${root.leaves().filter(({ depth, x0, x1, y0, y1 }) => depth === 3 && x1 - x0 > 0.3 && y1 - y0 > 0.3).map(({ data, parent, x0, x1, y0, y1, value }) => html`<a key=${data.name}
-      href=${data.index === null ? link("operators", parts, { q: parent.data.name, sort: "bytes" }) : link("operator", [...parts, data.index])}><g>
+      href=${data.index === null ? link("operators", parts, { q: parent.data.name, sort: "bytes" }) : panelLink(parts, data.index)}><g>
       <title>${data.name}: ${bytes(value)}, ${say(data.health)}</title>
       <rect class=${`fill-${marks[data.health]?.[0] ?? "unmeasured"}`} x=${x0} y=${y0} width=${x1 - x0} height=${y1 - y0} />
       ${y1 - y0 > 14 && html`<text x=${x0 + 3} y=${y0 + 11}>${short(parent.data.name, x1 - x0 - 6)}</text>`}</g></a>`)}

@@ -1,7 +1,7 @@
 // What all pages share: the template tag, health marks, links to operators.
 import { h } from "preact";
 import htm from "htm";
-import { link, stepParts } from "./state.js";
+import { panelLink, stepParts } from "./state.js";
 import { say } from "./words.js";
 
 export const html = htm.bind(h);
@@ -26,7 +26,7 @@ export function Health({ health }) {
 /** A link to an operator where its number is known, else its name. */
 export function At({ at }) {
   if (at.operator === null) return html`<span class="name">${at.name}</span>`;
-  return html`<a class="name" href=${link("operator", [...stepParts(at.step), at.operator])}>${at.name}</a>`;
+  return html`<a class="name" href=${panelLink(stepParts(at.step), at.operator)}>${at.name}</a>`;
 }
 
 export function Line({ line }) {

@@ -10,6 +10,7 @@ const chinese = {
   "Inputs": "输入", "Outputs": "输出", "Attributes": "属性", "Source line": "源码行", "made by": "来自", "read by": "用于",
   "file": "文件", "exponents": "指数分布", "not measured": "未测量", "not written yet": "尚未写入", "copy command": "复制命令", "copied": "已复制",
   "previous": "上一个", "next": "下一个", "next unhealthy": "下一个异常", "damaged files": "损坏文件", "left out": "未包含",
+  "operator": "算子", "own page": "独立页面", "close": "关闭", "width of the panel": "面板宽度", "This step has no operator of that number.": "此步没有该编号的算子。",
   "foreign files": "外来文件", "not finite made here": "在此产生非有限值", "not finite came in": "传入非有限值",
   "differs": "不同", "suspicious": "可疑", "ok": "正常", "origin": "起点", "infected": "被感染", "also made": "同样产生",
   "stopped": "在此停止", "parameters hit": "受影响参数", "first difference": "首个差异", "status": "状态", "reason": "原因",

@@ -1,6 +1,6 @@
 // Where the bytes of a step are: by scope, by type, and the largest tensors.
 import { bytes, shape } from "../format.js";
-import { link } from "../state.js";
+import { link, panelLink } from "../state.js";
 import { Treemap } from "../treemap.js";
 import { count, html } from "../view.js";
 import { say } from "../words.js";
@@ -29,7 +29,7 @@ export function Bytes({ step, parts }) {
     <section><h2>${say("by scope")}</h2>${bars(groups((index) => operators.scope[index]))}</section>
     <section><h2>${say("by type")}</h2>${bars(groups((index) => operators.type[index]))}</section>
     <section><h2>${say("largest")}</h2><table class="plain"><tbody>${largest.map(([at, size]) => html`<tr key=${at}>
-      <td><a class="name" href=${link("operator", [...parts, owner[at]])}>${operators.name[owner[at]]}</a></td>
+      <td><a class="name" href=${panelLink(parts, owner[at])}>${operators.name[owner[at]]}</a></td>
       <td>${say(tensors.io[at])} ${tensors.slot[at]}</td><td>${tensors.dtype[at]} ${shape(tensors.shape[at])}</td><td class="end">${bytes(size)}</td></tr>`)}</tbody></table></section>
   </main>`;
 }

@@ -1,5 +1,5 @@
 // The lines of the user's script that made operators, with the worst health of what they made.
-import { link } from "../state.js";
+import { panelLink } from "../state.js";
 import { count, Health, html, marks } from "../view.js";
 import { say } from "../words.js";
 
@@ -17,6 +17,6 @@ export function Lines({ step, parts }) {
   return html`<main><table class="plain code"><tbody>${order.map((place, at) => html`
     ${(at === 0 || lines[order[at - 1]][0] !== lines[place][0]) && html`<tr><th colspan="4" scope="rowgroup">${lines[place][0]}</th></tr>`}
     <tr key=${place}><td><${Health} health=${worst(made[place])} /></td><td class="end">${lines[place][1]}</td><td><code>${lines[place][2]}</code></td>
-      <td>${made[place].slice(0, 8).map((index) => html`<a key=${index} href=${link("operator", [...parts, index])}>${operators.type[index]}</a>${" "}`)}${
+      <td>${made[place].slice(0, 8).map((index) => html`<a key=${index} href=${panelLink(parts, index)}>${operators.type[index]}</a>${" "}`)}${
         made[place].length > 8 ? `… ${made[place].length}` : ""}</td></tr>`)}</tbody></table></main>`;
 }

@@ -6,32 +6,36 @@ import { Thumbnail } from "../heatmap.js";
 import { Exponents } from "../exponents.js";
 import { bytes, number, shape } from "../format.js";
 import { progress } from "../source.js";
-import { link } from "../state.js";
+import { link, panelLink } from "../state.js";
 import { count, Health, html, Line, row } from "../view.js";
 import { say } from "../words.js";
 
 const MAX_PICTURES = 12; // that one page asks for
 
-export function Operator({ step, parts, index, dump }) {
+/** The page of an operator, which a link may lead to. */
+export const Operator = (props) => html`<main><${OperatorView} ...${props} /></main>`;
+
+/** What the page and the panel show. Links in it open where it stands. */
+export function OperatorView({ step, parts, index, overview, isPanel = false }) {
   const { operators, tensors, lines } = step;
   const operator = row(operators, index);
   const end = operators.first[index + 1] ?? count(tensors);
   const own = Array.from({ length: end - operator.first }, (_, place) => ({ at: operator.first + place, ...row(tensors, operator.first + place) }));
   const readers = readersOf(step, index);
-  const to = (number) => html`<a class="name" href=${link("operator", [...parts, number])}>${operators.name[number]}</a>`;
+  const to = (number) => html`<a class="name" href=${panelLink(parts, number)}>${operators.name[number]}</a>`;
   const side = (title, io) => {
     const some = own.filter((one) => one.io === io);
     return some.length > 0 && html`<section><h2>${say(title)}</h2>${some.map((one) => html`<${Tensor} key=${one.at} tensor=${one}
       of=${one.source === null ? null : to(one.source)} parts=${parts} first=${operator.first} />`)}</section>`;
   };
-  return html`<main>
-    <header class="operator"><h1>${operator.name}</h1>
+  return html`<article class="one">
+    <header class="operator">${isPanel ? html`<h2>${operator.name}</h2>` : html`<h1>${operator.name}</h1>`}
       <p>${operator.type} · #${index} <${Health} health=${operator.health} /></p>
       <nav>
-        <a id="previous" class=${index === 0 ? "off" : ""} href=${link("operator", [...parts, Math.max(0, index - 1)])}>← ${say("previous")}</a>
+        <a id="previous" class=${index === 0 ? "off" : ""} href=${panelLink(parts, Math.max(0, index - 1))}>← ${say("previous")}</a>
         <a id="next" class=${index + 1 >= count(operators) ? "off" : ""}
-          href=${link("operator", [...parts, Math.min(count(operators) - 1, index + 1)])}>${say("next")} →</a>
-        <${Copy} text=${`msdump show ${quoted(dump)} ${quoted(operator.name)}`} />
+          href=${panelLink(parts, Math.min(count(operators) - 1, index + 1))}>${say("next")} →</a>
+        <${Copy} text=${`msdump show ${quoted(overview.path)} ${quoted(operator.name)}`} />
       </nav>
       <${Line} line=${operator.line === null ? null : lines[operator.line]} />
     </header>
@@ -41,7 +45,7 @@ export function Operator({ step, parts, index, dump }) {
       (one) => html`<li key=${one}>${to(one)}</li>`)}</ul></section>`}
     ${operator.attrs !== null && operator.attrs.length > 0 && html`<section><h2>${say("Attributes")}</h2><table class="plain"><tbody>${
       operator.attrs.map(([name, value]) => html`<tr key=${name}><th scope="row">${name}</th><td>${value}</td></tr>`)}</tbody></table></section>`}
-  </main>`;
+  </article>`;
 }
 
 /** The operators around this one, two steps in each direction. */
@@ -49,7 +53,7 @@ function Nearby({ step, parts, index }) {
   const around = neighbourhood(step, index);
   if (around.edges.length === 0) return null;
   return html`<section><h2>${say("Graph")}</h2><${Drawing} ...${around} current=${`operator ${index}`}
-    href=${({ operators: [one] }) => link("operator", [...parts, one])} /></section>`;
+    href=${({ operators: [one] }) => panelLink(parts, one)} /></section>`;
 }
 
 function Tensor({ tensor, of, parts, first }) {

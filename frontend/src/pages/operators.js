@@ -1,6 +1,6 @@
 // All operators of a step in execution order, with the numbers of their worst output.
 import { bytes, number, shape, sortable } from "../format.js";
-import { follow, link, place, setQuery } from "../state.js";
+import { follow, panelLink, place, setQuery } from "../state.js";
 import { Table } from "../table.js";
 import { count, Health, html, isBad, shortened } from "../view.js";
 import { say } from "../words.js";
@@ -16,7 +16,7 @@ export function Operators({ step, parts }) {
     { name: "health", title: say("health"), value: (index) => isBad(operators.health[index]) ? 1 : 0,
       cell: (index) => html`<${Health} health=${operators.health[index]} />` },
     { name: "name", title: say("name"), value: (index) => operators.name[index],
-      cell: (index) => html`<a class="name" title=${operators.name[index]} href=${link("operator", [...parts, index])}>${shortened(operators.name[index])}</a>` },
+      cell: (index) => html`<a class="name" title=${operators.name[index]} href=${panelLink(parts, index)}>${shortened(operators.name[index])}</a>` },
     { name: "type", title: say("type"), value: (index) => operators.type[index], cell: (index) => operators.type[index] },
     { name: "dtype", title: say("dtype"), value: of("dtype"), cell: (index) => of("dtype")(index) ?? "–" },
     { name: "shape", title: say("shape"), value: (index) => of("size_bytes")(index), cell: (index) => shape(of("shape")(index)) },
@@ -36,7 +36,7 @@ export function Operators({ step, parts }) {
       <span aria-live="polite">${order.length} ${say("of")} ${count(operators)}</span>
     </div>
     <${Table} columns=${columns} order=${order} health=${(index) => operators.health[index]} label=${say("Operators")}
-      sort=${sort} onSort=${(name) => setQuery({ sort: name })} onOpen=${(index) => follow(link("operator", [...parts, index]))} />
+      sort=${sort} onSort=${(name) => setQuery({ sort: name })} onOpen=${(index) => follow(panelLink(parts, index))} />
   </main>`;
 }
 

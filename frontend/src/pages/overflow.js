@@ -1,7 +1,7 @@
 // What a narrower dtype would lose of each tensor, from the counts of exponents alone: no tensor is read for it.
 import { limits, lost } from "../exponents.js";
 import { number, sortable } from "../format.js";
-import { follow, link, place, setQuery } from "../state.js";
+import { follow, panelLink, place, setQuery } from "../state.js";
 import { Table } from "../table.js";
 import { count, Health, html, shortened } from "../view.js";
 import { say } from "../words.js";
@@ -33,7 +33,7 @@ export function Overflow({ step, parts }) {
   const columns = [
     { name: "number", title: "#", end: true, value: (index) => owner[index], cell: (index) => owner[index] },
     { name: "level", title: say("level"), value: (index) => ranks[level(index)], cell: (index) => html`<span class="level ${level(index)}">${say(level(index))}</span>` },
-    { name: "name", title: say("name"), value: name, cell: (index) => html`<a class="name" title=${name(index)} href=${link("operator", [...parts, owner[index]])}>${shortened(name(index))}</a>` },
+    { name: "name", title: say("name"), value: name, cell: (index) => html`<a class="name" title=${name(index)} href=${panelLink(parts, owner[index])}>${shortened(name(index))}</a>` },
     { name: "io", title: say("tensor"), value: (index) => tensors.io[index], cell: (index) => `${say(tensors.io[index])} ${tensors.slot[index]}` },
     { name: "dtype", title: say("dtype"), value: (index) => tensors.dtype[index], cell: (index) => tensors.dtype[index] },
     { name: "most", title: say("largest"), end: true, value: (index) => sortable(largest(tensors, index)), cell: (index) => number(largest(tensors, index)) },
@@ -57,7 +57,7 @@ export function Overflow({ step, parts }) {
       ${measured.length < count(tensors) && html` <span class="quiet">(${count(tensors) - measured.length} ${say("without counts")})</span>`}</p>
     <${Table} columns=${columns} order=${order} label=${say("Overflow")} sort=${sort} onSort=${(key) => setQuery({ sort: key })}
       health=${(index) => ({ critical: "not finite made here", high: "not finite came in", medium: "suspicious" })[level(index)] ?? "ok"}
-      onOpen=${(index) => follow(link("operator", [...parts, owner[index]]))} />
+      onOpen=${(index) => follow(panelLink(parts, owner[index]))} />
   </main>`;
 }
 

@@ -1,6 +1,6 @@
 // One statistic of all tensors over the iterations of a graph, or over the ranks of a step; rows that are picked are lines.
 import { number, sortable } from "../format.js";
-import { link, place, setQuery } from "../state.js";
+import { panelLink, place, setQuery } from "../state.js";
 import { Table } from "../table.js";
 import { count, Health, html, isBad, shortened } from "../view.js";
 import { say } from "../words.js";
@@ -23,7 +23,7 @@ export function Series({ series, kind, group, marked }) {
     { name: "number", title: "#", end: true, value: (index) => tensors.operator[index], cell: (index) => tensors.operator[index] },
     { name: "health", title: say("health"), value: (index) => (isBad(tensors.health[index]) ? 1 : 0), cell: (index) => html`<${Health} health=${tensors.health[index]} />` },
     { name: "name", title: say("tensor"), value: label, cell: (index) => html`<a class="name" title=${tensors.name[index]}
-        href=${link("operator", [...step(columns[0]), tensors.operator[index]])}>${shortened(tensors.name[index])}</a> ${say(tensors.io[index])} ${tensors.slot[index]}` },
+        href=${panelLink(step(columns[0]), tensors.operator[index])}>${shortened(tensors.name[index])}</a> ${say(tensors.io[index])} ${tensors.slot[index]}` },
     { name: "parameter", title: say("parameter"), value: (index) => tensors.parameter[index] ?? "", cell: (index) => `${tensors.is_gradient[index] ? "∂ " : ""}${tensors.parameter[index] ?? ""}` },
     { name: "cells", title: `${say(kind === "trend" ? "iteration" : "rank")} ${columns[0]} … ${columns.at(-1)}`, value: (index) => measure(values[index]),
       cell: (index) => html`<${Cells} values=${values[index]} columns=${columns} marked=${marked} />` },
