@@ -83,6 +83,18 @@ def test_inputs_name_the_operator_that_made_them(nan_pages):
     assert source is not None and "fc1" in names[source]
 
 
+def test_an_operator_tells_the_calls_that_led_to_it(nan_pages):
+    step = plain(nan_pages, "step/0/0/0")
+    operators, called = step["operators"], 0
+    for line, trace in zip(operators["line"], operators["trace"], strict=True):
+        assert (line is None) == (trace is None)
+        if trace is not None:
+            calls = step["traces"][trace]
+            assert line in calls and max(calls) < len(step["lines"])
+            called += len(calls) > 1
+    assert called > 0
+
+
 def test_two_dumps(moved_dump, golden_dump_folder):
     pages = Pages(Contents(moved_dump, golden_dump_folder))
     overview = plain(pages, "overview")
