@@ -19,7 +19,8 @@ from msdump.errors import ConfigError, FormatError, WriteError
 from msdump.formats.atomic import write_file
 from msdump.storage.plain import read_start
 from msdump.tables.printable import LINE_ENDS, printable
-from msdump.viewing.pages import Answer, Pages, encoded
+from msdump.viewing.answer_parts import Answer
+from msdump.viewing.pages import Pages, encoded
 from msdump.viewing.redaction import Redaction
 
 LARGEST_BYTES = 8 << 20
