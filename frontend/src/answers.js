@@ -21,3 +21,9 @@ export function useAnswers(paths) {
   const isSamePage = state.key?.slice(state.key.indexOf(" ")) === key.slice(key.indexOf(" "));
   return state.key === key || (isSamePage && state.answers) ? state : { key };
 }
+
+/** The answer for a path that may not be there: undefined while it is on its way, null without one. */
+export function useOptional(path) {
+  const { answers, error } = useAnswers(path === null ? [] : [path]);
+  return path === null || error ? null : answers?.[0];
+}

@@ -1,7 +1,8 @@
 // Keys of the page, what they do, and the list of them that "?" opens.
 import { signal } from "@preact/signals";
 import { bookmarks, toggled } from "./bookmarks.js";
-import { neighbours, ownerOf, ranksBeside, sides } from "./pages/tensor.js";
+import { neighbours, ownerOf, ranksBeside } from "./pages/tensor.js";
+import { sides } from "./panel/pictures.js";
 import { closePanel } from "./panel/panel.js";
 import { readersOf } from "./scopes.js";
 import { get, progress } from "./source.js";
@@ -68,7 +69,7 @@ const actions = {
   t: ({ step, query }) => step.length === 3 && follow(link("operators", step, { op: query.op })),
   h: elements,
   d: otherSide,
-  c: () => document.querySelector("button.copy")?.click(),
+  c: () => document.querySelector(".commands button.copy")?.click(),
   y: copyLink,
   b: bookmark,
 };

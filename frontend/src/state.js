@@ -41,6 +41,13 @@ export function openOperator({ page, parts, query }) {
   return all.length === 4 && /^\d+$/.test(all[3]) ? all : null;
 }
 
+/** Tells whether the operator of a number, in a step, is the one that is open. */
+export function isOpen(step) {
+  const open = openOperator(place.value);
+  const isHere = open !== null && open.slice(0, 3).join() === step.join();
+  return (number) => isHere && Number(open[3]) === number;
+}
+
 /** Change the query of the page that is shown, without a new entry in the history. */
 export function setQuery(change) {
   const { page, parts, query } = place.value;

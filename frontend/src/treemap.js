@@ -2,7 +2,7 @@
 import { hierarchy, treemap } from "d3-hierarchy";
 import { bytes } from "./format.js";
 import { link, panelLink } from "./state.js";
-import { count, html, marks } from "./view.js";
+import { count, html, marks, withoutCommonParts } from "./view.js";
 import { say } from "./words.js";
 
 const [WIDTH, HEIGHT, TITLE, LETTER] = [960, 420, 15, 7];
@@ -42,7 +42,8 @@ function worst(some) {
 export function Treemap({ step, parts }) {
   const root = hierarchy(bytesTree(step)).sum(({ size = 0 }) => size).sort((one, other) => other.value - one.value);
   treemap().size([WIDTH, HEIGHT]).paddingTop(({ depth }) => (depth === 1 ? TITLE : 0)).paddingInner(1)(root);
-  const short = (text, width) => (width < 3 * LETTER ? "" : text.length * LETTER <= width ? text : `…${text.slice(1 - Math.floor(width / LETTER))}`);
+  const short = (text, width) => (width < 3 * LETTER ? "" : text.length * LETTER <= width ? text : `${text.slice(0, Math.floor(width / LETTER) - 1)}…`);
+  const label = withoutCommonParts(step.operators.type);
   return html`<svg class="treemap" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="group" aria-label=${say("bytes")}>
     ${(root.children ?? []).map(({ data, x0, x1, y0, y1, value }) => html`<a key=${`scope ${data.name}`} href=${link("operators", parts, { q: data.name, sort: "bytes" })}><g class="scope">
       <title>${data.name || "–"}: ${bytes(value)}</title><rect x=${x0} y=${y0} width=${x1 - x0} height=${y1 - y0} />
@@ -51,6 +52,6 @@ export function Treemap({ step, parts }) {
       href=${data.index === null ? link("operators", parts, { q: parent.data.name, sort: "bytes" }) : panelLink(parts, data.index)}><g>
       <title>${data.name}: ${bytes(value)}, ${say(data.health)}</title>
       <rect class=${`fill-${marks[data.health]?.[0] ?? "unmeasured"}`} x=${x0} y=${y0} width=${x1 - x0} height=${y1 - y0} />
-      ${y1 - y0 > 14 && html`<text x=${x0 + 3} y=${y0 + 11}>${short(parent.data.name, x1 - x0 - 6)}</text>`}</g></a>`)}
+      ${y1 - y0 > 14 && html`<text x=${x0 + 3} y=${y0 + 11}>${short(label(parent.data.name), x1 - x0 - 6)}</text>`}</g></a>`)}
   </svg>`;
 }

@@ -131,6 +131,7 @@ class Pages:
             "dump": _title(contents.dump.path),
             "golden": None if contents.golden is None else _title(contents.golden.path),
             "path": str(contents.dump.path),
+            "golden_path": None if contents.golden is None else str(contents.golden.path),
             "verdict": self._verdict(found),
             "findings": [self._finding(finding) for finding in found],
             "healths": [health.value for health in _HEALTHS],
@@ -139,7 +140,7 @@ class Pages:
             "foreign": [[path, "no file of a dump"] for path in contents.dump.foreign],
             "notes": self._notes(),
             "outvoted": self._outvoted(),
-            "pages": [path for path in self._makers if path.startswith(("trend/", "ranks/"))],
+            "pages": [path for path in self._makers if path.startswith(("trend/", "ranks/", "golden/"))],
             "left_out": [],
         }
 
@@ -380,6 +381,7 @@ def series(
             "slot": [name[2] for name in kept],
             "parameter": [firsts[name].role.parameter for name in kept],
             "is_gradient": [firsts[name].role.is_gradient for name in kept],
+            "elements": [math.prod(firsts[name].shape) for name in kept],
             "health": [
                 min((health.of(row) for row in found[name] if row is not None), key=_rank).value for name in kept
             ],

@@ -1,8 +1,8 @@
 // All operators of a step in execution order, with the numbers of their worst output.
-import { bytes, number, shape, sortable } from "../format.js";
-import { follow, panelLink, place, setQuery } from "../state.js";
+import { bytes, shape, sortable } from "../format.js";
+import { follow, isOpen, panelLink, place, setQuery } from "../state.js";
 import { Table } from "../table.js";
-import { count, Health, html, isBad, shortened } from "../view.js";
+import { count, Health, html, isBad, Num, shortened } from "../view.js";
 import { say } from "../words.js";
 
 export function Operators({ step, parts }) {
@@ -21,9 +21,9 @@ export function Operators({ step, parts }) {
     { name: "dtype", title: say("dtype"), value: of("dtype"), cell: (index) => of("dtype")(index) ?? "–" },
     { name: "shape", title: say("shape"), value: (index) => of("size_bytes")(index), cell: (index) => shape(of("shape")(index)) },
     ...numbers.map(([name, title]) => ({ name, title: say(title), end: true, value: (index) => sortable(of(name)(index)),
-      cell: (index) => number(of(name)(index)) })),
+      cell: (index) => html`<${Num} value=${of(name)(index)} />` })),
     ...(tensors.error.some((one) => one !== null) ? [{ name: "error", title: say("error"), end: true,
-      value: (index) => sortable(of("error")(index)), cell: (index) => number(of("error")(index)) }] : []),
+      value: (index) => sortable(of("error")(index)), cell: (index) => html`<${Num} value=${of("error")(index)} />` }] : []),
     { name: "bytes", title: say("bytes"), end: true, value: of("size_bytes"), cell: (index) => bytes(of("size_bytes")(index)) },
   ];
   const order = ordered(operators, columns, { q, sort, bad });
@@ -36,7 +36,7 @@ export function Operators({ step, parts }) {
       <span aria-live="polite">${order.length} ${say("of")} ${count(operators)}</span>
     </div>
     <${Table} columns=${columns} order=${order} health=${(index) => operators.health[index]} label=${say("Operators")}
-      sort=${sort} onSort=${(name) => setQuery({ sort: name })} onOpen=${(index) => follow(panelLink(parts, index))} />
+      isCurrent=${isOpen(parts)} sort=${sort} onSort=${(name) => setQuery({ sort: name })} onOpen=${(index) => follow(panelLink(parts, index))} />
   </main>`;
 }
 
