@@ -16,6 +16,7 @@ import { Overflow } from "./pages/overflow.js";
 import { Overview } from "./pages/overview.js";
 import { Series } from "./pages/series.js";
 import { Tensor } from "./pages/tensor.js";
+import { Palette } from "./palette.js";
 import { isPanelOver, Panel } from "./panel/panel.js";
 import { progress } from "./source.js";
 import { bytes } from "./format.js";
@@ -52,7 +53,7 @@ function App() {
       ${steps.length > 1 && html`<label>${say("Steps")} <select onChange=${(event) => follow(link(needsStep(page) ? (["operator", "tensor"].includes(page) ? "operators" : page) : "operators",
         steps[event.currentTarget.selectedIndex]))}>${steps.map((one) => html`<option key=${one.join()} selected=${one.join() === chosen?.join()}>${
           ["rank", "graph", "iteration"].map((name, part) => (one[part] === "-" ? "" : `${say(name)} ${one[part]} `)).join("")}${outvotedRanks(overview).has(one[0]) ? `≠ ${say("outvoted")}` : ""}</option>`)}</select></label>`}
-      <button title=${say("theme")} onClick=${switchTheme}>◐</button>
+      <button title=${`${say("theme")} (.)`} aria-label=${say("theme")} onClick=${switchTheme}>◐</button>
       <button onClick=${() => { language.value = language.value === "zh" ? "en" : "zh"; }}>${language.value === "zh" ? "English" : "中文"}</button>
     </header>
     <${Bookmarks} />
@@ -61,8 +62,9 @@ function App() {
       <${Panel} overview=${overview} />
     </div>
     ${progress.value !== null && progress.value.stage !== "ready" && html`<${Progress} />`}
-    <footer>msdump ${overview.msdump} · <kbd>?</kbd> ${say("keys")}</footer>
+    <footer>msdump ${overview.msdump} · <kbd>?</kbd> ${say("keys")} · <kbd>Ctrl K</kbd> ${say("go to")}</footer>
     <${KeyHelp} />
+    <${Palette} overview=${overview} pages=${pages} chosen=${chosen} needsStep=${needsStep} />
   </div>`;
 }
 

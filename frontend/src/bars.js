@@ -1,4 +1,5 @@
 // A histogram as bars, with both axes and their titles; heights by the logarithm of the count, so that one element is seen.
+import { decades } from "./chart.js";
 import { number } from "./format.js";
 import { html } from "./view.js";
 import { say } from "./words.js";
@@ -48,9 +49,5 @@ export function Bars({ histogram, title }) {
 export function marks(edges, isLog) {
   const [low, high] = [edges[0], edges.at(-1)];
   if (!isLog) return edges.length <= 2 ? [low] : [low, (low + high) / 2, high];
-  const [first, last] = [Math.ceil(Math.log10(low) - 1e-9), Math.floor(Math.log10(high) + 1e-9)];
-  const every = Math.max(1, Math.ceil((last - first + 1) / 6));
-  const powers = [];
-  for (let power = first; power <= last; power += every) powers.push(10 ** power);
-  return powers.length > 0 ? powers : [low];
+  return decades(low, high);
 }

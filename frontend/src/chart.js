@@ -7,6 +7,7 @@ import { html } from "./view.js";
 // Colours that differ without red and green (after Okabe and Ito); each has a dash of its own for those who see none.
 const strokes = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a7a00", "#777777"];
 const dashes = [[], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [4, 4], [1, 3], [10, 2, 2, 2]];
+const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000, 500000, 1000000];
 const SOME = 200; // places of x, above which what is missing has no mark of its own
 
 /** A color of the page by the name of its variable, as a canvas needs it: resolved for the theme that is shown. */
@@ -21,6 +22,15 @@ export function color(element, name) {
 
 /** What a line draws of its values: numbers, null for what is not finite, not there, or has no place on a scale of powers of ten. */
 export const drawn = (values, isLog) => values.map((one) => (typeof one !== "number" || (isLog && !(one > 0)) ? null : one));
+
+/** Powers of ten between two numbers, at most some seven of them; both ends where there is none. */
+export function decades(low, high) {
+  const [first, last] = [Math.ceil(Math.log10(low) - 1e-9), Math.floor(Math.log10(high) + 1e-9)];
+  const every = Math.max(1, Math.ceil((last - first + 1) / 7));
+  const found = [];
+  for (let power = first; power <= last; power += every) found.push(10 ** power);
+  return found.length > 0 ? found : [low, high];
+}
 
 /** Whether lines tell more on a scale of powers of ten: all of them are above 0 and far from each other. */
 export function isWide(lines) {
@@ -52,8 +62,8 @@ export function Chart({ x, lines, xTitle = "", yTitle = "", isLog = false, heigh
       width: Math.max(200, holder.clientWidth), height, legend: { live: true, show: lines.length > 1 || yTitle !== "" },
       cursor: { sync: sync === null ? undefined : { key: sync }, drag: { x: onRange !== null, y: false, setScale: onRange === null } },
       scales: { x: { time: false, range: (_, low, high) => (low === high ? [low - 1, high + 1] : [low, high]) }, y: { distr: isLog ? 3 : 1 } },
-      axes: [{ ...axis, label: xTitle || undefined, labelFont: "12px system-ui, sans-serif", labelSize: 20, size: 34, values: (_, all) => all.map((one) => (Number.isInteger(one) ? number(one) : "")) },
-        { ...axis, label: yTitle || undefined, labelFont: "12px system-ui, sans-serif", labelSize: 18, size: 66, values: (_, all) => all.map((one) => (one === null ? "" : number(one))) }],
+      axes: [{ ...axis, label: xTitle || undefined, labelFont: "12px system-ui, sans-serif", labelSize: 20, size: 34, incrs: WHOLE, values: (_, all) => all.map((one) => (Number.isInteger(one) ? number(one) : "")) },
+        { ...axis, label: yTitle || undefined, labelFont: "12px system-ui, sans-serif", labelSize: 18, size: 66, ...(isLog ? { splits: (_, __, low, high) => decades(low, high), filter: (_, all) => all } : {}), values: (_, all) => all.map((one) => (one === null ? "" : number(one))) }],
       series: [{ label: xTitle, value: (_, one) => number(one) }, ...lines.map((line, at) => ({
         label: line.label, stroke: strokeOf(line, at), dash: line.points ? [] : dashes[at % dashes.length], width: 1.5,
         paths: line.points ? () => null : undefined, points: { show: line.points || x.length < 60, size: line.points ? 6 : 5 }, spanGaps: false,
@@ -92,11 +102,13 @@ function overlays(plot, { x, lines, limit, marked, bad, strokeOf }) {
   ctx.save();
   ctx.strokeStyle = ctx.fillStyle = bad;
   ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+  ctx.textBaseline = "alphabetic";
   ctx.setLineDash([4 * devicePixelRatio, 4 * devicePixelRatio]);
   const line = (x0, y0, x1, y1) => { ctx.beginPath(); ctx.moveTo(x0, y0); ctx.lineTo(x1, y1); ctx.stroke(); };
   if (limit !== null) {
     const y = plot.valToPos(limit.value, "y", true);
     if (y >= bbox.top && y <= bbox.top + bbox.height) {
+      ctx.textAlign = "left";
       line(bbox.left, y, bbox.left + bbox.width, y);
       ctx.fillText(limit.label, bbox.left + 4, y - 4);
     }

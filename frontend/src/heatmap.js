@@ -62,7 +62,7 @@ export function axisStarts({ index, axes }) {
 }
 
 /** Size of a cell in pixels: as large as the room allows, at most `largest`, and not much longer than wide. */
-export function cellSize(rows, columns, room, largest = 44) {
+export function cellSize(rows, columns, room, largest = 72) {
   const [high, wide] = [Math.min(largest, room.height / rows), Math.min(largest, room.width / columns)];
   return { high: Math.min(high, 4 * wide), wide: Math.min(wide, 4 * high) };
 }
@@ -77,17 +77,18 @@ export function numbered(cells, pixels, apart) {
 
 const LEFT = 46; // px for the numbers of rows
 
-/** mostHigh: pixels that the cells may take from top to bottom */
-export function HeatMap({ picture, onZoom, mostHigh = 420 }) {
+/** mostHigh: pixels that the cells may take from top to bottom; isDistance: small values count as well */
+export function HeatMap({ picture, onZoom, mostHigh = 420, isDistance = false }) {
   const canvas = useRef(null);
   const frame = useRef(null);
   const [room, setRoom] = useState(null);
   const [seen, setSeen] = useState(null);
   const [extreme, setExtreme] = useState(false);
-  const [isLog, setLog] = useState(false);
+  const [isLog, setLog] = useState(isDistance);
   const { about, least, largest, mean, flags } = picture;
   const { cell_rows: height, cell_columns: width, row_step: down, column_step: across } = about;
   const most = scaleOf(picture);
+  const isSigned = least.some((one) => one < 0);
   const isPooled = down > 1 || across > 1;
   useEffect(() => {
     if (frame.current === null) return undefined;
@@ -127,7 +128,7 @@ export function HeatMap({ picture, onZoom, mostHigh = 420 }) {
         onMouseLeave=${() => setSeen(null)} style=${{ width: `${width * wide}px`, height: `${height * high}px` }}
         onClick=${(event) => isPooled && onZoom?.(...cellOf(event))}></canvas></div>
     <figcaption>
-      <span class="scale"><i class="ramp"></i>${number(-most)} … 0 … ${number(most)}</span>
+      <span class="scale"><i class=${isSigned ? "ramp" : "ramp half"}></i>${isSigned ? `${number(-most)} … ` : ""}0 … ${number(most)}</span>
       <label><input type="checkbox" checked=${isLog} onChange=${(event) => setLog(event.currentTarget.checked)} /> ${say("log scale")}</label>
       ${["NaN", "+Inf", "−Inf"].map((one, place) => counts[place] > 0 && html`<span key=${one} class=${`flag flag-${place}`}>■ ${one}: ${counts[place]} ${say("cells")}</span>`)}
       ${isPooled && html`<span>${say("a cell is")} ${down} × ${across} ${say("elements")}</span>

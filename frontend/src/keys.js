@@ -3,6 +3,7 @@ import { signal } from "@preact/signals";
 import { bookmarks, toggled } from "./bookmarks.js";
 import { neighbours, ownerOf, ranksBeside } from "./pages/tensor.js";
 import { sides } from "./panel/pictures.js";
+import { openPalette } from "./palette.js";
 import { closePanel } from "./panel/panel.js";
 import { readersOf } from "./scopes.js";
 import { get, progress } from "./source.js";
@@ -14,8 +15,8 @@ const isHelpShown = signal(false);
 const rows = [
   ["/", "search"], ["j k", "next and previous operator"], ["n N", "next and previous operator that is not well"],
   ["i o", "the operator that made an input, the one that reads an output"], ["[ ]", "iteration before and after"],
-  ["{ }", "rank before and after"], ["Enter", "open what has the focus"], ["Esc", "up"], ["g t h", "graph, table, elements"],
-  ["d", "mine, golden, difference"], ["c", "copy the command"], ["y", "copy the link"], ["b", "bookmark"], [".", "theme"], ["?", "these keys"],
+  ["{ }", "rank before and after"], ["Enter", "open what has the focus"], ["Esc", "close the panel, or up"], ["g t h", "graph, table, elements"],
+  ["d", "mine, golden, difference"], ["c", "copy the command"], ["y", "copy the link"], ["b", "bookmark"], [".", "theme"], ["Ctrl+K", "go to a page, a step or an operator"], ["?", "these keys"],
 ];
 
 export function KeyHelp() {
@@ -28,6 +29,11 @@ export function KeyHelp() {
 /** Listen to the keys of the page; switchTheme: what "." does. */
 export function listen(switchTheme) {
   addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k" && !event.altKey && !event.shiftKey) {
+      event.preventDefault();
+      return openPalette();
+    }
+    if (event.target.closest?.("dialog")) return;
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, select, textarea")) return;
     if (isHelpShown.value && event.key !== "Shift") {
       isHelpShown.value = false;

@@ -21,6 +21,7 @@ const chinese = {
   "drag over the chart to filter the table; click a point to open the operator": "在图上拖动以筛选表格；点击一点打开算子",
   "one colour scale": "统一色标", "no lines": "清除曲线", "not dumped": "未转储", "loss": "损失", "gradient norm": "梯度范数",
   "histogram": "直方图", "smallest": "最小",
+  "go to": "前往", "page, step or operator": "页面、步或算子", "page": "页面", "step": "步", "go to a page, a step or an operator": "前往页面、步或算子", "close the panel, or up": "关闭面板，或上一级",
   "foreign files": "外来文件", "not finite made here": "在此产生非有限值", "not finite came in": "传入非有限值",
   "differs": "不同", "suspicious": "可疑", "ok": "正常", "origin": "起点", "infected": "被感染", "also made": "同样产生",
   "stopped": "在此停止", "parameters hit": "受影响参数", "first difference": "首个差异", "status": "状态", "reason": "原因",

@@ -63,7 +63,7 @@ test("rows and columns have the numbers of the tensor", () => {
 });
 
 test("cells fill their room and stay recognisable", () => {
-  assert.deepEqual(cellSize(6, 10, { width: 1000, height: 300 }), { high: 44, wide: 44 });
+  assert.deepEqual(cellSize(6, 10, { width: 1000, height: 600 }), { high: 72, wide: 72 });
   assert.deepEqual(cellSize(100, 100, { width: 200, height: 400 }), { high: 4, wide: 2 });
   assert.deepEqual(cellSize(1, 1000, { width: 500, height: 400 }), { high: 2, wide: 0.5 });
 });

@@ -83,7 +83,7 @@ function Training({ series, group: [rank, graph], pages }) {
   return html`<details class="training" open=${t === "1"} onToggle=${(event) => event.currentTarget.open !== (t === "1") && setQuery({ t: event.currentTarget.open ? "" : "0" })}>
     <summary>${curves.map(({ label }) => say(label)).join(", ")}</summary>
     <div class="curves">${curves.map(({ label, values, at }) => html`<${Chart} key=${label} x=${x} lines=${[{ label: say(label), values }]} xTitle=${say("iteration")} yTitle=${say(label)} sync="training"
-      isLog=${isWide([{ values }])} height=${160} onPick=${at === null ? null : (place) => follow(panelLink([rank, String(at.graph), String(x[place])], at.operator))} />`)}</div></details>`;
+      isLog=${isWide([{ values }])} height=${130} onPick=${at === null ? null : (place) => follow(panelLink([rank, String(at.graph), String(x[place])], at.operator))} />`)}</div></details>`;
 }
 
 /** Values of a row of a graph over all iterations; null where the graph was not dumped. */

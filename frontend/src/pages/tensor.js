@@ -5,7 +5,7 @@ import { axisStarts, HeatMap, LinePlot } from "../heatmap.js";
 import { getPicture, getText, partAddress } from "../source.js";
 import { link, place, setQuery } from "../state.js";
 import { Copy } from "../copy.js";
-import { Histogram, Sides } from "../panel/pictures.js";
+import { Histogram, isDistance, Sides } from "../panel/pictures.js";
 import { count, Health, html, row } from "../view.js";
 import { say } from "../words.js";
 
@@ -42,10 +42,10 @@ export function Tensor({ step, parts, number: id, overview }) {
     ${shown.error && html`<p role="alert">${shown.error.message}</p>`}
     ${!shown.error && !shown.picture && html`<p aria-busy="true">…</p>`}
     ${!shown.error && shown.picture && html`<div aria-busy=${state.address !== address}>
-      ${shown.picture.about.rows === 1 && shown.picture.about.columns > 1 ? html`<${LinePlot} picture=${shown.picture} />`
-        : html`<${HeatMap} picture=${shown.picture} mostHigh=${512} onZoom=${(down, across) => setQuery({ index: zoomed(shown.picture.about, down, across) })} />`}
-      <details class="spread" open=${h === "1"} onToggle=${(event) => event.currentTarget.open !== (h === "1") && setQuery({ h: event.currentTarget.open ? "1" : "" })}><summary>${say("histogram")}</summary>
-        ${h === "1" && html`<${Histogram} parts=${parts} number=${id} query=${{ ...asked, index: current }} />`}</details>
+      <div class="both"><div>${shown.picture.about.rows === 1 && shown.picture.about.columns > 1 ? html`<${LinePlot} picture=${shown.picture} />`
+        : html`<${HeatMap} key=${what} picture=${shown.picture} mostHigh=${512} isDistance=${isDistance(what || "mine")} onZoom=${(down, across) => setQuery({ index: zoomed(shown.picture.about, down, across) })} />`}</div>
+      <details class="spread" open=${h !== "0"} onToggle=${(event) => event.currentTarget.open !== (h !== "0") && setQuery({ h: event.currentTarget.open ? "" : "0" })}><summary>${say("histogram")}</summary>
+        ${h !== "0" && html`<${Histogram} parts=${parts} number=${id} query=${{ ...asked, index: current }} />`}</details></div>
       <${Elements} text=${shown.text} axes=${shown.picture.about.axes} />
     </div>`}
   </main>`;

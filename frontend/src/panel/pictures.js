@@ -11,6 +11,7 @@ import { say } from "../words.js";
 import { goldenTensor } from "./model.js";
 
 export const sides = ["mine", "golden", "difference", "relative", "ulp"];
+export const isDistance = (side) => !["mine", "golden"].includes(side);
 /** What a side or a distance is called. */
 export const sideName = (side) => say({ relative: "relative difference", ulp: "ULP" }[side] ?? side);
 
@@ -42,8 +43,8 @@ function Elements({ tensor, parts, pair }) {
   return html`<div class="pair" aria-busy=${picture === undefined}>
     ${isPaired && html`<${Sides} shown=${side} onPick=${setSide} />`}
     ${picture?.message !== undefined && html`<p class="quiet">${picture.message}</p>`}
-    ${picture?.about !== undefined && html`<${HeatMap} picture=${picture} mostHigh=${240} />`}
-    ${isPaired && !["mine", "golden"].includes(side) && html`<${Histogram} parts=${parts} number=${tensor.at} query=${query} />`}
+    ${picture?.about !== undefined && html`<${HeatMap} key=${side} picture=${picture} mostHigh=${240} isDistance=${isDistance(side)} />`}
+    ${isPaired && isDistance(side) && html`<${Histogram} parts=${parts} number=${tensor.at} query=${query} />`}
   </div>`;
 }
 
