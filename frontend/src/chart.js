@@ -69,6 +69,7 @@ export function Chart({ x, lines, xTitle = "", yTitle = "", isLog = false, heigh
         paths: line.points ? () => null : undefined, points: { show: line.points || x.length < 60, size: line.points ? 6 : 5 }, spanGaps: false,
         value: exact(line.values) }))],
       hooks: {
+        ready: [(now) => showRange(now, calls.current.range)],
         draw: [(now) => overlays(now, { x, lines, limit, marked, bad, strokeOf })],
         setSelect: [(now) => {
           if (onRange === null || now.select.width === 0) return;
@@ -117,7 +118,7 @@ function overlays(plot, { x, lines, limit, marked, bad, strokeOf }) {
     const place = plot.valToPos(one.x, "x", true);
     if (place < bbox.left || place > bbox.left + bbox.width) continue;
     line(place, bbox.top, place, bbox.top + bbox.height);
-    const isLeft = place > bbox.left + bbox.width * 0.7;
+    const isLeft = place + 8 + ctx.measureText(one.label).width > bbox.left + bbox.width;
     ctx.textAlign = isLeft ? "right" : "left";
     ctx.fillText(one.label, place + (isLeft ? -4 : 4), bbox.top + 12 * devicePixelRatio);
   }

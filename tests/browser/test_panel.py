@@ -11,7 +11,7 @@ import pytest
 from tests.browser.test_screens import VIOLATIONS, Look, Served, axe, first_step
 
 __all__ = ["axe"]
-PANEL = "aside.panel"
+PANEL = ".panel"
 
 
 def opened(dumps: Callable[[str], Path], served: Served, look: Look) -> tuple[Any, str]:

@@ -61,7 +61,7 @@ export function Compare({ compare, step, parts }) {
   const isThat = isOpen(parts);
   const reasons = [...new Set(tensors.reason.filter((_, index) => tensors.status[index] === "not compared"))].filter(Boolean).slice(0, 5);
   return html`<main class="full">
-    <details class=${compare.headline.length ? "verdict bad" : "verdict good"} open=${compare.headline.length <= 6}><summary>${compare.headline[0] ?? say("agrees")}</summary>
+    <details class=${compare.headline.length ? "verdict bad" : "verdict good"} open=${compare.headline.length <= 6 && innerWidth >= 700}><summary>${compare.headline[0] ?? say("agrees")}</summary>
       <pre>${compare.headline.slice(1).join("\n")}</pre></details>
     <${Errors} tensors=${tensors} parts=${parts} names=${names} measure=${m in measures ? m : "error"} range=${range} />
     <div class="tools">

@@ -93,11 +93,15 @@ const over = (x, columns, values) => x.map((one) => values[columns.indexOf(one)]
 export function lossOf(graphs, x) {
   for (const [graph, { columns, tensors, statistics: all }] of graphs) {
     const before = tensors.is_gradient.indexOf(true);
-    const scalars = tensors.elements?.map((elements, index) => [elements, index]).filter(([elements, index]) => elements === 1 && tensors.io[index] === "output"
-      && (before < 0 || index < before) && !tensors.name[index].startsWith("Gradients/") && !all.max[index].every((one) => one === 1 || one === null)) ?? [];
+    const isLoss = (index) => tensors.elements?.[index] === 1 && tensors.io[index] === "output" && (before < 0 || index < before)
+      && !/^Gradients\/|optimizer/i.test(tensors.name[index])
+      // The seed of the backward pass is 1 in each iteration.
+      && !all.max[index].every((one) => one === 1);
+    const scalars = tensors.name.map((_, index) => index).filter(isLoss);
     if (scalars.length === 0) continue;
-    const [, index] = scalars.at(-1);
-    return { label: "loss", values: over(x, columns, all.max[index]).map((one, at) => (over(x, columns, all.nan[index])[at] > 0 ? "nan" : one)), at: { graph, operator: tensors.operator[index] } };
+    const index = scalars.at(-1);
+    const values = all.max[index].map((one, at) => (all.nan[index][at] > 0 ? "nan" : one));
+    return { label: "loss", values: over(x, columns, values), at: { graph, operator: tensors.operator[index] } };
   }
   return null;
 }

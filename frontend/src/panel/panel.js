@@ -25,7 +25,7 @@ export const closePanel = () => setQuery({ op: "" });
 export const bounded = (wanted, all) => Math.round(Math.max(LEAST, Math.min(wanted, all - LEAST)));
 
 export function Panel({ overview }) {
-  const aside = useRef(null);
+  const root = useRef(null);
   const opener = useRef(null);
   const parts = shown.value;
   const key = parts?.join("/") ?? null;
@@ -35,19 +35,19 @@ export function Panel({ overview }) {
       const back = opener.current?.isConnected ? opener.current : document.querySelector("main a, main button, main [tabindex]");
       if (opener.current !== null) back?.focus({ preventScroll: true });
       opener.current = null;
-    } else if (!aside.current.contains(document.activeElement)) {
+    } else if (!root.current.contains(document.activeElement)) {
       opener.current = document.activeElement === document.body ? document.querySelector("main [tabindex]") : document.activeElement;
-      aside.current.focus({ preventScroll: true });
+      root.current.focus({ preventScroll: true });
     }
   }, [key]);
   if (parts === null) return null;
   const wide = bounded(width.value, windowWidth.value);
-  return html`<aside class="panel" ref=${aside} tabindex="-1" aria-label=${say("operator")} style=${{ width: `${wide}px` }}>
+  return html`<div class="panel" ref=${root} tabindex="-1" role=${isPanelOver.value ? "main" : "complementary"} aria-label=${say("operator")} style=${{ width: `${wide}px` }}>
     <${Handle} wide=${wide} />
     <div class="panel-body"><div class="panel-tools"><a href=${link("operator", parts)}>${say("own page")}</a>
       <button title=${`${say("close")} (Esc)`} aria-label=${say("close")} onClick=${closePanel}>✕</button></div>
     <${Content} key=${key} parts=${parts} overview=${overview} /></div>
-  </aside>`;
+  </div>`;
 }
 
 function Content({ parts, overview }) {
