@@ -6,6 +6,7 @@ import { html } from "./view.js";
 
 // Colours that differ without red and green (after Okabe and Ito); each has a dash of its own for those who see none.
 const strokes = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a7a00", "#777777"];
+const brightStrokes = ["#5aa9e6", "#f0b23c", "#2fc79b", "#e6a1c8", "#9ad4f7", "#ff8f52", "#d3c552", "#b0b0b0"]; // on a dark page
 const dashes = [[], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [4, 4], [1, 3], [10, 2, 2, 2]];
 const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000, 500000, 1000000];
 const SOME = 200; // places of x, above which what is missing has no mark of its own
@@ -40,7 +41,7 @@ export function isWide(lines) {
 
 /**
  * x: numbers in ascending order; lines: [{label, values (a number; "nan" or an infinity, which has a mark at the top; null for
- * a gap, which has one at the bottom), stroke, points: only points}]; limit: a horizontal line ({value, label}); marked: places
+ * a gap, which has one at the bottom), stroke: number of its colour, points: only points}]; limit: a horizontal line ({value, label}); marked: places
  * of x with a line of their own ([{x, label}]); isLog: powers of ten; sync: charts of one name share their cursor;
  * onPick(index in x), onRange(first x, last x), range: what was picked before ([first x, last x]) or null.
  */
@@ -56,7 +57,9 @@ export function Chart({ x, lines, xTitle = "", yTitle = "", isLog = false, heigh
     const holder = root.current;
     const [text, grid, bad] = ["quiet", "border", "made"].map((name) => color(holder, name));
     const axis = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid } };
-    const strokeOf = (line, at) => line.stroke ?? strokes[at % strokes.length];
+    const lightness = color(holder, "page").match(/\d+/g).slice(0, 3).reduce((sum, one) => sum + Number(one), 0);
+    const own = lightness < 384 ? brightStrokes : strokes;
+    const strokeOf = (line, at) => own[(line.stroke ?? at) % own.length];
     const exact = (values) => (_, one, __, at) => (at === null || at === undefined ? "–" : number(values[at]));
     const plot = new uPlot({
       width: Math.max(200, holder.clientWidth), height, legend: { live: true, show: lines.length > 1 || yTitle !== "" },

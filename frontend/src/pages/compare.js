@@ -103,7 +103,7 @@ function Errors({ tensors, parts, names, measure, range }) {
       Object.entries(measures).map(([key, title]) => html`<option key=${key} selected=${key === measure}>${say(title)}</option>`)}</select></label>
       <span class="quiet">${say("drag over the chart to filter the table; click a point to open the operator")}</span></div>
     <${Chart} x=${x} label=${say("error")} xTitle=${`${say("execution order")} (#)`} yTitle=${say(measures[measure])} isLog=${true} height=${230} lines=${[
-      { label: say("ok"), values: values(false), points: true }, { label: say("differs"), values: values(true), points: true, stroke: "#d55e00" }]}
+      { label: say("ok"), values: values(false), points: true }, { label: say("differs"), values: values(true), points: true, stroke: 5 }]}
       limit=${tolerance === null ? null : { value: tolerance, label: `${say("tolerance")} ${number(tolerance)}` }}
       marked=${first === undefined ? [] : [{ x: first, label: shortened(names[first]) }]} range=${range}
       onRange=${(from, to) => setQuery({ range: `${Math.max(0, Math.ceil(from))}-${Math.max(0, Math.floor(to))}` })}

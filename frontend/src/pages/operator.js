@@ -1,11 +1,12 @@
 // One operator: its line, numbers, attributes, pictures, who made and who reads its tensors. A page, and the panel beside others.
 import { useOptional } from "../answers.js";
+import { bookmarks, toggled } from "../bookmarks.js";
 import { Drawing } from "../drawing.js";
 import { Attributes, Commands, SourceLine } from "../panel/about.js";
 import { Operands } from "../panel/operands.js";
 import { Pictures } from "../panel/pictures.js";
 import { neighbourhood, readersOf } from "../scopes.js";
-import { panelLink } from "../state.js";
+import { panelLink, setQuery } from "../state.js";
 import { count, Health, html, row } from "../view.js";
 import { say } from "../words.js";
 
@@ -29,6 +30,8 @@ export function OperatorView({ step, parts, index, overview, isPanel = false }) 
   const pictured = [...own.filter(({ io }) => io === "output"), ...own.filter(({ io }) => io !== "output")];
   const readers = readersOf(step, index);
   const to = (number) => html`<a class="name" href=${panelLink(parts, number)}>${operators.name[number]}</a>`;
+  const place = [...parts, String(index)];
+  const isMarked = bookmarks().some((one) => one.join() === place.join());
   const line = operator.line === null ? null : lines[operator.line];
   return html`<article class="one">
     <header class="operator">${isPanel ? html`<h2>${operator.name}</h2>` : html`<h1>${operator.name}</h1>`}
@@ -37,6 +40,7 @@ export function OperatorView({ step, parts, index, overview, isPanel = false }) 
         <a id="previous" title=${`${say("previous")} (k)`} class=${index === 0 ? "off" : ""} href=${panelLink(parts, Math.max(0, index - 1))}>← ${say("previous")}</a>
         <a id="next" title=${`${say("next")} (j)`} class=${index + 1 >= count(operators) ? "off" : ""}
           href=${panelLink(parts, Math.min(count(operators) - 1, index + 1))}>${say("next")} →</a>
+        <button title=${`${say("bookmark")} (b)`} aria-pressed=${isMarked} aria-label=${say("bookmark")} onClick=${() => setQuery({ b: toggled(bookmarks(), place) })}>★</button>
       </nav>
       <${SourceLine} step=${step} index=${index} golden=${golden} />
     </header>
