@@ -89,6 +89,9 @@ def test_rows_of_a_trend_become_lines(series: Path, served: Served, look: Look) 
     sight.page.keyboard.press("Enter")
     sight.rest()
     assert charts.count() == 1 and "lines=0" in sight.page.url and "op=" not in sight.page.url
+    sight.page.locator("tr.row").first.locator(".cells rect").nth(1).click()
+    sight.page.locator(".panel article.one").wait_for()
+    assert sight.page.url.endswith("op=1%2F0%2F1%2F0")
     sight.page.get_by_label("one colour scale").uncheck()
     sight.rest()
     assert "scale=row" in sight.page.url and sight.page.locator(".cells-legend").count() == 0
@@ -98,6 +101,7 @@ def test_the_keyboard_goes_everywhere(dumps: Callable[[str], Path], served: Serv
     sight = look(served(dumps("mindspore")))
     step = first_step(sight)
     sight.page.keyboard.press("Control+k")
+    sight.page.locator("dialog[open]").wait_for()
     assert sight.page.evaluate("document.activeElement.getAttribute('role')") == "combobox"
     sight.page.evaluate(axe)
     assert sight.page.evaluate(VIOLATIONS) == []
@@ -115,7 +119,9 @@ def test_the_keyboard_goes_everywhere(dumps: Callable[[str], Path], served: Serv
     assert f"#/lines/{step}?op=" in sight.page.url and "Log-op" in sight.page.inner_text(".panel h2 >> nth=0")
     url = sight.page.url
     sight.page.keyboard.press("Control+k")
+    sight.page.locator("dialog[open]").wait_for()
     sight.page.keyboard.press("Escape")
+    sight.page.locator("dialog").wait_for(state="detached")
     sight.rest()
     assert sight.page.url == url and sight.page.locator("dialog").count() == 0
 

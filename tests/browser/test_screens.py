@@ -159,7 +159,8 @@ def test_operators_are_paired_by_hand(served: Served, look: Look, tmp_path: Path
         sight.rest()
         assert name in sight.page.locator("details.pairing select").nth(place).input_value()
     sight.page.get_by_role("button", name="pair").click()
-    sight.page.locator("tr.row").nth(1).wait_for(timeout=20_000)
+    sight.page.locator("tr.row", has_text="differs").wait_for(timeout=20_000)
+    assert "1 of 2" in sight.page.inner_text("main")
     assert "Net_Mul" in mapping.read_text() or "Net/Mul" in mapping.read_text()
     assert "differs" in sight.page.inner_text("main")
 

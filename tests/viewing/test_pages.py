@@ -98,6 +98,7 @@ def test_an_operator_tells_the_calls_that_led_to_it(nan_pages):
 def test_two_dumps(moved_dump, golden_dump_folder):
     pages = Pages(Contents(moved_dump, golden_dump_folder))
     overview = plain(pages, "overview")
+    assert overview["golden_path"] == str(golden_dump_folder) and "golden/0/0/0" in overview["pages"]
     assert overview["golden"].endswith("/sigmoid") and overview["verdict"]["kind"].startswith("first-")
     compare = plain(pages, "compare/0/0/0")
     assert compare["headline"] and "differs" in compare["tensors"]["status"]
@@ -171,6 +172,7 @@ def test_numbers_over_iterations(dump: Path) -> None:
     trend = Pages(Contents(dump)).get("trend/3/0")
     assert trend["columns"] == [0, 2, 10] and trend["left_out"] == 0
     assert trend["tensors"]["name"] == ["Net/Add-op0", "Net/Log-op1", "Net/Div-op2"]
+    assert trend["tensors"]["elements"] == [2, 2, 2]
     assert trend["statistics"]["max"] == [[3, 3, 10], [1, 2, 10], [None, None, 2]]
     assert trend["statistics"]["nan"][2] == [None, None, 1]
     assert trend["statistics"]["l2norm"][2] == [None, None, "nan"]

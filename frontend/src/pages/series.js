@@ -2,6 +2,7 @@
 import { useAnswers } from "../answers.js";
 import { Chart, isWide } from "../chart.js";
 import { number, sortable } from "../format.js";
+import { get } from "../source.js";
 import { follow, panelLink, place, setQuery } from "../state.js";
 import { Table } from "../table.js";
 import { count, Health, html, isBad, Num, shortened } from "../view.js";
@@ -21,6 +22,12 @@ export function Series({ series, kind, group, marked, pages = [] }) {
   const label = (index) => `${tensors.name[index]} ${say(tensors.io[index])} ${tensors.slot[index]}`;
   const measure = kind === "trend" ? growth : spread;
   const step = (column) => (kind === "trend" ? [...group, String(column)] : [String(column), ...group]);
+  // An operator may have another number in another step.
+  const open = async (column, index) => {
+    const { operators } = await get(`step/${step(column).join("/")}`);
+    const number = operators.name.indexOf(tensors.name[index]);
+    if (number >= 0) follow(panelLink(step(column), number));
+  };
   const shared = scale === "row" ? null : magnitudes(values);
   const title = say(titles[statistic] ?? statistic);
   const shownColumns = [
@@ -29,7 +36,7 @@ export function Series({ series, kind, group, marked, pages = [] }) {
     { name: "name", title: say("tensor"), value: label, cell: (index) => html`<a class="name" title=${tensors.name[index]}
         href=${panelLink(step(columns[0]), tensors.operator[index])}>${shortened(tensors.name[index])}</a> ${say(tensors.io[index])} ${tensors.slot[index]}` },
     { name: "cells", title: `${say(kind === "trend" ? "iteration" : "rank")} ${columns[0]} … ${columns.at(-1)}`, value: (index) => measure(values[index]),
-      cell: (index) => html`<${Cells} values=${values[index]} columns=${columns} marked=${marked} shared=${shared} />` },
+      cell: (index) => html`<${Cells} values=${values[index]} columns=${columns} marked=${marked} shared=${shared} onPick=${(column) => open(column, index)} />` },
     { name: "measure", title: say(kind === "trend" ? "last / first" : "largest deviation"), end: true, value: (index) => measure(values[index]),
       cell: (index) => { const value = measure(values[index]); return Number.isFinite(value) ? html`<${Num} value=${value} />` : value === Infinity ? "∞" : "–"; } },
     { name: "last", title: `${title} ${columns.at(-1)}`, end: true, value: (index) => sortable(values[index].at(-1)), cell: (index) => html`<${Num} value=${values[index].at(-1)} />` },
@@ -64,7 +71,7 @@ export function Series({ series, kind, group, marked, pages = [] }) {
     ${picked.length > 0 ? html`<section class="picked"><div class="tools"><label><input type="checkbox" checked=${isLog} onChange=${(event) => setQuery({ log: event.currentTarget.checked ? "1" : "0" })} /> ${say("log scale")}</label>
         <button onClick=${() => setQuery({ lines: "" })}>${say("no lines")} ✕</button><span class="quiet">✖ NaN, Inf · ○ ${say("not dumped")}</span></div>
         <${Chart} x=${columns} lines=${drawn} xTitle=${say(kind === "trend" ? "iteration" : "rank")} yTitle=${title} isLog=${isLog} height=${220} marked=${outvoted}
-          onPick=${(at) => follow(panelLink(step(columns[at]), tensors.operator[picked[0]]))} /></section>`
+          onPick=${(at) => open(columns[at], picked[0])} /></section>`
       : html`<p class="quiet">${say("a click on a row draws its line")}</p>`}
     <${Table} columns=${shownColumns} order=${order} health=${(index) => tensors.health[index]} label=${say(kind === "trend" ? "Trend" : "Ranks")}
       isCurrent=${(index) => picked.includes(index)} sort=${sort} onSort=${(name) => setQuery({ sort: name })} onOpen=${pick} />
@@ -169,11 +176,12 @@ export function shares(values, shared) {
 
 const opacity = (share) => 0.08 + 0.92 * share;
 
-function Cells({ values, columns, marked, shared }) {
+/** A click on a cell opens the operator there; the keyboard has the name and the keys for the next iteration. */
+function Cells({ values, columns, marked, shared, onPick }) {
   const width = 240 / values.length;
   const places = shares(values, shared);
   return html`<svg class="cells" viewBox="0 0 240 16" preserveAspectRatio="none" aria-hidden="true">${values.map((value, at) => html`<rect key=${at}
-    x=${at * width} width=${Math.max(1, width - 0.5)} height="16" class=${typeof value === "string" ? "not-finite" : places[at] === null ? "none" : ""}
+    x=${at * width} width=${Math.max(1, width - 0.5)} height="16" onClick=${(event) => { event.stopPropagation(); onPick(columns[at]); }} class=${typeof value === "string" ? "not-finite" : places[at] === null ? "none" : ""}
     fill-opacity=${places[at] === null ? 1 : opacity(places[at])}><title>${columns[at]}: ${value ?? "–"}</title></rect>
     ${marked.has(String(columns[at])) && html`<rect class="outvoted" x=${at * width} y="13" width=${Math.max(1, width - 0.5)} height="3" />`}`)}</svg>`;
 }

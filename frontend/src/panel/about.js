@@ -4,7 +4,7 @@ import { html } from "../view.js";
 import { say } from "../words.js";
 import { attributeRows, callsOf, commandsOf, linesAround } from "./model.js";
 
-const SHOWN_CALLS = 3;
+const SHOWN_CALLS = 1; // that are shown unasked
 
 /** The operator's line among those around it that the dump holds, the calls that led to it, and golden's line if it is another one. */
 export function SourceLine({ step, index, golden }) {
@@ -14,7 +14,7 @@ export function SourceLine({ step, index, golden }) {
   const calls = callsOf(step, index);
   const other = golden ? golden.operators.line[index] : null;
   const isOther = other !== null && String(golden.lines[other]) !== String(step.lines[at]);
-  const one = ([file, number, code], key) => html`<li key=${key}><span class="where">${file}:${number}</span><code>${code}</code></li>`;
+  const one = ([file, number, code], key) => html`<li key=${key}><span class="where" title=${file}>${file.split(/[/\\]/).slice(-2).join("/")}:${number}</span><code>${code}</code></li>`;
   return html`<div class="source">
     ${calls.length > 0 && html`<details class="calls" open=${calls.length <= SHOWN_CALLS}><summary class="quiet">${say("called from")} (${calls.length})</summary><ol>${calls.map(one)}</ol></details>`}
     <div class="listing" role="group" aria-label=${say("Source line")}><div class="quiet">${path}</div>${linesAround(step.lines, at).map(({ number, code, isOwn }) => html`<div key=${number}

@@ -27,9 +27,9 @@ export function Pictures({ tensor, parts, golden, isShown }) {
   const [isOpen, setOpen] = useState(isShown);
   return html`<article class="tensor">
     <h3>${say(tensor.io)} ${tensor.slot} <span class="quiet">${tensor.dtype} ${shape(tensor.shape)}</span> <${Health} health=${tensor.health} /></h3>
-    <${Exponents} counts=${tensor.exponents} golden=${other?.exponents ?? null} />
+    <div class="pictures"><div><${Exponents} counts=${tensor.exponents} golden=${other?.exponents ?? null} /></div>
     ${hasElements && (isOpen ? html`<${Elements} tensor=${tensor} parts=${parts} pair=${other} />`
-      : html`<button onClick=${() => setOpen(true)}>${say("show the elements")}</button>`)}
+      : html`<button onClick=${() => setOpen(true)}>${say("show the elements")}</button>`)}</div>
     <p class="quiet">${say("file")} <code>${tensor.file}</code>${hasElements && html` <a class="elements-link" title=${`${say("elements")} (h)`} href=${link("tensor", [...parts, tensor.at])}>${say("elements")}</a>`}</p>
   </article>`;
 }
