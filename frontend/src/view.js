@@ -64,7 +64,10 @@ export const row = (table, index) => Object.fromEntries(Object.keys(table).map((
 export const count = (table) => Object.values(table)[0]?.length ?? 0;
 
 /** The end of a long name, which tells more than its beginning. */
-export const shortened = (name) => (name.length > 44 ? `…${name.slice(-43)}` : name);
+export function shortened(name) {
+  const most = globalThis.innerWidth < 700 ? 22 : 44;
+  return name.length > most ? `…${name.slice(1 - most)}` : name;
+}
 
 /** Names without a first and a last part that most of them share, where they stay different: "aten_mm_default" -> "mm". */
 export function withoutCommonParts(names) {

@@ -12,7 +12,7 @@ const chinese = {
   "previous": "上一个", "next": "下一个", "next unhealthy": "下一个异常", "damaged files": "损坏文件", "left out": "未包含",
   "operator": "算子", "own page": "独立页面", "close": "关闭", "width of the panel": "面板宽度", "This step has no operator of that number.": "此步没有该编号的算子。",
   "Numbers": "数值", "called from": "调用自", "relative error": "相对误差", "agrees": "一致", "identical": "完全相同", "not compared": "未对比",
-  "differ from golden": "与标杆不同", "the same as golden": "与标杆相同", "same": "相同", "Commands": "命令", "copy": "复制", "show it": "显示", "run it again on its inputs": "用其输入重跑",
+  "other than golden": "与标杆不同", "the same as golden": "与标杆相同", "same": "相同", "Commands": "命令", "copy": "复制", "show it": "显示", "run it again on its inputs": "用其输入重跑",
   "make a script of it": "生成脚本", "what its line made": "该行产生的算子", "compare the dumps": "对比两个 Dump", "positive": "正", "negative": "负", "value": "值",
   "limits of formats": "各格式的范围", "Dashed lines are the largest and the smallest power of two of a format: what lies outside overflows, or becomes 0.": "虚线为某格式可表示的最大与最小的二次幂：超出者上溢，或变为 0。",
   "magnitude: 2^e ≤ |x| < 2^(e+1)": "量级：2^e ≤ |x| < 2^(e+1)", "side": "侧", "relative difference": "相对差", "show the elements": "显示元素", "Tensors": "张量",

@@ -29,7 +29,7 @@ export function Attributes({ mine, golden }) {
   if (rows.length === 0) return null;
   const differing = rows.filter(({ differs }) => differs).length;
   return html`<section><h2>${say("Attributes")} ${golden !== null && html`<span class=${differing ? "differs" : "quiet"}>${
-    differing ? `≠ ${differing} ${say("differ from golden")}` : say("the same as golden")}</span>`}</h2>
+    differing ? `≠ ${say("other than golden")}: ${differing}` : say("the same as golden")}</span>`}</h2>
     <table class="plain attributes">${differing > 0 && html`<thead><tr><td></td><th scope="col">${say("mine")}</th><th scope="col">${say("golden")}</th></tr></thead>`}
       <tbody>${rows.map((one) => html`<tr key=${one.name} class=${one.differs ? "differs" : ""}><th scope="row">${one.name}</th><td>${one.mine ?? "–"}</td>${
         differing > 0 && html`<td>${one.differs ? one.golden ?? "–" : html`<span class="quiet">${say("same")}</span>`}</td>`}</tr>`)}</tbody></table></section>`;
