@@ -11,7 +11,7 @@ export function Operators({ step, parts }) {
   const shown = step.shownTensor ??= Array.from({ length: count(operators) }, (_, index) => worstTensor(step, index));
   const of = (name) => (index) => (shown[index] === null ? null : tensors[name][shown[index]]);
   const numbers = [["max", "max"], ["min", "min"], ["avg", "mean"], ["l2norm", "L2"], ["nan", "NaN"]];
-  const columns = [
+  const all = [
     { name: "number", title: "#", end: true, value: (index) => index, cell: (index) => index },
     { name: "health", title: say("health"), value: (index) => isBad(operators.health[index]) ? 1 : 0,
       cell: (index) => html`<${Health} health=${operators.health[index]} />` },
@@ -26,6 +26,8 @@ export function Operators({ step, parts }) {
       value: (index) => sortable(of("error")(index)), cell: (index) => html`<${Num} value=${of("error")(index)} />` }] : []),
     { name: "bytes", title: say("bytes"), end: true, value: of("size_bytes"), cell: (index) => bytes(of("size_bytes")(index)) },
   ];
+  // In a narrow window the numbers are in sight, and not what the name tells already.
+  const columns = globalThis.innerWidth < 700 ? all.filter(({ name }) => !["type", "dtype", "shape"].includes(name)) : all;
   const order = ordered(operators, columns, { q, sort, bad });
   return html`<main class="full">
     <div class="tools">
