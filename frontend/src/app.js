@@ -1,7 +1,7 @@
 // The frame of all pages: which step is shown, where to go, keys, and what to say while an answer is on its way.
 import { signal } from "@preact/signals";
 import { render } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useAnswers } from "./answers.js";
 import { Bookmarks } from "./bookmarks.js";
 import { KeyHelp, listen } from "./keys.js";
 import { workAsLayout } from "./layout.js";
@@ -16,7 +16,9 @@ import { Overflow } from "./pages/overflow.js";
 import { Overview } from "./pages/overview.js";
 import { Series } from "./pages/series.js";
 import { Tensor } from "./pages/tensor.js";
-import { get, openSource, progress } from "./source.js";
+import { Palette } from "./palette.js";
+import { isPanelOver, Panel } from "./panel/panel.js";
+import { progress } from "./source.js";
 import { bytes } from "./format.js";
 import { follow, link, parsed, place, stepParts } from "./state.js";
 import { count, html, openingStep, outvotedRanks, row } from "./view.js";
@@ -25,24 +27,6 @@ import { language, say } from "./words.js";
 const theme = signal("auto");
 // The same file is the worker that lays out graphs.
 const isWorker = typeof document === "undefined";
-const opening = isWorker ? null : openSource(document);
-
-/** The answers for some paths: null until all are there, or the first error. */
-function useAnswers(paths) {
-  const key = `${progress.value?.version} ${paths.join("\n")}`;
-  const [state, setState] = useState({ key: null });
-  useEffect(() => {
-    let isWanted = true;
-    opening.then(() => Promise.all(paths.map(get))).then(
-      (answers) => isWanted && setState({ key, answers }),
-      (error) => isWanted && setState({ key, error }),
-    );
-    return () => { isWanted = false; };
-  }, [key]);
-  // While newer answers are on their way the old ones stay, unless another page is asked for.
-  const isSamePage = state.key?.slice(state.key.indexOf(" ")) === key.slice(key.indexOf(" "));
-  return state.key === key || (isSamePage && state.answers) ? state : { key };
-}
 
 function App() {
   const { answers, error } = useAnswers(["overview"]);
@@ -69,14 +53,18 @@ function App() {
       ${steps.length > 1 && html`<label>${say("Steps")} <select onChange=${(event) => follow(link(needsStep(page) ? (["operator", "tensor"].includes(page) ? "operators" : page) : "operators",
         steps[event.currentTarget.selectedIndex]))}>${steps.map((one) => html`<option key=${one.join()} selected=${one.join() === chosen?.join()}>${
           ["rank", "graph", "iteration"].map((name, part) => (one[part] === "-" ? "" : `${say(name)} ${one[part]} `)).join("")}${outvotedRanks(overview).has(one[0]) ? `≠ ${say("outvoted")}` : ""}</option>`)}</select></label>`}
-      <button title=${say("theme")} onClick=${switchTheme}>◐</button>
+      <button title=${`${say("theme")} (.)`} aria-label=${say("theme")} onClick=${switchTheme}>◐</button>
       <button onClick=${() => { language.value = language.value === "zh" ? "en" : "zh"; }}>${language.value === "zh" ? "English" : "中文"}</button>
     </header>
     <${Bookmarks} />
-    <${Page} overview=${overview} chosen=${chosen} />
+    <div class="beside">
+      <div class="shown" inert=${isPanelOver.value}><${Page} overview=${overview} chosen=${chosen} /></div>
+      <${Panel} overview=${overview} />
+    </div>
     ${progress.value !== null && progress.value.stage !== "ready" && html`<${Progress} />`}
-    <footer>msdump ${overview.msdump} · <kbd>?</kbd> ${say("keys")}</footer>
+    <footer>msdump ${overview.msdump} · <kbd>?</kbd> ${say("keys")} · <kbd>Ctrl K</kbd> ${say("go to")}</footer>
     <${KeyHelp} />
+    <${Palette} overview=${overview} pages=${pages} chosen=${chosen} needsStep=${needsStep} />
   </div>`;
 }
 
@@ -107,14 +95,14 @@ function Page({ overview, chosen }) {
   if (page === "nan") return html`<${NanPath} nan=${answers[0]} />`;
   if (page === "compare") return html`<${Compare} compare=${answers[0]} step=${answers[1]} parts=${chosen} />`;
   if (page === "operators") return html`<${Operators} step=${answers[0]} parts=${chosen} />`;
-  if (group !== undefined) return html`<${Series} key=${page} series=${answers[0]} kind=${page} group=${group} marked=${page === "ranks" ? outvotedRanks(overview) : new Map()} />`;
+  if (group !== undefined) return html`<${Series} key=${page} series=${answers[0]} kind=${page} group=${group} pages=${overview.pages} marked=${page === "ranks" ? outvotedRanks(overview) : new Map()} />`;
   if (page === "graph") return html`<${Graph} step=${answers[0]} parts=${chosen} />`;
   if (page === "overflow") return html`<${Overflow} step=${answers[0]} parts=${chosen} />`;
   if (page === "bytes") return html`<${Bytes} step=${answers[0]} parts=${chosen} />`;
   if (page === "lines") return html`<${Lines} step=${answers[0]} parts=${chosen} />`;
   const index = Number(parts[3]);
   if (page === "operator" && index >= 0 && index < count(answers[0].operators)) {
-    return html`<${Operator} key=${`${at}/${index}`} step=${answers[0]} parts=${chosen} index=${index} dump=${overview.path} />`;
+    return html`<${Operator} key=${`${at}/${index}`} step=${answers[0]} parts=${chosen} index=${index} overview=${overview} />`;
   }
   if (page === "tensor" && index >= 0 && index < count(answers[0].tensors) && progress.value !== null) {
     return html`<${Tensor} key=${index} step=${answers[0]} parts=${chosen} number=${index} overview=${overview} />`;

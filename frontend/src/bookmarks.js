@@ -1,7 +1,7 @@
 // Operators that are marked, kept in the URL: "b" is "rank/graph/iteration/operator", several with "|" between.
 import { useEffect, useState } from "preact/hooks";
 import { get } from "./source.js";
-import { link, place } from "./state.js";
+import { panelLink, place } from "./state.js";
 import { html } from "./view.js";
 import { say } from "./words.js";
 
@@ -31,5 +31,5 @@ export function Bookmarks() {
   if (all.length === 0) return null;
   const name = (at, parts) => (names.key === key ? names.of[at] : undefined) ?? `#${parts[3]}`;
   return html`<nav class="bookmarks" aria-label=${say("bookmarks")}>${all.map((parts, at) => html`<a key=${parts.join("/")} class="name"
-    href=${link("operator", parts)}>★ ${name(at, parts)}</a>`)}</nav>`;
+    href=${panelLink(parts.slice(0, 3), parts[3])}>★ ${name(at, parts)}</a>`)}</nav>`;
 }

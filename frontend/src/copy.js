@@ -15,5 +15,5 @@ export function Copy({ text, label = "copy command" }) {
       field.select();
     }
   };
-  return html`<button class=${label === "copy command" ? "copy" : ""} title=${text} onClick=${copy}>${say(label)}</button>`;
+  return html`<button class="copy" title=${text} onClick=${copy}>${say(label)}</button>`;
 }

@@ -1,4 +1,5 @@
 // Elements by sign and exponent as bars, with the limits of narrower dtypes; and what those would lose.
+import { Frame } from "./bars.js";
 import { html } from "./view.js";
 import { number } from "./format.js";
 import { say } from "./words.js";
@@ -25,41 +26,45 @@ export function lost([first, positive, negative], [largest, , smallest]) {
 }
 
 const short = (name) => name.replace("bfloat", "bf").replace("float", "fp").replace(/^fp8_/, "").replace("fn", "");
-const [WIDTH, HEIGHT, MARGIN] = [460, 110, 14];
 
-export function Exponents({ counts }) {
+/** counts: of mine; golden: of its partner, drawn as an outline over the bars. */
+export function Exponents({ counts, golden = null }) {
   if (counts === null) return html`<p class="quiet">${say("exponents")}: ${say("not measured")}</p>`;
   const [first, positive, negative] = counts;
-  if (positive.length === 0) return html`<p class="quiet">${say("exponents")}: 0</p>`;
+  if (positive.length === 0 && (golden === null || golden[1].length === 0)) return html`<p class="quiet">${say("exponents")}: 0</p>`;
+  const sums = ([begin, some, others]) => some.map((one, place) => [begin + place, one + others[place]]);
+  const all = [counts, golden].filter((one) => one !== null).flatMap(sums);
   // Some room on both sides shows how far the limits are.
-  const [low, high] = [Math.min(first, -26) - 1, Math.max(first + positive.length, 17) + 1];
-  const width = (WIDTH - 2 * MARGIN) / (high - low);
-  const x = (exponent) => MARGIN + (exponent - low) * width;
-  const most = Math.max(...positive.map((some, place) => some + negative[place]));
-  const scale = (some) => (some === 0 ? 0 : Math.max(2, (Math.log1p(some) / Math.log1p(most)) * (HEIGHT - 36)));
-  const bars = positive.map((some, place) => {
-    const [up, both] = [scale(some + negative[place]), some + negative[place]];
-    const share = both === 0 ? 0 : negative[place] / both;
-    const at = x(first + place);
-    return html`<g key=${place}><title>2^${first + place}: ${some} + ${negative[place]} −</title>
-      <rect class="positive" x=${at} y=${HEIGHT - 18 - up} width=${Math.max(1, width - 0.5)} height=${up * (1 - share)} />
-      <rect class="negative" x=${at} y=${HEIGHT - 18 - up * share} width=${Math.max(1, width - 0.5)} height=${up * share} /></g>`;
-  });
-  // Dtypes that end at one place share its line.
-  const ends = new Map();
+  const low = Math.min(-26, ...all.map(([at]) => at)) - 1;
+  const high = Math.max(17, ...all.map(([at]) => at + 1)) + 1;
+  const place = (exponent) => (exponent - low) / (high - low);
+  const most = Math.max(1, ...all.map(([, some]) => some));
+  const ends = new Map(); // dtypes that end at one place share its line
   for (const [name, [largest, , smallest]] of Object.entries(limits)) {
     for (const at of [largest + 1, smallest]) {
       if (at > low && at < high) ends.set(at, [...(ends.get(at) ?? []), short(name)]);
     }
   }
+  const every = high - low > 80 ? 32 : 8;
+  const ticks = Array.from({ length: high - low + 1 }, (_, at) => low + at).filter((at) => at % every === 0);
   return html`<figure class="exponents">
-    <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label=${say("exponents")}>
-      ${[...ends].map(([at, names]) => html`<g key=${at} class="limit">
-        <line x1=${x(at)} x2=${x(at)} y1="14" y2=${HEIGHT - 18} /><text x=${x(at)} y="10">${names.join(", ")}</text></g>`)}
-      ${bars}
-      <text class="axis" x=${MARGIN} y=${HEIGHT - 4}>2^${low}</text>
-      <text class="axis end" x=${WIDTH - MARGIN} y=${HEIGHT - 4}>2^${high}</text>
-    </svg>
+    <${Frame} most=${most} label=${say("exponents")} xTitle=${say("magnitude: 2^e ≤ |x| < 2^(e+1)")} yTitle=${say("elements")} xTicks=${ticks.map((at) => [place(at), `2^${at}`])}>${({ x, y, share }) => {
+      const width = Math.max(1, x(place(1)) - x(place(0)) - 0.5);
+      const outline = golden === null ? "" : sums(golden).map(([at, some]) => `M${x(place(at))} ${y(share(some))}H${x(place(at + 1))}`).join("");
+      return html`${[...ends].map(([at, names]) => html`<g key=${at} class="limit">
+          <line x1=${x(place(at))} x2=${x(place(at))} y1=${y(1)} y2=${y(0)} /><text x=${x(place(at))} y=${y(1) - 5}>${names.join(", ")}</text></g>`)}
+        ${positive.map((some, at) => {
+          const both = some + negative[at];
+          if (both === 0) return null;
+          const [up, part] = [y(0) - y(share(both)), negative[at] / both];
+          return html`<g key=${at}><title>2^${first + at}: ${some} + ${negative[at]} −</title>
+            <rect class="positive" x=${x(place(first + at))} y=${y(0) - up} width=${width} height=${up * (1 - part)} />
+            <rect class="negative" x=${x(place(first + at))} y=${y(0) - up * part} width=${width} height=${up * part} /></g>`;
+        })}
+        ${outline && html`<path class="golden-outline" d=${outline} />`}`;
+    }}</${Frame}>
+    <figcaption><span class="key positive">■ ${say("positive")}</span><span class="key negative">■ ${say("negative")}</span>${golden !== null && html`<span class="key golden">━ ${say("golden")}</span>`}
+      <span title=${say("Dashed lines are the largest and the smallest power of two of a format: what lies outside overflows, or becomes 0.")}>┆ ${say("limits of formats")} ⓘ</span></figcaption>
     <figcaption>${Object.entries(limits).map(([name, limit]) => {
       const [over, under] = lost(counts, limit);
       if (over === 0 && under === 0) return html`<span key=${name} class="fits">${name} ✓</span>`;

@@ -5,7 +5,7 @@ export function number(value) {
   if (value === null || value === undefined) return "–";
   if (typeof value === "string") return value;
   if (Number.isInteger(value) && Math.abs(value) < 1e7) return String(value);
-  return Math.abs(value) >= 1e-3 && Math.abs(value) < 1e5 ? String(+value.toPrecision(5)) : value.toExponential(3);
+  return Math.abs(value) >= 1e-3 && Math.abs(value) < 1e5 ? String(+value.toPrecision(4)) : value.toExponential(3).replace(/\.?0+e/, "e");
 }
 
 export function bytes(size) {

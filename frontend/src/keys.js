@@ -1,10 +1,13 @@
 // Keys of the page, what they do, and the list of them that "?" opens.
 import { signal } from "@preact/signals";
 import { bookmarks, toggled } from "./bookmarks.js";
-import { neighbours, ownerOf, ranksBeside, sides } from "./pages/tensor.js";
+import { neighbours, ownerOf, ranksBeside } from "./pages/tensor.js";
+import { sides } from "./panel/pictures.js";
+import { openPalette } from "./palette.js";
+import { closePanel } from "./panel/panel.js";
 import { readersOf } from "./scopes.js";
 import { get, progress } from "./source.js";
-import { follow, link, place, setQuery } from "./state.js";
+import { follow, link, openOperator, panelLink, place, setQuery } from "./state.js";
 import { count, html, isBad } from "./view.js";
 import { say } from "./words.js";
 
@@ -12,8 +15,8 @@ const isHelpShown = signal(false);
 const rows = [
   ["/", "search"], ["j k", "next and previous operator"], ["n N", "next and previous operator that is not well"],
   ["i o", "the operator that made an input, the one that reads an output"], ["[ ]", "iteration before and after"],
-  ["{ }", "rank before and after"], ["Enter", "open what has the focus"], ["Esc", "up"], ["g t h", "graph, table, elements"],
-  ["d", "mine, golden, difference"], ["c", "copy the command"], ["y", "copy the link"], ["b", "bookmark"], [".", "theme"], ["?", "these keys"],
+  ["{ }", "rank before and after"], ["Enter", "open what has the focus"], ["Esc", "close the panel, or up"], ["g t h", "graph, table, elements"],
+  ["d", "mine, golden, difference"], ["c", "copy the command"], ["y", "copy the link"], ["b", "bookmark"], [".", "theme"], ["Ctrl+K", "go to a page, a step or an operator"], ["?", "these keys"],
 ];
 
 export function KeyHelp() {
@@ -26,6 +29,11 @@ export function KeyHelp() {
 /** Listen to the keys of the page; switchTheme: what "." does. */
 export function listen(switchTheme) {
   addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k" && !event.altKey && !event.shiftKey) {
+      event.preventDefault();
+      return openPalette();
+    }
+    if (event.target.closest?.("dialog")) return;
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, select, textarea")) return;
     if (isHelpShown.value && event.key !== "Shift") {
       isHelpShown.value = false;
@@ -36,11 +44,12 @@ export function listen(switchTheme) {
   });
 }
 
-/** The page that is shown: its step, and the number of the operator or tensor if it is one's. */
+/** What the keys are about: the page that is shown, a step, and the number of an operator or tensor if one is looked at. */
 function where() {
   const { page, parts, query } = place.value;
-  const isOne = page === "operator" || page === "tensor";
-  return { page, query, step: parts.slice(0, 3), number: isOne ? Number(parts[3]) : null };
+  const open = openOperator(place.value);
+  const isTensor = page === "tensor";
+  return { page, query, parts, isPanel: open !== null && page !== "operator", step: (open ?? parts).slice(0, 3), number: open !== null || isTensor ? Number((open ?? parts)[3]) : null };
 }
 
 async function answersFor({ page, step, number }) {
@@ -62,26 +71,26 @@ const actions = {
   "{": (at) => beside(at, ranksBeside, 0),
   "}": (at) => beside(at, ranksBeside, 1),
   Escape: up,
-  g: ({ step }) => step.length === 3 && follow(link("graph", step)),
-  t: ({ step }) => step.length === 3 && follow(link("operators", step)),
+  g: ({ step, query }) => step.length === 3 && follow(link("graph", step, { op: query.op })),
+  t: ({ step, query }) => step.length === 3 && follow(link("operators", step, { op: query.op })),
   h: elements,
   d: otherSide,
-  c: () => document.querySelector("button.copy")?.click(),
+  c: () => document.querySelector(".commands button.copy")?.click(),
   y: copyLink,
   b: bookmark,
 };
 
 function search({ page, step }, event) {
   event.preventDefault();
-  if (page !== "operators" && step.length === 3) follow(link("operators", step));
+  if (document.getElementById("search") === null && step.length === 3) follow(link("operators", step));
   setTimeout(() => document.getElementById("search")?.focus(), 50);
 }
 
 async function walk(at, way, isBadOnly) {
-  if (at.page !== "operator") return;
+  if (at.number === null || at.page === "tensor") return;
   const { operators } = await answersFor(at);
   for (let one = at.number + way; one >= 0 && one < count(operators); one += way) {
-    if (!isBadOnly || isBad(operators.health[one])) return follow(link("operator", [...at.step, one]));
+    if (!isBadOnly || isBad(operators.health[one])) return follow(panelLink(at.step, one));
   }
 }
 
@@ -89,30 +98,33 @@ async function producer(at) {
   if (at.number === null) return;
   const { operators, tensors, operator, end } = await answersFor(at);
   const made = tensors.source.slice(operators.first[operator], end).find((one) => one !== null);
-  if (made !== undefined) follow(link("operator", [...at.step, made]));
+  if (made !== undefined) follow(panelLink(at.step, made));
 }
 
 async function consumer(at) {
   if (at.number === null) return;
   const answers = await answersFor(at);
   const [reader] = readersOf(answers, answers.operator);
-  if (reader !== undefined) follow(link("operator", [...at.step, reader]));
+  if (reader !== undefined) follow(panelLink(at.step, reader));
 }
 
-/** The same page of another iteration or rank. */
-async function beside({ page, step, number, query }, stepsBeside, side) {
+/** The same page of another iteration or rank, and the operator of that number there. */
+async function beside({ page, parts, step, number, query, isPanel }, stepsBeside, side) {
   if (step.length < 3) return;
   const target = stepsBeside(await get("overview"), step)[side];
-  if (target !== null) follow(link(page, number === null ? target : [...target, number], query));
+  if (target === null) return;
+  if (isPanel) follow(link(page, parts.length >= 3 ? target : parts, { ...query, op: [...target, number].join("/") }));
+  else follow(link(page, number === null ? target : [...target, number], query));
 }
 
 async function up(at) {
+  if (at.isPanel) return closePanel();
   if (at.page === "tensor") return follow(link("operator", [...at.step, (await answersFor(at)).operator]));
   follow(at.page === "operator" ? link("operators", at.step) : link("overview"));
 }
 
 async function elements(at) {
-  if (at.page !== "operator" || progress.value === null) return; // a report holds no elements
+  if (at.number === null || at.page === "tensor" || progress.value === null) return; // a report holds no elements
   const { operators, tensors, operator, end } = await answersFor(at);
   for (let one = end - 1; one >= operators.first[operator]; one -= 1) {
     if (tensors.has_elements[one]) return follow(link("tensor", [...at.step, one]));

@@ -26,8 +26,27 @@ export function link(page, parts = [], query = {}) {
   return `#/${[page, ...parts].map((part) => encodeURIComponent(part ?? "-")).join("/")}${search && `?${search}`}`;
 }
 
-/** The link that opens an operator: parts of its step, and its number there. */
-export const panelLink = (parts, operatorNumber) => link("operator", [...parts, operatorNumber]);
+/** The link that opens an operator beside the page that is shown; of an operator's own page, that of the other one. */
+export function panelLink(parts, operatorNumber) {
+  const { page, parts: shown, query } = place.value;
+  const all = [...parts, operatorNumber].map((part) => part ?? "-");
+  return isOneOperator(page) ? link("operator", all) : link(page, shown, { ...query, op: all.join("/") });
+}
+
+const isOneOperator = (page) => page === "operator" || page === "tensor";
+
+/** The operator that the panel shows or the page is about: [rank, graph, iteration, number]; null without one. */
+export function openOperator({ page, parts, query }) {
+  const all = page === "operator" ? parts : isOneOperator(page) ? [] : (query.op ?? "").split("/");
+  return all.length === 4 && /^\d+$/.test(all[3]) ? all : null;
+}
+
+/** Tells whether the operator of a number, in a step, is the one that is open. */
+export function isOpen(step) {
+  const open = openOperator(place.value);
+  const isHere = open !== null && open.slice(0, 3).join() === step.join();
+  return (number) => isHere && Number(open[3]) === number;
+}
 
 /** Change the query of the page that is shown, without a new entry in the history. */
 export function setQuery(change) {

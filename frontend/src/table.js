@@ -7,9 +7,9 @@ const SPARE = 8; // rows above and below those in sight
 
 /**
  * columns: [{name, title, cell: (index) => what, end: whether it is aligned to the end}], order: indices of rows,
- * health: index -> its health, onOpen: what a click or Enter does
+ * health: index -> its health, onOpen: what a click or Enter does, isCurrent: whether a row is that of the open operator
  */
-export function Table({ columns, order, health, onOpen, sort, onSort, label }) {
+export function Table({ columns, order, health, onOpen, sort, onSort, label, isCurrent = () => false }) {
   const frame = useRef(null);
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(600);
@@ -35,7 +35,7 @@ export function Table({ columns, order, health, onOpen, sort, onSort, label }) {
         <thead><tr>${titles}</tr></thead>
         <tbody>
           <tr style=${{ height: `${first * ROW}px` }} aria-hidden="true"></tr>
-          ${shown.map((index, place) => html`<tr key=${index} aria-rowindex=${first + place + 2} class="row" tabindex="0"
+          ${shown.map((index, place) => html`<tr key=${index} aria-rowindex=${first + place + 2} class=${isCurrent(index) ? "row current" : "row"} aria-current=${isCurrent(index) ? "true" : null} tabindex="0"
             onKeyDown=${(event) => event.key === "Enter" && onOpen(index)} onClick=${() => onOpen(index)}>${columns.map(({ name, cell, end }) =>
               html`<td key=${name} class=${end ? "end" : ""}>${cell(index)}</td>`)}</tr>`)}
           <tr style=${{ height: `${(order.length - last) * ROW}px` }} aria-hidden="true"></tr>

@@ -1,11 +1,11 @@
 // A step as rectangles whose areas are bytes: scopes, in them types of operators, in these the operators.
 import { hierarchy, treemap } from "d3-hierarchy";
 import { bytes } from "./format.js";
-import { link } from "./state.js";
-import { count, html, marks } from "./view.js";
+import { link, panelLink } from "./state.js";
+import { count, html, marks, withoutCommonParts } from "./view.js";
 import { say } from "./words.js";
 
-const [WIDTH, HEIGHT, TITLE, LETTER] = [960, 420, 15, 7];
+const [WIDTH, HEIGHT, TITLE, LETTER] = [960, 420, 15, 6.2];
 const LEAST = 1 / 4000; // share of all bytes below which an operator has no rectangle of its own
 
 /** The tree for a treemap: {name, children | size, index, health}; small operators of a type are one leaf. */
@@ -42,15 +42,16 @@ function worst(some) {
 export function Treemap({ step, parts }) {
   const root = hierarchy(bytesTree(step)).sum(({ size = 0 }) => size).sort((one, other) => other.value - one.value);
   treemap().size([WIDTH, HEIGHT]).paddingTop(({ depth }) => (depth === 1 ? TITLE : 0)).paddingInner(1)(root);
-  const short = (text, width) => (width < 3 * LETTER ? "" : text.length * LETTER <= width ? text : `…${text.slice(1 - Math.floor(width / LETTER))}`);
+  const short = (text, width, isEnd = false) => (width < 3 * LETTER ? "" : text.length * LETTER <= width ? text : isEnd ? `…${text.slice(1 - Math.floor(width / LETTER))}` : `${text.slice(0, Math.floor(width / LETTER) - 1)}…`);
+  const label = withoutCommonParts(step.operators.type);
   return html`<svg class="treemap" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="group" aria-label=${say("bytes")}>
     ${(root.children ?? []).map(({ data, x0, x1, y0, y1, value }) => html`<a key=${`scope ${data.name}`} href=${link("operators", parts, { q: data.name, sort: "bytes" })}><g class="scope">
       <title>${data.name || "–"}: ${bytes(value)}</title><rect x=${x0} y=${y0} width=${x1 - x0} height=${y1 - y0} />
-      <text x=${x0 + 3} y=${y0 + 11}>${short(`${data.name || "–"} ${bytes(value)}`, x1 - x0 - 6)}</text></g></a>`)}
+      <text x=${x0 + 3} y=${y0 + 11}>${short(data.name || "–", x1 - x0 - 6, true)}</text></g></a>`)}
     ${root.leaves().filter(({ depth, x0, x1, y0, y1 }) => depth === 3 && x1 - x0 > 0.3 && y1 - y0 > 0.3).map(({ data, parent, x0, x1, y0, y1, value }) => html`<a key=${data.name}
-      href=${data.index === null ? link("operators", parts, { q: parent.data.name, sort: "bytes" }) : link("operator", [...parts, data.index])}><g>
+      href=${data.index === null ? link("operators", parts, { q: parent.data.name, sort: "bytes" }) : panelLink(parts, data.index)}><g>
       <title>${data.name}: ${bytes(value)}, ${say(data.health)}</title>
       <rect class=${`fill-${marks[data.health]?.[0] ?? "unmeasured"}`} x=${x0} y=${y0} width=${x1 - x0} height=${y1 - y0} />
-      ${y1 - y0 > 14 && html`<text x=${x0 + 3} y=${y0 + 11}>${short(parent.data.name, x1 - x0 - 6)}</text>`}</g></a>`)}
+      ${y1 - y0 > 14 && html`<text x=${x0 + 3} y=${y0 + 11}>${short(label(parent.data.name), x1 - x0 - 6)}</text>`}</g></a>`)}
   </svg>`;
 }

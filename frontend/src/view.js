@@ -1,7 +1,8 @@
 // What all pages share: the template tag, health marks, links to operators.
 import { h } from "preact";
 import htm from "htm";
-import { link, stepParts } from "./state.js";
+import { number } from "./format.js";
+import { panelLink, stepParts } from "./state.js";
 import { say } from "./words.js";
 
 export const html = htm.bind(h);
@@ -26,7 +27,14 @@ export function Health({ health }) {
 /** A link to an operator where its number is known, else its name. */
 export function At({ at }) {
   if (at.operator === null) return html`<span class="name">${at.name}</span>`;
-  return html`<a class="name" href=${link("operator", [...stepParts(at.step), at.operator])}>${at.name}</a>`;
+  return html`<a class="name" href=${panelLink(stepParts(at.step), at.operator)}>${at.name}</a>`;
+}
+
+/** A number in four digits, all of its digits where the pointer rests. */
+export function Num({ value }) {
+  const text = number(value);
+  const exact = typeof value === "number" ? String(value) : text;
+  return exact === text ? text : html`<span title=${exact}>${text}</span>`;
 }
 
 export function Line({ line }) {
@@ -56,4 +64,25 @@ export const row = (table, index) => Object.fromEntries(Object.keys(table).map((
 export const count = (table) => Object.values(table)[0]?.length ?? 0;
 
 /** The end of a long name, which tells more than its beginning. */
-export const shortened = (name) => (name.length > 44 ? `…${name.slice(-43)}` : name);
+export function shortened(name) {
+  const most = globalThis.innerWidth < 700 ? 22 : 44;
+  return name.length > most ? `…${name.slice(1 - most)}` : name;
+}
+
+/** Names without a first and a last part that most of them share, where they stay different: "aten_mm_default" -> "mm". */
+export function withoutCommonParts(names) {
+  const all = [...new Set(names)];
+  const cut = new Map(all.map((name) => [name, name]));
+  for (const part of [/[_.][^_.]+$/, /^[^_.]+[_.]/]) {
+    const counts = new Map();
+    for (const name of cut.values()) {
+      const found = part.exec(name)?.[0];
+      if (found !== undefined) counts.set(found, (counts.get(found) ?? 0) + 1);
+    }
+    const [common, some] = [...counts].sort((one, other) => other[1] - one[1])[0] ?? ["", 0];
+    if (some < 3 || some * 2 < all.length) continue;
+    const shorter = new Map([...cut].map(([name, text]) => [name, part.exec(text)?.[0] === common ? text.replace(part, "") : text]));
+    if (new Set(shorter.values()).size === cut.size) shorter.forEach((text, name) => cut.set(name, text));
+  }
+  return (name) => cut.get(name) ?? name;
+}

@@ -7,7 +7,7 @@ import { ordered } from "../src/pages/operators.js";
 import { link, parsed } from "../src/state.js";
 
 test("numbers", () => {
-  assert.deepEqual([null, "nan", 3, 0.5, 1e-7, 123456.7].map(number), ["–", "nan", "3", "0.5", "1.000e-7", "1.235e+5"]);
+  assert.deepEqual([null, "nan", 3, 0.5, 1e-7, 123456.7].map(number), ["–", "nan", "3", "0.5", "1e-7", "1.235e+5"]);
   assert.deepEqual([0, 1536, 5 * 2 ** 30, null].map(bytes), ["0 B", "1.5 KiB", "5 GiB", "–"]);
   assert.equal(shape([2, 3]), "(2, 3)");
 });

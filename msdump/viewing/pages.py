@@ -17,6 +17,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from msdump._version import __version__
+from msdump.analysis.compare.bounds import bounds_of
 from msdump.analysis.compare.report import headline
 from msdump.analysis.compare.result import Comparison, StepResult
 from msdump.analysis.find.nan import NonFinite
@@ -31,11 +32,16 @@ from msdump.formats.msprobe_json import MSPROBE_FILE
 from msdump.formats.paths.sync import STATISTIC_FILE
 from msdump.graph.types import SourceLine
 from msdump.tensors.records import INPUT
+from msdump.viewing.answer_parts import NUMBERS as _NUMBERS
+from msdump.viewing.answer_parts import Answer
+from msdump.viewing.answer_parts import attributes as _attributes
+from msdump.viewing.answer_parts import line as _line
+from msdump.viewing.answer_parts import number as _number
+from msdump.viewing.answer_parts import table as _table
+from msdump.viewing.golden import GoldenSide
 
 SCHEMA = 1
 _HEALTHS = tuple(Health)
-_NUMBERS = ("max", "min", "avg", "l2norm", "count", "nan", "negative_inf", "positive_inf", "zero")
-Answer = dict[str, Any]
 
 
 class Pages:
@@ -78,6 +84,11 @@ class Pages:
             makers[f"step/{step_path(key)}"] = partial(self._step, key)
         makers.update(self._series("trend", lambda key: (key.rank_id, key.graph_id), lambda key: key.iteration))
         makers.update(self._series("ranks", lambda key: (key.graph_id, key.iteration), lambda key: key.rank_id))
+        if comparison is not None:
+            golden = GoldenSide(self._contents)
+            for step in comparison.steps:
+                if step.mine in self._steps:
+                    makers[f"golden/{step_path(step.mine)}"] = partial(golden.answer, step, self._steps[step.mine])
         return makers
 
     def _series(
@@ -120,6 +131,7 @@ class Pages:
             "dump": _title(contents.dump.path),
             "golden": None if contents.golden is None else _title(contents.golden.path),
             "path": str(contents.dump.path),
+            "golden_path": None if contents.golden is None else str(contents.golden.path),
             "verdict": self._verdict(found),
             "findings": [self._finding(finding) for finding in found],
             "healths": [health.value for health in _HEALTHS],
@@ -128,7 +140,7 @@ class Pages:
             "foreign": [[path, "no file of a dump"] for path in contents.dump.foreign],
             "notes": self._notes(),
             "outvoted": self._outvoted(),
-            "pages": [path for path in self._makers if path.startswith(("trend/", "ranks/"))],
+            "pages": [path for path in self._makers if path.startswith(("trend/", "ranks/", "golden/"))],
             "left_out": [],
         }
 
@@ -207,7 +219,18 @@ class Pages:
         }
 
     def _compare(self, comparison: Comparison, step: StepResult) -> Answer:
-        names = ("operator", "io", "slot", "status", "reason", "error", "cosine", "max_abs_error", "golden")
+        names = (
+            "operator",
+            "io",
+            "slot",
+            "status",
+            "reason",
+            "error",
+            "cosine",
+            "max_abs_error",
+            "golden",
+            "tolerance",
+        )
         rows = []
         for result in step.operators:
             at = self._at(step.mine, result.pair.mine)
@@ -216,7 +239,7 @@ class Pages:
                 rows.append(
                     (at["operator"], tensor.io, str(tensor.slot), tensor.status, tensor.reason, _number(tensor.error),
                      _number(getattr(metrics, "cosine", None)), _number(getattr(metrics, "max_absolute_error", None)),
-                     result.pair.golden.label)
+                     result.pair.golden.label, bounds_of(tensor.mine.true_dtype, tensor.golden.true_dtype).relative)
                 )  # fmt: skip
         return {
             "headline": headline(comparison),
@@ -228,23 +251,28 @@ class Pages:
     def _step(self, key: StepKey) -> Answer:
         operators = self._steps[key]
         lines: dict[SourceLine, int] = {}
+        traces: dict[tuple[int, ...], int] = {}
         sources = {operator.operator.label: index for index, operator in enumerate(operators)}
         operator_rows: list[tuple[Any, ...]] = []
         tensor_rows: list[tuple[Any, ...]] = []
         for operator in operators:
             line = None if operator.line is None else lines.setdefault(operator.line, len(lines))
+            calls = () if operator.node is None else operator.node.source
+            trace = tuple(lines.setdefault(call, len(lines)) for call in calls)
             operator_rows.append(
                 (operator.operator.label, operator.operator.op_type, operator.tensors[0].role.layer or "", line,
-                 operator.health.value, len(tensor_rows), _attributes(operator), operator.operator.is_parameter)
+                 operator.health.value, len(tensor_rows), _attributes(operator.node), operator.operator.is_parameter,
+                 traces.setdefault(trace, len(traces)) if trace else None)
             )  # fmt: skip
             pairs = zip(operator.tensors, operator.healths, strict=True)
             tensor_rows += [self._tensor(operator, row, health, sources) for row, health in pairs]
         return {
             "operators": _table(
-                ("name", "type", "scope", "line", "health", "first", "attrs", "is_parameter"), operator_rows
+                ("name", "type", "scope", "line", "health", "first", "attrs", "is_parameter", "trace"), operator_rows
             ),
             "tensors": _table(_TENSOR_COLUMNS, tensor_rows),
             "lines": [_line(line) for line in lines],
+            "traces": [list(trace) for trace in traces],
         }
 
     def _tensor(
@@ -289,27 +317,12 @@ def _source(operator: ExportedOperator, row: TensorStatistics, sources: Mapping[
     return None if origin is None else sources.get(origin.name)
 
 
-def _attributes(operator: ExportedOperator) -> list[list[str]] | None:
-    attrs = None if operator.node is None else operator.node.attrs
-    return None if attrs is None else [[name, str(value)] for name, value in attrs.items()]
-
-
 def encoded(answer: Any) -> bytes:
     """JSON without a number that is none, and without the secrets of addresses."""
     text = json.dumps(answer, allow_nan=False, separators=(",", ":"))
     if ":/" in text:
         text = json.dumps(value_without_secrets(answer), allow_nan=False, separators=(",", ":"))
     return text.encode()
-
-
-def _line(line: SourceLine | None) -> list[Any] | None:
-    return None if line is None else [line.path, line.line, line.code.strip()]
-
-
-def _table(names: Iterable[str], rows: list[tuple[Any, ...]]) -> Answer:
-    names = tuple(names)
-    columns = zip(*rows, strict=True) if rows else (() for _ in names)
-    return {name: list(column) for name, column in zip(names, columns, strict=True)}
 
 
 def step_path(key: StepKey) -> str:
@@ -328,10 +341,6 @@ def _title(path: Path) -> str:
 
 def _file_name(path: str) -> str:
     return os.path.basename(path)
-
-
-def _number(value: Any) -> Any:
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 # -- statistics side by side: of one graph over its iterations, of one step over its ranks -----------------------------
@@ -374,6 +383,7 @@ def series(
             "slot": [name[2] for name in kept],
             "parameter": [firsts[name].role.parameter for name in kept],
             "is_gradient": [firsts[name].role.is_gradient for name in kept],
+            "elements": [math.prod(firsts[name].shape) for name in kept],
             "health": [
                 min((health.of(row) for row in found[name] if row is not None), key=_rank).value for name in kept
             ],

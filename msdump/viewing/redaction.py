@@ -15,7 +15,7 @@ from pathlib import Path, PurePath, PureWindowsPath
 from typing import Any
 
 HIDDEN = "(hidden)"
-_PATHS = ("dump", "golden", "path")  # keys of a text that is a path
+_PATHS = ("dump", "golden", "path", "golden_path")  # keys of a text that is a path
 _FILES = ("damaged", "foreign")  # keys of lists of [path, reason]
 _NAMES = ("name", "operator", "scope", "source", "parameter", "parameters", "only_mine", "only_golden", "type")
 _ADDRESS = re.compile(r"(?<![\w+.-])([A-Za-z][A-Za-z0-9+.-]+)://([^\s\"'<>|]*)")

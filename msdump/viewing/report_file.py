@@ -19,10 +19,12 @@ from msdump.errors import ConfigError, FormatError, WriteError
 from msdump.formats.atomic import write_file
 from msdump.storage.plain import read_start
 from msdump.tables.printable import LINE_ENDS, printable
-from msdump.viewing.pages import Answer, Pages, encoded
+from msdump.viewing.answer_parts import Answer
+from msdump.viewing.pages import Pages, encoded
 from msdump.viewing.redaction import Redaction
 
 LARGEST_BYTES = 8 << 20
+_DROPPED = ("step/", "compare/", "trend/", "ranks/", "golden/")  # what a file may lack
 _START = b"<!doctype html>\n<!-- msdump report -->\n"
 
 
@@ -48,7 +50,8 @@ def write_report(
     """Write the report; a file that is there is replaced.
 
     max_bytes    of the whole file. What is too much goes in this order: exponents of healthy tensors, all exponents,
-                 then ranks, trends and steps, each from the last one on; the overview stays and says so
+                 then numbers of the golden dump, ranks, trends and steps, each from the last one on; the overview stays
+                 and says so
     is_redacted  leaves out folders, lines of code and the user's and the machine's names
     Raises: as `Contents`; ConfigError when not even the overview has room; WriteError.
     """
@@ -67,9 +70,7 @@ def write_report(
             text = _page(answers, left_out)
     dropped: list[str] = []
     while len(text) > max_bytes:
-        last = next(
-            (name for name in reversed(answers) if name.startswith(("step/", "compare/", "trend/", "ranks/"))), None
-        )
+        last = next((name for name in reversed(answers) if name.startswith(_DROPPED)), None)
         if last is None:
             raise ConfigError(f"--max-size: expected room for {len(text)} bytes at least, got {max_bytes}.")
         del answers[last]
@@ -110,9 +111,10 @@ def _without_exponents(answers: dict[str, Answer]) -> tuple[dict[str, Answer], s
 def _filtered(answers: dict[str, Answer], is_kept: Any) -> dict[str, Answer]:
     kept = {}
     for name, answer in answers.items():
-        if name.startswith("step/"):
+        if name.startswith(("step/", "golden/")):
             tensors = answer["tensors"]
-            pairs = zip(tensors["exponents"], tensors["health"], strict=True)
+            healths = answers[name.replace("golden/", "step/", 1)]["tensors"]["health"]
+            pairs = zip(tensors["exponents"], healths, strict=True)
             exponents = [value if is_kept(health) else None for value, health in pairs]
             answer = {**answer, "tensors": {**tensors, "exponents": exponents}}
         kept[name] = answer

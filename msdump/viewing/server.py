@@ -10,7 +10,7 @@ import gzip
 import html
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
@@ -26,13 +26,17 @@ from msdump.analysis.compare.mapping import add_pair
 from msdump.errors import ConfigError, FormatError, MsdumpError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.tensors.arrays import Array
+from msdump.viewing.differences import KINDS, distance
 from msdump.viewing.filling import GOLDEN
+from msdump.viewing.histograms import blocks, histogram
 from msdump.viewing.index import Index, TensorPlace
 from msdump.viewing.pages import encoded
 from msdump.viewing.report_file import asset
 from msdump.viewing.slices import ArraySlice
 
-MINE, OTHER, DIFFERENCE = "mine", "golden", "difference"
+MINE, OTHER = "mine", "golden"
+_SIDES = (MINE, OTHER, *KINDS)
 _HEAVY = 2  # tensors that are read at a time
 _ASSETS = {
     "app.js": "text/javascript; charset=utf-8",
@@ -90,14 +94,14 @@ def application(index: Index, title: str, actions: Actions | None = None) -> Sta
             return _refused(503, now.message or "The dump is being read.")
         return _refused(404, f"expected a page of this dump, got {path!r}")
 
-    def part(make: Callable[[ArraySlice], tuple[bytes, str]]) -> Callable[[Request], Any]:
+    def heavy(make: Callable[[_Asked], tuple[bytes, str]]) -> Callable[[Request], Any]:
         async def cut(request: Request) -> Response:
             query = request.query_params
-            asked = request.path_params["step"], request.path_params["number"]
-            what, expression = query.get("what", MINE), query.get("index")
+            step, number = request.path_params["step"], request.path_params["number"]
+            asked = _Asked(index, step, number, query.get("what", MINE), query.get("index"))
 
             def work() -> tuple[bytes, str]:
-                return make(_slice(index, *asked, what, expression))
+                return make(asked)
 
             try:
                 async with limiter:
@@ -107,6 +111,12 @@ def application(index: Index, title: str, actions: Actions | None = None) -> Sta
             return Response(body, media_type=kind)
 
         return cut
+
+    def part(make: Callable[[ArraySlice], tuple[bytes, str]]) -> Callable[[Request], Any]:
+        return heavy(lambda asked: make(_slice(asked)))
+
+    def counted(asked: _Asked) -> tuple[bytes, str]:
+        return encoded(_histogram(asked)), _JSON
 
     def picture(one: ArraySlice) -> tuple[bytes, str]:
         return one.picture(), "application/octet-stream"
@@ -139,6 +149,7 @@ def application(index: Index, title: str, actions: Actions | None = None) -> Sta
             Route(f"/api/{name}/{{step:path}}/{{number:int}}", part(make))
             for name, make in (("picture", picture), ("text", text), ("npy", npy))
         ),
+        Route("/api/histogram/{step:path}/{number:int}", heavy(counted)),
         Route("/api/pairs", pair, methods=["POST"]),
         Route("/api/{path:path}", answer),
     ]
@@ -227,27 +238,64 @@ def _refused(status: int, text: str) -> Response:
     return Response(encoded({"error": text}), status, media_type=_JSON)
 
 
-def _slice(index: Index, step: str, number: int, what: str, expression: str | None) -> ArraySlice:
-    """Raises: ConfigError for what is not there; FormatError for a file that cannot be read; as `ArraySlice.of`."""
-    if what not in (MINE, OTHER, DIFFERENCE):
-        raise ConfigError(f"what: expected {MINE}, {OTHER} or {DIFFERENCE}, got {what!r}.")
-    if what != DIFFERENCE:
-        place = index.tensor(f"{GOLDEN if what == OTHER else ''}{step}", number)
-        return ArraySlice.of(_tensor(place, what).load_host(), expression)
-    mine, golden = (
-        ArraySlice.of(_tensor(index.tensor(f"{prefix}{step}", number), name).load_host(), expression)
-        for prefix, name in (("", MINE), (GOLDEN, OTHER))
-    )
-    if mine.values.shape != golden.values.shape:
-        shapes = f"{list(mine.values.shape)} and {list(golden.values.shape)}"
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a request wants to see of a tensor: a side or a distance, and the part that an expression names."""
+
+    index: Index
+    step: str
+    number: int
+    what: str
+    expression: str | None
+
+    def side(self, name: str) -> DumpedTensor:
+        place = self.index.tensor(f"{GOLDEN if name == OTHER else ''}{self.step}", self.number)
+        return _tensor(place, name)
+
+
+def _loaded(asked: _Asked) -> tuple[tuple[Array, ...], Callable[..., Array]]:
+    """One array or two, and what a part of it is, or of both.
+
+    Raises: ConfigError for what is not there; FormatError for a file that cannot be read.
+    """
+    if asked.what not in _SIDES:
+        raise ConfigError(f"what: expected {', '.join(_SIDES[:-1])} or {_SIDES[-1]}, got {asked.what!r}.")
+    if asked.what not in KINDS:
+        return (asked.side(asked.what).load_host(),), lambda values: values
+    tensors = asked.side(MINE), asked.side(OTHER)
+    mine, golden = (tensor.load_host() for tensor in tensors)
+    names = tensors[0].true_dtype, tensors[1].true_dtype
+    return (mine, golden), distance(asked.what, names, (mine, golden))
+
+
+def _slice(asked: _Asked) -> ArraySlice:
+    """Raises: as `_loaded` and `ArraySlice.of`."""
+    arrays, combined = _loaded(asked)
+    parts = [ArraySlice.of(array, asked.expression) for array in arrays]
+    _check_shapes([part.values for part in parts])
+    return ArraySlice(combined(*(part.values for part in parts)), parts[0].index, parts[0].axes)
+
+
+def _check_shapes(parts: Sequence[Array]) -> None:
+    if len({part.shape for part in parts}) > 1:
+        shapes = " and ".join(str(list(part.shape)) for part in parts)
         raise ConfigError(f"what: expected parts of one shape for a difference, got {shapes}.")
-    with np.errstate(invalid="ignore", over="ignore"):
-        values = _wide(mine.values) - _wide(golden.values)
-    return ArraySlice(values, mine.index, mine.axes)
 
 
-def _wide(values: Any) -> Any:
-    return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
+def _histogram(asked: _Asked) -> dict[str, Any]:
+    """Of the whole tensor without an expression.   Raises: as `_slice`."""
+    arrays, combined = _loaded(asked)
+    if asked.expression is not None:
+        arrays = tuple(ArraySlice.of(array, asked.expression).values for array in arrays)
+    _check_shapes(arrays)
+    if arrays[0].dtype.kind not in "biufcV":
+        raise ConfigError(f"index: expected a tensor of numbers, got elements of {arrays[0].dtype}.")
+
+    def parts() -> Iterator[Array]:
+        for values in (combined(*part) for part in blocks(*arrays)):
+            yield np.abs(values) if values.dtype.kind == "c" else values.astype(np.float64)
+
+    return {"what": asked.what, **histogram(parts, asked.what in KINDS)}
 
 
 def _tensor(place: TensorPlace | None, what: str) -> DumpedTensor:

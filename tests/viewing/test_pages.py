@@ -83,9 +83,22 @@ def test_inputs_name_the_operator_that_made_them(nan_pages):
     assert source is not None and "fc1" in names[source]
 
 
+def test_an_operator_tells_the_calls_that_led_to_it(nan_pages):
+    step = plain(nan_pages, "step/0/0/0")
+    operators, called = step["operators"], 0
+    for line, trace in zip(operators["line"], operators["trace"], strict=True):
+        assert (line is None) == (trace is None)
+        if trace is not None:
+            calls = step["traces"][trace]
+            assert line in calls and max(calls) < len(step["lines"])
+            called += len(calls) > 1
+    assert called > 0
+
+
 def test_two_dumps(moved_dump, golden_dump_folder):
     pages = Pages(Contents(moved_dump, golden_dump_folder))
     overview = plain(pages, "overview")
+    assert overview["golden_path"] == str(golden_dump_folder) and "golden/0/0/0" in overview["pages"]
     assert overview["golden"].endswith("/sigmoid") and overview["verdict"]["kind"].startswith("first-")
     compare = plain(pages, "compare/0/0/0")
     assert compare["headline"] and "differs" in compare["tensors"]["status"]
@@ -159,6 +172,7 @@ def test_numbers_over_iterations(dump: Path) -> None:
     trend = Pages(Contents(dump)).get("trend/3/0")
     assert trend["columns"] == [0, 2, 10] and trend["left_out"] == 0
     assert trend["tensors"]["name"] == ["Net/Add-op0", "Net/Log-op1", "Net/Div-op2"]
+    assert trend["tensors"]["elements"] == [2, 2, 2]
     assert trend["statistics"]["max"] == [[3, 3, 10], [1, 2, 10], [None, None, 2]]
     assert trend["statistics"]["nan"][2] == [None, None, 1]
     assert trend["statistics"]["l2norm"][2] == [None, None, "nan"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,6 +103,11 @@ def test_an_address_of_a_dump() -> None:
     answer = {"dump": "my team/job", "path": url, "damaged": [[f"{url}/x.npy", f"{url}/x.npy: expected x"]]}
     shown = redacted(answer, url)
     assert shown == {"dump": "job", "path": "job", "damaged": [["x.npy", "x.npy: expected x"]]}
+
+
+def test_a_report_of_two_dumps_tells_neither_place(tmp_path: Path) -> None:
+    answer = {"path": str(tmp_path / "mine"), "golden_path": str(tmp_path / "golden")}
+    assert redacted(answer, tmp_path / "mine") == {"path": "mine", "golden_path": "golden"}
 
 
 def test_long_texts_take_linear_time() -> None:

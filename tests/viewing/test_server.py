@@ -75,11 +75,28 @@ def test_before_there_is_an_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "expected"), [("", MATRIX), ("&what=golden", MATRIX + 1), ("&what=difference", MATRIX * 0 - 1)]
+    ("what", "expected"),
+    [
+        ("", MATRIX),
+        ("&what=golden", MATRIX + 1),
+        ("&what=difference", MATRIX * 0 - 1),
+        ("&what=relative", 1 / (np.float64(MATRIX) + 1)),
+    ],
 )
 def test_sides(client: Client, what: str, expected: np.ndarray) -> None:
     data = client.get(f"/api/npy/0/0/0/0?index={quote('1:, ::2')}{what}").body
     np.testing.assert_array_equal(np.load(io.BytesIO(data)), expected[1:, ::2])
+
+
+def test_histograms(client: Client) -> None:
+    whole = client.get("/api/histogram/0/0/0/0").json()
+    assert (whole["what"], whole["count"], sum(whole["counts"]), whole["edges"][-1]) == ("mine", 12, 12, 11)
+    part = client.get("/api/histogram/0/0/0/0?index=0").json()
+    assert (part["count"], part["edges"][-1]) == (4, 3)
+    apart = client.get("/api/histogram/0/0/0/0?what=difference").json()
+    assert apart["is_log"] and apart["counts"] == [12]
+    assert client.get("/api/histogram/0/0/0/1").json()["nan"] == 1
+    assert client.get("/api/histogram/0/0/0/9").status == 400
 
 
 def test_pictures_and_text(client: Client) -> None:
@@ -91,7 +108,7 @@ def test_pictures_and_text(client: Client) -> None:
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ("/api/text/0/0/0/0?what=other", "mine, golden or difference"),
+        ("/api/text/0/0/0/0?what=other", "mine, golden, difference, relative or ulp"),
         ("/api/text/0/0/0/0?index=7", "below 3"),
         ("/api/text/golden/0/0/0/7", "got none"),
     ],
@@ -115,7 +132,7 @@ def test_a_file_that_went_away(tmp_path: Path) -> None:
 
 @given(path=st.text(max_size=30), query=st.text(max_size=30))
 def test_any_address_has_an_answer(client: Client, path: str, query: str) -> None:
-    for start in ("/api/", "/api/text/0/0/0/", "/api/picture/", "/assets/", "/"):
+    for start in ("/api/", "/api/text/0/0/0/", "/api/picture/", "/api/histogram/", "/assets/", "/"):
         target = start + quote(path.encode("utf-8", "replace"), safe="/")
         assert client.get(f"{target}?index={quote(query.encode('utf-8', 'replace'))}").status in (200, 400, 404)
 

@@ -1,47 +1,57 @@
-// One operator: its tensors with their numbers, who made and who reads them, its line and its attributes.
-import { neighbourhood, readersOf } from "../scopes.js";
+// One operator: its line, numbers, attributes, pictures, who made and who reads its tensors. A page, and the panel beside others.
+import { useOptional } from "../answers.js";
+import { bookmarks, toggled } from "../bookmarks.js";
 import { Drawing } from "../drawing.js";
-import { Copy } from "../copy.js";
-import { Thumbnail } from "../heatmap.js";
-import { Exponents } from "../exponents.js";
-import { bytes, number, shape } from "../format.js";
-import { progress } from "../source.js";
-import { link } from "../state.js";
-import { count, Health, html, Line, row } from "../view.js";
+import { Attributes, Commands, SourceLine } from "../panel/about.js";
+import { Operands } from "../panel/operands.js";
+import { Pictures } from "../panel/pictures.js";
+import { neighbourhood, readersOf } from "../scopes.js";
+import { panelLink, setQuery } from "../state.js";
+import { count, Health, html, row } from "../view.js";
 import { say } from "../words.js";
 
-const MAX_PICTURES = 12; // that one page asks for
+const MAX_PICTURES = 4; // that are drawn unasked
+const MAX_READERS = 50;
 
-export function Operator({ step, parts, index, dump }) {
+/** The page of an operator, which a link may lead to. */
+export const Operator = (props) => html`<main><${OperatorView} ...${props} /></main>`;
+
+/** What the page and the panel show. Links in it open where it stands. */
+export function OperatorView({ step, parts, index, overview, isPanel = false }) {
   const { operators, tensors, lines } = step;
+  const path = `golden/${parts.join("/")}`;
+  const golden = useOptional(overview.pages.includes(path) ? path : null);
+  if (golden === undefined) return html`<p aria-busy="true">…</p>`;
   const operator = row(operators, index);
+  const partner = golden?.operators.name[index] ?? null;
   const end = operators.first[index + 1] ?? count(tensors);
   const own = Array.from({ length: end - operator.first }, (_, place) => ({ at: operator.first + place, ...row(tensors, operator.first + place) }));
+  // What an operator made is looked at before what it was given.
+  const pictured = [...own.filter(({ io }) => io === "output"), ...own.filter(({ io }) => io !== "output")];
   const readers = readersOf(step, index);
-  const to = (number) => html`<a class="name" href=${link("operator", [...parts, number])}>${operators.name[number]}</a>`;
-  const side = (title, io) => {
-    const some = own.filter((one) => one.io === io);
-    return some.length > 0 && html`<section><h2>${say(title)}</h2>${some.map((one) => html`<${Tensor} key=${one.at} tensor=${one}
-      of=${one.source === null ? null : to(one.source)} parts=${parts} first=${operator.first} />`)}</section>`;
-  };
-  return html`<main>
-    <header class="operator"><h1>${operator.name}</h1>
-      <p>${operator.type} · #${index} <${Health} health=${operator.health} /></p>
+  const to = (number) => html`<a class="name" href=${panelLink(parts, number)}>${operators.name[number]}</a>`;
+  const place = [...parts, String(index)];
+  const isMarked = bookmarks().some((one) => one.join() === place.join());
+  const line = operator.line === null ? null : lines[operator.line];
+  return html`<article class="one">
+    <header class="operator">${isPanel ? html`<h2>${operator.name}</h2>` : html`<h1>${operator.name}</h1>`}
+      <p>${operator.type} · #${index} <${Health} health=${operator.health} />${partner !== null && partner !== operator.name && html` <span class="quiet">${say("golden")}: <span class="name">${partner}</span></span>`}</p>
       <nav>
-        <a id="previous" class=${index === 0 ? "off" : ""} href=${link("operator", [...parts, Math.max(0, index - 1)])}>← ${say("previous")}</a>
-        <a id="next" class=${index + 1 >= count(operators) ? "off" : ""}
-          href=${link("operator", [...parts, Math.min(count(operators) - 1, index + 1)])}>${say("next")} →</a>
-        <${Copy} text=${`msdump show ${quoted(dump)} ${quoted(operator.name)}`} />
+        <a id="previous" title=${`${say("previous")} (k)`} class=${index === 0 ? "off" : ""} href=${panelLink(parts, Math.max(0, index - 1))}>← ${say("previous")}</a>
+        <a id="next" title=${`${say("next")} (j)`} class=${index + 1 >= count(operators) ? "off" : ""}
+          href=${panelLink(parts, Math.min(count(operators) - 1, index + 1))}>${say("next")} →</a>
+        <button title=${`${say("bookmark")} (b)`} aria-pressed=${isMarked} aria-label=${say("bookmark")} onClick=${() => setQuery({ b: toggled(bookmarks(), place) })}>★</button>
       </nav>
-      <${Line} line=${operator.line === null ? null : lines[operator.line]} />
+      <${SourceLine} step=${step} index=${index} golden=${golden} />
     </header>
-    ${side("Inputs", "input")}${side("Outputs", "output")}
+    ${own.length > 0 && html`<section><h2>${say("Numbers")}</h2><${Operands} own=${own} golden=${golden} madeBy=${({ source }) => (source === null ? null : to(source))} /></section>`}
+    <${Attributes} mine=${operator.attrs} golden=${golden === null || partner === null ? null : golden.operators.attrs[index]} />
+    ${readers.length > 0 && html`<section><h2>${say("read by")}</h2><ul class="readers">${readers.slice(0, MAX_READERS).map(
+      (one) => html`<li key=${one}>${to(one)}</li>`)}${readers.length > MAX_READERS && html`<li class="quiet">… ${readers.length}</li>`}</ul></section>`}
+    <section><h2>${say("Tensors")}</h2>${pictured.map((tensor, place) => html`<${Pictures} key=${tensor.at} tensor=${tensor} parts=${parts} golden=${golden} isShown=${place < MAX_PICTURES} />`)}</section>
     <${Nearby} step=${step} parts=${parts} index=${index} />
-    ${readers.length > 0 && html`<section><h2>${say("read by")}</h2><ul>${readers.slice(0, 50).map(
-      (one) => html`<li key=${one}>${to(one)}</li>`)}</ul></section>`}
-    ${operator.attrs !== null && operator.attrs.length > 0 && html`<section><h2>${say("Attributes")}</h2><table class="plain"><tbody>${
-      operator.attrs.map(([name, value]) => html`<tr key=${name}><th scope="row">${name}</th><td>${value}</td></tr>`)}</tbody></table></section>`}
-  </main>`;
+    <${Commands} overview=${overview} name=${operator.name} parts=${parts} line=${line} hasElements=${own.some((one) => one.has_elements)} />
+  </article>`;
 }
 
 /** The operators around this one, two steps in each direction. */
@@ -49,26 +59,5 @@ function Nearby({ step, parts, index }) {
   const around = neighbourhood(step, index);
   if (around.edges.length === 0) return null;
   return html`<section><h2>${say("Graph")}</h2><${Drawing} ...${around} current=${`operator ${index}`}
-    href=${({ operators: [one] }) => link("operator", [...parts, one])} /></section>`;
+    href=${({ operators: [one] }) => panelLink(parts, one)} /></section>`;
 }
-
-function Tensor({ tensor, of, parts, first }) {
-  const numbers = [["max", "max"], ["min", "min"], ["mean", "avg"], ["L2", "l2norm"], ["NaN", "nan"], ["−Inf", "negative_inf"],
-    ["+Inf", "positive_inf"], ["zero", "zero"], ["error", "error"]];
-  return html`<article class="tensor">
-    <h3>${say(tensor.io)} ${tensor.slot} <span class="quiet">${tensor.dtype} ${shape(tensor.shape)} ${bytes(tensor.size_bytes)}</span>
-      ${" "}<${Health} health=${tensor.health} /></h3>
-    ${tensor.parameter !== null && html`<p>${tensor.is_gradient ? "∂ " : ""}${tensor.parameter}</p>`}
-    ${of !== null && html`<p>${say("made by")} ${of}</p>`}
-    <dl>${numbers.filter(([, name]) => tensor[name] !== null).map(([title, name]) => html`<div key=${name}
-      class=${["nan", "negative_inf", "positive_inf"].includes(name) && tensor[name] > 0 ? "bad" : ""}>
-      <dt>${say(title)}</dt><dd data-value=${name}>${number(tensor[name])}</dd></div>`)}</dl>
-    <div class="pictures"><${Exponents} counts=${tensor.exponents} />
-      ${tensor.has_elements && progress.value !== null && tensor.at - first < MAX_PICTURES && html`<${Thumbnail} parts=${parts} number=${tensor.at} />`}</div>
-    <p class="quiet">${say("file")} <code>${tensor.file}</code>${tensor.has_elements && progress.value !== null
-      && html` <a class="elements-link" href=${link("tensor", [...parts, tensor.at])}>${say("elements")}</a>`}</p>
-  </article>`;
-}
-
-/** For a shell of POSIX. */
-const quoted = (text) => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);

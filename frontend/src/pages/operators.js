@@ -1,8 +1,8 @@
 // All operators of a step in execution order, with the numbers of their worst output.
-import { bytes, number, shape, sortable } from "../format.js";
-import { follow, link, place, setQuery } from "../state.js";
+import { bytes, shape, sortable } from "../format.js";
+import { follow, isOpen, panelLink, place, setQuery } from "../state.js";
 import { Table } from "../table.js";
-import { count, Health, html, isBad, shortened } from "../view.js";
+import { count, Health, html, isBad, Num, shortened } from "../view.js";
 import { say } from "../words.js";
 
 export function Operators({ step, parts }) {
@@ -11,21 +11,23 @@ export function Operators({ step, parts }) {
   const shown = step.shownTensor ??= Array.from({ length: count(operators) }, (_, index) => worstTensor(step, index));
   const of = (name) => (index) => (shown[index] === null ? null : tensors[name][shown[index]]);
   const numbers = [["max", "max"], ["min", "min"], ["avg", "mean"], ["l2norm", "L2"], ["nan", "NaN"]];
-  const columns = [
+  const all = [
     { name: "number", title: "#", end: true, value: (index) => index, cell: (index) => index },
     { name: "health", title: say("health"), value: (index) => isBad(operators.health[index]) ? 1 : 0,
       cell: (index) => html`<${Health} health=${operators.health[index]} />` },
     { name: "name", title: say("name"), value: (index) => operators.name[index],
-      cell: (index) => html`<a class="name" title=${operators.name[index]} href=${link("operator", [...parts, index])}>${shortened(operators.name[index])}</a>` },
+      cell: (index) => html`<a class="name" title=${operators.name[index]} href=${panelLink(parts, index)}>${shortened(operators.name[index])}</a>` },
     { name: "type", title: say("type"), value: (index) => operators.type[index], cell: (index) => operators.type[index] },
     { name: "dtype", title: say("dtype"), value: of("dtype"), cell: (index) => of("dtype")(index) ?? "–" },
     { name: "shape", title: say("shape"), value: (index) => of("size_bytes")(index), cell: (index) => shape(of("shape")(index)) },
     ...numbers.map(([name, title]) => ({ name, title: say(title), end: true, value: (index) => sortable(of(name)(index)),
-      cell: (index) => number(of(name)(index)) })),
+      cell: (index) => html`<${Num} value=${of(name)(index)} />` })),
     ...(tensors.error.some((one) => one !== null) ? [{ name: "error", title: say("error"), end: true,
-      value: (index) => sortable(of("error")(index)), cell: (index) => number(of("error")(index)) }] : []),
+      value: (index) => sortable(of("error")(index)), cell: (index) => html`<${Num} value=${of("error")(index)} />` }] : []),
     { name: "bytes", title: say("bytes"), end: true, value: of("size_bytes"), cell: (index) => bytes(of("size_bytes")(index)) },
   ];
+  // In a narrow window the numbers are in sight, and not what the name tells already.
+  const columns = globalThis.innerWidth < 700 ? all.filter(({ name }) => !["type", "dtype", "shape"].includes(name)) : all;
   const order = ordered(operators, columns, { q, sort, bad });
   return html`<main class="full">
     <div class="tools">
@@ -36,7 +38,7 @@ export function Operators({ step, parts }) {
       <span aria-live="polite">${order.length} ${say("of")} ${count(operators)}</span>
     </div>
     <${Table} columns=${columns} order=${order} health=${(index) => operators.health[index]} label=${say("Operators")}
-      sort=${sort} onSort=${(name) => setQuery({ sort: name })} onOpen=${(index) => follow(link("operator", [...parts, index]))} />
+      isCurrent=${isOpen(parts)} sort=${sort} onSort=${(name) => setQuery({ sort: name })} onOpen=${(index) => follow(panelLink(parts, index))} />
   </main>`;
 }
 

@@ -1,35 +1,46 @@
 // One statistic of all tensors over the iterations of a graph, or over the ranks of a step; rows that are picked are lines.
+import { useAnswers } from "../answers.js";
+import { Chart, isWide } from "../chart.js";
 import { number, sortable } from "../format.js";
-import { link, place, setQuery } from "../state.js";
+import { get } from "../source.js";
+import { follow, panelLink, place, setQuery } from "../state.js";
 import { Table } from "../table.js";
-import { count, Health, html, isBad, shortened } from "../view.js";
+import { count, Health, html, isBad, Num, shortened } from "../view.js";
 import { say } from "../words.js";
 
 const statistics = ["l2norm", "max", "min", "avg", "nan", "zero"];
 const titles = { avg: "mean", l2norm: "L2", nan: "NaN" };
 const MAX_LINES = 8;
 
-/** kind: trend or ranks; group: the two parts that all columns share; marked: outvoted ranks -> tensors */
-export function Series({ series, kind, group, marked }) {
+/** kind: trend or ranks; group: the two parts that all columns share; marked: outvoted ranks -> tensors; pages: paths there are */
+export function Series({ series, kind, group, marked, pages = [] }) {
   const { columns, tensors, left_out: leftOut } = series;
-  const { s = "l2norm", q = "", sort = "", bad = "", lines = "" } = place.value.query;
+  const { s = "l2norm", q = "", sort = "", bad = "", lines = "", log = "", scale = "" } = place.value.query;
   const statistic = statistics.includes(s) ? s : "l2norm";
   const values = series.statistics[statistic];
   const picked = lines.split(",").filter(Boolean).map(Number).filter((index) => index < count(tensors));
   const label = (index) => `${tensors.name[index]} ${say(tensors.io[index])} ${tensors.slot[index]}`;
   const measure = kind === "trend" ? growth : spread;
   const step = (column) => (kind === "trend" ? [...group, String(column)] : [String(column), ...group]);
+  // An operator may have another number in another step.
+  const open = async (column, index) => {
+    const { operators } = await get(`step/${step(column).join("/")}`);
+    const number = operators.name.indexOf(tensors.name[index]);
+    if (number >= 0) follow(panelLink(step(column), number));
+  };
+  const shared = scale === "row" ? null : magnitudes(values);
+  const title = say(titles[statistic] ?? statistic);
   const shownColumns = [
     { name: "number", title: "#", end: true, value: (index) => tensors.operator[index], cell: (index) => tensors.operator[index] },
     { name: "health", title: say("health"), value: (index) => (isBad(tensors.health[index]) ? 1 : 0), cell: (index) => html`<${Health} health=${tensors.health[index]} />` },
     { name: "name", title: say("tensor"), value: label, cell: (index) => html`<a class="name" title=${tensors.name[index]}
-        href=${link("operator", [...step(columns[0]), tensors.operator[index]])}>${shortened(tensors.name[index])}</a> ${say(tensors.io[index])} ${tensors.slot[index]}` },
-    { name: "parameter", title: say("parameter"), value: (index) => tensors.parameter[index] ?? "", cell: (index) => `${tensors.is_gradient[index] ? "∂ " : ""}${tensors.parameter[index] ?? ""}` },
+        href=${panelLink(step(columns[0]), tensors.operator[index])}>${shortened(tensors.name[index])}</a> ${say(tensors.io[index])} ${tensors.slot[index]}` },
     { name: "cells", title: `${say(kind === "trend" ? "iteration" : "rank")} ${columns[0]} … ${columns.at(-1)}`, value: (index) => measure(values[index]),
-      cell: (index) => html`<${Cells} values=${values[index]} columns=${columns} marked=${marked} />` },
+      cell: (index) => html`<${Cells} values=${values[index]} columns=${columns} marked=${marked} shared=${shared} onPick=${(column) => open(column, index)} />` },
     { name: "measure", title: say(kind === "trend" ? "last / first" : "largest deviation"), end: true, value: (index) => measure(values[index]),
-      cell: (index) => { const value = measure(values[index]); return Number.isFinite(value) ? number(value) : value === Infinity ? "∞" : "–"; } },
-    { name: "last", title: `${columns.at(-1)}`, end: true, value: (index) => sortable(values[index].at(-1)), cell: (index) => number(values[index].at(-1)) },
+      cell: (index) => { const value = measure(values[index]); return Number.isFinite(value) ? html`<${Num} value=${value} />` : value === Infinity ? "∞" : "–"; } },
+    { name: "last", title: `${title} ${columns.at(-1)}`, end: true, value: (index) => sortable(values[index].at(-1)), cell: (index) => html`<${Num} value=${values[index].at(-1)} />` },
+    { name: "parameter", title: say("parameter"), value: (index) => tensors.parameter[index] ?? "", cell: (index) => `${tensors.is_gradient[index] ? "∂ " : ""}${tensors.parameter[index] ?? ""}` },
   ];
   let order = Array.from({ length: count(tensors) }, (_, index) => index).filter((index) => (bad !== "1" || isBad(tensors.health[index]))
     && q.toLowerCase().split(/\s+/).every((word) => `${label(index)} ${tensors.parameter[index] ?? ""}`.toLowerCase().includes(word)));
@@ -40,22 +51,84 @@ export function Series({ series, kind, group, marked }) {
     order = order.sort((one, other) => way * (keys.get(one) < keys.get(other) ? -1 : keys.get(one) > keys.get(other) ? 1 : 0) || one - other);
   }
   const pick = (index) => setQuery({ lines: (picked.includes(index) ? picked.filter((one) => one !== index) : [...picked, index].slice(-MAX_LINES)).join(",") });
+  const drawn = picked.map((index) => ({ label: label(index), values: values[index] }));
+  const isLog = log === "" ? isWide(drawn) : log === "1";
+  const outvoted = columns.filter((one) => marked.has(String(one))).map((one) => ({ x: one, label: `≠ ${say("outvoted")}` }));
   return html`<main class="full">
+    ${kind === "trend" && html`<${Training} series=${series} group=${group} pages=${pages} />`}
     <div class="tools">
-      <input id="search" type="search" value=${q} placeholder=${say("search name, type or scope")} aria-label=${say("search name, type or scope")}
+      <input id="search" type="search" value=${q} placeholder=${say("search name, type or scope")} title="/" aria-label=${say("search name, type or scope")}
         onInput=${(event) => setQuery({ q: event.currentTarget.value })} />
       <label>${say("statistic")} <select onChange=${(event) => setQuery({ s: statistics[event.currentTarget.selectedIndex] })}>${statistics.map(
         (name) => html`<option key=${name} selected=${name === statistic}>${say(titles[name] ?? name)}</option>`)}</select></label>
       <label><input type="checkbox" checked=${bad === "1"} onChange=${(event) => setQuery({ bad: event.currentTarget.checked ? "1" : "" })} /> ${say("bad only")}</label>
+      <label><input type="checkbox" checked=${scale !== "row"} onChange=${(event) => setQuery({ scale: event.currentTarget.checked ? "" : "row" })} /> ${say("one colour scale")}</label>
+      ${shared !== null && html`<${Legend} shared=${shared} title=${`|${title}|`} />`}
       <span>${order.length} ${say("of")} ${count(tensors)}${leftOut > 0 ? `, ${leftOut} ${say("left out")}` : ""}</span>
       ${kind === "ranks" && html`<span>${say("alike on all ranks")}: ${values.filter((row) => row.every((one) => one === row[0])).length}</span>`}
-      ${[...marked].map(([rank, tensors]) => html`<b key=${rank} class="outvoted">≠ ${say("outvoted")}: ${say("rank")} ${rank}, ${tensors} ${say("tensors")}</b>`)}
+      ${[...marked].map(([rank, some]) => html`<b key=${rank} class="outvoted">≠ ${say("outvoted")}: ${say("rank")} ${rank}, ${some} ${say("tensors")}</b>`)}
     </div>
-    ${picked.length > 0 ? html`<${Lines} rows=${picked.map((index) => [label(index), values[index]])} columns=${columns} />`
+    ${picked.length > 0 ? html`<section class="picked"><div class="tools"><label><input type="checkbox" checked=${isLog} onChange=${(event) => setQuery({ log: event.currentTarget.checked ? "1" : "0" })} /> ${say("log scale")}</label>
+        <button onClick=${() => setQuery({ lines: "" })}>${say("no lines")} ✕</button><span class="quiet">✖ NaN, Inf · ○ ${say("not dumped")}</span></div>
+        <${Chart} x=${columns} lines=${drawn} xTitle=${say(kind === "trend" ? "iteration" : "rank")} yTitle=${title} isLog=${isLog} height=${220} marked=${outvoted}
+          onPick=${(at) => open(columns[at], picked[0])} /></section>`
       : html`<p class="quiet">${say("a click on a row draws its line")}</p>`}
     <${Table} columns=${shownColumns} order=${order} health=${(index) => tensors.health[index]} label=${say(kind === "trend" ? "Trend" : "Ranks")}
-      sort=${sort} onSort=${(name) => setQuery({ sort: name })} onOpen=${pick} />
+      isCurrent=${(index) => picked.includes(index)} sort=${sort} onSort=${(name) => setQuery({ sort: name })} onOpen=${pick} />
   </main>`;
+}
+
+/** Loss and norm of the gradients of a rank, from all of its graphs, where their tensors tell them. */
+function Training({ series, group: [rank, graph], pages }) {
+  const others = pages.filter((path) => path.startsWith(`trend/${rank}/`) && path !== `trend/${rank}/${graph}`);
+  const { answers } = useAnswers(others);
+  const graphs = [...(answers ?? []).map((one, at) => [Number(others[at].split("/")[2]), one]), [Number(graph), series]].sort(([one], [other]) => one - other);
+  const x = [...new Set(graphs.flatMap(([, { columns }]) => columns))].sort((one, other) => one - other);
+  const curves = [lossOf(graphs, x), gradientNorm(graphs, x)].filter((one) => one !== null);
+  const { t = "1" } = place.value.query;
+  if (curves.length === 0) return null;
+  return html`<details class="training" open=${t === "1"} onToggle=${(event) => event.currentTarget.open !== (t === "1") && setQuery({ t: event.currentTarget.open ? "" : "0" })}>
+    <summary>${curves.map(({ label }) => say(label)).join(", ")}</summary>
+    <div class="curves">${curves.map(({ label, values, at }) => html`<${Chart} key=${label} x=${x} lines=${[{ label: say(label), values }]} xTitle=${say("iteration")} yTitle=${say(label)} sync="training"
+      isLog=${isWide([{ values }])} height=${130} onPick=${at === null ? null : (place) => follow(panelLink([rank, String(at.graph), String(x[place])], at.operator))} />`)}</div></details>`;
+}
+
+/** Values of a row of a graph over all iterations; null where the graph was not dumped. */
+const over = (x, columns, values) => x.map((one) => values[columns.indexOf(one)] ?? null);
+
+/** The last scalar of the first graph that comes before any gradient: {label, values, at}; null without one. graphs: [[number, series]] */
+export function lossOf(graphs, x) {
+  for (const [graph, { columns, tensors, statistics: all }] of graphs) {
+    const before = tensors.is_gradient.indexOf(true);
+    const isLoss = (index) => tensors.elements?.[index] === 1 && tensors.io[index] === "output" && (before < 0 || index < before)
+      && !/^Gradients\/|optimizer/i.test(tensors.name[index])
+      // The seed of the backward pass is 1 in each iteration.
+      && !all.max[index].every((one) => one === 1);
+    const scalars = tensors.name.map((_, index) => index).filter(isLoss);
+    if (scalars.length === 0) continue;
+    const index = scalars.at(-1);
+    const values = all.max[index].map((one, at) => (all.nan[index][at] > 0 ? "nan" : one));
+    return { label: "loss", values: over(x, columns, values), at: { graph, operator: tensors.operator[index] } };
+  }
+  return null;
+}
+
+/** L2 norm of the gradients of all parameters together, the last one that is there of each; null where none are known. */
+export function gradientNorm(graphs, x) {
+  const last = new Map();
+  for (const [, { columns, tensors, statistics: all }] of graphs) {
+    tensors.is_gradient.forEach((isGradient, index) => {
+      if (isGradient && tensors.parameter[index] !== null && tensors.io[index] === "output") last.set(tensors.parameter[index], over(x, columns, all.l2norm[index]));
+    });
+  }
+  if (last.size === 0) return null;
+  const rows = [...last.values()];
+  const values = x.map((_, at) => {
+    const column = rows.map((row) => row[at]).filter((one) => one !== null);
+    if (column.length === 0) return null;
+    return column.some((one) => typeof one === "string") ? "nan" : Math.sqrt(column.reduce((sum, one) => sum + one * one, 0));
+  });
+  return { label: "gradient norm", values, at: null };
 }
 
 /** How often the last value is the first one; NaN where one of them is not there or not finite. */
@@ -77,40 +150,43 @@ export function spread(values) {
   return most === 0 ? 0 : median === 0 ? Infinity : most / Math.abs(median);
 }
 
-/** A value's place on a scale of magnitudes of its row, from 0 to 1; null for what has none. */
-function shares(values) {
-  const logs = values.map((one) => (typeof one === "number" && one !== 0 ? Math.log10(Math.abs(one)) : null));
-  const present = logs.filter((one) => one !== null);
-  const [low, high] = [Math.min(...present), Math.max(...present)];
-  // Less than a tenth of a decade apart is one colour: rounding must not look like a trend.
-  return logs.map((one) => (one === null ? null : high - low < 0.1 ? 0.5 : (one - low) / (high - low)));
+const logOf = (one) => (typeof one === "number" && one !== 0 ? Math.log10(Math.abs(one)) : null);
+
+/** Logarithms of the smallest and the largest magnitude of rows, at most twelve decades apart; null where all are 0. */
+export function magnitudes(rows) {
+  let [low, high] = [Infinity, -Infinity];
+  for (const row of rows) {
+    for (const one of row) {
+      const log = logOf(one);
+      if (log !== null) [low, high] = [Math.min(low, log), Math.max(high, log)];
+    }
+  }
+  return low > high ? null : [Math.max(low, high - 12), high];
 }
 
-function Cells({ values, columns, marked }) {
+/** A value's place on a scale of magnitudes, from 0 to 1, that of all rows or its own; null for what has none. */
+export function shares(values, shared) {
+  const logs = values.map(logOf);
+  const range = shared ?? magnitudes([values]);
+  if (range === null) return logs;
+  const [low, high] = range;
+  // Less than a tenth of a decade apart is one colour: rounding must not look like a trend.
+  return logs.map((one) => (one === null ? null : high - low < 0.1 ? 0.5 : Math.max(0, (one - low) / (high - low))));
+}
+
+const opacity = (share) => 0.08 + 0.92 * share;
+
+/** A click on a cell opens the operator there; the keyboard has the name and the keys for the next iteration. */
+function Cells({ values, columns, marked, shared, onPick }) {
   const width = 240 / values.length;
-  const places = shares(values);
+  const places = shares(values, shared);
   return html`<svg class="cells" viewBox="0 0 240 16" preserveAspectRatio="none" aria-hidden="true">${values.map((value, at) => html`<rect key=${at}
-    x=${at * width} width=${Math.max(1, width - 0.5)} height="16" class=${typeof value === "string" ? "not-finite" : places[at] === null ? "none" : ""}
-    fill-opacity=${places[at] === null ? 1 : 0.12 + 0.88 * places[at]}><title>${columns[at]}: ${number(value)}</title></rect>
+    x=${at * width} width=${Math.max(1, width - 0.5)} height="16" onClick=${(event) => { event.stopPropagation(); onPick(columns[at]); }} class=${typeof value === "string" ? "not-finite" : places[at] === null ? "none" : ""}
+    fill-opacity=${places[at] === null ? 1 : opacity(places[at])}><title>${columns[at]}: ${value ?? "–"}</title></rect>
     ${marked.has(String(columns[at])) && html`<rect class="outvoted" x=${at * width} y="13" width=${Math.max(1, width - 0.5)} height="3" />`}`)}</svg>`;
 }
 
-/** Lines over the columns, on a scale of magnitudes when the values have one sign. */
-function Lines({ rows, columns }) {
-  const [width, height, left] = [900, 170, 64];
-  const all = rows.flatMap(([, values]) => values.filter((one) => typeof one === "number"));
-  if (all.length === 0) return html`<p class="quiet">${say("nothing found")}</p>`;
-  const isLog = all.every((one) => one > 0) && Math.max(...all) > 20 * Math.min(...all);
-  const scaled = (one) => (isLog ? Math.log10(one) : one);
-  const [low, high] = [Math.min(...all.map(scaled)), Math.max(...all.map(scaled))];
-  const x = (at) => left + (at / Math.max(1, columns.length - 1)) * (width - left - 10);
-  const y = (one) => 8 + (1 - (high === low ? 0.5 : (scaled(one) - low) / (high - low))) * (height - 30);
-  return html`<figure class="lines"><svg viewBox="0 0 ${width} ${height}" role="img" aria-label=${say("plot")}>
-    <text x="0" y="14">${number(isLog ? 10 ** high : high)}</text><text x="0" y=${height - 20}>${number(isLog ? 10 ** low : low)}</text>
-    <text x=${left} y=${height - 4}>${columns[0]}</text><text class="end" x=${width - 10} y=${height - 4}>${columns.at(-1)}</text>
-    ${rows.map(([name, values], line) => html`<g key=${name} class="line-${line}"><title>${name}</title>
-      <polyline points=${values.map((one, at) => (typeof one === "number" ? `${x(at)},${y(one)}` : null)).filter(Boolean).join(" ")} />
-      ${values.map((one, at) => (typeof one === "number" ? html`<circle key=${at} cx=${x(at)} cy=${y(one)} r="2.5"><title>${columns[at]}: ${number(one)}</title></circle>`
-        : one !== null && html`<text key=${at} class="mark" x=${x(at)} y="10">✖</text>`))}</g>`)}
-  </svg><figcaption>${rows.map(([name], line) => html`<span key=${name} class="line-${line}">— ${name}</span>`)}</figcaption></figure>`;
+/** The colours of the scale that all rows share. */
+function Legend({ shared: [low, high], title }) {
+  return html`<span class="cells-legend">${number(10 ** low)} <svg class="cells" viewBox="0 0 80 16" aria-hidden="true">${Array.from({ length: 16 }, (_, at) => html`<rect key=${at} x=${at * 5} width="5" height="16" fill-opacity=${opacity(at / 15)} />`)}</svg> ${number(10 ** high)} <span class="quiet">${title}</span></span>`;
 }

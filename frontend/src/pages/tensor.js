@@ -1,26 +1,25 @@
 // The elements of one tensor, a part at a time: as a picture, as text, as a file. From a server only.
 import { useEffect, useState } from "preact/hooks";
-import { shape } from "../format.js";
-import { HeatMap, LinePlot } from "../heatmap.js";
+import { number, shape } from "../format.js";
+import { axisStarts, HeatMap, LinePlot } from "../heatmap.js";
 import { getPicture, getText, partAddress } from "../source.js";
 import { link, place, setQuery } from "../state.js";
 import { Copy } from "../copy.js";
+import { Histogram, isDistance, Sides } from "../panel/pictures.js";
 import { count, Health, html, row } from "../view.js";
 import { say } from "../words.js";
 
-export const sides = ["mine", "golden", "difference"];
-
-export function Tensor({ step, parts, number, overview }) {
+export function Tensor({ step, parts, number: id, overview }) {
   const { operators, tensors } = step;
-  const tensor = row(tensors, number);
-  const owner = ownerOf(operators, number);
-  const { index = "", what = "" } = place.value.query;
+  const tensor = row(tensors, id);
+  const owner = ownerOf(operators, id);
+  const { index = "", what = "", h = "" } = place.value.query;
   const [state, setState] = useState({});
   const asked = { index, what };
-  const address = partAddress("picture", parts, number, asked);
+  const address = partAddress("picture", parts, id, asked);
   useEffect(() => {
     const stop = new AbortController();
-    Promise.all([getPicture(address, stop.signal), getText(partAddress("text", parts, number, asked), stop.signal)]).then(
+    Promise.all([getPicture(address, stop.signal), getText(partAddress("text", parts, id, asked), stop.signal)]).then(
       ([picture, text]) => setState({ address, picture, text }),
       (error) => error.name !== "AbortError" && setState({ address, error }),
     );
@@ -28,25 +27,26 @@ export function Tensor({ step, parts, number, overview }) {
   }, [address]);
   const shown = state.address === address ? state : { picture: state.picture, text: state.text };
   const current = shown.picture?.about.index ?? index;
-  const other = (part, way) => html`<a class=${part === null ? "off" : ""} href=${link("tensor", [...(part ?? parts), number], asked)}>${way}</a>`;
+  const other = (part, way) => html`<a class=${part === null ? "off" : ""} href=${link("tensor", [...(part ?? parts), id], asked)}>${way}</a>`;
   return html`<main>
     <header class="operator"><h1><a class="name" href=${link("operator", [...parts, owner])}>${operators.name[owner]}</a> ${say(tensor.io)} ${tensor.slot}</h1>
       <p>${tensor.dtype} ${shape(tensor.shape)} <${Health} health=${tensor.health} /></p>
       <nav>
         ${neighbours(overview, parts).map((part, place) => other(part, place === 0 ? `[ ${say("iteration")} −` : `${say("iteration")} + ]`))}
-        ${overview.golden !== null && html`<span role="group">${sides.map((side, place) => html`<button key=${side} aria-pressed=${(what || "mine") === side}
-          onClick=${() => setQuery({ what: place === 0 ? "" : side })}>${say(side)}</button>`)}</span>`}
+        ${overview.golden !== null && html`<${Sides} shown=${what || "mine"} onPick=${(side) => setQuery({ what: side === "mine" ? "" : side })} />`}
         <${Copy} text=${python(overview.path, tensor, operators.name[owner], current)} label="copy Python" />
-        <a href=${partAddress("npy", parts, number, { ...asked, index: current })} download=${`part.npy`}>npy</a>
+        <a href=${partAddress("npy", parts, id, { ...asked, index: current })} download=${`part.npy`}>npy</a>
       </nav>
     </header>
     <${Axes} sizes=${tensor.shape} index=${current} />
     ${shown.error && html`<p role="alert">${shown.error.message}</p>`}
     ${!shown.error && !shown.picture && html`<p aria-busy="true">…</p>`}
     ${!shown.error && shown.picture && html`<div aria-busy=${state.address !== address}>
-      ${shown.picture.about.rows === 1 && shown.picture.about.columns > 1 ? html`<${LinePlot} picture=${shown.picture} />`
-        : html`<${HeatMap} picture=${shown.picture} onZoom=${(down, across) => setQuery({ index: zoomed(shown.picture.about, down, across) })} />`}
-      <${Elements} text=${shown.text} />
+      <div class="both"><div>${shown.picture.about.rows === 1 && shown.picture.about.columns > 1 ? html`<${LinePlot} picture=${shown.picture} />`
+        : html`<${HeatMap} key=${what} picture=${shown.picture} mostHigh=${512} isDistance=${isDistance(what || "mine")} onZoom=${(down, across) => setQuery({ index: zoomed(shown.picture.about, down, across) })} />`}</div>
+      <details class="spread" open=${h !== "0"} onToggle=${(event) => event.currentTarget.open !== (h !== "0") && setQuery({ h: event.currentTarget.open ? "" : "0" })}><summary>${say("histogram")}</summary>
+        ${h !== "0" && html`<${Histogram} parts=${parts} number=${id} query=${{ ...asked, index: current }} />`}</details></div>
+      <${Elements} text=${shown.text} axes=${shown.picture.about.axes} />
     </div>`}
   </main>`;
 }
@@ -63,12 +63,25 @@ function Axes({ sizes, index }) {
         onInput=${(event) => change(axis, event.currentTarget.value)} /></label>`)}</div>`;
 }
 
-function Elements({ text }) {
+/** The first elements as text, with the numbers that their rows and columns have in the tensor; axes: of the tensor, that are shown. */
+function Elements({ text, axes }) {
   const { rows, columns } = text;
-  const isWhole = text.text.length === rows && (text.text[0]?.length ?? 0) === columns;
-  return html`<section><h2>${say("elements")} <span class="quiet">${text.text.length} × ${text.text[0]?.length ?? 0}${isWhole ? "" : ` ${say("of")} ${rows} × ${columns}`}</span></h2>
-    <div class="elements" tabindex="0" role="group" aria-label=${say("elements")}><table><tbody>${text.text.map((line, at) => html`<tr key=${at}><th scope="row">${at}</th>${line.map(
-      (one, column) => html`<td key=${column} class=${/nan|inf/.test(one) ? "bad" : ""}>${one}</td>`)}</tr>`)}</tbody></table></div></section>`;
+  const shown = text.text[0]?.length ?? 0;
+  const isWhole = text.text.length === rows && shown === columns;
+  const starts = axisStarts({ index: text.index, axes });
+  const name = ([start, stride], at) => start + at * stride;
+  return html`<section><h2>${say("elements")} <span class="quiet">${text.text.length} × ${shown}${isWhole ? "" : ` ${say("of")} ${rows} × ${columns}`}</span></h2>
+    <div class="elements" tabindex="0" role="group" aria-label=${say("elements")}><table>
+      <thead><tr><td></td>${Array.from({ length: shown }, (_, column) => html`<th key=${column} scope="col">${name(starts.columns, column)}</th>`)}</tr></thead>
+      <tbody>${text.text.map((line, at) => html`<tr key=${at}><th scope="row">${name(starts.rows, at)}</th>${line.map(
+        (one, column) => html`<td key=${column} title=${one} class=${/nan|inf/.test(one) ? "bad" : ""}>${brief(one)}</td>`)}</tr>`)}</tbody></table></div></section>`;
+}
+
+const LONG = 9; // letters of a number that is shown as it is
+
+/** An element in four digits where it has many more; complex numbers, booleans and what is not finite as they are. */
+export function brief(text) {
+  return text.length <= LONG || !Number.isFinite(Number(text)) ? text : number(Number(text));
 }
 
 /** The number of the operator that a tensor belongs to. */

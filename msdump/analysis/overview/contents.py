@@ -142,7 +142,9 @@ class Contents:
     @cached_property
     def golden_contents(self) -> Contents | None:
         """The golden dump as one of its own, of the same steps."""
-        return None if self.golden is None else Contents(self.golden, selection=self._selection, **self._how)
+        if self.golden is None:
+            return None
+        return Contents(self.golden, selection=self._selection, measurements=self._measurements, **self._how)
 
     @cached_property
     def health(self) -> HealthOfDump:
