@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -108,3 +109,10 @@ def test_what_can_be_shown(dump: Path, tmp_path: Path) -> None:
     assert msdump.view(tensor).at == "#/operators/0/0/0?q=Add-op0"
     with pytest.raises(FormatError, match="got nothing"):
         msdump.view(tmp_path / "absent")
+
+
+def test_without_the_package_the_error_says_what_to_install(dump: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "msdump.viewing.widget")
+    monkeypatch.setitem(sys.modules, "anywidget", None)
+    with pytest.raises(ConfigError, match=r"expected the package anywidget.*msdump\[notebook\]"):
+        msdump.view(dump)
