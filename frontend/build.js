@@ -1,18 +1,11 @@
-// Bundles the front end into the Python package: app.js, app.css and the licences of what is in them.
+// Bundles the front end into the Python package: app.js, app.css, widget.js and the licences of what is in them.
 import { readFile, readdir, writeFile } from "node:fs/promises";
 import { build } from "esbuild";
 
 const target = process.argv[2] ?? "../msdump/viewing/assets";
-await build({
-  entryPoints: ["src/app.js", "src/app.css"],
-  outdir: target,
-  bundle: true,
-  minify: true,
-  charset: "ascii",
-  format: "iife",
-  target: "es2022",
-  legalComments: "none",
-});
+const options = { outdir: target, bundle: true, minify: true, charset: "ascii", target: "es2022", legalComments: "none" };
+await build({ ...options, entryPoints: ["src/app.js", "src/app.css"], format: "iife" });
+await build({ ...options, entryPoints: ["src/widget.js"], format: "esm" });
 const { dependencies } = JSON.parse(await readFile("package.json", "utf8"));
 const names = [...Object.keys(dependencies), "@preact/signals-core"].sort();
 const licences = await Promise.all(

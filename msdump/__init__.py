@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from msdump.formats.dump_dir import DumpDir
     from msdump.formats.dump_tensor import DumpedTensor
     from msdump.frontends.torch import watch
+    from msdump.viewing.notebook import view as view
 
     open = Dump.open
 
@@ -61,6 +62,7 @@ __all__ = [
     "open",
     "recorder",
     "stat",
+    "view",
     "watch",
 ]
 
@@ -75,6 +77,7 @@ _MODULE_BY_NAME = {
     "open": ("msdump.analysis.overview.dump", "Dump.open"),
     "recorder": ("msdump.engine.recorder", "recorder"),
     "stat": ("msdump.analysis", "tensor_statistics"),
+    "view": ("msdump.viewing.notebook", "view"),
     "watch": ("msdump.frontends.torch", "watch"),
 }
 _PACKAGES = ("analysis", "errors", "testing", *FRONTENDS)

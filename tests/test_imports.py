@@ -20,6 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # imported nowhere; the standard library and numpy may be imported everywhere.
 ALLOWED = {
     "anyio": ("viewing/server.py",),
+    "anywidget": ("viewing/widget.py",),
+    "traitlets": ("viewing/widget.py",),
     "fsspec": ("storage/remote.py",),
     "obstore": ("storage/remote.py",),
     "xxhash": ("storage/packs.py",),

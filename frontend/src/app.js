@@ -18,9 +18,9 @@ import { Series } from "./pages/series.js";
 import { Tensor } from "./pages/tensor.js";
 import { Palette } from "./palette.js";
 import { isPanelOver, Panel } from "./panel/panel.js";
-import { progress } from "./source.js";
+import { isFramed, progress } from "./source.js";
 import { bytes } from "./format.js";
-import { follow, link, parsed, place, stepParts } from "./state.js";
+import { follow, followByHand, link, parsed, place, stepParts } from "./state.js";
 import { count, html, openingStep, outvotedRanks, row } from "./view.js";
 import { language, say } from "./words.js";
 
@@ -114,6 +114,7 @@ if (isWorker) {
   workAsLayout();
 } else {
   addEventListener("hashchange", () => { place.value = parsed(location.hash); });
+  if (isFramed()) followByHand();
   listen(switchTheme);
   render(html`<${App} />`, document.getElementById("app"));
 }

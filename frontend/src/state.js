@@ -55,8 +55,25 @@ export function setQuery(change) {
   place.value = parsed(location.hash);
 }
 
+let push = (target) => { location.hash = target; };
+
 export function follow(target) {
-  location.hash = target;
+  push(target);
+}
+
+/** In a frame without an origin, as a notebook has one, no link leads anywhere: what is followed is only noted. */
+export function followByHand() {
+  push = (target) => {
+    history.pushState(null, "", target);
+    place.value = parsed(location.hash);
+  };
+  addEventListener("popstate", () => { place.value = parsed(location.hash); });
+  addEventListener("click", (event) => {
+    const target = event.target.closest?.("a[href^='#']")?.getAttribute("href");
+    if (!target || event.defaultPrevented) return;
+    event.preventDefault();
+    push(target);
+  });
 }
 
 /** A step as parts of a link; what folders do not tell is "-". */

@@ -105,6 +105,10 @@ class DumpDir:
             raise FormatError(f"{os.fspath(path)}: expected a folder or file of a dump, got nothing. Is it mounted?")
         return cls(path, strict, keeps_headers)
 
+    def __repr__(self) -> str:
+        """One line, for which nothing is read."""
+        return f"<{type(self).__name__} {self.path}>"
+
     def _repr_html_(self) -> str:
         """What a notebook shows: the folders and how many files they hold; nothing is opened."""
         folders = list(self.folders())

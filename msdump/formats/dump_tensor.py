@@ -137,6 +137,10 @@ class DumpedTensor:
     original_dtype: str | None = None
     small: SmallNpy | None = field(default=None, compare=False, repr=False)
 
+    def __repr__(self) -> str:
+        """One line: whose tensor it is, and of what kind."""
+        return f"<{type(self).__name__} {self.op_name} {self.io} {self.slot}: {self.true_dtype} {list(self.shape)}>"
+
     @property
     def true_dtype(self) -> str:
         """Dtype that the operator's tensor had, as far as the file tells."""

@@ -126,23 +126,24 @@ def _page(answers: dict[str, Answer], left_out: list[str]) -> bytes:
     overview = {**answers["overview"], "left_out": left_out}
     values = encoded({**answers, "overview": overview})
     packed = base64.b64encode(gzip.compress(values, 9, mtime=0)).decode()
+    body = f'<script type="text/plain" id="answers">{packed}</script>\n'
+    return _START + standalone(f"{printable(overview['dump'])} – msdump", body).encode()
+
+
+def standalone(title: str, body: str) -> str:
+    """The page in one text that loads nothing.   body: markup beside the script"""
     script, style = asset("app.js"), asset("app.css")
     policy = (
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
         "img-src data: blob:; connect-src 'none'; base-uri 'none'; form-action 'none'"
     )
-    title = html.escape(f"{printable(overview['dump'])} – msdump")
     return (
-        _START
-        + (
-            f'<html lang="en"><head><meta charset="utf-8">\n'
-            f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">\n'
-            f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f'<meta name="referrer" content="no-referrer">\n'
-            f"<title>{title}</title>\n<style>{style}</style></head>\n"
-            f'<body><div id="app"></div>\n<script type="text/plain" id="answers">{packed}</script>\n'
-            f"<script>{script}</script></body></html>\n"
-        ).encode()
+        f'<html lang="en"><head><meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta name="referrer" content="no-referrer">\n'
+        f"<title>{html.escape(title)}</title>\n<style>{style}</style></head>\n"
+        f'<body><div id="app"></div>\n{body}<script>{script}</script></body></html>\n'
     )
 
 

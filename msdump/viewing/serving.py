@@ -38,6 +38,43 @@ _PATIENCE_SECONDS = 5.0
 _NEEDED = "pip install 'msdump[view]'"
 
 
+class FilledIndex:
+    """The index of a dump and the process that fills it; `close` ends both.
+
+    has_index  False: the index lies in a folder that goes with this
+    Raises: FormatError when there is nothing at the path; WriteError where the index cannot be made.
+    """
+
+    def __init__(self, wanted: Wanted, has_index: bool = True) -> None:
+        for root in (wanted.dump, wanted.golden):
+            if root is not None and not storage.exists(root):
+                raise FormatError(f"{root}: expected a folder or file of a dump, got nothing. Is it mounted?")
+        self.title = Path(without_secrets(str(wanted.dump))).absolute().name
+        self._temporary = None if has_index else Path(tempfile.mkdtemp(prefix="msdump-view-"))
+        if self._temporary is None:
+            path = index_path(wanted.dump, wanted.golden, wanted.mapping, wanted.selection)
+            remove_old(path.parent, time.time())
+        else:
+            path = self._temporary / "index.sqlite"
+        self.index = Index(path)
+        self.index.require(program())
+        # A fresh interpreter: a copy of this one would hold its threads' locks.
+        context = multiprocessing.get_context("spawn")
+        self._filling = context.Process(target=fill, args=(wanted, path, os.getpid()), daemon=True)
+        self._filling.start()
+
+    def close(self) -> None:
+        """End the filling and the index; what was measured is kept."""
+        self._filling.terminate()
+        self._filling.join(_PATIENCE_SECONDS)
+        if self._filling.is_alive():
+            self._filling.kill()
+            self._filling.join(_PATIENCE_SECONDS)
+        self.index.close()
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+
 class Viewing:
     """A server that listens and whose index is being filled; `close` ends both.
 
@@ -64,12 +101,9 @@ class Viewing:
         has_index: bool = True,
         has_actions: bool = False,
     ) -> None:
-        for root in (wanted.dump, wanted.golden):
-            if root is not None and not storage.exists(root):
-                raise FormatError(f"{root}: expected a folder or file of a dump, got nothing. Is it mounted?")
         if has_actions:
             wanted = _with_mapping(wanted)
-        self._make_application = _application_maker()
+        make_application = application_maker()
         self._socket = _listening(host, port)
         self.port: int = self._socket.getsockname()[1]
         tokens = Tokens()
@@ -77,22 +111,15 @@ class Viewing:
         self.url, self.browser_url = (
             f"http://{shown}:{self.port}/?token={token}" for token in (tokens.printed, tokens.once)
         )
-        self._temporary = None if has_index else Path(tempfile.mkdtemp(prefix="msdump-view-"))
-        if self._temporary is None:
-            path = index_path(wanted.dump, wanted.golden, wanted.mapping, wanted.selection)
-            remove_old(path.parent, time.time())
-        else:
-            path = self._temporary / "index.sqlite"
-        self.index = Index(path)
-        self.index.require(program())
-        # A fresh interpreter: a copy of this one would hold its threads' locks.
-        context = multiprocessing.get_context("spawn")
-        self._filling = context.Process(target=fill, args=(wanted, path, os.getpid()), daemon=True)
-        self._filling.start()
+        try:
+            self._filled = FilledIndex(wanted, has_index)
+        except BaseException:
+            self._socket.close()
+            raise
+        self.index = self._filled.index
         mapping = wanted.mapping if has_actions else None
-        title = Path(without_secrets(str(wanted.dump))).absolute().name
         guard = Guard(
-            self._make_application(self.index, title, mapping, tokens.action),
+            make_application(self.index, self._filled.title, mapping, tokens.action),
             tokens,
             cookie=f"msdump-{self.port}",
             hosts={*LOCAL_NAMES, shown, *allowed_hosts},
@@ -150,15 +177,8 @@ class Viewing:
 
     def close(self) -> None:
         """End the filling and the index; what was measured is kept."""
-        self._filling.terminate()
-        self._filling.join(_PATIENCE_SECONDS)
-        if self._filling.is_alive():
-            self._filling.kill()
-            self._filling.join(_PATIENCE_SECONDS)
         self._socket.close()
-        self.index.close()
-        if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+        self._filled.close()
 
 
 def _with_mapping(wanted: Wanted) -> Wanted:
@@ -174,7 +194,11 @@ def _with_mapping(wanted: Wanted) -> Wanted:
     return replace(wanted, is_followed=True)
 
 
-def _application_maker() -> Callable[[Index, str, str | None, str], App]:
+def application_maker() -> Callable[[Index, str, str | None, str], App]:
+    """What makes the routes of an index, its title, a mapping file and a token.
+
+    Raises: ConfigError without the packages of the extra `view`.
+    """
     try:
         import uvicorn  # noqa: F401
 

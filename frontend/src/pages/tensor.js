@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { number, shape } from "../format.js";
 import { axisStarts, HeatMap, LinePlot } from "../heatmap.js";
-import { getPicture, getText, partAddress } from "../source.js";
+import { getPicture, getText, isFramed, partAddress } from "../source.js";
 import { link, place, setQuery } from "../state.js";
 import { Copy } from "../copy.js";
 import { Histogram, isDistance, Sides } from "../panel/pictures.js";
@@ -35,7 +35,7 @@ export function Tensor({ step, parts, number: id, overview }) {
         ${neighbours(overview, parts).map((part, place) => other(part, place === 0 ? `[ ${say("iteration")} −` : `${say("iteration")} + ]`))}
         ${overview.golden !== null && html`<${Sides} shown=${what || "mine"} onPick=${(side) => setQuery({ what: side === "mine" ? "" : side })} />`}
         <${Copy} text=${python(overview.path, tensor, operators.name[owner], current)} label="copy Python" />
-        <a href=${partAddress("npy", parts, id, { ...asked, index: current })} download=${`part.npy`}>npy</a>
+        ${!isFramed() && html`<a href=${partAddress("npy", parts, id, { ...asked, index: current })} download=${`part.npy`}>npy</a>`}
       </nav>
     </header>
     <${Axes} sizes=${tensor.shape} index=${current} />

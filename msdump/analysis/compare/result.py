@@ -215,18 +215,29 @@ class Comparison:
         """Tells whether two tensors of one side are the same."""
         return has_same_bytes if self.hashes is None else self.hashes.is_same
 
+    def __repr__(self) -> str:
+        """One line: what was compared, and how much differs."""
+        return f"<{type(self).__name__} of {self.mine} and {self.golden}: {self._summary(self._differing)}>"
+
     def _repr_html_(self) -> str:
         """What a notebook shows: the tensors that differ."""
-        pairs = [
-            (operator, tensor) for operator in self.operators for tensor in operator.tensors if tensor.status == DIFFERS
-        ]
-        count = sum(1 for _ in self.operators)
-        title = f"{len(pairs)} tensors differ in {count} pairs of operators" if pairs else f"all {count} pairs agree"
+        pairs = self._differing
+        title = self._summary(pairs)
         rows = (
             (str(operator.step), operator.pair.mine.label, f"{one.io} {one.slot}", one.error, one.reason)
             for operator, one in pairs
         )
         return html_table(title, ("step", "operator", "tensor", "error", "reason"), rows, len(pairs))
+
+    @property
+    def _differing(self) -> list[tuple[OperatorResult, TensorResult]]:
+        return [
+            (operator, tensor) for operator in self.operators for tensor in operator.tensors if tensor.status == DIFFERS
+        ]
+
+    def _summary(self, pairs: Sequence[object]) -> str:
+        count = sum(1 for _ in self.operators)
+        return f"{len(pairs)} tensors differ in {count} pairs of operators" if pairs else f"all {count} pairs agree"
 
     @property
     def operators(self) -> Iterator[OperatorResult]:

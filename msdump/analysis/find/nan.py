@@ -217,9 +217,20 @@ class NonFiniteReport:
     skipped: tuple[NonFinite, ...] = ()
     between: BadGradients | None = None
 
+    def __repr__(self) -> str:
+        """One line: how many steps have one, and the first operator."""
+        first = (
+            "" if self.first is None else f"; first {self.first.kind}: {self.first.operator.label}, {self.first.step}"
+        )
+        return f"<{type(self).__name__}: {self._summary}{first}>"
+
+    @property
+    def _summary(self) -> str:
+        return f"{len(self.steps)} of {self.step_count} steps have a NaN, or an Inf that was not meant"
+
     def _repr_html_(self) -> str:
         """What a notebook shows: the first one of each step."""
-        found = f"{len(self.steps)} of {self.step_count} steps have a NaN, or an Inf that was not meant"
+        found = self._summary
         rows = ((str(step.step), step.kind, step.operator.label, step.how, str(step.line or "")) for step in self.steps)
         return html_table(found, ("step", "kind", "operator", "how", "line"), rows, len(self.steps))
 

@@ -121,6 +121,10 @@ class StatisticReport(Frame):
     rows: tuple[TensorStatistics, ...]
     damaged: tuple[tuple[str, FormatError], ...]
 
+    def __repr__(self) -> str:
+        """One line: how much there is."""
+        return f"<{type(self).__name__}: {len(self.rows)} tensors, {len(self.damaged)} damaged files>"
+
     def table(self) -> Table:
         """One row for each tensor; the columns are those of `msdump stat --parquet`."""
         return statistic_table(self.rows)
