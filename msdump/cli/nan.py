@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msdump.cli.exit_status import FINE, FOUND, INCOMPLETE
 from msdump.cli.options import add_json_option, add_step_options, selected_steps, write_json
-from msdump.cli.printing import complain_of_damaged, progress_bar, say
+from msdump.cli.printing import complain_of_damaged, progress_bar, say, say_answer, say_next
 
 if TYPE_CHECKING:
     from msdump.analysis.find.nan import BadTensor, BenignInf, Growth, NonFinite, NonFiniteReport
@@ -48,10 +48,12 @@ def run(args: argparse.Namespace) -> int:
             thread_count=args.threads,
             progress=advance,
         )
+    status = FOUND if report.steps else INCOMPLETE if report.damaged else FINE
     if not write_json(args, lambda: _value(report)):
-        _print_report(report, args)
+        _print_findings(report, args.dump, args.shows_all, status)
+        say_next(_next_steps(report, args.dump))
     complain_of_damaged(report.damaged)
-    return FOUND if report.steps else INCOMPLETE if report.damaged else FINE
+    return status
 
 
 def _value(report: NonFiniteReport) -> dict[str, Any]:
@@ -61,25 +63,32 @@ def _value(report: NonFiniteReport) -> dict[str, Any]:
     return non_finite_value(report)
 
 
-def _print_report(report: NonFiniteReport, args: argparse.Namespace) -> None:
-    from msdump.analysis.find.hints import zoom_line
+def _next_steps(report: NonFiniteReport, dump: str) -> Iterator[tuple[str, str]]:
+    from msdump.analysis.find.hints import command_line, operator_line, path_word, zoom_line
     from msdump.analysis.steps import STATISTIC
 
-    _print_findings(report, args.dump, args.shows_all)
-    if report.first is not None and report.first.tensors[0].tensor.file.form == STATISTIC:
-        line = zoom_line(args.dump, report.first.operator)
-        if line:
-            say(f"for its tensors: {line}")
+    first = report.first
+    if first is None:
+        yield command_line("stat", path_word(dump), "--sort", "max"), "the largest values"
+    else:
+        yield operator_line("show", dump, first.operator, first.step), "its tensors, attributes and source"
+        if first.tensors[0].tensor.file.form == STATISTIC:
+            yield zoom_line(dump, first.operator), "dumps the tensors of that operator"
+        elif first.how == "made":
+            yield operator_line("replay", dump, first.operator, first.step), "the operator again on its inputs"
+    yield command_line("view", path_word(dump)), "all of it in the browser"
 
 
-def _print_findings(report: NonFiniteReport, dump: str, shows_all: bool) -> None:
+def _print_findings(report: NonFiniteReport, dump: str, shows_all: bool, status: int) -> None:
     from msdump.analysis.find.nan import INF, NAN
 
     if not report.steps:
         benign = {record.kind for record in report.benign}
         nan = "no NaN that was not dropped" if NAN in benign else "no NaN"
         inf = "no Inf that was not meant" if INF in benign else "no Inf"
-        say(f"finite: {report.tensor_count} tensors of {report.step_count} steps hold {nan} and {inf}.")
+        say_answer(
+            [f"finite: {report.tensor_count} tensors of {report.step_count} steps hold {nan} and {inf}."], status
+        )
     else:
         kinds = {NAN: ("NaN", report.nan), INF: ("unexpected Inf", report.inf)}
         for first in report.firsts:
@@ -102,7 +111,7 @@ def _print_first(result: NonFinite, kind: str, dump: str) -> None:
     from msdump.analysis.find.hints import show_line
 
     operator = result.operator
-    say(f"first {kind}, {_head(result)}: {operator.label} ({operator.op_type}), {result.step}")
+    say_answer([f"first {kind}, {_head(result)}: {operator.label} ({operator.op_type}), {result.step}"], FOUND)
     if result.line is not None:
         say(f"  {result.line}  {result.line.code.strip()}")
     if result.inner_line is not None:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msdump.cli.printing import complain, is_terminal, say
+from msdump.cli.printing import ROWS, complain, is_terminal, say
 from msdump.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -46,6 +46,30 @@ def add_step_options(parser: argparse.ArgumentParser) -> None:
     for name in ("rank", "graph", "iteration"):
         text = f'only these {name} numbers: "all", or ranges such as "0|5-8" or 0,3'
         parser.add_argument(f"--{name}", type=parse_number_ranges, metavar="N|N-N", help=text)
+
+
+def add_all_option(parser: argparse.ArgumentParser, text: str = "") -> None:
+    """The option for all rows of a table, and all of a document."""
+    text = text or f"show everything, not only the first {ROWS}"
+    parser.add_argument("--all", action="store_true", dest="shows_all", help=text)
+
+
+def add_output_option(
+    parser: argparse.ArgumentParser,
+    text: str,
+    metavar: str = "FILE",
+    default: str | None = None,
+    old_spellings: Sequence[str] = (),
+) -> None:
+    """`-o`, `--output`: where a result goes."""
+    parser.add_argument("-o", "--output", metavar=metavar, default=default, help=text)
+    add_old_spellings(parser, "output", *old_spellings)
+
+
+def add_old_spellings(parser: argparse.ArgumentParser, dest: str, *spellings: str) -> None:
+    """Names that an option with a value had once: taken as before, and no help text has them."""
+    for spelling in spellings:
+        parser.add_argument(spelling, dest=dest, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 
 
 def add_model_option(parser: argparse.ArgumentParser) -> None:
@@ -145,7 +169,7 @@ def write_text(path: str, text: str, mode: int = 0o666) -> None:
     """
     if path == "-":
         if is_terminal(sys.stdout):
-            say(text, end="")
+            say(text, end="", wraps=False)
         else:
             sys.stdout.write(text.encode(errors="backslashreplace").decode())
         return

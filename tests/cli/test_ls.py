@@ -65,7 +65,7 @@ def test_many_steps_are_cut(tmp_path, capsys):
         write_dump(tmp_path, OPERATORS[1:], iteration=iteration)
     assert main(["ls", str(tmp_path)]) == 0
     out = capsys.readouterr().out
-    assert "and 10 more (--all)" in out and "30 iterations (0|2|4" in out and "...)" in out
+    assert "\n10 more (--all)\n" in out and "30 iterations (0|2|4" in out and "...)" in out
     assert main(["ls", str(tmp_path), "--all"]) == 0
     assert "more (--all)" not in capsys.readouterr().out
 

@@ -43,8 +43,10 @@ from msdump.formats.dump_tensor import DumpedTensor
 _PERFECT = {name: "1.000000" if name == "CosineSimilarity" else "0.000000" for name in METRICS}
 _PERFECT["StandardDeviation"] = ""
 TABLE_TITLES = (
-    "iteration", "operator", "golden", "found by", "input error", "output error", "added", "cosine", "verdict",
+    "verdict", "operator", "golden", "iteration", "found by", "came in", "error", "added", "cosine", "why",
 )  # fmt: skip
+TABLE_NUMBERS = (5, 6, 7, 8)
+_TOO_LARGE = "relative error"
 
 
 # -- words ---------------------------------------------------------------------------------------------------------
@@ -541,23 +543,29 @@ def summary(comparison: Comparison) -> list[str]:
 
 
 def table_rows(comparison: Comparison, shows_all: bool) -> Iterator[tuple[str, ...]]:
-    """One row per pair of operators, those that differ or all of them; columns `TABLE_TITLES`."""
+    """One row per pair of operators, those that differ or all of them; columns `TABLE_TITLES`.
+
+    "golden" is "-" for an operator of the same name, "why" for an error that is too large.
+    """
     tells_graph = has_several_graphs(step.mine for step in comparison.steps)
     for result in comparison.operators:
         if result.is_agreeing and not shows_all:
             continue
         problem = next((t for t in (*result.outputs, *result.inputs) if t.status == DIFFERS), None)
-        verdict = _status(result) if problem is None else f"{problem.io} {problem.slot}: {problem.reason}"
+        verdict = "WRONG" if result.is_wrong else _status(result) if problem is None else DIFFERS
+        name, golden = short_name(result.pair.mine), short_name(result.pair.golden)
+        is_error = problem is None or problem.reason.startswith(_TOO_LARGE)
         yield (
+            verdict,
+            name,
+            "-" if golden == name else golden,
             result.step.iteration_text(tells_graph),
-            short_name(result.pair.mine),
-            short_name(result.pair.golden),
             result.pair.how,
             _error_text(result.input_error),
             _error_text(result.output_error),
             _error_text(result.added_error),
             _worst_cosine(result),
-            ("WRONG " if result.is_wrong else "") + verdict,
+            "-" if problem is None or is_error else f"{problem.io} {problem.slot}: {problem.reason}",
         )
 
 

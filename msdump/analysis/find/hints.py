@@ -6,6 +6,7 @@ Names come from a dump, which may be a stranger's: each is one word of the line,
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,6 +21,9 @@ from msdump.storage.remote import is_remote
 from msdump.tables.printable import printable, without_commands
 
 PathLike = str | os.PathLike[str]
+# The number that the graph of an iteration gives an operator; one in the body of a loop or a branch has it again.
+_NUMBERED = re.compile(r"[^/]*-op[0-9]+")
+_RUN_BY_ANOTHER = re.compile(r"/(?:then|else)_branch/|/body/")
 _LITERAL = {letter: f"[{letter}]" for letter in "*?["}
 # From a data file up to the folder beside which the metadata lie: `{path}/{step}/{time}/{device}/{model}/{id}/{step}/`.
 _LEVELS = 8
@@ -49,19 +53,30 @@ def operator_word(name: str) -> str:
     return f"[-]{glob[1:]}" if glob.startswith("-") else glob
 
 
+def operator_line(command: str, dump: PathLike, operator: Operator, step: StepKey) -> str:
+    """The line of a command that takes a dump and an operator: `show`, `replay`.
+
+    Edges: names that end in the operator's number need no scope in a graph of one iteration.
+    """
+    label = operator.label
+    short = label.rpartition("/")[2]
+    is_enough = step.graph_id is not None and _NUMBERED.fullmatch(short) and not _RUN_BY_ANOTHER.search(label)
+    return command_line(command, path_word(dump), operator_word(short if is_enough else label), *_step_words(step))
+
+
 def show_line(dump: PathLike, operator: str, step: StepKey | None = None) -> str:
     """The command that shows an operator.   step: in which one; None: the command chooses"""
-    words = (
-        []
-        if step is None
-        else [
-            word
-            for name, number in (("rank", step.rank_id), ("graph", step.graph_id), ("iteration", step.iteration))
-            if number is not None
-            for word in (f"--{name}", str(number))
-        ]
-    )
+    words = [] if step is None else _step_words(step)
     return command_line("show", path_word(dump), operator_word(operator), *words)
+
+
+def _step_words(step: StepKey) -> list[str]:
+    return [
+        word
+        for name, number in (("rank", step.rank_id), ("graph", step.graph_id), ("iteration", step.iteration))
+        if number is not None
+        for word in (f"--{name}", str(number))
+    ]
 
 
 def zoom_line(dump: PathLike, operator: Operator) -> str:
