@@ -12,7 +12,9 @@ from typing import Any
 
 from msdump.cli.exit_status import FINE, FOUND, INCOMPLETE
 from msdump.cli.options import (
+    FINDINGS,
     add_all_option,
+    add_brief_option,
     add_json_option,
     add_sharding_options,
     add_step_options,
@@ -55,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json_option(parser)
     add("--fast", action="store_true", help="leave out KullbackLeiblerDivergence, which needs a second pass")
     add("--threads", type=int, metavar="N", help="threads (one for each core)")
-    add("--brief", action="store_true", help="print the answer only: what goes wrong and where, no table")
+    add_brief_option(parser)
     add("-q", "--quiet", action="store_true", help="print nothing, set the exit status only")
 
 
@@ -135,16 +137,28 @@ def _report(comparison: Any, args: argparse.Namespace, status: int) -> None:
         summary,
         table_rows,
     )
+    from msdump.analysis.steps import operator_id
 
     if args.write_mapping is not None:
         pairs = ((operator.pair.mine, operator.pair.golden) for operator in comparison.operators)
         write_text(args.write_mapping, mapping_text(pairs))
     if args.csv is not None:
         write_text(args.csv, csv_text(comparison))
-    if write_json(args, lambda: json_value(comparison)) or args.quiet:
+    is_brief = not args.shows_all
+    if write_json(args, lambda: json_value(comparison, is_brief), is_brief=is_brief) or args.quiet:
         return
     say_answer(headline(comparison), status)
     if args.brief:
+        results = [result for result in comparison.operators if not result.is_agreeing]
+        found = [
+            (
+                "WRONG" if each.is_wrong else "differs",
+                operator_id(each.step, each.pair.mine),
+                _number(each.output_error),
+            )
+            for each in results
+        ]
+        print_table(("verdict", "id", "error"), found, sys.stdout, numbers=(2,), most=FINDINGS)
         return
     rows = list(table_rows(comparison, args.shows_all))
     titles: tuple[str, ...] = TABLE_TITLES
@@ -161,6 +175,10 @@ def _report(comparison: Any, args: argparse.Namespace, status: int) -> None:
         say()
     print_lines(summary(comparison))
     say_next(_next_steps(comparison, args))
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
 
 
 def _next_steps(comparison: Any, args: argparse.Namespace) -> Iterator[tuple[str, str]]:

@@ -122,8 +122,8 @@ def wrapped(line: str, width: int, indent: int | None = None) -> list[str]:
 def _piece(word: str, room: int) -> str:
     """The first part of a word that is too wide: up to a sign at which names have joints."""
     piece = _beginning(word, room) or word[0]
-    joint = max(piece.rfind(sign) for sign in "/.")
-    return piece[: joint + 1] if joint >= len(piece) // 3 else piece
+    joints = (piece.rfind(sign) + 1 for sign in "/.")
+    return piece[: next((joint for joint in joints if joint >= len(piece) // 3), len(piece))]
 
 
 def filled(text: str, width: int) -> str:

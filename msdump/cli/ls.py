@@ -84,6 +84,7 @@ def _complain_of(kind: str, files: list[tuple[str, str]], shows_all: bool) -> No
 def _advice(listing: DumpListing, path: str) -> list[tuple[str, str]]:
     """Commands, and what for."""
     from msdump.analysis.find.hints import command_line, path_word, show_line
+    from msdump.analysis.steps import short_label
 
     word = path_word(path)
     advice = [
@@ -97,7 +98,7 @@ def _advice(listing: DumpListing, path: str) -> list[tuple[str, str]]:
         return [(command_line("stat", word), "the statistics of every tensor"), *advice]
     if not listing.example:
         return advice
-    return [*advice, (show_line(path, listing.example), "one operator: tensors, attributes, source")]
+    return [*advice, (show_line(path, short_label(listing.example)), "one operator: tensors, attributes, source")]
 
 
 def shortened(text: str, width: int) -> str:

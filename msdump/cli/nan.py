@@ -8,8 +8,16 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msdump.cli.exit_status import FINE, FOUND, INCOMPLETE
-from msdump.cli.options import add_json_option, add_step_options, selected_steps, write_json
-from msdump.cli.printing import complain_of_damaged, progress_bar, say, say_answer, say_next
+from msdump.cli.options import (
+    FINDINGS,
+    add_all_option,
+    add_brief_option,
+    add_json_option,
+    add_step_options,
+    selected_steps,
+    write_json,
+)
+from msdump.cli.printing import complain_of_damaged, print_table, progress_bar, say, say_answer, say_next
 
 if TYPE_CHECKING:
     from msdump.analysis.find.nan import BadTensor, BenignInf, Growth, NonFinite, NonFiniteReport
@@ -32,7 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("dump", metavar="DIR", help="a dump, any folder of one, or a statistic.csv")
     add_step_options(parser)
-    parser.add_argument("--all", action="store_true", dest="shows_all", help="say so of every step, not only the first")
+    add_all_option(parser, "name those of every step, not only the first")
+    add_brief_option(parser)
     add_json_option(parser)
     parser.add_argument("--threads", type=int, metavar="N", help="threads (one for each core)")
 
@@ -49,9 +58,12 @@ def run(args: argparse.Namespace) -> int:
             progress=advance,
         )
     status = FOUND if report.steps else INCOMPLETE if report.damaged else FINE
-    if not write_json(args, lambda: _value(report)):
-        _print_findings(report, args.dump, args.shows_all, status)
-        say_next(_next_steps(report, args.dump))
+    if not write_json(args, lambda: _value(report), is_brief=not args.shows_all):
+        if args.brief:
+            _print_brief(report, status)
+        else:
+            _print_findings(report, args.dump, args.shows_all, status)
+            say_next(_next_steps(report, args.dump))
     complain_of_damaged(report.damaged)
     return status
 
@@ -61,6 +73,28 @@ def _value(report: NonFiniteReport) -> dict[str, Any]:
     from msdump.analysis.overview.answers import non_finite_value
 
     return non_finite_value(report)
+
+
+def _print_brief(report: NonFiniteReport, status: int) -> None:
+    from msdump.analysis.find.nan import NAN
+    from msdump.analysis.steps import operator_id
+
+    if report.first is None:
+        say_answer([f"finite: {report.tensor_count} tensors of {report.step_count} steps."], status)
+        return
+    first = report.first
+    kind = "NaN" if first.kind == NAN else "unexpected Inf"
+    say_answer(
+        [f"first {kind}, {_head(first)}: {first.operator.label} ({first.operator.op_type}), {first.step}"], FOUND
+    )
+    if first.line is not None:
+        say(f"  {first.line}  {first.line.code.strip()}")
+    results = [*report.firsts, *(one for one in (*report.nan, *report.inf) if one not in report.firsts)]
+    rows = [
+        (one.kind, operator_id(one.step, one.operator), one.how, "-" if one.line is None else str(one.line))
+        for one in results
+    ]
+    print_table(("verdict", "id", "how", "line"), rows, sys.stdout, most=FINDINGS)
 
 
 def _next_steps(report: NonFiniteReport, dump: str) -> Iterator[tuple[str, str]]:

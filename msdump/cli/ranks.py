@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from msdump.cli.exit_status import FINE, FOUND, INCOMPLETE
 from msdump.cli.options import (
+    FINDINGS,
     add_all_option,
+    add_brief_option,
     add_engine_options,
     add_json_option,
     add_sharding_options,
@@ -59,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_engine_options(parser)
     add_sharding_options(parser)
     add_all_option(parser)
+    add_brief_option(parser)
     add_json_option(parser)
 
 
@@ -87,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
     status = FOUND if report.has_finding else FINE
     if status == FINE and (report.gaps or problems or report.damaged):
         status = INCOMPLETE
-    if not write_json(args, lambda: _value(report, problems)):
+    if not write_json(args, lambda: _value(report, problems), is_brief=not args.shows_all):
         _print(report, args, status)
     complain_of_damaged(report.damaged)
     return status
@@ -116,11 +119,27 @@ def _measure(args: argparse.Namespace, folder: str, selection: StepSelection) ->
 
 
 def _print(report: JobReport, args: argparse.Namespace, status: int) -> None:
+    from msdump.analysis.ranks.job import rows_as_values
+    from msdump.analysis.ranks.tables import shown_ranks
     from msdump.analysis.ranks.words import verdict
 
     most = None if args.shows_all else ROWS
     for sentence in verdict(report):
         say_answer([sentence], status)
+    if args.brief:
+        found = [
+            (
+                shown_ranks(row["suspects"]) or "-",
+                f"{row['name']}@{(row['suspects'] or row['equal_ranks'])[0]}.{row['graph']}.{row['iteration']}",
+                f"{row['io']} {row['slot']}",
+            )
+            for row in rows_as_values(report.unequal)
+        ]
+        if found:
+            print_table(("outvoted", "id", "tensor"), found, sys.stdout, most=FINDINGS)
+        elif status == FINE:
+            say_answer(["equal: all ranks agree"], status)
+        return
     machines = len({host for host in report.hosts.values() if host is not None})
     where = f" on {format_count(machines, 'machine')}" if machines else ""
     tensors = format_count(report.compared, "tensor")

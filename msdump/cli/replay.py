@@ -12,9 +12,9 @@ from msdump.cli import repro
 from msdump.cli.exit_status import FINE, FOUND
 from msdump.cli.options import (
     GRAPHS_HELP,
-    OP_HELP,
     add_json_option,
     add_model_option,
+    add_operator_argument,
     add_output_option,
     add_step_options,
     selected_steps,
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "write a stand-alone script that does, with the inputs beside it."
     )
     parser.add_argument("dump", metavar="DIR", help=GRAPHS_HELP)
-    parser.add_argument("operator", metavar="OP", help=OP_HELP)
+    add_operator_argument(parser)
     add_model_option(parser)
     add_step_options(parser)
     add = parser.add_argument

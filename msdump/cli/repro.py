@@ -7,8 +7,8 @@ import shlex
 
 from msdump.cli.options import (
     GRAPHS_HELP,
-    OP_HELP,
     add_model_option,
+    add_operator_argument,
     add_output_option,
     add_step_options,
     selected_steps,
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.description = "Write a script that runs one operator on its dumped inputs, with the inputs beside it."
     parser.add_argument("dump", metavar="DIR", help=GRAPHS_HELP)
-    parser.add_argument("operator", metavar="OP", help=OP_HELP)
+    add_operator_argument(parser)
     add_output_option(parser, "new folder for the script (%(default)s)", "DIR", "repro")
     parser.add_argument("--torch", action="store_true", help=TORCH_HELP)
     add_model_option(parser)

@@ -8,7 +8,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from msdump.cli.exit_status import FINE, INCOMPLETE
-from msdump.cli.options import OP_HELP, RAW_HELP, add_json_option, add_step_options, selected_steps, write_json
+from msdump.cli.options import (
+    OP_HELP,
+    RAW_HELP,
+    add_json_option,
+    add_operator_argument,
+    add_step_options,
+    selected_steps,
+    write_json,
+)
 from msdump.cli.printing import complain, exponent_bars, print_table, say, say_next, sparkline, value_verdict
 from msdump.cli.where import print_hits
 from msdump.errors import MsdumpError, NothingFoundError
@@ -28,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "of the script: the operators that it led to, and where their files lie."
     )
     parser.add_argument("dump", metavar="DIR", help="a dump, or any folder of one")
-    parser.add_argument("operator", metavar="OP", help=f"{OP_HELP}; or a part of a line of the script, or FILE:LINE")
+    add_operator_argument(parser, f"{OP_HELP}; or a part of a line of the script, or FILE:LINE")
     add_step_options(parser)
     parser.add_argument("--raw", action="store_true", help=RAW_HELP)
     parser.add_argument("--files", action="store_true", help="of a line: name each file")

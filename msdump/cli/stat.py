@@ -171,7 +171,8 @@ def _diff(args: argparse.Namespace) -> int:
     status = FOUND if not comparison.is_agreeing else INCOMPLETE if comparison.damaged else FINE
     if args.csv is not None:
         write_text(args.csv, csv_text(comparison))
-    if not write_json(args, lambda: json_value(comparison)):
+    is_brief = not args.shows_all
+    if not write_json(args, lambda: json_value(comparison, is_brief), is_brief=is_brief):
         _print_differences(comparison, args, status)
     return status
 
@@ -193,7 +194,9 @@ def _print_differences(comparison: Comparison, args: argparse.Namespace, status:
         say()
     print_lines([*summary(comparison), *note_on_statistics(comparison)])
     result = comparison.first_wrong or comparison.first_differing
-    if result is not None:
+    if result is None:
+        say_next([_nan_step(args.dump)])
+    else:
         line = operator_line("show", args.dump, result.pair.mine, result.step)
         say_next([(line, "its statistics, attributes and source")])
 
@@ -249,7 +252,10 @@ def _measure(args: argparse.Namespace) -> int:
     rows = select_rows(report.rows, **selected)
     if args.parquet is not None:
         write_parquet(replace(report, rows=rows), args.parquet)
-    if not write_json(args, lambda: _value(report, rows)) and args.parquet is None:
+    if (
+        not write_json(args, lambda: _value(report, rows), is_brief=not (args.shows_all or args.top))
+        and args.parquet is None
+    ):
         _print_rows(rows, columns, None if args.shows_all or args.top else ROWS)
         say_next(_next_steps(rows, args.dump))
     # Complex numbers have no statistics but their count.

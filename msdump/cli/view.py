@@ -58,7 +58,8 @@ def run(args: argparse.Namespace) -> int:
         has_index=not args.no_index,
         has_actions=args.allow_actions,
     ) as viewing:
-        say(f"{viewing.url}\nThe page is at this address until Ctrl-C.", flush=True, has_secrets=True)
+        say(viewing.url, flush=True, has_secrets=True, wraps=False)  # in one piece, as it is to be copied
+        say("The page is at this address until Ctrl-C.", flush=True)
         if os.environ.get("SSH_CONNECTION"):
             say(f"From the machine that you sit at: ssh -N -L {viewing.port}:127.0.0.1:{viewing.port} HOST", flush=True)
         elif not args.no_browser and not _opened(viewing.browser_url):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from msdump.cli.main import main
-from msdump.cli.options import OP_HELP, add_output_option, add_step_options, selected_steps
+from msdump.cli.options import add_operator_argument, add_output_option, add_step_options, selected_steps
 from msdump.cli.printing import complain, say, say_next
 from msdump.errors import ConfigError, FormatError, without_secrets
 from msdump.process.command import ACL_RUN, OUTSIDE, RUN, Command
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     add = parser.add_argument
     add("dump", metavar="DIR", help="a dump of statistics or tensors, or any folder of one")
-    add("operator", metavar="OP", help=OP_HELP)
+    add_operator_argument(parser)
     add_step_options(parser)
     add("--around", type=int, default=1, metavar="N", help="iterations to dump before and after that one (1)")
     add_output_option(parser, "folder of the new dump (DIR_zoom/OP)", "DIR", old_spellings=("--path",))

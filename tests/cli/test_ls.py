@@ -57,7 +57,7 @@ def test_what_is_there_as_json_and_as_text(dump, capsys):
     out = capsys.readouterr().out
     assert "1 rank (1), 1 graph (0), 2 iterations (0|3), 4 operators, 6 tensors, 40 B" in out
     folder = shlex.quote(str(dump))
-    assert f"msdump nan {folder}" in out and f"msdump show {folder} Net/Log-op0" in out
+    assert f"msdump nan {folder}" in out and f"msdump show {folder} Log-op0" in out
 
 
 def test_many_steps_are_cut(tmp_path, capsys):

@@ -6,12 +6,11 @@ Names come from a dump, which may be a stranger's: each is one word of the line,
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from msdump.analysis.steps import Operator, StepKey
+from msdump.analysis.steps import Operator, StepKey, short_label
 from msdump.formats.paths.parse import FX, MSPROBE
 from msdump.formats.paths.sync import METADATA_FOLDER
 from msdump.formats.sidecars import read_command
@@ -21,9 +20,6 @@ from msdump.storage.remote import is_remote
 from msdump.tables.printable import printable, without_commands
 
 PathLike = str | os.PathLike[str]
-# The number that the graph of an iteration gives an operator; one in the body of a loop or a branch has it again.
-_NUMBERED = re.compile(r"[^/]*-op[0-9]+")
-_RUN_BY_ANOTHER = re.compile(r"/(?:then|else)_branch/|/body/")
 _LITERAL = {letter: f"[{letter}]" for letter in "*?["}
 # From a data file up to the folder beside which the metadata lie: `{path}/{step}/{time}/{device}/{model}/{id}/{step}/`.
 _LEVELS = 8
@@ -58,10 +54,8 @@ def operator_line(command: str, dump: PathLike, operator: Operator, step: StepKe
 
     Edges: names that end in the operator's number need no scope in a graph of one iteration.
     """
-    label = operator.label
-    short = label.rpartition("/")[2]
-    is_enough = step.graph_id is not None and _NUMBERED.fullmatch(short) and not _RUN_BY_ANOTHER.search(label)
-    return command_line(command, path_word(dump), operator_word(short if is_enough else label), *_step_words(step))
+    name = operator.label if step.graph_id is None else short_label(operator.label)
+    return command_line(command, path_word(dump), operator_word(name), *_step_words(step))
 
 
 def show_line(dump: PathLike, operator: str, step: StepKey | None = None) -> str:

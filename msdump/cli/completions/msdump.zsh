@@ -96,10 +96,10 @@ _shtab_msdump_compare_options=(
   "--iteration[only these iteration numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--all[list all operators, those that agree too]"
   "--csv[write one row per tensor, in the columns of msaccucmp]:FILE:_files"
-  "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
+  "--json[write the answer as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   "--fast[leave out KullbackLeiblerDivergence, which needs a second pass]"
   "--threads[threads (one for each core)]:N:"
-  "--brief[print the answer only\: what goes wrong and where, no table]"
+  "--brief[print the answer, and at most 10 findings with ids, which other commands take as OP]"
   {-q,--quiet}"[print nothing, set the exit status only]"
   ":the dump under test:_files"
   ":the dump it should agree with:_files"
@@ -119,7 +119,7 @@ _shtab_msdump_convert_options=(
   {-c,--custom}"[folder that holds format_convert, your own converters]:DIR:_files"
   "--threads[files at a time (one for each core, at most 8)]:N:"
   {-q,--quiet}"[only failures]"
-  "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
+  "--json[write the answer as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   "(*):a dump, any folder of one, or a file:_files"
 )
 
@@ -170,7 +170,7 @@ _shtab_msdump_ls_options=(
   "--iteration[only these iteration numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--verify[read the tensors in packs, and compare them with the hashes of these]"
   "--all[show everything, not only the first 20]"
-  "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
+  "--json[write the answer as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   ":a dump, any folder of one, or a statistic.csv:_files"
 )
 
@@ -182,8 +182,9 @@ _shtab_msdump_nan_options=(
   "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--graph[only these graph numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--iteration[only these iteration numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
-  "--all[say so of every step, not only the first]"
-  "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
+  "--all[name those of every step, not only the first]"
+  "--brief[print the answer, and at most 10 findings with ids, which other commands take as OP]"
+  "--json[write the answer as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   "--threads[threads (one for each core)]:N:"
   ":a dump, any folder of one, or a statistic.csv:_files"
 )
@@ -206,7 +207,7 @@ _shtab_msdump_pack_defaults_added=0
 _shtab_msdump_plan_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   {-q,--quiet}"[say only what is wrong, or can never match]"
-  "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
+  "--json[write the answer as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   "*--graph[a graph of an earlier run (rank_0\/graphs\/ms_output_trace_code_graph_0.pb)\; may be given several times]:FILE.pb:_files"
   "--device-target[device profile of the run (CPU)]:device_target:(CPU GPU Ascend)"
   "--device-id[device of the run (DEVICE_ID, or 0)]:N:"
@@ -226,7 +227,7 @@ _shtab_msdump_plot_options=(
   "--graph[only these graph numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--iteration[only these iteration numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--all[show everything, not only the first 20]"
-  "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
+  "--json[write the answer as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   ":a dump, any folder of one, or a statistic.csv:_files"
   ":a second one, drawn beside it:_files"
 )
@@ -252,7 +253,8 @@ _shtab_msdump_ranks_options=(
   "*--dims[sharding of tensors of which layout.json says nothing, in SGLang\'s form\: \'\*\/MatMul-op\*\=b\[dp\] s h\[tp\]\'\; may be given several times]:PATTERN=DIMS:"
   "*--strategy[sharding of parameters\: a file of MindSpore\'s strategy_ckpt_config\; one for each stage]:FILE:_files"
   "--all[show everything, not only the first 20]"
-  "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
+  "--brief[print the answer, and at most 10 findings with ids, which other commands take as OP]"
+  "--json[write the answer as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   "(*):dumps of one job, as of several machines\; or folders of its tables:_files"
 )
 
@@ -279,9 +281,9 @@ _shtab_msdump_replay_options=(
   "--jobs[for that\: workers (one for each core)]:N:"
   {-o,--output}"[new folder for a script\; nothing is run]:DIR:_files"
   "--torch[a script for torch instead of numpy\; that of an operator of PyTorch or ONNX runs its own library]"
-  "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
+  "--json[write the answer as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   ":a dump with its graph files\: the folder that holds rank_0:_files"
-  ":full name, last part of it (Conv2D-op12), or a glob that one operator matches:_msdump_operators"
+  ":full name, last part of it (Conv2D-op12), an id of --brief, or a glob that one operator matches:_msdump_operators"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -315,7 +317,7 @@ _shtab_msdump_run_options=(
   "--torch-module[compile a module that the script does not\: an instance in its namespace, or a class]:NAME:"
   "--as[\`import msprobe\` gives msdump\'s\: PrecisionDebugger of the script dumps, into msprobe\'s files]:as:(msprobe)"
   "--tables[write a table part for each dumped iteration, as \`msdump stat --tables\` does, when the script has ended]:FOLDER:_files"
-  "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
+  "--json[write the answer as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   {-v,--verbose}"[name what is not dumped, and why]"
   "(- : *)-m[run a module, not a file]:MODULE:"
   "(-)*::the script and its arguments:_files"
@@ -331,9 +333,9 @@ _shtab_msdump_show_options=(
   "--iteration[only these iteration numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--raw[measure device formats (NC1HWC0, FRACTAL_NZ, ...) as stored, with padding, not in the form of the host]"
   "--files[of a line\: name each file]"
-  "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
+  "--json[write the answer as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   ":a dump, or any folder of one:_files"
-  ":full name, last part of it (Conv2D-op12), or a glob that one operator matches\; or a part of a line of the script, or FILE\:LINE:_msdump_operators"
+  ":full name, last part of it (Conv2D-op12), an id of --brief, or a glob that one operator matches\; or a part of a line of the script, or FILE\:LINE:_msdump_operators"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -364,7 +366,7 @@ _shtab_msdump_stat_options=(
   "--top[only the first N tensors]:N:"
   "--columns[print these columns]:A,B:"
   "*--op-type[only operators of this type\; may be given several times]:TYPE:"
-  "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
+  "--json[write the answer as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--graph[only these graph numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--iteration[only these iteration numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
@@ -419,7 +421,7 @@ _shtab_msdump_zoom_options=(
   "--acl[write an acl.json, for a model that ACL runs]"
   "(- : *)--run[script or .onnx model to run, and its arguments]:...:_files"
   ":a dump of statistics or tensors, or any folder of one:_files"
-  ":full name, last part of it (Conv2D-op12), or a glob that one operator matches:_msdump_operators"
+  ":full name, last part of it (Conv2D-op12), an id of --brief, or a glob that one operator matches:_msdump_operators"
 )
 
 # guard to ensure default positional specs are added only once per session
