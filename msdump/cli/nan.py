@@ -107,7 +107,7 @@ def _next_steps(report: NonFiniteReport, dump: str) -> Iterator[tuple[str, str]]
     else:
         yield operator_line("show", dump, first.operator, first.step), "its tensors, attributes and source"
         if first.tensors[0].tensor.file.form == STATISTIC:
-            yield zoom_line(dump, first.operator), "dumps the tensors of that operator"
+            yield zoom_line(dump, first.operator), "dumps its tensors"
         elif first.how == "made":
             yield operator_line("replay", dump, first.operator, first.step), "the operator again on its inputs"
     yield command_line("view", path_word(dump)), "all of it in the browser"
