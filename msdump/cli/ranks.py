@@ -187,7 +187,7 @@ def _next_steps(report: JobReport, args: argparse.Namespace) -> Iterator[tuple[s
         rank = (row["suspects"] or row["equal_ranks"])[0]
         steps = ("--rank", str(rank), "--graph", str(row["graph"]), "--iteration", str(row["iteration"]))
         yield command_line("show", word, operator_word(row["name"]), *steps), f"its tensors on rank {rank}"
-    yield command_line("nan", word), "the first NaN or Inf of any rank"
+    yield command_line("nan", word), "where a NaN or Inf came from, on any rank"
     yield command_line("view", word), "all ranks in the browser"
 
 

@@ -274,11 +274,12 @@ def _value(report: StatisticReport, rows: Sequence[TensorStatistics]) -> dict[st
 def _nan_step(dump: str) -> tuple[str, str]:
     from msdump.analysis.find.hints import command_line, path_word
 
-    return command_line("nan", path_word(dump)), "the first NaN or Inf, and the line that made it"
+    return command_line("nan", path_word(dump)), "where a NaN or Inf came from"
 
 
 def _next_steps(rows: Sequence[TensorStatistics], dump: str) -> Iterator[tuple[str, str]]:
     from msdump.analysis.find.hints import command_line, operator_word, path_word
+    from msdump.analysis.steps import short_label
 
     word = path_word(dump)
     if any(value_verdict(row.numbers) in ("NaN", "Inf") for row in rows):
@@ -286,7 +287,7 @@ def _next_steps(rows: Sequence[TensorStatistics], dump: str) -> Iterator[tuple[s
     elif rows:
         yield command_line("stat", word, "--sort", "max", "--top", "10"), "the largest values"
     if rows:
-        name = (rows[0].tensor.op_name or rows[0].tensor.op_type).rpartition("/")[2]
+        name = short_label(rows[0].tensor.op_name or rows[0].tensor.op_type)
         yield command_line("show", word, operator_word(name)), "one operator: tensors, attributes, source"
         yield command_line("plot", word), "the l2norm over the layers"
 
