@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.snippets import ROOT
 
-SHARED = {"schema", "msdump", "command"}
+SHARED = {"schema", "msdump", "command", "omitted"}
 
 
 def strict(text: str) -> Any:

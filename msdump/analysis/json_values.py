@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 from operator import attrgetter
 from typing import Any
 
 from msdump._version import __version__
-from msdump.analysis.steps import Operator, Slot, StepKey
+from msdump.analysis.steps import Operator, Slot, StepKey, operator_id
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.statistic_csv import StatisticRow
@@ -23,21 +24,44 @@ from msdump.statistics.stats import Statistics
 from msdump.tables.frames import utf8_text
 
 # Raised when a key goes away or changes its meaning; a new key does not change it.
-SCHEMA = 1
+SCHEMA = 2
+# Of a brief document: elements of its lists, and of lists inside of those.
+BRIEF, BRIEF_INNER = 10, 3
 _NUMBER_NAMES = ("max", "min", "avg", "l2norm", "count", "nan", "negative_inf", "positive_inf", "zero")
 _numbers_of = attrgetter(*_NUMBER_NAMES)
 Value = dict[str, Any]
 
 
-def json_text(command: str, content: Mapping[str, Any], indent: int | None = 1) -> str:
+def json_text(command: str, content: Mapping[str, Any], indent: int | None = 1, is_brief: bool = False) -> str:
     """The document of one command: its content behind schema, version and name; ends with a line end.
+
+    content   its key "omitted" has, by the paths of lists, what was left out of them already; these are not cut again
+    is_brief  cut lists that are longer than `BRIEF`; "omitted" says by how much
 
     Edges: numbers that are not finite are "nan", "inf", "-inf"; bytes of names that are not UTF-8 are `\\xff`; what
            JSON has no form for is its text.
     """
     # By name: `msdump` offers functions of modules that import this one.
-    document = {"schema": SCHEMA, "msdump": __version__, "command": command, **content}
+    omitted = Counter(content.get("omitted", {}))
+    whole = frozenset(omitted)
+    content = {key: _cut(value, key, BRIEF, omitted, whole) if is_brief else value for key, value in content.items()}
+    document = {"schema": SCHEMA, "msdump": __version__, "command": command, **content, "omitted": +omitted}
     return json.dumps(_plain(document), indent=indent, allow_nan=False) + "\n"
+
+
+def _cut(value: Any, path: str, most: int, omitted: Counter[str], whole: Collection[str]) -> Any:
+    """The value with its lists cut to `most` elements; those of numbers, as shapes are, and those of a few stay."""
+    if isinstance(value, Mapping):
+        return {key: _cut(item, f"{path}.{key}", most, omitted, whole) for key, item in value.items()}
+    if not isinstance(value, (list, tuple)):
+        return value
+    is_plain = all(item is None or isinstance(item, (int, float, str)) for item in value)
+    if is_plain and (len(value) <= BRIEF or not any(isinstance(item, str) for item in value)):
+        return value
+    most = len(value) if path in whole else most
+    if len(value) > most:
+        omitted[path] += len(value) - most
+    return [_cut(item, path, BRIEF_INNER, omitted, whole) for item in value[:most]]
 
 
 def _plain(value: Any) -> Any:
@@ -64,8 +88,8 @@ def operator_value(operator: Operator) -> Value:
 
 
 def location_value(step: StepKey, operator: Operator) -> Value:
-    """An operator of a step."""
-    return {"step": step_value(step), **operator_value(operator)}
+    """An operator of a step; its id is what commands take as OP."""
+    return {"id": operator_id(step, operator), "step": step_value(step), **operator_value(operator)}
 
 
 def line_value(line: SourceLine | None) -> list[Any] | None:

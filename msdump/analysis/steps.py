@@ -165,6 +165,26 @@ class Step:
     began_us: int | None = None
 
 
+# The number that the graph of an iteration gives an operator; one in the body of a loop or a branch has it again.
+_NUMBERED = re.compile(r"[^/]*-op[0-9]+")
+_RUN_BY_ANOTHER = re.compile(r"/(?:then|else)_branch/|/body/")
+
+
+def short_label(label: str) -> str:
+    """The shortest name that means an operator in its graph: the last part where that ends in a number of the graph."""
+    short = label.rpartition("/")[2]
+    return short if _NUMBERED.fullmatch(short) and not _RUN_BY_ANOTHER.search(label) else label
+
+
+def operator_id(step: StepKey, operator: Operator) -> str:
+    """Name and place in one word, such as Conv2D-op12@0.1.3: of rank 0, graph 1, iteration 3; "-": not known.
+
+    Commands take it as the name of an operator.
+    """
+    name = operator.label if step.graph_id is None else short_label(operator.label)
+    return f"{name}@{'.'.join('-' if part is None else str(part) for part in step)}"
+
+
 def opened(dump: DumpDir | str | os.PathLike[str]) -> DumpDir:
     """The dump, opened when it is a path.   Raises: FormatError when there is nothing at it."""
     return dump if isinstance(dump, DumpDir) else DumpDir.open(dump)

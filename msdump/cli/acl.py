@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msdump.cli.exit_status import FINE, exit_help
-from msdump.cli.options import add_verbose_option, tell_skipped
+from msdump.cli.options import add_output_option, add_verbose_option, tell_skipped
 from msdump.cli.plan import explain_acl_json
-from msdump.cli.printing import print_table
-from msdump.cli.report_text import conclude, print_report
+from msdump.cli.printing import HelpFormatter, print_table
+from msdump.cli.report_text import conclude, print_report, say_next_of
 from msdump.errors import ConfigError, DumpError, ExecutionError, FormatError, did_you_mean
 from msdump.process.command import ACL_RUN, Command, noted
 from msdump.storage.plain import open_plain
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "run",
         help="run a model",
         epilog=exit_help("acl"),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
     run.add_argument("model", metavar="MODEL", help="an .onnx file")
@@ -45,10 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--random", type=int, metavar="SEED", help="draw the inputs that are not given; open sizes become 1"
     )
     run.add_argument("--dump", metavar="ACL.JSON", help="what to dump; without it the model just runs")
-    run.add_argument("--output", metavar="DIR", help="where the outputs go, one .npy file for each")
+    add_output_option(run, "where the outputs go, one .npy file for each", "DIR")
     add_verbose_option(run)
     run.add_argument("--times", type=int, default=1, metavar="N", help="how often the model runs (1)")
-    check = actions.add_parser("check", help="check an acl.json, and explain what it dumps", allow_abbrev=False)
+    check = actions.add_parser(
+        "check", help="check an acl.json, and explain what it dumps", formatter_class=HelpFormatter, allow_abbrev=False
+    )
     check.add_argument("config", metavar="ACL.JSON")
     parser.set_defaults(parser=parser)
 
@@ -85,7 +87,9 @@ def _run(args: argparse.Namespace) -> int:
     if report is None:
         return FINE
     print_report(report, sys.stderr)
-    return conclude([report], False, sys.stderr)
+    status = conclude([report], False, sys.stderr)
+    say_next_of([report], sys.stderr)
+    return status
 
 
 def _typed(args: argparse.Namespace) -> Iterator[str]:
@@ -193,7 +197,7 @@ def _show(outputs: Mapping[str, Any], folder: str | None) -> None:
             continue
         path = "" if folder is None else _write(Path(folder), number, name, value)
         rows.append((name, str(value.dtype), str(list(value.shape)), path))
-    print_table(("output", "dtype", "shape", "file"), rows, sys.stdout)
+    print_table(("output", "dtype", "shape", "file"), rows, sys.stdout, wraps=(3,))
 
 
 def _write(folder: Path, number: int, name: str, array: Any) -> str:

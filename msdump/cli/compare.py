@@ -6,11 +6,15 @@ import argparse
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
 from msdump.cli.exit_status import FINE, FOUND, INCOMPLETE
 from msdump.cli.options import (
+    FINDINGS,
+    add_all_option,
+    add_brief_option,
     add_json_option,
     add_sharding_options,
     add_step_options,
@@ -20,7 +24,7 @@ from msdump.cli.options import (
     write_json,
     write_text,
 )
-from msdump.cli.printing import complain, print_table, progress_bar, say
+from msdump.cli.printing import ROWS, complain, print_table, progress_bar, say, say_answer, say_next
 from msdump.errors import ConfigError
 
 _EPILOG = """
@@ -48,12 +52,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--write-mapping", metavar="FILE", help="write which operators were paired, as a json mapping file")
     add("--tolerance", type=float, metavar="X", help="relative error that still agrees (depends on the dtype)")
     add_step_options(parser)
-    add("--all", action="store_true", dest="shows_all", help="list operators that agree, too")
+    add_all_option(parser, "list all operators, those that agree too")
     add("--csv", metavar="FILE", help="write one row per tensor, in the columns of msaccucmp")
     add_json_option(parser)
     add("--fast", action="store_true", help="leave out KullbackLeiblerDivergence, which needs a second pass")
     add("--threads", type=int, metavar="N", help="threads (one for each core)")
-    add("--brief", action="store_true", help="print the answer only: what goes wrong and where, no table")
+    add_brief_option(parser)
     add("-q", "--quiet", action="store_true", help="print nothing, set the exit status only")
 
 
@@ -117,29 +121,48 @@ def _compare(paths: list[str | None], args: argparse.Namespace) -> int:
             thread_count=args.threads,
             progress=advance,
         )
-    _report(comparison, args)
-    if not comparison.is_agreeing:
-        return FOUND
-    return INCOMPLETE if comparison.damaged else FINE
+    status = FOUND if not comparison.is_agreeing else INCOMPLETE if comparison.damaged else FINE
+    _report(comparison, args, status)
+    return status
 
 
-def _report(comparison: Any, args: argparse.Namespace) -> None:
+def _report(comparison: Any, args: argparse.Namespace, status: int) -> None:
     from msdump.analysis.compare.mapping import mapping_text
-    from msdump.analysis.compare.report import TABLE_TITLES, csv_text, headline, json_value, summary, table_rows
+    from msdump.analysis.compare.report import (
+        TABLE_NUMBERS,
+        TABLE_TITLES,
+        csv_text,
+        headline,
+        json_value,
+        summary,
+        table_rows,
+    )
+    from msdump.analysis.steps import operator_id
 
     if args.write_mapping is not None:
         pairs = ((operator.pair.mine, operator.pair.golden) for operator in comparison.operators)
         write_text(args.write_mapping, mapping_text(pairs))
     if args.csv is not None:
         write_text(args.csv, csv_text(comparison))
-    if write_json(args, lambda: json_value(comparison)) or args.quiet:
+    is_brief = not args.shows_all
+    if write_json(args, lambda: json_value(comparison, is_brief), is_brief=is_brief) or args.quiet:
         return
-    print_lines(headline(comparison))
+    say_answer(headline(comparison), status)
     if args.brief:
+        results = [result for result in comparison.operators if not result.is_agreeing]
+        found = [
+            (
+                "WRONG" if each.is_wrong else "differs",
+                operator_id(each.step, each.pair.mine),
+                _number(each.output_error),
+            )
+            for each in results
+        ]
+        print_table(("verdict", "id", "error"), found, sys.stdout, numbers=(2,), most=FINDINGS)
         return
     rows = list(table_rows(comparison, args.shows_all))
     titles: tuple[str, ...] = TABLE_TITLES
-    numbers: tuple[int, ...] = (0, 4, 5, 6, 7)
+    numbers: tuple[int, ...] = TABLE_NUMBERS
     if comparison.quantised is not None:
         from msdump.analysis.compare.quantised.words import RANKING_NUMBERS, RANKING_TITLES, ranking_rows
 
@@ -147,6 +170,28 @@ def _report(comparison: Any, args: argparse.Namespace) -> None:
         titles, numbers = RANKING_TITLES, RANKING_NUMBERS
     if rows:
         say()
-        print_table(titles, rows, sys.stdout, numbers=numbers)
+        most = None if args.shows_all else ROWS
+        print_table(titles, rows, sys.stdout, numbers=numbers, wraps=(len(titles) - 1,), most=most)
         say()
     print_lines(summary(comparison))
+    say_next(_next_steps(comparison, args))
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
+
+
+def _next_steps(comparison: Any, args: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    from msdump.analysis.find.hints import command_line, operator_line, path_word
+
+    result = comparison.first_wrong or comparison.first_differing
+    if comparison.hashes is not None:
+        return
+    if result is not None and not args.merge:
+        step, operator = result.step, result.pair.mine
+        yield operator_line("show", args.mine, operator, step), "its tensors, attributes and source"
+        if not operator.is_parameter:
+            yield operator_line("replay", args.mine, operator, step), "whether it computed what its inputs give"
+    if not args.merge:
+        words = [path_word(args.mine), path_word(args.golden)]
+        yield command_line("view", *words), "both in the browser, down to the elements"

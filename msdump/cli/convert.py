@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msdump.cli.exit_status import FINE, INCOMPLETE, NOTHING
-from msdump.cli.options import add_json_option, write_json
+from msdump.cli.options import add_json_option, add_output_option, write_json
 from msdump.cli.printing import FILES, complain, progress_bar, say
 from msdump.cli.report_text import format_count
 from msdump.config.environment import format_size
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     add = parser.add_argument
     add("paths", nargs="+", metavar="PATH", help="a dump, any folder of one, or a file")
-    add("-o", "-out", "--output", dest="output", default="converted", metavar="DIR", help="for the results (converted)")
+    add_output_option(parser, "for the results (%(default)s)", "DIR", "converted", ("-out",))
     add("-t", "--type", default="npy", choices=("npy", "bin", "msnpy", "pt", "safetensors"), help="what to write (npy)")
     add("-f", "--format", default=None, metavar="FORMAT", help="convert to NCHW, NHWC, HWCN, ND, NCDHW or FRACTAL_Z")
     add("-s", "--shape", default=None, metavar="N,N,...", help="shape without padding, where files lack it")

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TextIO
 
 from msdump.cli.exit_status import FINE
-from msdump.cli.printing import print_table, say
+from msdump.cli.options import add_output_option
+from msdump.cli.printing import print_table, say, say_next
 from msdump.config.environment import CONTAINER, STRICT, UPLOAD, format_size
 from msdump.errors import ConfigError, DumpError, WriteError
 from msdump.formats.paths.sync import SyncPaths, parse_data_file_name, short_op_name
@@ -36,9 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--steps", type=int, default=3, help="training steps (default %(default)s)")
     parser.add_argument("--batch-size", type=int, default=8, help="pictures in each step (default %(default)s)")
-    parser.add_argument(
-        "--out", metavar="DIR", default="msdump_demo", help="folder for everything (default %(default)s)"
-    )
+    add_output_option(parser, "folder for everything (default %(default)s)", "DIR", "msdump_demo", ("--out",))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -46,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     for option, number in (("--steps", args.steps), ("--batch-size", args.batch_size)):
         if number < 1:
             raise ConfigError(f"{option}: expected a number of at least 1, got {number}.")
-    folder = Path(args.out).absolute()
+    folder = Path(args.output).absolute()
     dump = _prepare(folder, args.batch_size)
     command = ["run", "--config", CONFIG, SCRIPT, "--data_path", DIGITS]
     command += ["--steps", str(args.steps), "--batch_size", str(args.batch_size)]
@@ -60,8 +59,12 @@ def run(args: argparse.Namespace) -> int:
     print_summaries(summaries(dump, NET_NAME), sys.stdout)
     say(f"\nWhere to look next, from {folder}:")
     say(find_example(dump, NET_NAME, folder))
-    say("\nAll of it as one page for the browser:")
-    say(f"  msdump report {dump.relative_to(folder)}")
+    from msdump.analysis.find.hints import command_line
+
+    name = str(dump.relative_to(folder))
+    say_next(
+        [(command_line("nan", name), "the first NaN or Inf"), (command_line("report", name), "all of it as a page")]
+    )
     return FINE
 
 
@@ -78,12 +81,12 @@ def _prepare(folder: Path, batch_size: int) -> Path:
         (folder / SCRIPT).write_bytes(source.read_bytes())
         (folder / CONFIG).write_text(_configuration(dump), encoding="utf-8")
     except OSError as error:
-        raise WriteError(f"{folder}: expected to write the demo there, got {error.strerror}. Try --out.") from error
+        raise WriteError(f"{folder}: expected to write the demo there, got {error.strerror}. Try --output.") from error
     needed_bytes = SPACE_BYTES + SPACE_BYTES_PER_PICTURE * batch_size
     if free_bytes < needed_bytes:
         raise ConfigError(
             f"{folder}: expected {needed_bytes / 1e9:.1f} GB of free space for one dumped step, got "
-            f"{free_bytes / 1e9:.1f} GB. Use --out to choose another disk."
+            f"{free_bytes / 1e9:.1f} GB. Use --output to choose another disk."
         )
     return dump
 
@@ -195,4 +198,4 @@ def print_summaries(rows: list[TypeSummary], stream: TextIO) -> None:
         sum(row.files for row in rows),
         sum(row.size_bytes for row in rows),
     )
-    print_table(_TITLES, [*cells, total], stream, numbers=(1, 2, 3), styles={len(cells): "bold"})
+    print_table(_TITLES, [*cells, total], stream, numbers=(1, 2, 3), named=range(4), styles={len(cells): "bold"})

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping
 
 FINE, FOUND, REFUSED, NOTHING, INCOMPLETE, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 4, 130, 143
@@ -83,9 +82,9 @@ BY_COMMAND: Mapping[str, Mapping[int, str]] = {
     },
     "plot": {FINE: "drawn", NOTHING: _NO_DUMP, INCOMPLETE: "drawn, and there are damaged files"},
     "stat": {
-        FINE: "done; with --diff: all agree; with --unchanged: all parameters with a gradient have changed",
-        FOUND: "--diff found a difference, --unchanged a parameter with a gradient that stayed the same",
-        REFUSED: f"{_REFUSED}; with --diff: also where the dumps have no operator in common",
+        FINE: "done; with --golden: all agree; with --unchanged: all parameters with a gradient have changed",
+        FOUND: "--golden found a difference, --unchanged a parameter with a gradient that stayed the same",
+        REFUSED: f"{_REFUSED}; with --golden: also where the dumps have no operator in common",
         NOTHING: _NO_DUMP,
         INCOMPLETE: "done, and there are damaged files",
     },
@@ -125,7 +124,6 @@ BY_COMMAND: Mapping[str, Mapping[int, str]] = {
     "doctor": {FINE: "no problem", FOUND: "problems were found and printed"},
     "completion": {FINE: "printed"},
 }
-_WIDTH = 118
 
 
 def statuses(command: str) -> dict[int, str]:
@@ -136,8 +134,5 @@ def statuses(command: str) -> dict[int, str]:
 
 def exit_help(command: str) -> str:
     """The end of what `--help` says; "" where `statuses` knows none."""
-    lines = [
-        textwrap.fill(text, _WIDTH, initial_indent=f"  {status:<5}", subsequent_indent=" " * 7)
-        for status, text in statuses(command).items()
-    ]
+    lines = [f"  {status:<5}{text}" for status, text in statuses(command).items()]
     return "\n".join(["exit status:", *lines]) if lines else ""

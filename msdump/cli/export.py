@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from msdump.cli.exit_status import FINE, INCOMPLETE
-from msdump.cli.options import add_step_options, selected_steps, write_text
+from msdump.cli.options import add_output_option, add_step_options, selected_steps, write_text
 from msdump.cli.printing import complain, complain_of_damaged, progress_bar, say
 
 _EPILOG = """
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("dump", metavar="DIR", help="a dump, any folder of one, or a statistic.csv")
     add("golden", metavar="GOLDEN", nargs="?", help="a dump to compare with, for forms that take two")
     add("--to", metavar="FORM", required=True, choices=list(FORMS), help="one of the forms below")
-    add("-o", "--output", metavar="PATH", help="file or folder to write; - for standard output, where it is text")
+    add_output_option(parser, "file or folder to write; - for standard output, where it is text", "PATH")
     add("--mapping", metavar="FILE", help="json or csv file of pairs of operators")
     add_step_options(parser)
     add("--threads", type=int, metavar="N", help="threads (one for each core)")

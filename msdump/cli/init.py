@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msdump.cli.options import add_output_option
 from msdump.cli.printing import is_terminal, say
 from msdump.config.environment import BUDGET, size_of
 from msdump.errors import ConfigError, did_you_mean
@@ -100,7 +101,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"answers in order: {'; '.join(_known(question) for question in QUESTIONS)}\n"
         "An empty one is the default. Example: --answers 'nan,torch,0|5-8,8G,full'"
     )
-    parser.add_argument("-o", "--out", metavar="FILE", help="file to write (dump.json; acl.json for an ONNX model)")
+    add_output_option(parser, "file to write (dump.json; acl.json for an ONNX model)", old_spellings=("--out",))
     parser.add_argument("--path", metavar="DIR", default="dump", help="folder of the dump (%(default)s)")
     parser.add_argument("--answers", metavar="A,B,C,D,E", help="the five answers, to ask nothing")
     parser.add_argument("--force", action="store_true", help="overwrite an existing file")
@@ -118,9 +119,11 @@ def run(args: argparse.Namespace) -> int:
     hurts, framework, steps, space, saved = answers = _given(args.answers) if args.answers else _asked()
     if framework == ONNX and steps == UNKNOWN:
         raise ConfigError(f"steps: expected numbers for an ONNX model, got {UNKNOWN}. A model keeps no last steps.")
-    file = Path(args.out or ("acl.json" if framework == ONNX else "dump.json"))
+    file = Path(args.output or ("acl.json" if framework == ONNX else "dump.json"))
     if file.suffix != ".json":
-        raise ConfigError(f"--out: expected a name that ends in .json, got {file}. The configurations are JSON files.")
+        raise ConfigError(
+            f"--output: expected a name that ends in .json, got {file}. The configurations are JSON files."
+        )
     if file.exists() and not args.force:
         raise ConfigError(f"{file}: expected no such file yet, got one. Choose another name, or give --force.")
     folder = Path(args.path).absolute()

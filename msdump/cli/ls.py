@@ -7,17 +7,16 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from msdump.cli.exit_status import FINE, INCOMPLETE
-from msdump.cli.options import add_json_option, add_step_options, selected_steps, write_json
-from msdump.cli.printing import complain, print_table, say
+from msdump.cli.options import add_all_option, add_json_option, add_step_options, selected_steps, write_json
+from msdump.cli.printing import ROWS, complain, print_table, say, say_next
 from msdump.cli.report_text import format_count
 from msdump.config.environment import format_size
 
 if TYPE_CHECKING:
     from msdump.analysis.overview.listing import DumpListing, ListedStep
 
-_SHOWN = 20
 _WIDTH = 40  # of a list of ranges
-_TITLES = ("rank", "graph", "model", "iteration", "operators", "tensors", "bytes")
+_TITLES = ("rank", "graph", "iteration", "model", "operators", "tensors", "bytes")
 _EPILOG = """
 Names and headers are read, and elements with --verify alone.
 """
@@ -32,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verify", action="store_true", help="read the tensors in packs, and compare them with the hashes of these"
     )
-    parser.add_argument("--all", action="store_true", dest="shows_all", help=f"every step, not only {_SHOWN}")
+    add_all_option(parser)
     add_json_option(parser)
 
 
@@ -61,33 +60,31 @@ def _print(listing: DumpListing, path: str, shows_all: bool) -> None:
     size = format_size(sum(step.size_bytes for step in listing.steps))
     texts += [format_count(operators, "operator"), f"{format_count(tensors, 'tensor')}, {size}"]
     say(", ".join(texts))
-    shown = listing.steps if shows_all else listing.steps[:_SHOWN]
-    if shown:
+    if listing.steps:
         say()
-        print_table(_TITLES, [_cells(step) for step in shown], sys.stdout, numbers=(0, 1, 3, 4, 5, 6))
-    if len(shown) < len(listing.steps):
-        say(f"and {len(listing.steps) - len(shown)} more (--all)")
+        rows = [_cells(step) for step in listing.steps]
+        most = None if shows_all else ROWS
+        print_table(_TITLES, rows, sys.stdout, numbers=(0, 1, 2, 4, 5, 6), named=(2,), most=most)
     if listing.overflow_files:
         say(f"{format_count(len(listing.overflow_files), 'file')} of operators that overflowed")
     if listing.verified is not None:
         say(f"{format_count(listing.verified, 'tensor')} of packs: the bytes have the hashes of the index")
     if listing.steps:
-        say("\nnext:")
-        for line, what_for in _advice(listing, path):
-            say(f"  {line}  # {what_for}")
+        say_next(_advice(listing, path))
 
 
 def _complain_of(kind: str, files: list[tuple[str, str]], shows_all: bool) -> None:
     """Files beside the results, as other commands tell of them."""
-    for path, problem in files if shows_all else files[:_SHOWN]:
+    for path, problem in files if shows_all else files[:ROWS]:
         complain(f"{kind}: {problem if path in problem else f'{path}: {problem}'}")
-    if not shows_all and len(files) > _SHOWN:
-        complain(f"{kind}: {len(files) - _SHOWN} more files (--all)")
+    if not shows_all and len(files) > ROWS:
+        complain(f"{kind}: {len(files) - ROWS} more files (--all)")
 
 
 def _advice(listing: DumpListing, path: str) -> list[tuple[str, str]]:
     """Commands, and what for."""
     from msdump.analysis.find.hints import command_line, path_word, show_line
+    from msdump.analysis.steps import short_label
 
     word = path_word(path)
     advice = [
@@ -95,13 +92,13 @@ def _advice(listing: DumpListing, path: str) -> list[tuple[str, str]]:
         (command_line("report", word), "all of it as a page"),
     ]
     if listing.graph_files:
-        line = command_line("where", word, "PART OF A LINE")
+        line = command_line("show", word, "PART OF A LINE")
         advice.append((line, "operators and files of a line of the script"))
     if all(step.is_statistic for step in listing.steps):
         return [(command_line("stat", word), "the statistics of every tensor"), *advice]
     if not listing.example:
         return advice
-    return [*advice, (show_line(path, listing.example), "one operator: tensors, attributes, source")]
+    return [*advice, (show_line(path, short_label(listing.example)), "one operator: tensors, attributes, source")]
 
 
 def shortened(text: str, width: int) -> str:
@@ -112,7 +109,7 @@ def shortened(text: str, width: int) -> str:
 def _cells(step: ListedStep) -> tuple[str, ...]:
     rank, graph, iteration = ("-" if part is None else str(part) for part in step.key)
     size = "statistics" if step.is_statistic else format_size(step.size_bytes)
-    return rank, graph, step.model or "-", iteration, str(step.operator_count), str(step.tensor_count), size
+    return rank, graph, iteration, step.model or "-", str(step.operator_count), str(step.tensor_count), size
 
 
 def _value(listing: DumpListing) -> dict[str, Any]:

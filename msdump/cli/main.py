@@ -12,63 +12,61 @@ from typing import Any
 
 from msdump._version import __version__
 from msdump.cli.exit_status import FAILED, INTERRUPTED, NOTHING, REFUSED, exit_help
-from msdump.cli.printing import PrintableParser, complain, log_printable, open_standard_streams, silence
+from msdump.cli.printing import HelpFormatter, PrintableParser, complain, log_printable, open_standard_streams, silence
 from msdump.errors import ConfigError, FormatError, MsdumpError, NothingFoundError, did_you_mean
 
 # Each name is a module of this package with `add_arguments(parser)` and `run(args) -> int`; only the chosen one is
 # imported.
 COMMAND_GROUPS = {
     "dump": {
-        "demo": "train a small AlexNet on real data, dump it, and show what was dumped",
-        "run": "run a training script and dump what its configuration asks for",
-        "acl": "run an ONNX model and dump what an acl.json asks for",
-        "init": "ask five questions and write the configuration that follows",
-        "plan": "explain what a configuration will dump, without running anything",
-        "schema": "print the JSON schema of a configuration, for editors and checks",
+        "demo": "train a small AlexNet on real data, and dump it",
+        "run": "run a training script and dump what its configuration selects",
+        "acl": "run an ONNX model and dump what an acl.json selects",
+        "init": "answer five questions and get a configuration",
+        "plan": "explain what a configuration will dump, without a run",
+        "recorder": "list what a flight recorder kept, or collect it",
+        "trigger": "make a job with a flight recorder keep its last steps",
     },
     "look": {
-        "ls": "list what a dump holds: ranks, graphs, iterations, operators, bytes, damaged files",
-        "show": "show one operator: tensors, statistics, attributes, source trace",
-        "where": "name the operators and files of a line of the script",
-        "report": "write what is in a dump, and what is wrong with it, as one HTML page",
-        "view": "look at a dump in the browser, down to the elements of its tensors",
+        "ls": "list ranks, graphs, iterations, bytes, damaged files",
+        "show": "show an operator, or the operators of a line of the script",
+        "view": "look at a dump in the browser, down to the elements",
+        "report": "write the findings as one HTML page",
+        "plot": "draw a statistic over layers, operators, iterations or ranks",
+        "stat": "measure every tensor, or compare statistics of two dumps",
     },
     "find what is wrong": {
-        "nan": "find the first NaN, the first unexpected Inf, and what grew before",
-        "compare": "compare two dumps and name the first operator that goes wrong",
-        "plot": "draw a statistic over layers, operators, iterations or ranks",
-        "stat": "measure every tensor of a dump, or compare the statistics of two",
-        "replay": "run one operator again on its dumped inputs",
-        "repro": "write a stand-alone script for an operator",
-        "zoom": "dump the tensors of one operator around an iteration, and run that",
+        "nan": "find the first NaN or unexpected Inf, and what grew before",
+        "compare": "compare two dumps: the first operator that goes wrong",
+        "ranks": "compare the ranks of a job: who is outvoted",
+        "replay": "run one operator again, or write a script that does",
+        "zoom": "dump the tensors of one operator around an iteration",
     },
-    "ask all ranks of a job": {
-        "ranks": "find what ranks disagree about although it must be equal, and who is outvoted",
-        "query": "ask the tables of a job: first divergence, outliers, hashes, SQL of your own",
-    },
-    "keep it in few files, or far away": {
-        "pack": "put each folder of an iteration into one tar archive with an index",
-        "unpack": "make folders of packs again",
-        "recover": "make packs whole whose writer was killed",
-        "upload": "send a dump to an object store, where all commands can read it",
-    },
-    "keep the last steps": {
-        "recorder": "list what a flight recorder kept, or collect what killed processes left",
-        "trigger": "ask a job with a flight recorder to keep its last steps",
-    },
-    "work with other tools": {
-        "convert": "convert dump files to npy, bin, torch or safetensors files",
-        "export": "write a dump in the form of another tool: tables, graphs, annotations, traces",
-        "msaccucmp": "take the command lines of CANN's msaccucmp.py",
-        "doctor": "say what an issue should say of a machine and a dump: versions, disk, environment",
-        "completion": "print the script with which bash, zsh or fish completes commands and operator names",
+    "keep and convert": {
+        "pack": "put a dump into archives, take it out, repair or upload it",
+        "convert": "convert files to npy, bin, torch or safetensors",
+        "export": "write tables, graphs or traces for other tools",
     },
 }
-COMMANDS = {name: summary for group in COMMAND_GROUPS.values() for name, summary in group.items()}
+# Not in the overview: plumbing, and commands that are an option of another one now.
+UNLISTED_COMMANDS = {
+    "schema": "print the JSON schema of a configuration",
+    "completion": "print the script with which a shell completes commands",
+    "msaccucmp": "take the command lines of CANN's msaccucmp.py",
+    "doctor": "print what an issue should say of a machine and a dump",
+    "where": "name the operators of a line of the script: see show",
+    "repro": "write a stand-alone script for an operator: see replay",
+    "query": "query the tables of a job: see ranks",
+    "unpack": "make folders of packs again: see pack",
+    "recover": "complete packs whose writer was killed: see pack",
+    "upload": "send a dump to an object store: see pack",
+}
+LISTED_COMMANDS = {name: summary for group in COMMAND_GROUPS.values() for name, summary in group.items()}
+COMMANDS = {**LISTED_COMMANDS, **UNLISTED_COMMANDS}
 _EXAMPLES = """examples:
-  msdump demo                                     a dump to look at
-  MINDSPORE_DUMP_CONFIG=dump.json msdump run train.py
-  msdump compare mine/ golden/                    the first operator that differs
+  msdump demo                           a dump to look at
+  msdump run --config dump.json train.py
+  msdump compare mine/ golden/          the first operator that differs
 """
 
 # These make an object for each tensor, and keep them all.
@@ -153,7 +151,7 @@ def make_parser(chosen: Collection[str]) -> argparse.ArgumentParser:
         usage="%(prog)s [-h] [--version] COMMAND ...",
         description=f"Every tensor that a model computes, on disk.\n\n{_grouped_commands()}",
         epilog=f"{_EXAMPLES}\nmsdump COMMAND --help explains a command.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"msdump {__version__}")
@@ -162,9 +160,8 @@ def make_parser(chosen: Collection[str]) -> argparse.ArgumentParser:
         prog=parser.prog, dest="command", metavar="COMMAND", required=True, help=argparse.SUPPRESS
     )
     for name, summary in COMMANDS.items():
-        command = subparsers.add_parser(
-            name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-        )
+        help_text = summary if name in LISTED_COMMANDS else argparse.SUPPRESS
+        command = subparsers.add_parser(name, help=help_text, formatter_class=HelpFormatter, allow_abbrev=False)
         if name in chosen:
             importlib.import_module(f"msdump.cli.{name}").add_arguments(command)
             command.epilog = "\n\n".join(filter(None, [(command.epilog or "").strip("\n"), exit_help(name)]))
@@ -172,7 +169,7 @@ def make_parser(chosen: Collection[str]) -> argparse.ArgumentParser:
 
 
 def _grouped_commands() -> str:
-    width = max(map(len, COMMANDS)) + 2
+    width = max(map(len, LISTED_COMMANDS)) + 2
     groups = (
         "\n".join([f"{title}:", *(f"  {name:{width}}{text}" for name, text in group.items())])
         for title, group in COMMAND_GROUPS.items()

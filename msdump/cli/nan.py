@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msdump.cli.exit_status import FINE, FOUND, INCOMPLETE
-from msdump.cli.options import add_json_option, add_step_options, selected_steps, write_json
-from msdump.cli.printing import complain_of_damaged, progress_bar, say
+from msdump.cli.options import (
+    FINDINGS,
+    add_all_option,
+    add_brief_option,
+    add_json_option,
+    add_step_options,
+    selected_steps,
+    write_json,
+)
+from msdump.cli.printing import complain_of_damaged, print_table, progress_bar, say, say_answer, say_next
 
 if TYPE_CHECKING:
+    from msdump.analysis.find.between import BadGradients
     from msdump.analysis.find.nan import BadTensor, BenignInf, Growth, NonFinite, NonFiniteReport
     from msdump.analysis.steps import Operator
 
@@ -32,7 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("dump", metavar="DIR", help="a dump, any folder of one, or a statistic.csv")
     add_step_options(parser)
-    parser.add_argument("--all", action="store_true", dest="shows_all", help="say so of every step, not only the first")
+    add_all_option(parser, "name those of every step, not only the first")
+    add_brief_option(parser)
     add_json_option(parser)
     parser.add_argument("--threads", type=int, metavar="N", help="threads (one for each core)")
 
@@ -48,10 +58,16 @@ def run(args: argparse.Namespace) -> int:
             thread_count=args.threads,
             progress=advance,
         )
-    if not write_json(args, lambda: _value(report)):
-        _print_report(report, args)
+    is_found = bool(report.steps) or report.between is not None
+    status = FOUND if is_found else INCOMPLETE if report.damaged else FINE
+    if not write_json(args, lambda: _value(report), is_brief=not args.shows_all):
+        if args.brief:
+            _print_brief(report, status)
+        else:
+            _print_findings(report, args.dump, args.shows_all, status)
+            say_next(_next_steps(report, args.dump))
     complain_of_damaged(report.damaged)
-    return FOUND if report.steps or report.between is not None else INCOMPLETE if report.damaged else FINE
+    return status
 
 
 def _value(report: NonFiniteReport) -> dict[str, Any]:
@@ -61,28 +77,56 @@ def _value(report: NonFiniteReport) -> dict[str, Any]:
     return non_finite_value(report)
 
 
-def _print_report(report: NonFiniteReport, args: argparse.Namespace) -> None:
-    from msdump.analysis.find.hints import zoom_line
+def _print_brief(report: NonFiniteReport, status: int) -> None:
+    from msdump.analysis.find.nan import NAN
+    from msdump.analysis.steps import operator_id
+
+    _print_between(report.between)
+    if report.first is None:
+        say_answer([f"finite: {report.tensor_count} tensors of {report.step_count} steps."], status)
+        return
+    first = report.first
+    kind = "NaN" if first.kind == NAN else "unexpected Inf"
+    say_answer(
+        [f"first {kind}, {_head(first)}: {first.operator.label} ({first.operator.op_type}), {first.step}"], FOUND
+    )
+    if first.line is not None:
+        say(f"  {first.line}  {first.line.code.strip()}")
+    results = [*report.firsts, *(one for one in (*report.nan, *report.inf) if one not in report.firsts)]
+    rows = [
+        (one.kind, operator_id(one.step, one.operator), one.how, "-" if one.line is None else str(one.line))
+        for one in results
+    ]
+    print_table(("verdict", "id", "how", "line"), rows, sys.stdout, most=FINDINGS)
+
+
+def _next_steps(report: NonFiniteReport, dump: str) -> Iterator[tuple[str, str]]:
+    from msdump.analysis.find.hints import command_line, operator_line, path_word, zoom_line
     from msdump.analysis.steps import STATISTIC
 
-    _print_findings(report, args.dump, args.shows_all)
-    if report.first is not None and report.first.tensors[0].tensor.file.form == STATISTIC:
-        line = zoom_line(args.dump, report.first.operator)
-        if line:
-            say(f"for its tensors: {line}")
+    first = report.first
+    if first is None:
+        yield command_line("stat", path_word(dump), "--sort", "max"), "the largest values"
+    else:
+        yield operator_line("show", dump, first.operator, first.step), "its tensors, attributes and source"
+        if first.tensors[0].tensor.file.form == STATISTIC:
+            yield zoom_line(dump, first.operator), "dumps its tensors"
+        elif first.how == "made":
+            yield operator_line("replay", dump, first.operator, first.step), "the operator again on its inputs"
+    yield command_line("view", path_word(dump)), "all of it in the browser"
 
 
-def _print_findings(report: NonFiniteReport, dump: str, shows_all: bool) -> None:
+def _print_findings(report: NonFiniteReport, dump: str, shows_all: bool, status: int) -> None:
     from msdump.analysis.find.nan import INF, NAN
 
-    if report.between is not None:
-        say(f"first NaN or Inf: {report.between}, which was not dumped")
-        say(f"  {report.between.advice}")
+    _print_between(report.between)
     if not report.steps:
         benign = {record.kind for record in report.benign}
         nan = "no NaN that was not dropped" if NAN in benign else "no NaN"
         inf = "no Inf that was not meant" if INF in benign else "no Inf"
-        say(f"finite: {report.tensor_count} tensors of {report.step_count} steps hold {nan} and {inf}.")
+        say_answer(
+            [f"finite: {report.tensor_count} tensors of {report.step_count} steps hold {nan} and {inf}."], status
+        )
     else:
         kinds = {NAN: ("NaN", report.nan), INF: ("unexpected Inf", report.inf)}
         for first in report.firsts:
@@ -102,11 +146,19 @@ def _print_findings(report: NonFiniteReport, dump: str, shows_all: bool) -> None
         _print_growth(report.grew, "no finding, but this rose")
 
 
+def _print_between(found: BadGradients | None) -> None:
+    """Gradients of an iteration that was not dumped, where they came before all that was."""
+    if found is not None:
+        say_answer([f"first NaN or Inf: {found}, which was not dumped"], FOUND)
+        say(f"  {found.advice}")
+
+
 def _print_first(result: NonFinite, kind: str, dump: str, where: str = "") -> None:
     from msdump.analysis.find.hints import show_line
 
     operator = result.operator
-    say(f"{where}first {kind}, {_head(result)}: {operator.label} ({operator.op_type}), {result.step}")
+    text = f"{where}first {kind}, {_head(result)}: {operator.label} ({operator.op_type}), {result.step}"
+    say_answer([text], FOUND)
     if result.line is not None:
         say(f"  {result.line}  {result.line.code.strip()}")
     if result.inner_line is not None:

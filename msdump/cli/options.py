@@ -10,14 +10,18 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msdump.cli.printing import complain, is_terminal, say
+from msdump.cli.printing import ROWS, complain, is_terminal, say
 from msdump.errors import ConfigError
 
 if TYPE_CHECKING:
     from msdump.analysis.ranks.shardings import ShardingRules
 
 _MSACCUCMP_PATH = re.compile(r"[_A-Za-z0-9/.,-]*")
-OP_HELP = "full name, last part of it (Conv2D-op12), or a glob that one operator matches"
+OP_HELP = "full name, last part of it (Conv2D-op12), an id of --brief, or a glob that one operator matches"
+_ID = re.compile(
+    r"(?P<name>.+)@(?P<rank>[0-9]{1,9}|-)\.(?P<graph>[0-9]{1,9}|-)\.(?P<iteration>[0-9]{1,18}|-)", re.DOTALL
+)
+FINDINGS = 10  # of a brief answer
 RAW_HELP = "measure device formats (NC1HWC0, FRACTAL_NZ, ...) as stored, with padding, not in the form of the host"
 GRAPHS_HELP = "a dump with its graph files: the folder that holds rank_0"
 
@@ -46,6 +50,54 @@ def add_step_options(parser: argparse.ArgumentParser) -> None:
     for name in ("rank", "graph", "iteration"):
         text = f'only these {name} numbers: "all", or ranges such as "0|5-8" or 0,3'
         parser.add_argument(f"--{name}", type=parse_number_ranges, metavar="N|N-N", help=text)
+
+
+def add_all_option(parser: argparse.ArgumentParser, text: str = "") -> None:
+    """The option for all rows of a table, and all of a document."""
+    text = text or f"show everything, not only the first {ROWS}"
+    parser.add_argument("--all", action="store_true", dest="shows_all", help=text)
+
+
+def add_brief_option(parser: argparse.ArgumentParser) -> None:
+    """The option for an answer of a few lines."""
+    text = f"print the answer, and at most {FINDINGS} findings with ids, which other commands take as OP"
+    parser.add_argument("--brief", action="store_true", help=text)
+
+
+def add_output_option(
+    parser: argparse.ArgumentParser,
+    text: str,
+    metavar: str = "FILE",
+    default: str | None = None,
+    old_spellings: Sequence[str] = (),
+) -> None:
+    """`-o`, `--output`: where a result goes."""
+    parser.add_argument("-o", "--output", metavar=metavar, default=default, help=text)
+    add_old_spellings(parser, "output", *old_spellings)
+
+
+def add_old_spellings(parser: argparse.ArgumentParser, dest: str, *spellings: str) -> None:
+    """Names that an option with a value had once: taken as before, and no help text has them."""
+    for spelling in spellings:
+        parser.add_argument(spelling, dest=dest, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+
+
+def add_operator_argument(parser: argparse.ArgumentParser, text: str = "") -> None:
+    """The argument OP: a name, or an id of `operator_id`, which chooses the step as well."""
+    parser.add_argument("operator", metavar="OP", action=_OperatorAction, help=text or OP_HELP)
+
+
+class _OperatorAction(argparse.Action):
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: Any = None
+    ) -> None:
+        match = _ID.fullmatch(values)
+        namespace.operator = values if match is None else match["name"]
+        if match is None:
+            return
+        for name in ("rank", "graph", "iteration"):
+            if match[name] != "-" and getattr(namespace, name, None) is None:
+                setattr(namespace, name, parse_number_ranges(match[name]))
 
 
 def add_model_option(parser: argparse.ArgumentParser) -> None:
@@ -113,15 +165,21 @@ class _Complaints(logging.Handler):
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:
     """The option of `write_json`."""
-    text = "write everything as JSON (docs/json.md); - for standard output, which then holds nothing else"
+    text = "write the answer as JSON (docs/json.md); - for standard output, which then holds nothing else"
     parser.add_argument("--json", metavar="FILE", help=text)
 
 
-def write_json(args: argparse.Namespace, content: Callable[[], Mapping[str, Any]], indent: int | None = 1) -> bool:
+def write_json(
+    args: argparse.Namespace,
+    content: Callable[[], Mapping[str, Any]],
+    indent: int | None = 1,
+    is_brief: bool = False,
+) -> bool:
     """Write what `--json` selects.
 
     content  makes what the command answers, without the envelope
     indent   of inner lines; None for one line
+    is_brief whether long lists are cut
     Returns: whether standard output is taken by it, so that the command prints nothing else there.
     Raises:  ConfigError when the file cannot be written.
     """
@@ -129,7 +187,7 @@ def write_json(args: argparse.Namespace, content: Callable[[], Mapping[str, Any]
         return False
     from msdump.analysis.json_values import json_text
 
-    write_text(args.json, json_text(args.command, content(), indent))
+    write_text(args.json, json_text(args.command, content(), indent, is_brief))
     return bool(args.json == "-")
 
 
@@ -145,7 +203,7 @@ def write_text(path: str, text: str, mode: int = 0o666) -> None:
     """
     if path == "-":
         if is_terminal(sys.stdout):
-            say(text, end="")
+            say(text, end="", wraps=False)
         else:
             sys.stdout.write(text.encode(errors="backslashreplace").decode())
         return

@@ -5,13 +5,21 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msdump.cli.exit_status import FINE, INCOMPLETE
-from msdump.cli.options import add_json_option, add_step_options, selected_steps, write_json
-from msdump.cli.printing import bar, complain_of_damaged, print_table, progress_bar, say
+from msdump.cli.layout import terminal_width
+from msdump.cli.options import (
+    add_all_option,
+    add_json_option,
+    add_output_option,
+    add_step_options,
+    selected_steps,
+    write_json,
+)
+from msdump.cli.printing import ROWS, bar, complain_of_damaged, print_table, progress_bar, say, say_next
 from msdump.errors import ConfigError, FormatError, WriteError
 
 if TYPE_CHECKING:
@@ -29,11 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "Without -o the curve is drawn with bars in the terminal."
     add = parser.add_argument
     add("dump", metavar="DIR", help="a dump, any folder of one, or a statistic.csv")
-    add("other", metavar="OTHER", nargs="?", help="a second one, drawn beside it")
+    add("other", metavar="GOLDEN", nargs="?", help="a second one, drawn beside it")
     add("--y", metavar="COLUMN", default="l2norm", help="l2norm, max, min, avg, nan, zero ... (default %(default)s)")
     add("--by", metavar="TYPE", default="layer", help="layer, operator, iteration or rank (default %(default)s)")
-    add("-o", "--output", metavar="FILE", help=f"picture ({', '.join(_PICTURES)}) instead, by matplotlib")
+    add_output_option(parser, f"picture ({', '.join(_PICTURES)}) instead, by matplotlib")
     add_step_options(parser)
+    add_all_option(parser)
     add_json_option(parser)
 
 
@@ -54,9 +63,11 @@ def run(args: argparse.Namespace) -> int:
         damaged += report.damaged
     if args.output is not None:
         _draw(curves, args.y, args.by, args.output)
+    most = None if args.shows_all else ROWS
     if not write_json(args, lambda: _value(curves, args.y, args.by)):
         if args.output is None:
-            _print([one for _, one in curves], args.y, args.by)
+            _print([one for _, one in curves], args.y, args.by, most)
+            say_next(_next_steps(args))
         else:
             say(args.output)
     complain_of_damaged(damaged)
@@ -79,20 +90,31 @@ def _value(curves: Sequence[tuple[str, Curve]], statistic: str, by: str) -> dict
     }
 
 
-def _print(curves: Sequence[Curve], statistic: str, by: str) -> None:
+def _print(curves: Sequence[Curve], statistic: str, by: str, most: int | None) -> None:
     tables = [dict(zip(one.names, one.values, strict=True)) for one in curves]
     finite = [abs(value) for table in tables for value in table.values() if math.isfinite(value)]
     largest = max(finite, default=0.0)
+    width = max(terminal_width(sys.stdout, sys.stderr) // 2, _WIDTH) // (2 * len(curves))
     rows = []
     for name in _names(curves):
         values = [table.get(name) for table in tables]
-        texts = ["-" if value is None else f"{value:g}" for value in values]
-        bars = [bar(value, largest, _WIDTH // len(curves)) for value in values]
+        texts = ["-" if value is None else f"{value:.4g}" for value in values]
+        bars = [bar(value, largest, width) for value in values]
         rows.append((name, *(cell for pair in zip(texts, bars, strict=True) for cell in pair)))
     titles = [by]
     for number in range(len(curves)):
-        titles += [f"{statistic}{' of OTHER' if number else ''}", ""]
-    print_table(titles, rows, sys.stdout, numbers=range(1, 2 * len(curves), 2))
+        titles += [f"{statistic}{' of GOLDEN' if number else ''}", ""]
+    print_table(titles, rows, sys.stdout, numbers=range(1, 2 * len(curves), 2), named=range(len(titles)), most=most)
+
+
+def _next_steps(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    from msdump.analysis.find.hints import command_line, path_word
+
+    word = path_word(args.dump)
+    column = args.y if args.y in ("max", "nan", "zero") else "l2norm"
+    yield command_line("stat", word, "--sort", column, "--top", "10"), "the tensors with the largest numbers"
+    if args.other is not None:
+        yield command_line("compare", word, path_word(args.other)), "the first operator that differs"
 
 
 def _draw(curves: Sequence[tuple[str, Curve]], statistic: str, by: str, path: str) -> None:

@@ -14,27 +14,46 @@ import argparse
 import logging
 import math
 import os
+import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypeGuard
 
+from msdump.cli.exit_status import FINE, FOUND, INCOMPLETE, NOTHING
+from msdump.cli.layout import TableLine, filled, is_width_told, table_lines, terminal_width, text_width, wrapped
 from msdump.errors import did_you_mean
 from msdump.tables.printable import LINE_ENDS, is_printable, printable, without_commands
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from msdump.formats.statistic_csv import StatisticRow
     from msdump.statistics.exponents import ExponentHistogram
+    from msdump.statistics.stats import Statistics
 
 __all__ = [
-    "BYTES", "FILES", "LINE_ENDS", "PrintableParser", "complain", "complain_of_damaged", "draw", "is_terminal", "log",
-    "log_printable", "open_standard_streams", "plain_table", "print_table", "printable", "progress_bar", "put",
-    "rate_text", "say", "silence",
+    "BYTES", "FILES", "LINE_ENDS", "ROWS", "HelpFormatter", "PrintableParser", "complain", "complain_of_damaged",
+    "draw", "is_terminal", "log", "log_printable", "open_standard_streams", "print_table", "printable",
+    "progress_bar", "put", "rate_text", "say", "say_answer", "say_next", "silence", "value_verdict", "verdict_style",
 ]  # fmt: skip
 
+ROWS = 20  # of a table, unless all are to be shown
+# Words as shlex.quote leaves them.
+_SHELL_WORDS = re.compile(r"""(?:'[^']*'|"[^"]*"|[^\s'"])+""")
 BYTES, FILES = "bytes", "files"  # what a progress bar counts
+
+
+class HelpFormatter(argparse.HelpFormatter):
+    """Help texts within the width of the terminal: paragraphs are filled, lists keep their lines."""
+
+    def __init__(self, prog: str, **options: Any) -> None:
+        options.setdefault("width", terminal_width(sys.stdout, sys.stderr) - 1)
+        super().__init__(prog, **options)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n".join(f"{indent}{line}".rstrip() for line in filled(text, width - len(indent)).split("\n"))
 
 
 class PrintableParser(argparse.ArgumentParser):
@@ -79,13 +98,64 @@ def is_terminal(stream: TextIO | None) -> TypeGuard[TextIO]:
         return False
 
 
-def say(text: object = "", end: str = "\n", flush: bool = False, has_secrets: bool = False) -> None:
+def say(text: object = "", end: str = "\n", flush: bool = False, has_secrets: bool = False, wraps: bool = True) -> None:
     """Print a result.
 
     has_secrets  as in `printable`
+    wraps        as in `put`
     Raises:      OSError, as BrokenPipeError where its reader has gone.
     """
-    put(text, sys.stdout, end, flush, has_secrets)
+    put(text, sys.stdout, end, flush, has_secrets, wraps)
+
+
+def say_answer(lines: Sequence[str], status: int) -> None:
+    """Print an answer; the first line has the colour of the exit status that comes with it."""
+    if not lines:
+        return
+    style = verdict_style(status)
+    if not style or not is_terminal(sys.stdout):
+        say("\n".join(lines))
+        return
+    from rich.text import Text
+
+    first, *others = lines
+    draw(Text(_wrapped_for(sys.stdout, _shown(first, sys.stdout)), style=style, no_wrap=True), sys.stdout)
+    if others:
+        say("\n".join(others))
+
+
+def say_next(steps: Iterable[tuple[str, str]], stream: TextIO | None = None) -> None:
+    """End an answer with the next commands.
+
+    steps   lines as a shell takes them, and what each is for; one without a line is left out
+    stream  None: standard output
+
+    A line that is too wide for the terminal goes on behind a backslash, so that it can be copied.
+    """
+    stream = stream or sys.stdout
+    lines = ["", "next:"]
+    width = terminal_width(stream) if is_width_told() or is_terminal(stream) else None
+    for command, purpose in steps:
+        if not command:
+            continue
+        line = f"  {command}  # {purpose}"
+        if width is None or text_width(line) <= width:
+            lines.append(line)
+        else:
+            lines += [f"  # {purpose}", *_continued(command, width)]
+    if len(lines) > 2:
+        put("\n".join(lines), stream, wraps=False)
+
+
+def _continued(command: str, width: int) -> list[str]:
+    """A command line over several lines, parted between its words."""
+    lines, current = [], " "
+    for word in _SHELL_WORDS.findall(command):
+        if current.strip() and text_width(current) + 1 + text_width(word) > width - 2:
+            lines.append(f"{current} \\")
+            current = "     "
+        current += f" {word}"
+    return [*lines, current]
 
 
 def complain(text: object = "", end: str = "\n") -> None:
@@ -101,21 +171,32 @@ def complain_of_damaged(damaged: Iterable[tuple[object, Exception]]) -> None:
 
 def log(level: str, text: str) -> None:
     """One line in msaccucmp's form."""
-    say(f"{time.strftime('%Y-%m-%d %H:%M:%S')} ({os.getpid()}) - [{level}] {text}", flush=True)
+    say(f"{time.strftime('%Y-%m-%d %H:%M:%S')} ({os.getpid()}) - [{level}] {text}", flush=True, wraps=False)
 
 
-def put(text: object, stream: TextIO | None, end: str = "\n", flush: bool = False, has_secrets: bool = False) -> None:
+def put(
+    text: object,
+    stream: TextIO | None,
+    end: str = "\n",
+    flush: bool = False,
+    has_secrets: bool = False,
+    wraps: bool = True,
+) -> None:
     """Print a text of any lines to a stream; to none when it is None, which is how Python has a closed one.
+
+    wraps    whether lines that are too wide for a terminal, or for COLUMNS, become several; in a pipe or file without
+             COLUMNS each stays whole, so that a search finds it
 
     Edges:   what the stream's encoding cannot spell is written out as well.
     Raises:  OSError, but not of standard error: that its reader has gone changes no result.
     """
     if stream is None:
         return
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    message = without_commands(printable(str(text), LINE_ENDS, has_secrets)) + end
+    message = _shown(text, stream, has_secrets)
+    if wraps:
+        message = _wrapped_for(stream, message)
     try:
-        stream.write(message.encode(encoding, "backslashreplace").decode(encoding))
+        stream.write(message + end)
         if flush:
             stream.flush()
     except OSError:
@@ -124,70 +205,118 @@ def put(text: object, stream: TextIO | None, end: str = "\n", flush: bool = Fals
         silence(stream)
 
 
+def _shown(text: object, stream: TextIO, has_secrets: bool = False) -> str:
+    """The text as the stream can spell it."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    message = without_commands(printable(str(text), LINE_ENDS, has_secrets))
+    return message.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _wrapped_for(stream: TextIO, text: str) -> str:
+    if not is_width_told() and not is_terminal(stream):
+        return text
+    width = terminal_width(stream)
+    if all(len(line) <= width and line.isascii() for line in text.split("\n")):
+        return text
+    return "\n".join("\n".join(wrapped(line, width)) for line in text.split("\n"))
+
+
 def print_table(
     titles: Sequence[str],
     rows: Sequence[Sequence[str]],
     stream: TextIO | None,
-    numbers: Sequence[int] = (),
+    numbers: Collection[int] = (),
     *,
     heading: str = "",
     keeps: str = "",
     styles: Mapping[int, str] | None = None,
+    wraps: Collection[int] = (),
+    named: Collection[int] = (0, 1),
+    most: int | None = None,
 ) -> None:
-    """Print a table; to no stream as `put`. Without titles it has two columns: labels and texts.
+    """Print a table within the width of the terminal; to no stream as `put`. Without titles it has two columns: labels
+    and texts. A verdict stands in the first column, and has its colour.
 
     numbers   columns that are aligned on their right
-    heading   a line above the table
+    heading   a line above the table, which is indented then
     keeps     as in `printable`
     styles    rich's style of a row, by its number
+    wraps     columns whose texts take several lines where there is no room; the others lose their middle
+    named     columns that are there even if all rows say the same
+    most      rows to show, before a line that says how many more there are; None for all
     """
-    if not is_terminal(stream):
-        put(plain_table(titles, rows, numbers, heading=heading, keeps=keeps), stream)
+    if stream is None:
         return
-    from rich.table import Table
-    from rich.text import Text
-
+    shown = rows if most is None else rows[:most]
+    columns = _printable_columns(shown, keeps) or [[] for _ in titles]
+    # Texts beside labels are sentences, as those of `put`.
+    is_fitted = bool(titles) or is_terminal(stream) or is_width_told()
+    width = terminal_width(stream, sys.stderr, sys.stdin) - (2 if heading else 0)
+    lines = table_lines(
+        titles, columns, width if is_fitted else None, numbers=numbers, wraps=wraps, keeps=named,
+        ellipsis=_ellipsis(stream),
+    )  # fmt: skip
     if heading:
         put(heading, stream)
-    cells = _printable_cells(rows, keeps)
-    table = Table(show_header=bool(titles), box=None, pad_edge=False)
-    widths = _widths([titles, *cells] if titles else cells)
-    for column, width in enumerate(widths):
-        # On a narrow terminal numbers and labels stay whole, names lose their ends, the last column takes more lines.
-        is_label, is_last = not titles and column == 0, column == len(widths) - 1
-        table.add_column(
-            titles[column] if titles else "",
-            justify="right" if column in numbers else "left",
-            overflow="fold" if is_last else "ellipsis",
-            no_wrap=not is_last,
-            min_width=width if is_label or column in numbers else None,
-            style="bold" if is_label else "",
-        )
-    for number, row in enumerate(cells):
-        table.add_row(*map(Text, row), style=(styles or {}).get(number))
-    draw(table, stream)
+    _put_lines(lines, stream, "  " if heading else "", styles or {}, is_verdict=bool(titles))
+    if len(shown) < len(rows):
+        put(f"{len(rows) - len(shown)} more (--all)", stream)
 
 
-def plain_table(
-    titles: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    numbers: Sequence[int] = (),
-    *,
-    heading: str = "",
-    keeps: str = "",
-) -> str:
-    """The table as aligned lines; indented below a heading."""
-    columns = _printable_columns(rows, keeps) or [[]] * len(titles)
-    if titles:
-        columns = [[title, *column] for title, column in zip(titles, columns, strict=True)]
-    widths = [max(map(len, column)) for column in columns]
-    form = "  ".join(f"%{width}s" if column in numbers else f"%-{width}s" for column, width in enumerate(widths))
-    texts = [(form % line).rstrip() for line in zip(*columns, strict=True)]
-    return "\n".join([heading, *(f"  {text}" for text in texts)] if heading else texts)
+def _put_lines(
+    lines: Sequence[TableLine], stream: TextIO, indent: str, styles: Mapping[int, str], is_verdict: bool
+) -> None:
+    if not is_terminal(stream):
+        put("\n".join(f"{indent}{line.text}".rstrip() for line in lines), stream, wraps=False)
+        return
+    from rich.text import Text
+
+    text = Text(no_wrap=True)
+    for number, line in enumerate(lines):
+        plain = without_commands(f"{indent}{line.text}".rstrip())
+        part = Text(plain, style="" if line.row is None else styles.get(line.row, ""))
+        if line.row is None and is_verdict:
+            part.stylize("bold")
+        elif line.end and (style := verdict_style(line.text[: line.end]) if is_verdict else "bold"):
+            part.stylize(style, len(indent), len(indent) + line.end)
+        text.append_text(part)
+        if number < len(lines) - 1:
+            text.append("\n")
+    draw(text, stream)
 
 
-def _printable_cells(rows: Sequence[Sequence[str]], keeps: str) -> list[tuple[str, ...]]:
-    return list(zip(*_printable_columns(rows, keeps), strict=True))
+def _ellipsis(stream: TextIO) -> str:
+    try:
+        "\u2026".encode(getattr(stream, "encoding", None) or "utf-8")
+    except (LookupError, UnicodeEncodeError):
+        return "..."
+    return "\u2026"
+
+
+_STYLES = {FINE: "green", FOUND: "bold red", NOTHING: "yellow", INCOMPLETE: "yellow"}
+# How verdicts of tables begin -> the exit status of a command that finds nothing else.
+_VERDICTS = {
+    "WRONG": FOUND, "OUTVOTED": FOUND, "differs": FOUND, "NaN": FOUND, "Inf": FOUND, "damaged": FOUND, "error": FOUND,
+    "failed": FOUND, "outvoted": FOUND, "agrees": FINE, "identical": FINE, "ok": FINE, "equal": FINE, "not": INCOMPLETE,
+    "no": INCOMPLETE, "missing": INCOMPLETE, "far": INCOMPLETE, "zero": INCOMPLETE,
+}  # fmt: skip
+
+
+def value_verdict(numbers: Statistics | StatisticRow | None) -> str:
+    """What is worst about the values of a tensor: "NaN", "Inf", "zero" (all of them), else "ok"; "-": not known."""
+    if numbers is None or (numbers.nan is None and numbers.max is None):
+        return "-"
+    if numbers.nan:
+        return "NaN"
+    if numbers.negative_inf or numbers.positive_inf:
+        return "Inf"
+    return "zero" if numbers.count and numbers.zero == numbers.count else "ok"
+
+
+def verdict_style(verdict: str | int) -> str:
+    """Rich's style of a verdict: of a cell by its first word, of an answer by the exit status that comes with it."""
+    status = verdict if isinstance(verdict, int) else _VERDICTS.get(verdict.split(" ")[0].rstrip(":"))
+    return "" if status is None else _STYLES.get(status, "")
 
 
 def _printable_columns(rows: Sequence[Sequence[str]], keeps: str) -> list[Sequence[str]]:
@@ -198,10 +327,6 @@ def _printable_columns(rows: Sequence[Sequence[str]], keeps: str) -> list[Sequen
 def _printable_column(cells: Sequence[str], keeps: str) -> Sequence[str]:
     text = "".join(cells)
     return cells if is_printable(text, keeps) and ":/" not in text else [printable(cell, keeps) for cell in cells]
-
-
-def _widths(lines: Sequence[Sequence[str]]) -> list[int]:
-    return [max(map(len, column)) for column in zip(*lines, strict=True)]
 
 
 @contextmanager
@@ -249,9 +374,10 @@ def rate_text(done: int, seconds: float, unit: str) -> str:
 def draw(picture: RenderableType, stream: TextIO) -> None:
     """Show a table or panel of rich, whose texts are `printable` already, on a terminal.   Raises: as `put`."""
     from rich.console import Console
+    from rich.text import Text
 
     try:
-        Console(file=stream).print(picture)
+        Console(file=stream).print(picture, soft_wrap=isinstance(picture, Text), highlight=False)
     except OSError:
         if stream is not sys.stderr:
             raise

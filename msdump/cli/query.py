@@ -1,17 +1,18 @@
-"""`msdump query TABLES [SQL]`: ready questions about the tables of a job, and questions of your own."""
+"""Queries of the tables of a job: of `msdump ranks --ask` and `--sql`, and `msdump query` as it was."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from msdump.cli.exit_status import FINE, FOUND, INCOMPLETE
-from msdump.cli.options import add_json_option, write_json
-from msdump.cli.printing import complain_of_damaged, print_table, say
+from msdump.cli.options import add_all_option, add_json_option, write_json
+from msdump.cli.printing import ROWS, complain_of_damaged, print_table, say
 
-_ASKS = ("hashes", "messages", "outliers", "first-divergence")
-_EPILOG = """
+ASKS = ("hashes", "messages", "outliers", "first-divergence")
+QUERY_HELP = """\
 questions:
   hashes             tensors that must be equal on some ranks by layout.json and are not; who is outvoted
   messages           what one rank sent to another and did not arrive as it was sent
@@ -19,28 +20,34 @@ questions:
   first-divergence   of each rank and of the job, the first tensor that differs from --golden
 
 SQL is DuckDB's, about the table `tensors` (and `golden`), with the columns of docs/exports.md, `host`, `placements` and
-`equal_ranks`: msdump query tables "select rank, max(l2norm) from tensors group by rank"
+`equal_ranks`, such as "select rank, max(l2norm) from tensors group by rank"
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.description = "Ask the tables of a job, which `msdump stat DIR --tables FOLDER` writes (needs duckdb)."
-    parser.epilog = _EPILOG
+    parser.epilog = QUERY_HELP
     add = parser.add_argument
     add("tables", metavar="TABLES", help="folder of tables, or one of them")
     add("sql", metavar="SQL", nargs="?", help="a question of your own")
-    add("--ask", choices=_ASKS, help="a ready question (without SQL: hashes)")
+    add("--ask", choices=ASKS, help="a ready question (without SQL: hashes)")
     add("--golden", metavar="TABLES", help="tables of a job to compare with")
     add("--tolerance", type=float, default=1e-5, metavar="X", help="relative difference that agrees (%(default)s)")
+    add_all_option(parser)
     add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Ask; the result is the exit status that `--help` explains."""
+    return query_tables(args, args.tables)
+
+
+def query_tables(args: argparse.Namespace, folders: str | Sequence[str]) -> int:
+    """Answer `args.sql` or `args.ask` from tables; the exit status."""
     from msdump.analysis.ranks.questions import Answer, Tables
 
-    tables = Tables(args.tables, args.golden)
+    tables = Tables(folders, args.golden)
     if args.sql is not None:
         relation = tables.sql(args.sql)
         answer = Answer(tuple(relation.columns), tuple(relation.fetchall())) if relation is not None else Answer((), ())
@@ -54,7 +61,9 @@ def run(args: argparse.Namespace) -> int:
         answer = tables.hashes()
     if not write_json(args, lambda: _value(answer)):
         if answer.rows:
-            print_table(answer.titles, [[_text(cell) for cell in row] for row in answer.rows], sys.stdout)
+            rows = [[_text(cell) for cell in row] for row in answer.rows]
+            most = None if args.shows_all else ROWS
+            print_table(answer.titles, rows, sys.stdout, named=range(len(answer.titles)), most=most)
         else:
             say("nothing found")
     complain_of_damaged(tables.damaged)

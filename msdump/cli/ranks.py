@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from msdump.cli.exit_status import FINE, FOUND, INCOMPLETE
 from msdump.cli.options import (
+    FINDINGS,
+    add_all_option,
+    add_brief_option,
     add_engine_options,
     add_json_option,
     add_sharding_options,
@@ -17,12 +20,13 @@ from msdump.cli.options import (
     selected_shardings,
     write_json,
 )
-from msdump.cli.printing import complain, complain_of_damaged, print_table, say
+from msdump.cli.printing import ROWS, complain, complain_of_damaged, print_table, say, say_answer, say_next
+from msdump.cli.query import ASKS, QUERY_HELP, query_tables
 from msdump.cli.report_text import format_count
 from msdump.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from msdump.analysis.ranks.job import JobReport
     from msdump.analysis.ranks.questions import Answer
@@ -34,16 +38,19 @@ all-gather and broadcast, replicated DTensors, and what a rank sends to another 
 where a dump has nothing else, so no golden run is needed. A parameter or buffer that nothing declares equal and that
 differs between replicas is named, too.
 
-Tables alone are enough: `msdump stat DIR --tables FOLDER` writes them, and then the dump is not read any more.
+Tables alone are enough: `msdump stat DIR --tables FOLDER` writes them, and then the dump is not read any more,
+and --ask and --sql query them (needs duckdb).
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.description = "Find what the ranks of a job disagree about although it must be equal, and who is outvoted."
-    parser.epilog = _EPILOG
+    parser.epilog = f"{_EPILOG}\n{QUERY_HELP}"
     add = parser.add_argument
     add("dumps", metavar="DIR", nargs="+", help="dumps of one job, as of several machines; or folders of its tables")
+    add("--ask", choices=ASKS, help="of tables: one question alone")
+    add("--sql", metavar="SQL", help="of tables: a query of your own, about the table `tensors`")
     add("--golden", metavar="TABLES", help="tables of another job: also name the first tensor of each rank that "
         "differs from it")  # fmt: skip
     add("--tolerance", type=float, default=1e-5, metavar="X", help="with --golden: relative difference of l2norm that "
@@ -53,11 +60,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--iteration", type=parse_number_ranges, metavar="N|N-N", help="only these iterations")
     add_engine_options(parser)
     add_sharding_options(parser)
+    add_all_option(parser)
+    add_brief_option(parser)
     add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Judge; the result is the exit status that `--help` explains."""
+    if args.ask is not None or args.sql is not None:
+        return query_tables(args, args.dumps)
     from msdump.analysis.ranks.job import job_report
     from msdump.analysis.ranks.questions import Tables
     from msdump.analysis.ranks.tables import are_tables
@@ -76,12 +87,13 @@ def run(args: argparse.Namespace) -> int:
             problems = _measure(args, folder, selection)
         tables = Tables(folders, args.golden, selection)
         report = job_report(tables, dumps, tolerance=args.tolerance)
-    if not write_json(args, lambda: _value(report, problems)):
-        _print(report)
+    status = FOUND if report.has_finding else FINE
+    if status == FINE and (report.gaps or problems or report.damaged):
+        status = INCOMPLETE
+    if not write_json(args, lambda: _value(report, problems), is_brief=not args.shows_all):
+        _print(report, args, status)
     complain_of_damaged(report.damaged)
-    if report.has_finding:
-        return FOUND
-    return INCOMPLETE if report.gaps or problems or report.damaged else FINE
+    return status
 
 
 def _check_tables_alone(args: argparse.Namespace, given: list[bool]) -> None:
@@ -106,11 +118,28 @@ def _measure(args: argparse.Namespace, folder: str, selection: StepSelection) ->
     return problems
 
 
-def _print(report: JobReport) -> None:
+def _print(report: JobReport, args: argparse.Namespace, status: int) -> None:
+    from msdump.analysis.ranks.job import rows_as_values
+    from msdump.analysis.ranks.tables import shown_ranks
     from msdump.analysis.ranks.words import verdict
 
+    most = None if args.shows_all else ROWS
     for sentence in verdict(report):
-        say(sentence)
+        say_answer([sentence], status)
+    if args.brief:
+        found = [
+            (
+                shown_ranks(row["suspects"]) or "-",
+                f"{row['name']}@{(row['suspects'] or row['equal_ranks'])[0]}.{row['graph']}.{row['iteration']}",
+                f"{row['io']} {row['slot']}",
+            )
+            for row in rows_as_values(report.unequal)
+        ]
+        if found:
+            print_table(("outvoted", "id", "tensor"), found, sys.stdout, most=FINDINGS)
+        elif status == FINE:
+            say_answer(["equal: all ranks agree"], status)
+        return
     machines = len({host for host in report.hosts.values() if host is not None})
     where = f" on {format_count(machines, 'machine')}" if machines else ""
     tensors = format_count(report.compared, "tensor")
@@ -126,9 +155,9 @@ def _print(report: JobReport) -> None:
         say(f"note: no hashes{some}, as the dump has statistics alone: max, min and l2norm are compared, which do not "
             "show every difference")  # fmt: skip
     if report.unequal.rows:
-        _print_unequal(report)
+        _print_unequal(report, most)
     if report.messages.rows:
-        _print_messages(report)
+        _print_messages(report, most)
     if report.suspects:
         say("\nsuspects, outvoted by the other ranks:" if report.unequal.rows else "\nsuspects:")
         rows = [(str(rank), report.hosts.get(rank) or "-", str(count)) for rank, count in report.suspects.items()]
@@ -138,42 +167,57 @@ def _print(report: JobReport) -> None:
     if report.outliers.rows:
         count = format_count(len(report.outliers.rows), "tensor")
         say(f"\n{count} far from the median of the ranks, the farthest first:")
-        names = ("rank", "iteration", "name", "io", "slot", "l2norm", "median", "deviations")
-        _print_columns(report.outliers, names, 10)
+        names = ("rank", "name", "iteration", "io", "slot", "l2norm", "median", "deviations")
+        _print_columns(report.outliers, names, most and most // 2)
     if report.first is not None:
-        _print_first(report.first)
+        _print_first(report.first, most)
+    say_next(_next_steps(report, args))
 
 
-def _print_unequal(report: JobReport) -> None:
+def _next_steps(report: JobReport, args: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    from msdump.analysis.find.hints import command_line, operator_word, path_word
+    from msdump.analysis.ranks.tables import are_tables
+
+    word = path_word(args.dumps[0])
+    if are_tables(args.dumps[0]):
+        yield command_line("ranks", word, "--ask", "outliers"), "tensors that are far from those of other ranks"
+        return
+    row = report.first_disagreement
+    if row is not None:
+        rank = (row["suspects"] or row["equal_ranks"])[0]
+        steps = ("--rank", str(rank), "--graph", str(row["graph"]), "--iteration", str(row["iteration"]))
+        yield command_line("show", word, operator_word(row["name"]), *steps), f"its tensors on rank {rank}"
+    yield command_line("nan", word), "where a NaN or Inf came from, on any rank"
+    yield command_line("view", word), "all ranks in the browser"
+
+
+def _print_unequal(report: JobReport, most: int | None) -> None:
     say("\ntensors that must be equal and are not, the first on top:")
     if not any(row[-1] for row in report.unequal.rows):
         say("no majority: with two ranks alone it is unknown which is wrong")
-    titles = ("iteration", "graph", "name", "tensor", "what", "ranks", "outvoted")
-    shown = [_cells(dict(zip(report.unequal.titles, row, strict=True))) for row in report.unequal.rows[:20]]
-    print_table(titles, shown, sys.stdout)
-    if len(report.unequal.rows) > len(shown):
-        say(f"and {len(report.unequal.rows) - len(shown)} more")
+    titles = ("outvoted", "name", "tensor", "iteration", "graph", "what", "ranks")
+    rows = [_cells(dict(zip(report.unequal.titles, row, strict=True))) for row in report.unequal.rows]
+    print_table(titles, rows, sys.stdout, most=most)
 
 
-def _print_messages(report: JobReport) -> None:
+def _print_messages(report: JobReport, most: int | None) -> None:
     say("\nmessages that arrived as something else than was sent:")
-    _print_columns(report.messages, ("iteration", "message", "send", "receive", "suspects", "cause"), 20)
+    _print_columns(report.messages, ("suspects", "message", "iteration", "send", "receive", "cause"), most)
 
 
-def _print_first(answer: Answer) -> None:
+def _print_first(answer: Answer, most: int | None) -> None:
     if not answer.rows:
         say("\nall ranks agree with the golden job")
         return
     count = format_count(len(answer.rows), "rank")
+    names = ("rank", "name", "iteration", "graph", "io", "slot", "l2norm", "golden l2norm", "error")
     say(f"\nfirst tensor that differs from the golden job, of {count}, the first of the job on top:")
-    _print_columns(answer, ("rank", "iteration", "graph", "name", "io", "slot", "l2norm", "golden l2norm", "error"), 10)
+    _print_columns(answer, names, most and most // 2)
 
 
-def _print_columns(answer: Answer, titles: Sequence[str], most: int) -> None:
+def _print_columns(answer: Answer, titles: Sequence[str], most: int | None) -> None:
     columns = [answer.titles.index(title) for title in titles]
-    print_table(titles, [[_text(row[column]) for column in columns] for row in answer.rows[:most]], sys.stdout)
-    if len(answer.rows) > most:
-        say(f"and {len(answer.rows) - most} more")
+    print_table(titles, [[_text(row[column]) for column in columns] for row in answer.rows], sys.stdout, most=most)
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
@@ -181,8 +225,8 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
     suspects = shown_ranks(row["suspects"]) if row["has_majority"] else "no majority"
     ranks = shown_ranks(row["equal_ranks"])
-    operand = row["name"], f"{row['io']} {row['slot']}", row["subject"] or "-"
-    return str(row["iteration"]), str(row["graph"]), *operand, ranks, suspects
+    tensor, what = f"{row['io']} {row['slot']}", row["subject"] or "-"
+    return suspects, row["name"], tensor, str(row["iteration"]), str(row["graph"]), what, ranks
 
 
 def _text(value: Any) -> str:

@@ -22,5 +22,9 @@ def run(args: argparse.Namespace) -> int:
     from msdump.formats.pack_recovery import recover_tree
 
     return tell(
-        recover_tree(args.path), "recover", "left out", f"{args.path}: every pack there is whole, or there is none."
+        recover_tree(args.path),
+        args.path,
+        "recover",
+        "left out",
+        f"{args.path}: every pack there is whole, or there is none.",
     )

@@ -1,23 +1,27 @@
-"""`msdump replay DIR OP`: one operator again on its dumped inputs, in numpy, torch and float64."""
+"""`msdump replay DIR OP`: one operator again on its dumped inputs, in numpy, torch and float64; or as a script."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from msdump.cli import repro
 from msdump.cli.exit_status import FINE, FOUND
 from msdump.cli.options import (
     GRAPHS_HELP,
-    OP_HELP,
     add_json_option,
     add_model_option,
+    add_operator_argument,
+    add_output_option,
     add_step_options,
     selected_steps,
     write_json,
 )
-from msdump.cli.printing import complain, print_table, say
+from msdump.cli.printing import complain, print_table, say, say_answer, say_next
+from msdump.cli.repro import TORCH_HELP
 from msdump.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -29,9 +33,12 @@ _TITLES = ("run", "output", "relative error", "largest error", "cosine")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
-    parser.description = "Run one operator again on its dumped inputs and say how far the dumped output is from that."
+    parser.description = (
+        "Run one operator again on its dumped inputs and say how far the dumped output is from that. With --output: "
+        "write a stand-alone script that does, with the inputs beside it."
+    )
     parser.add_argument("dump", metavar="DIR", help=GRAPHS_HELP)
-    parser.add_argument("operator", metavar="OP", help=OP_HELP)
+    add_operator_argument(parser)
     add_model_option(parser)
     add_step_options(parser)
     add = parser.add_argument
@@ -42,20 +49,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--engine", default="processes", metavar="NAME", help="with --everywhere: processes, threads, dask=ADDRESS, ray"
     )
     add("--jobs", type=int, metavar="N", help="for that: workers (one for each core)")
+    add_output_option(parser, "new folder for a script; nothing is run", "DIR")
+    add("--torch", action="store_true", help=TORCH_HELP)
     add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Replay; the result is the exit status that `--help` explains."""
+    if args.output is not None:
+        return repro.run(args)
+    if args.torch:
+        raise ConfigError("--torch: expected --output DIR with it. It chooses the library of a script.")
     if args.everywhere:
         return _vote(args)
     from msdump.analysis.overview.answers import replay_value
     from msdump.analysis.replay.replay import replay_operator
 
     result = replay_operator(args.dump, args.operator, model=args.model, **selected_steps(args))
+    status = FINE if result.is_explained else FOUND
     if not write_json(args, lambda: replay_value(result)):
-        _print(result)
-    return FINE if result.is_explained else FOUND
+        _print(result, status)
+        say_next(_next_steps(result, args))
+    return status
+
+
+def _next_steps(result: Replay, args: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    from msdump.analysis.find.hints import operator_line
+
+    operator, step = result.found.operator, result.found.key
+    yield operator_line("show", args.dump, operator, step), "its tensors, and what made its inputs"
+    yield f"{operator_line('replay', args.dump, operator, step)} -o repro", "a script of the operator alone"
 
 
 def _vote(args: argparse.Namespace) -> int:
@@ -69,16 +92,16 @@ def _vote(args: argparse.Namespace) -> int:
     if not write_json(args, lambda: _vote_value(vote)):
         rows = [
             (
+                "equal" if vote.winners.get(run, digest) == digest else "OUTVOTED",
                 ballot.host,
                 str(ballot.process),
                 run,
                 digest[:16],
-                "" if vote.winners.get(run, digest) == digest else "OUTVOTED",
             )
             for ballot in vote.ballots
             for run, digest in ballot.hashes.items()
         ]
-        print_table(("host", "process", "run", "hash of the outputs", ""), rows, sys.stdout)
+        print_table(("verdict", "host", "process", "run", "hash of the outputs"), rows, sys.stdout)
         if vote.is_tied:
             say("\nworkers disagree, without a majority")
         elif vote.outvoted:
@@ -107,18 +130,19 @@ def _vote_value(vote: Vote) -> dict[str, Any]:
     }
 
 
-def _print(result: Replay) -> None:
+def _print(result: Replay, status: int) -> None:
     operator = result.found.operator
     if result.is_explained:
         note = f" ({result.reason})" if result.reason else ""
-        say(f"explained: {operator.label} computed what its inputs give{note}; look at its inputs.")
+        answer = f"explained: {operator.label} computed what its inputs give{note}; look at its inputs."
     else:
-        say(f"WRONG: {operator.label} did not compute what its inputs give: {result.reason}.")
+        answer = f"WRONG: {operator.label} did not compute what its inputs give: {result.reason}."
+    say_answer([answer], status)
     for note in result.notes:
         say(f"  {note}")
     say("the dumped output against a run in")
     rows = [row for name, replayed in result.runs.items() for row in _rows(name, replayed)]
-    print_table(_TITLES, rows, sys.stdout, numbers=(2, 3, 4))
+    print_table(_TITLES, rows, sys.stdout, numbers=(2, 3, 4), wraps=(1,), named=range(len(_TITLES)))
 
 
 def _rows(name: str, replayed: ReplayRun) -> list[tuple[str, ...]]:

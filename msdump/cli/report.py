@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 
 from msdump.cli.exit_status import FINE, INCOMPLETE
 from msdump.cli.options import add_step_options, selected_steps, write_text
-from msdump.cli.printing import complain, complain_of_damaged, progress_bar, say
+from msdump.cli.printing import complain, complain_of_damaged, progress_bar, say, say_next
 
 _EPILOG = """
 The page opens in any browser from the disk; it loads nothing. It holds numbers of all tensors, not their elements.
@@ -29,6 +30,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--mapping", metavar="FILE", help="json or csv file of pairs of operators")
     add_step_options(parser)
     add("--threads", type=int, metavar="N", help="threads (one for each core)")
+
+
+def _next_steps(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    from msdump.analysis.find.hints import command_line, path_word
+
+    words = [path_word(path) for path in (args.dump, args.golden) if path is not None]
+    yield command_line("view", *words), "the same page, with the elements of the tensors"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -61,6 +69,7 @@ def run(args: argparse.Namespace) -> int:
         for note in overview["notes"]:
             say(note)
         say(f"{report.path} ({format_size(report.size)}): open it in a browser.")
+        say_next(_next_steps(args))
     for sentence in report.left_out:
         complain(f"msdump report: {sentence}")
     complain_of_damaged(contents.damaged)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from msdump.cli.exit_status import FINE, INCOMPLETE, NOTHING
-from msdump.cli.printing import LINE_ENDS, draw, is_terminal, print_table, printable, put
+from msdump.cli.printing import LINE_ENDS, draw, is_terminal, print_table, printable, put, say_next
 from msdump.config.environment import format_size
 
 if TYPE_CHECKING:
@@ -99,6 +99,17 @@ def conclude(reports: Sequence[Report], may_be_empty: bool, stream: TextIO) -> i
             print_warning("\n".join(lines), stream)
             status = status or NOTHING
     return status
+
+
+def say_next_of(reports: Sequence[Report], stream: TextIO) -> None:
+    """The next commands for what lies on disk."""
+    from msdump.analysis.find.hints import command_line, path_word
+
+    paths = dict.fromkeys(report.path for report in reports if report.tensors_written)
+    words = [path_word(path) for path in paths]
+    steps = [(command_line("ls", word), "what the dump holds") for word in words[:1]]
+    steps += [(command_line("nan", word), "the first NaN or Inf, and the line that made it") for word in words[:1]]
+    say_next(steps, stream)
 
 
 def print_warning(message: str, stream: TextIO) -> None:

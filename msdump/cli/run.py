@@ -14,7 +14,7 @@ from msdump.cli.exit_status import FINE, INCOMPLETE, INTERRUPTED, NOTHING
 from msdump.cli.launch import on_sigterm
 from msdump.cli.options import add_json_option, add_verbose_option, tell_skipped, write_json
 from msdump.cli.printing import complain
-from msdump.cli.report_text import conclude, format_count, print_report, print_warning, wait_for_writers
+from msdump.cli.report_text import conclude, format_count, print_report, print_warning, say_next_of, wait_for_writers
 from msdump.cli.ways import add_program, add_way_options, enter, program_of
 from msdump.config.environment import DUMP_CONFIG
 from msdump.errors import ConfigError, DumpError
@@ -156,6 +156,7 @@ def _conclude(status: int, not_compiled: str, may_be_empty: bool) -> int:
         return status or INTERRUPTED
     may_be_empty = may_be_empty or status != 0
     code = conclude(reports, may_be_empty, sys.stderr)
+    say_next_of(reports, sys.stderr)
     status = status or code
     if status == 0 and os.environ.get(DUMP_CONFIG) and not is_graph_dumped and not may_be_empty:
         print_warning(_why_no_graph(), sys.stderr)

@@ -1,41 +1,63 @@
-"""`msdump show DIR OP`: inputs, outputs, statistics, attributes and source trace of one operator."""
+"""`msdump show DIR OP`: tensors, attributes and source of one operator; or the operators of a line of the script."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from msdump.cli.exit_status import FINE, INCOMPLETE
-from msdump.cli.options import OP_HELP, RAW_HELP, add_json_option, add_step_options, selected_steps, write_json
-from msdump.cli.printing import complain, exponent_bars, print_table, say, sparkline
+from msdump.cli.options import (
+    OP_HELP,
+    RAW_HELP,
+    add_json_option,
+    add_operator_argument,
+    add_step_options,
+    selected_steps,
+    write_json,
+)
+from msdump.cli.printing import complain, exponent_bars, print_table, say, say_next, sparkline, value_verdict
+from msdump.cli.where import print_hits
+from msdump.errors import MsdumpError, NothingFoundError
 
 if TYPE_CHECKING:
     from msdump.analysis.find.look_up import ShownOperator, ShownTensor
     from msdump.formats.statistic_csv import StatisticRow
     from msdump.statistics.stats import Statistics
 
-_TITLES = ("tensor", "dtype", "shape", "max", "min", "avg", "l2norm", "NaN", "Inf", "first elements", "from")
+_TITLES = ("verdict", "tensor", "dtype", "shape", "max", "min", "avg", "l2norm", "NaN", "Inf", "first elements", "from")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.description = (
-        "Show one operator: inputs, outputs, shapes, statistics, first elements, attributes, source trace."
+        "Show one operator: inputs, outputs, shapes, statistics, first elements, attributes, source trace. Of a line "
+        "of the script: the operators that it led to, and where their files lie."
     )
     parser.add_argument("dump", metavar="DIR", help="a dump, or any folder of one")
-    parser.add_argument("operator", metavar="OP", help=OP_HELP)
+    add_operator_argument(parser, f"{OP_HELP}; or a part of a line of the script, or FILE:LINE")
     add_step_options(parser)
     parser.add_argument("--raw", action="store_true", help=RAW_HELP)
+    parser.add_argument("--files", action="store_true", help="of a line: name each file")
     add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Show; the result is the exit status that `--help` explains."""
-    from msdump.analysis.find.look_up import show_operator
+    from msdump.analysis.find.look_up import find_source_line, show_operator
     from msdump.analysis.overview.answers import shown_value
 
-    shown = show_operator(args.dump, args.operator, **selected_steps(args), is_raw=args.raw)
+    try:
+        shown = show_operator(args.dump, args.operator, **selected_steps(args), is_raw=args.raw)
+    except NothingFoundError:
+        try:
+            hits = find_source_line(args.dump, args.operator, **selected_steps(args))
+        except MsdumpError:
+            hits = []  # what the operator lacks is the nearer answer
+        if not hits:
+            raise
+        return print_hits(hits, args, args.files)
     if not write_json(args, lambda: shown_value(shown)):
         _print(shown, args.dump)
     problems = [tensor for tensor in shown.tensors if tensor.problem]
@@ -45,15 +67,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(shown: ShownOperator, dump: str) -> None:
-    from msdump.analysis.find.hints import zoom_line
-
     operator = shown.found.operator
     say(f"{operator.label} ({operator.op_type}), {shown.found.key}")
-    print_table(_TITLES, [_cells(tensor) for tensor in shown.tensors], sys.stdout, numbers=(3, 4, 5, 6, 7, 8))
+    rows = [_cells(tensor) for tensor in shown.tensors]
+    print_table(_TITLES, rows, sys.stdout, numbers=range(4, 10), wraps=(10,))
     pictures = [cells for tensor in shown.tensors if any((cells := _pictures(tensor))[1:])]
     if pictures:
         say()
-        print_table(("tensor", "exponents", "over iterations"), pictures, sys.stdout)
+        print_table(("tensor", "exponents", "over iterations"), pictures, sys.stdout, wraps=(2,))
     if shown.attrs:
         say("attributes: " + ", ".join(f"{name}={value!r}" for name, value in shown.attrs.items()))
     for line in shown.source:
@@ -63,8 +84,19 @@ def _print(shown: ShownOperator, dump: str) -> None:
     if shown.message:
         say(shown.message)
     if shown.found.table is not None:
-        hint = zoom_line(dump, operator)
-        say(f"statistics only; for the tensors: {hint}" if hint else "statistics only")
+        say("statistics only")
+    say_next(_next_steps(shown, dump))
+
+
+def _next_steps(shown: ShownOperator, dump: str) -> Iterator[tuple[str, str]]:
+    from msdump.analysis.find.hints import command_line, operator_line, path_word, zoom_line
+
+    operator, step = shown.found.operator, shown.found.key
+    if shown.found.table is not None:
+        yield zoom_line(dump, operator), "dumps its tensors"
+    elif not operator.is_parameter:
+        yield operator_line("replay", dump, operator, step), "whether it computed what its inputs give"
+    yield command_line("view", path_word(dump)), "every element in the browser"
 
 
 def _pictures(shown: ShownTensor) -> tuple[str, str, str]:
@@ -92,10 +124,11 @@ def _cells(shown: ShownTensor) -> tuple[str, ...]:
     if numbers is not None:
         infinities = [count for count in (numbers.negative_inf, numbers.positive_inf) if count is not None]
         counts = (numbers.nan, sum(infinities) if infinities else None)
-        values = tuple("-" if value is None else f"{value:g}" for value in (*_extremes(numbers), *counts))
+        values = tuple("-" if value is None else f"{value:.4g}" for value in (*_extremes(numbers), *counts))
     origin = ""
     if shown.origin is not None:
         name = shown.origin.name.rsplit("/", 1)[-1]
         origin = name if shown.origin.slot is None else f"{name} output {shown.origin.slot}"
     shape = "x".join(map(str, shown.tensor.shape if shown.shape is None else shown.shape)) or "()"
-    return (f"{shown.io} {shown.slot}", shown.tensor.true_dtype, shape, *values, shown.preview, origin)
+    verdict = "damaged" if shown.problem else value_verdict(numbers)
+    return (verdict, f"{shown.io} {shown.slot}", shown.tensor.true_dtype, shape, *values, shown.preview, origin)

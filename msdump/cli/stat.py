@@ -1,4 +1,4 @@
-"""`msdump stat DIR`: statistics of every tensor of a dump; `--diff OTHER` compares those of two."""
+"""`msdump stat DIR`: statistics of every tensor of a dump; `--golden OTHER` compares those of two."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 from msdump.cli.exit_status import FINE, FOUND, INCOMPLETE
 from msdump.cli.options import (
     RAW_HELP,
+    add_all_option,
     add_engine_options,
     add_json_option,
+    add_old_spellings,
     add_sharding_options,
     add_step_options,
     print_lines,
@@ -22,11 +24,21 @@ from msdump.cli.options import (
     write_json,
     write_text,
 )
-from msdump.cli.printing import complain, complain_of_damaged, print_table, progress_bar, say
+from msdump.cli.printing import (
+    ROWS,
+    complain,
+    complain_of_damaged,
+    print_table,
+    progress_bar,
+    say,
+    say_answer,
+    say_next,
+    value_verdict,
+)
 from msdump.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from msdump.analysis.compare.result import Comparison, OperatorResult
     from msdump.analysis.stat.roles import Role
@@ -36,7 +48,8 @@ if TYPE_CHECKING:
 
 _ROLE_TITLES = ("parameter", "layer", "is_gradient")
 _TITLES = (
-    "iteration", "operator", "io", "dtype", "shape", "max", "min", "avg", "l2norm", "NaN", "Inf", "zero", *_ROLE_TITLES,
+    "verdict", "operator", "tensor", "iteration", "dtype", "shape", "max", "min", "avg", "l2norm", "NaN", "Inf", "zero",
+    *_ROLE_TITLES,
 )  # fmt: skip
 _NO_NORM = """\
 msdump stat: a statistic.csv without the column "L2Norm Value" has no l2norm. Name l2norm in statistic_category,
@@ -53,16 +66,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     add = parser.add_argument
     add("dump", metavar="DIR", help="a dump, any folder of one, or a statistic.csv")
-    add("--diff", metavar="OTHER", help="compare with the statistics of another dump; no tensor is read")
-    add("--mapping", metavar="FILE", help="with --diff: json or csv file of pairs of operators")
-    add("--tolerance", type=float, metavar="X", help="with --diff: relative error that still agrees")
+    add("--golden", metavar="DIR", help="compare with the statistics of another dump; no tensor is read")
+    add_old_spellings(parser, "golden", "--diff")
+    add("--mapping", metavar="FILE", help="with --golden: json or csv file of pairs of operators")
+    add("--tolerance", type=float, metavar="X", help="with --golden: relative error that still agrees")
     add("--unchanged", action="store_true", help="which parameters no iteration has changed, with their gradients")
     add("--csv", metavar="OUT", help="write statistic.csv, as a dump would have had it, for each folder below OUT")
     add("--parquet", metavar="FILE", help="write one table of all rows (needs pyarrow)")
     add(
         "--tables",
         metavar="FOLDER",
-        help="write a Parquet file with hashes for each rank and iteration, for `msdump query`",
+        help="write a Parquet file with hashes for each rank and iteration, for `msdump ranks`",
     )
     add_engine_options(parser)
     add_sharding_options(parser)
@@ -70,6 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--where", metavar="CONDITION", help="only tensors that meet it: 'nan>0', 'op_type==MatMul and max>1e4'")
     add("--sort", metavar="COLUMN", help="by this column: the largest number first, NaN before it; texts from A on")
     add("--reverse", action="store_true", help="with --sort: the other way round")
+    add_all_option(parser)
     add("--top", type=int, metavar="N", help="only the first N tensors")
     add("--columns", metavar="A,B", help="print these columns")
     add("--op-type", action="append", metavar="TYPE", help="only operators of this type; may be given several times")
@@ -81,11 +96,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure or compare; the result is the exit status that `--help` explains."""
-    if (args.diff or args.csv) and (args.where or args.sort or args.top or args.columns):
-        raise ConfigError("--where, --sort, --top, --columns: expected them without --diff and --csv, got both.")
+    if (args.golden or args.csv) and (args.where or args.sort or args.top or args.columns):
+        raise ConfigError("--where, --sort, --top, --columns: expected them without --golden and --csv, got both.")
     if args.reverse and args.sort is None:
         raise ConfigError("--reverse: expected --sort COLUMN with it, got none.")
-    if args.diff is not None:
+    if args.golden is not None:
         return _diff(args)
     if args.unchanged:
         return _unchanged(args)
@@ -95,12 +110,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write_tables(args: argparse.Namespace) -> int:
+    from msdump.analysis.find.hints import command_line, path_word
     from msdump.analysis.ranks.job import write_tables
     from msdump.formats.selection import StepSelection
 
     if args.graph is not None or args.parquet or args.where:
         raise ConfigError(
-            "--tables: expected no --graph, --parquet and --where with it. To query the tables: msdump query."
+            "--tables: expected no --graph, --parquet and --where with it. To query the tables: msdump ranks."
         )
     parts = write_tables(
         [args.dump], args.tables, StepSelection(args.rank, iteration=args.iteration), engine=args.engine,
@@ -109,6 +125,7 @@ def _write_tables(args: argparse.Namespace) -> int:
     new = sum(part.is_new and not part.problem for part in parts)
     if not write_json(args, lambda: {"tensors": [], "damaged": [], "tables": [part.path for part in parts]}):
         say(f"{args.tables}: {new} tables written, {sum(not part.is_new for part in parts)} were there")
+        say_next([(command_line("ranks", path_word(args.tables)), "what the ranks disagree about")])
     problems = [(part.unit.part_name, part.problem) for part in parts if part.problem]
     problems += [pair for part in parts for pair in part.damaged]
     for where, problem in problems:
@@ -126,13 +143,17 @@ def _unchanged(args: argparse.Namespace) -> int:
         for one in trained:
             where = "" if one.rank_id is None else f", rank {one.rank_id}"
             first, last = one.iterations
-            say(f"never changed: {one.name}, {one.dtype} {list(one.shape)}{where}, iterations {first} to {last}")
+            say_answer(
+                [f"never changed: {one.name}, {one.dtype} {list(one.shape)}{where}, iterations {first} to {last}"],
+                FOUND,
+            )
             say(f"  its gradients are up to {one.largest_gradient:g}: updates may be too small for {one.dtype}")
         still = [one.name for one in report.parameters if not one.largest_gradient]
         if still:
             say(f"note: without a gradient, and so the same in all iterations: {', '.join(still)}")
         count = report.parameter_count - len(report.parameters)
         say(f"{count} of {report.parameter_count} parameters have changed")
+        say_next([_nan_step(args.dump)])
     complain_of_damaged(report.damaged)
     if trained:
         return FOUND
@@ -144,32 +165,40 @@ def _diff(args: argparse.Namespace) -> int:
     from msdump.analysis.stat.diff import compare_statistics
 
     comparison = compare_statistics(
-        args.dump, args.diff, mapping=args.mapping, **selected_steps(args),
+        args.dump, args.golden, mapping=args.mapping, **selected_steps(args),
         tolerance=args.tolerance,
     )  # fmt: skip
+    status = FOUND if not comparison.is_agreeing else INCOMPLETE if comparison.damaged else FINE
     if args.csv is not None:
         write_text(args.csv, csv_text(comparison))
-    if not write_json(args, lambda: json_value(comparison)):
-        _print_differences(comparison, args.dump)
-    if not comparison.is_agreeing:
-        return FOUND
-    return INCOMPLETE if comparison.damaged else FINE
+    is_brief = not args.shows_all
+    if not write_json(args, lambda: json_value(comparison, is_brief), is_brief=is_brief):
+        _print_differences(comparison, args, status)
+    return status
 
 
-def _print_differences(comparison: Comparison, dump: str) -> None:
+def _print_differences(comparison: Comparison, args: argparse.Namespace, status: int) -> None:
     from msdump.analysis.compare.quantised.words import note_on_statistics
     from msdump.analysis.compare.report import TABLE_TITLES, headline, summary, table_rows
+    from msdump.analysis.find.hints import operator_line
 
-    print_lines(headline(comparison))
+    say_answer(headline(comparison), status)
     differing = [result for result in comparison.operators if not result.is_agreeing]
-    rows = list(zip(table_rows(comparison, shows_all=False), _roles(dump, differing), strict=True))
+    rows = list(zip(table_rows(comparison, shows_all=False), _roles(args.dump, differing), strict=True))
     if rows:
         say()
         # Errors and cosines are not known of statistics.
-        cells = [(*row[:4], *_role_cells(role), row[-1]) for row, role in rows]
-        print_table([*TABLE_TITLES[:4], *_ROLE_TITLES, TABLE_TITLES[-1]], cells, sys.stdout)
+        cells = [(*row[:5], *_role_cells(role), row[-1]) for row, role in rows]
+        titles = [*TABLE_TITLES[:5], *_ROLE_TITLES, TABLE_TITLES[-1]]
+        print_table(titles, cells, sys.stdout, wraps=(len(titles) - 1,), most=None if args.shows_all else ROWS)
         say()
     print_lines([*summary(comparison), *note_on_statistics(comparison)])
+    result = comparison.first_wrong or comparison.first_differing
+    if result is None:
+        say_next([_nan_step(args.dump)])
+    else:
+        line = operator_line("show", args.dump, result.pair.mine, result.step)
+        say_next([(line, "its statistics, attributes and source")])
 
 
 def _roles(dump: str, results: Sequence[OperatorResult]) -> list[Role]:
@@ -188,7 +217,7 @@ def _roles(dump: str, results: Sequence[OperatorResult]) -> list[Role]:
 
 
 def _role_cells(role: Role) -> tuple[str, str, str]:
-    return role.parameter or "-", role.layer or "-", "yes" if role.is_gradient else "no"
+    return role.parameter or "-", role.layer or "-", "yes" if role.is_gradient else "-"
 
 
 def _write_csv(args: argparse.Namespace) -> int:
@@ -223,8 +252,12 @@ def _measure(args: argparse.Namespace) -> int:
     rows = select_rows(report.rows, **selected)
     if args.parquet is not None:
         write_parquet(replace(report, rows=rows), args.parquet)
-    if not write_json(args, lambda: _value(report, rows)) and args.parquet is None:
-        _print_rows(rows, columns)
+    if (
+        not write_json(args, lambda: _value(report, rows), is_brief=not (args.shows_all or args.top))
+        and args.parquet is None
+    ):
+        _print_rows(rows, columns, None if args.shows_all or args.top else ROWS)
+        say_next(_next_steps(rows, args.dump))
     # Complex numbers have no statistics but their count.
     if any(row.numbers.l2norm is None and "complex" not in row.tensor.true_dtype for row in report.rows):
         complain(_NO_NORM)
@@ -238,7 +271,28 @@ def _value(report: StatisticReport, rows: Sequence[TensorStatistics]) -> dict[st
     return statistics_value(report, rows)
 
 
-def _print_rows(rows: Sequence[TensorStatistics], columns: Sequence[Column] | None) -> None:
+def _nan_step(dump: str) -> tuple[str, str]:
+    from msdump.analysis.find.hints import command_line, path_word
+
+    return command_line("nan", path_word(dump)), "where a NaN or Inf came from"
+
+
+def _next_steps(rows: Sequence[TensorStatistics], dump: str) -> Iterator[tuple[str, str]]:
+    from msdump.analysis.find.hints import command_line, operator_word, path_word
+    from msdump.analysis.steps import short_label
+
+    word = path_word(dump)
+    if any(value_verdict(row.numbers) in ("NaN", "Inf") for row in rows):
+        yield _nan_step(dump)
+    elif rows:
+        yield command_line("stat", word, "--sort", "max", "--top", "10"), "the largest values"
+    if rows:
+        name = short_label(rows[0].tensor.op_name or rows[0].tensor.op_type)
+        yield command_line("show", word, operator_word(name)), "one operator: tensors, attributes, source"
+        yield command_line("plot", word), "the l2norm over the layers"
+
+
+def _print_rows(rows: Sequence[TensorStatistics], columns: Sequence[Column] | None, most: int | None) -> None:
     from msdump.analysis.stat.selection import cells
     from msdump.analysis.steps import has_several_graphs
     from msdump.tables.frames import INTEGER, NUMBER
@@ -246,11 +300,11 @@ def _print_rows(rows: Sequence[TensorStatistics], columns: Sequence[Column] | No
     if columns is None:
         tells_graph = has_several_graphs(row.step for row in rows)
         lines = [_cells(row, tells_graph) for row in rows]
-        print_table(_TITLES, lines, sys.stdout, numbers=(0, 5, 6, 7, 8, 9, 10, 11))
+        print_table(_TITLES, lines, sys.stdout, numbers=range(6, 13), named=(0, 1, 2), most=most)
         return
     titles = [column.name for column in columns]
     numbers = [number for number, column in enumerate(columns) if column.kind in (INTEGER, NUMBER)]
-    print_table(titles, [cells(row, columns) for row in rows], sys.stdout, numbers)
+    print_table(titles, [cells(row, columns) for row in rows], sys.stdout, numbers, named=range(len(titles)), most=most)
 
 
 def _end(damaged: Any) -> int:
@@ -265,9 +319,10 @@ def _cells(row: TensorStatistics, tells_graph: bool) -> tuple[str, ...]:
     if numbers.zero is not None and numbers.count:
         share = f"{100 * numbers.zero / numbers.count:.0f} %"
     return (
-        _iteration_text(row.step, tells_graph),
+        value_verdict(numbers),
         tensor.op_name or tensor.op_type,
         f"{tensor.io} {tensor.slot_text}",
+        _iteration_text(row.step, tells_graph),
         tensor.true_dtype,
         _shape_text(row.shape),
         _number(numbers.max),
@@ -293,4 +348,4 @@ def _shape_text(shape: tuple[int, ...]) -> str:
 
 
 def _number(value: float | int | None) -> str:
-    return "-" if value is None else f"{value:g}"
+    return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

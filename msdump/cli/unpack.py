@@ -21,4 +21,6 @@ def run(args: argparse.Namespace) -> int:
     """Unpack.   Raises: FormatError; WriteError."""
     from msdump.formats.pack_tree import unpack_tree
 
-    return tell(unpack_tree(args.path, args.keep), "unpack", "not removed", f"{args.path}: no pack is there.")
+    return tell(
+        unpack_tree(args.path, args.keep), args.path, "unpack", "not removed", f"{args.path}: no pack is there."
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from msdump.cli.exit_status import FINE, INCOMPLETE
-from msdump.cli.printing import complain, say
+from msdump.cli.printing import complain, say, say_next
 from msdump.cli.report_text import format_count
 from msdump.config.environment import format_size
 
@@ -26,11 +26,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Upload.   Raises: ConfigError; FormatError."""
+    from msdump.analysis.find.hints import command_line
     from msdump.storage.uploading import upload_tree
 
     sent = upload_tree(args.dump, args.address)
     text = f"{format_count(sent.files, 'file')} sent, {format_size(sent.bytes_sent)}; {sent.there} were there"
     say(f"{args.address}: {text}.")
+    say_next([(command_line("ls", args.address), "what the store holds")])
     for path, reason in sent.failed:
         complain(f"msdump upload: {path}: {reason}")
     return INCOMPLETE if sent.failed else FINE

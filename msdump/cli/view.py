@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("dump", metavar="DIR", help="a dump, any folder of one, or a statistic.csv")
     add("golden", metavar="GOLDEN", nargs="?", help="a dump to compare with")
+    add("--file", metavar="FILE", help="write the page to a file, as `msdump report` does, and serve nothing")
     add("--follow", action="store_true", help="go on reading a dump that grows")
     add("--port", type=int, default=0, metavar="N", help="port to listen at (a free one)")
     add("--host", default="127.0.0.1", metavar="NAME", help="address to listen at (default %(default)s)")
@@ -38,6 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until Ctrl-C; the result is the exit status that `--help` explains."""
+    if args.file is not None:
+        from msdump.cli import report
+
+        defaults = {"output": args.file, "max_size": None, "md": None, "redact": False}
+        return report.run(argparse.Namespace(**{**vars(args), **defaults}))
     from msdump.formats.selection import StepSelection
     from msdump.viewing.filling import Wanted
     from msdump.viewing.serving import Viewing
@@ -52,7 +58,8 @@ def run(args: argparse.Namespace) -> int:
         has_index=not args.no_index,
         has_actions=args.allow_actions,
     ) as viewing:
-        say(f"{viewing.url}\nThe page is at this address until Ctrl-C.", flush=True, has_secrets=True)
+        say(viewing.url, flush=True, has_secrets=True, wraps=False)  # in one piece, as it is to be copied
+        say("The page is at this address until Ctrl-C.", flush=True)
         if os.environ.get("SSH_CONNECTION"):
             say(f"From the machine that you sit at: ssh -N -L {viewing.port}:127.0.0.1:{viewing.port} HOST", flush=True)
         elif not args.no_browser and not _opened(viewing.browser_url):

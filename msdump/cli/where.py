@@ -1,13 +1,20 @@
-"""`msdump where DIR 'x = self.conv3(x)'`: the operators that a line of the script led to, and their files."""
+"""Operators of a line of the script: of `msdump show DIR 'x = self.conv3(x)'`, and `msdump where` as it was."""
 
 from __future__ import annotations
 
 import argparse
 import os
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from msdump.cli.exit_status import FINE, NOTHING
 from msdump.cli.options import GRAPHS_HELP, add_json_option, add_step_options, selected_steps, write_json
-from msdump.cli.printing import complain, say
+from msdump.cli.printing import complain, say, say_next
+from msdump.cli.report_text import format_count
+
+if TYPE_CHECKING:
+    from msdump.analysis.find.look_up import SourceHit
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,22 +30,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Look; the result is the exit status that `--help` explains."""
     from msdump.analysis.find.look_up import find_source_line, nearest_lines
-    from msdump.analysis.overview.answers import source_value
 
     hits = find_source_line(args.dump, args.line, **selected_steps(args))
-    takes_output = write_json(args, lambda: source_value(hits))
+    shown = print_hits(hits, args, has_files=not args.no_files)
     if not hits:
         hint = nearest_lines(args.dump, args.line)
         complain(f'msdump where: no operator comes from "{args.line}". {hint}'.rstrip())
-        return NOTHING
-    if takes_output:
-        return FINE
+    return shown
+
+
+def print_hits(hits: Sequence[SourceHit], args: argparse.Namespace, has_files: bool) -> int:
+    """Lines, their operators, and their files: each by its name, or how many there are; the exit status."""
+    from msdump.analysis.overview.answers import source_value
+
+    if write_json(args, lambda: source_value(hits)) or not hits:
+        return FINE if hits else NOTHING
     shown = None
     for hit in hits:
         if hit.line != shown:
             shown = hit.line
             say(f"{hit.line}  {hit.line.code.strip()}")
         say(f"  {hit.node.full_name}")
-        for path in () if args.no_files else hit.files:
-            say(f"    {os.path.relpath(path, args.dump)}")
+        paths = [os.path.relpath(path, args.dump) for path in hit.files]
+        folders = Counter(os.path.dirname(path) for path in paths)
+        for text in paths if has_files else [f"{format_count(n, 'file')} in {name}" for name, n in folders.items()]:
+            say(f"    {text}")
+    say_next(_next_steps(hits, args.dump))
     return FINE
+
+
+def _next_steps(hits: Sequence[SourceHit], dump: str) -> list[tuple[str, str]]:
+    from msdump.analysis.find.hints import show_line
+    from msdump.analysis.steps import short_label
+
+    return [(show_line(dump, short_label(hits[0].node.full_name)), "its tensors, attributes and source")]

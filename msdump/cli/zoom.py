@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from msdump.cli.main import main
-from msdump.cli.options import OP_HELP, add_step_options, selected_steps
-from msdump.cli.printing import complain, say
+from msdump.cli.options import add_operator_argument, add_output_option, add_step_options, selected_steps
+from msdump.cli.printing import complain, say, say_next
 from msdump.errors import ConfigError, FormatError, without_secrets
 from msdump.process.command import ACL_RUN, OUTSIDE, RUN, Command
 from msdump.storage.remote import is_remote
@@ -29,12 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = "Write the configuration that dumps one operator's tensors around an iteration, and run it."
     parser.epilog = _EPILOG
     add = parser.add_argument
-    add("dump", metavar="DUMP", help="a dump of statistics or tensors, or any folder of one")
-    add("operator", metavar="OP", help=OP_HELP)
+    add("dump", metavar="DIR", help="a dump of statistics or tensors, or any folder of one")
+    add_operator_argument(parser)
     add_step_options(parser)
     add("--around", type=int, default=1, metavar="N", help="iterations to dump before and after that one (1)")
-    add("--path", metavar="DIR", help="folder of the new dump (DUMP_zoom/OP)")
-    add("--config", metavar="FILE", help="configuration to write, a new file (DUMP_zoom/OP.json)")
+    add_output_option(parser, "folder of the new dump (DIR_zoom/OP)", "DIR", old_spellings=("--path",))
+    add("--config", metavar="FILE", help="configuration to write, a new file (DIR_zoom/OP.json)")
     add("--acl", action="store_true", help="write an acl.json, for a model that ACL runs")
     add("--run", nargs=argparse.REMAINDER, metavar="...", help="script or .onnx model to run, and its arguments")
 
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     model = _model(command)
     made_by = command_of(zoom.operator)
     is_acl = args.acl or model is not None or (not command and made_by.entry == ACL_RUN)
-    folder, config = _output_paths(args.dump, zoom.operator.safe_name, args.path, args.config)
+    folder, config = _output_paths(args.dump, zoom.operator.safe_name, args.output, args.config)
     content = acl_config(zoom, folder) if is_acl else mindspore_config(zoom, folder)
     _write(config, content)
     if is_acl:
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
         _say_how_to_run(made_by, config, is_acl)
         return WRITTEN
     status = main(arguments)
-    say(f"look at it: {show_line(folder, zoom.operator.op_name)}")
+    say_next([(show_line(folder, zoom.operator.op_name), "its tensors, attributes and source")])
     return status
 
 
@@ -87,11 +87,13 @@ def _say_how_to_run(made_by: Command, config: str, is_acl: bool) -> None:
     from msdump.analysis.find.hints import plain_line, run_line
 
     if not made_by.target or is_acl != (made_by.entry == ACL_RUN):
-        say(f"run it: {run_line(Command(ACL_RUN if is_acl else RUN, (), (), ''), config)} ...")
+        line = f"{run_line(Command(ACL_RUN if is_acl else RUN, (), (), ''), config)} ..."
     elif made_by.configuration == OUTSIDE:
-        say(f"run it: {run_line(made_by, config)}")
+        line = run_line(made_by, config)
     else:
-        say(f"the script names its configuration itself: let it name this one, and run it: {plain_line(made_by)}")
+        say("the script names its configuration itself: let it name this one")
+        line = plain_line(made_by)
+    say_next([(line, "dumps the operator")])
 
 
 def _model(command: list[str]) -> str | None:

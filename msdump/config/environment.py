@@ -408,7 +408,7 @@ def format_size(size_bytes: int) -> str:
 
 
 log = logging.getLogger("msdump")
-_CONSEQUENCES = {CONTAINER: "its files stay files", UPLOAD: "`msdump upload` sends its files"}
+_CONSEQUENCES = {CONTAINER: "its files stay files", UPLOAD: "`msdump pack --upload` sends its files"}
 
 
 def say_ignored(dump: str, *names: str) -> None:

@@ -35,5 +35,5 @@ def end_upload(uploader: Uploader | None, tally: Tally) -> None:
         with tally.stop_on_failure():
             raise WriteError(
                 f"{UPLOAD}: expected to send {len(sent.failed) + sent.files} files, {len(sent.failed)} could not be: "
-                f"{path}: {reason}. They are on this disk; `msdump upload` sends what is missing."
+                f"{path}: {reason}. They are on this disk; `msdump pack --upload` sends what is missing."
             )

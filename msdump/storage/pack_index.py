@@ -46,7 +46,7 @@ def read_contents(where: str, size: int, read: Read, search_bytes: int | None = 
     if len(data) != length or zlib.crc32(data) != checksum:
         raise FormatError(
             f"{where} at offset {offset}: expected an index of {length} bytes with the checksum {checksum}, got "
-            "another. `msdump recover` writes it anew."
+            "another. `msdump pack --repair` writes it anew."
         )
     return _indexed(where, data, offset)
 
@@ -132,7 +132,7 @@ def _indexed(where: str, data: bytes, end: int) -> ArchiveContents:
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError) as error:
         raise FormatError(
             f"{where} at offset {end}: expected an index of a pack, got a damaged one: {error!s:.200}. "
-            "`msdump recover` writes it anew."
+            "`msdump pack --repair` writes it anew."
         ) from error
     if members.has_names_twice:
         raise FormatError(f"{where}: expected each name once in the index, got one twice.")

@@ -140,7 +140,8 @@ class Pack:
         if not is_header_of(block, member):
             raise FormatError(
                 f"{self.source.where} at offset {member.offset - BLOCK}: expected the header of {member.name[:200]!r} "
-                f"with {member.size} bytes, as the index says, got another. `msdump recover` writes the index anew."
+                f"with {member.size} bytes, as the index says, got another. `msdump pack --repair` writes the index "
+                "anew."
             )
         self._checked.add(member.offset)
 

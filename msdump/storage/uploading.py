@@ -76,7 +76,7 @@ def _files_below(top: str) -> _Files:
 def _problem(path: str) -> str:
     """Why a file cannot be sent; "" where it can."""
     if path.endswith(PART_SUFFIX):
-        return "a pack that is still written, or whose writer was killed; `msdump recover` makes it whole"
+        return "a pack that is still written, or whose writer was killed; `msdump pack --repair` makes it whole"
     try:
         mode = os.lstat(path).st_mode
     except OSError as error:

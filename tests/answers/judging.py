@@ -14,6 +14,7 @@ _FINDERS = ("nan", "compare", "ranks", "stat")
 # Lines that say that there is nothing, or what was looked at.
 _NO_FINDING = re.compile(
     r"no |finite: |agree: |note: |benign |observation|all of them are equal|all ranks agree|nothing |"
+    r"next:|in each row: |"
     r"\d+ ranks?\b|\d+ of \d+ "
 )
 

@@ -84,7 +84,7 @@ def test_bad_input_writes_nothing(
     [
         (["--answers", "nan"], "--answers: expected 5 answers, got 1"),
         (["--answers", ",,x,,"], "--answers: steps: "),
-        (["--answers", ",,,,", "-o", "dump.txt"], "--out: expected a name that ends in .json"),
+        (["--answers", ",,,,", "-o", "dump.txt"], "--output: expected a name that ends in .json"),
     ],
 )
 def test_wrong_options(

@@ -78,6 +78,41 @@ def test_a_file_leaves_the_text_where_it_is(dump, tmp_path, capsys):
     assert [one["operator"] for one in origin["infected"]] == ["Net/Exp-op1"]
 
 
+def test_a_document_is_brief_unless_all_of_it_is_selected(tmp_path, capsys):
+    golden = [(f"Net/Log-op{number}", {IN: floats(1), OUT: floats(1)}) for number in range(40)]
+    mine = [(f"Net/Log-op{number}", {IN: floats(1), OUT: floats(np.nan if number > 9 else 1)}) for number in range(40)]
+    folders = [str(write_dump(tmp_path / name, rows)) for name, rows in (("mine", mine), ("golden", golden))]
+    compare, nan, stat = ["compare", *folders], ["nan", folders[0]], ["stat", folders[0]]
+
+    def document(words):
+        main([*words, "--json", "-"])
+        return strict(capsys.readouterr().out)
+
+    brief, whole = document(compare), document([*compare, "--all"])
+    assert [one["id"] for one in brief["steps"][0]["operators"]] == [
+        f"Log-op{number}@0.0.0" for number in range(10, 20)
+    ]
+    assert (brief["operators"], brief["differing"], brief["omitted"]) == (40, 30, {"steps.operators": 30})
+    assert len(whole["steps"][0]["operators"]) == 40 and whole["omitted"] == {}
+    first = document(nan)["nan"][0]
+    assert first["id"] == "Log-op10@0.0.0" and len(first["also_made"]) == 3
+    assert document(nan)["omitted"] == {"nan.also_made": len(document([*nan, "--all"])["nan"][0]["also_made"]) - 3}
+    assert len(document(stat)["tensors"]) == 10 and document(stat)["omitted"] == {"tensors": 70}
+    assert len(document([*stat, "--top", "30"])["tensors"]) == 30
+    assert document(["show", folders[0], first["id"]])["operator"] == "Net/Log-op10"
+
+
+def test_a_brief_answer_has_ten_findings_with_ids(tmp_path, capsys):
+    for iteration in range(12):
+        write_dump(tmp_path, [("Net/Log-op0", {IN: floats(1), OUT: floats(np.nan)})], iteration=iteration)
+    assert main(["nan", str(tmp_path), "--brief"]) == 1
+    first, alike, titles, *rows, more = capsys.readouterr().out.splitlines()
+    assert first.startswith("first NaN, made out of finite inputs: Net/Log-op0") and titles.split() == ["verdict", "id"]
+    assert alike == "in each row: how made"
+    assert [row.split()[:2] for row in rows] == [["NaN", f"Log-op0@0.0.{number}"] for number in range(10)]
+    assert more == "2 more (--all)"
+
+
 def test_numbers_of_a_tensor_are_alike_in_stat_and_show(dump, capsys):
     assert main(["stat", str(dump), "--json", "-"]) == 0
     rows = strict(capsys.readouterr().out)["tensors"]

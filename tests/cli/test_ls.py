@@ -57,7 +57,7 @@ def test_what_is_there_as_json_and_as_text(dump, capsys):
     out = capsys.readouterr().out
     assert "1 rank (1), 1 graph (0), 2 iterations (0|3), 4 operators, 6 tensors, 40 B" in out
     folder = shlex.quote(str(dump))
-    assert f"msdump nan {folder}" in out and f"msdump show {folder} Net/Log-op0" in out
+    assert f"msdump nan {folder}" in out and f"msdump show {folder} Log-op0" in out
 
 
 def test_many_steps_are_cut(tmp_path, capsys):
@@ -65,7 +65,7 @@ def test_many_steps_are_cut(tmp_path, capsys):
         write_dump(tmp_path, OPERATORS[1:], iteration=iteration)
     assert main(["ls", str(tmp_path)]) == 0
     out = capsys.readouterr().out
-    assert "and 10 more (--all)" in out and "30 iterations (0|2|4" in out and "...)" in out
+    assert "\n10 more (--all)\n" in out and "30 iterations (0|2|4" in out and "...)" in out
     assert main(["ls", str(tmp_path), "--all"]) == 0
     assert "more (--all)" not in capsys.readouterr().out
 

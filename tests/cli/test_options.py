@@ -41,8 +41,9 @@ def test_commands_take_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     for iteration in range(9):
         write_dump(tmp_path, [("D/Add-op1", {("output", 0): floats(iteration, 1)})], iteration=iteration)
     assert main(["stat", str(tmp_path), "--iteration", "0|5-7"]) == 0
-    lines = capsys.readouterr().out.splitlines()[1:]
-    assert [int(line.split()[0]) for line in lines] == [0, 5, 6, 7]
+    titles, *lines = (line.split() for line in capsys.readouterr().out.split("\n\n")[0].splitlines()[1:])
+    assert titles[:4] == ["verdict", "operator", "tensor", "iteration"]
+    assert [(line[0], int(line[4])) for line in lines] == [("ok", 0), ("ok", 5), ("ok", 6), ("ok", 7)]
     assert main(["nan", str(tmp_path), "--iteration", "5-8"]) == 0
     assert capsys.readouterr().out.startswith("finite: 4 tensors of 4 steps")
     with pytest.raises(SystemExit, match="2"):

@@ -9,6 +9,7 @@ import logging
 import math
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -31,12 +32,12 @@ from msdump.cli.printing import (
     exponent_bars,
     is_terminal,
     log_printable,
-    plain_table,
     print_table,
     printable,
     progress_bar,
     put,
     rate_text,
+    say_next,
     sparkline,
 )  # fmt: skip
 from msdump.statistics.exponents import exponent_histogram
@@ -286,12 +287,13 @@ def test_a_progress_bar_shows_rate_and_remaining_time_on_a_terminal(monkeypatch:
 )
 def test_a_table_writes_out_what_each_cell_alone_would(rows: list[tuple[str, str, str]]) -> None:
     stream = io.StringIO()
-    print_table([], rows, stream)
-    columns = list(zip(*([printable(cell) for cell in row] for row in rows), strict=True))
-    widths = [max(map(len, column)) for column in columns]
-    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in zip(*columns, strict=True)]
-    # `put` looks at the whole once more, as it does with any text.
-    assert stream.getvalue() == printable("\n".join(lines), LINE_ENDS) + "\n"
+    print_table(["a", "b", "c"], rows, stream, named=(0, 1, 2), wraps=(0, 1))
+    printed = "".join(stream.getvalue().split())
+    if all(len(printable(cell)) < 10 for row in rows for cell in row):
+        # `put` looks at the whole once more, as it does with any text.
+        text = "".join("".join(map(printable, row)) for row in rows)
+        assert printed == "".join(printable(f"abc{text}").split())
+    assert printable(printed, LINE_ENDS) == printed
 
 
 @given(
@@ -299,13 +301,10 @@ def test_a_table_writes_out_what_each_cell_alone_would(rows: list[tuple[str, str
         lambda count: st.lists(st.tuples(*[st.text("ab c\x1b", max_size=5)] * count), max_size=4)
     ),
     st.sets(st.integers(0, 3)),
-    st.booleans(),
 )
-def test_cells_of_a_plain_table_stand_below_each_other(
-    rows: list[tuple[str, ...]], numbers: set[int], has_titles: bool
-) -> None:
-    titles = tuple(f"t{number}" for number in range(len(rows[0]) if rows else 2)) if has_titles else ()
-    lines = [[printable(cell) for cell in line] for line in ([titles] if titles else []) + rows]
+def test_cells_of_a_table_stand_below_each_other(rows: list[tuple[str, ...]], numbers: set[int]) -> None:
+    titles = tuple(f"t{number}" for number in range(len(rows[0]) if rows else 2))
+    lines = [[printable(cell) for cell in line] for line in [titles, *rows]]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     expected = [
         "  ".join(
@@ -314,7 +313,56 @@ def test_cells_of_a_plain_table_stand_below_each_other(
         ).rstrip()
         for line in lines
     ]
-    assert plain_table(titles, rows, tuple(numbers)) == "\n".join(expected)
+    stream = io.StringIO()
+    print_table(titles, rows, stream, tuple(numbers), named=range(4))
+    assert stream.getvalue() == "\n".join(expected) + "\n"
+
+
+def test_a_table_shows_its_first_rows_and_how_many_more_there_are() -> None:
+    stream = io.StringIO()
+    print_table(("operator", "error"), [(f"op{number}", "1") for number in range(30)], stream, most=20)
+    lines = stream.getvalue().splitlines()
+    assert lines[20:] == ["op19      1", "10 more (--all)"]
+
+
+def test_a_verdict_has_its_colour_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    stream = Terminal()
+    print_table(("verdict", "operator"), [("differs", "a"), ("agrees", "b"), ("strange", "c")], stream)
+    assert stream.getvalue().splitlines()[1:] == [
+        "\x1b[1;31mdiffers\x1b[0m  a", "\x1b[32magrees\x1b[0m   b", "strange  c",
+    ]  # fmt: skip
+    monkeypatch.setenv("NO_COLOR", "1")
+    plain = Terminal()
+    print_table(("verdict", "operator"), [("differs", "a")], plain)
+    assert "31m" not in plain.getvalue()
+
+
+def test_sentences_are_wrapped_for_a_terminal_and_whole_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    sentence = "first NaN: " + "Default/net/MatMul-op0 " * 10
+    pipe, terminal = io.StringIO(), Terminal()
+    put(sentence, pipe)
+    put(sentence, terminal)
+    assert pipe.getvalue() == f"{sentence}\n"
+    assert max(map(len, terminal.getvalue().splitlines())) <= 80
+    monkeypatch.setenv("COLUMNS", "40")
+    told = io.StringIO()
+    put(sentence, told)
+    assert max(map(len, told.getvalue().splitlines())) <= 40
+
+
+def test_next_commands_can_be_copied_from_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    stream = io.StringIO()
+    line = shlex.join(["msdump", "show", "my dump", "Default/x'y-op1", "--rank", "0", "--iteration", "3"])
+    say_next([(line, "its tensors"), ("", "nothing"), ("msdump ls x", "it")], stream)
+    text = stream.getvalue()
+    assert max(map(len, text.splitlines())) <= 40 and text.startswith("\nnext:\n  # its tensors\n  msdump show")
+    assert text.endswith("  msdump ls x  # it\n")
+    command = text.split("# its tensors\n")[1].split("  msdump ls")[0]
+    assert shlex.split(command.replace("\\\n", " ")) == shlex.split(line)
 
 
 @given(hnp.arrays(np.float32, hnp.array_shapes(max_dims=1, max_side=40), elements=st.floats(width=32)))

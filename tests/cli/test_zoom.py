@@ -47,6 +47,12 @@ for step in range(5):
 """
 
 
+def next_line(text: str, command: str) -> str:
+    """The command of that name under "next:"."""
+    lines = [line.partition("  # ")[0].strip() for line in text.partition("\nnext:\n")[2].splitlines()]
+    return next(line for line in lines if f"msdump {command} " in line)
+
+
 def msdump_command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "msdump", *arguments], cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -71,12 +77,12 @@ def test_statistics_then_the_tensors_of_the_suspect(script: str, is_sync: bool, 
     configuration(tmp_path, is_sync)
     assert msdump_command(tmp_path, "run", "--config", "dump.json", "train.py").returncode == 0
     (suspect,) = {tensor.op_name for tensor in _named(tmp_path / "dump", "log")}
-    hint = msdump_command(tmp_path, "show", "dump", suspect).stdout.splitlines()[-1]
+    hint = next_line(msdump_command(tmp_path, "show", "dump", suspect).stdout, "zoom")
     assert hint.endswith("--run train.py") == (is_sync or script is TORCH) and "msdump zoom dump" in hint
     done = msdump_command(tmp_path, "zoom", "dump", suspect, "--path", "zoom", "--run", "train.py")
     assert done.returncode == 0, done.stdout + done.stderr
     # log(0) of iteration 3 is the first value that is not finite.
-    assert "iterations 2-4 around 3" in done.stdout and "look at it: msdump show" in done.stdout
+    assert "iterations 2-4 around 3" in done.stdout and next_line(done.stdout, "show")
     tensors = list(msdump.open(tmp_path / "zoom").tensors())
     operators = {tensor.op_name for tensor in tensors if not tensor.is_parameter}
     assert len(operators) == 1 and "log" in operators.pop().lower()
@@ -179,16 +185,16 @@ def test_printed_commands_run_as_they_are(saved: str, tmp_path: Path) -> None:
     assert msdump_command(tmp_path, "run", "--torch-eager", "--config", "dump.json", "my train.py", "3").returncode == 0
     if saved == "statistic":
         out = msdump_command(tmp_path, "nan", "dump").stdout
-        (line,) = [text.partition("for its tensors: ")[2] for text in out.splitlines() if "for its tensors" in text]
+        line = next_line(out, "zoom")
         assert line.endswith("--run --torch-eager 'my train.py' 3")
     else:
         done = msdump_command(tmp_path, "zoom", "dump", "aten.log.default-op0")
-        (line,) = [text.partition("run it: ")[2] for text in done.stdout.splitlines() if text.startswith("run it: ")]
+        line = next_line(done.stdout, "run")
         assert "zoom" not in line.split(" --config ")[0] and "--torch-eager 'my train.py' 3" in line
     done = printed(tmp_path, line)
     assert done.returncode == 0, done.stderr
     if saved == "statistic":
-        line = done.stdout.splitlines()[-1].removeprefix("look at it: ")
+        line = next_line(done.stdout, "show")
         assert "log" in printed(tmp_path, line).stdout
 
 
@@ -201,9 +207,8 @@ def test_a_script_that_names_its_configuration_is_told_what_to_do(tmp_path: Path
         [sys.executable, "train.py"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True, timeout=240
     )
     done = msdump_command(tmp_path, "zoom", "dump", "aten.log.default-op0")
-    assert done.stdout.endswith(
-        "the script names its configuration itself: let it name this one, and run it: python train.py\n"
-    )
+    assert "\nthe script names its configuration itself: let it name this one\n" in done.stdout
+    assert "\nnext:\n  python train.py  # " in done.stdout
 
 
 def test_the_model_of_acl_is_run_again(tmp_path: Path) -> None:
@@ -220,6 +225,6 @@ def test_the_model_of_acl_is_run_again(tmp_path: Path) -> None:
     run = ("acl", "run", "net.onnx", "--random", "0", "--dump", "acl.json")
     assert msdump_command(tmp_path, *run).returncode == 0
     shown = msdump_command(tmp_path, "show", "stats", "sqrt").stdout
-    line = shown.splitlines()[-1].removeprefix("statistics only; for the tensors: ")
+    line = next_line(shown, "zoom")
     assert line == "msdump zoom stats sqrt --run net.onnx --random 0"
     assert printed(tmp_path, line).returncode == 0

@@ -134,6 +134,7 @@ OTHERS = {
     ("cli/_startup/__init__.py", "PYTHONPATH"): "Python's own",
     ("cli/demo.py", "PYTHONPATH"): "Python's own",
     ("cli/dry_run.py", "PYTHONPATH"): "Python's own",
+    ("cli/layout.py", "COLUMNS"): "the shell's own: how wide lines may be",
     ("cli/view.py", "SSH_CONNECTION"): "OpenSSH's own",
     ("tensors/compiling.py", "NUMBA_CACHE_DIR"): "numba's own: where its users keep machine code",
     (
@@ -215,7 +216,7 @@ def test_what_is_set_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.Log
         monkeypatch.setenv(name, value)
     say_ignored("a dump", UPLOAD)
     assert [record.getMessage() for record in caplog.records] == [
-        "MSDUMP_UPLOAD has no effect on a dump: `msdump upload` sends its files."
+        "MSDUMP_UPLOAD has no effect on a dump: `msdump pack --upload` sends its files."
     ]
     say_ignored("a dump", *ALL)
     assert len(caplog.records) == 3

@@ -326,7 +326,7 @@ def test_a_pack_with_a_damaged_index_is_named_and_recovered(dump: Path, capsys: 
     assert len(list(opened.tensors())) == 6
     ((where, error),) = opened.damaged
     assert where == str(path)
-    assert "msdump recover" in str(error)
+    assert "msdump pack --repair" in str(error)
     assert main(["ls", str(dump)]) == 4
     capsys.readouterr()
     assert main(["recover", str(dump)]) == 0

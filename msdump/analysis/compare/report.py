@@ -35,7 +35,7 @@ from msdump.analysis.compare.vocabulary import (
 )
 from msdump.analysis.graph_info import GraphFiles, Origin
 from msdump.analysis.json_values import damaged_values, location_value, operator_value, step_value
-from msdump.analysis.steps import Operator, Slot, StepKey, has_several_graphs
+from msdump.analysis.steps import Operator, Slot, StepKey, has_several_graphs, operator_id
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 
@@ -43,8 +43,10 @@ from msdump.formats.dump_tensor import DumpedTensor
 _PERFECT = {name: "1.000000" if name == "CosineSimilarity" else "0.000000" for name in METRICS}
 _PERFECT["StandardDeviation"] = ""
 TABLE_TITLES = (
-    "iteration", "operator", "golden", "found by", "input error", "output error", "added", "cosine", "verdict",
+    "verdict", "operator", "golden", "iteration", "found by", "came in", "error", "added", "cosine", "why",
 )  # fmt: skip
+TABLE_NUMBERS = (5, 6, 7, 8)
+_TOO_LARGE = "relative error"
 
 
 # -- words ---------------------------------------------------------------------------------------------------------
@@ -541,23 +543,29 @@ def summary(comparison: Comparison) -> list[str]:
 
 
 def table_rows(comparison: Comparison, shows_all: bool) -> Iterator[tuple[str, ...]]:
-    """One row per pair of operators, those that differ or all of them; columns `TABLE_TITLES`."""
+    """One row per pair of operators, those that differ or all of them; columns `TABLE_TITLES`.
+
+    "golden" is "-" for an operator of the same name, "why" for an error that is too large.
+    """
     tells_graph = has_several_graphs(step.mine for step in comparison.steps)
     for result in comparison.operators:
         if result.is_agreeing and not shows_all:
             continue
         problem = next((t for t in (*result.outputs, *result.inputs) if t.status == DIFFERS), None)
-        verdict = _status(result) if problem is None else f"{problem.io} {problem.slot}: {problem.reason}"
+        verdict = "WRONG" if result.is_wrong else _status(result) if problem is None else DIFFERS
+        name, golden = short_name(result.pair.mine), short_name(result.pair.golden)
+        is_error = problem is None or problem.reason.startswith(_TOO_LARGE)
         yield (
+            verdict,
+            name,
+            "-" if golden == name else golden,
             result.step.iteration_text(tells_graph),
-            short_name(result.pair.mine),
-            short_name(result.pair.golden),
             result.pair.how,
             _error_text(result.input_error),
             _error_text(result.output_error),
             _error_text(result.added_error),
             _worst_cosine(result),
-            ("WRONG " if result.is_wrong else "") + verdict,
+            "-" if problem is None or is_error else f"{problem.io} {problem.slot}: {problem.reason}",
         )
 
 
@@ -631,9 +639,15 @@ def _quantised_value(comparison: Comparison) -> dict[str, object] | None:
     return words.json_value(comparison.quantised)
 
 
-def json_value(comparison: Comparison) -> dict[str, object]:
-    """Everything, for `json_values.json_text`."""
-    wrong, differing = comparison.first_wrong, comparison.first_differing
+def json_value(comparison: Comparison, is_brief: bool = False) -> dict[str, object]:
+    """Everything, for `json_values.json_text`.
+
+    is_brief  of the operators the first that differ, and of their tensors those that do
+    """
+    differing = [result for result in comparison.operators if not result.is_agreeing]
+    listed = set(map(id, differing[: json_values.BRIEF] if is_brief else comparison.operators))
+    count = sum(1 for _ in comparison.operators)
+    wrong, first = comparison.first_wrong, comparison.first_differing
     return {
         "mine": str(comparison.mine),
         "golden": str(comparison.golden),
@@ -641,16 +655,20 @@ def json_value(comparison: Comparison) -> dict[str, object]:
         "answer": headline(comparison),
         "agree": comparison.is_agreeing,
         "first_wrong": None if wrong is None else location_value(wrong.step, wrong.pair.mine),
-        "first_difference": None if differing is None else location_value(differing.step, differing.pair.mine),
+        "first_difference": None if first is None else location_value(first.step, first.pair.mine),
         "steps": [
             {
                 "step": step_value(step.mine),
-                "operators": [_operator_value(operator) for operator in step.operators],
+                "operators": [_operator_value(one, is_brief) for one in step.operators if id(one) in listed],
                 "only_mine": [operator.label for operator in step.only_mine],
                 "only_golden": [operator.label for operator in step.only_golden],
             }
             for step in comparison.steps
+            if not is_brief or any(id(one) in listed for one in step.operators) or step.only_mine or step.only_golden
         ],
+        "operators": count,
+        "differing": len(differing),
+        "omitted": {"steps.operators": count - len(listed)},
         "goes_on": [operator.label for _, operator in comparison.beyond],
         "notes": list(comparison.notes),
         "damaged": damaged_values(comparison.damaged),
@@ -676,8 +694,10 @@ def json_text(comparison: Comparison) -> str:
     return json_values.json_text("compare", json_value(comparison))
 
 
-def _operator_value(result: OperatorResult) -> dict[str, object]:
+def _operator_value(result: OperatorResult, is_brief: bool) -> dict[str, object]:
+    tensors = [tensor for tensor in result.tensors if not is_brief or tensor.status == DIFFERS]
     return {
+        "id": operator_id(result.step, result.pair.mine),
         **operator_value(result.pair.mine),
         "golden": result.pair.golden.label,
         "found_by": result.pair.how,
@@ -686,7 +706,7 @@ def _operator_value(result: OperatorResult) -> dict[str, object]:
         "input_error": result.input_error,
         "output_error": result.output_error,
         "added_error": result.added_error,
-        "tensors": [_tensor_value(tensor) for tensor in result.tensors],
+        "tensors": [_tensor_value(tensor) for tensor in tensors],
     }
 
 

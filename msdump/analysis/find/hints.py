@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from msdump.analysis.steps import Operator, StepKey
+from msdump.analysis.steps import Operator, StepKey, short_label
 from msdump.formats.paths.parse import FX, MSPROBE
 from msdump.formats.paths.sync import METADATA_FOLDER
 from msdump.formats.sidecars import read_command
@@ -49,19 +49,28 @@ def operator_word(name: str) -> str:
     return f"[-]{glob[1:]}" if glob.startswith("-") else glob
 
 
+def operator_line(command: str, dump: PathLike, operator: Operator, step: StepKey) -> str:
+    """The line of a command that takes a dump and an operator: `show`, `replay`.
+
+    Edges: names that end in the operator's number need no scope in a graph of one iteration.
+    """
+    name = operator.label if step.graph_id is None else short_label(operator.label)
+    return command_line(command, path_word(dump), operator_word(name), *_step_words(step))
+
+
 def show_line(dump: PathLike, operator: str, step: StepKey | None = None) -> str:
     """The command that shows an operator.   step: in which one; None: the command chooses"""
-    words = (
-        []
-        if step is None
-        else [
-            word
-            for name, number in (("rank", step.rank_id), ("graph", step.graph_id), ("iteration", step.iteration))
-            if number is not None
-            for word in (f"--{name}", str(number))
-        ]
-    )
+    words = [] if step is None else _step_words(step)
     return command_line("show", path_word(dump), operator_word(operator), *words)
+
+
+def _step_words(step: StepKey) -> list[str]:
+    return [
+        word
+        for name, number in (("rank", step.rank_id), ("graph", step.graph_id), ("iteration", step.iteration))
+        if number is not None
+        for word in (f"--{name}", str(number))
+    ]
 
 
 def zoom_line(dump: PathLike, operator: Operator) -> str:

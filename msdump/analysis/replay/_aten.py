@@ -1,7 +1,7 @@
 """Operators of PyTorch by the names that dumps give them ("aten.log.default"), called again through `torch.ops`.
 
 `plan_of` places what a dump holds by the operator's schema; `run` makes the call, here and in a script of
-`msdump repro`, which gets its source. Imports PyTorch when it is called.
+`msdump replay -o`, which gets its source. Imports PyTorch when it is called.
 """
 
 from __future__ import annotations

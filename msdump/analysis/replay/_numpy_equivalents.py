@@ -1,4 +1,4 @@
-"""Operators in a few lines of numpy each, for scripts that run anywhere: `msdump repro` copies their source.
+"""Operators in a few lines of numpy each, for scripts that run anywhere: `msdump replay -o` copies their source.
 
 Each function stands alone for that reason. They are written for reading; `msdump replay` runs the kernels, which are
 written for speed.

@@ -1,7 +1,7 @@
 """Functions of PyTorch by the names that msprobe gives them ("Functional.linear", "Tensor.add_"), called again.
 
-`plan_of` places what a dump holds; `run` makes the call, here and in a script of `msdump repro`, which gets its source.
-Imports PyTorch when it is called.
+`plan_of` places what a dump holds; `run` makes the call, here and in a script of `msdump replay -o`, which gets its
+source. Imports PyTorch when it is called.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 The dumped output is measured against a run in float64 and fresh runs: operators of MindSpore in msdump's kernel and
 torch, operators of PyTorch (`_aten`) in torch and, where it has them, numpy. Modules beside this one make the call of
 what has no graph file: `_onnx`, `_msprobe`, `_torchair`, `_ge`.
-`program_source` makes the few lines that compute an operator in torch here, and in numpy for `msdump repro`.
+`program_source` makes the few lines that compute an operator in torch here, and in numpy for `msdump replay -o`.
 """
 
 from __future__ import annotations

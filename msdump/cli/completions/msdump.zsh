@@ -10,36 +10,26 @@
 
 _shtab_msdump_commands() {
   local _commands=(
-    acl:'run an ONNX model and dump what an acl.json asks for'
+    acl:'run an ONNX model and dump what an acl.json selects'
     compare:'Compare two dumps tensor by tensor and name the first operator that goes wrong.'
-    completion:'Print the script with which a shell completes commands, options, files and operator names.'
     convert:'Convert dump files, and all files below folders, to files that other tools read.'
     demo:'Train AlexNet for a few steps on real pictures, dump the first step, and show what was dumped.'
-    doctor:'Say what an issue should say: versions, processor, speed and room of the disk, environment variables, and what is wrong with them. Folders, and the names of the user and the machine, are left out.'
     export:'Write a dump in the form of another tool.'
     init:'Ask five questions and write the configuration that follows from the answers.'
     ls:'List what a dump holds, which of its files are damaged or foreign, and what to ask of it.'
-    msaccucmp:'The command lines of CANN'"'"'s msaccucmp.py, unchanged; exit status as in msaccucmp.'
     nan:'Find the first NaN and the first unexpected Inf, the operators they infect, and what grew before.'
     pack:'Put each folder of an iteration into one tar archive beside it, with an index at its end. Commands read packs as they read folders; `tar xf` brings the folder back.'
     plan:'Say in words what a dump configuration will dump; with graph files or a dry run also how much.'
     plot:'Draw a statistic of all outputs over layers, operators, iterations or ranks; of two dumps too.'
-    query:'Ask the tables of a job, which `msdump stat DIR --tables FOLDER` writes (needs duckdb).'
     ranks:'Find what the ranks of a job disagree about although it must be equal, and who is outvoted.'
-    recorder:'list: the incidents of a folder and the steps that each rank kept of them.'
-    recover:'Give packs without an end (5.tar.part of a killed process, or one that was cut) and damaged ones an index and their name. All whole members stay; the last one goes when it is cut. The new pack is written beside the old one, and then takes its place. Archives that msdump has not written are left alone.'
-    replay:'Run one operator again on its dumped inputs and say how far the dumped output is from that.'
+    recorder:'list: the incidents of a folder and the steps that each rank kept of them. collect: keep also what killed processes of this machine have left in their rings, and empty these. Type it on each machine of the job.'
+    replay:'Run one operator again on its dumped inputs and say how far the dumped output is from that. With --output: write a stand-alone script that does, with the inputs beside it.'
     report:'Write what is in a dump, and what is wrong with it, as one HTML file.'
-    repro:'Write a script that runs one operator on its dumped inputs, with the inputs beside it.'
-    run:'run a training script and dump what its configuration asks for'
-    schema:'Print the JSON schema of a configuration: keys, values, defaults, and what they mean.'
-    show:'Show one operator: inputs, outputs, shapes, statistics, first elements, attributes, source trace.'
+    run:'run a training script and dump what its configuration selects'
+    show:'Show one operator: inputs, outputs, shapes, statistics, first elements, attributes, source trace. Of a line of the script: the operators that it led to, and where their files lie.'
     stat:'Measure every tensor of a dump, or compare the statistics of two dumps without their tensors.'
     trigger:'Ask a running job to keep its last steps, those of all ranks: the recorder sees it within a step.'
-    unpack:'Put the files of each pack into folders where the pack lies, as `tar xf` does, links included, and remove the pack. A pack that is not whole, or holds what no dump has, stays. One with names that lead elsewhere is refused as a whole.'
-    upload:'Send all files of a dump to an object store, under the names that they have below DIR. What the store has already is not sent again: the content decides, not the size. Pack the dump first: stores count objects.'
     view:'Look at a dump in the browser: operators, elements of tensors, what is wrong, two dumps.'
-    where:'Name the operators that a line of the script led to, and the files that hold their tensors.'
     zoom:'Write the configuration that dumps one operator'"'"'s tensors around an iteration, and run it.'
   )
   _describe 'msdump commands' _commands
@@ -81,7 +71,7 @@ _shtab_msdump_acl_run_options=(
   "*--input[an input\: by its name, or in the order of the model\; may be given several times]:[NAME=]FILE.npy:_files"
   "--random[draw the inputs that are not given\; open sizes become 1]:SEED:"
   "--dump[what to dump\; without it the model just runs]:ACL.JSON:_files"
-  "--output[where the outputs go, one .npy file for each]:DIR:_files"
+  {-o,--output}"[where the outputs go, one .npy file for each]:DIR:_files"
   {-v,--verbose}"[name what is not dumped, and why]"
   "--times[how often the model runs (1)]:N:"
   ":an .onnx file:_files"
@@ -104,12 +94,12 @@ _shtab_msdump_compare_options=(
   "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--graph[only these graph numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--iteration[only these iteration numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
-  "--all[list operators that agree, too]"
+  "--all[list all operators, those that agree too]"
   "--csv[write one row per tensor, in the columns of msaccucmp]:FILE:_files"
-  "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
+  "--json[write the answer as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   "--fast[leave out KullbackLeiblerDivergence, which needs a second pass]"
   "--threads[threads (one for each core)]:N:"
-  "--brief[print the answer only\: what goes wrong and where, no table]"
+  "--brief[print the answer, and at most 10 findings with ids, which other commands take as OP]"
   {-q,--quiet}"[print nothing, set the exit status only]"
   ":the dump under test:_files"
   ":the dump it should agree with:_files"
@@ -118,17 +108,9 @@ _shtab_msdump_compare_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_msdump_compare_defaults_added=0
 
-_shtab_msdump_completion_options=(
-  "(- : *)"{-h,--help}"[show this help message and exit]"
-  ":the shell that is to read it:(bash zsh fish)"
-)
-
-# guard to ensure default positional specs are added only once per session
-_shtab_msdump_completion_defaults_added=0
-
 _shtab_msdump_convert_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  {-o,-out,--output}"[for the results (converted)]:DIR:_files"
+  {-o,--output}"[for the results (converted)]:DIR:_files"
   {-t,--type}"[what to write (npy)]:type:(npy bin msnpy pt safetensors)"
   {-f,--format}"[convert to NCHW, NHWC, HWCN, ND, NCDHW or FRACTAL_Z]:FORMAT:"
   {-s,--shape}"[shape without padding, where files lack it]:N,N,...:_files"
@@ -137,7 +119,7 @@ _shtab_msdump_convert_options=(
   {-c,--custom}"[folder that holds format_convert, your own converters]:DIR:_files"
   "--threads[files at a time (one for each core, at most 8)]:N:"
   {-q,--quiet}"[only failures]"
-  "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
+  "--json[write the answer as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   "(*):a dump, any folder of one, or a file:_files"
 )
 
@@ -148,20 +130,11 @@ _shtab_msdump_demo_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--steps[training steps (default 3)]:steps:"
   "--batch-size[pictures in each step (default 8)]:batch_size:"
-  "--out[folder for everything (default msdump_demo)]:DIR:_files"
+  {-o,--output}"[folder for everything (default msdump_demo)]:DIR:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
 _shtab_msdump_demo_defaults_added=0
-
-_shtab_msdump_doctor_options=(
-  "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
-  ":a dump, or the folder of one to come (.):_files"
-)
-
-# guard to ensure default positional specs are added only once per session
-_shtab_msdump_doctor_defaults_added=0
 
 _shtab_msdump_export_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -181,7 +154,7 @@ _shtab_msdump_export_defaults_added=0
 
 _shtab_msdump_init_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  {-o,--out}"[file to write (dump.json\; acl.json for an ONNX model)]:FILE:_files"
+  {-o,--output}"[file to write (dump.json\; acl.json for an ONNX model)]:FILE:_files"
   "--path[folder of the dump (dump)]:DIR:_files"
   "--answers[the five answers, to ask nothing]:A,B,C,D,E:_files"
   "--force[overwrite an existing file]"
@@ -196,29 +169,22 @@ _shtab_msdump_ls_options=(
   "--graph[only these graph numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--iteration[only these iteration numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--verify[read the tensors in packs, and compare them with the hashes of these]"
-  "--all[every step, not only 20]"
-  "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
+  "--all[show everything, not only the first 20]"
+  "--json[write the answer as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   ":a dump, any folder of one, or a statistic.csv:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
 _shtab_msdump_ls_defaults_added=0
 
-_shtab_msdump_msaccucmp_options=(
-  "(- : *)"{-h,--help}"[show this help message and exit]"
-  "(-)*::its own --help tells more:_files"
-)
-
-# guard to ensure default positional specs are added only once per session
-_shtab_msdump_msaccucmp_defaults_added=0
-
 _shtab_msdump_nan_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--graph[only these graph numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--iteration[only these iteration numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
-  "--all[say so of every step, not only the first]"
-  "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
+  "--all[name those of every step, not only the first]"
+  "--brief[print the answer, and at most 10 findings with ids, which other commands take as OP]"
+  "--json[write the answer as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   "--threads[threads (one for each core)]:N:"
   ":a dump, any folder of one, or a statistic.csv:_files"
 )
@@ -228,7 +194,10 @@ _shtab_msdump_nan_defaults_added=0
 
 _shtab_msdump_pack_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--keep[leave the folders where they are]"
+  "--keep[leave what is read where it is]"
+  "--undo[make folders of packs again]"
+  "--repair[complete packs whose writer was killed]"
+  "--upload[send the dump as it is to an object store (s3\:\/\/bucket\/job)]:ADDRESS:_files"
   ":a dump, any folder of one, or a pack:_files"
 )
 
@@ -238,7 +207,7 @@ _shtab_msdump_pack_defaults_added=0
 _shtab_msdump_plan_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   {-q,--quiet}"[say only what is wrong, or can never match]"
-  "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
+  "--json[write the answer as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   "*--graph[a graph of an earlier run (rank_0\/graphs\/ms_output_trace_code_graph_0.pb)\; may be given several times]:FILE.pb:_files"
   "--device-target[device profile of the run (CPU)]:device_target:(CPU GPU Ascend)"
   "--device-id[device of the run (DEVICE_ID, or 0)]:N:"
@@ -257,7 +226,8 @@ _shtab_msdump_plot_options=(
   "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--graph[only these graph numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--iteration[only these iteration numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
-  "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
+  "--all[show everything, not only the first 20]"
+  "--json[write the answer as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   ":a dump, any folder of one, or a statistic.csv:_files"
   ":a second one, drawn beside it:_files"
 )
@@ -265,21 +235,10 @@ _shtab_msdump_plot_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_msdump_plot_defaults_added=0
 
-_shtab_msdump_query_options=(
-  "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--ask[a ready question (without SQL\: hashes)]:ask:(hashes messages outliers first-divergence)"
-  "--golden[tables of a job to compare with]:TABLES:_files"
-  "--tolerance[relative difference that agrees (1e-05)]:X:"
-  "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
-  ":folder of tables, or one of them:_files"
-  ":a question of your own:_files"
-)
-
-# guard to ensure default positional specs are added only once per session
-_shtab_msdump_query_defaults_added=0
-
 _shtab_msdump_ranks_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--ask[of tables\: one question alone]:ask:(hashes messages outliers first-divergence)"
+  "--sql[of tables\: a query of your own, about the table \`tensors\`]:SQL:_files"
   "--golden[tables of another job\: also name the first tensor of each rank that differs from it]:TABLES:_files"
   "--tolerance[with --golden\: relative difference of l2norm that agrees (1e-05)]:X:"
   "--tables[folder of the tables\; existing tables are not measured again]:FOLDER:_files"
@@ -293,7 +252,9 @@ _shtab_msdump_ranks_options=(
   "--mesh[axes of the job and their sizes, as dp\=2,tp\=4\: ranks that are neighbours last]:AXES:"
   "*--dims[sharding of tensors of which layout.json says nothing, in SGLang\'s form\: \'\*\/MatMul-op\*\=b\[dp\] s h\[tp\]\'\; may be given several times]:PATTERN=DIMS:"
   "*--strategy[sharding of parameters\: a file of MindSpore\'s strategy_ckpt_config\; one for each stage]:FILE:_files"
-  "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
+  "--all[show everything, not only the first 20]"
+  "--brief[print the answer, and at most 10 findings with ids, which other commands take as OP]"
+  "--json[write the answer as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   "(*):dumps of one job, as of several machines\; or folders of its tables:_files"
 )
 
@@ -309,14 +270,6 @@ _shtab_msdump_recorder_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_msdump_recorder_defaults_added=0
 
-_shtab_msdump_recover_options=(
-  "(- : *)"{-h,--help}"[show this help message and exit]"
-  ":a dump, any folder of one, or a pack:_files"
-)
-
-# guard to ensure default positional specs are added only once per session
-_shtab_msdump_recover_defaults_added=0
-
 _shtab_msdump_replay_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--model[of a dump without attributes\: the .onnx file that was dumped (the dump may know it), or the text file of TorchAir\'s graph dump]:PATH:_files"
@@ -326,9 +279,11 @@ _shtab_msdump_replay_options=(
   "--everywhere[run it on every worker and compare the bits\: who is outvoted is sick]"
   "--engine[with --everywhere\: processes, threads, dask\=ADDRESS, ray]:NAME:"
   "--jobs[for that\: workers (one for each core)]:N:"
-  "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
+  {-o,--output}"[new folder for a script\; nothing is run]:DIR:_files"
+  "--torch[a script for torch instead of numpy\; that of an operator of PyTorch or ONNX runs its own library]"
+  "--json[write the answer as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   ":a dump with its graph files\: the folder that holds rank_0:_files"
-  ":full name, last part of it (Conv2D-op12), or a glob that one operator matches:_msdump_operators"
+  ":full name, last part of it (Conv2D-op12), an id of --brief, or a glob that one operator matches:_msdump_operators"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -352,21 +307,6 @@ _shtab_msdump_report_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_msdump_report_defaults_added=0
 
-_shtab_msdump_repro_options=(
-  "(- : *)"{-h,--help}"[show this help message and exit]"
-  {-o,--output}"[new folder for the script (repro)]:DIR:_files"
-  "--torch[a script for torch instead of numpy\; that of an operator of PyTorch or ONNX runs its own library]"
-  "--model[of a dump without attributes\: the .onnx file that was dumped (the dump may know it), or the text file of TorchAir\'s graph dump]:PATH:_files"
-  "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
-  "--graph[only these graph numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
-  "--iteration[only these iteration numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
-  ":a dump with its graph files\: the folder that holds rank_0:_files"
-  ":full name, last part of it (Conv2D-op12), or a glob that one operator matches:_msdump_operators"
-)
-
-# guard to ensure default positional specs are added only once per session
-_shtab_msdump_repro_defaults_added=0
-
 _shtab_msdump_run_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--config[dump configuration\; sets MINDSPORE_DUMP_CONFIG for this run]:FILE:_files"
@@ -377,7 +317,7 @@ _shtab_msdump_run_options=(
   "--torch-module[compile a module that the script does not\: an instance in its namespace, or a class]:NAME:"
   "--as[\`import msprobe\` gives msdump\'s\: PrecisionDebugger of the script dumps, into msprobe\'s files]:as:(msprobe)"
   "--tables[write a table part for each dumped iteration, as \`msdump stat --tables\` does, when the script has ended]:FOLDER:_files"
-  "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
+  "--json[write the answer as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   {-v,--verbose}"[name what is not dumped, and why]"
   "(- : *)-m[run a module, not a file]:MODULE:"
   "(-)*::the script and its arguments:_files"
@@ -386,23 +326,16 @@ _shtab_msdump_run_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_msdump_run_defaults_added=0
 
-_shtab_msdump_schema_options=(
-  "(- : *)"{-h,--help}"[show this help message and exit]"
-  ":mindspore\: the file of MINDSPORE_DUMP_CONFIG. acl\: acl.json, as pyACL takes it:(mindspore acl)"
-)
-
-# guard to ensure default positional specs are added only once per session
-_shtab_msdump_schema_defaults_added=0
-
 _shtab_msdump_show_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--graph[only these graph numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--iteration[only these iteration numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--raw[measure device formats (NC1HWC0, FRACTAL_NZ, ...) as stored, with padding, not in the form of the host]"
-  "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
+  "--files[of a line\: name each file]"
+  "--json[write the answer as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   ":a dump, or any folder of one:_files"
-  ":full name, last part of it (Conv2D-op12), or a glob that one operator matches:_msdump_operators"
+  ":full name, last part of it (Conv2D-op12), an id of --brief, or a glob that one operator matches\; or a part of a line of the script, or FILE\:LINE:_msdump_operators"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -410,13 +343,13 @@ _shtab_msdump_show_defaults_added=0
 
 _shtab_msdump_stat_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--diff[compare with the statistics of another dump\; no tensor is read]:OTHER:_files"
-  "--mapping[with --diff\: json or csv file of pairs of operators]:FILE:_files"
-  "--tolerance[with --diff\: relative error that still agrees]:X:"
+  "--golden[compare with the statistics of another dump\; no tensor is read]:DIR:_files"
+  "--mapping[with --golden\: json or csv file of pairs of operators]:FILE:_files"
+  "--tolerance[with --golden\: relative error that still agrees]:X:"
   "--unchanged[which parameters no iteration has changed, with their gradients]"
   "--csv[write statistic.csv, as a dump would have had it, for each folder below OUT]:OUT:_files"
   "--parquet[write one table of all rows (needs pyarrow)]:FILE:_files"
-  "--tables[write a Parquet file with hashes for each rank and iteration, for \`msdump query\`]:FOLDER:_files"
+  "--tables[write a Parquet file with hashes for each rank and iteration, for \`msdump ranks\`]:FOLDER:_files"
   "--jobs[with tables\: workers (one for each core)]:N:"
   "--engine[with tables\: processes, threads, dask\=ADDRESS, ray]:NAME:"
   "--part[with tables\: only this share of the work, as 3\/10\; slurm\: that of an array]:N/N:_files"
@@ -429,10 +362,11 @@ _shtab_msdump_stat_options=(
   "--where[only tensors that meet it\: \'nan\>0\', \'op_type\=\=MatMul and max\>1e4\']:CONDITION:"
   "--sort[by this column\: the largest number first, NaN before it\; texts from A on]:COLUMN:"
   "--reverse[with --sort\: the other way round]"
+  "--all[show everything, not only the first 20]"
   "--top[only the first N tensors]:N:"
   "--columns[print these columns]:A,B:"
   "*--op-type[only operators of this type\; may be given several times]:TYPE:"
-  "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
+  "--json[write the answer as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--graph[only these graph numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--iteration[only these iteration numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
@@ -454,26 +388,9 @@ _shtab_msdump_trigger_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_msdump_trigger_defaults_added=0
 
-_shtab_msdump_unpack_options=(
-  "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--keep[leave the packs where they are]"
-  ":a dump, any folder of one, or a pack:_files"
-)
-
-# guard to ensure default positional specs are added only once per session
-_shtab_msdump_unpack_defaults_added=0
-
-_shtab_msdump_upload_options=(
-  "(- : *)"{-h,--help}"[show this help message and exit]"
-  ":a dump, or any folder of one:_files"
-  ":such as s3\:\/\/bucket\/job:_files"
-)
-
-# guard to ensure default positional specs are added only once per session
-_shtab_msdump_upload_defaults_added=0
-
 _shtab_msdump_view_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--file[write the page to a file, as \`msdump report\` does, and serve nothing]:FILE:_files"
   "--follow[go on reading a dump that grows]"
   "--port[port to listen at (a free one)]:N:"
   "--host[address to listen at (default 127.0.0.1)]:NAME:"
@@ -493,32 +410,18 @@ _shtab_msdump_view_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_msdump_view_defaults_added=0
 
-_shtab_msdump_where_options=(
-  "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
-  "--graph[only these graph numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
-  "--iteration[only these iteration numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
-  "--no-files[operators only]"
-  "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
-  ":a dump with its graph files\: the folder that holds rank_0:_files"
-  ":a line of the script or a part of it, or FILE\:LINE:"
-)
-
-# guard to ensure default positional specs are added only once per session
-_shtab_msdump_where_defaults_added=0
-
 _shtab_msdump_zoom_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--graph[only these graph numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--iteration[only these iteration numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--around[iterations to dump before and after that one (1)]:N:"
-  "--path[folder of the new dump (DUMP_zoom\/OP)]:DIR:_files"
-  "--config[configuration to write, a new file (DUMP_zoom\/OP.json)]:FILE:_files"
+  {-o,--output}"[folder of the new dump (DIR_zoom\/OP)]:DIR:_files"
+  "--config[configuration to write, a new file (DIR_zoom\/OP.json)]:FILE:_files"
   "--acl[write an acl.json, for a model that ACL runs]"
   "(- : *)--run[script or .onnx model to run, and its arguments]:...:_files"
   ":a dump of statistics or tensors, or any folder of one:_files"
-  ":full name, last part of it (Conv2D-op12), or a glob that one operator matches:_msdump_operators"
+  ":full name, last part of it (Conv2D-op12), an id of --brief, or a glob that one operator matches:_msdump_operators"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -545,34 +448,24 @@ _shtab_msdump() {
       case $line[1] in
         acl) _shtab_msdump_acl ;;
         compare) _arguments -C -s $_shtab_msdump_compare_options ;;
-        completion) _arguments -C -s $_shtab_msdump_completion_options ;;
         convert) _arguments -C -s $_shtab_msdump_convert_options ;;
         demo) _arguments -C -s $_shtab_msdump_demo_options ;;
-        doctor) _arguments -C -s $_shtab_msdump_doctor_options ;;
         export) _arguments -C -s $_shtab_msdump_export_options ;;
         init) _arguments -C -s $_shtab_msdump_init_options ;;
         ls) _arguments -C -s $_shtab_msdump_ls_options ;;
-        msaccucmp) _arguments -C -s $_shtab_msdump_msaccucmp_options ;;
         nan) _arguments -C -s $_shtab_msdump_nan_options ;;
         pack) _arguments -C -s $_shtab_msdump_pack_options ;;
         plan) _arguments -C -s $_shtab_msdump_plan_options ;;
         plot) _arguments -C -s $_shtab_msdump_plot_options ;;
-        query) _arguments -C -s $_shtab_msdump_query_options ;;
         ranks) _arguments -C -s $_shtab_msdump_ranks_options ;;
         recorder) _arguments -C -s $_shtab_msdump_recorder_options ;;
-        recover) _arguments -C -s $_shtab_msdump_recover_options ;;
         replay) _arguments -C -s $_shtab_msdump_replay_options ;;
         report) _arguments -C -s $_shtab_msdump_report_options ;;
-        repro) _arguments -C -s $_shtab_msdump_repro_options ;;
         run) _arguments -C -s $_shtab_msdump_run_options ;;
-        schema) _arguments -C -s $_shtab_msdump_schema_options ;;
         show) _arguments -C -s $_shtab_msdump_show_options ;;
         stat) _arguments -C -s $_shtab_msdump_stat_options ;;
         trigger) _arguments -C -s $_shtab_msdump_trigger_options ;;
-        unpack) _arguments -C -s $_shtab_msdump_unpack_options ;;
-        upload) _arguments -C -s $_shtab_msdump_upload_options ;;
         view) _arguments -C -s $_shtab_msdump_view_options ;;
-        where) _arguments -C -s $_shtab_msdump_where_options ;;
         zoom) _arguments -C -s $_shtab_msdump_zoom_options ;;
       esac
   esac

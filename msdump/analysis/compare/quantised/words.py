@@ -22,9 +22,9 @@ from msdump.analysis.json_values import location_value
 from msdump.analysis.steps import has_several_graphs
 
 RANKING_TITLES = (
-    "iteration", "operator", "golden", "adds", "error", "weight dB", "outlier", "activation dB", "clipped",
+    "verdict", "operator", "golden", "iteration", "adds", "error", "weight dB", "outlier", "activation dB", "clipped",
 )  # fmt: skip
-RANKING_NUMBERS = (0, 3, 4, 5, 7, 8)
+RANKING_NUMBERS = (4, 5, 6, 8, 9)
 _SHOWN = 10
 
 
@@ -132,9 +132,10 @@ def ranking_rows(comparison: Comparison, verdict: QuantisedVerdict, shows_all: b
     for one in rows if shows_all else rows[:_SHOWN]:
         weight, activation = one.weight, one.activation
         yield (
-            one.step.iteration_text(tells_graph),
+            "WRONG" if one is verdict.finding else "-",
             "/".join(one.operator.label.split("/")[-2:]),
             "-" if one.golden is None else one.golden.op_name,
+            one.step.iteration_text(tells_graph),
             _number(one.added),
             _number(one.error),
             "-" if weight is None else f"{weight.sqnr_db:.1f}",
