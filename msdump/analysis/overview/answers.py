@@ -47,7 +47,7 @@ def _statistics_row(row: TensorStatistics) -> Value:
 
 def non_finite_value(report: NonFiniteReport) -> Value:
     return {
-        "is_finite": not report.steps,
+        "is_finite": not report.steps and report.between is None,
         "step_count": report.step_count,
         "tensor_count": report.tensor_count,
         "nan": [_origin(row) for row in report.nan],
