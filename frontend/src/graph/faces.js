@@ -28,10 +28,7 @@ function worse(one, other) {
 const value = (text) => (text === null || text === undefined ? null : typeof text === "string" ? { nan: NaN, inf: Infinity, "-inf": -Infinity }[text] : text);
 
 /** Statistics that a step has numbers for. */
-export const known = ({ tensors }) => Object.keys(statistics).filter((name) => {
-  for (let at = 0; at < count(tensors); at += 1) if (statistics[name].of(tensors, at) !== null) return true;
-  return false;
-});
+export const known = ({ tensors }) => Object.keys(statistics).filter((name) => tensors[name === "inf" ? "positive_inf" : name].some((one) => one !== null));
 
 /** The value of a statistic of each node by its id, of outputs where there are some; {of: Map, least, most}. */
 export function measured(root, { operators, tensors }, name) {

@@ -13,6 +13,7 @@ import { Buttons, Camera, handlers, Minimap, onKey, READABLE } from "./stage.js"
 import { byId, pathTo, treeOf } from "./tree.js";
 
 const ALL_CLOSED = "-";
+const SMALLEST = 0.5; // scale of a first picture; a larger graph shows a part of it
 
 /**
  * step: its answer; parts: of its address; compare: the answer of the comparison, or null; targets: numbers of operators
@@ -175,7 +176,11 @@ function settle(camera, { start, fit, keep, show }, before, layout, model, targe
   if (!start && !fit && before !== undefined) return undefined;
   camera.fit(READABLE);
   const target = targets.map((index) => model.leaves.get(index)?.id).find((id) => layout.boxes[id]);
-  if (start && target !== undefined && camera.whole[1] * camera.at.value[2] > camera.size[1]) camera.center(layout.boxes[target]);
+  const shown = target ?? model.root.children[0]?.id;
+  const isSmall = camera.at.value[2] < SMALLEST;
+  if (start && layout.boxes[shown] && (isSmall || (target !== undefined && camera.whole[1] * camera.at.value[2] > camera.size[1]))) {
+    camera.center(headOf(layout.boxes[shown]), isSmall ? READABLE : undefined);
+  }
   return undefined;
 }
 

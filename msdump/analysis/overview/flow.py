@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from msdump.analysis.overview.contents import ExportedOperator
 from msdump.analysis.stat.rows import TensorStatistics
 from msdump.tensors.records import INPUT, OUTPUT
 
 GRAPH, RECOVERED, ORDER = "graph", "recovered", "order"
-_NUMBERS = ("max", "min", "avg", "l2norm", "zero", "nan", "negative_inf", "positive_inf")
+_numbers_of = attrgetter("max", "min", "avg", "l2norm", "zero", "nan", "negative_inf", "positive_inf")
+_NOTHING = (None,) * 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ def _recovered(operators: Sequence[ExportedOperator]) -> tuple[tuple[int | None,
     made: dict[Hashable, list[int]] = {}
     sources = []
     for number, operator in enumerate(operators):
-        keys = [_key(row) for row in operator.tensors]
+        keys = list(map(_key, operator.tensors))
         own: list[int | None] = []
         for row, key in zip(operator.tensors, keys, strict=True):
             producers = made.get(key, []) if row.tensor.io == INPUT and key is not None else []
@@ -83,11 +85,11 @@ def _key(row: TensorStatistics) -> Hashable:
     about = row.tensor.true_dtype, row.shape
     if row.md5 is not None:
         return (*about, row.md5)
-    numbers = [getattr(row.numbers, name) for name in _NUMBERS]
-    if all(number is None for number in numbers):
+    numbers = _numbers_of(row.numbers)
+    if numbers == _NOTHING:
         return None
-    # As text: no NaN equals another one.
-    return (*about, *map(str, numbers), row.exponents)
+    # No NaN equals another one, but as text.
+    return (*about, *(str(number) if number != number else number for number in numbers))
 
 
 def _is_constant(row: TensorStatistics) -> bool:
