@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { arranged } from "../src/graph/arrange.js";
 import { boxesOf, known, measured, paired, pairsOf, share } from "../src/graph/faces.js";
 import { flowOf, isView } from "../src/graph/flow.js";
+import { ghostsOf } from "../src/graph/ghosts.js";
 import { edgeText, firstOpen, inSight, isRed, openFrom, openText, OUT, toggled } from "../src/graph/levels.js";
 import { matches } from "../src/graph/search.js";
 import { byId, common, MAX_BOXES, pathTo, treeOf } from "../src/graph/tree.js";
@@ -85,6 +86,12 @@ test("blocks of one structure are one box that opens", () => {
   assert.ok(open.has(block.id) && open.has(block.children[4].id) && !open.has(block.children[3].id));
 });
 
+test("operators whose names have no scopes stand in the modules around them", () => {
+  const own = stepOf([["Module.Linear.0", [null]], ["Module.ReLU.1", [0]], ["Module.Tanh.2", [1]]]);
+  own.operators.scope = ["net.body", "net.body", "net"];
+  assert.deepEqual(shown(graphOf(own)).map(([kind, label]) => [kind, label]), [["scope", "body"], ["operator", "Module.Tanh.2"]]);
+});
+
 test("another structure, or two of them, is no repeated block", () => {
   const rows = [["net/In-op0", [null]], ...layers(5)];
   rows[5][0] = "net/layers.2/Sub-op5";
@@ -145,6 +152,19 @@ test("pairs of a node: the worst status, the largest error, and who has no partn
   const compare = { tensors: { operator: [0, 0, 1], status: ["agrees", "differs", "identical"], error: [0.25, "inf", 0], golden: ["a", "a", "b"] } };
   const sum = paired(pairsOf(compare), { operators: [0, 1, 2] });
   assert.deepEqual(sum, { differs: 1, agrees: 1, unknown: 0, missing: 1, error: Infinity });
+});
+
+test("operators of the golden dump alone are boxes in the scope of their name", () => {
+  const graph = graphOf(step);
+  const ghosts = ghostsOf(["Default/net/a/Gelu-op7", "Other/Exp-op8", ...Array.from({ length: 30 }, (_, at) => `Default/net/Log-op${at}`)], graph);
+  const scope = graph.root.children[0];
+  assert.deepEqual(ghosts.of.get(scope.id).map(({ label }) => label), ["Gelu-op7"]);
+  assert.deepEqual([ghosts.counts.get(scope.id), ghosts.counts.get(graph.root.id)], [1, 32]);
+  assert.deepEqual([ghosts.of.get(graph.root.id).length, ghosts.of.get(graph.root.id).at(-1).label], [12, "+ 20"]);
+  const sight = inSight(graph, graph.edges, toggled(new Set([graph.root.id]), scope), ghosts);
+  assert.deepEqual(sight.children[0].children.map(({ at }) => at.label), ["Conv-op0", "Add-op1", "Gelu-op7"]);
+  const { faces } = boxesOf(sight, step, { statistic: null, pairs: new Map(), ghosts, say, isOrdered: false });
+  assert.deepEqual(faces.get(`${scope.id}/?0`).lines, ["only in golden", ""]);
 });
 
 test("without edges boxes stand in their order", () => {

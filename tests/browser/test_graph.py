@@ -173,14 +173,20 @@ def test_the_picture_moves(bad: Path, served: Served, look: Look) -> None:
 
 def test_two_dumps_are_two_sides_of_a_box(served: Served, look: Look, tmp_path: Path) -> None:
     mine, golden = chain(shift=2, scale=3), chain()
+    golden.insert(4, ("Net/layers.0-Block/Gelu-op91", {OUT: np.arange(6, dtype=np.float32)}))
     mine.insert(5, ("Net/Extra-op90", {OUT: np.arange(5, dtype=np.float32)}))
     sight = look(served(write_dump(tmp_path / "mine", mine), write_dump(tmp_path / "golden", golden)))
     text = sight.go(f"#/graph/{STEP}")
-    assert "≠" in text and sight.page.locator(".golden").count() == sight.page.locator(".node:not(.open)").count()
+    assert "≠" in text and sight.page.locator(".golden").count() == sight.page.locator(".node:not(.open):not([role=img])").count()
     sight.page.locator("#search").fill("extra")
     sight.page.keyboard.press("Enter")
     sight.rest()
-    assert sight.page.locator(".node.alone").count() == 1 and "no partner" in sight.page.text_content(".node.alone")
+    assert "no partner" in sight.page.text_content("a.node.alone")
+    sight.page.get_by_role("button", name="close all").click()
+    assert "+ 1 only in golden" in sight.page.text_content(".stage")
+    sight.page.locator(".node.scope", has_text="layers.0-Block").click()
+    sight.rest()
+    assert "Gelu-op91" in sight.page.text_content(".node.alone[role=img]")
 
 
 def test_a_dump_that_tells_nothing_of_what_flows(served: Served, look: Look, tmp_path: Path) -> None:

@@ -66,7 +66,11 @@ const shortened = (text, letters) => (text.length > letters ? `…${text.slice(1
 const readable = (label) => label.replace(/^aten\./, "").replace(/\.default(?=-op[0-9]+$|$)/, "");
 
 /** {title, lines: [text], value, shown, right, width, height}: what a node in sight shows; right is the golden dump's side. */
-function face({ at, isOpen }, step, statistic, pairs, say) {
+function face({ at, isOpen }, step, { statistic, pairs, ghosts, say }) {
+  if (at.kind === "ghost") {
+    const [title, line] = [shortened(readable(at.label), 34), say("only in golden")];
+    return { title, lines: [line, ""], value: null, shown: "", right: null, width: Math.max(LEAST, title.length * LETTER + 20, line.length * SMALL + 20), height: LINES };
+  }
   const result = statistic === null ? null : statistic.of.get(at.id) ?? null;
   const shown = result === null ? "" : `${say(statistics[statistic.name].title)} ${Number.isInteger(result) ? result : number(Number.isFinite(result) ? result : String(result).toLowerCase().replace("infinity", "inf"))}`;
   const bad = at.counts.reduce((sum, some, rank) => sum + (isBad(healths[rank]) ? some : 0), 0);
@@ -80,7 +84,7 @@ function face({ at, isOpen }, step, statistic, pairs, say) {
     const type = shortened(readable(step.operators.type[index]).replace(/^aten_/, "").replace(/_default$/, ""), 26);
     const isSaid = title.replace(/[^a-z0-9]/gi, "").toLowerCase().includes(type.replace(/[^a-z0-9]/gi, "").toLowerCase());
     lines.push(row === null ? "" : tensorText(step.tensors, row), isSaid ? "" : type);
-  } else lines.push(`${at.operators.length} ${say("operators")}${bad > 0 ? `, ${bad} ${say("not well")}` : ""}`, "");
+  } else lines.push(`${at.operators.length} ${say("operators")}${bad > 0 ? `, ${bad} ${say("not well")}` : ""}`, ghosts?.counts.has(at.id) ? `+ ${ghosts.counts.get(at.id)} ${say("only in golden")}` : "");
   const right = pairs === null ? null : pairText(pairs, at, say);
   const widest = Math.max((title.length + (at.kind === "operator" ? 0 : 2)) * LETTER, lines[0].length * SMALL, (lines[1].length + shown.length + 2) * SMALL);
   const width = Math.min(MOST, Math.max(LEAST, Math.ceil(widest) + 20)) + (right === null ? 0 : sideOf(right));
@@ -131,10 +135,10 @@ function pairText(pairs, at, say) {
 export const sideOf = (right) => Math.max(36, right[1].length * SMALL + 14);
 
 /** Boxes for `arranged`, with what stands at edges and on boxes: {box, faces: id -> face, texts: edge -> text}. */
-export function boxesOf(sight, step, { statistic, pairs, say, isOrdered }) {
+export function boxesOf(sight, step, { statistic, pairs, ghosts = null, say, isOrdered }) {
   const [faces, texts] = [new Map(), new Map()];
   const visit = (one) => {
-    const own = face(one, step, statistic, pairs, say);
+    const own = face(one, step, { statistic, pairs, ghosts, say });
     faces.set(one.at.id, { ...one, ...own });
     for (const edge of one.edges) texts.set(edge.id, ["in", "out"].includes(edge.from) || edge.to === "out" ? "" : edgeText(edge, step.tensors, say));
     return {

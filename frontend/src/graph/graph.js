@@ -3,9 +3,10 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { arrangementOf } from "../layout.js";
 import { panelLink, place, setQuery } from "../state.js";
 import { html, isBad, marks } from "../view.js";
-import { say } from "../words.js";
+import { language, say } from "../words.js";
 import { boxesOf, known, measured, pairsOf, statistics } from "./faces.js";
 import { flowOf } from "./flow.js";
+import { ghostsOf } from "./ghosts.js";
 import { firstOpen, inSight, openFrom, openText, toggled } from "./levels.js";
 import { Picture } from "./picture.js";
 import { Search } from "./search.js";
@@ -30,10 +31,11 @@ export function Graph({ step, parts, compare = null, targets = [], way = null, f
   const opening = useMemo(() => firstOpen(model.root, targets.map((index) => model.leaves.get(index)).filter(Boolean)), [model, targets.join()]);
   const open = query.open === undefined ? opening : openFrom(query.open === ALL_CLOSED ? "" : query.open, model.nodes);
   const isOrdered = !model.isKnown;
+  const ghosts = useMemo(() => (compare === null ? null : ghostsOf(compare.only_golden, model)), [compare, model]);
   const scene = useMemo(() => {
-    const sight = inSight(model, model.edges, open);
-    return { sight, ...boxesOf(sight, step, { statistic, pairs, say, isOrdered }) };
-  }, [model, statistic, pairs, [...open].join("\n")]);
+    const sight = inSight(model, model.edges, open, ghosts);
+    return { sight, ...boxesOf(sight, step, { statistic, pairs, ghosts, say, isOrdered }) };
+  }, [model, statistic, pairs, ghosts, language.value, [...open].join("\n")]);
   const key = JSON.stringify(scene.box);
   const [state, setState] = useState({});
   const camera = useMemo(() => new Camera(), []);

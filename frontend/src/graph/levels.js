@@ -70,13 +70,14 @@ export function openFrom(text, nodes) {
 
 /**
  * The nodes in sight, as a tree: {at, isOpen, children, edges}. Edges of a level lead from one of its boxes to another,
- * or to what is outside: {id, from, to, flows}, where ends are ids, IN or OUT, and flows are those of flowOf.
+ * or to what is outside: {id, from, to, flows}, where ends are ids, IN or OUT, and flows are those of flowOf. ghosts: of ghostsOf.
  */
-export function inSight({ root, leaves }, flows, open) {
+export function inSight({ root, leaves }, flows, open, ghosts = null) {
   const levels = new Map();
   const view = (at) => {
-    const isOpen = open.has(at.id) && at.kind !== "operator";
-    const one = { at, isOpen, children: isOpen ? at.children.map(view) : [], edges: new Map() };
+    const isOpen = open.has(at.id) && at.children.length > 0;
+    const own = ghosts?.of.get(at.id) ?? [];
+    const one = { at, isOpen, children: isOpen ? [...at.children, ...own].map(view) : [], edges: new Map() };
     if (isOpen) levels.set(at.id, one);
     return one;
   };

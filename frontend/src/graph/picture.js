@@ -97,6 +97,10 @@ function aria({ at, isOpen, title, lines, shown, right }, view) {
 
 function Box({ face, place: [x, y, width, height], view }) {
   const { at, isOpen, title, lines, value, shown, right } = face;
+  if (at.kind === "ghost") {
+    return html`<g class="placed" style=${{ transform: `translate(${x}px, ${y}px)` }}><g class="node alone" role="img" tabindex="0" data-id=${at.id} aria-label=${`${title}, ${lines[0]}`}>
+      <title>${at.label}</title><rect class="face" width=${width} height=${height} rx="5" /><text class="title" x="11" y="15">${title}</text><text class="more" x="11" y="29">${lines[0]}</text></g></g>`;
+  }
   const isLeaf = at.kind === "operator";
   const isCurrent = at.id === view.current;
   const sum = view.pairs === null ? null : paired(view.pairs, at);

@@ -17,7 +17,7 @@ export function treeOf({ operators, tensors }, hidden = new Set()) {
   const leaves = new Map();
   for (let index = 0; index < count(operators); index += 1) {
     if (hidden.has(index)) continue;
-    const parts = operators.name[index].split("/").filter(Boolean);
+    const parts = pathOf(operators, index);
     let at = root;
     for (const part of parts.slice(0, -1)) {
       at.scopes ??= new Map();
@@ -41,6 +41,12 @@ export function treeOf({ operators, tensors }, hidden = new Set()) {
   arranged(root, parameterOf);
   summed(root, operators);
   return { root: first(root), leaves };
+}
+
+/** Scopes of an operator and its name; where the name has no scopes, the modules around it. */
+function pathOf({ name, scope }, index) {
+  const parts = name[index].split("/").filter(Boolean);
+  return parts.length === 1 && scope?.[index] ? [...scope[index].split(".").filter(Boolean), parts[0]] : parts;
 }
 
 /** The first level of more than one box: names of most dumps begin with the same scopes. */
