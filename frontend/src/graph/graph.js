@@ -34,9 +34,8 @@ export function Graph({ step, parts, compare = null, targets = [], way = null, f
   const ghosts = useMemo(() => (compare === null ? null : ghostsOf(compare.only_golden, model)), [compare, model]);
   const scene = useMemo(() => {
     const sight = inSight(model, model.edges, open, ghosts);
-    return { sight, ...boxesOf(sight, step, { statistic, pairs, ghosts, say, isOrdered }) };
-  }, [model, statistic, pairs, ghosts, language.value, [...open].join("\n")]);
-  const key = JSON.stringify(scene.box);
+    return { ...model, step, statistic, pairs, isOrdered, sight, ...boxesOf(sight, step, { statistic, pairs, ghosts, say, isOrdered }) };
+  }, [model, step, statistic, pairs, ghosts, language.value, [...open].join("\n")]);
   const [state, setState] = useState({});
   const camera = useMemo(() => new Camera(), []);
   const stage = useRef(null);
@@ -51,10 +50,10 @@ export function Graph({ step, parts, compare = null, targets = [], way = null, f
       camera.whole = [layout.width, layout.height];
       settle(camera, next.current, before, layout, model, targets, query.sel);
       next.current = {};
-      setState({ key, layout, scene });
-    }, (error) => isWanted && setState({ key, error }));
+      setState({ layout, scene });
+    }, (error) => isWanted && setState({ scene, error }));
     return () => { isWanted = false; };
-  }, [key]);
+  }, [scene]);
   useEffect(() => {
     const measure = () => {
       const { clientWidth, clientHeight } = stage.current;
@@ -102,14 +101,15 @@ export function Graph({ step, parts, compare = null, targets = [], way = null, f
     target?.focus();
   };
   const { layout, scene: shown } = state;
-  const view = { ...model, step, statistic, pairs, current: query.sel, way, isOrdered, onToggle, onFocus, href: (index) => panelLink(parts, index) };
+  // What is drawn is of one scene: a newer one has no layout yet.
+  const view = { ...shown, current: query.sel, way, onToggle, onFocus, href: (index) => panelLink(parts, index) };
   const worst = shown && Object.entries(layout?.boxes ?? {}).filter(([id]) => shown.faces.has(id)).map(([id, rect]) => [id, ...rect]);
   const fill = (id) => {
     const { at, isOpen } = shown.faces.get(id);
     return isOpen ? "room" : `fill-${marks[at.health][0]}`;
   };
   const hasBad = step.operators.health.some(isBad);
-  return html`<main class="full graph" aria-busy=${state.key !== key && !state.error ? "true" : null}>
+  return html`<main class="full graph" aria-busy=${state.scene !== scene ? "true" : null}>
     ${head}
     <div class="tools">
       <${Search} operators=${step.operators} onJump=${onJump} />
