@@ -92,6 +92,15 @@ test("operators whose names have no scopes stand in the modules around them", ()
   assert.deepEqual(shown(graphOf(own)).map(([kind, label]) => [kind, label]), [["scope", "body"], ["operator", "Module.Tanh.2"]]);
 });
 
+test("a scope of alike blocks alone has their cells, and does not open by itself", () => {
+  const graph = graphOf(stepOf([["net/In-op0", [null]], ...layers(12, "net/body")]));
+  const [, body] = graph.root.children;
+  assert.deepEqual([body.kind, body.label, body.alike, body.children.length], ["scope", "body", "layers.*", 12]);
+  assert.deepEqual([...firstOpen(graph.root, [], 100)], [graph.root.id]);
+  const { faces } = boxesOf(inSight(graph, graph.edges, new Set([graph.root.id])), step, { statistic: null, pairs: null, say, isOrdered: false });
+  assert.equal(faces.get(body.id).title, "body × 12");
+});
+
 test("another structure, or two of them, is no repeated block", () => {
   const rows = [["net/In-op0", [null]], ...layers(5)];
   rows[5][0] = "net/layers.2/Sub-op5";

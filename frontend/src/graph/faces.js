@@ -65,6 +65,9 @@ export function share(statistic, result) {
 const shortened = (text, letters) => (text.length > letters ? `…${text.slice(1 - letters)}` : text);
 const readable = (label) => label.replace(/^aten\./, "").replace(/\.default(?=-op[0-9]+$|$)/, "");
 
+/** Whether all that is in a node is alike: it has a cell for each. */
+export const isAlike = (at) => at.kind === "repeat" || (at.alike !== undefined && at.kind !== "operator");
+
 /** {title, lines: [text], value, shown, right, width, height}: what a node in sight shows; right is the golden dump's side. */
 function face({ at, isOpen }, step, { statistic, pairs, ghosts, say }) {
   if (at.kind === "ghost") {
@@ -72,11 +75,11 @@ function face({ at, isOpen }, step, { statistic, pairs, ghosts, say }) {
     return { title, lines: [line, ""], value: null, shown: "", right: null, width: Math.max(LEAST, title.length * LETTER + 20, line.length * SMALL + 20), height: LINES };
   }
   const result = statistic === null ? null : statistic.of.get(at.id) ?? null;
-  const shown = result === null ? "" : `${say(statistics[statistic.name].title)} ${Number.isInteger(result) ? result : number(Number.isFinite(result) ? result : String(result).toLowerCase().replace("infinity", "inf"))}`;
+  const shown = result === null ? "" : `${say(statistics[statistic.name].title)} ${Number.isInteger(result) ? result : number(Number.isFinite(result) ? result : Number.isNaN(result) ? "NaN" : "inf")}`;
   const bad = at.counts.reduce((sum, some, rank) => sum + (isBad(healths[rank]) ? some : 0), 0);
   // What has no letters of its own is told by what it is in.
   const label = /\p{L}/u.test(at.label) || !at.parent?.label ? at.label : `${at.parent.label}/${at.label}`;
-  const title = `${isBad(at.health) ? `${marks[at.health][1]} ` : ""}${shortened(readable(label || "/"), 34)}${at.kind === "repeat" ? ` × ${at.children.length}` : ""}`;
+  const title = `${isBad(at.health) ? `${marks[at.health][1]} ` : ""}${shortened(readable(label || "/"), 34)}${isAlike(at) ? ` × ${at.children.length}` : ""}`;
   const lines = [];
   if (at.kind === "operator") {
     const [index] = at.operators;

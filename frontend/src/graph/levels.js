@@ -22,7 +22,7 @@ export function firstOpen(root, targets, room = 40) {
   while (queue.length > 0) {
     const at = queue.shift();
     if (!open.has(at.id)) {
-      if (at.kind === "repeat" || boxes + at.children.length > room) continue;
+      if (at.kind === "repeat" || at.alike !== undefined || boxes + at.children.length > room) continue;
       unfold(at);
     }
     queue.push(...at.children.filter(({ kind }) => kind !== "operator"));

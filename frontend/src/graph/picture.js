@@ -3,7 +3,7 @@ import { bytes } from "../format.js";
 import { html, isBad, marks } from "../view.js";
 import { say } from "../words.js";
 import { HEAD } from "./arrange.js";
-import { paired, share, sideOf } from "./faces.js";
+import { isAlike, paired, share, sideOf } from "./faces.js";
 import { bytesOf, IN, isRed, OUT } from "./levels.js";
 import { pathTo } from "./tree.js";
 
@@ -109,14 +109,14 @@ function Box({ face, place: [x, y, width, height], view }) {
   const split = sum === null ? width : width - sideOf(right);
   const tall = share(view.statistic, value) * (height - BAR - 4);
   const inner = html`<title>${isLeaf ? view.step.operators.name[at.operators[0]] : at.id.replace(/^\//, "") || "/"}</title>
-    ${at.kind === "repeat" && !isOpen && html`<rect class="behind" x="5" y="-5" width=${width} height=${height} rx="5" />`}
+    ${isAlike(at) && !isOpen && html`<rect class="behind" x="5" y="-5" width=${width} height=${height} rx="5" />`}
     <rect class="face" width=${width} height=${isOpen ? HEAD : height} rx="5" />
     ${isOpen ? html`<text class="title" x="10" y=${HEAD / 2 + 1}>▾ ${title}</text>` : html`
       <rect class="value" width="4" x="1" y=${height - BAR - 1 - tall} height=${tall} />
       <text class="title" x="11" y="15">${isLeaf ? "" : "▸ "}${title}</text>
       <text class="more" x="11" y="29">${lines[0]}</text><text class="more" x="11" y="42">${lines[1]}</text>
       <text class=${`more end ${value !== null && !Number.isFinite(value) ? "red" : ""}`} x=${split - 8} y="42">${shown}</text>
-      ${at.kind === "repeat" ? html`<${Strip} children=${at.children} width=${split} y=${height - BAR} />`
+      ${isAlike(at) ? html`<${Strip} children=${at.children} width=${split} y=${height - BAR} />`
         : html`<${Bar} counts=${at.counts} width=${split} y=${height - BAR} />`}
       ${sum !== null && html`<g class="golden" transform="translate(${split} 0)"><line y2=${height} />
         <text class=${sum.differs > 0 ? "red" : ""} x=${(width - split) / 2} y="18">${right[0]}</text><text class="more" x=${(width - split) / 2} y="36">${right[1]}</text>

@@ -1,7 +1,8 @@
 // Operators by their scopes: a tree whose levels are short enough to be drawn.
 //
 // A node is {id, kind, label, parent, children, operators, counts, health}; kind is "operator", "scope", "repeat" (alike
-// parts that follow each other) or "part" (one of these, or some of too many). `operators` are numbers, in order.
+// parts that follow each other) or "part" (one of these, or some of too many). `operators` are numbers, in order; `alike` is
+// what the children of a scope have in common where all of them are alike.
 import { count, marks } from "../view.js";
 
 export const MAX_BOXES = 150;
@@ -145,8 +146,9 @@ function repeated(at, parameterOf) {
     children.push(group);
     place += period * times;
   }
-  // All of a level is no part of it.
-  return children.length === 1 && children[0].kind === "repeat" ? children[0].children : children;
+  if (children.length !== 1 || children[0].kind !== "repeat") return children;
+  at.alike = children[0].label; // all of a level is the level
+  return children[0].children;
 }
 
 /** [how many repeat together, how often] from a place on; [0, 0] where nothing does. */
