@@ -4,6 +4,7 @@ import { html } from "../view.js";
 import { say } from "../words.js";
 
 const [LEAST, MOST, STEP, MARGIN] = [0.03, 2.5, 1.3, 24];
+const LARGEST = 1.35; // scale of a small picture that fills the window
 export const READABLE = 0.75; // scale below which words are hard to read
 
 /** Where the picture stands: `at` is [x, y, scale] of its origin in the window. */
@@ -24,10 +25,10 @@ export class Camera {
     this.at.value = [x + dx, y + dy, scale];
   }
 
-  /** All of the picture, not larger than it is; `least`: a scale below which the upper part must do. */
+  /** All of the picture, a small one larger than it is; `least`: a scale below which the upper part must do. */
   fit(least = 0) {
     const room = this.size.map((one) => one - 2 * MARGIN);
-    const scale = Math.max(LEAST, Math.min(1, room[0] / this.whole[0], room[1] / this.whole[1]));
+    const scale = Math.max(LEAST, Math.min(LARGEST, room[0] / this.whole[0], room[1] / this.whole[1]));
     const used = Math.max(scale, Math.min(least, 1, Math.max(scale, room[0] / this.whole[0])));
     const x = (this.size[0] - this.whole[0] * used) / 2;
     this.at.value = [x, used > scale ? MARGIN : (this.size[1] - this.whole[1] * used) / 2, used];
