@@ -70,8 +70,8 @@ def make_graph(folder: Path, operators: int) -> None:
     step, order = folder / "rank_0" / "Net" / "0" / "0", folder / "rank_0" / "execution_order"
     step.mkdir(parents=True)
     order.mkdir()
-    titles = "Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,Max Value,Min Value,L2 Norm Value"
-    rows, names = [titles], [ORDER_TITLE]
+    titles = "Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape"
+    rows, names = [f"{titles},Max Value,Min Value,L2 Norm Value"], [ORDER_TITLE]
     for number in range(operators):
         kind = KINDS[number % len(KINDS)]
         scope = f"Default/net/layers.{number // 200}-Block/{('attention', 'mlp')[number % 200 // 100]}"
