@@ -18,9 +18,11 @@ from benchmarks.commands import seconds_of
 from benchmarks.registry import Bench, Line, NotMeasurableError, Sample, row
 from benchmarks.timing import scratch
 from benchmarks.workers import ROOT
+from msdump.formats.sidecars import ORDER_TITLE
 
 SECTION = "Viewer"
 IO = (("input", 6), ("output", 4))
+KINDS = ("MatMul", "Add", "Reshape", "Softmax", "Mul", "Cast", "Gelu", "LayerNorm", "Sub", "Div")
 RESTS = """() => document.querySelector('.frame')?.dataset.place === location.hash
     && !document.querySelector('[aria-busy=true]')"""
 # Milliseconds from a change to the table that shows it, laid out.
@@ -61,6 +63,28 @@ def make_dump(folder: Path, operators: int, has_large: bool) -> None:
             header = {"descr": "<f4", "fortran_order": False, "shape": (1 << 15, 1 << 15)}
             np.lib.format.write_array_header_1_0(file, header)
             file.truncate(file.tell() + (4 << 30))
+
+
+def make_graph(folder: Path, operators: int) -> None:
+    """Statistics of layers of 200 operators, each of which reads the one before and one of some before that."""
+    step, order = folder / "rank_0" / "Net" / "0" / "0", folder / "rank_0" / "execution_order"
+    step.mkdir(parents=True)
+    order.mkdir()
+    titles = "Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape"
+    rows, names = [f"{titles},Max Value,Min Value,L2 Norm Value"], [ORDER_TITLE]
+    for number in range(operators):
+        kind = KINDS[number % len(KINDS)]
+        scope = f"Default/net/layers.{number // 200}-Block/{('attention', 'mlp')[number % 200 // 100]}"
+        names.append(f"{scope}/{kind}-op{number}")
+        reads = [one for one in (number - 1, number - 1 - number % 7) if one >= 0]
+        tensors = [*(("input", slot, one) for slot, one in enumerate(reads)), ("output", 0, number)]
+        for io, slot, maker in tensors:
+            about = (
+                f'{kind},{kind}-op{number},0,0,{1_700_000_000_000_000 + len(rows)},{io},{slot},4096,float32,"(32,32)"'
+            )
+            rows.append(f"{about},{maker + 0.5},-{maker + 1},{maker + 2}")
+    (step / "statistic.csv").write_text("\n".join(rows) + "\n")
+    (order / "ms_execution_order_graph_0.csv").write_text("\n".join(names) + "\n")
 
 
 class Server:
@@ -117,6 +141,8 @@ def _in_page(page: Any, fragment: str) -> float:
         "scroll": Line("a page of rows", aim="<= 20", unit="ms"),
         "search": Line("search", aim="<= 20", unit="ms"),
         "operator": Line("an operator", aim="<= 150", unit="ms"),
+        "graph": Line("graph of 20,000 operators", aim="<= 2", unit="s"),
+        "unfold": Line("a scope of it that opens", unit="ms"),
         "large": Line("first matrix of a tensor of 4 GiB", aim="<= 300", unit="ms"),
         "memory": Line("memory of the server", aim="<= 300", unit="MiB"),
         "report": Line("report of 30,000 tensors: to write", unit="s"),
@@ -138,10 +164,16 @@ def viewer(bench: Bench) -> Iterator[Mapping[str, Sample]]:
     with scratch("disk") as folder, sync_playwright() as playwright:
         make_dump(folder / "dump", operators, has_large=True)
         make_dump(folder / "small", operators * 3 // 10, has_large=False)
+        make_graph(folder / "graph", 2 * operators)
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         while True:
             shutil.rmtree(folder / "cache", ignore_errors=True)
-            yield {**_first(browser, folder), **_pages(browser, folder, operators), **_report(browser, folder)}
+            yield {
+                **_first(browser, folder),
+                **_pages(browser, folder, operators),
+                **_graph(browser, folder),
+                **_report(browser, folder),
+            }
 
 
 def _first(browser: Any, folder: Path) -> dict[str, float]:
@@ -171,6 +203,22 @@ def _pages(browser: Any, folder: Path, operators: int) -> dict[str, float]:
         values["memory"] = server.memory() / (1 << 20)
         page.close()
     return values
+
+
+def _graph(browser: Any, folder: Path) -> dict[str, float]:
+    with Server(folder / "graph", folder / "cache") as server:
+        page, _, _ = _paint(browser, server)
+        page.wait_for_function("() => !document.querySelector('.progress')", timeout=600_000)
+        opens = _in_page(page, "#/graph/0/0/0")
+        assert page.locator(".node").count() > 1
+        closed = page.locator(".node[aria-expanded=false]").first
+        began = time.perf_counter()
+        closed.focus()
+        page.keyboard.press("Enter")
+        page.wait_for_function("id => document.activeElement.ariaExpanded === 'true'")
+        unfolds = time.perf_counter() - began
+        page.close()
+    return {"graph": opens, "unfold": 1000 * unfolds}
 
 
 def _report(browser: Any, folder: Path) -> dict[str, float]:

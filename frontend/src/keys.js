@@ -16,6 +16,7 @@ const rows = [
   ["/", "search"], ["j k", "next and previous operator"], ["n N", "next and previous operator that is not well"],
   ["i o", "the operator that made an input, the one that reads an output"], ["[ ]", "iteration before and after"],
   ["{ }", "rank before and after"], ["Enter", "open what has the focus"], ["Esc", "close the panel, or up"], ["g t h", "graph, table, elements"],
+  ["+ - 0", "move, zoom and show all of a graph"], ["← → ↑ ↓", "next box in a direction"],
   ["d", "mine, golden, difference"], ["c", "copy the command"], ["y", "copy the link"], ["b", "bookmark"], [".", "theme"], ["Ctrl+K", "go to a page, a step or an operator"], ["?", "these keys"],
 ];
 
@@ -82,7 +83,8 @@ const actions = {
 
 function search({ page, step }, event) {
   event.preventDefault();
-  if (document.getElementById("search") === null && step.length === 3) follow(link("operators", step));
+  const isHere = document.getElementById("search") !== null;
+  if (!isHere && page !== "operators" && step.length === 3) follow(link("operators", step));
   setTimeout(() => document.getElementById("search")?.focus(), 50);
 }
 

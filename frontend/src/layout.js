@@ -1,5 +1,6 @@
-// Where the boxes of a graph stand: computed by dagre, beside the page in a worker where a server gives one.
+// Where the boxes of a graph stand: computed beside the page in a worker, where a server gives one.
 import dagre from "@dagrejs/dagre";
+import { arranged } from "./graph/arrange.js";
 
 /** nodes: [{id, width, height}], edges: [[from, to]] -> {nodes: {id: [x, y]}, edges: [[[x, y], ...]], width, height} */
 export function laidOut({ nodes, edges }) {
@@ -18,35 +19,48 @@ export function laidOut({ nodes, edges }) {
   };
 }
 
+const makers = { flat: laidOut, nested: (box) => arranged(box, memory) };
+const memory = new Map(); // levels that are laid out already
+
 /** What a worker does: one layout for each message. */
 export function workAsLayout() {
   addEventListener("message", ({ data }) => {
-    const { number, graph } = data;
+    const { number, kind, graph } = data;
     try {
-      postMessage({ number, layout: laidOut(graph) });
+      postMessage({ number, layout: makers[kind](graph) });
     } catch (error) {
       postMessage({ number, error: error.message });
     }
   });
 }
 
-let worker = null;
+const workers = {}; // of each kind: {worker, isBusy}
 let asked = 0;
 
-/** The layout of a graph; a newer question ends the work on an older one. */
-export function layoutOf(graph) {
+/** The layout of a graph, as `laidOut` makes it; a newer question ends the work on an older one. */
+export const layoutOf = (graph) => ask("flat", graph);
+
+/** The layout of boxes within boxes, as `arranged` makes it; a newer question ends the work on an older one. */
+export const arrangementOf = (box) => ask("nested", box);
+
+function ask(kind, graph) {
   const script = document.querySelector("script[src]");
-  if (script === null) return Promise.resolve().then(() => laidOut(graph)); // a report has no address for a worker
-  worker?.terminate();
-  worker = new Worker(script.src);
+  if (script === null) return new Promise((resolve) => setTimeout(resolve)).then(() => makers[kind](graph)); // a report has no address for a worker
+  if (workers[kind]?.isBusy) {
+    workers[kind].worker.terminate();
+    delete workers[kind];
+  }
+  const own = workers[kind] ??= { worker: new Worker(script.src), isBusy: false };
+  own.isBusy = true;
   const number = (asked += 1);
   return new Promise((resolve, reject) => {
-    worker.onmessage = ({ data }) => {
+    own.worker.onmessage = ({ data }) => {
       if (data.number !== number) return;
+      own.isBusy = false;
       if (data.error) reject(new Error(data.error));
       else resolve(data.layout);
     };
-    worker.onerror = (event) => reject(new Error(event.message));
-    worker.postMessage({ number, graph });
+    own.worker.onerror = (event) => reject(new Error(event.message));
+    own.worker.postMessage({ number, kind, graph });
   });
 }

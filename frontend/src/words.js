@@ -30,7 +30,7 @@ const chinese = {
   "underflow": "下溢", "golden": "标杆", "theme": "主题", "mine": "本次", "difference": "差值", "elements": "元素", "index": "下标", "axis": "轴",
   "first matrix": "首个矩阵", "heat map": "热力图", "plot": "折线", "cells": "格", "a cell is": "每格", "no elements": "无元素",
   "largest of a cell, not its mean": "取格内最大值而非均值", "copy Python": "复制 Python", "reading names": "读取名称", "measuring": "测量中",
-  "comparing": "对比中", "failed": "失败", "Graph": "图", "scope": "作用域", "Nothing is known of what flows between these.": "未知它们之间的数据流。", "Overflow": "溢出", "Trend": "趋势", "Ranks": "各 rank", "parameter": "参数", "statistic": "统计量",
+  "comparing": "对比中", "failed": "失败", "Graph": "图", "scope": "作用域", "Overflow": "溢出", "Trend": "趋势", "Ranks": "各 rank", "parameter": "参数", "statistic": "统计量",
   "last / first": "末/首", "largest deviation": "最大偏差", "alike on all ranks": "各 rank 相同", "a click on a row draws its line": "点击一行绘制曲线",
   "There is one step of this kind only.": "只有一个这样的步。", "level": "级别", "critical": "严重", "high": "高", "medium": "中",
   "head-room, bits": "余量（位）", "all tensors fit": "全部可表示", "tensors overflow": "个张量上溢",
@@ -38,6 +38,12 @@ const chinese = {
   "search": "搜索", "next and previous operator": "下一个和上一个算子", "next and previous operator that is not well": "下一个和上一个异常算子",
   "the operator that made an input, the one that reads an output": "产生输入的算子、读取输出的算子", "iteration before and after": "前一迭代和后一迭代",
   "rank before and after": "前一 rank 和后一 rank", "open what has the focus": "打开焦点所在行", "up": "上一级", "graph, table, elements": "图、表、元素",
+  "search name or type": "搜索名称或类型", "views as boxes": "视图显示为框", "operators that only hand on what they read": "只传递输入的算子",
+  "first one that is not well": "首个异常算子", "not well": "个异常", "as at first": "恢复初始", "close all": "全部折叠", "zoom": "缩放", "zoom in": "放大", "zoom out": "缩小", "show all": "显示全部",
+  "no partner": "无对应", "not compared": "未对比", "the way as a list": "路径列表", "sources": "来源", "view": "个视图", "views": "个视图", "opened": "已展开", "closed": "已折叠", "zeros, %": "零占比 %",
+  "No graph file is beside this dump: what flows was recovered from equal tensors.": "此 Dump 旁无图文件：数据流由相等的张量推断得出。",
+  "Nothing tells what flows between these operators: they stand in execution order.": "数据流未知：算子按执行顺序排列。",
+  "move, zoom and show all of a graph": "移动、缩放、显示整个图", "next box in a direction": "该方向的下一个框",
   "mine, golden, difference": "本次、标杆、差值", "copy the command": "复制命令", "copy the link": "复制链接", "bookmark": "书签", "bookmarks": "书签", "these keys": "按键说明", "without a partner": "无对应算子", "pair": "配对", "written to": "已写入", "copy for --mapping": "复制映射",
 };
 export const language = signal(globalThis.navigator?.language?.startsWith("zh") ? "zh" : "en");

@@ -23,6 +23,7 @@ from msdump.analysis.compare.result import Comparison, StepResult
 from msdump.analysis.find.nan import NonFinite
 from msdump.analysis.overview.contents import Contents, ExportedOperator
 from msdump.analysis.overview.findings import Finding, findings
+from msdump.analysis.overview.flow import flow_of
 from msdump.analysis.overview.health import Health, HealthOfDump
 from msdump.analysis.ranks.job import rows_as_values
 from msdump.analysis.stat.rows import TensorStatistics
@@ -31,7 +32,6 @@ from msdump.errors import ConfigError, did_you_mean, value_without_secrets, with
 from msdump.formats.msprobe_json import MSPROBE_FILE
 from msdump.formats.paths.sync import STATISTIC_FILE
 from msdump.graph.types import SourceLine
-from msdump.tensors.records import INPUT
 from msdump.viewing.answer_parts import NUMBERS as _NUMBERS
 from msdump.viewing.answer_parts import Answer
 from msdump.viewing.answer_parts import attributes as _attributes
@@ -251,39 +251,39 @@ class Pages:
     def _step(self, key: StepKey) -> Answer:
         operators = self._steps[key]
         lines: dict[SourceLine, int] = {}
+        flow = flow_of(operators)
         traces: dict[tuple[int, ...], int] = {}
-        sources = {operator.operator.label: index for index, operator in enumerate(operators)}
         operator_rows: list[tuple[Any, ...]] = []
         tensor_rows: list[tuple[Any, ...]] = []
-        for operator in operators:
+        for operator, sources, reads in zip(operators, flow.sources, flow.reads, strict=True):
             line = None if operator.line is None else lines.setdefault(operator.line, len(lines))
             calls = () if operator.node is None else operator.node.source
             trace = tuple(lines.setdefault(call, len(lines)) for call in calls)
             operator_rows.append(
                 (operator.operator.label, operator.operator.op_type, operator.tensors[0].role.layer or "", line,
                  operator.health.value, len(tensor_rows), _attributes(operator.node), operator.operator.is_parameter,
-                 traces.setdefault(trace, len(traces)) if trace else None)
+                 list(reads), traces.setdefault(trace, len(traces)) if trace else None)
             )  # fmt: skip
-            pairs = zip(operator.tensors, operator.healths, strict=True)
-            tensor_rows += [self._tensor(operator, row, health, sources) for row, health in pairs]
+            parts = zip(operator.tensors, operator.healths, sources, strict=True)
+            tensor_rows += [self._tensor(row, health, source) for row, health, source in parts]
         return {
             "operators": _table(
-                ("name", "type", "scope", "line", "health", "first", "attrs", "is_parameter", "trace"), operator_rows
+                ("name", "type", "scope", "line", "health", "first", "attrs", "is_parameter", "reads", "trace"),
+                operator_rows,
             ),
             "tensors": _table(_TENSOR_COLUMNS, tensor_rows),
             "lines": [_line(line) for line in lines],
             "traces": [list(trace) for trace in traces],
+            "flow": flow.how,
         }
 
-    def _tensor(
-        self, operator: ExportedOperator, row: TensorStatistics, health: Health, sources: Mapping[str, int]
-    ) -> tuple[Any, ...]:
+    def _tensor(self, row: TensorStatistics, health: Health, source: int | None) -> tuple[Any, ...]:
         tensor, exponents = row.tensor, row.exponents
         return (
             tensor.io, tensor.slot_text, tensor.true_dtype, list(row.shape), tensor.size_bytes,
             _file_name(tensor.path), health.value,
             *(_number(getattr(row.numbers, name)) for name in _NUMBERS),
-            _source(operator, row, sources), row.role.parameter, row.role.is_gradient,
+            source, row.role.parameter, row.role.is_gradient,
             _number(self._contents.health.error(row)),
             None if exponents is None else [exponents.first, list(exponents.positive), list(exponents.negative)],
             _file_name(tensor.path) not in (STATISTIC_FILE, MSPROBE_FILE),
@@ -306,15 +306,6 @@ _TENSOR_COLUMNS = (
     "io", "slot", "dtype", "shape", "size_bytes", "file", "health", *_NUMBERS, "source", "parameter", "is_gradient",
     "error", "exponents", "has_elements",
 )  # fmt: skip
-
-
-def _source(operator: ExportedOperator, row: TensorStatistics, sources: Mapping[str, int]) -> int | None:
-    """Number of the operator whose output an input is, where a graph file tells it."""
-    node, slot = operator.node, row.tensor.slot
-    if node is None or row.tensor.io != INPUT or not 0 <= slot < len(node.inputs):
-        return None
-    origin = node.inputs[slot]
-    return None if origin is None else sources.get(origin.name)
 
 
 def encoded(answer: Any) -> bytes:

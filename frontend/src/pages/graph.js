@@ -1,22 +1,26 @@
-// One level of the scopes of a step: boxes of scopes and operators, and what flows between them.
-import { Drawing } from "../drawing.js";
-import { level, start } from "../scopes.js";
-import { link, place } from "../state.js";
+// The graph of a step, which opens where something is not well.
+import { useEffect, useState } from "preact/hooks";
+import { firstBad, Graph as Picture } from "../graph/graph.js";
+import { get, progress } from "../source.js";
 import { html } from "../view.js";
-import { say } from "../words.js";
 
 export function Graph({ step, parts }) {
-  const { at } = place.value.query;
-  const first = start(step.operators);
-  const prefix = at === undefined ? first : at.split("/").filter(Boolean);
-  const { boxes, edges, leftOut } = level(step, prefix);
-  const to = (scope) => link("graph", parts, { at: scope.join("/") || "/" });
-  const href = (box) => (box.scope !== null ? to(box.scope)
-    : box.operators.length === 1 ? link("operator", [...parts, box.operators[0]]) : link("operators", parts, { q: box.label }));
-  return html`<main>
-    <nav class="crumbs" aria-label=${say("scope")}><a href=${to([])}>/</a>${prefix.map((part, place) => html`<span key=${place}> › <a href=${to(prefix.slice(0, place + 1))}>${part}</a></span>`)}</nav>
-    ${boxes.length === 0 ? html`<p class="quiet">${say("nothing found")}</p>` : html`<${Drawing} boxes=${boxes} edges=${edges} href=${href} />`}
-    ${edges.length === 0 && boxes.length > 1 && html`<p class="quiet">${say("Nothing is known of what flows between these.")}</p>`}
-    ${leftOut > 0 && html`<p>${leftOut} ${say("left out")}</p>`}
-  </main>`;
+  const compare = useComparison(parts);
+  const bad = firstBad(step);
+  return html`<${Picture} key=${parts.join("/")} step=${step} parts=${parts} compare=${compare} targets=${bad === undefined ? [] : [bad]} />`;
+}
+
+/** The comparison of a step with the golden dump; null where there is none, or none yet. */
+export function useComparison(parts) {
+  const [state, setState] = useState({});
+  const isReady = progress.value === null || progress.value.stage === "ready"; // a server compares last
+  const key = isReady ? `${progress.value?.version} ${parts.join("/")}` : "";
+  useEffect(() => {
+    if (key === "") return undefined;
+    let isWanted = true;
+    const has = get("overview").then(({ golden }) => (golden === null ? null : get(`compare/${parts.join("/")}`)));
+    has.then((compare) => isWanted && setState({ key, compare }), () => isWanted && setState({ key, compare: null }));
+    return () => { isWanted = false; };
+  }, [key]);
+  return state.key === key ? state.compare : null;
 }
