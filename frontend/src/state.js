@@ -79,5 +79,3 @@ export function followByHand() {
 /** A step as parts of a link; what folders do not tell is "-". */
 export const stepParts = (step) => step.map((part) => (part === null ? "-" : String(part)));
 
-/** The link that shows an operator of a step; parts: rank, graph and iteration. */
-export const panelLink = (parts, operatorNumber) => link("operator", [...parts, operatorNumber]);

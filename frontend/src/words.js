@@ -40,7 +40,7 @@ const chinese = {
   "rank before and after": "前一 rank 和后一 rank", "open what has the focus": "打开焦点所在行", "up": "上一级", "graph, table, elements": "图、表、元素",
   "search name or type": "搜索名称或类型", "views as boxes": "视图显示为框", "operators that only hand on what they read": "只传递输入的算子",
   "first one that is not well": "首个异常算子", "not well": "个异常", "as at first": "恢复初始", "close all": "全部折叠", "zoom": "缩放", "zoom in": "放大", "zoom out": "缩小", "show all": "显示全部",
-  "no partner": "无对应", "not compared": "未对比", "the way as a list": "路径列表", "sources": "来源", "view": "个视图", "views": "个视图", "opened": "已展开", "closed": "已折叠", "zeros, %": "零占比 %",
+  "no partner": "无对应", "the way as a list": "路径列表", "sources": "来源", "view": "个视图", "views": "个视图", "opened": "已展开", "closed": "已折叠", "zeros, %": "零占比 %",
   "No graph file is beside this dump: what flows was recovered from equal tensors.": "此 Dump 旁无图文件：数据流由相等的张量推断得出。",
   "Nothing tells what flows between these operators: they stand in execution order.": "数据流未知：算子按执行顺序排列。",
   "move, zoom and show all of a graph": "移动、缩放、显示整个图", "next box in a direction": "该方向的下一个框",
