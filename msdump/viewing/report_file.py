@@ -23,6 +23,7 @@ from msdump.viewing.pages import Answer, Pages, encoded
 from msdump.viewing.redaction import Redaction
 
 LARGEST_BYTES = 8 << 20
+_DROPPED = ("step/", "compare/", "trend/", "ranks/", "map")  # how paths begin that a report can do without
 _START = b"<!doctype html>\n<!-- msdump report -->\n"
 
 
@@ -48,7 +49,8 @@ def write_report(
     """Write the report; a file that is there is replaced.
 
     max_bytes    of the whole file. What is too much goes in this order: exponents of healthy tensors, all exponents,
-                 then ranks, trends and steps, each from the last one on; the overview stays and says so
+                 then ranks, trends, statistics of the map and steps, each from the last one on; the overview stays and
+                 says so
     is_redacted  leaves out folders, lines of code and the user's and the machine's names
     Raises: as `Contents`; ConfigError when not even the overview has room; WriteError.
     """
@@ -67,9 +69,7 @@ def write_report(
             text = _page(answers, left_out)
     dropped: list[str] = []
     while len(text) > max_bytes:
-        last = next(
-            (name for name in reversed(answers) if name.startswith(("step/", "compare/", "trend/", "ranks/"))), None
-        )
+        last = next((name for name in reversed(answers) if name.startswith(_DROPPED)), None)
         if last is None:
             raise ConfigError(f"--max-size: expected room for {len(text)} bytes at least, got {max_bytes}.")
         del answers[last]

@@ -188,10 +188,17 @@ function Canvases(props) {
     const cell = cellAt(row, bucket);
     if (cell !== null) follow(await operatorLink(frame, frame.ranks[rank], arrangement.order[cell.line], cell.column));
   };
+  // A mouse moves more often than a screen shows: once a frame is enough.
   const move = (event) => {
+    if (pointer.current.next === undefined) requestAnimationFrame(() => moved());
+    pointer.current.next = [event.clientX, event.clientY];
+  };
+  const moved = () => {
+    const { start, next } = pointer.current;
+    pointer.current.next = undefined;
+    if (next === undefined || base.current === null) return;
     const box = base.current.getBoundingClientRect();
-    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
-    const { start } = pointer.current;
+    const [x, y] = [next[0] - box.left, next[1] - box.top];
     pointer.current.brush = start !== null && Math.abs(x - start) > 5 ? [Math.max(at.left, Math.min(start, at.left + at.plot)), Math.max(at.left, Math.min(x, at.left + at.plot))] : null;
     const before = pointer.current.hovered;
     const hovered = hit(at, x, y);
@@ -211,7 +218,8 @@ function Canvases(props) {
     }
     return { kind: "text", text: `${say("iteration")} ${frame.iterations[column] ?? "–"}${curvesOf(frame.curves[rank]).map(({ title, values }) => ` · ${say(title)} ${number(values[column])}`).join("")}` };
   };
-  const up = (event) => {
+  const up = () => {
+    moved();
     const { brush, hovered } = pointer.current;
     pointer.current.start = null;
     pointer.current.brush = null;
