@@ -77,7 +77,8 @@ HOVER = """() => new Promise(done => {
         times.push(now);
         for (let move = 0; move < 2; move += 1) {
             const share = ((2 * times.length + move) % 97) / 97;
-            const [clientX, clientY] = [box.left + 250 + share * (box.width - 270), box.top + 200 + share * (box.height - 260)];
+            const clientX = box.left + 250 + share * (box.width - 270);
+            const clientY = box.top + 200 + share * (box.height - 260);
             picture.dispatchEvent(new PointerEvent('pointermove', {bubbles: true, clientX, clientY}));
         }
         if (times.length < 91) requestAnimationFrame(frame);

@@ -348,7 +348,10 @@ class HealthMap:
 
     @cached_property
     def _read_by_optimizers(self) -> list[tuple[TensorStatistics, object]]:
-        """What the graph of an optimizer reads of the backward pass, and who made it: gradients without a name."""
+        """What the graph of an optimizer reads of the backward pass, and who made it: gradients without a name.
+
+        The backward pass makes views of parameters too, which the optimizer changes.
+        """
         found: list[tuple[TensorStatistics, object]] = []
         for row in self._contents.statistics.rows:
             step, slot = row.step, row.tensor.slot
@@ -356,7 +359,8 @@ class HealthMap:
             if not is_read or self.parts.get((step.rank_id, step.graph_id)) != OPTIMIZER:
                 continue
             origin = row.node.inputs[slot] if row.node is not None else None
-            maker = None if origin is None else origin.maker
+            # Inputs of a graph are called after parameters, which have dots, or after arguments: self[3].
+            maker = None if origin is None or "." in origin.name else origin.maker
             if maker is not None and self.parts.get((step.rank_id, maker[0])) == BACKWARD:
                 found.append((row, maker))
         return found

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import math
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from msdump.analysis.overview.contents import Contents
 from msdump.viewing.health_map import _distances, _logs, graph_parts
 from msdump.viewing.pages import Pages
 from msdump.viewing.redaction import Redaction
+from tests.analysis.ranks.test_words import make_job
 from tests.analysis.small_dump import floats, write_dump
 
 IN, OUT = ("input", 0), ("output", 0)
@@ -148,6 +151,51 @@ def test_redaction_leaves_the_cells_and_hides_the_folder(nan_dump: Path) -> None
     assert all(code == "" for _, _, code in finding["lines"])
 
 
+TRAIN = """
+import torch
+
+torch.manual_seed(0)
+net = torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.Tanh(), torch.nn.Linear(5, 2))
+optimizer = OPTIMIZER
+for step in range(3):
+    optimizer.zero_grad()
+    loss = torch.nn.functional.mse_loss(net(torch.randn(4, 6)), torch.ones(4, 2))
+    loss.backward()
+    norm = torch.nn.utils.clip_grad_norm_(net.parameters(), 0.1)
+    print(loss.item(), norm.item())
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "optimizer", ["torch.optim.AdamW(net.parameters(), 0.1)", "torch.optim.SGD(net.parameters(), 0.1)"]
+)
+def test_loss_and_norm_of_the_gradients_are_those_of_the_script(tmp_path: Path, optimizer: str) -> None:
+    pytest.importorskip("torch")
+    settings = {"dump_mode": 0, "path": str(tmp_path / "dump"), "net_name": "Net", "iteration": "all",
+                "saved_data": "tensor", "input_output": 0, "kernels": [], "support_device": [0]}  # fmt: skip
+    config = {"common_dump_settings": settings, "e2e_dump_settings": {"enable": True, "trans_flag": True}}
+    (tmp_path / "dump.json").write_text(json.dumps(config))
+    (tmp_path / "train.py").write_text(TRAIN.replace("OPTIMIZER", optimizer))
+    command = [sys.executable, "-m", "msdump", "run", "--config", "dump.json", "--torch-eager", "train.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True)
+    printed = [[float(one) for one in line.split()] for line in done.stdout.splitlines()[:3]]
+    (curves,) = Pages(Contents(tmp_path / "dump")).get("map")["curves"]
+    assert curves["loss"]["values"] == pytest.approx([loss for loss, _ in printed], rel=1e-3)
+    assert curves["gradient_norm"] == pytest.approx([norm for _, norm in printed], rel=1e-3)
+
+
 def test_the_outvoted_rank_is_marked(tmp_path: Path) -> None:
-    pages = Pages(Contents(write_dump(tmp_path / "dump", [("Net/Add-op0", {OUT: floats(1, 2)})])))
-    assert pages.get("map")["outvoted"] == [] and pages.get("map")["ranks"] == [0]
+    pytest.importorskip("duckdb")
+    job = make_job(tmp_path / "job", lambda *at: at == (2, 1, "head"))
+    pages = Pages(Contents(job, is_job=True))
+    frame = pages.get("map")
+    assert frame["ranks"] == [0, 1, 2, 3] and frame["outvoted"] == [(2, 1, 1)]
+    rank, row, column = frame["first"]
+    assert (frame["ranks"][rank], frame["rows"]["name"][row], frame["iterations"][column]) == (2, "head", 1)
+    assert {card["kind"]: card["text"] for card in frame["cards"]} == {"outvoted": "2"}
+    differs = str(pages.get("overview")["healths"].index("differs"))
+    cells = {rank: pages.get(f"map/{rank}")["cells"] for rank in frame["ranks"]}
+    assert cells[2][2 * row + 1] == differs and differs not in cells[0] + cells[1] + cells[3]
+    assert frame["cells"][2] == "4" + differs and "distance" in frame["statistics"]
+    assert Pages(Contents(job)).get("map")["outvoted"] == []

@@ -110,14 +110,14 @@ function drawRow(ctx, at, { y, height }, row, { by, pooledBy, pooledHealth, doma
     ctx.fillRect(x, y, Math.max(1, long - inset), height - gap);
     const isFlagged = health <= 3 && (by === HEALTH || health <= 1);
     if (isFlagged && width >= SIGN && height >= SIGN) {
-      text(ctx, marks[healthNames[health]][1], x + Math.min(long, 40) / 2, y + height / 2, by === HEALTH || pooledBy?.[base + bucket] === Infinity ? colours.page : colours.health[health], "700 11px", "center");
+      text(ctx, marks[healthNames[health]][1], x + (isSingle ? 14 : width / 2), y + height / 2, by === HEALTH || pooledBy?.[base + bucket] === Infinity ? colours.page : colours.health[health], "700 11px", "center");
     }
   }
 }
 
 function drawCurve(ctx, at, { curve, y, height }, colours) {
   const { values } = curve;
-  const finite = values.filter((one) => typeof one === "number");
+  const finite = values.slice(...at.range).filter((one) => typeof one === "number");
   ctx.fillStyle = colours.border;
   ctx.fillRect(at.left, y + height, at.plot, 1);
   text(ctx, fitted(ctx, say(curve.title), at.left - 14), at.left - 8, y + 12, colours.text, "600 12px", "right");
@@ -183,7 +183,7 @@ function drawRanks(ctx, at, { frame, rank, ranks, colours }) {
     if (height >= 11 && end - begin === 1) {
       const isOut = ranks.votes[begin].some((one) => one > 0);
       const isChosen = begin === rank;
-      text(ctx, `${isOut ? `≠ ${say("outvoted")} · ` : ""}${say("rank")} ${frame.ranks[begin] ?? "–"}${isChosen ? " ▸" : ""}`, at.left - 8, y + (row + 0.5) * height,
+      text(ctx, `${isOut ? (at.isNarrow ? "≠ " : `≠ ${say("outvoted")} · `) : ""}${say("rank")} ${frame.ranks[begin] ?? "–"}${isChosen ? " ▸" : ""}`, at.left - 8, y + (row + 0.5) * height,
         isOut ? colours.differs : isChosen ? colours.text : colours.quiet, isChosen || isOut ? "700 11.5px" : "11.5px", "right");
     }
   }

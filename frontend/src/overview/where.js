@@ -36,10 +36,12 @@ export function nearest(steps, [rank, graph, iteration]) {
 /** Pages that show one step; others have no use for the controls. */
 const pageOf = (page) => (["operator", "tensor"].includes(page) ? "operators" : page);
 
-export function Where({ overview, chosen }) {
+export function Where({ overview, chosen: asked }) {
   const { page, query } = place.value;
   const steps = stepsOf(overview);
-  if (chosen === undefined || steps.length < 2 || page === "overview" || page === "nan") return null;
+  if (asked === undefined || steps.length < 2 || page === "overview" || page === "nan") return null;
+  // An address that was typed may name a step that is not there: the nearest one has a way on.
+  const chosen = steps.some(({ parts }) => parts.join() === asked.join()) ? asked : nearest(steps, asked);
   const { ranks, graphs, iterations, steps: own } = choices(steps, chosen);
   const outvoted = outvotedRanks(overview);
   const [rank, graph, iteration] = chosen;
