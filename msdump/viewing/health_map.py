@@ -6,105 +6,31 @@ docs/viewer-data.md describes the answers.
 from __future__ import annotations
 
 import base64
-import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.overview.contents import Contents, ExportedOperator
 from msdump.analysis.overview.health import Health
-from msdump.analysis.ranks.subjects import GRADIENT_OF, subjects_of
 from msdump.analysis.stat.rows import TensorStatistics
 from msdump.analysis.steps import StepKey
-from msdump.formats.paths.parse import msprobe_forward
-from msdump.graph.traits import reads_shape_only
 from msdump.tensors import dtypes
-from msdump.tensors.records import INPUT, OUTPUT
+from msdump.tensors.records import OUTPUT
+from msdump.viewing.curves import Curves, largest_of, magnitude, size_of
+from msdump.viewing.parts import BACKWARD, CONSTRUCTION, FORWARD, PARAMETERS, PARTS, graph_parts, part_of
 
-FORWARD, BACKWARD, OPTIMIZER, PARAMETERS, CONSTRUCTION = (
-    "forward", "backward", "optimizer", "parameters", "construction",
-)  # fmt: skip
-PARTS = (FORWARD, BACKWARD, OPTIMIZER, PARAMETERS, CONSTRUCTION)
-WHOLE_STEP = "step"  # of a graph that holds several parts
 STATISTICS = ("l2", "max", "nan", "zero", "error", "distance")
 NO_CELL = "."
-# A graph is of one part when at most one operator in so many belongs to another.
-_STRAYS = 10
 _STEP_OF_LOG = 1 << 14
-_Graph = tuple[int | None, int | None]
 
 
 class _Row(NamedTuple):
     part: str
     graph: int | None
     name: str
-
-
-def graph_parts(operators: Iterable[ExportedOperator]) -> dict[_Graph, str]:
-    """The part of a training step that each graph of a rank is: one of PARTS, or WHOLE_STEP for several in one.
-
-    Where the backward pass has a graph of its own, one with operators of an optimizer is the optimizer's: it holds the
-    clipping of gradients too, whose names have no optimizer in them.
-    Edges: a forward graph that ran in the first iteration alone, where others ran in more, is the construction of the
-           model. A graph of nothing but parameters is "parameters".
-    """
-    stages: dict[_Graph, Counter[str]] = {}
-    iterations: dict[_Graph, set[int | None]] = {}
-    for one in operators:
-        graph = one.step.rank_id, one.step.graph_id
-        iterations.setdefault(graph, set()).add(one.step.iteration)
-        counts = stages.setdefault(graph, Counter())
-        if not one.operator.is_parameter:
-            counts[_stage(one)] += 1
-    first = {rank: min(_numbers(iterations, rank), default=None) for rank, _ in stages}
-    longest = {rank: max(len(steps) for (own, _), steps in iterations.items() if own == rank) for rank, _ in stages}
-    parts = {}
-    for graph, counts in stages.items():
-        part = PARAMETERS
-        if counts:
-            part = _most(counts)
-            others = (count for (rank, _), count in stages.items() if rank == graph[0] and count is not counts)
-            if counts[OPTIMIZER] and not counts[BACKWARD] and any(count[BACKWARD] for count in others):
-                part = OPTIMIZER
-        rank = graph[0]
-        is_first_only = longest[rank] > 1 and iterations[graph] == {first[rank]}
-        if part == FORWARD and is_first_only and _has_other(stages, graph):
-            part = CONSTRUCTION
-        parts[graph] = part
-    return parts
-
-
-def _numbers(iterations: Mapping[_Graph, set[int | None]], rank: int | None) -> list[int]:
-    return [step for (own, _), steps in iterations.items() if own == rank for step in steps if step is not None]
-
-
-def _most(counts: Counter[str]) -> str:
-    """The part of a graph by how many of its operators belong to each."""
-    (most, count), total = counts.most_common(1)[0], counts.total()
-    is_one = (most != FORWARD and len(counts) < 3) or (total - count) * _STRAYS <= total
-    return most if is_one else WHOLE_STEP
-
-
-def _has_other(stages: Mapping[_Graph, Counter[str]], graph: _Graph) -> bool:
-    """Whether another graph of the rank can be the forward part."""
-    return any(own[0] == graph[0] and own != graph and counts[FORWARD] for own, counts in stages.items())
-
-
-def _stage(one: ExportedOperator) -> str:
-    label = one.operator.label
-    # Records of msprobe say it in their names: Torch.relu.0.backward.
-    return BACKWARD if msprobe_forward(label) != label else one.operator.stage
-
-
-def _part_of(one: ExportedOperator, graphs: Mapping[_Graph, str]) -> str:
-    if one.operator.is_parameter:
-        return PARAMETERS
-    part = graphs[one.step.rank_id, one.step.graph_id]
-    return _stage(one) if part == WHOLE_STEP else part
 
 
 class HealthMap:
@@ -135,13 +61,14 @@ class HealthMap:
         return sorted(shown, key=first.__getitem__)
 
     def _row(self, one: ExportedOperator) -> _Row:
-        return _Row(_part_of(one, self.parts), one.step.graph_id, one.operator.label)
+        return _Row(part_of(one, self.parts), one.step.graph_id, one.operator.label)
 
     # -- answers -----------------------------------------------------------------------------------------------------
 
     def frame(self, first: tuple[StepKey, str] | None) -> dict[str, Any]:
         """What all ranks share.   first: step and operator of the first finding"""
         present = [part for part in PARTS if any(row.part == part for row in self.rows)]
+        curves = Curves(self._contents, self.parts, self.iterations)
         counted = [row.part != CONSTRUCTION for row in self.rows]
         worst = self._health[:, counted].min(axis=1, initial=len(Health))
         return {
@@ -155,7 +82,7 @@ class HealthMap:
             },
             "statistics": [name for name in STATISTICS if self._is_there(name)],
             "cells": [_text(codes) for codes in worst],
-            "curves": [self._curves(rank) for rank in self.ranks],
+            "curves": [curves.of(rank) for rank in self.ranks],
             "first": self._place(first),
             "outvoted": self.outvoted,
             "dead": self.dead,
@@ -258,11 +185,11 @@ class HealthMap:
             health[cell] = min(int(health[cell]), one.health.rank)
             outputs = [tensor for tensor in one.tensors if tensor.tensor.io == OUTPUT] or one.tensors
             found = {
-                "l2": _largest(_size(tensor.numbers.l2norm) for tensor in outputs),
-                "max": _largest(map(magnitude, outputs)),
+                "l2": largest_of(size_of(tensor.numbers.l2norm) for tensor in outputs),
+                "max": largest_of(map(magnitude, outputs)),
                 "zero": _share_of_zeros(outputs),
-                "nan": _largest(map(_not_finite, one.tensors)),
-                "error": _largest(_size(health_of_dump.error(tensor)) for tensor in one.tensors),
+                "nan": largest_of(map(_not_finite, one.tensors)),
+                "error": largest_of(size_of(health_of_dump.error(tensor)) for tensor in one.tensors),
             }
             for name, value in found.items():
                 if value is not None:
@@ -290,117 +217,9 @@ class HealthMap:
     def _is_float(self) -> Any:
         return self._cells[2]
 
-    # -- curves ------------------------------------------------------------------------------------------------------
-
-    def _curves(self, rank: int | None) -> dict[str, Any]:
-        own = [one for one in self._operators if one.step.rank_id == rank]
-        name, losses = self._losses(own)
-        return {
-            "loss": None if name is None else {"name": name, "values": losses},
-            "gradient_norm": self._gradient_norms(rank),
-            "largest": self._largest_values(own),
-        }
-
-    def _losses(self, own: Sequence[ExportedOperator]) -> tuple[str | None, list[Any]]:
-        """The scalar that the forward part ends with, of the same operator in all iterations.
-
-        An operator that is called a loss goes before one that is not.
-        """
-        last: dict[tuple[bool, int | None], tuple[str, TensorStatistics]] = {}
-        for one in own:
-            if _part_of(one, self.parts) != FORWARD or reads_shape_only(one.operator.op_type):
-                continue
-            scalar = next((tensor for tensor in one.tensors if _is_scalar(tensor)), None)
-            if scalar is not None:
-                last[_is_loss(one.operator.op_type), one.step.iteration] = one.operator.label, scalar
-        for is_loss in (True, False):
-            found = {iteration: entry for (kind, iteration), entry in last.items() if kind == is_loss}
-            if found:
-                name = Counter(label for label, _ in found.values()).most_common(1)[0][0]
-                values = [found.get(iteration) for iteration in self.iterations]
-                return name, [
-                    None if entry is None or entry[0] != name else _shown(_scalar(entry[1])) for entry in values
-                ]
-        return None, []
-
-    def _gradient_norms(self, rank: int | None) -> list[Any] | None:
-        """Root of the sum of squares of all gradients of parameters; None where no gradient is known."""
-        squares: dict[int | None, dict[object, float]] = {}
-        for row, subject in self._gradients or self._read_by_optimizers:
-            size = _size(row.numbers.l2norm)
-            if row.step.rank_id == rank and size is not None:
-                # The first tensor is what the backward pass has made, before it is clipped or scaled.
-                squares.setdefault(row.step.iteration, {}).setdefault(subject, size * size)
-        if not squares:
-            return None
-        norms = [squares.get(iteration) for iteration in self.iterations]
-        return [None if norm is None else _shown(math.sqrt(sum(norm.values()))) for norm in norms]
-
-    @cached_property
-    def _gradients(self) -> list[tuple[TensorStatistics, object]]:
-        rows = self._contents.statistics.rows
-        subjects = subjects_of(rows, GraphFiles(self._contents.dump))
-        return [
-            (row, subject)
-            for row, subject in zip(rows, subjects, strict=True)
-            if subject is not None and subject.startswith(GRADIENT_OF)
-        ]
-
-    @cached_property
-    def _read_by_optimizers(self) -> list[tuple[TensorStatistics, object]]:
-        """What the graph of an optimizer reads of the backward pass, and who made it: gradients without a name.
-
-        The backward pass makes views of parameters too, which the optimizer changes.
-        """
-        found: list[tuple[TensorStatistics, object]] = []
-        for row in self._contents.statistics.rows:
-            step, slot = row.step, row.tensor.slot
-            is_read = row.tensor.io == INPUT and row.node is not None and 0 <= slot < len(row.node.inputs)
-            if not is_read or self.parts.get((step.rank_id, step.graph_id)) != OPTIMIZER:
-                continue
-            origin = row.node.inputs[slot] if row.node is not None else None
-            # Inputs of a graph are called after parameters, which have dots, or after arguments: self[3].
-            maker = None if origin is None or "." in origin.name else origin.maker
-            if maker is not None and self.parts.get((step.rank_id, maker[0])) == BACKWARD:
-                found.append((row, maker))
-        return found
-
-    def _largest_values(self, own: Iterable[ExportedOperator]) -> list[Any]:
-        """Largest absolute value that the forward and the backward part have made and that is finite.
-
-        An optimizer counts its steps, which say nothing.
-        """
-        largest: dict[int | None, float] = {}
-        for one in own:
-            if _part_of(one, self.parts) not in (FORWARD, BACKWARD):
-                continue
-            for tensor, health in zip(one.tensors, one.healths, strict=True):
-                value = None if health is Health.UNSET or tensor.tensor.io != OUTPUT else magnitude(tensor)
-                if value is not None and math.isfinite(value):
-                    largest[one.step.iteration] = max(largest.get(one.step.iteration, 0.0), value)
-        return [_shown(largest.get(iteration)) for iteration in self.iterations]
-
 
 def _sorted(numbers: Iterable[int | None]) -> list[int | None]:
     return sorted(numbers, key=lambda number: -1 if number is None else number)
-
-
-def magnitude(row: TensorStatistics) -> float | None:
-    """Largest absolute value of a tensor; inf where an extreme is not finite, None where none is known."""
-    sizes = [_size(value) for value in (row.numbers.max, row.numbers.min)]
-    return _largest(sizes)
-
-
-def _size(value: Any) -> float | None:
-    """Without sign; a NaN is inf here: no value that could be drawn."""
-    if value is None:
-        return None
-    size = abs(float(value))
-    return math.inf if math.isnan(size) else size
-
-
-def _largest(values: Iterable[float | None]) -> float | None:
-    return max((value for value in values if value is not None), default=None)
 
 
 def _not_finite(row: TensorStatistics) -> float | None:
@@ -434,34 +253,6 @@ def _distances(sizes: Any) -> Any:
         distance = np.abs(sizes - median) / np.abs(median)
     distance = np.where((sizes == median), 0.0, np.where(np.isnan(distance), np.inf, distance))
     return np.where(is_shared, distance, np.nan)
-
-
-def _is_scalar(row: TensorStatistics) -> bool:
-    dtype = dtypes.BY_NAME.get(row.tensor.true_dtype)
-    is_one = math.prod(row.shape) == 1 and len(row.shape) < 2
-    return row.tensor.io == OUTPUT and is_one and dtype is not None and dtype.is_float
-
-
-def _scalar(row: TensorStatistics) -> Any:
-    """Value of a tensor of one element, which may be NaN or Inf; None where it is not known."""
-    numbers = row.numbers
-    if numbers.nan:
-        return math.nan
-    if numbers.positive_inf or numbers.negative_inf:
-        return math.inf if numbers.positive_inf else -math.inf
-    return numbers.avg if numbers.avg is not None else numbers.max
-
-
-def _is_loss(op_type: str) -> bool:
-    name = op_type.lower()
-    return ("loss" in name or "entropy" in name) and "grad" not in name
-
-
-def _shown(value: Any) -> Any:
-    """Four significant digits; text for what JSON has no number for."""
-    if value is None:
-        return None
-    return float(f"{value:.4g}") if math.isfinite(value) else str(float(value))
 
 
 def _text(codes: Any) -> str:

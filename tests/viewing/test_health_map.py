@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from msdump.analysis.overview.contents import Contents
-from msdump.viewing.health_map import _distances, _logs, graph_parts
+from msdump.viewing.health_map import _distances, _logs
 from msdump.viewing.pages import Pages
+from msdump.viewing.parts import graph_parts
 from msdump.viewing.redaction import Redaction
 from tests.analysis.ranks.test_words import make_job
 from tests.analysis.small_dump import floats, write_dump
