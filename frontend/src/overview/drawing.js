@@ -103,8 +103,9 @@ function drawRow(ctx, at, { y, height }, row, { by, pooledBy, pooledHealth, doma
         fill = log === -Infinity ? colours.zero : css(shade(share));
       } else if (health > 3) fill = colours.health[3];
     }
-    const x = at.left + bucket * width;
-    const long = isSingle ? (0.12 + 0.78 * share) * at.plot : width;
+    // Whole pixels: between two halves the page would shine through.
+    const x = Math.round(at.left + bucket * width);
+    const long = isSingle ? (0.12 + 0.78 * share) * at.plot : Math.round(at.left + (bucket + 1) * width) - x;
     if (isSingle && height >= 11 && pooledBy !== null) text(ctx, shownValue(pooledBy[base]), x + long + 6, y + height / 2, colours.quiet, "11px");
     ctx.fillStyle = fill;
     ctx.fillRect(x, y, Math.max(1, long - inset), height - gap);
