@@ -122,13 +122,12 @@ function drawCurve(ctx, at, { curve, y, height }, colours) {
   ctx.fillStyle = colours.border;
   ctx.fillRect(at.left, y + height, at.plot, 1);
   text(ctx, fitted(ctx, say(curve.title), at.left - 14), at.left - 8, y + 12, colours.text, "600 12px", "right");
-  if (finite.length === 0) return;
-  const isLog = finite.every((one) => one > 0) && Math.max(...finite) > 30 * Math.min(...finite);
+  const isLog = finite.length > 0 && finite.every((one) => one > 0) && Math.max(...finite) > 30 * Math.min(...finite);
   const scaled = (one) => (isLog ? Math.log10(one) : one);
-  const [low, high] = [Math.min(...finite.map(scaled)), Math.max(...finite.map(scaled))];
+  const [low, high] = finite.length > 0 ? [Math.min(...finite.map(scaled)), Math.max(...finite.map(scaled))] : [0, 0];
   const yOf = (one) => y + 4 + (1 - (high === low ? 0.5 : (scaled(one) - low) / (high - low))) * (height - 8);
   const shown = [...finite].sort((one, other) => one - other);
-  text(ctx, fitted(ctx, `${short(shown[0])} … ${short(shown.at(-1))}${isLog ? " log" : ""}`, at.left - 8), at.left - 8, y + 29, colours.quiet, "11px", "right");
+  if (finite.length > 0) text(ctx, fitted(ctx, `${short(shown[0])} … ${short(shown.at(-1))}${isLog ? " log" : ""}`, at.left - 8), at.left - 8, y + 29, colours.quiet, "11px", "right");
   ctx.strokeStyle = colours.lines[curve.line];
   ctx.lineWidth = 1.6;
   ctx.beginPath();

@@ -51,8 +51,8 @@ function Source({ finding }) {
   const lines = finding.lines?.length > 0 ? finding.lines : finding.line === null ? [] : [finding.line];
   if (lines.length === 0) return null;
   const own = finding.line[1];
-  const from = Math.min(...lines.map(([, , code]) => (code === "" ? Infinity : code.length - code.trimStart().length)));
   const near = lines.filter(([, at]) => Math.abs(at - own) <= 1);
+  const from = Math.min(...near.map(([, , code]) => (code === "" ? Infinity : code.length - code.trimStart().length)));
   return html`<div class="source"><div class="path">${finding.line[0]}:${own}</div><ol>${near.map(([, at, code]) => html`<li key=${at} class=${at === own ? "here" : ""}><i>${at}</i>${code.slice(Number.isFinite(from) ? from : 0)}</li>`)}</ol></div>`;
 }
 
