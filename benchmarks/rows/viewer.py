@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
+import json
 import os
 import shutil
 import statistics
@@ -19,6 +22,8 @@ from benchmarks.registry import Bench, Line, NotMeasurableError, Sample, row
 from benchmarks.timing import scratch
 from benchmarks.workers import ROOT
 from msdump.formats.sidecars import ORDER_TITLE
+from msdump.viewing.index import Index
+from msdump.viewing.pages import encoded
 
 SECTION = "Viewer"
 IO = (("input", 6), ("output", 4))
@@ -87,6 +92,82 @@ def make_graph(folder: Path, operators: int) -> None:
     (order / "ms_execution_order_graph_0.csv").write_text("\n".join(names) + "\n")
 
 
+# Frames a second while the pointer crosses the map: two moves in each frame, as fast mice make them.
+HOVER = """() => new Promise(done => {
+    const picture = document.querySelector('.picture');
+    const box = picture.getBoundingClientRect();
+    const times = [];
+    const frame = now => {
+        times.push(now);
+        for (let move = 0; move < 2; move += 1) {
+            const share = ((2 * times.length + move) % 97) / 97;
+            const clientX = box.left + 250 + share * (box.width - 270);
+            const clientY = box.top + 200 + share * (box.height - 260);
+            picture.dispatchEvent(new PointerEvent('pointermove', {bubbles: true, clientX, clientY}));
+        }
+        if (times.length < 91) requestAnimationFrame(frame);
+        else done(1000 * (times.length - 1) / (times.at(-1) - times[0]));
+    };
+    requestAnimationFrame(frame);
+})"""
+# Milliseconds of a zoom: all cells are pooled again and drawn.
+ZOOM = """() => new Promise(done => {
+    const began = performance.now();
+    [...document.querySelectorAll('.map [role=group] button')].at(BUTTON).click();
+    requestAnimationFrame(() => setTimeout(() => done(performance.now() - began)));
+})"""
+MAP_ITERATIONS, REPEATED = 3, 100
+
+
+def make_statistics(folder: Path, operators: int, iterations: int) -> None:
+    """Statistics alone, of one output for each operator and iteration; the last one has a NaN."""
+    columns = (
+        "Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,Max Value,Min Value,Avg Value"
+    )
+    head = f"{columns},Count,Negative Zero Count,Positive Zero Count,NaN Count,Negative Inf Count,Positive Inf Count"
+    head += ",Zero Count,L2Norm Value"
+    rng = np.random.default_rng(0)
+    for iteration in range(iterations):
+        step = folder / "rank_0" / "Net" / "0" / str(iteration)
+        step.mkdir(parents=True)
+        sizes = rng.random(operators) + 0.5
+        rows = [head]
+        for number, size in enumerate(sizes):
+            part = ("Default", "Gradients/Default", "Default/optimizer-Adam")[3 * number // operators]
+            nan = int((number, iteration) == (operators - 1, iterations - 1))
+            rows.append(
+                f"MatMul,{part}/layer{number // 20}-Dense/MatMul-op{number},0,0,{iteration},output,0,128,float32,"
+                f'"(4, 8)",{size:.6g},{-size:.6g},0.1,32,16,16,{nan},0,0,0,{4 * size:.6g}'
+            )
+        (step / "statistic.csv").write_text("\n".join(rows) + "\n")
+
+
+def widen(cache: Path) -> None:
+    """Make the cells of the map in the one index of a cache those of REPEATED times as many iterations.
+
+    The map's answers are what the page draws; to measure three million tensors for them would take minutes.
+    """
+    (path,) = (cache / "msdump" / "index").glob("*.sqlite")
+    with Index(path) as index:
+        answers = {name: json.loads(gzip.decompress(index.answer(name) or b"")) for name in index.paths()}
+        count = len(answers["map"]["rows"]["name"])
+        for name, answer in answers.items():
+            if name == "map":
+                answer["iterations"] = list(range(len(answer["iterations"]) * REPEATED))
+                answer["cells"] = [one * REPEATED for one in answer["cells"]]
+                for curves in answer["curves"]:
+                    for curve in filter(None, (curves["loss"] and curves["loss"]["values"], curves["largest"])):
+                        curve *= REPEATED
+            elif name.startswith("map/") and name.count("/") == 1:
+                rows = np.array(list(answer["cells"])).reshape(count, -1)
+                answer["cells"] = "".join(np.tile(rows, REPEATED).ravel())
+            elif name.startswith("map/"):
+                logs = np.frombuffer(base64.b64decode(answer["cells"]), "<f4").reshape(count, -1)
+                answer["cells"] = base64.b64encode(np.tile(logs, REPEATED).tobytes()).decode()
+        packed = [(name, gzip.compress(encoded(answer), 5)) for name, answer in answers.items()]
+        index.replace(packed, [], index.progress)
+
+
 class Server:
     """`msdump view` on a dump, with a cache of its own."""
 
@@ -144,6 +225,9 @@ def _in_page(page: Any, fragment: str) -> float:
         "graph": Line("graph of 20,000 operators", aim="<= 2", unit="s"),
         "unfold": Line("a scope of it that opens", unit="ms"),
         "large": Line("first matrix of a tensor of 4 GiB", aim="<= 300", unit="ms"),
+        "map": Line("map of 10,000 operators x 300 iterations: first picture, with an index", aim="<= 1", unit="s"),
+        "frames": Line("frames a second while hovering over it", aim=">= 60", unit=""),
+        "zoom": Line("all its cells pooled and drawn again", aim="<= 100", unit="ms"),
         "memory": Line("memory of the server", aim="<= 300", unit="MiB"),
         "report": Line("report of 30,000 tensors: to write", unit="s"),
         "size": Line("its size", aim="<= 4", unit="MB"),
@@ -165,6 +249,7 @@ def viewer(bench: Bench) -> Iterator[Mapping[str, Sample]]:
         make_dump(folder / "dump", operators, has_large=True)
         make_dump(folder / "small", operators * 3 // 10, has_large=False)
         make_graph(folder / "graph", 2 * operators)
+        make_statistics(folder / "statistics", operators, MAP_ITERATIONS)
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         while True:
             shutil.rmtree(folder / "cache", ignore_errors=True)
@@ -172,6 +257,7 @@ def viewer(bench: Bench) -> Iterator[Mapping[str, Sample]]:
                 **_first(browser, folder),
                 **_pages(browser, folder, operators),
                 **_graph(browser, folder),
+                **_map(browser, folder),
                 **_report(browser, folder),
             }
 
@@ -219,6 +305,27 @@ def _graph(browser: Any, folder: Path) -> dict[str, float]:
         unfolds = time.perf_counter() - began
         page.close()
     return {"graph": opens, "unfold": 1000 * unfolds}
+
+
+def _map(browser: Any, folder: Path) -> dict[str, float]:
+    cache = folder / "map-cache"
+    with Server(folder / "statistics", cache) as server:
+        page, _, _ = _paint(browser, server)
+        page.wait_for_function("() => !document.querySelector('.progress')", timeout=1_200_000)
+        page.close()
+    widen(cache)
+    with Server(folder / "statistics", cache) as server:
+        page = browser.new_page(viewport={"width": 1280, "height": 1000})
+        asked = time.perf_counter()
+        page.goto(server.url)
+        page.wait_for_selector(".legend .swatch", timeout=600_000)
+        first = time.perf_counter() - asked
+        page.wait_for_timeout(3_000)
+        frames = statistics.median(page.evaluate(HOVER) for _ in range(3))
+        zoom = statistics.median(page.evaluate(ZOOM.replace("BUTTON", str(-1 - one % 2))) for one in range(6))
+        page.close()
+    shutil.rmtree(cache)
+    return {"map": first, "frames": frames, "zoom": zoom}
 
 
 def _report(browser: Any, folder: Path) -> dict[str, float]:

@@ -20,8 +20,9 @@ import { Palette } from "./palette.js";
 import { isPanelOver, Panel } from "./panel/panel.js";
 import { isFramed, progress } from "./source.js";
 import { bytes } from "./format.js";
-import { follow, followByHand, link, parsed, place, stepParts } from "./state.js";
-import { count, html, openingStep, outvotedRanks, row } from "./view.js";
+import { followByHand, link, parsed, place } from "./state.js";
+import { NotFound, Where } from "./overview/where.js";
+import { count, html, openingStep, outvotedRanks } from "./view.js";
 import { language, say } from "./words.js";
 
 const theme = signal("auto");
@@ -35,10 +36,6 @@ function App() {
   if (!answers) return html`<p aria-live="polite">…</p>`;
   const [overview] = answers;
   const { page, parts } = place.value;
-  const steps = Array.from({ length: count(overview.steps) }, (_, index) => {
-    const one = row(overview.steps, index);
-    return stepParts([one.rank, one.graph, one.iteration]);
-  });
   const chosen = parts.length >= 3 ? parts.slice(0, 3) : openingStep(overview);
   const pages = [["overview", "Overview"], ["operators", "Operators"], ["graph", "Graph"], ["nan", "NaN path"],
     ...(overview.golden === null ? [] : [["compare", "Compare"]]), ["overflow", "Overflow"],
@@ -50,9 +47,7 @@ function App() {
       <h1 class="title">${overview.dump}${overview.golden === null ? "" : ` ↔ ${overview.golden}`}</h1>
       <nav aria-label="pages">${pages.map(([name, title]) => html`<a key=${name} aria-current=${page === name || (["operator", "tensor"].includes(page) && name === "operators") ? "page" : null}
         href=${link(name, needsStep(name) ? chosen : [])}>${say(title)}</a>`)}</nav>
-      ${steps.length > 1 && html`<label>${say("Steps")} <select onChange=${(event) => follow(link(needsStep(page) ? (["operator", "tensor"].includes(page) ? "operators" : page) : "operators",
-        steps[event.currentTarget.selectedIndex]))}>${steps.map((one) => html`<option key=${one.join()} selected=${one.join() === chosen?.join()}>${
-          ["rank", "graph", "iteration"].map((name, part) => (one[part] === "-" ? "" : `${say(name)} ${one[part]} `)).join("")}${outvotedRanks(overview).has(one[0]) ? `≠ ${say("outvoted")}` : ""}</option>`)}</select></label>`}
+      <${Where} overview=${overview} chosen=${chosen} />
       <button title=${`${say("theme")} (.)`} aria-label=${say("theme")} onClick=${switchTheme}>◐</button>
       <button onClick=${() => { language.value = language.value === "zh" ? "en" : "zh"; }}>${language.value === "zh" ? "English" : "中文"}</button>
     </header>
@@ -90,7 +85,7 @@ function Page({ overview, chosen }) {
   }
   const paths = { overview: [], nan: ["nan"], trend: [`trend/${group?.join("/")}`], ranks: [`ranks/${group?.join("/")}`], compare: [`compare/${at}`, `step/${at}`] }[page] ?? [`step/${at}`];
   const { answers, error } = useAnswers(chosen === undefined ? [] : paths);
-  if (error) return html`<main><p role="alert">${error.message}</p></main>`;
+  if (error) return html`<${NotFound} message=${error.message} />`;
   if (!answers) return html`<main aria-busy="true"><p aria-live="polite">…</p></main>`;
   if (page === "nan") return html`<${NanPath} nan=${answers[0]} />`;
   if (page === "compare") return html`<${Compare} compare=${answers[0]} step=${answers[1]} parts=${chosen} />`;
@@ -107,6 +102,7 @@ function Page({ overview, chosen }) {
   if (page === "tensor" && index >= 0 && index < count(answers[0].tensors) && progress.value !== null) {
     return html`<${Tensor} key=${index} step=${answers[0]} parts=${chosen} number=${index} overview=${overview} />`;
   }
+  if (page !== "overview") return html`<${NotFound} message=${location.hash} />`;
   return html`<${Overview} overview=${overview} />`;
 }
 

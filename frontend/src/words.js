@@ -30,7 +30,7 @@ const chinese = {
   "underflow": "下溢", "golden": "标杆", "theme": "主题", "mine": "本次", "difference": "差值", "elements": "元素", "index": "下标", "axis": "轴",
   "first matrix": "首个矩阵", "heat map": "热力图", "plot": "折线", "cells": "格", "a cell is": "每格", "no elements": "无元素",
   "largest of a cell, not its mean": "取格内最大值而非均值", "copy Python": "复制 Python", "reading names": "读取名称", "measuring": "测量中",
-  "comparing": "对比中", "failed": "失败", "Graph": "图", "scope": "作用域", "Overflow": "溢出", "Trend": "趋势", "Ranks": "各 rank", "parameter": "参数", "statistic": "统计量",
+  "comparing": "对比中", "comparing ranks": "对比各 rank 中", "failed": "失败", "Graph": "图", "scope": "作用域", "Overflow": "溢出", "Trend": "趋势", "Ranks": "各 rank", "parameter": "参数", "statistic": "统计量",
   "last / first": "末/首", "largest deviation": "最大偏差", "alike on all ranks": "各 rank 相同", "a click on a row draws its line": "点击一行绘制曲线",
   "There is one step of this kind only.": "只有一个这样的步。", "level": "级别", "critical": "严重", "high": "高", "medium": "中",
   "head-room, bits": "余量（位）", "all tensors fit": "全部可表示", "tensors overflow": "个张量上溢",
@@ -45,6 +45,13 @@ const chinese = {
   "Nothing tells what flows between these operators: they stand in execution order.": "数据流未知：算子按执行顺序排列。",
   "move, zoom and show all of a graph": "移动、缩放、显示整个图", "next box in a direction": "该方向的下一个框",
   "mine, golden, difference": "本次、标杆、差值", "copy the command": "复制命令", "copy the link": "复制链接", "bookmark": "书签", "bookmarks": "书签", "these keys": "按键说明", "without a partner": "无对应算子", "pair": "配对", "written to": "已写入", "copy for --mapping": "复制映射",
+  "health map": "健康图", "colour": "颜色", "largest value": "最大绝对值", "NaN and Inf": "NaN 与 Inf", "share of zeros": "零占比", "distance between ranks": "rank 间距离", "rows": "行", "layers": "层",
+  "construction": "模型构建", "forward": "前向", "backward": "反向", "optimizer": "优化器", "parameters": "参数", 
+  "not finite": "非有限", "nothing": "无", "arrows move, Enter opens, + shows what a layer holds, - shows all": "方向键移动，Enter 打开，+ 展开一层，- 显示全部",
+  "Step": "步", "part": "部分", "iteration before": "上一迭代", "iteration after": "下一迭代", "There is no such page in this dump.": "此 Dump 中没有该页面。",
+  "go there": "前往", "details": "详情", "findings": "发现", "steps with a NaN": "个步含 NaN", "steps with an Inf": "个步含 Inf", "steps that the loss scaler skipped": "个步被损失缩放跳过",
+  "tensors in which a rank is outvoted": "个张量与多数 rank 不符", "operators that differ": "个算子不同", "times larger than one iteration before": "倍于前一迭代", "operators whose outputs are always zero": "个算子的输出始终为零",
+  "provenance": "来源", "dump": "Dump", "command": "命令", "folder": "目录", "device": "设备", "MindSpore version": "MindSpore 版本", "model": "模型", "host": "主机", "time": "时间", "measured by": "测量工具", "configuration": "配置",
 };
 export const language = signal(globalThis.navigator?.language?.startsWith("zh") ? "zh" : "en");
 export const say = (text) => (language.value === "zh" ? (chinese[text] ?? text) : text);

@@ -131,6 +131,8 @@ class GraphFiles:
         self._dump = dump
         # As iterations executed them, which many have in common: by the object that says what was executed.
         self._executed: dict[tuple[int | None, int, int, int], tuple[ExecutedOperators, GraphFile]] = {}
+        # The last step that was asked for: rows come step by step.
+        self._last: tuple[StepKey, GraphFile] | None = None
         self.damaged: list[tuple[str, FormatError]] = []
 
     def __iter__(self) -> Iterator[GraphFile]:
@@ -161,6 +163,8 @@ class GraphFiles:
             for calls in self._calls.get(key, ()):
                 calls.read()
             return None
+        if self._last is not None and self._last[0] == key:
+            return self._last[1]
         graph = self._graph((key.rank_id, key.graph_id))
         executed = None if graph is None else self._dump.executed(_rank_dir(graph.path), graph.graph_id, key.iteration)
         if graph is None or executed is None:
@@ -169,7 +173,9 @@ class GraphFiles:
         identity = key.rank_id, key.graph_id, id(executed.order), id(executed.makers)
         if identity not in self._executed:
             self._executed[identity] = executed, _as_executed(graph, executed, names)
-        return _with_attributes(self._executed[identity][1], executed.attributes, names(key.graph_id))
+        found = _with_attributes(self._executed[identity][1], executed.attributes, names(key.graph_id))
+        self._last = key, found
+        return found
 
     def node(self, key: StepKey, operator: Operator) -> GraphNode | None:
         """What the dump says of an operator beside its tensors; of a call of msprobe, its lines and attributes only."""

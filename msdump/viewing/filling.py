@@ -37,7 +37,7 @@ _ROUGH_SHARE = 0.1
 _ROUGH_SECONDS = 3.0
 GOLDEN = "golden/"
 # Stages of the progress.
-MEASURING, COMPARING, READY, FAILED = "measuring", "comparing", "ready", "failed"
+MEASURING, COMPARING, ASKING_RANKS, READY, FAILED = "measuring", "comparing", "comparing ranks", "ready", "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +139,10 @@ def _fill_once(wanted: Wanted, index: Index, stamp: str) -> None:
         index.flush()
         if golden is not None:
             teller.stage = COMPARING
+        if whole.has_ranks:
+            # The vote reads the dump once more: what is known is shown before.
+            teller.show(whole, ASKING_RANKS)
+            whole = whole.with_job()
         teller.show(whole, READY)
     except MsdumpError as error:
         teller.fail(str(error))

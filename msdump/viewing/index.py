@@ -50,7 +50,7 @@ class Progress:
 
     version  grows with each set of answers
     stamp    of the dump that the answers are about
-    stage    "reading names", "measuring", "comparing", "ready" or "failed"
+    stage    "reading names", "measuring", "comparing", "comparing ranks", "ready" or "failed"
     done     bytes measured, of `total`
     message  what went wrong
     """

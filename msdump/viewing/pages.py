@@ -38,7 +38,9 @@ from msdump.viewing.answer_parts import attributes as _attributes
 from msdump.viewing.answer_parts import line as _line
 from msdump.viewing.answer_parts import number as _number
 from msdump.viewing.answer_parts import table as _table
+from msdump.viewing.front_page import cards, lines_around, provenance
 from msdump.viewing.golden import GoldenSide
+from msdump.viewing.health_map import HealthMap
 
 SCHEMA = 1
 _HEALTHS = tuple(Health)
@@ -75,13 +77,19 @@ class Pages:
 
     @cached_property
     def _makers(self) -> Mapping[str, Callable[[], Answer]]:
-        makers: dict[str, Callable[[], Answer]] = {"overview": self._overview, "nan": self._nan}
+        makers: dict[str, Callable[[], Answer]] = {"overview": self._overview, "map": self._map_frame, "nan": self._nan}
+        ranks = {str(_parts([rank])): rank for rank in self._map.ranks}
+        makers.update({f"map/{part}": partial(self._map.health, rank) for part, rank in ranks.items()})
         comparison = self._contents.comparison
         if comparison is not None:
             for step in comparison.steps:
                 makers[f"compare/{step_path(step.mine)}"] = partial(self._compare, comparison, step)
         for key in self._steps:
             makers[f"step/{step_path(key)}"] = partial(self._step, key)
+        for name in self._map.statistics:
+            makers.update(
+                {f"map/{part}/{name}": partial(self._map.statistic, rank, name) for part, rank in ranks.items()}
+            )
         makers.update(self._series("trend", lambda key: (key.rank_id, key.graph_id), lambda key: key.iteration))
         makers.update(self._series("ranks", lambda key: (key.graph_id, key.iteration), lambda key: key.rank_id))
         if comparison is not None:
@@ -118,13 +126,29 @@ class Pages:
             groups.setdefault(operator.step, []).append(operator)
         return groups
 
+    @cached_property
+    def _map(self) -> HealthMap:
+        return HealthMap(self._contents)
+
+    @cached_property
+    def _found(self) -> list[Finding]:
+        return findings(self._contents)
+
     # -- pages ---------------------------------------------------------------------------------------------------
+
+    def _map_frame(self) -> Answer:
+        found = self._found
+        return {
+            **self._map.frame((found[0].step, found[0].operator.label) if found else None),
+            "cards": cards(self._contents, self._map, found, self._at),
+            "provenance": provenance(self._contents),
+        }
 
     def _overview(self) -> Answer:
         contents = self._contents
-        found = findings(contents)
+        found = self._found
         steps = [self._step_row(key, operators) for key, operators in self._steps.items()]
-        names = ("rank", "graph", "iteration", "operators", "tensors", "size_bytes", "health", "counts")
+        names = ("rank", "graph", "iteration", "operators", "tensors", "size_bytes", "health", "counts", "part")
         return {
             "schema": SCHEMA,
             "msdump": __version__,
@@ -171,7 +195,8 @@ class Pages:
         counts = Counter(health for operator in operators for health in operator.healths)
         size = sum(row.tensor.size_bytes or 0 for row in rows)
         worst = min(counts, key=lambda count: count.rank).value
-        return (*key, len(operators), len(rows), size, worst, [counts[health] for health in _HEALTHS])
+        part = self._map.parts[key.rank_id, key.graph_id]
+        return (*key, len(operators), len(rows), size, worst, [counts[health] for health in _HEALTHS], part)
 
     def _verdict(self, found: list[Finding]) -> Answer:
         if found:
@@ -194,6 +219,7 @@ class Pages:
             "title": finding.title,
             "text": finding.text,
             "line": _line(finding.line),
+            "lines": lines_around(self._contents, finding.line),
             "at": at,
         }
 

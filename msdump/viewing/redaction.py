@@ -17,6 +17,7 @@ from typing import Any
 HIDDEN = "(hidden)"
 _PATHS = ("dump", "golden", "path", "golden_path")  # keys of a text that is a path
 _FILES = ("damaged", "foreign")  # keys of lists of [path, reason]
+_CELLS = "cells"  # key of numbers in base64, or one digit each, which are no text
 _NAMES = ("name", "operator", "scope", "source", "parameter", "parameters", "only_mine", "only_golden", "type")
 _ADDRESS = re.compile(r"(?<![\w+.-])([A-Za-z][A-Za-z0-9+.-]+)://([^\s\"'<>|]*)")
 # Folders of a path, of POSIX or of Windows, and its last part. A folder whose name has blanks ends before a sign that
@@ -75,6 +76,8 @@ class Redaction:
         return _FOLDERS.sub(_shown_path, self._private.sub(HIDDEN, text))
 
     def _value(self, value: Any, name: str) -> Any:
+        if name == _CELLS:
+            return value
         if name in _PATHS and isinstance(value, str):
             return self._private.sub(HIDDEN, _last(value))
         if name == "lines":

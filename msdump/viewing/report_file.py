@@ -24,7 +24,7 @@ from msdump.viewing.pages import Pages, encoded
 from msdump.viewing.redaction import Redaction
 
 LARGEST_BYTES = 8 << 20
-_DROPPED = ("step/", "compare/", "trend/", "ranks/", "golden/")  # what a file may lack
+_DROPPED = ("step/", "compare/", "map", "trend/", "ranks/", "golden/")  # how paths begin that a report can do without
 _START = b"<!doctype html>\n<!-- msdump report -->\n"
 
 
@@ -50,8 +50,8 @@ def write_report(
     """Write the report; a file that is there is replaced.
 
     max_bytes    of the whole file. What is too much goes in this order: exponents of healthy tensors, all exponents,
-                 then numbers of the golden dump, ranks, trends and steps, each from the last one on; the overview stays
-                 and says so
+                 then numbers of the golden dump, ranks, trends, statistics of the map and steps, each from the last one
+                 on; the overview stays and says so
     is_redacted  leaves out folders, lines of code and the user's and the machine's names
     Raises: as `Contents`; ConfigError when not even the overview has room; WriteError.
     """

@@ -85,8 +85,10 @@ def main() -> None:
         page = browser.new_page(viewport={"width": 1240, "height": 860}, locale="en")
         with serving(dump_of(folder, "nan"), None, folder) as viewing:
             page.goto(viewing.url)
-            page.wait_for_selector(".verdict.bad a.name", timeout=60_000)
-            target = page.get_attribute(".verdict a.name", "href")
+            page.wait_for_selector(".verdict.bad h1 a", timeout=60_000)
+            target = page.get_attribute(".verdict h1 a", "href")
+            page.wait_for_selector(".legend .key")
+            take(page, "#/overview", "viewer-overview.png")
             take(page, target, "viewer-operator.png")
         with serving(dump_of(folder, "none"), dump_of(folder, "tanh"), folder) as viewing:
             page.goto(viewing.url)

@@ -15,9 +15,10 @@ from msdump.analysis.measurements import Measurements
 from msdump.analysis.overview.contents import Contents
 from msdump.formats.selection import StepSelection
 from msdump.viewing import filling
-from msdump.viewing.filling import FAILED, MEASURING, READY, Wanted, fill, stamp_of
+from msdump.viewing.filling import ASKING_RANKS, FAILED, MEASURING, READY, Wanted, fill, stamp_of
 from msdump.viewing.index import Index, Progress
 from msdump.viewing.pages import Pages
+from tests.analysis.ranks.test_words import make_job
 from tests.analysis.small_dump import floats, write_dump
 
 IN, OUT = ("input", 0), ("output", 0)
@@ -117,3 +118,14 @@ def test_what_is_wrong_is_told(tmp_path: Path) -> None:
     fill(Wanted(str(tmp_path / "empty")), tmp_path / "x.sqlite")
     with Index(tmp_path / "x.sqlite") as index:
         assert index.progress.stage == FAILED and "empty" in index.progress.message
+
+
+def test_ranks_are_asked_last_and_the_rest_is_shown_before(
+    tmp_path: Path, shown: list[tuple[str, dict[str, Any]]]
+) -> None:
+    pytest.importorskip("duckdb")
+    job = make_job(tmp_path / "job", lambda *at: at == (2, 1, "head"))
+    fill(Wanted(str(job)), tmp_path / "x.sqlite")
+    assert [stage for stage, _ in shown] == [MEASURING, ASKING_RANKS, READY]
+    assert [overview["outvoted"] for _, overview in shown] == [[], [], [[2, 1]]]
+    assert shown[-1][1]["verdict"]["kind"] == "rank"

@@ -29,7 +29,9 @@ def plain(pages, path):
 
 
 def test_every_path_has_an_answer_in_json(nan_pages):
-    assert nan_pages.paths() == ["overview", "nan", "step/0/0/0", "step/0/0/1", "trend/0/0"]
+    statistics = [f"map/0/{name}" for name in ("l2", "max", "nan", "zero")]
+    steps = ["step/0/0/0", "step/0/0/1"]
+    assert nan_pages.paths() == ["overview", "map", "nan", "map/0", *steps, *statistics, "trend/0/0"]
     for path in nan_pages.paths():
         answer = plain(nan_pages, path)
         for table in (value for value in answer.values() if isinstance(value, dict) and path.startswith("step/")):
@@ -142,8 +144,9 @@ def test_folders_without_numbers(tmp_path):
     folder.mkdir()
     np.save(folder / "Add.Add-op0.0.0.1700000000000000.output.0.DefaultFormat.npy", floats(1, 2))
     pages = Pages(Contents(folder))
-    assert pages.paths()[-1].startswith("step/")
-    assert pages.get(pages.paths()[-1])["operators"]["type"] == ["Add"]
+    (step,) = (path for path in pages.paths() if path.startswith("step/"))
+    assert pages.get(step)["operators"]["type"] == ["Add"]
+    assert pages.get("map")["iterations"] == [None] and pages.get("map/-")["cells"] == "4"
 
 
 IN, OUT = ("input", 0), ("output", 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import tempfile
 from collections.abc import Callable
@@ -126,8 +127,7 @@ class Contents:
     @cached_property
     def job(self) -> JobReport | None:
         """What the ranks disagree about; None where that is not asked, or there is one rank, or no duckdb."""
-        ranks = {row.step.rank_id for row in self.statistics.rows} if self._is_job else set()
-        if len(ranks) < 2:
+        if not self._is_job or not self.has_ranks:
             return None
         from msdump.analysis.ranks.job import job_report, write_tables
         from msdump.analysis.ranks.questions import Tables
@@ -138,6 +138,18 @@ class Contents:
                 return job_report(Tables(folder), [self.dump.path])
             except MsdumpError:
                 return None  # the rest of the report needs none of it
+
+    def with_job(self) -> Contents:
+        """The same, with what was read up to now, and with `is_job`."""
+        other = copy.copy(self)
+        other._is_job = True
+        vars(other).pop("job", None)
+        return other
+
+    @property
+    def has_ranks(self) -> bool:
+        """Whether there are several ranks to ask."""
+        return len({row.step.rank_id for row in self.statistics.rows}) > 1
 
     @cached_property
     def golden_contents(self) -> Contents | None:
