@@ -25,7 +25,7 @@ CONV3 = "Default/network-WithLossCell/_backbone-AlexNet/conv3-Conv2d/Conv2D-op4"
 
 
 def arguments(folder: Path, steps: int = 1, batch_size: int = 1) -> argparse.Namespace:
-    return argparse.Namespace(steps=steps, batch_size=batch_size, out=str(folder))
+    return argparse.Namespace(steps=steps, batch_size=batch_size, output=str(folder))
 
 
 @pytest.fixture
