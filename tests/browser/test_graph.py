@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote_plus
+from urllib.parse import quote, unquote_plus
 
 import numpy as np
 import pytest
 
 from tests.analysis.small_dump import Tensors, write_dump
-from tests.browser.test_screens import axe  # noqa: F401
+from tests.browser.test_screens import VIOLATIONS, axe  # noqa: F401
 
 Look = Callable[..., Any]
 Served = Callable[..., str]
@@ -102,7 +102,7 @@ def test_it_opens_at_the_finding_and_scopes_open_in_place(bad: Path, served: Ser
     sight.rest()
     assert "NaN 3" in sight.page.text_content(".stage")
     sight.page.locator("a.node", has_text="Add-op6").click()
-    assert "Add-op6" in sight.rest() and f"operator/{STEP}/6" in sight.page.url
+    assert "Add-op6" in sight.rest() and "op=" + quote(f"{STEP}/6", "") in sight.page.url
 
 
 def test_keys_alone_reach_everything(bad: Path, served: Served, look: Look) -> None:
@@ -141,7 +141,7 @@ def test_keys_alone_reach_everything(bad: Path, served: Served, look: Look) -> N
     sight.page.locator("a.node", has_text="Add-op6").focus()
     keys.press("Enter")
     sight.rest()
-    assert f"operator/{STEP}/6" in sight.page.url
+    assert "op=" + quote(f"{STEP}/6", "") in sight.page.url
 
 
 def test_the_picture_moves(bad: Path, served: Served, look: Look) -> None:
@@ -210,8 +210,6 @@ def test_the_way_of_a_nan_is_a_graph_and_a_list(bad: Path, served: Served, look:
 
 @pytest.mark.parametrize("width", [1280, 420])
 def test_the_graph_can_be_used_by_everyone(width: int, bad: Path, axe: str, served: Served, look: Look) -> None:  # noqa: F811
-    from tests.browser.test_screens import _VIOLATIONS
-
     sight = look(served(bad))
     sight.page.set_viewport_size({"width": width, "height": 800})
     sight.page.evaluate(axe)
@@ -219,6 +217,6 @@ def test_the_graph_can_be_used_by_everyone(width: int, bad: Path, axe: str, serv
         sight.go(fragment)
         for theme in ("light", "dark"):
             sight.page.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
-            assert sight.page.evaluate(_VIOLATIONS) == [], (fragment, theme)
+            assert sight.page.evaluate(VIOLATIONS) == [], (fragment, theme)
         assert sight.page.evaluate("document.documentElement.scrollWidth") <= width
         assert len(nodes(sight)) > 1

@@ -75,7 +75,7 @@ def test_one_click_leads_from_the_first_page_to_the_nan(training: Path, served: 
     assert "first NaN: Default/l2-Dense/Log-op9" in sight.page.inner_text(".headline h1")
     assert "iteration 12" in sight.page.inner_text(".headline h1")
     sight.page.locator(".headline h1 a").click()
-    assert "Default/l2-Dense/Log-op9" in sight.rest() and f"#/operator/1/0/{BAD_ITERATION}/" in sight.page.url
+    assert "Default/l2-Dense/Log-op9" in sight.rest() and f"#/overview?op=1%2F0%2F{BAD_ITERATION}%2F" in sight.page.url
 
 
 def test_hovering_tells_and_clicking_opens(training: Path, served: Served, look: Look) -> None:
@@ -88,7 +88,7 @@ def test_hovering_tells_and_clicking_opens(training: Path, served: Served, look:
     (bad,) = {text: y for y, text in tips.items() if "not finite made here" in text}.items()
     assert "Default/l2-Dense/Log-op9" in bad[0] and "NaN and Inf" in bad[0]
     sight.page.mouse.click(*cell(sight, bad[1], BAD_ITERATION))
-    sight.page.wait_for_url("**#/operator/1/0/12/*")
+    sight.page.wait_for_url("**#/overview?op=1%2F0%2F12%2F*")
     assert "Default/l2-Dense/Log-op9" in sight.rest()
 
 
@@ -122,7 +122,7 @@ def test_keys_walk_over_the_cells_and_say_what_they_are(training: Path, served: 
     assert f"iteration {BAD_ITERATION - 1}" in sight.page.inner_text(".picture [role=status]")
     sight.page.keyboard.press("ArrowRight")
     sight.page.keyboard.press("Enter")
-    sight.page.wait_for_url("**#/operator/1/0/12/*")
+    sight.page.wait_for_url("**#/overview?op=1%2F0%2F12%2F*")
 
 
 def test_colours_and_ranks_stand_in_the_address(training: Path, served: Served, look: Look) -> None:

@@ -61,7 +61,7 @@ def test_it_opens_from_the_verdict_and_leads_to_its_own_page(
     dumps: Callable[[str], Path], served: Served, look: Look
 ) -> None:
     sight, _step = opened(dumps, served, look)
-    sight.page.locator(".verdict a.name").first.click()
+    sight.page.locator(".headline h1 a").first.click()
     sight.rest()
     name = sight.page.inner_text(f"{PANEL} h2 >> nth=0")
     assert "Log" in name
@@ -96,7 +96,7 @@ def test_an_operator_that_is_not_there(dumps: Callable[[str], Path], served: Ser
 
 def test_both_sides_of_a_pair(moved_dump: Path, golden_dump_folder: Path, served: Served, look: Look) -> None:
     sight = look(served(moved_dump, golden_dump_folder))
-    sight.page.locator(".verdict a.name").first.click()
+    sight.page.locator(".headline h1 a").first.click()
     sight.rest()
     panel = sight.page.locator(PANEL)
     golden = panel.locator("tr.golden").last.locator("td").all_inner_texts()

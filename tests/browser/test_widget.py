@@ -60,7 +60,7 @@ def test_the_page_lives_in_a_cell(
     page.evaluate(NOTEBOOK, [source, widget._page, widget.at])
     frame = page.frame_locator("iframe")
     frame.locator(".verdict.bad").wait_for(timeout=60_000)
-    frame.get_by_role("link", name="Operators").click()
+    frame.get_by_role("link", name="Operators", exact=True).click()
     frame.locator("#search").wait_for(timeout=20_000)
     assert any(question.startswith("api/step/") for question in questions)
     assert page.url.startswith("data:") and problems == []
