@@ -244,6 +244,15 @@ _CHOICES = frozenset(
 # Of minus Inf they make 0.
 _STOPS_NEGATIVE = frozenset({"exp", "exp2", "elu", "softplus"})
 
+# All elements that they make are alike, as the script has asked for.
+_FILLERS = frozenset(
+    {
+        "zero", "zeros", "zeroslike", "newzeros", "ones", "oneslike", "newones", "full", "fulllike", "newfull", "fill",
+        "fills", "filltensor", "constant", "const", "constantofshape", "constantfill",
+    }
+)  # fmt: skip
+_OVERLOADS = frozenset({"default", "scalar", "tensor", "names", "out"})
+
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _LIBRARY = re.compile(r"^(?:aten|prims|torch|npu)[._]+")
 _VERSION = re.compile(r"V[0-9]+$")
@@ -258,6 +267,14 @@ def places_constant(op_type: str) -> bool:
         and not any(name in _ADDS_UP for name in beginnings)
         and _REDUCTIONS.isdisjoint(_words(op_type))
     )
+
+
+def makes_one_value(op_type: str) -> bool:
+    """True for an operator whose result has one value in all of its elements, as `zeros` and `fill` make it."""
+    words = _words(op_type)
+    while words and words[-1] in _OVERLOADS:
+        words.pop()
+    return "".join(words) in _FILLERS
 
 
 def effect_on_inf(op_type: str, has_positive: bool) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msdump.graph.traits import NEUTRAL, PASSES, STOPS, effect_on_inf, places_constant
+from msdump.graph.traits import NEUTRAL, PASSES, STOPS, effect_on_inf, makes_one_value, places_constant
 
 
 @pytest.mark.parametrize(
@@ -75,3 +75,26 @@ def test_exp_stops_a_minus_alone_and_looking_says_nothing() -> None:
 @given(op_type=st.text())
 def test_any_text_is_a_type(op_type: str) -> None:
     assert effect_on_inf(op_type, True) in (STOPS, NEUTRAL, PASSES) and places_constant(op_type) in (True, False)
+
+
+@pytest.mark.parametrize(
+    "op_type",
+    [
+        "aten.zero_.default",
+        "aten_fill__Scalar",
+        "aten.zeros_like.default",
+        "aten.full.names",
+        "ZerosLike",
+        "FillV2",
+        "Constant",
+    ],
+)
+def test_what_has_one_value_by_its_kind(op_type: str) -> None:
+    assert makes_one_value(op_type)
+
+
+@pytest.mark.parametrize(
+    "op_type", ["aten.fill_diagonal_.default", "aten.constant_pad_nd.default", "Log", "aten.relu.default"]
+)
+def test_what_has_one_value_by_chance(op_type: str) -> None:
+    assert not makes_one_value(op_type)

@@ -10,6 +10,7 @@ from msdump.analysis.compare.result import DIFFERS, Comparison
 from msdump.analysis.find.nan import MADE, UNKNOWN, NonFiniteReport
 from msdump.analysis.stat.rows import TensorStatistics
 from msdump.analysis.steps import Operator, Slot, StepKey
+from msdump.graph.traits import makes_one_value
 from msdump.tensors import dtypes
 from msdump.tensors.records import INPUT, OUTPUT
 
@@ -93,12 +94,15 @@ class HealthOfDump:
 def is_suspicious(row: TensorStatistics) -> bool:
     """All zero or all alike, with more than one element; or within a factor of two of the largest value of the dtype.
 
-    Edges: integers and bools may be all alike, and so may inputs and parameters, which begin as zeros and ones.
+    Edges: integers and bools may be all alike, and so may inputs and parameters, which begin as zeros and ones, and
+           what an operator like `zeros` or `fill` has made.
     """
     numbers, dtype = row.numbers, dtypes.BY_NAME.get(row.tensor.true_dtype)
     if dtype is None or not dtype.is_float or numbers.max is None or numbers.min is None:
         return False
-    is_made = row.tensor.io != INPUT and not (row.operator is not None and row.operator.is_parameter)
+    operator = row.operator
+    is_given = operator is not None and (operator.is_parameter or makes_one_value(operator.op_type))
+    is_made = row.tensor.io != INPUT and not is_given
     if is_made and (numbers.count or 0) > 1 and numbers.max == numbers.min:
         return True
     largest = max(abs(numbers.max), abs(numbers.min))
