@@ -23,13 +23,17 @@ def graph_parts(operators: Iterable[ExportedOperator]) -> dict[_Graph, str]:
 
     Where the backward pass has a graph of its own, one with operators of an optimizer is the optimizer's: it holds the
     clipping of gradients too, whose names have no optimizer in them.
-    Edges: a forward graph that ran in the first iteration alone, where others ran in more, is the construction of the
-           model. A graph of nothing but parameters is "parameters".
+    Edges: a forward graph that ran in the first iteration alone, where others ran in more, or before a forward graph of
+           a lower number, is the construction of the model. A graph of nothing but parameters is "parameters".
     """
     stages: dict[_Graph, Counter[str]] = {}
     iterations: dict[_Graph, set[int | None]] = {}
+    began: dict[_Graph, int] = {}
     for one in operators:
         graph = one.step.rank_id, one.step.graph_id
+        times = [time for row in one.tensors if (time := row.tensor.timestamp_us) is not None]
+        if times:
+            began[graph] = min(began.get(graph, times[0]), *times)
         iterations.setdefault(graph, set()).add(one.step.iteration)
         counts = stages.setdefault(graph, Counter())
         if not one.operator.is_parameter:
@@ -46,7 +50,8 @@ def graph_parts(operators: Iterable[ExportedOperator]) -> dict[_Graph, str]:
                 part = OPTIMIZER
         rank = graph[0]
         is_first_only = longest[rank] > 1 and iterations[graph] == {first[rank]}
-        if part == FORWARD and is_first_only and _has_other(stages, graph):
+        is_early = iterations[graph] == {first[rank]} and _runs_before_a_lower_one(graph, stages, began)
+        if part == FORWARD and (is_early or (is_first_only and _has_other(stages, graph))):
             part = CONSTRUCTION
         parts[graph] = part
     return parts
@@ -66,6 +71,19 @@ def _most(counts: Counter[str]) -> str:
 def _has_other(stages: Mapping[_Graph, Counter[str]], graph: _Graph) -> bool:
     """Whether another graph of the rank can be the forward part."""
     return any(own[0] == graph[0] and own != graph and counts[FORWARD] for own, counts in stages.items())
+
+
+def _runs_before_a_lower_one(graph: _Graph, stages: Mapping[_Graph, Counter[str]], began: Mapping[_Graph, int]) -> bool:
+    """Whether a forward graph of a lower number began later: programs number what makes the model last."""
+    rank, number = graph
+    return graph in began and any(
+        own in began
+        and own[0] == rank
+        and (own[1] or 0) < (number or 0)
+        and counts[FORWARD]
+        and began[own] > began[graph]
+        for own, counts in stages.items()
+    )
 
 
 def _stage(one: ExportedOperator) -> str:

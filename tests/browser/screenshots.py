@@ -1,100 +1,113 @@
 """Make the pictures of the viewer that README and docs show: `python -m tests.browser.screenshots`.
 
+With `--all DIR` make pictures of the pages of six dumps there: light, dark, 420 pixels wide, and in Chinese.
 They are looked at, not compared: each browser draws letters in its own way.
 """
 
 from __future__ import annotations
 
-import json
-import os
+import argparse
 import shutil
-import subprocess
-import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tests.browser.conftest import serving
+from tests.browser.scenes import DEMO, LARGE, NAN, ROOT, SCENES, Scene
 
-ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
-TRAIN = """\
-import os
-
-import torch
-from torch import nn
-
-torch.manual_seed(0)
-
-
-class Classifier(nn.Module):
-    def __init__(self):
-        super().__init__()
-        layer = nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True)
-        self.body = nn.TransformerEncoder(layer, 2)
-        self.head = nn.Linear(32, 10)
-
-    def forward(self, x):
-        scores = self.head(self.body(x))
-        if os.environ["WHAT"] == "nan":
-            return torch.log(scores)
-        return torch.nn.functional.gelu(scores, approximate=os.environ["WHAT"])
+SIZE = {"width": 1240, "height": 860}
+LOOKS: dict[str, dict[str, Any]] = {
+    "light": {"viewport": SIZE, "locale": "en", "color_scheme": "light"},
+    "dark": {"viewport": SIZE, "locale": "en", "color_scheme": "dark"},
+    "narrow": {"viewport": {"width": 420, "height": 860}, "locale": "en", "color_scheme": "light"},
+    "chinese": {"viewport": SIZE, "locale": "zh-CN", "color_scheme": "light"},
+}
+PAGES = ("overview", "panel", "graph", "compare", "ranks")
+SIX = (DEMO, NAN, SCENES["quantised-outlier"], SCENES["gelu-form"], SCENES["flipped-bit"], LARGE)
 
 
-net = Classifier()
-optimizer = torch.optim.AdamW(net.parameters(), 1e-3)
-for step in range(3):
-    optimizer.zero_grad()
-    net(torch.randn(4, 6, 32)).mean().backward()
-    optimizer.step()
-"""
-
-
-def dump_of(folder: Path, what: str) -> Path:
-    """The dump of a run that makes a NaN ("nan"), or computes GELU in one of two ways ("none", "tanh")."""
-    home = folder / {"nan": "training", "none": "mine", "tanh": "golden"}[what]
+@contextmanager
+def shown(scene: Scene, folder: Path) -> Iterator[str]:
+    """The address of a viewer on a scene."""
+    home = folder / scene.name
     home.mkdir()
-    (home / "train.py").write_text(TRAIN)
-    settings = {
-        "dump_mode": 0, "path": str(home / "dump"), "net_name": "Net", "iteration": "all", "saved_data": "tensor",
-        "input_output": 0, "kernels": [], "support_device": [0],
-    }  # fmt: skip
-    config = {"common_dump_settings": settings, "e2e_dump_settings": {"enable": True, "trans_flag": True}}
-    (home / "dump.json").write_text(json.dumps(config))
-    command = [sys.executable, "-m", "msdump", "run", "--config", "dump.json", "--torch-eager", "train.py"]
-    subprocess.run(command, cwd=home, env={**os.environ, "PYTHONPATH": str(ROOT), "WHAT": what}, check=True)
-    return home / "dump"
+    dump, golden = scene.make(home)
+    with serving(dump, golden, home) as viewing:
+        yield viewing.url
 
 
-def take(page: Any, fragment: str, name: str) -> None:
-    page.evaluate("to => { location.hash = to }", fragment)
+def go(page: Any, name: str) -> bool:
+    """Show a page of the dump that is open; whether it has one of that name."""
+    page.evaluate("to => { location.hash = to }", "#/overview")
+    rest(page)
+    if name in ("graph", "compare", "ranks"):
+        link = page.locator(f"nav a[href^='#/{name}']")
+        if not link.count():
+            return False
+        page.evaluate("to => { location.hash = to }", link.first.get_attribute("href"))
+    elif name == "panel":
+        finding = page.locator(".headline h1 a")
+        if not finding.count():
+            return False
+        finding.first.click()
+    rest(page)
+    return True
+
+
+def rest(page: Any) -> None:
     page.wait_for_function(
-        "() => !document.querySelector('[aria-busy=true], .progress') && document.querySelector('main')"
+        "() => document.querySelector('main') && !document.querySelector('[aria-busy=true], .progress')",
+        timeout=300_000,
     )
-    page.wait_for_timeout(600)
-    page.screenshot(path=IMAGES / name)
+    page.wait_for_timeout(900)
+
+
+def all_pages(browser: Any, folder: Path, target: Path) -> None:
+    """Pictures of all pages of six dumps in all looks, as SCENE-PAGE-LOOK.png."""
+    target.mkdir(parents=True, exist_ok=True)
+    for scene in SIX:
+        with shown(scene, folder) as url:
+            for look, options in LOOKS.items():
+                page = browser.new_page(**options)
+                page.goto(url)
+                rest(page)
+                for name in PAGES:
+                    if go(page, name):
+                        page.screenshot(path=target / f"{scene.name}-{name}-{look}.png")
+                page.close()
+
+
+def of_docs(browser: Any, folder: Path) -> None:
+    """The pictures that README and docs show."""
+    wanted = {NAN: {"overview": "viewer-overview", "panel": "viewer-operator", "graph": "viewer-graph"},
+              SCENES["gelu-form"]: {"compare": "viewer-compare"}}  # fmt: skip
+    for scene, names in wanted.items():
+        with shown(scene, folder) as url:
+            page = browser.new_page(**LOOKS["light"])
+            page.goto(url)
+            rest(page)
+            for name, file in names.items():
+                assert go(page, name), name
+                page.screenshot(path=IMAGES / f"{file}.png")
+            page.close()
 
 
 def main() -> None:
-    """Write all pictures."""
+    """Write the pictures."""
     from playwright.sync_api import sync_playwright
 
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--all", metavar="DIR", type=Path, help="pictures of all pages of six dumps go there")
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
-        folder = Path(name)
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1240, "height": 860}, locale="en")
-        with serving(dump_of(folder, "nan"), None, folder) as viewing:
-            page.goto(viewing.url)
-            page.wait_for_selector(".verdict.bad h1 a", timeout=60_000)
-            target = page.get_attribute(".verdict h1 a", "href")
-            page.wait_for_selector(".legend .key")
-            take(page, "#/overview", "viewer-overview.png")
-            take(page, target, "viewer-operator.png")
-        with serving(dump_of(folder, "none"), dump_of(folder, "tanh"), folder) as viewing:
-            page.goto(viewing.url)
-            page.wait_for_selector(".verdict.bad", timeout=60_000)
-            step = page.get_attribute("table.plain a", "href").removeprefix("#/operators/")
-            take(page, f"#/compare/{step}?bad=1", "viewer-compare.png")
+        if args.all is None:
+            of_docs(browser, Path(name))
+        else:
+            all_pages(browser, Path(name), args.all)
         browser.close()
 
 

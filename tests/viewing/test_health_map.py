@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -88,6 +89,18 @@ def test_parts_of_a_training(training: Path) -> None:
     assert set(zip(*(pages.get("overview")["steps"][name] for name in ("graph", "part")), strict=True)) == {
         (0, "forward"), (1, "backward"), (2, "optimizer"), (3, "construction"),
     }  # fmt: skip
+
+
+def test_the_construction_of_a_model_that_ran_once(tmp_path: Path) -> None:
+    """One iteration does not tell which graph comes back; the times of the files tell which one ran first."""
+    dump = tmp_path / "dump"
+    for graph, name in ((3, "Default/Fill-op0"), (0, "Default/MatMul-op0"), (1, "Gradients/Default/MatMul-op0")):
+        write_dump(dump, [(name, {OUT: floats(0, 1)})], graph=graph)
+        for at, path in enumerate(sorted(dump.rglob(f"Net/{graph}/0/*.npy"))):
+            head, stamp, tail = re.split(r"(?<=\.)(17\d{14})(?=\.)", path.name)
+            path.rename(path.with_name(f"{head}{int(stamp) + 10 * [3, 0, 1].index(graph) + at}{tail}"))
+    parts = graph_parts(Contents(dump).operators)
+    assert parts == {(0, 0): "forward", (0, 1): "backward", (0, 3): "construction"}
 
 
 def test_a_graph_of_a_whole_step_has_three_bands(tmp_path: Path) -> None:

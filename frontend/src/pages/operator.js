@@ -27,7 +27,7 @@ export function OperatorView({ step, parts, index, overview, isPanel = false }) 
   const end = operators.first[index + 1] ?? count(tensors);
   const own = Array.from({ length: end - operator.first }, (_, place) => ({ at: operator.first + place, ...row(tensors, operator.first + place) }));
   // What an operator made is looked at before what it was given.
-  const pictured = [...own.filter(({ io }) => io === "output"), ...own.filter(({ io }) => io !== "output")];
+  const pictured = [...own.filter(({ io }) => io === "output"), ...own.filter(({ io }) => io !== "output")].filter((one) => one.exponents !== null || one.has_elements);
   const readers = readersOf(step, index);
   const to = (number) => html`<a class="name" href=${panelLink(parts, number)}>${operators.name[number]}</a>`;
   const place = [...parts, String(index)];
@@ -48,7 +48,7 @@ export function OperatorView({ step, parts, index, overview, isPanel = false }) 
     <${Attributes} mine=${operator.attrs} golden=${golden === null || partner === null ? null : golden.operators.attrs[index]} />
     ${readers.length > 0 && html`<section><h2>${say("read by")}</h2><ul class="readers">${readers.slice(0, MAX_READERS).map(
       (one) => html`<li key=${one}>${to(one)}</li>`)}${readers.length > MAX_READERS && html`<li class="quiet">… ${readers.length}</li>`}</ul></section>`}
-    <section><h2>${say("Tensors")}</h2>${pictured.map((tensor, place) => html`<${Pictures} key=${tensor.at} tensor=${tensor} parts=${parts} golden=${golden} isShown=${place < MAX_PICTURES} />`)}</section>
+    ${pictured.length > 0 && html`<section><h2>${say("Tensors")}</h2>${pictured.map((tensor, place) => html`<${Pictures} key=${tensor.at} tensor=${tensor} parts=${parts} golden=${golden} isShown=${place < MAX_PICTURES} />`)}</section>`}
     <${Nearby} step=${step} parts=${parts} index=${index} />
     <${Commands} overview=${overview} name=${operator.name} parts=${parts} line=${line} hasElements=${own.some((one) => one.has_elements)} />
   </article>`;
