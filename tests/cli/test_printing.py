@@ -214,7 +214,9 @@ def test_no_command_passes_a_name_on_as_it_is(
 
 def test_results_in_files_are_whole(hostile_dump: Path, tmp_path: Path) -> None:
     csv, table = tmp_path / "x.csv", tmp_path / "x.json"
-    assert main(["compare", str(hostile_dump), str(hostile_dump), "--csv", str(csv), "--json", str(table)]) == 0
+    assert (
+        main(["compare", str(hostile_dump), str(hostile_dump), "--csv", str(csv), "--json", str(table), "--all"]) == 0
+    )
     lines = csv.read_text(encoding="utf-8").splitlines()
     assert len(lines) == 9 and any("\\udcff" in line for line in lines)
     assert not [cell for line in lines for cell in line.split(",") if cell.startswith(("=", "@", "+"))]

@@ -146,7 +146,7 @@ def test_a_few_tensors_are_shown_without_a_compiler(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("512x512") == 3
+    assert "in each row: dtype float32, shape 512x512" in done.stdout
 
 
 @pytest.mark.parametrize("kind", ["tensors", "statistics"])

@@ -143,7 +143,8 @@ def dump(tmp_path):
 
 def printed(capsys, *arguments):
     assert main(["stat", *arguments]) == 0
-    return [tuple(line.split()) for line in capsys.readouterr().out.splitlines()]
+    table, _, _ = capsys.readouterr().out.partition("\n\n")  # behind it stands what to ask next
+    return [tuple(line.split()) for line in table.splitlines()]
 
 
 def test_rows_are_selected_sorted_and_cut(dump, capsys):
@@ -170,7 +171,7 @@ def test_rows_are_selected_sorted_and_cut(dump, capsys):
         (["--columns", "max,"], "--columns: expected a column, got ''"),
         (["--top", "0"], "--top"),
         (["--reverse"], "--sort"),
-        (["--top", "1", "--csv", "out"], "without --diff and --csv"),
+        (["--top", "1", "--csv", "out"], "without --golden and --csv"),
     ],
 )
 def test_what_is_wrong_is_said(dump, capsys, arguments, text):

@@ -145,9 +145,13 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_dump(tmp_path / "a", [("D/Add-op1", {IN: X, OUT: X})])
     write_dump(tmp_path / "b", [("D/Add-op1", {IN: X, OUT: X * 2})])
     assert main(["stat", str(tmp_path / "a")]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split()[:4] == ["iteration", "operator", "io", "dtype"] and len(lines) == 3
-    assert lines[1].split()[1:7] == ["Add-op1", "input", "0", "float32", "4", "2.5"]
+    table, _, _ = capsys.readouterr().out.partition("\n\n")
+    lines = table.splitlines()
+    assert [line.split() for line in lines if not line.startswith(" ")] == [
+        ["NaN", "Add-op1", "input", "0"],
+        ["NaN", "Add-op1", "output", "0"],
+    ]
+    assert lines[1].split()[:8] == ["iteration", "0", "dtype", "float32", "shape", "4", "max", "2.5"]
     for name in "ab":
         assert main(["stat", str(tmp_path / name), "--csv", str(tmp_path / f"s{name}")]) == 0
     assert main(["stat", str(tmp_path / "sa"), "--diff", str(tmp_path / "sa")]) == 0
