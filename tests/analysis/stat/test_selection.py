@@ -160,7 +160,8 @@ def test_rows_are_selected_sorted_and_cut(dump, capsys):
     assert printed(capsys, dump, "--where", "nan>0 or inf>0", "--columns", "op_type,nan,inf") == [
         ("op_type", "nan", "inf"), ("Exp", "1", "0"), ("Add", "0", "1"),
     ]  # fmt: skip
-    assert len(printed(capsys, dump, "--where", "op_type==Add")) == 3
+    rows = printed(capsys, dump, "--where", "op_type==Add", "--columns", "full_name,max")
+    assert [row[0] for row in rows] == ["full_name", "Net/Add-op2", "Net/Add-op3"]
 
 
 @pytest.mark.parametrize(
