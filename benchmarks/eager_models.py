@@ -6,8 +6,8 @@ bits; the dumps of the last two are compared operator by operator. Then each is 
 dumped, by the compiled observer and by a dispatch mode, and both again with a part of the model compiled: the bits of
 the training must stay, and the rows of both are compared. `--write` puts the table into docs/torch-eager.md.
 
-Needs `pip install transformers diffusers torchvision timm scipy` and msdump-native beside PyTorch; a model whose package is
-missing is reported and left out.
+Needs `pip install transformers diffusers torchvision timm scipy` and msdump-native beside PyTorch; a model whose
+package is missing is reported and left out.
 """
 
 from __future__ import annotations
