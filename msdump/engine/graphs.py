@@ -132,7 +132,7 @@ class GraphSession(Session):
         if plan.when.sampler is not None:
             self.add_notes(plan.when.sampler.notes)
         self._training: list[Callable[[], TrainingSteps]] = []
-        self._has_steps = False
+        self._has_steps = self._has_gradients = False
         if recorder is not None:
             recorder.flush = self._drain
 
@@ -174,8 +174,9 @@ class GraphSession(Session):
     def keep_gradients(self, rows: Sequence[GradientRow]) -> None:
         """Keep what gradients were in iterations that are not dumped. A failure ends the dump."""
         if self._metadata_dir is not None and not self.error and not self.is_foreign:
+            is_first, self._has_gradients = not self._has_gradients, True
             with self._tally.stop_on_failure():
-                append_gradients(self._metadata_dir, rows)
+                append_gradients(self._metadata_dir, rows, begins_run=is_first)
 
     def _training_steps(self) -> TrainingSteps | None:
         """Of the first program that trains."""

@@ -21,6 +21,7 @@ from msdump.storage.plain import unreadable
 
 GRADIENTS_FILE = "gradients.csv"
 COLUMNS = ("Iteration", "Optimizer", "Parameters", "L2Norm", "Not Finite", "First Not Finite", "Skipped", "Digest")
+_TITLES = ",".join(COLUMNS)
 _MODE = 0o400
 _MAX_NAME = 1000
 _DIGEST = 16
@@ -28,7 +29,7 @@ _DIGEST = 16
 
 @dataclass(frozen=True, slots=True)
 class GradientRow:
-    """The gradients of one step of one optimizer, behind clipping and unscaling.
+    """The gradients of one step of one optimizer, after clipping and unscaling.
 
     optimizer   name of its class
     parameters  how many of its parameters had a gradient
@@ -54,8 +55,15 @@ class GradientRow:
         return self.not_finite > 0
 
 
-def append_gradients(directory: str | os.PathLike[str], rows: Iterable[GradientRow]) -> None:
-    """Add rows to the file of a rank, which is made when it is not there.   Raises: WriteError."""
+def append_gradients(
+    directory: str | os.PathLike[str], rows: Iterable[GradientRow], *, begins_run: bool = False
+) -> None:
+    """Add rows to the file of a rank, which is made when it is not there.
+
+    begins_run  whether they are the first of a run: then the titles stand above them once more, where an earlier run
+                has left rows
+    Raises: WriteError.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     for row in rows:
@@ -64,7 +72,9 @@ def append_gradients(directory: str | os.PathLike[str], rows: Iterable[GradientR
              _one_line(row.first), int(row.is_skipped), row.digest)
         )  # fmt: skip
     make_dirs(directory)
-    with AppendFile(Path(directory) / GRADIENTS_FILE, _MODE, head=",".join(COLUMNS) + "\n") as file:
+    with AppendFile(Path(directory) / GRADIENTS_FILE, _MODE, head=_TITLES + "\n") as file:
+        if begins_run and not file.is_new:
+            file.append(_TITLES + "\n")
         file.append(text.getvalue())
 
 
@@ -82,31 +92,24 @@ def read_gradients(path: str | os.PathLike[str]) -> tuple[GradientRow, ...]:
         raise FormatError(f"{where}: expected text in UTF-8, got something else: {error}.") from error
     except OSError as error:
         raise unreadable(path, error) from error
-    if not lines or lines[0] != ",".join(COLUMNS):
+    if not lines or lines[0] != _TITLES:
         got = lines[0][:80] if lines else "an empty file"
-        raise FormatError(f"{where}, line 1: expected the columns {','.join(COLUMNS)}, got {got}.")
+        raise FormatError(f"{where}, line 1: expected the columns {_TITLES}, got {got}.")
     rows: list[GradientRow] = []
     for number, line in enumerate(lines[1:], 2):
-        row = _row(line, f"{where}, line {number}")
-        if rows and row.iteration < rows[-1].iteration:
+        if line == _TITLES:
             rows.clear()  # another run begins
-        rows.append(row)
-    return tuple(rows)
+        else:
+            rows.append(_row(line, f"{where}, line {number}"))
+    # Threads that train at the same time write as they come.
+    return tuple(sorted(rows, key=lambda row: row.iteration))
 
 
 def _row(line: str, where: str) -> GradientRow:
     try:
         iteration, optimizer, parameters, l2norm, not_finite, first, skipped, digest = next(csv.reader([line]))
-        row = GradientRow(
-            int(iteration),
-            optimizer,
-            int(parameters),
-            float(l2norm),
-            int(not_finite),
-            first,
-            bool(int(skipped)),
-            digest,
-        )
+        counts = int(parameters), float(l2norm), int(not_finite)
+        row = GradientRow(int(iteration), optimizer, *counts, first, bool(int(skipped)), digest)
         int(digest, 16)
     except (ValueError, StopIteration, csv.Error) as error:
         raise FormatError(f"{where}: expected {len(COLUMNS)} values, got {line[:80]!r}: {error}.") from error

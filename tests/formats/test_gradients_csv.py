@@ -50,9 +50,15 @@ def test_what_is_appended_is_read(
 
 
 def test_of_two_runs_in_one_folder_the_last_one_counts(tmp_path: Path) -> None:
-    append_gradients(tmp_path, [GradientRow(number, "SGD", 1, 1.0) for number in range(4)])
-    append_gradients(tmp_path, [GradientRow(number, "Adam", 1, 1.0) for number in range(2)])
-    assert [row.optimizer for row in read_gradients(tmp_path / GRADIENTS_FILE)] == ["Adam", "Adam"]
+    append_gradients(tmp_path, [GradientRow(number, "SGD", 1, 1.0) for number in range(4)], begins_run=True)
+    append_gradients(tmp_path, [GradientRow(number, "Adam", 1, 1.0) for number in range(3, 6)], begins_run=True)
+    rows = read_gradients(tmp_path / GRADIENTS_FILE)
+    assert [(row.iteration, row.optimizer) for row in rows] == [(number, "Adam") for number in range(3, 6)]
+
+
+def test_rows_of_threads_are_all_read_in_the_order_of_iterations(tmp_path: Path) -> None:
+    append_gradients(tmp_path, [GradientRow(number, "SGD", 1, 1.0) for number in (1, 4, 2, 3)], begins_run=True)
+    assert [row.iteration for row in read_gradients(tmp_path / GRADIENTS_FILE)] == [1, 2, 3, 4]
 
 
 @given(st.lists(st.floats(0, 1e150), max_size=9))

@@ -192,7 +192,8 @@ class Comparison:
 
     only_mine, only_golden   steps without a counterpart
     damaged                  (file, what is wrong) of every file that could not be read, on any side
-    notes                    sentences on rules of the mapping file that nothing fits
+    notes                    sentences on rules of the mapping file that nothing fits, and on gradients of iterations
+                             that a sampled dump has left out
     quantised                where one side is a quantised model: what each operator adds, else None
     tie                      first operator that decided otherwise about a value at the border, else None
     hashes                   where a side is a log of DebugMode: what decided, else None

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import math
 import struct
+import threading
 import time
 import weakref
 from collections.abc import Iterator, Sequence
@@ -39,6 +40,8 @@ class Gradients:
         self._count = 0
         self._first: GradientRow | None = None
         self._failure = ""
+        # Threads may train at the same time.
+        self._lock = threading.RLock()
         session.call_before_end(self.save)
         session.add_notes(self.notes)
 
@@ -55,26 +58,42 @@ class Gradients:
         plan = session.plan
         if plan.when.sampler is None or plan.watches(iteration):
             return
-        try:
-            self._settle()
-            measured = _Measured(iteration, optimizer, is_skipped)
-            self._pending.append(measured)
-            if not measured.waits:
+        with self._lock:
+            is_first_bad = self._first is None
+            with self._whatever_fails(session):
                 self._settle()
-        except Exception as error:  # noqa: BLE001 - training goes on, whatever a tensor of another library does
-            self._failure = f"{type(error).__name__}: {error}"
-            return
-        if self._rows and (self._rows[-1].is_bad or time.monotonic() - self._written >= _PAUSE):
-            self.save()
+                measured = _Measured(iteration, optimizer, is_skipped)
+                self._pending.append(measured)
+                if not measured.waits:
+                    self._settle()
+            is_first_bad &= self._first is not None
+            if self._rows and (is_first_bad or time.monotonic() - self._written >= _PAUSE):
+                self._write(session)
 
     def save(self) -> None:
         """Write what is not written yet."""
         session = self._session()
-        self._settle()
-        if self._rows and session is not None:
-            rows, self._rows = self._rows, []
-            self._written = time.monotonic()
+        if session is not None:
+            with self._lock:
+                with self._whatever_fails(session):
+                    self._settle()
+                self._write(session)
+
+    def _write(self, session: GraphSession) -> None:
+        rows, self._rows = self._rows, []
+        self._written = time.monotonic()
+        if rows:
             session.keep_gradients(rows)
+
+    @contextlib.contextmanager
+    def _whatever_fails(self, session: GraphSession) -> Iterator[None]:
+        """Training goes on, whatever a tensor of another library does; what is not known counts as lost."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - as it says
+            self._pending.clear()
+            self._failure = f"{type(error).__name__}: {error}"
+            session.count_lost(1)
 
     def notes(self) -> tuple[str, ...]:
         """What the report says of it."""
@@ -107,6 +126,11 @@ class _Measured:
         self._iteration = iteration
         self._name = type(optimizer).__name__
         self._is_skipped = is_skipped
+        # Source: PyTorch, `GradScaler.step`: a fused optimizer is given these, and divides and skips by itself.
+        self._scale, self._found_inf = (
+            None if value is None else _fetched(value.detach().reshape(1).float())
+            for value in (getattr(optimizer, name, None) for name in ("grad_scale", "found_inf"))
+        )
         parameters = [each for group in optimizer.param_groups for each in group["params"] if each.grad is not None]
         self._parameters = [weakref.ref(each) for each in parameters]
         self._groups: list[tuple[list[int], torch.Tensor, torch.cuda.Event | None]] = []
@@ -127,11 +151,20 @@ class _Measured:
                 event.synchronize()
             for place, value in zip(places, values.tolist(), strict=True):
                 norms[place] = value
+        scale = _value(self._scale, 1.0)
+        norms = [norm / scale for norm in norms]
         bad = [place for place, norm in enumerate(norms) if not math.isfinite(norm) and not self._is_large(place)]
         digest = hashlib.blake2b(struct.pack(f"<{len(norms)}d", *norms), digest_size=8).hexdigest()
         first = _name_of(self._parameters[bad[0]](), bad[0]) if bad else ""
         return GradientRow(
-            self._iteration, self._name, len(norms), norm_of(norms), len(bad), first, self._is_skipped, digest
+            self._iteration,
+            self._name,
+            len(norms),
+            norm_of(norms),
+            len(bad),
+            first,
+            self._is_skipped or _value(self._found_inf, 0.0) > 0,
+            digest,
         )
 
     def _is_large(self, place: int) -> bool:
@@ -175,6 +208,16 @@ def _fetched(norms: torch.Tensor) -> tuple[torch.Tensor, torch.cuda.Event | None
     event = torch.cuda.Event()  # type: ignore[no-untyped-call]
     event.record()
     return host, event
+
+
+def _value(fetched: tuple[torch.Tensor, torch.cuda.Event | None] | None, default: float) -> float:
+    """The number that was fetched."""
+    if fetched is None:
+        return default
+    value, event = fetched
+    if event is not None:
+        event.synchronize()
+    return float(value[0])
 
 
 def _name_of(parameter: torch.Tensor | None, place: int) -> str:

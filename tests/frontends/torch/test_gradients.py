@@ -139,19 +139,26 @@ def test_two_runs_are_compared_in_between(tmp_path: Path) -> None:
     assert "gradients of rank 0 first differ in iteration 8" in note
 
 
-def test_a_step_that_a_scaler_left_out_is_marked(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_fused", [False, True])
+def test_a_step_that_a_scaler_left_out_is_marked(tmp_path: Path, is_fused: bool) -> None:
+    """A fused optimizer is called in any case, with gradients as they are scaled."""
     torch.manual_seed(0)
     net = torch.nn.Linear(4, 2)
-    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    optimizer = torch.optim.Adam(net.parameters(), 0.1, fused=is_fused)
+    norms = []
     scaler = torch.amp.GradScaler("cpu")
     with msdump.watch(net, configuration(tmp_path)):
         for number in range(4):
             optimizer.zero_grad()
             loss = net(torch.randn(3, 4)).sum() * (math.inf if number == 2 else 1.0)
             scaler.scale(loss).backward()
+            gradients = torch.cat([each.grad.flatten() for each in net.parameters()])
+            norms.append(float(gradients.norm()) / scaler.get_scale())
             scaler.step(optimizer)
             scaler.update()
-    assert [(row.iteration, row.is_bad, row.is_skipped) for row in rows_of(tmp_path)] == [
+    rows = rows_of(tmp_path)
+    assert [rows[at].l2norm for at in (0, 2)] == pytest.approx([norms[1], norms[3]], rel=1e-5)
+    assert [(row.iteration, row.is_bad, row.is_skipped) for row in rows] == [
         (1, False, False),
         (2, True, True),
         (3, False, False),
