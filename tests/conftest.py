@@ -31,7 +31,8 @@ settings.register_profile(
 settings.load_profile("busy")
 
 _PREFIXES = ("MINDSPORE_", "MS_", "MSDUMP_", "ASCEND_", "ACL_", "DUMP_GE_", "DUMP_GRAPH_")
-# The last two tell commands how wide lines may be; fixtures of a session run before they are taken away for each test.
+# pytest-xdist gives its workers the last two, which tell commands how wide lines may be. They are taken away here for
+# fixtures of a session, and before each test.
 os.environ.pop("COLUMNS", None)
 _NAMES = ("RANK_ID", "RANK_SIZE", "RANK_TABLE_FILE", "DEVICE_ID", "GRAPH_OP_RUN", "COLUMNS", "LINES")
 
