@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import webbrowser
 
@@ -50,18 +51,24 @@ def run(args: argparse.Namespace) -> int:
 
     selection = StepSelection(**selected_steps(args))
     wanted = Wanted(args.dump, args.golden, args.mapping, selection, args.threads, args.follow)
-    with Viewing(
-        wanted,
-        host=args.host,
-        port=args.port,
-        allowed_hosts=args.allowed_host,
-        has_index=not args.no_index,
-        has_actions=args.allow_actions,
-    ) as viewing:
+    with (
+        Viewing(
+            wanted,
+            host=args.host,
+            port=args.port,
+            allowed_hosts=args.allowed_host,
+            has_index=not args.no_index,
+            has_actions=args.allow_actions,
+        ) as viewing,
+        contextlib.suppress(KeyboardInterrupt),
+    ):  # it ends the server, also one that has not begun to serve
         say(viewing.url, flush=True, has_secrets=True, wraps=False)  # in one piece, as it is to be copied
         say("The page is at this address until Ctrl-C.", flush=True)
         if os.environ.get("SSH_CONNECTION"):
-            say(f"From the machine that you sit at: ssh -N -L {viewing.port}:127.0.0.1:{viewing.port} HOST", flush=True)
+            say(
+                f"From the machine that you sit at: ssh -N -L {viewing.port}:127.0.0.1:{viewing.port} HOST",
+                flush=True,
+            )
         elif not args.no_browser and not _opened(viewing.browser_url):
             complain("msdump view: no browser opened by itself; open the address above.")
         viewing.serve()

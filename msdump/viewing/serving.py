@@ -38,6 +38,13 @@ _PATIENCE_SECONDS = 5.0
 _NEEDED = "pip install 'msdump[view]'"
 
 
+def require_dumps(wanted: Wanted) -> None:
+    """Raises: FormatError when there is nothing at the path of a dump."""
+    for root in (wanted.dump, wanted.golden):
+        if root is not None and not storage.exists(root):
+            raise FormatError(f"{root}: expected a folder or file of a dump, got nothing. Is it mounted?")
+
+
 class FilledIndex:
     """The index of a dump and the process that fills it; `close` ends both.
 
@@ -46,9 +53,7 @@ class FilledIndex:
     """
 
     def __init__(self, wanted: Wanted, has_index: bool = True) -> None:
-        for root in (wanted.dump, wanted.golden):
-            if root is not None and not storage.exists(root):
-                raise FormatError(f"{root}: expected a folder or file of a dump, got nothing. Is it mounted?")
+        require_dumps(wanted)
         self.title = Path(without_secrets(str(wanted.dump))).absolute().name
         self._temporary = None if has_index else Path(tempfile.mkdtemp(prefix="msdump-view-"))
         if self._temporary is None:
@@ -61,7 +66,8 @@ class FilledIndex:
         # A fresh interpreter: a copy of this one would hold its threads' locks.
         context = multiprocessing.get_context("spawn")
         self._filling = context.Process(target=fill, args=(wanted, path, os.getpid()), daemon=True)
-        self._filling.start()
+        with _without_interrupts():
+            self._filling.start()
 
     def close(self) -> None:
         """End the filling and the index; what was measured is kept."""
@@ -73,6 +79,16 @@ class FilledIndex:
         self.index.close()
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _without_interrupts() -> Generator[None, None, None]:
+    """A process that starts inside never gets a Ctrl-C, which would have it print a traceback: its parent ends it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Viewing:
@@ -101,6 +117,7 @@ class Viewing:
         has_index: bool = True,
         has_actions: bool = False,
     ) -> None:
+        require_dumps(wanted)  # before a mapping file is made for them
         if has_actions:
             wanted = _with_mapping(wanted)
         make_application = application_maker()

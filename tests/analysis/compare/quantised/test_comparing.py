@@ -254,10 +254,12 @@ def test_the_command_ranks_and_its_status_tells(tmp_path: Path, capsys: pytest.C
     model = Model(outlier=2)
     mine, golden = dumped(tmp_path / "mine", in_pairs(model)), dumped(tmp_path / "golden", in_floats(model))
     assert main(["compare", str(mine), str(golden)]) == 1
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("Default/l2/MatMul-op2 (MatMul) adds ")
-    (title,) = [number for number, line in enumerate(lines) if line.startswith("iteration")]
-    assert "weight dB" in lines[title] and "l2/MatMul-op2" in lines[title + 1] and "channel 5" in lines[title + 1]
+    printed = capsys.readouterr().out
+    assert printed.startswith("Default/l2/MatMul-op2 (MatMul) adds ")
+    # The ranking begins with it, over several lines.
+    ranking = printed[printed.index("WRONG ") :]
+    first = " ".join(ranking[: ranking.index("\n- ")].split())
+    assert first.startswith("WRONG l2/MatMul-op2 ") and "weight dB" in first and "outlier channel 5" in first
     healthy = Model()
     mine, golden = dumped(tmp_path / "m", in_pairs(healthy)), dumped(tmp_path / "g", in_floats(healthy))
     assert main(["compare", str(mine), str(golden)]) == 0
