@@ -90,7 +90,7 @@ function Page({ overview, chosen }) {
   if (page === "nan") return html`<${NanPath} nan=${answers[0]} />`;
   if (page === "compare") return html`<${Compare} compare=${answers[0]} step=${answers[1]} parts=${chosen} />`;
   if (page === "operators") return html`<${Operators} step=${answers[0]} parts=${chosen} />`;
-  if (group !== undefined) return html`<${Series} key=${page} series=${answers[0]} kind=${page} group=${group} pages=${overview.pages} marked=${page === "ranks" ? outvotedRanks(overview) : new Map()} />`;
+  if (group !== undefined) return html`<${Series} key=${page} series=${answers[0]} kind=${page} group=${group} marked=${page === "ranks" ? outvotedRanks(overview) : new Map()} />`;
   if (page === "graph") return html`<${Graph} step=${answers[0]} parts=${chosen} />`;
   if (page === "overflow") return html`<${Overflow} step=${answers[0]} parts=${chosen} />`;
   if (page === "bytes") return html`<${Bytes} step=${answers[0]} parts=${chosen} />`;

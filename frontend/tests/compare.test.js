@@ -5,7 +5,7 @@ import { decades, drawn, isWide } from "../src/chart.js";
 import { matching } from "../src/palette.js";
 import { comparedOrder, commonTolerance, errorPoints, rangeOf } from "../src/pages/compare.js";
 import { typesOf } from "../src/pages/lines.js";
-import { gradientNorm, lossOf, magnitudes, shares } from "../src/pages/series.js";
+import { magnitudes, shares } from "../src/pages/series.js";
 import { brief } from "../src/pages/tensor.js";
 import { withoutCommonParts } from "../src/view.js";
 
@@ -43,25 +43,6 @@ test("a scale of powers of ten has few marks, and no place for what is not above
   assert.deepEqual(drawn([1, 0, -1, "nan", null], true), [1, null, null, null, null]);
   assert.deepEqual(drawn([1, 0, -1, "nan", null], false), [1, 0, -1, null, null]);
   assert.deepEqual([[[1, 100]], [[1, 2]], [[-1, 100]], [["nan"]]].map((rows) => isWide(rows.map((values) => ({ values })))), [true, false, false, false]);
-});
-
-const series = (columns, rows) => ({
-  columns,
-  tensors: Object.fromEntries(["name", "io", "elements", "is_gradient", "parameter", "operator"].map((key, place) => [key, rows.map((row) => row[place])])),
-  statistics: { max: rows.map((row) => row[6]), l2norm: rows.map((row) => row[6]), nan: rows.map((row) => row[7] ?? columns.map(() => 0)) },
-});
-
-test("the loss is the last scalar before the gradients", () => {
-  const forward = series([0, 2], [["Default/Mean", "output", 1, false, null, 4, [3, null], [0, 1]], ["Default/OnesLike", "output", 1, false, null, 5, [1, 1]],
-    ["Gradients/Sum", "output", 1, false, null, 6, [7, 8]]]);
-  assert.deepEqual(lossOf([[0, forward]], [0, 1, 2]), { label: "loss", values: [3, null, "nan"], at: { graph: 0, operator: 4 } });
-  assert.equal(lossOf([[0, series([0], [["Default/Add", "output", 6, false, null, 0, [1]]])]], [0]), null);
-});
-
-test("the norm of all gradients, of the last one of each parameter", () => {
-  const backward = series([0, 1], [["g", "output", 2, true, "w", 0, [9, 9]], ["g", "output", 2, true, "w", 1, [3, "nan"]], ["g", "output", 2, true, "b", 2, [4, 4]]]);
-  assert.deepEqual(gradientNorm([[1, backward]], [0, 1, 2]), { label: "gradient norm", values: [5, "nan", null], at: null });
-  assert.equal(gradientNorm([[0, series([0], [["a", "output", 1, false, "w", 0, [1]]])]], [0]), null);
 });
 
 test("rows share a scale of colours", () => {

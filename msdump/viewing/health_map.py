@@ -196,10 +196,13 @@ class HealthMap:
                     values[name][cell] = value
             dtype = dtypes.BY_NAME.get(outputs[0].tensor.true_dtype)
             is_float[row] |= dtype is not None and dtype.is_float
+        numbers_by_name: dict[str, list[int]] = {}
+        for number, other in enumerate(self.rows):
+            numbers_by_name.setdefault(other.name, []).append(number)
         for rank, name, iteration in self._outvoted_operators:
-            for number, other in enumerate(self.rows):
+            for number in numbers_by_name.get(name, ()):
                 cell = ranks[rank], number, columns[iteration]
-                if other.name == name and health[cell] < len(Health):
+                if health[cell] < len(Health):
                     health[cell] = min(int(health[cell]), Health.DIFFERS.rank)
         if len(self.ranks) > 1:
             values["distance"] = _distances(values["l2"])

@@ -400,7 +400,6 @@ def series(
             "slot": [name[2] for name in kept],
             "parameter": [firsts[name].role.parameter for name in kept],
             "is_gradient": [firsts[name].role.is_gradient for name in kept],
-            "elements": [math.prod(firsts[name].shape) for name in kept],
             "health": [
                 min((health.of(row) for row in found[name] if row is not None), key=_rank).value for name in kept
             ],

@@ -175,7 +175,6 @@ def test_numbers_over_iterations(dump: Path) -> None:
     trend = Pages(Contents(dump)).get("trend/3/0")
     assert trend["columns"] == [0, 2, 10] and trend["left_out"] == 0
     assert trend["tensors"]["name"] == ["Net/Add-op0", "Net/Log-op1", "Net/Div-op2"]
-    assert trend["tensors"]["elements"] == [2, 2, 2]
     assert trend["statistics"]["max"] == [[3, 3, 10], [1, 2, 10], [None, None, 2]]
     assert trend["statistics"]["nan"][2] == [None, None, 1]
     assert trend["statistics"]["l2norm"][2] == [None, None, "nan"]

@@ -1,7 +1,8 @@
 // One statistic of all tensors over the iterations of a graph, or over the ranks of a step; rows that are picked are lines.
-import { useAnswers } from "../answers.js";
+import { useOptional } from "../answers.js";
 import { Chart, isWide } from "../chart.js";
 import { number, sortable } from "../format.js";
+import { curvesOf } from "../overview/map.js";
 import { get } from "../source.js";
 import { follow, panelLink, place, setQuery } from "../state.js";
 import { Table } from "../table.js";
@@ -12,8 +13,8 @@ const statistics = ["l2norm", "max", "min", "avg", "nan", "zero"];
 const titles = { avg: "mean", l2norm: "L2", nan: "NaN" };
 const MAX_LINES = 8;
 
-/** kind: trend or ranks; group: the two parts that all columns share; marked: outvoted ranks -> tensors; pages: paths there are */
-export function Series({ series, kind, group, marked, pages = [] }) {
+/** kind: trend or ranks; group: the two parts that all columns share; marked: outvoted ranks -> tensors */
+export function Series({ series, kind, group, marked }) {
   const { columns, tensors, left_out: leftOut } = series;
   const { s = "l2norm", q = "", sort = "", bad = "", lines = "", log = "", scale = "" } = place.value.query;
   const statistic = statistics.includes(s) ? s : "l2norm";
@@ -55,7 +56,7 @@ export function Series({ series, kind, group, marked, pages = [] }) {
   const isLog = log === "" ? isWide(drawn) : log === "1";
   const outvoted = columns.filter((one) => marked.has(String(one))).map((one) => ({ x: one, label: `≠ ${say("outvoted")}` }));
   return html`<main class="full">
-    ${kind === "trend" && html`<${Training} series=${series} group=${group} pages=${pages} />`}
+    ${kind === "trend" && html`<${Training} group=${group} />`}
     <div class="tools">
       <input id="search" type="search" value=${q} placeholder=${say("search name, type or scope")} title="/" aria-label=${say("search name, type or scope")}
         onInput=${(event) => setQuery({ q: event.currentTarget.value })} />
@@ -78,57 +79,25 @@ export function Series({ series, kind, group, marked, pages = [] }) {
   </main>`;
 }
 
-/** Loss and norm of the gradients of a rank, from all of its graphs, where their tensors tell them. */
-function Training({ series, group: [rank, graph], pages }) {
-  const others = pages.filter((path) => path.startsWith(`trend/${rank}/`) && path !== `trend/${rank}/${graph}`);
-  const { answers } = useAnswers(others);
-  const graphs = [...(answers ?? []).map((one, at) => [Number(others[at].split("/")[2]), one]), [Number(graph), series]].sort(([one], [other]) => one - other);
-  const x = [...new Set(graphs.flatMap(([, { columns }]) => columns))].sort((one, other) => one - other);
-  const curves = [lossOf(graphs, x), gradientNorm(graphs, x)].filter((one) => one !== null);
+/** The curves of a rank over its iterations, as they stand above the map of the first page. */
+function Training({ group: [rank] }) {
+  const map = useOptional("map");
   const { t = "1" } = place.value.query;
+  const number = map?.ranks.findIndex((one) => String(one ?? "-") === rank) ?? -1;
+  if (number < 0) return null;
+  const curves = curvesOf(map.curves[number]).filter(({ title }) => title !== "largest value");
   if (curves.length === 0) return null;
+  const x = map.iterations.map((one, at) => one ?? at);
+  const loss = map.curves[number].loss?.name;
+  const openLoss = async (at) => {
+    const step = [rank, String(map.rows.graph[map.rows.name.indexOf(loss)] ?? "-"), String(map.iterations[at] ?? "-")];
+    const found = (await get(`step/${step.join("/")}`)).operators.name.indexOf(loss);
+    if (found >= 0) follow(panelLink(step, found));
+  };
   return html`<details class="training" open=${t === "1"} onToggle=${(event) => event.currentTarget.open !== (t === "1") && setQuery({ t: event.currentTarget.open ? "" : "0" })}>
-    <summary>${curves.map(({ label }) => say(label)).join(", ")}</summary>
-    <div class="curves">${curves.map(({ label, values, at }) => html`<${Chart} key=${label} x=${x} lines=${[{ label: say(label), values }]} xTitle=${say("iteration")} yTitle=${say(label)} sync="training"
-      isLog=${isWide([{ values }])} height=${130} onPick=${at === null ? null : (place) => follow(panelLink([rank, String(at.graph), String(x[place])], at.operator))} />`)}</div></details>`;
-}
-
-/** Values of a row of a graph over all iterations; null where the graph was not dumped. */
-const over = (x, columns, values) => x.map((one) => values[columns.indexOf(one)] ?? null);
-
-/** The last scalar of the first graph that comes before any gradient: {label, values, at}; null without one. graphs: [[number, series]] */
-export function lossOf(graphs, x) {
-  for (const [graph, { columns, tensors, statistics: all }] of graphs) {
-    const before = tensors.is_gradient.indexOf(true);
-    const isLoss = (index) => tensors.elements?.[index] === 1 && tensors.io[index] === "output" && (before < 0 || index < before)
-      && !/^Gradients\/|optimizer/i.test(tensors.name[index])
-      // The seed of the backward pass is 1 in each iteration.
-      && !all.max[index].every((one) => one === 1);
-    const scalars = tensors.name.map((_, index) => index).filter(isLoss);
-    if (scalars.length === 0) continue;
-    const index = scalars.at(-1);
-    const values = all.max[index].map((one, at) => (all.nan[index][at] > 0 ? "nan" : one));
-    return { label: "loss", values: over(x, columns, values), at: { graph, operator: tensors.operator[index] } };
-  }
-  return null;
-}
-
-/** L2 norm of the gradients of all parameters together, the last one that is there of each; null where none are known. */
-export function gradientNorm(graphs, x) {
-  const last = new Map();
-  for (const [, { columns, tensors, statistics: all }] of graphs) {
-    tensors.is_gradient.forEach((isGradient, index) => {
-      if (isGradient && tensors.parameter[index] !== null && tensors.io[index] === "output") last.set(tensors.parameter[index], over(x, columns, all.l2norm[index]));
-    });
-  }
-  if (last.size === 0) return null;
-  const rows = [...last.values()];
-  const values = x.map((_, at) => {
-    const column = rows.map((row) => row[at]).filter((one) => one !== null);
-    if (column.length === 0) return null;
-    return column.some((one) => typeof one === "string") ? "nan" : Math.sqrt(column.reduce((sum, one) => sum + one * one, 0));
-  });
-  return { label: "gradient norm", values, at: null };
+    <summary>${curves.map(({ title }) => say(title)).join(", ")}</summary>
+    <div class="curves">${curves.map(({ title, values }) => html`<${Chart} key=${title} x=${x} lines=${[{ label: say(title), values }]} xTitle=${say("iteration")} yTitle=${say(title)} sync="training"
+      isLog=${isWide([{ values }])} height=${130} onPick=${title === "loss" ? openLoss : null} />`)}</div></details>`;
 }
 
 /** How often the last value is the first one; NaN where one of them is not there or not finite. */
