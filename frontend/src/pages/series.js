@@ -83,6 +83,7 @@ export function Series({ series, kind, group, marked }) {
 function Training({ group: [rank] }) {
   const map = useOptional("map");
   const { t = "1" } = place.value.query;
+  if (map === undefined) return html`<p aria-busy="true">…</p>`;
   const number = map?.ranks.findIndex((one) => String(one ?? "-") === rank) ?? -1;
   if (number < 0) return null;
   const curves = curvesOf(map.curves[number]).filter(({ title }) => title !== "largest value");
