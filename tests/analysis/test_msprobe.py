@@ -65,8 +65,8 @@ def test_two_trees_agree_and_a_changed_one_does_not(tmp_path: Path, capsys: pyte
     assert different.first_wrong is not None
     assert different.first_wrong.pair.mine.op_name == "Torch.relu.0.forward"
     assert main(["compare", str(GOLDEN / "crc"), str(GOLDEN / "tensor")]) == 2
-    assert "msdump stat DIR --diff OTHER" in capsys.readouterr().err
-    assert main(["stat", str(GOLDEN / "crc"), "--diff", str(GOLDEN / "nan")]) == 1
+    assert "msdump stat DIR --golden OTHER" in capsys.readouterr().err
+    assert main(["stat", str(GOLDEN / "crc"), "--golden", str(GOLDEN / "nan")]) == 1
 
 
 def test_a_damaged_tree_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

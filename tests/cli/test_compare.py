@@ -30,7 +30,11 @@ def test_what_comes_first_and_what_the_status_says(tmp_path: Path, capsys: pytes
     after = lines[lines.index("next:") + 1 :]
     assert after[0].startswith(f"  msdump show {shlex.quote(mine)} Add-op1 --rank 0 --graph 0 --iteration 0  # ")
     assert main(["compare", mine, golden, "--brief"]) == 1
-    assert capsys.readouterr().out.splitlines() == lines[:3]
+    brief = capsys.readouterr().out.splitlines()
+    assert brief[:3] == lines[:3] and [line.split() for line in brief[3:]] == [
+        ["verdict", "id", "error"],
+        ["WRONG", "Add-op1@0.0.0", "0.316"],
+    ]
     assert main(["compare", mine, golden, "--json", "-"]) == 1
     assert json.loads(capsys.readouterr().out)["answer"] == lines[:3]
     assert main(["compare", mine, golden, "--tolerance", "0.5"]) == 0
