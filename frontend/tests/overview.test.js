@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hit, layoutOf } from "../src/overview/drawing.js";
 import { curvesOf, openingView } from "../src/overview/map.js";
-import { arranged, bucketOf, decodedHealth, decodedLogs, domainOf, layersOf, NO_CELL, pooled, rangeOf, rangeText, valueOf, worstOf } from "../src/overview/model.js";
+import { arranged, bucketOf, decodedHealth, decodedLogs, domainOf, layersOf, NO_CELL, pooled, rangeOf, zoomed, rangeText, valueOf, worstOf } from "../src/overview/model.js";
 import { shade } from "../src/overview/palette.js";
 import { choices, nearest, stepsOf } from "../src/overview/where.js";
 
@@ -124,4 +124,19 @@ test("a step that is not there leads to the nearest one", () => {
   assert.deepEqual(nearest(steps, ["1", "1", "4"]), ["1", "0", "4"]);
   assert.deepEqual(nearest(steps, ["0", "0", "3"]), ["0", "0", "4"]);
   assert.equal(nearest([], ["0", "0", "0"]), undefined);
+});
+
+test("a wheel zooms a range around the pointer and never leaves it", () => {
+  assert.deepEqual(zoomed([0, 10], 9.5, 0.5, 10), [5, 10]);
+  assert.deepEqual(zoomed([0, 10], null, 0.5, 10), [0, 10]);
+  assert.deepEqual(zoomed([4, 5], 4.5, 0.8, 10), [4, 5]);
+  assert.deepEqual(zoomed([4, 5], 4.5, 1.25, 10), [4, 6]);
+  assert.deepEqual(zoomed([0, 10], 3, 1.25, 10), [0, 10]);
+  for (let from = 0; from < 20; from += 3) {
+    for (const factor of [0.1, 0.8, 1.25, 7]) {
+      const [first, last] = zoomed([from, from + 9], from + 2.5, factor, 30);
+      assert.ok(first >= 0 && last <= 30 && last > first);
+      if (first > 0 && last < 30) assert.ok(first <= from + 3 && from + 2 <= last);
+    }
+  }
 });

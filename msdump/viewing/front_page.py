@@ -43,7 +43,7 @@ def cards(contents: Contents, health_map: HealthMap, found: Iterable[Finding], a
         finding = by_kind.get("rank")
         add("outvoted", count, str(rank), None if finding is None else at(finding.step, finding.operator))
     different = sum(1 for one in contents.operators if Health.DIFFERS in one.healths)
-    if different:
+    if different and contents.comparison is not None:  # those of an outvoted rank are counted above
         finding = by_kind.get("first-wrong") or by_kind.get("first-difference")
         name = "" if finding is None else finding.operator.label
         add("differs", different, name, None if finding is None else at(finding.step, finding.operator))
@@ -62,11 +62,11 @@ def cards(contents: Contents, health_map: HealthMap, found: Iterable[Finding], a
     return made
 
 
-def _votes(health_map: HealthMap) -> list[tuple[int, int]]:
-    votes: dict[int, int] = {}
+def _votes(health_map: HealthMap) -> list[tuple[int | None, int]]:
+    votes: dict[int | None, int] = {}
     for rank, _, count in health_map.outvoted:
         votes[rank] = votes.get(rank, 0) + count
-    return sorted(votes.items(), key=lambda entry: (-entry[1], entry[0]))
+    return sorted(votes.items(), key=lambda entry: (-entry[1], str(entry[0])))
 
 
 def lines_around(contents: Contents, line: SourceLine | None) -> list[list[Any]]:

@@ -116,36 +116,13 @@ class HealthMap:
         return None
 
     @cached_property
-    def outvoted(self) -> list[tuple[int, int | None, int]]:
+    def outvoted(self) -> list[tuple[int | None, int | None, int]]:
         """Rank, iteration and number of tensors in which the others outvote it there."""
         job = self._contents.job
         if job is None:
             return []
-        from msdump.analysis.ranks.job import rows_as_values
-
-        counts: Counter[tuple[int, int | None]] = Counter()
-        for row in rows_as_values(job.unequal):
-            if row["has_majority"]:
-                counts.update((rank, row["iteration"]) for rank in row["suspects"])
-        for row in rows_as_values(job.undeclared):
-            counts.update((rank, row["iteration"]) for rank in row["suspects"] or ())
+        counts = Counter((rank, iteration) for rank, iteration, *_ in job.outvoted)
         return [(rank, iteration, count) for (rank, iteration), count in sorted(counts.items(), key=repr)]
-
-    @cached_property
-    def _outvoted_operators(self) -> set[tuple[int, str, int | None]]:
-        """Rank, full name and iteration of the operators in whose tensors a rank is outvoted."""
-        job = self._contents.job
-        if job is None:
-            return set()
-        from msdump.analysis.ranks.job import rows_as_values
-
-        rows = [row for row in rows_as_values(job.unequal) if row["has_majority"]] + rows_as_values(job.undeclared)
-        return {
-            (rank, row["name"], row["iteration"])
-            for row in rows
-            for rank in row["suspects"] or ()
-            if rank in self.ranks and row["iteration"] in self.iterations
-        }
 
     @cached_property
     def dead(self) -> list[int]:
@@ -196,14 +173,6 @@ class HealthMap:
                     values[name][cell] = value
             dtype = dtypes.BY_NAME.get(outputs[0].tensor.true_dtype)
             is_float[row] |= dtype is not None and dtype.is_float
-        numbers_by_name: dict[str, list[int]] = {}
-        for number, other in enumerate(self.rows):
-            numbers_by_name.setdefault(other.name, []).append(number)
-        for rank, name, iteration in self._outvoted_operators:
-            for number in numbers_by_name.get(name, ()):
-                cell = ranks[rank], number, columns[iteration]
-                if health[cell] < len(Health):
-                    health[cell] = min(int(health[cell]), Health.DIFFERS.rank)
         if len(self.ranks) > 1:
             values["distance"] = _distances(values["l2"])
         return health, values, is_float

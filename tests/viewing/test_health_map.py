@@ -211,5 +211,8 @@ def test_the_outvoted_rank_is_marked(tmp_path: Path) -> None:
     differs = str(pages.get("overview")["healths"].index("differs"))
     cells = {rank: pages.get(f"map/{rank}")["cells"] for rank in frame["ranks"]}
     assert cells[2][2 * row + 1] == differs and differs not in cells[0] + cells[1] + cells[3]
+    shown = [pages.get(path)["operators"] for path in pages.paths() if path.startswith("step/2/")]
+    healths = [dict(zip(one["name"], one["health"], strict=True))["head"] for one in shown]
+    assert healths == ["ok", "differs"]
     assert frame["cells"][2] == "4" + differs and "distance" in frame["statistics"]
     assert Pages(Contents(job)).get("map")["outvoted"] == []

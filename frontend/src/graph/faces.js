@@ -53,6 +53,12 @@ export function measured(root, { operators, tensors }, name) {
   return { name, of: found, least, most };
 }
 
+/** The golden side of a step's tensors in the same columns: those of an identical tensor are mine. */
+export function goldenTensors(mine, golden) {
+  const named = Object.keys(golden).filter((name) => name in mine && Array.isArray(mine[name]));
+  return { ...mine, ...Object.fromEntries(named.map((name) => [name, golden[name].map((one, at) => (golden.status[at] === "identical" ? mine[name][at] : one))])) };
+}
+
 /** Where a value stands between the least and the largest one of a graph, from 0 to 1, on a logarithmic scale. */
 export function share(statistic, result) {
   if (statistic === null || result === null || result === 0) return 0;
@@ -69,13 +75,13 @@ const readable = (label) => label.replace(/^aten\./, "").replace(/\.default(?=-o
 export const isAlike = (at) => at.kind === "repeat" || (at.alike !== undefined && at.kind !== "operator");
 
 /** {title, lines: [text], value, shown, right, width, height}: what a node in sight shows; right is the golden dump's side. */
-function face({ at, isOpen }, step, { statistic, pairs, ghosts, say }) {
+function face({ at, isOpen }, step, { statistic, other, pairs, ghosts, say }) {
   if (at.kind === "ghost") {
     const [title, line] = [shortened(readable(at.label), 34), say("only in golden")];
     return { title, lines: [line, ""], value: null, shown: "", right: null, width: Math.max(LEAST, title.length * LETTER + 20, line.length * SMALL + 20), height: LINES };
   }
   const result = statistic === null ? null : statistic.of.get(at.id) ?? null;
-  const shown = result === null ? "" : `${say(statistics[statistic.name].title)} ${Number.isInteger(result) ? result : number(Number.isFinite(result) ? result : Number.isNaN(result) ? "NaN" : "inf")}`;
+  const shown = result === null ? "" : `${say(statistics[statistic.name].title)} ${figure(result)}`;
   const bad = at.counts.reduce((sum, some, rank) => sum + (isBad(healths[rank]) ? some : 0), 0);
   // What has no letters of its own is told by what it is in.
   const label = /\p{L}/u.test(at.label) || !at.parent?.label ? at.label : `${at.parent.label}/${at.label}`;
@@ -88,11 +94,14 @@ function face({ at, isOpen }, step, { statistic, pairs, ghosts, say }) {
     const isSaid = title.replace(/[^a-z0-9]/gi, "").toLowerCase().includes(type.replace(/[^a-z0-9]/gi, "").toLowerCase());
     lines.push(row === null ? "" : tensorText(step.tensors, row), isSaid ? "" : type);
   } else lines.push(`${at.operators.length} ${say("operators")}${bad > 0 ? `, ${bad} ${say("not well")}` : ""}`, ghosts?.counts.has(at.id) ? `+ ${ghosts.counts.get(at.id)} ${say("only in golden")}` : "");
-  const right = pairs === null ? null : pairText(pairs, at, say);
+  const golden = other?.of.get(at.id) ?? null;
+  const right = pairs === null ? null : [...pairText(pairs, at, say), golden === null ? "" : figure(golden)];
   const widest = Math.max((title.length + (at.kind === "operator" ? 0 : 2)) * LETTER, lines[0].length * SMALL, (lines[1].length + shown.length + 2) * SMALL);
   const width = Math.min(MOST, Math.max(LEAST, Math.ceil(widest) + 20)) + (right === null ? 0 : sideOf(right));
   return { title, lines, value: result, shown, right, width, height: isOpen ? (at.parent === null ? 0 : HEAD) : at.kind === "operator" ? LINES : CLOSED };
 }
+
+const figure = (result) => (Number.isInteger(result) ? String(result) : number(Number.isFinite(result) ? result : Number.isNaN(result) ? "NaN" : "inf"));
 
 /** Operator -> how it fares against the golden dump: {status, error, golden}. */
 export function pairsOf(compare) {
@@ -135,13 +144,13 @@ function pairText(pairs, at, say) {
 }
 
 /** Width of that side. */
-export const sideOf = (right) => Math.max(36, right[1].length * SMALL + 14);
+export const sideOf = (right) => Math.max(36, Math.max(right[1].length, right[2].length) * SMALL + 14);
 
 /** Boxes for `arranged`, with what stands at edges and on boxes: {box, faces: id -> face, texts: edge -> text}. */
-export function boxesOf(sight, step, { statistic, pairs, ghosts = null, say, isOrdered }) {
+export function boxesOf(sight, step, { statistic, other = null, pairs, ghosts = null, say, isOrdered }) {
   const [faces, texts] = [new Map(), new Map()];
   const visit = (one) => {
-    const own = face(one, step, { statistic, pairs, ghosts, say });
+    const own = face(one, step, { statistic, other, pairs, ghosts, say });
     faces.set(one.at.id, { ...one, ...own });
     for (const edge of one.edges) texts.set(edge.id, ["in", "out"].includes(edge.from) || edge.to === "out" ? "" : edgeText(edge, step.tensors, say));
     return {

@@ -4,7 +4,7 @@ import { arrangementOf } from "../layout.js";
 import { panelLink, place, setQuery } from "../state.js";
 import { html, isBad, marks } from "../view.js";
 import { language, say } from "../words.js";
-import { boxesOf, known, measured, pairsOf, statistics } from "./faces.js";
+import { boxesOf, goldenTensors, known, measured, pairsOf, statistics } from "./faces.js";
 import { flowOf } from "./flow.js";
 import { ghostsOf } from "./ghosts.js";
 import { firstOpen, inSight, openFrom, openText, toggled } from "./levels.js";
@@ -17,10 +17,10 @@ const ALL_CLOSED = "-";
 const SMALLEST = 0.5; // scale of a first picture; a larger graph shows a part of it
 
 /**
- * step: its answer; parts: of its address; compare: the answer of the comparison, or null; targets: numbers of operators
+ * step: its answer; parts: of its address; compare, golden: the answers of the comparison and of its golden side, or null; targets: numbers of operators
  * that it opens with; way: set of operators that what is not finite went through, or null; first: statistic at first
  */
-export function Graph({ step, parts, compare = null, targets = [], way = null, first = "max", head = null, children }) {
+export function Graph({ step, parts, compare = null, golden = null, targets = [], way = null, first = "max", head = null, children }) {
   const { query } = place.value;
   const shownViews = query.views === "1";
   const model = useMemo(() => modelOf(step, shownViews), [step, shownViews]);
@@ -28,14 +28,16 @@ export function Graph({ step, parts, compare = null, targets = [], way = null, f
   const pairs = useMemo(() => (compare === null ? null : pairsOf(compare)), [compare]);
   const chosen = names.includes(query.stat) ? query.stat : names.includes(first) ? first : names[0];
   const statistic = useMemo(() => (chosen === undefined ? null : measured(model.root, step, chosen)), [model, chosen]);
+  const other = useMemo(() => (golden === null || chosen === undefined || chosen === "error" ? null
+    : measured(model.root, { operators: step.operators, tensors: goldenTensors(step.tensors, golden.tensors) }, chosen)), [model, golden, chosen]);
   const opening = useMemo(() => firstOpen(model.root, targets.map((index) => model.leaves.get(index)).filter(Boolean)), [model, targets.join()]);
   const open = query.open === undefined ? opening : openFrom(query.open === ALL_CLOSED ? "" : query.open, model.nodes);
   const isOrdered = !model.isKnown;
   const ghosts = useMemo(() => (compare === null ? null : ghostsOf(compare.only_golden, model)), [compare, model]);
   const scene = useMemo(() => {
     const sight = inSight(model, model.edges, open, ghosts);
-    return { ...model, step, statistic, pairs, isOrdered, sight, ...boxesOf(sight, step, { statistic, pairs, ghosts, say, isOrdered }) };
-  }, [model, step, statistic, pairs, ghosts, language.value, [...open].join("\n")]);
+    return { ...model, step, statistic, pairs, isOrdered, sight, ...boxesOf(sight, step, { statistic, other, pairs, ghosts, say, isOrdered }) };
+  }, [model, step, statistic, other, pairs, ghosts, language.value, [...open].join("\n")]);
   const [state, setState] = useState({});
   const camera = useMemo(() => new Camera(), []);
   const stage = useRef(null);

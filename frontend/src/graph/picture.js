@@ -92,7 +92,7 @@ function Edge({ edge, route, text, view }) {
 function aria({ at, isOpen, title, lines, shown, right }, view) {
   const kinds = at.counts.map((some, rank) => (some && (at.operators.length > 1 || isBad(healths[rank])) ? `${some} ${say(healths[rank])}` : "")).filter(Boolean);
   const name = at.kind === "operator" ? view.step.operators.name[at.operators[0]] : title;
-  return [name, ...lines.filter(Boolean), shown, ...(right === null ? [] : [`${say("golden")} ${right.join(" ")}`]), ...kinds, at.kind === "operator" ? "" : say(isOpen ? "opened" : "closed")].filter(Boolean).join(", ");
+  return [name, ...lines.filter(Boolean), shown, ...(right === null ? [] : [`${say("golden")} ${right.filter(Boolean).join(" ")}`]), ...kinds, at.kind === "operator" ? "" : say(isOpen ? "opened" : "closed")].filter(Boolean).join(", ");
 }
 
 function Box({ face, place: [x, y, width, height], view }) {
@@ -119,7 +119,8 @@ function Box({ face, place: [x, y, width, height], view }) {
       ${isAlike(at) ? html`<${Strip} children=${at.children} width=${split} y=${height - BAR} />`
         : html`<${Bar} counts=${at.counts} width=${split} y=${height - BAR} />`}
       ${sum !== null && html`<g class="golden" transform="translate(${split} 0)"><line y2=${height} />
-        <text class=${sum.differs > 0 ? "red" : ""} x=${(width - split) / 2} y="18">${right[0]}</text><text class="more" x=${(width - split) / 2} y="36">${right[1]}</text>
+        <text class=${sum.differs > 0 ? "red" : ""} x=${(width - split) / 2} y="15">${right[0]}</text><text class="more" x=${(width - split) / 2} y="29">${right[1]}</text>
+        <text class="more" x=${(width - split) / 2} y="42">${right[2]}</text>
         <${Bar} counts=${[0, 0, sum.differs, 0, sum.agrees, sum.missing, sum.unknown]} width=${width - split} y=${height - BAR} /></g>`}`}`;
   const common = { class: name, "data-id": at.id, "aria-label": aria(face, view), onFocus: () => view.onFocus(at.id) };
   if (isOpen && at.parent === null) return null; // all of the window is its room

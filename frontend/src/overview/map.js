@@ -7,7 +7,7 @@ import { follow, link, panelLink, place, setQuery, stepParts } from "../state.js
 import { html, marks } from "../view.js";
 import { language, say } from "../words.js";
 import { bucketX, draw, drawOver, healthNames, hit, layoutOf, shownValue } from "./drawing.js";
-import { arranged, bucketOf, decodedHealth, decodedLogs, domainOf, HEALTH, layerLabel, layersOf, NO_CELL, pooled, rangeOf, rangeText, worstOf } from "./model.js";
+import { arranged, bucketOf, decodedHealth, decodedLogs, domainOf, HEALTH, layerLabel, layersOf, NO_CELL, pooled, rangeOf, rangeText, worstOf, zoomed } from "./model.js";
 import { gradient } from "./palette.js";
 
 export const titles = { [HEALTH]: "health", l2: "L2", max: "largest value", nan: "NaN and Inf", zero: "share of zeros", error: "error", distance: "distance between ranks" };
@@ -256,6 +256,25 @@ function Canvases(props) {
     }
   };
   useEffect(() => { setCursor(null); setTip(null); }, [layers, range.join()]);
+  // With Ctrl, or two fingers that pinch: iterations and rows around the pointer; without it the page scrolls.
+  const wheel = (event) => {
+    if (!event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    const box = base.current.getBoundingClientRect();
+    const found = hit(at, event.clientX - box.left, event.clientY - box.top);
+    const factor = event.deltaY > 0 ? 1.25 : 0.8;
+    const column = found === null || found.bucket === null || found.bucket === undefined ? null : range[0] + ((found.bucket + 0.5) * at.columns) / at.buckets;
+    const line = found?.row === undefined ? null : (layers[found.row].from + layers[found.row].to) / 2;
+    setQuery({ cols: rangeText(zoomed(range, column, factor, frame.iterations.length), frame.iterations.length), rows: rangeText(zoomed(rows, line, factor, shownLines), shownLines) });
+  };
+  const onWheel = useRef(wheel);
+  onWheel.current = wheel;
+  useEffect(() => {
+    const own = holder.current;
+    const listen = (event) => onWheel.current(event);
+    own.addEventListener("wheel", listen, { passive: false });
+    return () => own.removeEventListener("wheel", listen);
+  }, []);
   const leave = () => { pointer.current = { hovered: null, brush: null, start: null }; setTip(null); repaint(); };
   return html`<div class="picture" ref=${holder} tabindex="0" role="application" aria-label=${`${say("health map")}: ${say("arrows move, Enter opens, + shows what a layer holds, - shows all")}`} onKeyDown=${keys}
       onPointerMove=${move} onPointerLeave=${leave} onPointerDown=${(event) => { pointer.current.start = event.clientX - base.current.getBoundingClientRect().left; }} onPointerUp=${up}>

@@ -235,6 +235,17 @@ export function rangeOf(text, length) {
   return from < to && to <= length ? [from, to] : [0, length];
 }
 
+/** A range scaled by a factor around what is at `anchor`, at least one wide and within 0..length; null leaves it as it is. */
+export function zoomed([from, to], anchor, factor, length) {
+  if (anchor === null) return [from, to];
+  const size = to - from;
+  const wanted = factor < 1 ? Math.min(size - 1, Math.round(size * factor)) : Math.max(size + 1, Math.round(size * factor));
+  const own = Math.min(length, Math.max(1, wanted));
+  const start = Math.round(anchor - ((anchor - from) * own) / size);
+  const first = Math.min(length - own, Math.max(0, start));
+  return [first, first + own];
+}
+
 export const rangeText = ([from, to], length) => (from === 0 && to === length ? "" : `${from}-${to - 1}`);
 
 /** A scope as people call it: "blocks.0-Block" is blocks.0. */

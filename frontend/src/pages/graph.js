@@ -6,19 +6,20 @@ import { html } from "../view.js";
 
 export function Graph({ step, parts }) {
   const compare = useComparison(parts);
+  const golden = useComparison(parts, "golden");
   const bad = firstBad(step);
-  return html`<${Picture} key=${parts.join("/")} step=${step} parts=${parts} compare=${compare} targets=${bad === undefined ? [] : [bad]} />`;
+  return html`<${Picture} key=${parts.join("/")} step=${step} parts=${parts} compare=${compare} golden=${golden} targets=${bad === undefined ? [] : [bad]} />`;
 }
 
-/** The comparison of a step with the golden dump; null where there is none, or none yet. */
-export function useComparison(parts) {
+/** The comparison of a step with the golden dump, or the golden side itself; null where there is none, or none yet. */
+export function useComparison(parts, kind = "compare") {
   const [state, setState] = useState({});
   const isReady = progress.value === null || progress.value.stage === "ready"; // a server compares last
   const key = isReady ? `${progress.value?.version} ${parts.join("/")}` : "";
   useEffect(() => {
     if (key === "") return undefined;
     let isWanted = true;
-    const has = get("overview").then(({ golden }) => (golden === null ? null : get(`compare/${parts.join("/")}`)));
+    const has = get("overview").then(({ golden }) => (golden === null ? null : get(`${kind}/${parts.join("/")}`)));
     has.then((compare) => isWanted && setState({ key, compare }), () => isWanted && setState({ key, compare: null }));
     return () => { isWanted = false; };
   }, [key]);

@@ -30,6 +30,7 @@ export function OperatorView({ step, parts, index, overview, isPanel = false }) 
   const pictured = [...own.filter(({ io }) => io === "output"), ...own.filter(({ io }) => io !== "output")].filter((one) => one.exponents !== null || one.has_elements);
   const readers = readersOf(step, index);
   const to = (number) => html`<a class="name" href=${panelLink(parts, number)}>${operators.name[number]}</a>`;
+  const guessed = step.flow === "recovered" && html` <span class="quiet" title=${say("No graph file is beside this dump: what flows was recovered from equal tensors.")}>(${say("by equal values")})</span>`;
   const place = [...parts, String(index)];
   const isMarked = bookmarks().some((one) => one.join() === place.join());
   const line = operator.line === null ? null : lines[operator.line];
@@ -44,9 +45,9 @@ export function OperatorView({ step, parts, index, overview, isPanel = false }) 
       </nav>
       <${SourceLine} step=${step} index=${index} golden=${golden} />
     </header>
-    ${own.length > 0 && html`<section><h2>${say("Numbers")}</h2><${Operands} own=${own} golden=${golden} madeBy=${({ source }) => (source === null ? null : to(source))} /></section>`}
+    ${own.length > 0 && html`<section><h2>${say("Numbers")}</h2><${Operands} own=${own} golden=${golden} madeBy=${({ source }) => (source === null ? null : html`${to(source)}${guessed}`)} /></section>`}
     <${Attributes} mine=${operator.attrs} golden=${golden === null || partner === null ? null : golden.operators.attrs[index]} />
-    ${readers.length > 0 && html`<section><h2>${say("read by")}</h2><ul class="readers">${readers.slice(0, MAX_READERS).map(
+    ${readers.length > 0 && html`<section><h2>${say("read by")}${guessed}</h2><ul class="readers">${readers.slice(0, MAX_READERS).map(
       (one) => html`<li key=${one}>${to(one)}</li>`)}${readers.length > MAX_READERS && html`<li class="quiet">… ${readers.length}</li>`}</ul></section>`}
     ${pictured.length > 0 && html`<section><h2>${say("Tensors")}</h2>${pictured.map((tensor, place) => html`<${Pictures} key=${tensor.at} tensor=${tensor} parts=${parts} golden=${golden} isShown=${place < MAX_PICTURES} />`)}</section>`}
     <${Nearby} step=${step} parts=${parts} index=${index} />

@@ -143,7 +143,8 @@ class Contents:
         """The same, with what was read up to now, and with `is_job`."""
         other = copy.copy(self)
         other._is_job = True
-        vars(other).pop("job", None)
+        for name in ("job", "health", "operators"):
+            vars(other).pop(name, None)
         return other
 
     @property
@@ -161,7 +162,8 @@ class Contents:
     @cached_property
     def health(self) -> HealthOfDump:
         """Raises: as `non_finite` and `comparison`."""
-        return HealthOfDump(self.non_finite, self.comparison)
+        outvoted = () if self.job is None else self.job.outvoted
+        return HealthOfDump(self.non_finite, self.comparison, lambda: self.statistics.rows, outvoted)
 
     @cached_property
     def operators(self) -> tuple[ExportedOperator, ...]:

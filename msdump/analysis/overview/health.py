@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
+from functools import cached_property
 
 from msdump.analysis.compare.result import DIFFERS, Comparison
 from msdump.analysis.find.nan import MADE, UNKNOWN, NonFiniteReport
@@ -37,9 +38,21 @@ _Tensor = tuple[StepKey, str, str, Slot]
 
 
 class HealthOfDump:
-    """Health of the tensors of one dump, from what was found in it. An expected Inf is harmless."""
+    """Health of the tensors of one dump, from what was found in it. An expected Inf is harmless.
 
-    def __init__(self, report: NonFiniteReport, comparison: Comparison | None) -> None:
+    rows      gives all rows of the dump; asked for once, and only when an output is all alike
+    outvoted  tensors in which the other ranks outvote one, as `JobReport.outvoted`
+    """
+
+    def __init__(
+        self,
+        report: NonFiniteReport,
+        comparison: Comparison | None,
+        rows: Callable[[], Sequence[TensorStatistics]],
+        outvoted: Collection[tuple[int | None, int | None, str, str | None, str | None]] = (),
+    ) -> None:
+        self._rows = rows
+        self._outvoted = frozenset(outvoted)
         self._makers: set[_Name] = set()
         self._readers: set[_Name] = set()
         self._parameters: set[tuple[StepKey, str]] = set()
@@ -69,15 +82,32 @@ class HealthOfDump:
             cause = self._cause(row)
             if cause is not None:
                 return cause
-        if tensor_of(row) in self._different:
+        if tensor_of(row) in self._different or (self._outvoted and self._is_outvoted(row)):
             return Health.DIFFERS
         if row.numbers.max is None or row.numbers.min is None:
             return Health.NOT_MEASURED
-        return Health.SUSPICIOUS if is_suspicious(row) else Health.OK
+        if is_all_alike(row) and tensor_of(row)[:2] not in self._fed_alike:
+            return Health.SUSPICIOUS
+        return Health.SUSPICIOUS if is_near_limit(row) else Health.OK
 
     def error(self, row: TensorStatistics) -> float | None:
         """Relative error against the golden dump; None where it was not compared."""
         return self._errors.get(tensor_of(row))
+
+    def _is_outvoted(self, row: TensorStatistics) -> bool:
+        step, label, io, slot = tensor_of(row)
+        at = step.rank_id, step.iteration, label
+        return not self._outvoted.isdisjoint(((*at, io, str(slot)), (*at, None, None)))
+
+    @cached_property
+    def _fed_alike(self) -> set[tuple[StepKey, str]]:
+        """Operators of which each input is all alike, so that nothing else can come out: `expand` of one value."""
+        is_alike: dict[tuple[StepKey, str], bool] = {}
+        for row in self._rows():
+            if row.tensor.io == INPUT and row.operator is not None:
+                name, numbers = (row.step, row.operator.label), row.numbers
+                is_alike[name] = is_alike.get(name, True) and numbers.max is not None and numbers.max == numbers.min
+        return {name for name, alike in is_alike.items() if alike}
 
     def _cause(self, row: TensorStatistics) -> Health | None:
         operator = row.operator
@@ -91,22 +121,32 @@ class HealthOfDump:
         return Health.CAME_IN if name in self._makers or name in self._readers else None
 
 
-def is_suspicious(row: TensorStatistics) -> bool:
-    """All zero or all alike, with more than one element; or within a factor of two of the largest value of the dtype.
+def is_all_alike(row: TensorStatistics) -> bool:
+    """Whether an output has more than one element and all are equal, zero or not.
 
-    Edges: integers and bools may be all alike, and so may inputs and parameters, which begin as zeros and ones, and
-           what an operator like `zeros` or `fill` has made.
+    Edges: False for integers and bools, for parameters, which begin as zeros and ones, and for what an operator like
+           `zeros` or `fill` has made.
     """
-    numbers, dtype = row.numbers, dtypes.BY_NAME.get(row.tensor.true_dtype)
-    if dtype is None or not dtype.is_float or numbers.max is None or numbers.min is None:
+    numbers, operator = row.numbers, row.operator
+    if not _is_float(row) or numbers.max is None or row.tensor.io == INPUT:
         return False
-    operator = row.operator
-    is_given = operator is not None and (operator.is_parameter or makes_one_value(operator.op_type))
-    is_made = row.tensor.io != INPUT and not is_given
-    if is_made and (numbers.count or 0) > 1 and numbers.max == numbers.min:
-        return True
+    if operator is not None and (operator.is_parameter or makes_one_value(operator.op_type)):
+        return False
+    return (numbers.count or 0) > 1 and numbers.max == numbers.min
+
+
+def is_near_limit(row: TensorStatistics) -> bool:
+    """Whether the largest magnitude is within a factor of two of the largest value of the dtype, of 8 bits or more."""
+    numbers, dtype = row.numbers, dtypes.BY_NAME.get(row.tensor.true_dtype)
+    if dtype is None or not _is_float(row) or numbers.max is None or numbers.min is None or dtype.bits < 8:
+        return False
     largest = max(abs(numbers.max), abs(numbers.min))
-    return math.isfinite(largest) and dtype.bits >= 8 and largest > float(dtypes.float_limits(dtype.numpy).max) / 2
+    return math.isfinite(largest) and largest > float(dtypes.float_limits(dtype.numpy).max) / 2
+
+
+def _is_float(row: TensorStatistics) -> bool:
+    dtype = dtypes.BY_NAME.get(row.tensor.true_dtype)
+    return dtype is not None and dtype.is_float
 
 
 def tensor_of(row: TensorStatistics) -> _Tensor:

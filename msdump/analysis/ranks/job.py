@@ -110,6 +110,16 @@ class JobReport:
         return next((row for row in of_first if row["has_majority"]), rows[0] if rows else None)
 
     @property
+    def outvoted(self) -> set[tuple[int | None, int | None, str, str | None, str | None]]:
+        """(rank, iteration, name, input or output, slot) of each tensor in which a majority outvotes the rank.
+
+        Edges: the last two are None for a parameter that nothing declares equal.
+        """
+        found = [(row, row["io"], row["slot"]) for row in rows_as_values(self.unequal) if row["has_majority"]]
+        found += [(row, None, None) for row in rows_as_values(self.undeclared)]
+        return {(rank, row["iteration"], row["name"], io, slot) for row, io, slot in found for rank in row["suspects"]}
+
+    @property
     def suspects(self) -> dict[int, int]:
         """Rank -> number of tensors in which it is outvoted, largest first.
 
