@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msdump.cli.exit_status import FINE, NOTHING
-from msdump.cli.printing import complain, say
+from msdump.cli.printing import complain, say, say_next
 from msdump.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -44,6 +44,11 @@ def run(args: argparse.Namespace) -> int:
     _print_rings(recorders)
     if not incidents:
         complain(f"msdump recorder: {path} holds no incident.")
+    else:
+        from msdump.analysis.find.hints import command_line, path_word
+
+        newest = path / incidents[-1].name
+        say_next([(command_line("nan", path_word(newest)), "the first NaN in the newest one")])
     return FINE if incidents else NOTHING
 
 

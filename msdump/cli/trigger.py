@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from msdump.cli.exit_status import FINE
-from msdump.cli.printing import say
+from msdump.cli.printing import say, say_next
 from msdump.errors import NothingFoundError
 
 
@@ -28,6 +28,7 @@ def _steps(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Write the file that asks.   Raises: ConfigError; WriteError."""
+    from msdump.analysis.find.hints import command_line, path_word
     from msdump.engine.recording.collecting import survey
     from msdump.engine.recording.incidents import request
 
@@ -41,4 +42,5 @@ def run(args: argparse.Namespace) -> int:
     request(path, args.why, args.offset)
     ranks = len(recorders.alive) + len(recorders.elsewhere)
     say(f"{path}: {ranks} {'recorder' if ranks == 1 else 'recorders'} will keep the last steps when this one ends.")
+    say_next([(command_line("recorder", "list", path_word(path)), "what they have kept")])
     return FINE

@@ -79,6 +79,7 @@ def test_rings_that_are_gone_or_elsewhere_are_said(tmp_path: Path, capsys: pytes
     assert "rank 4 records on other" in said.out and "\x1b" not in said.out
     assert "holds no incident" in said.err
     assert main(["trigger", str(path)]) == 0  # the rank on the other machine may see it
+    assert f"  msdump recorder list {path}" in capsys.readouterr().out
     assert json.loads((path / CONTROL / "trigger.json").read_text()) == {"why": "msdump trigger", "step": 0}
 
 
