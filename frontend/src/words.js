@@ -7,7 +7,7 @@ const chinese = {
   "bytes": "字节", "health": "健康", "search name, type or scope": "搜索名称、类型或作用域", "name": "名称", "type": "类型",
   "output": "输出", "tensor": "张量", "input": "输入", "dtype": "类型", "shape": "形状", "max": "最大", "min": "最小", "mean": "均值",
   "L2": "L2", "zero": "零", "error": "误差", "execution order": "执行顺序", "line": "行", "bad only": "仅异常", "shown": "显示", "of": "/",
-  "Inputs": "输入", "Outputs": "输出", "Attributes": "属性", "Source line": "源码行", "made by": "来自", "by equal values": "按相等的值推断", "read by": "用于",
+  "Inputs": "输入", "Outputs": "输出", "Attributes": "属性", "Source line": "源码行", "made by": "来自", "by equal values": "按相等的值推断", "share near the limit of the dtype": "接近数据类型上限的比例", "read by": "用于",
   "file": "文件", "exponents": "指数分布", "not measured": "未测量", "not written yet": "尚未写入", "copy command": "复制命令", "copied": "已复制",
   "previous": "上一个", "next": "下一个", "next unhealthy": "下一个异常", "damaged files": "损坏文件", "left out": "未包含",
   "operator": "算子", "own page": "独立页面", "close": "关闭", "width of the panel": "面板宽度", "This step has no operator of that number.": "此步没有该编号的算子。",

@@ -6,6 +6,7 @@ docs/viewer-data.md describes the answers.
 from __future__ import annotations
 
 import base64
+import math
 from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
@@ -22,7 +23,8 @@ from msdump.tensors.records import OUTPUT
 from msdump.viewing.curves import Curves, largest_of, magnitude, size_of
 from msdump.viewing.parts import BACKWARD, CONSTRUCTION, FORWARD, PARAMETERS, PARTS, graph_parts, part_of
 
-STATISTICS = ("l2", "max", "nan", "zero", "error", "distance")
+STATISTICS = ("l2", "max", "nan", "zero", "saturated", "error", "distance")
+_IF_ANY = ("nan", "saturated")  # where none is above zero they say nothing
 NO_CELL = "."
 _STEP_OF_LOG = 1 << 14
 
@@ -103,7 +105,7 @@ class HealthMap:
 
     def _is_there(self, name: str) -> bool:
         values = self._values[name]
-        return bool((values > 0).any() if name == "nan" else (~np.isnan(values)).any())
+        return bool((values > 0).any() if name in _IF_ANY else (~np.isnan(values)).any())
 
     def _place(self, at: tuple[StepKey, str] | None) -> list[int] | None:
         """Numbers of rank, row and iteration; None for an operator without a row."""
@@ -165,6 +167,7 @@ class HealthMap:
                 "l2": largest_of(size_of(tensor.numbers.l2norm) for tensor in outputs),
                 "max": largest_of(map(magnitude, outputs)),
                 "zero": _share_of_zeros(outputs),
+                "saturated": _share_near_limit(outputs),
                 "nan": largest_of(map(_not_finite, one.tensors)),
                 "error": largest_of(size_of(health_of_dump.error(tensor)) for tensor in one.tensors),
             }
@@ -206,6 +209,24 @@ def _share_of_zeros(rows: Iterable[TensorStatistics]) -> float | None:
             zeros += row.numbers.zero
             elements += row.numbers.count
     return zeros / elements if elements else None
+
+
+def _share_near_limit(rows: Iterable[TensorStatistics]) -> float | None:
+    """Share of elements that are infinite or within a factor of two of the largest value of their dtype.
+
+    Edges: None where no exponents were counted, and for integers.
+    """
+    near = elements = 0
+    for row in rows:
+        dtype = dtypes.BY_NAME.get(row.tensor.true_dtype)
+        if row.exponents is None or dtype is None or not dtype.is_float or not row.numbers.count:
+            continue
+        last = math.frexp(float(dtypes.float_limits(dtype.numpy).max))[1] - 1 - row.exponents.first
+        if 0 <= last < len(row.exponents.positive):
+            near += row.exponents.positive[last] + row.exponents.negative[last]
+        near += (row.numbers.positive_inf or 0) + (row.numbers.negative_inf or 0)
+        elements += row.numbers.count
+    return near / elements if elements else None
 
 
 def _distances(sizes: Any) -> Any:

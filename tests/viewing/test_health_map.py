@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from msdump.analysis.measurements import Measurements
 from msdump.analysis.overview.contents import Contents
 from msdump.viewing.health_map import _distances, _logs
 from msdump.viewing.pages import Pages
@@ -216,3 +217,14 @@ def test_the_outvoted_rank_is_marked(tmp_path: Path) -> None:
     assert healths == ["ok", "differs"]
     assert frame["cells"][2] == "4" + differs and "distance" in frame["statistics"]
     assert Pages(Contents(job)).get("map")["outvoted"] == []
+
+
+def test_the_share_near_the_limit_of_a_dtype(tmp_path: Path) -> None:
+    near, far = np.float16([65504, -40000, math.inf, 1]), np.float16([1, 2, 3, 4])
+    dump = write_dump(tmp_path, [("D/Mul-op0", {IN: near, OUT: near}), ("D/Neg-op1", {IN: near, OUT: far})])
+    pages = Pages(Contents(dump, measurements=Measurements(has_exponents=True)))
+    frame = pages.get("map")
+    assert frame["rows"]["name"] == ["D/Mul-op0", "D/Neg-op1"] and "saturated" in frame["statistics"]
+    assert np.allclose(10 ** logs_of(pages.get("map/0/saturated")["cells"]), [0.75, 0], atol=1e-3)
+    write_dump(tmp_path / "fine", [("D/Neg-op1", {IN: far, OUT: far})])
+    assert "saturated" not in Pages(Contents(tmp_path / "fine")).get("map")["statistics"]

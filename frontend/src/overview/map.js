@@ -10,7 +10,7 @@ import { bucketX, draw, drawOver, healthNames, hit, layoutOf, shownValue } from 
 import { arranged, bucketOf, decodedHealth, decodedLogs, domainOf, HEALTH, layerLabel, layersOf, NO_CELL, pooled, rangeOf, rangeText, worstOf, zoomed } from "./model.js";
 import { gradient } from "./palette.js";
 
-export const titles = { [HEALTH]: "health", l2: "L2", max: "largest value", nan: "NaN and Inf", zero: "share of zeros", error: "error", distance: "distance between ranks" };
+export const titles = { [HEALTH]: "health", l2: "L2", max: "largest value", nan: "NaN and Inf", zero: "share of zeros", saturated: "share near the limit of the dtype", error: "error", distance: "distance between ranks" };
 const MOST_LAYERS = 40;
 const DENSE = 560; // rows of pixels for single operators
 
@@ -55,7 +55,7 @@ export function HealthMap({ frame, overview }) {
   const [isIdle, setIdle] = useState(false);
   const logs = {};
   // What is coloured comes first; what hovering tells comes when that is drawn.
-  for (const name of ["l2", "max", "nan", "zero", "error", "distance"]) {
+  for (const name of ["l2", "max", "nan", "zero", "saturated", "error", "distance"]) {
     const isWanted = frame.statistics.includes(name) && (name === by || isIdle);
     logs[name] = cellsOf(useAnswer(isWanted ? `map/${rankPart}/${name}` : null), decodedLogs);
   }
@@ -74,7 +74,7 @@ export function HealthMap({ frame, overview }) {
     ? arrangement.order.length : arrangement.part.indexOf(hidden);
   const rows = rangeOf(query.rows, shownLines);
   const range = rangeOf(query.cols, frame.iterations.length);
-  const isDense = query.dense === "1";
+  const isDense = query.dense === "1" || (query.dense !== "0" && !hasLayers(arrangement, rows));
   const layers = useMemo(() => layersOf(arrangement, rows[0], rows[1], isDense ? DENSE : MOST_LAYERS, isDense), [arrangement, rows.join(), isDense]);
   const labels = useMemo(() => layers.map((one) => layerLabel(one, frame, arrangement) || say("model")), [layers, language.value]);
   const curves = curvesOf(frame.curves[rank]);
@@ -94,7 +94,7 @@ export function HealthMap({ frame, overview }) {
         (name) => html`<option key=${name} selected=${name === by}>${say(titles[name])}</option>`)}</select></label>
       ${frame.ranks.length > 1 && html`<label>${say("rank")} <select onChange=${(event) => setQuery({ rank: String(frame.ranks[event.currentTarget.selectedIndex]) })}>${frame.ranks.map(
         (one, at) => html`<option key=${one} selected=${at === rank}>${one ?? "–"}${frame.outvoted.some(([other]) => other === one) ? ` ≠ ${say("outvoted")}` : ""}</option>`)}</select></label>`}
-      <span role="group" aria-label=${say("rows")}><button aria-pressed=${!isDense} onClick=${() => setQuery({ dense: "" })}>${say("layers")}</button>
+      <span role="group" aria-label=${say("rows")}><button aria-pressed=${!isDense} onClick=${() => setQuery({ dense: "0" })}>${say("layers")}</button>
         <button aria-pressed=${isDense} onClick=${() => setQuery({ dense: "1" })}>${say("Operators")}</button></span>
       ${isZoomed && html`<button onClick=${() => setQuery({ rows: "", cols: "" })}>↺ ${say("show all")}</button>`}
       ${hidden >= 0 && html`<label><input type="checkbox" checked=${query.construction === "1"} onChange=${(event) => setQuery({ construction: event.currentTarget.checked ? "1" : "", rows: "" })} /> ${say("construction")}</label>`}
@@ -103,6 +103,13 @@ export function HealthMap({ frame, overview }) {
     ${range[1] - range[0] === 1 && curves.length > 0 && html`<dl class="now">${curves.map(({ title, values }) => html`<div key=${title}><dt>${say(title)}</dt><dd>${number(values[range[0]])}</dd></div>`)}</dl>`}
     <div class="canvases" ref=${root} style=${{ height: `${at?.height ?? 300}px` }}>${at !== null && html`<${Canvases} ...${shared} />`}</div>
   </section>`;
+}
+
+/** Whether there are layers to see: names without scopes make one of each part. */
+function hasLayers(arrangement, [from, to]) {
+  if (to - from <= MOST_LAYERS) return true;
+  const layers = layersOf(arrangement, from, to, MOST_LAYERS, false);
+  return layers.length > new Set(layers.map(({ part }) => part)).size;
 }
 
 const lineOf = (arrangement, row) => (row === undefined ? -1 : arrangement.order.indexOf(row));
@@ -325,7 +332,7 @@ function Tip({ tip, width }) {
   const [name, sign] = marks[cell.health] ?? ["unmeasured", "–"];
   return html`<div class="tip" style=${style}><b>${cell.name}</b>
     <div><span class="health ${name}">${sign} ${say(cell.health)}</span> · ${say("iteration")} ${cell.iteration ?? "–"}${cell.count > 1 ? ` · ${cell.count} ${say("operators")}` : ""}</div>
-    <dl>${Object.entries(cell.numbers).filter(([, log]) => !Number.isNaN(log)).map(([key, log]) => html`<div key=${key}><dt>${say(titles[key])}</dt><dd>${key === "zero" ? percent(log) : shownValue(log)}</dd></div>`)}</dl></div>`;
+    <dl>${Object.entries(cell.numbers).filter(([, log]) => !Number.isNaN(log)).map(([key, log]) => html`<div key=${key}><dt>${say(titles[key])}</dt><dd>${key === "zero" || key === "saturated" ? percent(log) : shownValue(log)}</dd></div>`)}</dl></div>`;
 }
 
 const percent = (log) => (log === -Infinity ? "0 %" : `${Number((100 * 10 ** log).toPrecision(3))} %`);
