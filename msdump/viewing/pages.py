@@ -25,7 +25,6 @@ from msdump.analysis.overview.contents import Contents, ExportedOperator
 from msdump.analysis.overview.findings import Finding, findings
 from msdump.analysis.overview.flow import flow_of
 from msdump.analysis.overview.health import Health, HealthOfDump
-from msdump.analysis.ranks.job import rows_as_values
 from msdump.analysis.stat.rows import TensorStatistics
 from msdump.analysis.steps import Operator, StepKey
 from msdump.errors import ConfigError, did_you_mean, value_without_secrets, without_secrets
@@ -180,14 +179,14 @@ class Pages:
             return [*notes, *(f"{text}." for text in ranks)]
         return [*notes, *(f"{text} (rank {', '.join(map(str, own))})." for text, own in ranks.items())]
 
-    def _outvoted(self) -> list[list[int]]:
+    def _outvoted(self) -> list[list[int | None]]:
         """Each rank that others outvote, and in how many tensors, most first; none where ranks are not asked."""
         job = self._contents.job
         if job is None:
             return []
-        tensors = Counter(job.suspects)
-        for row in rows_as_values(job.undeclared):
-            tensors.update(row["suspects"])
+        tensors: Counter[int | None] = Counter(rank for rank, *_ in job.outvoted)
+        by_messages = {rank: count for rank, count in job.suspects.items() if rank not in tensors}
+        tensors.update(by_messages)
         return [[rank, count] for rank, count in tensors.most_common()]
 
     def _step_row(self, key: StepKey, operators: list[ExportedOperator]) -> tuple[Any, ...]:
