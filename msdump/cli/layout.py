@@ -23,7 +23,10 @@ _BLANK = frozenset({"", "-"})
 # Chinese is written without blanks: a line may end behind each letter, but for signs that end or begin a clause.
 _HAN = "\u3400-\u9fff\uf900-\ufaff"
 _CLOSING, _OPENING = "\u3001\u3002\uff01\uff09\uff0c\uff1a\uff1b\uff1f", "\uff08"
-_WORDS = re.compile(rf" +|[{_OPENING}]*[{_HAN}][{_CLOSING}]*|[{_OPENING}]*[^ {_HAN}{_OPENING}]+|[{_OPENING}]+")
+_WORDS = re.compile(
+    rf" +|[{_OPENING}]*[{_HAN}][{_CLOSING}]*|[{_OPENING}]*[^ {_HAN}{_OPENING}{_CLOSING}]+[{_CLOSING}]*"
+    rf"|[{_OPENING}{_CLOSING}]+"
+)
 
 
 # -- measures ----------------------------------------------------------------------------------------------------------
@@ -193,7 +196,7 @@ def table_lines(
     wraps: Collection[int] = (),
     keeps: Collection[int] = (0, 1),
     ellipsis: str = "...",
-    in_each: str = "in each row:",
+    in_each: str = "in each row: {columns}",
 ) -> list[TableLine]:
     """A table within a width.
 
@@ -206,7 +209,7 @@ def table_lines(
     width    None: as wide as it is
     numbers  columns that are aligned on their right, and never shortened
     keeps    columns that stay whatever is in them: the verdict, the name
-    in_each  begins the line about columns that say the same in each row
+    in_each  line about columns that say the same in each row
     """
     if not columns or not columns[0]:
         return [TableLine(_GAP.join(titles))] if titles else []
@@ -229,7 +232,7 @@ def table_lines(
 def _notes(grid: _Grid, width: int | None, in_each: str) -> list[TableLine]:
     if not grid.notes:
         return []
-    line = f"{in_each} {', '.join(grid.notes)}"
+    line = in_each.format(columns=", ".join(grid.notes))
     return [TableLine(text) for text in (wrapped(line, width) if width else [line])]
 
 

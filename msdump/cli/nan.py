@@ -18,7 +18,7 @@ from msdump.cli.options import (
     write_json,
 )
 from msdump.cli.printing import complain_of_damaged, print_table, progress_bar, say, say_answer, say_next
-from msdump.tables.messages import AND, COMMA, SEMICOLON, Message, joined, message, messages, operand
+from msdump.tables.messages import AND, COLON, COMMA, SEMICOLON, Message, joined, message, messages, operand
 
 if TYPE_CHECKING:
     from msdump.analysis.find.between import BadGradients
@@ -79,6 +79,7 @@ def _value(report: NonFiniteReport) -> dict[str, Any]:
 
 
 def _print_brief(report: NonFiniteReport, status: int) -> None:
+    from msdump.analysis.find.nan import HOW
     from msdump.analysis.steps import operator_id
 
     _print_between(report.between)
@@ -92,7 +93,7 @@ def _print_brief(report: NonFiniteReport, status: int) -> None:
         say(f"  {first.line}  {first.line.code.strip()}")
     results = [*report.firsts, *(one for one in (*report.nan, *report.inf) if one not in report.firsts)]
     rows = [
-        (one.kind, operator_id(one.step, one.operator), _HOW[one.how], "-" if one.line is None else str(one.line))
+        (one.kind, operator_id(one.step, one.operator), HOW[one.how], "-" if one.line is None else str(one.line))
         for one in results
     ]
     print_table(messages("verdict", "id", "how", "line"), rows, sys.stdout, most=FINDINGS)
@@ -155,11 +156,12 @@ def _print_between(found: BadGradients | None) -> None:
 def _first_text(result: NonFinite) -> Message:
     from msdump.analysis.find.nan import NAN
 
-    kind = message("NaN") if result.kind == NAN else message("unexpected Inf")
     operator = message(
         "{name} ({type}), {where}", name=result.operator.label, type=result.operator.op_type, where=result.step
     )
-    return message("first {kind}, {how}: {operator}", kind=kind, how=_head(result), operator=operator)
+    if result.kind == NAN:
+        return message("first NaN, {how}: {operator}", how=_head(result), operator=operator)
+    return message("first unexpected Inf, {how}: {operator}", how=_head(result), operator=operator)
 
 
 def _print_first(result: NonFinite, dump: str, is_all: bool) -> None:
@@ -174,7 +176,7 @@ def _print_first(result: NonFinite, dump: str, is_all: bool) -> None:
         say("    " + message("in {line}", line=f"{result.inner_line}  {result.inner_line.code.strip()}"))
     for tensor in result.tensors:
         name = f" ({result.parameter})" if result.parameter is not None and tensor.io == "input" else ""
-        say("  " + joined("", (operand(tensor.io, tensor.slot), f"{name}: ", _tensor_text(tensor))))
+        say("  " + joined("", (operand(tensor.io, tensor.slot), name, COLON, _tensor_text(tensor))))
     if result.shows is not None:
         step, reader = result.shows
         text = message("nothing of its own iteration reads it; {name} does in {where}", name=reader.label, where=step)
@@ -286,7 +288,6 @@ _HEADS = {
     "received": message("brought from another process by a collective"),
     "unknown": message("made by an operator whose inputs are not in the dump, or by one before it"),
 }
-_HOW = {text: text for text in messages("made", "came in", "data", "received", "unknown")}
 _STAGES = {
     "loss": message("made in the loss, after the model's output"),
     "after output": message(

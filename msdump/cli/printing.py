@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypeGuard
 from msdump.cli.exit_status import FINE, FOUND, INCOMPLETE, NOTHING
 from msdump.cli.layout import TableLine, filled, is_width_told, table_lines, terminal_width, text_width, wrapped
 from msdump.errors import did_you_mean
-from msdump.tables.messages import ENGLISH, Message, joined, message, translated
+from msdump.tables.messages import ENGLISH, Message, joined, message, messages, translated
 from msdump.tables.printable import LINE_ENDS, is_printable, printable, without_commands
 
 if TYPE_CHECKING:
@@ -296,7 +296,7 @@ def print_table(
         put(message("{count} more (--all)", count=len(rows) - len(shown)), stream)
 
 
-_IN_EACH = message("in each row:")
+_IN_EACH = message("in each row: {columns}")
 
 
 def _put_lines(
@@ -343,15 +343,18 @@ _VERDICTS = {
 }  # fmt: skip
 
 
+_NAN, _INF, _ZERO, _OK = messages("NaN", "Inf", "zero", "ok")
+
+
 def value_verdict(numbers: Statistics | StatisticRow | None) -> str:
     """What is worst about the values of a tensor: "NaN", "Inf", "zero" (all of them), else "ok"; "-": not known."""
     if numbers is None or (numbers.nan is None and numbers.max is None):
         return "-"
     if numbers.nan:
-        return "NaN"
+        return _NAN
     if numbers.negative_inf or numbers.positive_inf:
-        return "Inf"
-    return "zero" if numbers.count and numbers.zero == numbers.count else "ok"
+        return _INF
+    return _ZERO if numbers.count and numbers.zero == numbers.count else _OK
 
 
 def verdict_style(verdict: str | int) -> str:

@@ -103,7 +103,7 @@ def operand(io: str, slot: object) -> Message:
     return message("output {slot}", slot=slot) if io == "output" else message("{io} {slot}", io=io, slot=slot)
 
 
-COMMA, SEMICOLON, AND = messages(", ", "; ", " and ")
+COMMA, SEMICOLON, COLON, AND = messages(", ", "; ", ": ", " and ")
 
 
 def translated(value: Any, language: str) -> Any:

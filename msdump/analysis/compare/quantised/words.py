@@ -20,7 +20,7 @@ from msdump.analysis.compare.result import DIFFERS, Comparison
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.json_values import location_value
 from msdump.analysis.steps import has_several_graphs
-from msdump.tables.messages import COMMA, SEMICOLON, Message, counted, joined, message, messages
+from msdump.tables.messages import COLON, COMMA, SEMICOLON, Message, counted, joined, message, messages
 
 RANKING_TITLES = messages(
     "verdict", "operator", "golden", "iteration", "adds", "error", "weight dB", "outlier", "activation dB", "clipped",
@@ -95,7 +95,7 @@ def _reason(verdict: QuantisedVerdict, finding: Contribution) -> str:
         others = [one.weight.sqnr_db for one in rows[1:] if one.weight is not None]
         text = message("its weight has {db:.0f} dB", db=finding.weight.sqnr_db) + _against(others)
         outlier = _outlier(finding)
-        reasons.append(joined(_COLON, (text, outlier)) if outlier else text)
+        reasons.append(joined(COLON, (text, outlier)) if outlier else text)
     elif has_poor_bias(finding, rows) and finding.bias_db is not None:
         others = [one.bias_db for one in rows[1:] if one.bias_db is not None]
         reasons.append(message("its bias has {db:.0f} dB", db=finding.bias_db) + _against(others))
@@ -106,15 +106,12 @@ def _reason(verdict: QuantisedVerdict, finding: Contribution) -> str:
         others = [one.activation.sqnr_db for one in rows[1:] if one.activation is not None]
         text = message("its range has {db:.0f} dB", db=finding.activation.sqnr_db) + _against(others)
         if is_idle(finding.activation):
-            text = joined(_COLON, (text, message("its values take {count} codes", count=finding.activation.used)))
+            text = joined(COLON, (text, message("its values take {count} codes", count=finding.activation.used)))
         reasons.append(text)
     if not reasons:
         unexplained = message("its codes alone do not explain it")
         reasons.append(unexplained if finding.is_quantised else message("it has no codes"))
     return joined(SEMICOLON, reasons)
-
-
-_COLON = message(": ")
 
 
 def _clipping(noise: ActivationNoise) -> Message:
