@@ -88,7 +88,7 @@ def _advice(listing: DumpListing, path: str) -> list[tuple[str, str]]:
     from msdump.analysis.steps import short_label
 
     word = path_word(path)
-    advice = [
+    advice: list[tuple[str, str]] = [
         (command_line("nan", word), message("the first NaN, and the line that made it")),
         (command_line("report", word), message("all of it as a page")),
     ]

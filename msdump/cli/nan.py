@@ -238,8 +238,8 @@ def _print_benign(benign: Sequence[BenignInf], shows_all: bool) -> None:
         )  # fmt: skip
         steps[text] = steps.get(text, 0) + 1
     shown = list(steps.items()) if shows_all else list(steps.items())[:_SHOWN]
-    for text, count in shown:
-        say(message("{benign} (in {count} steps)", benign=text, count=count) if count > 1 else text)
+    for line, count in shown:
+        say(message("{benign} (in {count} steps)", benign=line, count=count) if count > 1 else line)
     if len(shown) < len(steps):
         say(message("benign: {count} more operators (--all)", count=len(steps) - len(shown)))
 

@@ -127,12 +127,9 @@ def _filtered(answers: dict[str, Answer], is_kept: Any) -> dict[str, Answer]:
 
 def _page(answers: dict[str, Answer], left_out: list[str]) -> bytes:
     """The whole file. Answers are base64, which has no letter that HTML knows."""
-    # Of several answers that have the same sentence one keeps it.
-    words = {english: chinese for answer in answers.values() for english, chinese in answer.get("words", ())}
-    words.update(translations(left_out))
-    others = {name: {**answer, "words": []} if "words" in answer else answer for name, answer in answers.items()}
-    overview = {**answers["overview"], "left_out": left_out, "words": list(words.items())}
-    values = encoded({**others, "overview": overview})
+    words = [*answers["overview"]["words"], *translations(left_out)]
+    overview = {**answers["overview"], "left_out": left_out, "words": words}
+    values = encoded({**answers, "overview": overview})
     packed = base64.b64encode(gzip.compress(values, 9, mtime=0)).decode()
     body = f'<script type="text/plain" id="answers">{packed}</script>\n'
     return _START + standalone(f"{printable(overview['dump'])} – msdump", body).encode()

@@ -129,7 +129,7 @@ def unused_rules(mapping: OperatorMap, operators: Iterable[Operator]) -> list[st
     for operator in operators:
         types.add(operator.op_type)
         names |= operator.names
-    texts = []
+    texts: list[str] = []
     for what, rules, known in (("type", mapping.types, types), ("operator", mapping.operators, names)):
         for name in dict.fromkeys(word for rule in rules.items() for word in (rule[0], *rule[1])):
             # A csv file says types and names in one list.

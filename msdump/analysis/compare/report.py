@@ -39,7 +39,7 @@ from msdump.analysis.json_values import damaged_values, location_value, operator
 from msdump.analysis.steps import Operator, Slot, StepKey, has_several_graphs, operator_id
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.tables.messages import AND, COMMA, SEMICOLON, counted, joined, message, messages, operand
+from msdump.tables.messages import AND, COMMA, SEMICOLON, Message, counted, joined, message, messages, operand
 
 # What msaccucmp prints for equal tensors that are not zero.
 _PERFECT = {name: "1.000000" if name == "CosineSimilarity" else "0.000000" for name in METRICS}
@@ -112,7 +112,7 @@ def _finding(comparison: Comparison, *, repeats: bool) -> list[str]:
     if quantised is not None and (lost := words.lost_lines(comparison, quantised)):
         return lost
     graphs, golden = (GraphFiles(DumpDir.open(path)) for path in (comparison.mine, comparison.golden))
-    lines = []
+    lines: list[str] = []
     if wrong is not None:
         named = _named(wrong, graphs, _also(comparison, golden))
         lines.append(message("first wrong operator: {operator}", operator=named))
@@ -174,7 +174,7 @@ def _goes_on(comparison: Comparison) -> list[str]:
     names = joined(COMMA, [*shown, "..."] if count > _MAX_NAMED else shown)
     if count > 1:
         names = message("{count} operators that mine has not: {names}", count=count, names=names)
-    lines = [message("first difference: golden goes on where mine ends, with {names}", names=names)]
+    lines: list[str] = [message("first difference: golden goes on where mine ends, with {names}", names=names)]
     lines += ["  " + _place(operator, step, graphs) for step, operator in operators[:_MAX_NAMED]]
     pairs = sum(1 for _ in comparison.operators)
     return [*lines, "  " + message("all {count} operators that both have agree", count=pairs)]
@@ -332,7 +332,7 @@ def _attributes_across(result: OperatorResult, graphs: GraphFiles, golden: Graph
     that each of them has beside its tensors where none does.
     """
     assert result.pair.golden_step is not None
-    texts = []
+    texts: list[str] = []
     sides = []
     for step, operator, files in (
         (result.step, result.pair.mine, graphs),
@@ -404,7 +404,7 @@ def _input_name(result: OperatorResult, operator: Operator, slot: Slot, graphs: 
 
 def _numbers_text(operator: Operator, attributes: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
     """Numbers that an operator has beside its tensors: inputs of one element, and attributes."""
-    found = []
+    found: list[str] = []
     for part in operator.parts or (operator,):
         for slot, tensor in part.inputs.items():
             figures = figures_of(tensor) if math.prod(host_shape(tensor)) == 1 else None
@@ -429,7 +429,7 @@ def _is_equal(x: object, y: object) -> bool:
 # What a graph file says of an operator beside what the script chose.
 _NO_ATTRIBUTES = frozenset({"input_names", "output_names"})
 _DEFAULT = message("its default")
-_SIDES = {side: side for side in messages("mine", "golden")}
+_SIDES: Mapping[str, Message] = {side: side for side in messages("mine", "golden")}
 _MAX_NAMED = 5
 
 

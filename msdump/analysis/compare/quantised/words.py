@@ -37,7 +37,7 @@ def finding_lines(verdict: QuantisedVerdict, finding: Contribution, graphs: Grap
         "{name} ({type}) adds {added} of {total:.3g}",
         name=operator.label, type=operator.op_type, added=_number(finding.added), total=verdict.total,
     )  # fmt: skip
-    lines = [message("{finding}: {reason}", finding=text, reason=_reason(verdict, finding))]
+    lines: list[str] = [message("{finding}: {reason}", finding=text, reason=_reason(verdict, finding))]
     node = graphs.node(finding.step, operator)
     line = None if node is None else node.own_line
     lines.append("  " + joined(COMMA, [str(finding.step), *([] if line is None else [f"{line}  {line.code.strip()}"])]))
