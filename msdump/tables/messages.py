@@ -72,7 +72,8 @@ class _Joined(Message):
 
     def in_language(self, language: str) -> str:
         separator = translated(self.arguments["separator"], language)
-        return separator.join(translated(part, language) for part in self.arguments["parts"])
+        text: str = separator.join(translated(part, language) for part in self.arguments["parts"])
+        return text
 
 
 def message(template: str, /, **arguments: Any) -> Message:
