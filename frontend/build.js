@@ -3,7 +3,12 @@ import { readFile, readdir, writeFile } from "node:fs/promises";
 import { build } from "esbuild";
 
 const target = process.argv[2] ?? "../msdump/viewing/assets";
-const options = { outdir: target, bundle: true, minify: true, charset: "ascii", target: "es2022", legalComments: "none" };
+// Sentences with names in braces are filled in before they reach the page.
+const words = { name: "words", setup: (building) => building.onLoad({ filter: /chinese\.json$/ }, async ({ path }) => {
+  const entries = Object.entries(JSON.parse(await readFile(path, "utf8")));
+  return { contents: JSON.stringify(Object.fromEntries(entries.filter(([text]) => !text.includes("{")))), loader: "json" };
+}) };
+const options = { plugins: [words],  outdir: target, bundle: true, minify: true, charset: "ascii", target: "es2022", legalComments: "none" };
 await build({ ...options, entryPoints: ["src/app.js", "src/app.css"], format: "iife" });
 await build({ ...options, entryPoints: ["src/widget.js"], format: "esm" });
 const { dependencies } = JSON.parse(await readFile("package.json", "utf8"));

@@ -34,6 +34,11 @@ _PREFIXES = ("MINDSPORE_", "MS_", "MSDUMP_", "ASCEND_", "ACL_", "DUMP_GE_", "DUM
 # pytest-xdist gives its workers the last two, which tell commands how wide lines may be. They are taken away here for
 # fixtures of a session, and before each test.
 os.environ.pop("COLUMNS", None)
+# Answers are compared in English, whatever the machine speaks; its encoding stays UTF-8.
+os.environ.pop("MSDUMP_LANGUAGE", None)
+for _name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+    if os.environ.get(_name, "").startswith("zh"):
+        os.environ[_name] = "C.UTF-8"
 _NAMES = ("RANK_ID", "RANK_SIZE", "RANK_TABLE_FILE", "DEVICE_ID", "GRAPH_OP_RUN", "COLUMNS", "LINES")
 
 
@@ -115,6 +120,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith(_PREFIXES) or name in _NAMES:
             monkeypatch.delenv(name)
+    monkeypatch.setattr("msdump.cli.printing._spoken", "en")
 
 
 @pytest.fixture(autouse=True)

@@ -1,5 +1,6 @@
 // Where answers come from: recorded in this page (a report) or from the server that gave it. docs/viewer-data.md
 import { signal } from "@preact/signals";
+import { learn } from "./words.js";
 
 /** How far the server's index is; null in a report. */
 export const progress = signal(null);
@@ -14,12 +15,18 @@ export async function openSource(document) {
   if (isFramed()) load = throughParent();
   if (element === null) return new Promise((resolve) => poll(resolve));
   recorded = JSON.parse(await unpacked(element.textContent.trim()));
+  Object.values(recorded).forEach(learned);
 }
 
 /** The answer for a path. Each is asked for once, until the server has newer ones. */
 export function get(path) {
-  if (!cache.has(path)) cache.set(path, recorded === null ? fromServer(path) : fromPage(path));
+  if (!cache.has(path)) cache.set(path, (recorded === null ? fromServer(path) : fromPage(path)).then(learned));
   return cache.get(path);
+}
+
+function learned(answer) {
+  learn(answer.words);
+  return answer;
 }
 
 async function fromPage(path) {

@@ -17,9 +17,10 @@ from msdump.analysis.steps import Operator, Slot, Step
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.statistic_csv import StatisticRow
 from msdump.graph.traits import is_unset, makes_unset, memory_use, only_moves, overwrites_unread, unread_inputs
+from msdump.tables.messages import message
 from msdump.tensors.records import INPUT, OUTPUT
 
-OTHER_MOMENT = "written in place: one dump shows it before the operator ran, the other after"
+OTHER_MOMENT = message("written in place: one dump shows it before the operator ran, the other after")
 SameBytes = Callable[[DumpedTensor, DumpedTensor], bool]
 
 
@@ -98,7 +99,7 @@ def slots_of_other_moments(mine: Operator, golden: Operator, moments: tuple[Mome
 
 # -- memory that no operator has written yet ---------------------------------------------------------------------------
 
-UNSET = "memory that no operator has written yet"
+UNSET = message("memory that no operator has written yet")
 
 
 class UnsetTensors:

@@ -26,6 +26,7 @@ from msdump.formats.selection import ALL_STEPS, Numbers, StepSelection, is_selec
 from msdump.formats.statistic_csv import StatisticRow, read_statistic_csv
 from msdump.graph.traits import subgraph_labels
 from msdump.storage.plain import readable
+from msdump.tables.messages import COMMA, joined, message
 from msdump.tensors.makers import maker
 from msdump.tensors.records import DEFAULT_FORMAT, INPUT, OUTPUT
 
@@ -55,13 +56,19 @@ class StepKey(NamedTuple):
     iteration: int | None
 
     def __str__(self) -> str:
-        parts = zip(("rank", "graph", "iteration"), self, strict=True)
-        return ", ".join(f"{name} {value}" for name, value in parts if value is not None) or "the dump"
+        parts = (
+            None if self.rank_id is None else message("rank {rank}", rank=self.rank_id),
+            None if self.graph_id is None else message("graph {graph}", graph=self.graph_id),
+            None if self.iteration is None else message("iteration {iteration}", iteration=self.iteration),
+        )
+        return joined(COMMA, (part for part in parts if part is not None)) or message("the dump")
 
     def iteration_text(self, tells_graph: bool) -> str:
         """A cell of a table; `tells_graph` where graphs count their own steps, whose numbers alone say little."""
         iteration = "-" if self.iteration is None else str(self.iteration)
-        return f"{iteration} of graph {self.graph_id}" if tells_graph and self.graph_id is not None else iteration
+        if not tells_graph or self.graph_id is None:
+            return iteration
+        return message("{iteration} of graph {graph}", iteration=iteration, graph=self.graph_id)
 
 
 def stage_of(label: str) -> str:

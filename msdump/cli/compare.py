@@ -26,6 +26,7 @@ from msdump.cli.options import (
 )
 from msdump.cli.printing import ROWS, complain, print_table, progress_bar, say, say_answer, say_next
 from msdump.errors import ConfigError
+from msdump.tables.messages import message, messages
 
 _EPILOG = """
 The first lines name the first operator in execution order whose inputs agree and whose output does not.
@@ -97,7 +98,11 @@ def _merged(paths: list[str | None], args: argparse.Namespace, stack: ExitStack)
         target = os.path.join(folder, str(number))
         result = merge_ranks([path], target, StepSelection(**selected_steps(args)), rules=rules)
         if not args.quiet:
-            complain(f"{path}: {result.tensors} tensors, {result.joined} of them joined from several ranks")
+            text = message(
+                "{path}: {count} tensors, {joined} of them joined from several ranks",
+                path=path, count=result.tensors, joined=result.joined,
+            )  # fmt: skip
+            complain(text)
         for where, problem in result.problems:
             complain(f"not merged: {where}: {problem}")
         merged.append(target)
@@ -149,16 +154,19 @@ def _report(comparison: Any, args: argparse.Namespace, status: int) -> None:
         return
     say_answer(headline(comparison), status)
     if args.brief:
+        from msdump.analysis.compare.report import WRONG
+        from msdump.analysis.compare.result import DIFFERS
+
         results = [result for result in comparison.operators if not result.is_agreeing]
         found = [
             (
-                "WRONG" if each.is_wrong else "differs",
+                WRONG if each.is_wrong else DIFFERS,
                 operator_id(each.step, each.pair.mine),
                 _number(each.output_error),
             )
             for each in results
         ]
-        print_table(("verdict", "id", "error"), found, sys.stdout, numbers=(2,), most=FINDINGS)
+        print_table(messages("verdict", "id", "error"), found, sys.stdout, numbers=(2,), most=FINDINGS)
         return
     rows = list(table_rows(comparison, args.shows_all))
     titles: tuple[str, ...] = TABLE_TITLES
@@ -189,9 +197,12 @@ def _next_steps(comparison: Any, args: argparse.Namespace) -> Iterator[tuple[str
         return
     if result is not None and not args.merge:
         step, operator = result.step, result.pair.mine
-        yield operator_line("show", args.mine, operator, step), "its tensors, attributes and source"
+        yield operator_line("show", args.mine, operator, step), message("its tensors, attributes and source")
         if not operator.is_parameter:
-            yield operator_line("replay", args.mine, operator, step), "whether it computed what its inputs give"
+            yield (
+                operator_line("replay", args.mine, operator, step),
+                message("whether it computed what its inputs give"),
+            )
     if not args.merge:
         words = [path_word(args.mine), path_word(args.golden)]
-        yield command_line("view", *words), "both in the browser, down to the elements"
+        yield command_line("view", *words), message("both in the browser, down to the elements")

@@ -21,6 +21,7 @@ from msdump.errors import ConfigError, DumpError, WriteError
 from msdump.formats.paths.sync import SyncPaths, parse_data_file_name, short_op_name
 from msdump.formats.sidecars import read_order
 from msdump.process.front_ends import front_end
+from msdump.tables.messages import message
 
 NET_NAME = "AlexNet"
 SCRIPT, CONFIG, DIGITS, DUMP = "train_alexnet.py", "data_dump.json", "datasets/digits", "dump"
@@ -63,7 +64,10 @@ def run(args: argparse.Namespace) -> int:
 
     name = str(dump.relative_to(folder))
     say_next(
-        [(command_line("nan", name), "the first NaN or Inf"), (command_line("report", name), "all of it as a page")]
+        [
+            (command_line("nan", name), message("the first NaN or Inf")),
+            (command_line("report", name), message("all of it as a page")),
+        ]
     )
     return FINE
 

@@ -20,7 +20,13 @@ _ALIKE = 3  # rows that say the same before it is said once
 _WRAPPED = 24  # and one that takes several lines
 _WIDE = frozenset("WF")
 _BLANK = frozenset({"", "-"})
-_WORDS = re.compile(r" +|[^ ]+")
+# Chinese is written without blanks: a line may end behind each letter, but for signs that end or begin a clause.
+_HAN = "\u3400-\u9fff\uf900-\ufaff"
+_CLOSING, _OPENING = "\u3001\u3002\uff01\uff09\uff0c\uff1a\uff1b\uff1f", "\uff08"
+_WORDS = re.compile(
+    rf" +|[{_OPENING}]*[{_HAN}][{_CLOSING}]*|[{_OPENING}]*[^ {_HAN}{_OPENING}{_CLOSING}]+[{_CLOSING}]*"
+    rf"|[{_OPENING}{_CLOSING}]+"
+)
 
 
 # -- measures ----------------------------------------------------------------------------------------------------------
@@ -190,6 +196,7 @@ def table_lines(
     wraps: Collection[int] = (),
     keeps: Collection[int] = (0, 1),
     ellipsis: str = "...",
+    in_each: str = "in each row: {columns}",
 ) -> list[TableLine]:
     """A table within a width.
 
@@ -202,6 +209,7 @@ def table_lines(
     width    None: as wide as it is
     numbers  columns that are aligned on their right, and never shortened
     keeps    columns that stay whatever is in them: the verdict, the name
+    in_each  line about columns that say the same in each row
     """
     if not columns or not columns[0]:
         return [TableLine(_GAP.join(titles))] if titles else []
@@ -217,14 +225,14 @@ def table_lines(
         widths = _shrunk(grid, widths, room)
         if sum(widths) > room:
             assert width is not None
-            return [*_notes(grid, width), *_sideways(grid, width, ellipsis)]
-    return [*_notes(grid, width), *_aligned(grid, widths, ellipsis)]
+            return [*_notes(grid, width, in_each), *_sideways(grid, width, ellipsis)]
+    return [*_notes(grid, width, in_each), *_aligned(grid, widths, ellipsis)]
 
 
-def _notes(grid: _Grid, width: int | None) -> list[TableLine]:
+def _notes(grid: _Grid, width: int | None, in_each: str) -> list[TableLine]:
     if not grid.notes:
         return []
-    line = f"in each row: {', '.join(grid.notes)}"
+    line = in_each.format(columns=", ".join(grid.notes))
     return [TableLine(text) for text in (wrapped(line, width) if width else [line])]
 
 

@@ -11,6 +11,7 @@ from msdump.cli.options import add_all_option, add_json_option, add_step_options
 from msdump.cli.printing import ROWS, complain, print_table, say, say_next
 from msdump.cli.report_text import format_count
 from msdump.config.environment import format_size
+from msdump.tables.messages import message
 
 if TYPE_CHECKING:
     from msdump.analysis.overview.listing import DumpListing, ListedStep
@@ -87,18 +88,21 @@ def _advice(listing: DumpListing, path: str) -> list[tuple[str, str]]:
     from msdump.analysis.steps import short_label
 
     word = path_word(path)
-    advice = [
-        (command_line("nan", word), "the first NaN, and the line that made it"),
-        (command_line("report", word), "all of it as a page"),
+    advice: list[tuple[str, str]] = [
+        (command_line("nan", word), message("the first NaN, and the line that made it")),
+        (command_line("report", word), message("all of it as a page")),
     ]
     if listing.graph_files:
         line = command_line("show", word, "PART OF A LINE")
-        advice.append((line, "operators and files of a line of the script"))
+        advice.append((line, message("operators and files of a line of the script")))
     if all(step.is_statistic for step in listing.steps):
-        return [(command_line("stat", word), "the statistics of every tensor"), *advice]
+        return [(command_line("stat", word), message("the statistics of every tensor")), *advice]
     if not listing.example:
         return advice
-    return [*advice, (show_line(path, short_label(listing.example)), "one operator: tensors, attributes, source")]
+    return [
+        *advice,
+        (show_line(path, short_label(listing.example)), message("one operator: tensors, attributes, source")),
+    ]
 
 
 def shortened(text: str, width: int) -> str:

@@ -12,7 +12,16 @@ from typing import Any
 
 from msdump._version import __version__
 from msdump.cli.exit_status import FAILED, INTERRUPTED, NOTHING, REFUSED, exit_help
-from msdump.cli.printing import HelpFormatter, PrintableParser, complain, log_printable, open_standard_streams, silence
+from msdump.cli.printing import (
+    HelpFormatter,
+    PrintableParser,
+    complain,
+    log_printable,
+    open_standard_streams,
+    silence,
+    speak,
+)
+from msdump.config.environment import language
 from msdump.errors import ConfigError, FormatError, MsdumpError, NothingFoundError, did_you_mean
 
 # Each name is a module of this package with `add_arguments(parser)` and `run(args) -> int`; only the chosen one is
@@ -115,6 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = next((argument for argument in arguments if not argument.startswith("-")), None)
     args = make_parser({chosen} if chosen else set()).parse_args(arguments)
     try:
+        speak(language())
         with _rare_collections() if args.command in READERS else nullcontext():
             return int(importlib.import_module(f"msdump.cli.{args.command}").run(args))
     except MsdumpError as error:

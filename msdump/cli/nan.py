@@ -18,6 +18,7 @@ from msdump.cli.options import (
     write_json,
 )
 from msdump.cli.printing import complain_of_damaged, print_table, progress_bar, say, say_answer, say_next
+from msdump.tables.messages import AND, COLON, COMMA, SEMICOLON, Message, joined, message, messages, operand
 
 if TYPE_CHECKING:
     from msdump.analysis.find.between import BadGradients
@@ -78,26 +79,24 @@ def _value(report: NonFiniteReport) -> dict[str, Any]:
 
 
 def _print_brief(report: NonFiniteReport, status: int) -> None:
-    from msdump.analysis.find.nan import NAN
+    from msdump.analysis.find.nan import HOW
     from msdump.analysis.steps import operator_id
 
     _print_between(report.between)
     if report.first is None:
-        say_answer([f"finite: {report.tensor_count} tensors of {report.step_count} steps."], status)
+        counts = {"tensors": report.tensor_count, "steps": report.step_count}
+        say_answer([message("finite: {tensors} tensors of {steps} steps.", **counts)], status)
         return
     first = report.first
-    kind = "NaN" if first.kind == NAN else "unexpected Inf"
-    say_answer(
-        [f"first {kind}, {_head(first)}: {first.operator.label} ({first.operator.op_type}), {first.step}"], FOUND
-    )
+    say_answer([_first_text(first)], FOUND)
     if first.line is not None:
         say(f"  {first.line}  {first.line.code.strip()}")
     results = [*report.firsts, *(one for one in (*report.nan, *report.inf) if one not in report.firsts)]
     rows = [
-        (one.kind, operator_id(one.step, one.operator), one.how, "-" if one.line is None else str(one.line))
+        (one.kind, operator_id(one.step, one.operator), HOW[one.how], "-" if one.line is None else str(one.line))
         for one in results
     ]
-    print_table(("verdict", "id", "how", "line"), rows, sys.stdout, most=FINDINGS)
+    print_table(messages("verdict", "id", "how", "line"), rows, sys.stdout, most=FINDINGS)
 
 
 def _next_steps(report: NonFiniteReport, dump: str) -> Iterator[tuple[str, str]]:
@@ -106,14 +105,14 @@ def _next_steps(report: NonFiniteReport, dump: str) -> Iterator[tuple[str, str]]
 
     first = report.first
     if first is None:
-        yield command_line("stat", path_word(dump), "--sort", "max"), "the largest values"
+        yield command_line("stat", path_word(dump), "--sort", "max"), message("the largest values")
     else:
-        yield operator_line("show", dump, first.operator, first.step), "its tensors, attributes and source"
+        yield operator_line("show", dump, first.operator, first.step), message("its tensors, attributes and source")
         if first.tensors[0].tensor.file.form == STATISTIC:
-            yield zoom_line(dump, first.operator), "dumps its tensors"
+            yield zoom_line(dump, first.operator), message("dumps its tensors")
         elif first.how == "made":
-            yield operator_line("replay", dump, first.operator, first.step), "the operator again on its inputs"
-    yield command_line("view", path_word(dump)), "all of it in the browser"
+            yield operator_line("replay", dump, first.operator, first.step), message("the operator again on its inputs")
+    yield command_line("view", path_word(dump)), message("all of it in the browser")
 
 
 def _print_findings(report: NonFiniteReport, dump: str, shows_all: bool, status: int) -> None:
@@ -122,114 +121,138 @@ def _print_findings(report: NonFiniteReport, dump: str, shows_all: bool, status:
     _print_between(report.between)
     if not report.steps:
         benign = {record.kind for record in report.benign}
-        nan = "no NaN that was not dropped" if NAN in benign else "no NaN"
-        inf = "no Inf that was not meant" if INF in benign else "no Inf"
-        say_answer(
-            [f"finite: {report.tensor_count} tensors of {report.step_count} steps hold {nan} and {inf}."], status
-        )
+        nan = message("no NaN that was not dropped") if NAN in benign else message("no NaN")
+        inf = message("no Inf that was not meant") if INF in benign else message("no Inf")
+        text = message(
+            "finite: {tensors} tensors of {steps} steps hold {nan} and {inf}.",
+            tensors=report.tensor_count, steps=report.step_count, nan=nan, inf=inf,
+        )  # fmt: skip
+        say_answer([text], status)
     else:
-        kinds = {NAN: ("NaN", report.nan), INF: ("unexpected Inf", report.inf)}
+        kinds = {NAN: (message("no NaN"), report.nan), INF: (message("no unexpected Inf"), report.inf)}
         for first in report.firsts:
-            name, results = kinds.pop(first.kind)
-            where = "" if report.between is None else "of what was dumped, "
+            _, results = kinds.pop(first.kind)
             for result in results if shows_all else [first]:
-                _print_first(result, name, dump, where)
-        for name, _ in kinds.values():
-            say(f"no {name}")
+                _print_first(result, dump, is_all=report.between is None)
+        for none, _ in kinds.values():
+            say(none)
         if not shows_all and len(report.steps) > 1:
-            say(f"{len(report.steps) - 1} more steps hold NaN or Inf (--all)")
+            say(message("{count} more steps hold NaN or Inf (--all)", count=len(report.steps) - 1))
     _print_skipped(report)
     _print_benign(report.benign, shows_all)
     if report.grew is not None and _leads(report.grew, report.first):
-        _print_growth(report.grew, "what grew first")
+        _print_growth(report.grew, message("what grew first"))
     elif report.grew is not None and shows_all:
-        _print_growth(report.grew, "no finding, but this rose")
+        _print_growth(report.grew, message("no finding, but this rose"))
 
 
 def _print_between(found: BadGradients | None) -> None:
     """Gradients of an iteration that was not dumped, where they came before all that was."""
     if found is not None:
-        say_answer([f"first NaN or Inf: {found}, which was not dumped"], FOUND)
-        say(f"  {found.advice}")
+        say_answer([message("first NaN or Inf: {gradients}, which was not dumped", gradients=found)], FOUND)
+        say("  " + found.advice)
 
 
-def _print_first(result: NonFinite, kind: str, dump: str, where: str = "") -> None:
+def _first_text(result: NonFinite) -> Message:
+    from msdump.analysis.find.nan import NAN
+
+    operator = message(
+        "{name} ({type}), {where}", name=result.operator.label, type=result.operator.op_type, where=result.step
+    )
+    if result.kind == NAN:
+        return message("first NaN, {how}: {operator}", how=_head(result), operator=operator)
+    return message("first unexpected Inf, {how}: {operator}", how=_head(result), operator=operator)
+
+
+def _print_first(result: NonFinite, dump: str, is_all: bool) -> None:
+    """is_all: whether no iteration before it was left out"""
     from msdump.analysis.find.hints import show_line
 
-    operator = result.operator
-    text = f"{where}first {kind}, {_head(result)}: {operator.label} ({operator.op_type}), {result.step}"
-    say_answer([text], FOUND)
+    operator, text = result.operator, _first_text(result)
+    say_answer([text if is_all else message("of what was dumped, {finding}", finding=text)], FOUND)
     if result.line is not None:
         say(f"  {result.line}  {result.line.code.strip()}")
     if result.inner_line is not None:
-        say(f"    in {result.inner_line}  {result.inner_line.code.strip()}")
+        say("    " + message("in {line}", line=f"{result.inner_line}  {result.inner_line.code.strip()}"))
     for tensor in result.tensors:
         name = f" ({result.parameter})" if result.parameter is not None and tensor.io == "input" else ""
-        say(f"  {tensor.io} {tensor.slot}{name}: {_tensor_text(tensor)}")
+        say("  " + joined("", (operand(tensor.io, tensor.slot), name, COLON, _tensor_text(tensor))))
     if result.shows is not None:
         step, reader = result.shows
-        say(f"  nothing of its own iteration reads it; {reader.label} does in {step}")
+        text = message("nothing of its own iteration reads it; {name} does in {where}", name=reader.label, where=step)
+        say("  " + text)
     for name, value in result.attributes:
-        say(f"  attribute {name}: {value}")
+        say("  " + message("attribute {name}: {value}", name=name, value=value))
     if result.stage:
-        say(f"  {_STAGES[result.stage]}")
+        say("  " + _STAGES[result.stage])
     if result.after is not None:
-        say(f"  {result.after} had ended without one just before")
+        say("  " + message("{where} had ended without one just before", where=result.after))
     if result.how == "came in":
-        say(f"  what came in, and what was there before: {show_line(dump, operator.label, result.step)}")
+        line = show_line(dump, operator.label, result.step)
+        say("  " + message("what came in, and what was there before: {command}", command=line))
     for label, operators in (
-        ("made of the Inf of", result.sources),
-        ("infects", result.infected),
-        ("stops at", result.stopped),
-        ("comes back with the gradient, in", result.returns),
-        ("made elsewhere too", result.also_made),
+        (message("made of the Inf of"), result.sources),
+        (message("infects"), result.infected),
+        (message("stops at"), result.stopped),
+        (message("comes back with the gradient, in"), result.returns),
+        (message("made elsewhere too"), result.also_made),
     ):
         _print_operators(label, operators)
     if result.parameters:
-        say(f"  parameters after the step: {', '.join(result.parameters)}")
+        say("  " + message("parameters after the step: {names}", names=joined(COMMA, result.parameters)))
 
 
 def _head(result: NonFinite) -> str:
     if result.how == "made":
         if result.attributes and not result.sources:
-            return f"made by its attribute {result.attributes[0][0]}"
-        return "made out of Inf" if result.sources else "made out of finite inputs"
+            return message("made by its attribute {name}", name=result.attributes[0][0])
+        return message("made out of Inf") if result.sources else message("made out of finite inputs")
     return _HEADS[result.how]
 
 
 def _print_operators(label: str, operators: Sequence[Operator]) -> None:
     if not operators:
         return
-    say(f"  {label}: {len(operators)} operators")
+    say("  " + message("{label}: {count} operators", label=label, count=len(operators)))
     for operator in operators[:_SHOWN]:
         say(f"    {operator.label}")
     if len(operators) > _SHOWN:
-        say(f"    and {len(operators) - _SHOWN} more")
+        say("    " + message("and {count} more", count=len(operators) - _SHOWN))
 
 
 def _print_benign(benign: Sequence[BenignInf], shows_all: bool) -> None:
     """One line for each operator, independent of the number of its steps."""
     steps: dict[str, int] = {}
     for record in benign:
-        verb = "stopped" if record.kind == "Inf" else "dropped"
-        stops = ", ".join(dict.fromkeys(stop.label for stop in record.stops[:3]))
-        reasons = ["from a constant"] if record.how == "constant" else []
-        reasons += [f"{verb} by {stops}"] if stops else []
-        text = f"{record.kind}: {record.operator.label} ({record.operator.op_type}), {'; '.join(reasons)}"
+        names = joined(COMMA, dict.fromkeys(stop.label for stop in record.stops[:3]))
+        reasons = [message("from a constant")] if record.how == "constant" else []
+        if names:
+            is_inf = record.kind == "Inf"
+            reasons.append(
+                message("stopped by {names}", names=names) if is_inf else message("dropped by {names}", names=names)
+            )
+        text = message(
+            "benign {kind}: {name} ({type}), {reasons}",
+            kind=record.kind, name=record.operator.label, type=record.operator.op_type,
+            reasons=joined(SEMICOLON, reasons),
+        )  # fmt: skip
         steps[text] = steps.get(text, 0) + 1
     shown = list(steps.items()) if shows_all else list(steps.items())[:_SHOWN]
-    for text, count in shown:
-        say(f"benign {text}" + (f" (in {count} steps)" if count > 1 else ""))
+    for line, count in shown:
+        say(message("{benign} (in {count} steps)", benign=line, count=count) if count > 1 else line)
     if len(shown) < len(steps):
-        say(f"benign: {len(steps) - len(shown)} more operators (--all)")
+        say(message("benign: {count} more operators (--all)", count=len(steps) - len(shown)))
 
 
 def _print_skipped(report: NonFiniteReport) -> None:
     """One line for all steps of training that came to nothing, as the scaler of the loss is there for."""
     if report.skipped:
         iterations = dict.fromkeys(result.step.iteration for result in report.skipped)
-        shown = ", ".join(map(str, list(iterations)[:_SHOWN])) + (" and more" if len(iterations) > _SHOWN else "")
-        say(f"skipped by the scaler of the loss, whose gradients were too large: iteration {shown}")
+        shown: str = ", ".join(map(str, list(iterations)[:_SHOWN]))
+        if len(iterations) > _SHOWN:
+            shown = message("{numbers} and more", numbers=shown)
+        say(message("skipped by the scaler of the loss, whose gradients were too large: iteration {numbers}",
+            numbers=shown))  # fmt: skip
 
 
 def _leads(growth: Growth, first: NonFinite | None) -> bool:
@@ -240,35 +263,47 @@ def _leads(growth: Growth, first: NonFinite | None) -> bool:
 
 
 def _print_growth(growth: Growth, what: str) -> None:
-    tensor = f"{growth.io} {growth.slot} of {growth.operator.label} ({growth.operator.op_type})"
-    say(f"{what}: {tensor}, {growth.step}")
+    text = message(
+        "{what}: {operand} of {name} ({type}), {where}",
+        what=what, operand=operand(growth.io, growth.slot), name=growth.operator.label, type=growth.operator.op_type,
+        where=growth.step,
+    )  # fmt: skip
+    say(text)
     if growth.line is not None:
         say(f"  {growth.line}  {growth.line.code.strip()}")
-    before = f"iteration {growth.before.iteration}" if growth.before.iteration is not None else str(growth.before)
-    say(
-        f"  largest absolute value {growth.largest:.6g}, {growth.factor:.3g} times the {growth.largest_before:.6g} "
-        f"of {before}"
-    )
+    before = growth.before
+    if before.iteration is not None:
+        before = before._replace(rank_id=None, graph_id=None)
+    text = message(
+        "largest absolute value {largest:.6g}, {factor:.3g} times the {before:.6g} of {where}",
+        largest=growth.largest, factor=growth.factor, before=growth.largest_before, where=before,
+    )  # fmt: skip
+    say("  " + text)
 
 
 _SHOWN = 10
 _HEADS = {
-    "came in": "came in from outside; the first operator that reads it",
-    "data": "came in with the data; the first operator that reads it",
-    "received": "brought from another process by a collective",
-    "unknown": "made by an operator whose inputs are not in the dump, or by one before it",
+    "came in": message("came in from outside; the first operator that reads it"),
+    "data": message("came in with the data; the first operator that reads it"),
+    "received": message("brought from another process by a collective"),
+    "unknown": message("made by an operator whose inputs are not in the dump, or by one before it"),
 }
 _STAGES = {
-    "loss": "made in the loss, after the model's output",
-    "after output": "made after the model's output, in code that is not in the dump: the loss, or code between graphs",
+    "loss": message("made in the loss, after the model's output"),
+    "after output": message(
+        "made after the model's output, in code that is not in the dump: the loss, or code between graphs"
+    ),
 }
 
 
 def _tensor_text(tensor: BadTensor) -> str:
     shape = list(tensor.tensor.shape)
     if tensor.nan is None or tensor.inf is None:
-        return f"{tensor.tensor.dtype} {shape}, not finite"
+        return message("{dtype} {shape}, not finite", dtype=tensor.tensor.dtype, shape=shape)
     if not tensor.health.is_counted:
-        kinds = " and ".join(kind for kind, count in (("NaN", tensor.nan), ("Inf", tensor.inf)) if count)
-        return f"{tensor.tensor.dtype} {shape}, holds {kinds}"
-    return f"{tensor.tensor.dtype} {shape}, {tensor.nan} NaN, {tensor.inf} Inf"
+        kinds = joined(AND, (kind for kind, count in (("NaN", tensor.nan), ("Inf", tensor.inf)) if count))
+        return message("{dtype} {shape}, holds {kinds}", dtype=tensor.tensor.dtype, shape=shape, kinds=kinds)
+    return message(
+        "{dtype} {shape}, {nan} NaN, {inf} Inf",
+        dtype=tensor.tensor.dtype, shape=shape, nan=tensor.nan, inf=tensor.inf,
+    )  # fmt: skip

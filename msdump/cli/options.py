@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msdump.cli.printing import ROWS, complain, is_terminal, say
 from msdump.errors import ConfigError
+from msdump.tables.messages import joined
 
 if TYPE_CHECKING:
     from msdump.analysis.ranks.shardings import ShardingRules
@@ -192,7 +193,7 @@ def write_json(
 
 
 def print_lines(lines: Sequence[str]) -> None:
-    say("\n".join(lines))
+    say(joined("\n", lines))
 
 
 def write_text(path: str, text: str, mode: int = 0o666) -> None:

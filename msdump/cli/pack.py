@@ -11,6 +11,7 @@ from msdump.cli.exit_status import FINE, INCOMPLETE, NOTHING
 from msdump.cli.printing import complain, say, say_next
 from msdump.cli.report_text import format_count
 from msdump.config.environment import format_size
+from msdump.tables.messages import message
 
 if TYPE_CHECKING:
     from msdump.formats.pack_tree import Packed
@@ -73,5 +74,5 @@ def tell(packs: Iterable[Packed], path: str, command: str, what: str, nothing: s
     if not count:
         complain(f"msdump {command}: {nothing}")
         return NOTHING
-    say_next([(command_line("ls", path_word(path)), "what the dump holds")])
+    say_next([(command_line("ls", path_word(path)), message("what the dump holds"))])
     return INCOMPLETE if lost else FINE

@@ -21,6 +21,7 @@ from msdump.cli.options import (
 )
 from msdump.cli.printing import ROWS, bar, complain_of_damaged, print_table, progress_bar, say, say_next
 from msdump.errors import ConfigError, FormatError, WriteError
+from msdump.tables.messages import message
 
 if TYPE_CHECKING:
     from msdump.analysis.stat.curve import Curve
@@ -112,9 +113,9 @@ def _next_steps(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
 
     word = path_word(args.dump)
     column = args.y if args.y in ("max", "nan", "zero") else "l2norm"
-    yield command_line("stat", word, "--sort", column, "--top", "10"), "the tensors with the largest numbers"
+    yield command_line("stat", word, "--sort", column, "--top", "10"), message("the tensors with the largest numbers")
     if args.other is not None:
-        yield command_line("compare", word, path_word(args.other)), "the first operator that differs"
+        yield command_line("compare", word, path_word(args.other)), message("the first operator that differs")
 
 
 def _draw(curves: Sequence[tuple[str, Curve]], statistic: str, by: str, path: str) -> None:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypeGuard
 from msdump.cli.exit_status import FINE, FOUND, INCOMPLETE, NOTHING
 from msdump.cli.layout import TableLine, filled, is_width_told, table_lines, terminal_width, text_width, wrapped
 from msdump.errors import did_you_mean
+from msdump.tables.messages import ENGLISH, Message, joined, message, messages, translated
 from msdump.tables.printable import LINE_ENDS, is_printable, printable, without_commands
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 __all__ = [
     "BYTES", "FILES", "LINE_ENDS", "ROWS", "HelpFormatter", "PrintableParser", "complain", "complain_of_damaged",
     "draw", "is_terminal", "log", "log_printable", "open_standard_streams", "print_table", "printable",
-    "progress_bar", "put", "rate_text", "say", "say_answer", "say_next", "silence", "value_verdict", "verdict_style",
+    "progress_bar", "put", "rate_text", "say", "say_answer", "say_next", "silence", "speak", "value_verdict",
+    "verdict_style",
 ]  # fmt: skip
 
 ROWS = 20  # of a table, unless all are to be shown
@@ -114,30 +116,31 @@ def say_answer(lines: Sequence[str], status: int) -> None:
         return
     style = verdict_style(status)
     if not style or not is_terminal(sys.stdout):
-        say("\n".join(lines))
+        say(joined("\n", lines))
         return
     from rich.text import Text
 
     first, *others = lines
     draw(Text(_wrapped_for(sys.stdout, _shown(first, sys.stdout)), style=style, no_wrap=True), sys.stdout)
     if others:
-        say("\n".join(others))
+        say(joined("\n", others))
 
 
 def say_next(steps: Iterable[tuple[str, str]], stream: TextIO | None = None) -> None:
     """End an answer with the next commands.
 
     steps   lines as a shell takes them, and what each is for; one without a line is left out
-    stream  None: standard output
+    stream  None: standard output, as of all commands but those that run a program
 
     A line that is too wide for the terminal goes on behind a backslash, so that it can be copied.
     """
     stream = stream or sys.stdout
-    lines = ["", "next:"]
+    lines = ["", _told(message("next:"), stream)]
     width = terminal_width(stream) if is_width_told() or is_terminal(stream) else None
     for command, purpose in steps:
         if not command:
             continue
+        purpose = _told(purpose, stream)
         line = f"  {command}  # {purpose}"
         if width is None or text_width(line) <= width:
             lines.append(line)
@@ -192,11 +195,11 @@ def put(
     """
     if stream is None:
         return
-    message = _shown(text, stream, has_secrets)
+    shown = _shown(text, stream, has_secrets)
     if wraps:
-        message = _wrapped_for(stream, message)
+        shown = _wrapped_for(stream, shown)
     try:
-        stream.write(message + end)
+        stream.write(shown + end)
         if flush:
             stream.flush()
     except OSError:
@@ -207,9 +210,33 @@ def put(
 
 def _shown(text: object, stream: TextIO, has_secrets: bool = False) -> str:
     """The text as the stream can spell it."""
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    message = without_commands(printable(str(text), LINE_ENDS, has_secrets))
-    return message.encode(encoding, "backslashreplace").decode(encoding)
+    told = without_commands(printable(_told(text, stream), LINE_ENDS, has_secrets))
+    return told.encode(_encoding(stream), "backslashreplace").decode(_encoding(stream))
+
+
+def _encoding(stream: TextIO) -> str:
+    return getattr(stream, "encoding", None) or "utf-8"
+
+
+_spoken = ENGLISH
+
+
+def speak(language: str) -> None:
+    """Choose the language of what is printed from now on, as one of `LANGUAGES`."""
+    global _spoken
+    _spoken = language
+
+
+def _told(text: object, stream: TextIO) -> str:
+    """The text in the language that was chosen; in English for a stream that cannot spell that."""
+    told = str(translated(text, _spoken))
+    if _spoken == ENGLISH or not isinstance(text, Message):
+        return told
+    try:
+        told.encode(_encoding(stream))
+    except (LookupError, UnicodeEncodeError):
+        return str(text)
+    return told
 
 
 def _wrapped_for(stream: TextIO, text: str) -> str:
@@ -248,24 +275,34 @@ def print_table(
     if stream is None:
         return
     shown = rows if most is None else rows[:most]
+    verdicts = [str(row[0]) if row else "" for row in shown]
+    if _spoken != ENGLISH:
+        titles, shown = (
+            [_told(title, stream) for title in titles],
+            [[_told(cell, stream) for cell in row] for row in shown],
+        )
     columns = _printable_columns(shown, keeps) or [[] for _ in titles]
     # Texts beside labels are sentences, as those of `put`.
     is_fitted = bool(titles) or is_terminal(stream) or is_width_told()
     width = terminal_width(stream, sys.stderr, sys.stdin) - (2 if heading else 0)
     lines = table_lines(
         titles, columns, width if is_fitted else None, numbers=numbers, wraps=wraps, keeps=named,
-        ellipsis=_ellipsis(stream),
+        ellipsis=_ellipsis(stream), in_each=_told(_IN_EACH, stream),
     )  # fmt: skip
     if heading:
         put(heading, stream)
-    _put_lines(lines, stream, "  " if heading else "", styles or {}, is_verdict=bool(titles))
+    _put_lines(lines, stream, "  " if heading else "", styles or {}, verdicts if titles else None)
     if len(shown) < len(rows):
-        put(f"{len(rows) - len(shown)} more (--all)", stream)
+        put(message("{count} more (--all)", count=len(rows) - len(shown)), stream)
+
+
+_IN_EACH = message("in each row: {columns}")
 
 
 def _put_lines(
-    lines: Sequence[TableLine], stream: TextIO, indent: str, styles: Mapping[int, str], is_verdict: bool
+    lines: Sequence[TableLine], stream: TextIO, indent: str, styles: Mapping[int, str], verdicts: Sequence[str] | None
 ) -> None:
+    """verdicts: the first cell of each row in English; None where it is a label"""
     if not is_terminal(stream):
         put("\n".join(f"{indent}{line.text}".rstrip() for line in lines), stream, wraps=False)
         return
@@ -275,9 +312,9 @@ def _put_lines(
     for number, line in enumerate(lines):
         plain = without_commands(f"{indent}{line.text}".rstrip())
         part = Text(plain, style="" if line.row is None else styles.get(line.row, ""))
-        if line.row is None and is_verdict:
+        if line.row is None and verdicts is not None:
             part.stylize("bold")
-        elif line.end and (style := verdict_style(line.text[: line.end]) if is_verdict else "bold"):
+        elif line.row is not None and line.end and (style := _cell_style(verdicts, line.row)):
             part.stylize(style, len(indent), len(indent) + line.end)
         text.append_text(part)
         if number < len(lines) - 1:
@@ -285,9 +322,13 @@ def _put_lines(
     draw(text, stream)
 
 
+def _cell_style(verdicts: Sequence[str] | None, row: int) -> str:
+    return "bold" if verdicts is None else verdict_style(verdicts[row])
+
+
 def _ellipsis(stream: TextIO) -> str:
     try:
-        "\u2026".encode(getattr(stream, "encoding", None) or "utf-8")
+        "\u2026".encode(_encoding(stream))
     except (LookupError, UnicodeEncodeError):
         return "..."
     return "\u2026"
@@ -302,15 +343,18 @@ _VERDICTS = {
 }  # fmt: skip
 
 
+_NAN, _INF, _ZERO, _OK = messages("NaN", "Inf", "zero", "ok")
+
+
 def value_verdict(numbers: Statistics | StatisticRow | None) -> str:
     """What is worst about the values of a tensor: "NaN", "Inf", "zero" (all of them), else "ok"; "-": not known."""
     if numbers is None or (numbers.nan is None and numbers.max is None):
         return "-"
     if numbers.nan:
-        return "NaN"
+        return _NAN
     if numbers.negative_inf or numbers.positive_inf:
-        return "Inf"
-    return "zero" if numbers.count and numbers.zero == numbers.count else "ok"
+        return _INF
+    return _ZERO if numbers.count and numbers.zero == numbers.count else _OK
 
 
 def verdict_style(verdict: str | int) -> str:

@@ -22,8 +22,8 @@ from msdump.cli.options import (
 )
 from msdump.cli.printing import ROWS, complain, complain_of_damaged, print_table, say, say_answer, say_next
 from msdump.cli.query import ASKS, QUERY_HELP, query_tables
-from msdump.cli.report_text import format_count
 from msdump.errors import ConfigError
+from msdump.tables.messages import counted, message, messages, operand
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -131,43 +131,50 @@ def _print(report: JobReport, args: argparse.Namespace, status: int) -> None:
             (
                 shown_ranks(row["suspects"]) or "-",
                 f"{row['name']}@{(row['suspects'] or row['equal_ranks'])[0]}.{row['graph']}.{row['iteration']}",
-                f"{row['io']} {row['slot']}",
+                operand(row["io"], row["slot"]),
             )
             for row in rows_as_values(report.unequal)
         ]
         if found:
-            print_table(("outvoted", "id", "tensor"), found, sys.stdout, most=FINDINGS)
+            print_table(messages("outvoted", "id", "tensor"), found, sys.stdout, most=FINDINGS)
         elif status == FINE:
-            say_answer(["equal: all ranks agree"], status)
+            say_answer([message("equal: all ranks agree")], status)
         return
     machines = len({host for host in report.hosts.values() if host is not None})
-    where = f" on {format_count(machines, 'machine')}" if machines else ""
-    tensors = format_count(report.compared, "tensor")
-    say(f"{format_count(len(report.hosts), 'rank')}{where}, {tensors} that must be equal")
+    ranks: str = counted(len(report.hosts), "{count} rank", "{count} ranks")
+    if machines:
+        on = counted(machines, "{count} machine", "{count} machines")
+        ranks = message("{ranks} on {machines}", ranks=ranks, machines=on)
+    tensors = counted(report.compared, "{count} tensor", "{count} tensors")
+    say(message("{ranks}, {tensors} that must be equal", ranks=ranks, tensors=tensors))
     for gap in report.gaps:
-        say(f"incomplete: {gap}")
+        say(message("incomplete: {gap}", gap=gap))
     for note in report.notes:
-        say(f"note: {note}")
+        say(message("note: {note}", note=note))
     if not report.compared:
-        say("nothing to compare: no layout.json says that tensors of several ranks must be equal")
+        say(message("nothing to compare: no layout.json says that tensors of several ranks must be equal"))
     if report.unhashed:
-        some = "" if report.unhashed == report.compared else f" of {report.unhashed} of them"
-        say(f"note: no hashes{some}, as the dump has statistics alone: max, min and l2norm are compared, which do not "
-            "show every difference")  # fmt: skip
+        why = message("as the dump has statistics alone: max, min and l2norm are compared, which do not show every "
+            "difference")  # fmt: skip
+        if report.unhashed == report.compared:
+            say(message("note: no hashes, {why}", why=why))
+        else:
+            say(message("note: no hashes of {count} of them, {why}", count=report.unhashed, why=why))
     if report.unequal.rows:
         _print_unequal(report, most)
     if report.messages.rows:
         _print_messages(report, most)
     if report.suspects:
-        say("\nsuspects, outvoted by the other ranks:" if report.unequal.rows else "\nsuspects:")
+        others = message("suspects, outvoted by the other ranks:")
+        say("\n" + (others if report.unequal.rows else message("suspects:")))
         rows = [(str(rank), report.hosts.get(rank) or "-", str(count)) for rank, count in report.suspects.items()]
-        print_table(("rank", "host", "tensors"), rows, sys.stdout, numbers=(0, 2))
+        print_table(messages("rank", "host", "tensors"), rows, sys.stdout, numbers=(0, 2))
     if report.compared and not report.unequal.rows and not report.messages.rows:
-        say("all of them are equal")
+        say(message("all of them are equal"))
     if report.outliers.rows:
-        count = format_count(len(report.outliers.rows), "tensor")
-        say(f"\n{count} far from the median of the ranks, the farthest first:")
-        names = ("rank", "name", "iteration", "io", "slot", "l2norm", "median", "deviations")
+        tensors = counted(len(report.outliers.rows), "{count} tensor", "{count} tensors")
+        say("\n" + message("{tensors} far from the median of the ranks, the farthest first:", tensors=tensors))
+        names = messages("rank", "name", "iteration", "io", "slot", "l2norm", "median", "deviations")
         _print_columns(report.outliers, names, most and most // 2)
     if report.first is not None:
         _print_first(report.first, most)
@@ -180,38 +187,47 @@ def _next_steps(report: JobReport, args: argparse.Namespace) -> Iterator[tuple[s
 
     word = path_word(args.dumps[0])
     if are_tables(args.dumps[0]):
-        yield command_line("ranks", word, "--ask", "outliers"), "tensors that are far from those of other ranks"
+        yield (
+            command_line("ranks", word, "--ask", "outliers"),
+            message("tensors that are far from those of other ranks"),
+        )
         return
     row = report.first_disagreement
     if row is not None:
         rank = (row["suspects"] or row["equal_ranks"])[0]
         steps = ("--rank", str(rank), "--graph", str(row["graph"]), "--iteration", str(row["iteration"]))
-        yield command_line("show", word, operator_word(row["name"]), *steps), f"its tensors on rank {rank}"
-    yield command_line("nan", word), "where a NaN or Inf came from, on any rank"
-    yield command_line("view", word), "all ranks in the browser"
+        yield (
+            command_line("show", word, operator_word(row["name"]), *steps),
+            message("its tensors on rank {rank}", rank=rank),
+        )
+    yield command_line("nan", word), message("where a NaN or Inf came from, on any rank")
+    yield command_line("view", word), message("all ranks in the browser")
 
 
 def _print_unequal(report: JobReport, most: int | None) -> None:
-    say("\ntensors that must be equal and are not, the first on top:")
+    say("\n" + message("tensors that must be equal and are not, the first on top:"))
     if not any(row[-1] for row in report.unequal.rows):
-        say("no majority: with two ranks alone it is unknown which is wrong")
-    titles = ("outvoted", "name", "tensor", "iteration", "graph", "what", "ranks")
+        say(message("no majority: with two ranks alone it is unknown which is wrong"))
+    titles = messages("outvoted", "name", "tensor", "iteration", "graph", "what", "ranks")
     rows = [_cells(dict(zip(report.unequal.titles, row, strict=True))) for row in report.unequal.rows]
     print_table(titles, rows, sys.stdout, most=most)
 
 
 def _print_messages(report: JobReport, most: int | None) -> None:
-    say("\nmessages that arrived as something else than was sent:")
-    _print_columns(report.messages, ("suspects", "message", "iteration", "send", "receive", "cause"), most)
+    say("\n" + message("messages that arrived as something else than was sent:"))
+    _print_columns(report.messages, messages("suspects", "message", "iteration", "send", "receive", "cause"), most)
 
 
 def _print_first(answer: Answer, most: int | None) -> None:
     if not answer.rows:
-        say("\nall ranks agree with the golden job")
+        say("\n" + message("all ranks agree with the golden job"))
         return
-    count = format_count(len(answer.rows), "rank")
-    names = ("rank", "name", "iteration", "graph", "io", "slot", "l2norm", "golden l2norm", "error")
-    say(f"\nfirst tensor that differs from the golden job, of {count}, the first of the job on top:")
+    ranks = counted(len(answer.rows), "{count} rank", "{count} ranks")
+    names = messages("rank", "name", "iteration", "graph", "io", "slot", "l2norm", "golden l2norm", "error")
+    text = message(
+        "first tensor that differs from the golden job, of {ranks}, the first of the job on top:", ranks=ranks
+    )
+    say("\n" + text)
     _print_columns(answer, names, most and most // 2)
 
 
@@ -222,11 +238,15 @@ def _print_columns(answer: Answer, titles: Sequence[str], most: int | None) -> N
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     from msdump.analysis.ranks.tables import shown_ranks
+    from msdump.analysis.ranks.words import shown_subject
 
-    suspects = shown_ranks(row["suspects"]) if row["has_majority"] else "no majority"
+    suspects = shown_ranks(row["suspects"]) if row["has_majority"] else _NO_MAJORITY
     ranks = shown_ranks(row["equal_ranks"])
-    tensor, what = f"{row['io']} {row['slot']}", row["subject"] or "-"
+    tensor, what = operand(row["io"], row["slot"]), shown_subject(row["subject"] or "-")
     return suspects, row["name"], tensor, str(row["iteration"]), str(row["graph"]), what, ranks
+
+
+_NO_MAJORITY = message("no majority")
 
 
 def _text(value: Any) -> str:

@@ -23,6 +23,7 @@ from msdump.cli.options import (
 from msdump.cli.printing import complain, print_table, say, say_answer, say_next
 from msdump.cli.repro import TORCH_HELP
 from msdump.errors import ConfigError
+from msdump.tables.messages import message
 
 if TYPE_CHECKING:
     from msdump.analysis.ranks.vote import Vote
@@ -77,8 +78,8 @@ def _next_steps(result: Replay, args: argparse.Namespace) -> Iterator[tuple[str,
     from msdump.analysis.find.hints import operator_line
 
     operator, step = result.found.operator, result.found.key
-    yield operator_line("show", args.dump, operator, step), "its tensors, and what made its inputs"
-    yield f"{operator_line('replay', args.dump, operator, step)} -o repro", "a script of the operator alone"
+    yield operator_line("show", args.dump, operator, step), message("its tensors, and what made its inputs")
+    yield f"{operator_line('replay', args.dump, operator, step)} -o repro", message("a script of the operator alone")
 
 
 def _vote(args: argparse.Namespace) -> int:

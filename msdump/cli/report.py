@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from msdump.cli.exit_status import FINE, INCOMPLETE
 from msdump.cli.options import add_step_options, selected_steps, write_text
 from msdump.cli.printing import complain, complain_of_damaged, progress_bar, say, say_next
+from msdump.tables.messages import message
 
 _EPILOG = """
 The page opens in any browser from the disk; it loads nothing. It holds numbers of all tensors, not their elements.
@@ -36,7 +37,7 @@ def _next_steps(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
     from msdump.analysis.find.hints import command_line, path_word
 
     words = [path_word(path) for path in (args.dump, args.golden) if path is not None]
-    yield command_line("view", *words), "the same page, with the elements of the tensors"
+    yield command_line("view", *words), message("the same page, with the elements of the tensors")
 
 
 def run(args: argparse.Namespace) -> int:

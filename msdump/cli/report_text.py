@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 from msdump.cli.exit_status import FINE, INCOMPLETE, NOTHING
 from msdump.cli.printing import LINE_ENDS, draw, is_terminal, print_table, printable, put, say_next
 from msdump.config.environment import format_size
+from msdump.tables.messages import message
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -107,8 +108,10 @@ def say_next_of(reports: Sequence[Report], stream: TextIO) -> None:
 
     paths = dict.fromkeys(report.path for report in reports if report.tensors_written)
     words = [path_word(path) for path in paths]
-    steps = [(command_line("ls", word), "what the dump holds") for word in words[:1]]
-    steps += [(command_line("nan", word), "the first NaN or Inf, and the line that made it") for word in words[:1]]
+    steps = [(command_line("ls", word), message("what the dump holds")) for word in words[:1]]
+    steps += [
+        (command_line("nan", word), message("the first NaN or Inf, and the line that made it")) for word in words[:1]
+    ]
     say_next(steps, stream)
 
 

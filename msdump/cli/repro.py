@@ -14,6 +14,7 @@ from msdump.cli.options import (
     selected_steps,
 )
 from msdump.cli.printing import say, say_next
+from msdump.tables.messages import message
 
 WRITTEN = 0
 TORCH_HELP = "a script for torch instead of numpy; that of an operator of PyTorch or ONNX runs its own library"
@@ -43,5 +44,5 @@ def run(args: argparse.Namespace) -> int:
         **selected_steps(args),
     )
     say(script)
-    say_next([(shlex.join(["python", str(script)]), "runs the operator on the inputs beside it")])
+    say_next([(shlex.join(["python", str(script)]), message("runs the operator on the inputs beside it"))])
     return WRITTEN

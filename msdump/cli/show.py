@@ -20,6 +20,7 @@ from msdump.cli.options import (
 from msdump.cli.printing import complain, exponent_bars, print_table, say, say_next, sparkline, value_verdict
 from msdump.cli.where import print_hits
 from msdump.errors import MsdumpError, NothingFoundError
+from msdump.tables.messages import message
 
 if TYPE_CHECKING:
     from msdump.analysis.find.look_up import ShownOperator, ShownTensor
@@ -93,10 +94,10 @@ def _next_steps(shown: ShownOperator, dump: str) -> Iterator[tuple[str, str]]:
 
     operator, step = shown.found.operator, shown.found.key
     if shown.found.table is not None:
-        yield zoom_line(dump, operator), "dumps its tensors"
+        yield zoom_line(dump, operator), message("dumps its tensors")
     elif not operator.is_parameter:
-        yield operator_line("replay", dump, operator, step), "whether it computed what its inputs give"
-    yield command_line("view", path_word(dump)), "every element in the browser"
+        yield operator_line("replay", dump, operator, step), message("whether it computed what its inputs give")
+    yield command_line("view", path_word(dump)), message("every element in the browser")
 
 
 def _pictures(shown: ShownTensor) -> tuple[str, str, str]:

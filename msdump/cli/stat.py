@@ -36,6 +36,7 @@ from msdump.cli.printing import (
     value_verdict,
 )
 from msdump.errors import ConfigError
+from msdump.tables.messages import COMMA, joined, message, messages, operand
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,11 +47,11 @@ if TYPE_CHECKING:
     from msdump.analysis.steps import StepKey
     from msdump.tables.frames import Column
 
-_ROLE_TITLES = ("parameter", "layer", "is_gradient")
-_TITLES = (
+_ROLE_TITLES = messages("parameter", "layer", "is_gradient")
+_TITLES = messages(
     "verdict", "operator", "tensor", "iteration", "dtype", "shape", "max", "min", "avg", "l2norm", "NaN", "Inf", "zero",
-    *_ROLE_TITLES,
-)  # fmt: skip
+) + _ROLE_TITLES  # fmt: skip
+_YES = message("yes")
 _NO_NORM = """\
 msdump stat: a statistic.csv without the column "L2Norm Value" has no l2norm. Name l2norm in statistic_category,
 or dump tensors ("saved_data": "tensor")."""
@@ -124,8 +125,9 @@ def _write_tables(args: argparse.Namespace) -> int:
     )  # fmt: skip
     new = sum(part.is_new and not part.problem for part in parts)
     if not write_json(args, lambda: {"tensors": [], "damaged": [], "tables": [part.path for part in parts]}):
-        say(f"{args.tables}: {new} tables written, {sum(not part.is_new for part in parts)} were there")
-        say_next([(command_line("ranks", path_word(args.tables)), "what the ranks disagree about")])
+        old = sum(not part.is_new for part in parts)
+        say(message("{folder}: {new} tables written, {old} were there", folder=args.tables, new=new, old=old))
+        say_next([(command_line("ranks", path_word(args.tables)), message("what the ranks disagree about"))])
     problems = [(part.unit.part_name, part.problem) for part in parts if part.problem]
     problems += [pair for part in parts for pair in part.damaged]
     for where, problem in problems:
@@ -141,18 +143,26 @@ def _unchanged(args: argparse.Namespace) -> int:
     trained = [one for one in report.parameters if one.largest_gradient]
     if not write_json(args, lambda: {"unchanged": [asdict(one) for one in report.parameters], "damaged": []}):
         for one in trained:
-            where = "" if one.rank_id is None else f", rank {one.rank_id}"
+            what: list[str] = [one.name, f"{one.dtype} {list(one.shape)}"]
+            if one.rank_id is not None:
+                what.append(message("rank {rank}", rank=one.rank_id))
             first, last = one.iterations
-            say_answer(
-                [f"never changed: {one.name}, {one.dtype} {list(one.shape)}{where}, iterations {first} to {last}"],
-                FOUND,
-            )
-            say(f"  its gradients are up to {one.largest_gradient:g}: updates may be too small for {one.dtype}")
+            text = message(
+                "never changed: {parameter}, iterations {first} to {last}",
+                parameter=joined(COMMA, what), first=first, last=last,
+            )  # fmt: skip
+            say_answer([text], FOUND)
+            text = message(
+                "its gradients are up to {gradient:g}: updates may be too small for {dtype}",
+                gradient=one.largest_gradient, dtype=one.dtype,
+            )  # fmt: skip
+            say("  " + text)
         still = [one.name for one in report.parameters if not one.largest_gradient]
         if still:
-            say(f"note: without a gradient, and so the same in all iterations: {', '.join(still)}")
+            names = joined(COMMA, still)
+            say(message("note: without a gradient, and so the same in all iterations: {names}", names=names))
         count = report.parameter_count - len(report.parameters)
-        say(f"{count} of {report.parameter_count} parameters have changed")
+        say(message("{count} of {all} parameters have changed", count=count, all=report.parameter_count))
         say_next([_nan_step(args.dump)])
     complain_of_damaged(report.damaged)
     if trained:
@@ -198,7 +208,7 @@ def _print_differences(comparison: Comparison, args: argparse.Namespace, status:
         say_next([_nan_step(args.dump)])
     else:
         line = operator_line("show", args.dump, result.pair.mine, result.step)
-        say_next([(line, "its statistics, attributes and source")])
+        say_next([(line, message("its statistics, attributes and source"))])
 
 
 def _roles(dump: str, results: Sequence[OperatorResult]) -> list[Role]:
@@ -217,7 +227,7 @@ def _roles(dump: str, results: Sequence[OperatorResult]) -> list[Role]:
 
 
 def _role_cells(role: Role) -> tuple[str, str, str]:
-    return role.parameter or "-", role.layer or "-", "yes" if role.is_gradient else "-"
+    return role.parameter or "-", role.layer or "-", _YES if role.is_gradient else "-"
 
 
 def _write_csv(args: argparse.Namespace) -> int:
@@ -274,7 +284,7 @@ def _value(report: StatisticReport, rows: Sequence[TensorStatistics]) -> dict[st
 def _nan_step(dump: str) -> tuple[str, str]:
     from msdump.analysis.find.hints import command_line, path_word
 
-    return command_line("nan", path_word(dump)), "where a NaN or Inf came from"
+    return command_line("nan", path_word(dump)), message("where a NaN or Inf came from")
 
 
 def _next_steps(rows: Sequence[TensorStatistics], dump: str) -> Iterator[tuple[str, str]]:
@@ -285,11 +295,11 @@ def _next_steps(rows: Sequence[TensorStatistics], dump: str) -> Iterator[tuple[s
     if any(value_verdict(row.numbers) in ("NaN", "Inf") for row in rows):
         yield _nan_step(dump)
     elif rows:
-        yield command_line("stat", word, "--sort", "max", "--top", "10"), "the largest values"
+        yield command_line("stat", word, "--sort", "max", "--top", "10"), message("the largest values")
     if rows:
         name = short_label(rows[0].tensor.op_name or rows[0].tensor.op_type)
-        yield command_line("show", word, operator_word(name)), "one operator: tensors, attributes, source"
-        yield command_line("plot", word), "the l2norm over the layers"
+        yield command_line("show", word, operator_word(name)), message("one operator: tensors, attributes, source")
+        yield command_line("plot", word), message("the l2norm over the layers")
 
 
 def _print_rows(rows: Sequence[TensorStatistics], columns: Sequence[Column] | None, most: int | None) -> None:
@@ -321,7 +331,7 @@ def _cells(row: TensorStatistics, tells_graph: bool) -> tuple[str, ...]:
     return (
         value_verdict(numbers),
         tensor.op_name or tensor.op_type,
-        f"{tensor.io} {tensor.slot_text}",
+        operand(tensor.io, tensor.slot_text),
         _iteration_text(row.step, tells_graph),
         tensor.true_dtype,
         _shape_text(row.shape),

@@ -8,6 +8,7 @@ from msdump.cli.exit_status import FINE, INCOMPLETE
 from msdump.cli.printing import complain, say, say_next
 from msdump.cli.report_text import format_count
 from msdump.config.environment import format_size
+from msdump.tables.messages import message
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     sent = upload_tree(args.dump, args.address)
     text = f"{format_count(sent.files, 'file')} sent, {format_size(sent.bytes_sent)}; {sent.there} were there"
     say(f"{args.address}: {text}.")
-    say_next([(command_line("ls", args.address), "what the store holds")])
+    say_next([(command_line("ls", args.address), message("what the store holds"))])
     for path, reason in sent.failed:
         complain(f"msdump upload: {path}: {reason}")
     return INCOMPLETE if sent.failed else FINE

@@ -12,6 +12,7 @@ from msdump.cli.exit_status import FINE, NOTHING
 from msdump.cli.options import GRAPHS_HELP, add_json_option, add_step_options, selected_steps, write_json
 from msdump.cli.printing import complain, say, say_next
 from msdump.cli.report_text import format_count
+from msdump.tables.messages import message
 
 if TYPE_CHECKING:
     from msdump.analysis.find.look_up import SourceHit
@@ -63,4 +64,4 @@ def _next_steps(hits: Sequence[SourceHit], dump: str) -> list[tuple[str, str]]:
     from msdump.analysis.find.hints import show_line
     from msdump.analysis.steps import short_label
 
-    return [(show_line(dump, short_label(hits[0].node.full_name)), "its tensors, attributes and source")]
+    return [(show_line(dump, short_label(hits[0].node.full_name)), message("its tensors, attributes and source"))]

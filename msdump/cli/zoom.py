@@ -15,6 +15,7 @@ from msdump.cli.printing import complain, say, say_next
 from msdump.errors import ConfigError, FormatError, without_secrets
 from msdump.process.command import ACL_RUN, OUTSIDE, RUN, Command
 from msdump.storage.remote import is_remote
+from msdump.tables.messages import message
 
 WRITTEN = 0
 _EPILOG = """
@@ -79,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
         _say_how_to_run(made_by, config, is_acl)
         return WRITTEN
     status = main(arguments)
-    say_next([(show_line(folder, zoom.operator.op_name), "its tensors, attributes and source")])
+    say_next([(show_line(folder, zoom.operator.op_name), message("its tensors, attributes and source"))])
     return status
 
 
@@ -93,7 +94,7 @@ def _say_how_to_run(made_by: Command, config: str, is_acl: bool) -> None:
     else:
         say("the script names its configuration itself: let it name this one")
         line = plain_line(made_by)
-    say_next([(line, "dumps the operator")])
+    say_next([(line, message("dumps the operator"))])
 
 
 def _model(command: list[str]) -> str | None:

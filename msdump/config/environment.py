@@ -16,6 +16,7 @@ from pathlib import Path
 
 from msdump.config.sampling import Sampling, parse_sampling
 from msdump.errors import ConfigError, did_you_mean, shown_argument
+from msdump.tables.messages import ENGLISH, LANGUAGES
 
 # MindSpore Dump: which configuration, whose process.
 DUMP_CONFIG = "MINDSPORE_DUMP_CONFIG"
@@ -51,6 +52,9 @@ CONTAINER, UPLOAD = "MSDUMP_CONTAINER", "MSDUMP_UPLOAD"
 SAMPLING = "MSDUMP_SAMPLING"
 SERVING = "MSDUMP_SERVING"
 NATIVE = "MSDUMP_NATIVE"
+LANGUAGE = "MSDUMP_LANGUAGE"
+# Of the system, the first that is set counts.
+LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")
 
 VARIABLES = (
     *(DUMP_CONFIG, DIAGNOSTIC_PATH, ACL_DUMP_CONFIG, RANK_ID, DEVICE_ID, RANK_SIZE, LOG_LEVEL),
@@ -60,7 +64,7 @@ VARIABLES = (
     *(TORCH_SIZE, TORCH_LOCAL_SIZE, TORCH_ADDRESS, TORCH_PORT),
     *(MS_ROLE, MS_NODE, MS_WORKERS, MS_ADDRESS, MS_PORT, MPI_RANK, MPI_SIZE, MPI_LOCAL_RANK),
     *(STRICT, ASYNC_BUFFER, BUDGET, FLOOR, KEEP, ONNX_OPTIMIZATION, KERNELS, SERVING, NATIVE, CONTAINER, UPLOAD),
-    *(SAMPLING, MINDSPORE_RELEASE),
+    *(SAMPLING, MINDSPORE_RELEASE, LANGUAGE, *LOCALE),
 )
 
 BRIEF, NORM, DETAIL = "aic_err_brief_dump", "aic_err_norm_dump", "aic_err_detail_dump"
@@ -155,6 +159,23 @@ def is_serving_watched(environ: Mapping[str, str] = os.environ) -> bool:
 def is_native_used(environ: Mapping[str, str] = os.environ) -> bool:
     """Whether `msdump-native` is used where it is installed: MSDUMP_NATIVE is not 0.   Raises: ConfigError."""
     return not environ.get(NATIVE, "").strip() or _truth(NATIVE, environ)
+
+
+def language(environ: Mapping[str, str] = os.environ) -> str:
+    """The language of answers, "en" or "zh": that of MSDUMP_LANGUAGE, else that of the locale.
+
+    Edges:  English for locales of other languages, and for an empty MSDUMP_LANGUAGE without a locale.
+    Raises: ConfigError for another MSDUMP_LANGUAGE.
+    """
+    told = environ.get(LANGUAGE, "").strip()
+    chosen = told or next((environ[name] for name in LOCALE if environ.get(name)), "")
+    begin = re.split("[-_.@]", chosen.lower())[0]
+    if told and begin not in LANGUAGES:
+        raise ConfigError(
+            f'environment variable {LANGUAGE}: expected en or zh, got "{shown_argument(told)}". '
+            "Correct it, or unset it: then the locale decides."
+        )
+    return begin if begin in LANGUAGES else ENGLISH
 
 
 def mindspore_release(environ: Mapping[str, str] = os.environ) -> tuple[int, int]:

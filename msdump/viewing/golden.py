@@ -15,6 +15,7 @@ from msdump.analysis.steps import StepKey
 from msdump.errors import NothingFoundError
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.graph.types import SourceLine
+from msdump.tables.messages import translations
 from msdump.viewing.answer_parts import NUMBERS, Answer, attributes, line, number, table
 
 _TensorName = tuple[str, str, int]
@@ -55,9 +56,11 @@ class GoldenSide:
                 )  # fmt: skip
             tensors = {} if result is None else {_name_of(one.mine): one for one in result.tensors}
             tensor_rows += [self._tensor(tensors.get(_name_of(row.tensor))) for row in operator.tensors]
+        tensors_of_step = table(_TENSORS, tensor_rows)
         return {
             "operators": table(_OPERATORS, operator_rows),
-            "tensors": table(_TENSORS, tensor_rows),
+            "tensors": tensors_of_step,
+            "words": translations(tensors_of_step["reason"]),
             "lines": [line(one) for one in lines],
         }
 

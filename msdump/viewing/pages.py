@@ -20,7 +20,7 @@ from msdump._version import __version__
 from msdump.analysis.compare.bounds import bounds_of
 from msdump.analysis.compare.report import headline
 from msdump.analysis.compare.result import Comparison, StepResult
-from msdump.analysis.find.nan import NonFinite
+from msdump.analysis.find.nan import HOW, NonFinite
 from msdump.analysis.overview.contents import Contents, ExportedOperator
 from msdump.analysis.overview.findings import Finding, findings
 from msdump.analysis.overview.flow import flow_of
@@ -31,6 +31,7 @@ from msdump.errors import ConfigError, did_you_mean, value_without_secrets, with
 from msdump.formats.msprobe_json import MSPROBE_FILE
 from msdump.formats.paths.sync import STATISTIC_FILE
 from msdump.graph.types import SourceLine
+from msdump.tables.messages import SEMICOLON, joined, message, translations
 from msdump.viewing.answer_parts import NUMBERS as _NUMBERS
 from msdump.viewing.answer_parts import Answer
 from msdump.viewing.answer_parts import attributes as _attributes
@@ -144,6 +145,11 @@ class Pages:
         }
 
     def _overview(self) -> Answer:
+        answer = self._front_page()
+        # The table of steps has no sentences, and may be long.
+        return {**answer, "words": translations([part for name, part in answer.items() if name != "steps"])}
+
+    def _front_page(self) -> Answer:
         contents = self._contents
         found = self._found
         steps = [self._step_row(key, operators) for key, operators in self._steps.items()]
@@ -160,7 +166,7 @@ class Pages:
             "healths": [health.value for health in _HEALTHS],
             "steps": _table(names, steps),
             "damaged": [[file, str(error)] for file, error in contents.damaged],
-            "foreign": [[path, "no file of a dump"] for path in contents.dump.foreign],
+            "foreign": [[path, message("no file of a dump")] for path in contents.dump.foreign],
             "notes": self._notes(),
             "outvoted": self._outvoted(),
             "pages": [path for path in self._makers if path.startswith(("trend/", "ranks/", "golden/"))],
@@ -174,7 +180,13 @@ class Pages:
             if steps.text and any(key.rank_id in (rank, None) for key in self._steps):
                 ranks.setdefault(steps.text, []).append(rank)
         between = self._contents.non_finite.between
-        notes = [] if between is None else [f"{between}, which was not dumped, were not finite. {between.advice}."]
+        notes: list[str] = []
+        if between is not None:
+            text = message(
+                "{gradients}, which was not dumped, were not finite. {advice}.",
+                gradients=between, advice=between.advice,
+            )  # fmt: skip
+            notes.append(text)
         if len(ranks) == 1:
             return [*notes, *(f"{text}." for text in ranks)]
         return [*notes, *(f"{text} (rank {', '.join(map(str, own))})." for text, own in ranks.items())]
@@ -204,12 +216,18 @@ class Pages:
         operators = self._contents.operators
         tensors = sum(len(operator.tensors) for operator in operators)
         unmeasured = sum(operator.healths.count(Health.NOT_MEASURED) for operator in operators)
-        text = f"No NaN and no Inf that was not meant in {tensors} tensors of {len(operators)} operators"
+        parts = [
+            message(
+                "No NaN and no Inf that was not meant in {tensors} tensors of {operators} operators",
+                tensors=tensors,
+                operators=len(operators),
+            )
+        ]
         if self._contents.golden is not None:
-            text += "; all that were compared agree with the golden dump"
+            parts.append(message("all that were compared agree with the golden dump"))
         if unmeasured:
-            text += f"; {unmeasured} tensors have no numbers to judge by"
-        return {"kind": "ok", "text": f"{text}.", "at": None}
+            parts.append(message("{count} tensors have no numbers to judge by", count=unmeasured))
+        return {"kind": "ok", "text": message("{text}.", text=joined(SEMICOLON, parts)), "at": None}
 
     def _finding(self, finding: Finding) -> Answer:
         at = self._at(finding.step, finding.operator)
@@ -223,7 +241,8 @@ class Pages:
         }
 
     def _nan(self) -> Answer:
-        return {"found": [self._origin(step) for step in self._contents.non_finite.steps]}
+        found = [self._origin(step) for step in self._contents.non_finite.steps]
+        return {"found": found, "words": translations([one["how"] for one in found])}
 
     def _origin(self, origin: NonFinite) -> Answer:
         def at_all(operators: Iterable[Operator]) -> list[Any]:
@@ -232,7 +251,7 @@ class Pages:
         return {
             "step": list(origin.step),
             "kind": origin.kind,
-            "how": origin.how,
+            "how": HOW[origin.how],
             "origin": self._at(origin.step, origin.operator),
             "line": _line(origin.line),
             "parameter": origin.parameter,
@@ -266,9 +285,12 @@ class Pages:
                      _number(getattr(metrics, "cosine", None)), _number(getattr(metrics, "max_absolute_error", None)),
                      result.pair.golden.label, bounds_of(tensor.mine.true_dtype, tensor.golden.true_dtype).relative)
                 )  # fmt: skip
+        lines = headline(comparison)
+        tensors = _table(names, rows)
         return {
-            "headline": headline(comparison),
-            "tensors": _table(names, rows),
+            "headline": lines,
+            "words": translations([lines, tensors["reason"]]),
+            "tensors": tensors,
             "only_mine": [operator.label for operator in step.only_mine],
             "only_golden": [operator.label for operator in step.only_golden],
         }

@@ -18,6 +18,7 @@ from msdump.config.environment import format_size
 from msdump.errors import ConfigError, FormatError, WriteError
 from msdump.formats.atomic import write_file
 from msdump.storage.plain import read_start
+from msdump.tables.messages import message, translations
 from msdump.tables.printable import LINE_ENDS, printable
 from msdump.viewing.answer_parts import Answer
 from msdump.viewing.pages import Pages, encoded
@@ -75,7 +76,8 @@ def write_report(
             raise ConfigError(f"--max-size: expected room for {len(text)} bytes at least, got {max_bytes}.")
         del answers[last]
         dropped.append(last)
-        shown = f"No room for {len(dropped)} pages: {', '.join(reversed(dropped[-20:]))}."
+        names = ", ".join(reversed(dropped[-20:]))
+        shown = message("No room for {count} pages: {names}.", count=len(dropped), names=names)
         text = _page(answers, [*left_out, shown])
     if dropped:
         left_out.append(shown)
@@ -101,11 +103,13 @@ def _write(path: Path, text: bytes) -> None:
 
 def _without_healthy_exponents(answers: dict[str, Answer]) -> tuple[dict[str, Answer], str]:
     healthy = ("ok", "not written yet", "not measured")
-    return _filtered(answers, lambda health: health not in healthy), "No room for the exponents of healthy tensors."
+    return _filtered(answers, lambda health: health not in healthy), message(
+        "No room for the exponents of healthy tensors."
+    )
 
 
 def _without_exponents(answers: dict[str, Answer]) -> tuple[dict[str, Answer], str]:
-    return _filtered(answers, lambda health: False), "No room for the exponents of any tensor."
+    return _filtered(answers, lambda health: False), message("No room for the exponents of any tensor.")
 
 
 def _filtered(answers: dict[str, Answer], is_kept: Any) -> dict[str, Answer]:
@@ -123,7 +127,8 @@ def _filtered(answers: dict[str, Answer], is_kept: Any) -> dict[str, Answer]:
 
 def _page(answers: dict[str, Answer], left_out: list[str]) -> bytes:
     """The whole file. Answers are base64, which has no letter that HTML knows."""
-    overview = {**answers["overview"], "left_out": left_out}
+    words = [*answers["overview"]["words"], *translations(left_out)]
+    overview = {**answers["overview"], "left_out": left_out, "words": words}
     values = encoded({**answers, "overview": overview})
     packed = base64.b64encode(gzip.compress(values, 9, mtime=0)).decode()
     body = f'<script type="text/plain" id="answers">{packed}</script>\n'

@@ -132,6 +132,9 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("needs npm")
     folder = tmp_path_factory.mktemp("bundle") / "frontend"
     shutil.copytree(ROOT / "frontend", folder, ignore=shutil.ignore_patterns("node_modules"))
+    catalogue = folder.parent / "msdump" / "tables" / "chinese.json"
+    catalogue.parent.mkdir(parents=True)
+    shutil.copy(ROOT / "msdump" / "tables" / "chinese.json", catalogue)
     run_npm(folder, "npm", "ci", "--no-audit", "--no-fund")
     return folder
 

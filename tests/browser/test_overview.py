@@ -78,6 +78,23 @@ def test_one_click_leads_from_the_first_page_to_the_nan(training: Path, served: 
     assert "Default/l2-Dense/Log-op9" in sight.rest() and f"#/overview?op=1%2F0%2F{BAD_ITERATION}%2F" in sight.page.url
 
 
+def test_the_answer_is_in_the_language_of_the_browser(
+    training: Path, served: Served, look: Look, tmp_path: Path
+) -> None:
+    from msdump.analysis.overview.contents import Contents
+    from msdump.viewing.report_file import write_report
+
+    report = write_report(Contents(training), tmp_path / "report.html").path
+    for address in (served(training), report.as_uri()):
+        sight = look(address, language="zh-CN")
+        settled(sight)
+        assert "第一个 NaN：Default/l2-Dense/Log-op9" in sight.page.inner_text(".headline h1")
+        sight.page.locator(".headline summary").click()
+        details = sight.page.inner_text(".headline pre")
+        assert "rank 1，图 0，迭代 12：由有限的输入产生" in details
+        assert "输出 0：float32 [1]，1 个 NaN，0 个 Inf" in details
+
+
 def test_hovering_tells_and_clicking_opens(training: Path, served: Served, look: Look) -> None:
     sight = look(served(training))
     settled(sight)

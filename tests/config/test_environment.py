@@ -227,3 +227,27 @@ def test_wrong_values_are_errors_for_every_dump(name: str, value: str, monkeypat
     monkeypatch.setenv(name, value)
     with pytest.raises(ConfigError, match=f"environment variable {name}: expected"):
         say_ignored("a dump")
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({}, "en"),
+        ({"LANG": "zh_CN.UTF-8"}, "zh"),
+        ({"LANG": "C.UTF-8"}, "en"),
+        ({"LANG": "zh_CN.UTF-8", "LC_MESSAGES": "en_US.UTF-8"}, "en"),
+        ({"LC_ALL": "zh_TW", "LC_MESSAGES": "en_US.UTF-8"}, "zh"),
+        ({"LC_ALL": "", "LANG": "zh"}, "zh"),
+        ({"LANG": "zh_CN.UTF-8", "MSDUMP_LANGUAGE": "en"}, "en"),
+        ({"LANG": "de_DE.UTF-8", "MSDUMP_LANGUAGE": "zh-CN"}, "zh"),
+        ({"LANG": "zh_CN.UTF-8", "MSDUMP_LANGUAGE": " "}, "zh"),
+        ({"LANG": "zhuang"}, "en"),
+    ],
+)
+def test_the_language_of_answers(environ, expected):
+    assert variables.language(environ) == expected
+
+
+def test_a_language_without_a_catalogue_is_refused():
+    with pytest.raises(ConfigError, match=r'MSDUMP_LANGUAGE: expected en or zh, got "fr"'):
+        variables.language({"MSDUMP_LANGUAGE": "fr"})

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from string import Formatter
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from msdump.tables.messages import Message, catalogue, translations
 from msdump.viewing.redaction import HIDDEN, Redaction, redacted
+from tests.tables.test_messages import WORDS
 
 _FOLDERS = st.lists(
     st.sampled_from(["SECRET", "My SECRET Project", "SECRET's, 1", "b-SECRET_2", "SECRET (copy)"]),
@@ -114,3 +117,15 @@ def test_long_texts_take_linear_time() -> None:
     redaction = Redaction({}, ["/x/dump"])
     for part in ("/", "a/", " /a", "\\", "/a b", "C:\\", "~", "s3://", "?"):
         redaction.text(part * 100_000)
+
+
+def test_sentences_are_redacted_alike_in_both_languages() -> None:
+    path = "/home/SECRET/project/train.py"
+    for template in catalogue():
+        fields = [(name, spec) for _, name, spec, _ in Formatter().parse(template) if name is not None]
+        # Those of `WORDS` are words of the catalogue.
+        values = {name: 1 if spec else "mine" if name in WORDS else path for name, spec in fields}
+        text = Message(template, values)
+        shown = redacted({"path": path, "text": text, "words": translations(text)})
+        assert "SECRET" not in json.dumps(shown)
+        assert [english for english, _ in shown["words"]] in ([], [shown["text"]])

@@ -53,7 +53,7 @@ export function Compare({ compare, step, parts }) {
     { name: "io", title: say("tensor"), value: (index) => tensors.io[index], cell: (index) => `${say(tensors.io[index])} ${tensors.slot[index]}` },
     ...[["error", "error"], ["cosine", "cosine"], ["max_abs_error", "max |Δ|"]].map(([key, title]) => ({ name: key, title: say(title),
       end: true, value: (index) => sortable(tensors[key][index]), cell: (index) => html`<${Num} value=${tensors[key][index]} />` })),
-    { name: "reason", title: say("reason"), value: (index) => tensors.reason[index], cell: (index) => html`<span title=${tensors.reason[index]}>${tensors.reason[index]}</span>` },
+    { name: "reason", title: say("reason"), value: (index) => tensors.reason[index], cell: (index) => html`<span title=${say(tensors.reason[index])}>${say(tensors.reason[index])}</span>` },
   ];
   const column = columns.find((one) => one.name === sort.replace(/^-/, ""));
   const order = comparedOrder(tensors, names, { q, isBadOnly, isWhole: nc === "1", range, value: column?.value ?? null, way: sort.startsWith("-") ? 1 : -1 });
@@ -61,13 +61,13 @@ export function Compare({ compare, step, parts }) {
   const isThat = isOpen(parts);
   const reasons = [...new Set(tensors.reason.filter((_, index) => tensors.status[index] === "not compared"))].filter(Boolean).slice(0, 5);
   return html`<main class="full">
-    <details class=${compare.headline.length ? "verdict bad" : "verdict good"} open=${compare.headline.length <= 6 && innerWidth >= 700}><summary>${compare.headline[0] ?? say("agrees")}</summary>
-      <pre>${compare.headline.slice(1).join("\n")}</pre></details>
+    <details class=${compare.headline.length ? "verdict bad" : "verdict good"} open=${compare.headline.length <= 6 && innerWidth >= 700}><summary>${say(compare.headline[0] ?? "agrees")}</summary>
+      <pre>${compare.headline.slice(1).map(say).join("\n")}</pre></details>
     <${Errors} tensors=${tensors} parts=${parts} names=${names} measure=${m in measures ? m : "error"} range=${range} />
     <div class="tools">
       <input id="search" type="search" value=${q} placeholder=${say("search")} title="/" aria-label=${say("search")} onInput=${(event) => setQuery({ q: event.currentTarget.value })} />
       <label><input type="checkbox" checked=${isBadOnly} onChange=${(event) => setQuery({ bad: event.currentTarget.checked ? "1" : "0" })} /> ${say("bad only")} (${differing})</label>
-      ${skipped > 0 && html`<label title=${reasons.join("\n")}><input type="checkbox" checked=${nc === "1"} onChange=${(event) => setQuery({ nc: event.currentTarget.checked ? "1" : "" })} /> ${say("not compared")} (${skipped})</label>`}
+      ${skipped > 0 && html`<label title=${reasons.map(say).join("\n")}><input type="checkbox" checked=${nc === "1"} onChange=${(event) => setQuery({ nc: event.currentTarget.checked ? "1" : "" })} /> ${say("not compared")} (${skipped})</label>`}
       ${range !== null && html`<button onClick=${() => setQuery({ range: "" })}># ${range[0]}–${range[1]} ✕</button>`}
       <span aria-live="polite">${order.length} ${say("of")} ${count(tensors)}</span>
     </div>

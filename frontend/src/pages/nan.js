@@ -31,7 +31,7 @@ function Way({ found, one }) {
   const head = html`<div class="origin"><h1>${titleOf(one)}</h1>
     ${found.length > 1 && html`<label>${say("Steps")} <select onChange=${(event) => setQuery({ step: stepParts(found[event.currentTarget.selectedIndex].step).join("/"), open: undefined, sel: undefined })}>${
       found.map((other) => html`<option key=${other.step.join()} selected=${other === one}>${titleOf(other)}</option>`)}</select></label>`}
-    <span>${say("origin")}: <${At} at=${one.origin} /> (${one.how}${one.parameter === null ? "" : `, ${one.parameter}`})</span></div>
+    <span>${say("origin")}: <${At} at=${one.origin} /> (${say(one.how)}${one.parameter === null ? "" : `, ${one.parameter}`})</span></div>
     <${Line} line=${one.line} />`;
   const text = html`<details open=${step === null}><summary>${say("the way as a list")} (${all.length})</summary>
     ${lists.map(([title, name = title]) => one[name].length > 0 && html`<h2>${say(title)} (${one[name].length})</h2>

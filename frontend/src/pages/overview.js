@@ -15,13 +15,13 @@ export function Overview({ overview }) {
     <div>${frame === null ? html`<p aria-busy="true" class="quiet">…</p>` : frame !== undefined && frame.iterations.length > 0 && html`<${HealthMap} frame=${frame} overview=${overview} />`}</div>
     <${Cards} overview=${overview} cards=${frame?.cards ?? []} isReady=${frame !== null} />
     <div class="wide-row">
-      ${overview.notes?.map((one) => html`<p class="note" key=${one}>${one}</p>`)}
+      ${overview.notes?.map((one) => html`<p class="note" key=${one}>${say(one)}</p>`)}
       <${Provenance} overview=${overview} provenance=${frame?.provenance} />
       <${Steps} overview=${overview} />
       <${Problems} title="damaged files" problems=${overview.damaged} />
       <${Problems} title="foreign files" problems=${overview.foreign} />
       ${overview.left_out.length > 0 && html`<section><h2>${say("left out")}</h2><ul>${overview.left_out.map(
-        (one) => html`<li key=${one}>${one}</li>`)}</ul></section>`}
+        (one) => html`<li key=${one}>${say(one)}</li>`)}</ul></section>`}
     </div>
   </div></main>`;
 }
@@ -36,12 +36,12 @@ function Headline({ overview }) {
   const href = hrefOf(verdict.at);
   const command = nextCommand(overview);
   return html`<section class="verdict headline wide-row ${isGood ? "good" : "bad"}" aria-label=${say("verdict")}>
-    <h1>${isGood ? "✔" : "✖"} ${href === null ? verdict.text : html`<a href=${href}>${verdict.text}</a>`}${verdict.at !== null && html`<span class="where"> ${whereOf(verdict.at.step)}</span>`}</h1>
+    <h1>${isGood ? "✔" : "✖"} ${href === null ? say(verdict.text) : html`<a href=${href}>${say(verdict.text)}</a>`}${verdict.at !== null && html`<span class="where"> ${whereOf(verdict.at.step)}</span>`}</h1>
     ${first !== undefined && html`<${Source} finding=${first} />`}
     <div class="next">${href !== null && html`<a class="go" href=${href}>${say("go there")} →</a>`}
       ${command !== null && html`<code>${command}</code><${Copy} text=${command} label="copy" />`}</div>
-    ${first !== undefined && html`<details><summary>${say("details")}</summary>${[first, ...others].map((one) => html`<article key=${one.kind}><pre>${one.text}</pre></article>`)}</details>`}
-    ${others.map((one) => html`<p key=${one.kind} class="also"><a class="name" href=${hrefOf(one.at)}>${one.title}</a></p>`)}
+    ${first !== undefined && html`<details><summary>${say("details")}</summary>${[first, ...others].map((one) => html`<article key=${one.kind}><pre>${say(one.text)}</pre></article>`)}</details>`}
+    ${others.map((one) => html`<p key=${one.kind} class="also"><a class="name" href=${hrefOf(one.at)}>${say(one.title)}</a></p>`)}
   </section>`;
 }
 
@@ -127,5 +127,5 @@ function Counts({ counts, healths }) {
 function Problems({ title, problems }) {
   if (problems.length === 0) return null;
   return html`<section><h2>${say(title)} (${problems.length})</h2><ul class="problems">${problems.slice(0, 200).map(
-    ([file, reason], place) => html`<li key=${place}><code>${file}</code> ${reason}</li>`)}</ul></section>`;
+    ([file, reason], place) => html`<li key=${place}><code>${file}</code> ${say(reason)}</li>`)}</ul></section>`;
 }

@@ -35,7 +35,7 @@ export function Operands({ own, golden, madeBy }) {
 function Result({ mine, golden }) {
   const isBad = golden.status === "differs";
   const others = [golden.dtype !== mine.dtype && golden.dtype, String(golden.shape) !== String(mine.shape) && shape(golden.shape)].filter(Boolean);
-  const text = isBad ? `≠ ${golden.reason}` : `${say(golden.status)}${golden.reason ? `: ${golden.reason}` : ""}`;
+  const text = isBad ? `≠ ${say(golden.reason)}` : `${say(golden.status)}${golden.reason ? `: ${say(golden.reason)}` : ""}`;
   return html`<div class=${isBad ? "differs" : "quiet"}>${text}${golden.status === "agrees" && golden.error !== null
     && html`, ${say("relative error")} <${Num} value=${golden.error} />${golden.tolerance > 0 && ` ≤ ${number(golden.tolerance)}`}`}${
     others.length > 0 && ` · ${say("golden")}: ${others.join(" ")}`}</div>`;

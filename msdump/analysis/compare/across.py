@@ -42,8 +42,9 @@ from msdump.analysis.memory_state import Moment
 from msdump.analysis.steps import PARAMETER, Operator, Slot, Step, StepKey, as_they_ran
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.graph.traits import is_random
+from msdump.tables.messages import messages
 
-BY_VALUES, BY_KIND, BY_INPUTS = "values", "kind", "inputs"
+BY_VALUES, BY_KIND, BY_INPUTS = messages("values", "kind", "inputs")
 _PART = "slice"
 # The first operators that differ say what is wrong; an alignment of all behind them costs their square.
 _MAX_ALIGNED = 400

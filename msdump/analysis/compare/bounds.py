@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from msdump.analysis.compare.metrics import PairMetrics
+from msdump.tables.messages import message
 from msdump.tensors.arrays import Array
 
 # Three-way: how much larger than the error of the other low-precision run an error may be.
@@ -99,28 +100,34 @@ def reason_to_differ(pair: PairMetrics, bounds: Bounds, yardstick: Errors | None
     if yardstick is not None:
         return _reason_by_yardstick(pair, bounds, yardstick)
     if pair.mismatched:
-        return f"NaN or Inf in {pair.mismatched} places where the other has something else"
+        return message("NaN or Inf in {count} places where the other has something else", count=pair.mismatched)
     if pair.unequal:
-        return f"{pair.unequal} of {pair.count} elements differ"
+        return message("{unequal} of {count} elements differ", unequal=pair.unequal, count=pair.count)
     if pair.relative_error > bounds.relative:
-        return f"relative error {pair.relative_error:.3g} > {bounds.relative:.3g}"
+        error, limit = pair.relative_error, bounds.relative
+        return message("relative error {error:.3g} > {limit:.3g}", error=error, limit=limit)
     if pair.worst_relative_error > bounds.worst:
-        return f"worst error {pair.worst_relative_error:.3g} of the largest value > {bounds.worst:.3g}"
+        error, limit = pair.worst_relative_error, bounds.worst
+        return message("worst error {error:.3g} of the largest value > {limit:.3g}", error=error, limit=limit)
     return ""
 
 
 def _reason_by_yardstick(pair: PairMetrics, bounds: Bounds, yardstick: Errors) -> str:
     if pair.mismatched > yardstick.mismatched:
-        return f"NaN or Inf in {pair.mismatched} places, {yardstick.mismatched} in the other run"
+        count, other_count = pair.mismatched, yardstick.mismatched
+        return message("NaN or Inf in {count} places, {other} in the other run", count=count, other=other_count)
     if (pair.unequal or 0) > _YARDSTICK * yardstick.unequal:
-        return f"{pair.unequal} of {pair.count} elements differ, {yardstick.unequal} in the other run"
+        return message(
+            "{unequal} of {count} elements differ, {other} in the other run",
+            unequal=pair.unequal, count=pair.count, other=yardstick.unequal,
+        )  # fmt: skip
     limits = (
-        ("relative error", pair.relative_error, yardstick.relative, bounds.epsilon),
-        ("worst error", pair.worst_relative_error, yardstick.worst, 4 * bounds.epsilon),
+        (message("relative error"), pair.relative_error, yardstick.relative, bounds.epsilon),
+        (message("worst error"), pair.worst_relative_error, yardstick.worst, 4 * bounds.epsilon),
     )
     for name, error, other, least in limits:
         if error > max(least, _YARDSTICK * other):
-            return f"{name} {error:.3g}, {other:.3g} in the other run"
+            return message("{what} {error:.3g}, {other:.3g} in the other run", what=name, error=error, other=other)
     return ""
 
 

@@ -48,6 +48,7 @@ from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.gradients_csv import first_differing
 from msdump.formats.selection import StepSelection
 from msdump.graph.traits import is_random, unread_inputs
+from msdump.tables.messages import COMMA, joined, message
 from msdump.tensors.records import INPUT, OUTPUT
 
 if TYPE_CHECKING:
@@ -221,7 +222,7 @@ class _TensorJudge:
     def judge(self, pair: OperatorPair, io: str, slot: Slot, mine: DumpedTensor, golden: DumpedTensor) -> TensorResult:
         """The verdict on one tensor of a pair of operators."""
         if not is_of_one_size(mine, golden):
-            shapes = f"shape {_shape_text(mine)} against {_shape_text(golden)}"
+            shapes = message("shape {mine} against {golden}", mine=_shape_text(mine), golden=_shape_text(golden))
             return TensorResult(io, slot, mine, golden, DIFFERS, shapes)
         measured = self.measurer.of(mine, golden)
         if measured.problem:
@@ -238,7 +239,7 @@ class _TensorJudge:
             and not is_random(pair.mine.op_type)
             and self._is_rounding(pair, measured.metrics, bounds)
         ):
-            reason, remark = "", f"{reason}, which is rounding of the inputs"
+            reason, remark = "", message("{reason}, which is rounding of the inputs", reason=reason)
         status, by = DIFFERS if reason else AGREES, None if yardstick_error is None else yardstick_error.relative
         return TensorResult(io, slot, mine, golden, status, reason or remark, measured.metrics, by)
 
@@ -282,10 +283,10 @@ def _remark(mine: DumpedTensor, golden: DumpedTensor) -> str:
         return ""
     remarks = []
     if host_shape(mine) != host_shape(golden):
-        remarks.append(f"shape {_shape_text(mine)} against {_shape_text(golden)}")
+        remarks.append(message("shape {mine} against {golden}", mine=_shape_text(mine), golden=_shape_text(golden)))
     if mine.true_dtype != golden.true_dtype:
-        remarks.append(f"dtype {mine.true_dtype} against {golden.true_dtype}")
-    return ", ".join(remarks)
+        remarks.append(message("dtype {mine} against {golden}", mine=mine.true_dtype, golden=golden.true_dtype))
+    return joined(COMMA, remarks) if remarks else ""
 
 
 def _shape_text(tensor: DumpedTensor) -> str:
@@ -294,14 +295,16 @@ def _shape_text(tensor: DumpedTensor) -> str:
 
 def _gradient_notes(mine: DumpDir, golden: DumpDir, tolerance: float) -> list[str]:
     """Of each rank that both have, a sentence on the first step that has no dump and whose gradients differ."""
-    notes = []
+    notes: list[str] = []
     others = golden.gradients
     for rank, rows in sorted(mine.gradients.items()):
         pair = first_differing(rows, others.get(rank, ()), tolerance)
         if pair is not None:
             row, other = pair
-            notes.append(
-                f"between the iterations that were dumped, gradients of rank {rank} first differ in iteration "
-                f"{row.iteration}: L2 norm {row.l2norm:.6g}, golden {other.l2norm:.6g}"
-            )
+            text = message(
+                "between the iterations that were dumped, gradients of rank {rank} first differ in iteration "
+                "{iteration}: L2 norm {mine:.6g}, golden {golden:.6g}",
+                rank=rank, iteration=row.iteration, mine=row.l2norm, golden=other.l2norm,
+            )  # fmt: skip
+            notes.append(text)
     return notes

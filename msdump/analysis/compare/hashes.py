@@ -43,6 +43,7 @@ from msdump.formats.paths.parse import DumpName, FolderLevels
 from msdump.formats.paths.sync import safe_op_type
 from msdump.formats.selection import StepSelection
 from msdump.storage.plain import readable, unreadable
+from msdump.tables.messages import SEMICOLON, joined, message
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
 from msdump.tensors.records import DEFAULT_FORMAT, INPUT, OUTPUT
@@ -95,7 +96,8 @@ def compare_hashes(
     has_inputs = any(tensor.status in (AGREES, DIFFERS) for tensor in inputs)
     notes = [*unused_rules(operator_map, operators), _note(names)]
     if not has_inputs:
-        notes.append("the log holds no hashes of inputs: DebugMode.log_tensor_hashes(hash_inputs=True) writes them")
+        text = message("the log holds no hashes of inputs: DebugMode.log_tensor_hashes(hash_inputs=True) writes them")
+        notes.append(text)
 
     def is_same(left: DumpedTensor, right: DumpedTensor) -> bool:
         return next(side for side in sides if side.has(left)).is_same(left, right)
@@ -108,7 +110,7 @@ def log_place(operator: Operator) -> str:
     tensor = next((tensor for _, _, tensor in operator.all_tensors()), None)
     if tensor is None or tensor.file.form != DEBUG_LOG:
         return ""
-    return f"line {operator.position} of {Path(tensor.path).name}"
+    return message("line {number} of {file}", number=operator.position, file=Path(tensor.path).name)
 
 
 def norm_hash(array: Array) -> float:
@@ -245,11 +247,18 @@ def _common_hashes(sides: Sequence[_Side]) -> tuple[str, ...]:
 
 def _note(names: Sequence[str]) -> str:
     told = {
-        NORM: "norm is the sum of absolute values: tensors with other signs or in another order have the same, and "
-        "so have all results of a softmax",
-        HASH_TENSOR: "hash_tensor is an exclusive or of all bits: one rounding changes it, another order does not",
+        NORM: message(
+            "norm is the sum of absolute values: tensors with other signs or in another order have the same, and "
+            "so have all results of a softmax"
+        ),
+        HASH_TENSOR: message(
+            "hash_tensor is an exclusive or of all bits: one rounding changes it, another order does not"
+        ),
     }
-    return f"compared by hashes: {'; '.join(told[name] for name in names)}"
+    return message("compared by hashes: {hashes}", hashes=joined(SEMICOLON, (told[name] for name in names)))
+
+
+_HASH = message("hash")
 
 
 class _HashJudge:
@@ -296,8 +305,9 @@ class _HashJudge:
     def judge(self, pair: OperatorPair, io: str, slot: Slot, mine: DumpedTensor, golden: DumpedTensor) -> TensorResult:
         """The verdict on one tensor of a pair of operators."""
         if not is_of_one_size(mine, golden):
-            shapes = " against ".join(str(list(host_shape(tensor))) for tensor in (mine, golden))
-            return TensorResult(io, slot, mine, golden, DIFFERS, f"shape {shapes}")
+            shapes = [str(list(host_shape(tensor))) for tensor in (mine, golden)]
+            text = message("shape {mine} against {golden}", mine=shapes[0], golden=shapes[1])
+            return TensorResult(io, slot, mine, golden, DIFFERS, text)
         found = {}
         for name in self._names:
             x, y = (self._hash(side, tensor, name) for side, tensor in zip(self._sides, (mine, golden), strict=True))
@@ -312,7 +322,7 @@ class _HashJudge:
         decided_by = NORM if NORM in found and not _is_near(*found[NORM], _SUMMING) else HASH_TENSOR
         x, y = found.get(decided_by, (0, 0))
         is_agreeing = x == y if decided_by == HASH_TENSOR else _is_near(x, y, self._limit(*dtypes_of_both))
-        return (AGREES, "") if is_agreeing else (DIFFERS, f"hash {decided_by} {_against(x, y)}")
+        return (AGREES, "") if is_agreeing else (DIFFERS, joined(" ", (_HASH, decided_by, _against(x, y))))
 
     def _limit(self, mine: str, golden: str) -> float:
         bounds = bounds_of(mine, golden)

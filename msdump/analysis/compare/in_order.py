@@ -12,8 +12,9 @@ from msdump.analysis.compare.across import Crossing
 from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.compare.pairing import OperatorPair, Pairing, host_shape, pair_by_mapping
 from msdump.analysis.steps import Operator, Step, StepKey, as_they_ran
+from msdump.tables.messages import message
 
-BY_ORDER = "type and order"
+BY_ORDER = message("type and order")
 # What is compared with what, as far as equal operators go: the first ones that differ say what is wrong.
 _MAX_MEETINGS = 20_000_000
 

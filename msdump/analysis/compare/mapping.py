@@ -37,6 +37,7 @@ from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.parse import safe_text
 from msdump.graph.ge import read_ge_originals
 from msdump.storage.plain import read_plain
+from msdump.tables.messages import joined, message
 from msdump.tensors.records import OUTPUT
 
 _KEYS = ("types", "operators", "ignore")
@@ -128,12 +129,18 @@ def unused_rules(mapping: OperatorMap, operators: Iterable[Operator]) -> list[st
     for operator in operators:
         types.add(operator.op_type)
         names |= operator.names
-    texts = []
+    texts: list[str] = []
     for what, rules, known in (("type", mapping.types, types), ("operator", mapping.operators, names)):
         for name in dict.fromkeys(word for rule in rules.items() for word in (rule[0], *rule[1])):
             # A csv file says types and names in one list.
             if not is_spelled(name, known) and not (mapping.types is mapping.operators and is_spelled(name, names)):
-                texts.append(f"mapping: no {what} of either dump is {name}. {did_you_mean(name, known)}".rstrip())
+                hint = did_you_mean(name, known)
+                text = (
+                    message("mapping: no type of either dump is {name}.", name=name)
+                    if what == "type"
+                    else message("mapping: no operator of either dump is {name}.", name=name)
+                )
+                texts.append(joined(" ", (text, hint)) if hint else text)
     return texts
 
 

@@ -14,11 +14,14 @@ from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.compare.mapping import OperatorMap, is_spelled
 from msdump.analysis.steps import Operator, Slot, Step, StepKey
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.tables.messages import messages
 from msdump.tensors.makers import maker
 from msdump.tensors.records import INPUT, OUTPUT
 
 # How a pair was found.
-BY_MAPPING, BY_ORIGINAL, BY_NAME, BY_SCOPE, BY_TYPE = "mapping", "original name", "name", "scope", "type and shape"
+BY_MAPPING, BY_ORIGINAL, BY_NAME, BY_SCOPE, BY_TYPE = messages(
+    "mapping", "original name", "name", "scope", "type and shape"
+)
 # Share of names that must mean the same operator on both sides before names alone decide: numbers of operators
 # shift from compile to compile, and then nearly every name means something else.
 _TRUSTED_SHARE = 0.9

@@ -17,6 +17,7 @@ from msdump.analysis.compare.result import (
     AGREES,
     DIFFERS,
     IDENTICAL,
+    NOT_COMPARED,
     Comparison,
     OperatorResult,
     TensorResult,
@@ -38,15 +39,17 @@ from msdump.analysis.json_values import damaged_values, location_value, operator
 from msdump.analysis.steps import Operator, Slot, StepKey, has_several_graphs, operator_id
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.tables.messages import AND, COMMA, SEMICOLON, Message, counted, joined, message, messages, operand
 
 # What msaccucmp prints for equal tensors that are not zero.
 _PERFECT = {name: "1.000000" if name == "CosineSimilarity" else "0.000000" for name in METRICS}
 _PERFECT["StandardDeviation"] = ""
-TABLE_TITLES = (
+TABLE_TITLES = messages(
     "verdict", "operator", "golden", "iteration", "found by", "came in", "error", "added", "cosine", "why",
 )  # fmt: skip
 TABLE_NUMBERS = (5, 6, 7, 8)
 _TOO_LARGE = "relative error"
+WRONG = message("WRONG")
 
 
 # -- words ---------------------------------------------------------------------------------------------------------
@@ -60,7 +63,10 @@ def headline(comparison: Comparison) -> list[str]:
     if repetition is None:
         return _finding(comparison, repeats=False)
     name, step = repetition.first.pair.mine.label, repetition.first.step
-    remark = f"  it repeats {name} of the forward pass ({step}) with another result; in golden both are equal"
+    remark = "  " + message(
+        "it repeats {name} of the forward pass ({where}) with another result; in golden both are equal",
+        name=name, where=step,
+    )  # fmt: skip
     first, *others = _finding(comparison, repeats=True)
     return [first, remark, *others]
 
@@ -81,31 +87,43 @@ def _finding(comparison: Comparison, *, repeats: bool) -> list[str]:
     if differing is None:
         count = sum(1 for _ in comparison.operators)
         if comparison.damaged:
-            damaged = f"{len(comparison.damaged)} damaged file{'s' if len(comparison.damaged) > 1 else ''}"
-            return [
-                f"incomplete: {count} pairs of operators and parameters agree as far as they can be read; {damaged}."
-            ]
+            text = message(
+                "incomplete: {count} pairs of operators and parameters agree as far as they can be read; {damaged}.",
+                count=count,
+                damaged=counted(len(comparison.damaged), "{count} damaged file", "{count} damaged files"),
+            )
+            return [text]
         if quantised is not None and any(one.is_quantised for one in quantised.ranking):
             return [words.agreeing_line(comparison, quantised)]
         draws = comparison.idle_draws
         if draws:
-            more = f"{draws} of them drew other numbers at random, which nothing behind them shows"
-            return [f"agree: all {count} pairs of operators and parameters agree; {more}."]
+            text = message(
+                "agree: all {count} pairs of operators and parameters agree; {draws} of them drew other numbers at "
+                "random, which nothing behind them shows.",
+                count=count, draws=draws,
+            )  # fmt: skip
+            return [text]
         if comparison.hashes is not None:
-            return [f"agree: all {count} pairs of operators agree by their hashes ({_hash_names(comparison)})."]
-        agreeing = f"agree: all {count} pairs of operators and parameters agree."
+            names = _hash_names(comparison)
+            return [message("agree: all {count} pairs of operators agree by their hashes ({names}).",
+                count=count, names=names)]  # fmt: skip
+        agreeing = message("agree: all {count} pairs of operators and parameters agree.", count=count)
         return [agreeing, *_tie_lines(comparison)]
     if quantised is not None and (lost := words.lost_lines(comparison, quantised)):
         return lost
     graphs, golden = (GraphFiles(DumpDir.open(path)) for path in (comparison.mine, comparison.golden))
-    lines = []
+    lines: list[str] = []
     if wrong is not None:
-        lines.append(f"first wrong operator: {_named(wrong, graphs, _also(comparison, golden))}")
-        lines += [f"  {text}" for text in _attribute_texts(comparison, wrong, graphs, golden)]
-        how = _error_text(wrong.input_error) if comparison.hashes is None else f"hash {_hash_names(comparison)}"
-        lines.append(f"  its inputs agree ({how}), {_first_difference(wrong.outputs)}")
+        named = _named(wrong, graphs, _also(comparison, golden))
+        lines.append(message("first wrong operator: {operator}", operator=named))
+        lines += ["  " + text for text in _attribute_texts(comparison, wrong, graphs, golden)]
+        how = _error_text(wrong.input_error)
+        if comparison.hashes is not None:
+            how = message("hash {names}", names=_hash_names(comparison))
+        text = message("its inputs agree ({how}), {difference}", how=how, difference=_first_difference(wrong.outputs))
+        lines.append("  " + text)
         if wrong.added_error is not None:
-            lines.append(f"  it adds an error of {_error_text(wrong.added_error)}")
+            lines.append("  " + message("it adds an error of {error}", error=_error_text(wrong.added_error)))
     if differing.draws_only:
         # A draw that nothing reads comes behind what else differs.
         reached = {origin for result in comparison.operators for origin in _differing_origins(result, graphs)}
@@ -128,21 +146,23 @@ def _tie_lines(comparison: Comparison) -> list[str]:
     if tie is None:
         return []
     graphs = GraphFiles(DumpDir.open(comparison.mine))
-    by = f", by {_error_text(tie.error)} in a forward pass" if tie.error else ""
-    lines = [
-        f"  {_named(tie.result, graphs)}",
-        f"  {_what_decides(tie)}, in {tie.count} of {tie.size} elements; "
-        f"{tie.reached} operators and parameters differ for such decisions{by}",
-    ]
+    text = message(
+        "{what}, in {count} of {size} elements; {reached} operators and parameters differ for such decisions",
+        what=_what_decides(tie), count=tie.count, size=tie.size, reached=tie.reached,
+    )  # fmt: skip
+    if tie.error:
+        text = message("{text}, by {error} in a forward pass", text=text, error=_error_text(tie.error))
+    lines = ["  " + _named(tie.result, graphs), "  " + text]
     if tie.lost is not None:
-        lines.append(f"  from {tie.lost} on they are so far apart that a fault would not show")
+        text = message("from {where} on they are so far apart that a fault would not show", where=tie.lost)
+        lines.append("  " + text)
     return lines
 
 
 def _what_decides(tie: Tie) -> str:
     if sums_up(tie.result):
-        return "sums up terms that cancel, and is left with their rounding"
-    return "decides by a value that rounding moved across the border"
+        return message("sums up terms that cancel, and is left with their rounding")
+    return message("decides by a value that rounding moved across the border")
 
 
 def _goes_on(comparison: Comparison) -> list[str]:
@@ -150,13 +170,14 @@ def _goes_on(comparison: Comparison) -> list[str]:
     graphs = GraphFiles(DumpDir.open(comparison.golden))
     operators = comparison.beyond
     count = len(operators)
-    named = f"{count} operators that mine has not: " if count > 1 else ""
-    names = ", ".join(f"{operator.label} ({operator.op_type})" for _, operator in operators[:_MAX_NAMED])
-    more = ", ..." if count > _MAX_NAMED else ""
-    lines = [f"first difference: golden goes on where mine ends, with {named}{names}{more}"]
-    lines += [f"  {_place(operator, step, graphs)}" for step, operator in operators[:_MAX_NAMED]]
+    shown = [f"{operator.label} ({operator.op_type})" for _, operator in operators[:_MAX_NAMED]]
+    names = joined(COMMA, [*shown, "..."] if count > _MAX_NAMED else shown)
+    if count > 1:
+        names = message("{count} operators that mine has not: {names}", count=count, names=names)
+    lines: list[str] = [message("first difference: golden goes on where mine ends, with {names}", names=names)]
+    lines += ["  " + _place(operator, step, graphs) for step, operator in operators[:_MAX_NAMED]]
     pairs = sum(1 for _ in comparison.operators)
-    return [*lines, f"  all {pairs} operators that both have agree"]
+    return [*lines, "  " + message("all {count} operators that both have agree", count=pairs)]
 
 
 def _came_in(
@@ -167,22 +188,29 @@ def _came_in(
     graphs: GraphFiles,
     golden: GraphFiles,
 ) -> list[str]:
-    lines = [f"first difference: {_named(result, graphs, _also(comparison, golden))}"]
+    named = _named(result, graphs, _also(comparison, golden))
+    lines: list[str] = [message("first difference: {operator}", operator=named)]
     if result.draws_only:
         reached = sum(not other.is_agreeing for other in comparison.operators) - 1
-        reason = "" if repeats else ": the runs had different seeds, or drew in another order"
+        seeds = message("a random operator, which drew other numbers: the runs had different seeds, or drew in another "
+            "order")  # fmt: skip
+        alone = message(
+            "{count} other operators and parameters differ, and none of them goes wrong by itself", count=reached
+        )
+        others = message("{count} other operators and parameters differ", count=reached)
         return [
             *lines,
-            f"  a random operator, which drew other numbers{reason}",
-            f"  {reached} other operators and parameters differ, and none of them goes wrong by itself"
-            if is_all
-            else f"  {reached} other operators and parameters differ",
+            "  " + (message("a random operator, which drew other numbers") if repeats else seeds),
+            "  " + (alone if is_all else others),
         ]
-    lines += [f"  {text}" for text in _attribute_texts(comparison, result, graphs, golden)]
+    lines += ["  " + text for text in _attribute_texts(comparison, result, graphs, golden)]
     if comparison.hashes is not None and not comparison.hashes.has_inputs:
-        return [*lines, f"  {_first_difference(result.outputs)}; whether its inputs agree, no hash tells"]
+        text = message("{difference}; whether its inputs agree, no hash tells",
+            difference=_first_difference(result.outputs))  # fmt: skip
+        return [*lines, "  " + text]
     if is_all:
-        lines.insert(0, "no operator goes wrong by itself: none has inputs that agree and an output that does not.")
+        text = message("no operator goes wrong by itself: none has inputs that agree and an output that does not.")
+        lines.insert(0, text)
     parameter = result if result.pair.mine.is_parameter else _parameter_read(comparison, result, graphs)
     for writer in () if parameter is None else _readers(comparison, parameter, graphs):
         # Statistics that run on are written by what reads them, which says so nowhere else.
@@ -191,28 +219,33 @@ def _came_in(
             name = parameter.pair.mine.label
             reason = next(tensor.reason for tensor in parameter.outputs if tensor.status == DIFFERS)
             return [
-                f"first difference: {_named(writer, graphs)}",
-                *(f"  {text}" for text in texts),
-                f"  {name}, which it reads, differs after the step: {reason}",
+                message("first difference: {operator}", operator=_named(writer, graphs)),
+                *("  " + text for text in texts),
+                "  " + message("{name}, which it reads, differs after the step: {reason}", name=name, reason=reason),
             ]
     if parameter is result:
-        return [*lines, f"  {_first_difference(result.outputs)}"]
+        return [*lines, "  " + _first_difference(result.outputs)]
     for tensor in result.inputs:
         if tensor.status == DIFFERS:
             maker = _maker(comparison, result, tensor)
             name = _input_name(result, result.pair.mine, tensor.slot, graphs)
-            lines.append(f"  {name} differs already: {tensor.reason}")
+            lines.append("  " + message("{operand} differs already: {reason}", operand=name, reason=tensor.reason))
             if maker is not None:
-                lines.append(f"  {maker.pair.mine.label} made it")
+                lines.append("  " + message("{name} made it", name=maker.pair.mine.label))
             elif (numbers := _two_numbers(tensor)) is not None:
                 # No weight and no data: the script, or a layer of the library, says it.
                 called = argument_name(result.pair.mine.op_type, tensor.slot.number)
-                name = "" if called is None else f" ({called})"
-                lines[-1] = f"  input {tensor.slot}{name} is a constant: {numbers[0]} against {numbers[1]}"
+                name = operand("input", tensor.slot)
+                name = name if called is None else name + f" ({called})"
+                text = message(
+                    "{operand} is a constant: {mine} against {golden}", operand=name, mine=numbers[0], golden=numbers[1]
+                )
+                lines[-1] = "  " + text
             else:
-                lines.append("  no operator before it made that input: the runs had different weights or data")
+                text = message("no operator before it made that input: the runs had different weights or data")
+                lines.append("  " + text)
             return lines
-    return [*lines, f"  {_first_difference(result.outputs)}"]
+    return [*lines, "  " + _first_difference(result.outputs)]
 
 
 def begins_with(
@@ -246,10 +279,10 @@ def _only_one_has(
     """What only one run has comes before what it changes."""
     side, step, operator = extra
     reason = next(tensor.reason for tensor in result.tensors if tensor.status == DIFFERS)
-    return [
-        f"first difference: only {side} has {_place(operator, step, graphs if side == 'mine' else golden)}",
-        f"  {_named(result, graphs)} reads what it made: {reason}",
-    ]
+    place = _place(operator, step, graphs if side == "mine" else golden)
+    alone = message("first difference: only {side} has {operator}", side=_SIDES[side], operator=place)
+    text = message("{operator} reads what it made: {reason}", operator=_named(result, graphs), reason=reason)
+    return [alone, "  " + text]
 
 
 def _attribute_texts(
@@ -273,7 +306,11 @@ def _attribute_texts(
         names = [name for name in names if name in mine.attrs and name in other.attrs]
     values = {name: [attrs.get(name, _DEFAULT) for attrs in (mine.attrs, other.attrs)] for name in names}
     return [
-        *(f"attribute {name}: {x} against {y}" for name, (x, y) in values.items() if not _is_equal(x, y)),
+        *(
+            message("attribute {name}: {mine} against {golden}", name=name, mine=x, golden=y)
+            for name, (x, y) in values.items()
+            if not _is_equal(x, y)
+        ),
         *dtypes,
     ]
 
@@ -283,7 +320,11 @@ def _dtype_texts(result: OperatorResult) -> list[str]:
     first = result.outputs[0] if result.is_wrong else None
     if first is None or first.mine.true_dtype == first.golden.true_dtype:
         return []
-    return [f"dtype of {first.io} {first.slot}: {first.mine.true_dtype} against {first.golden.true_dtype}"]
+    text = message(
+        "dtype of {operand}: {mine} against {golden}",
+        operand=operand(first.io, first.slot), mine=first.mine.true_dtype, golden=first.golden.true_dtype,
+    )  # fmt: skip
+    return [text]
 
 
 def _attributes_across(result: OperatorResult, graphs: GraphFiles, golden: GraphFiles) -> list[str]:
@@ -291,7 +332,7 @@ def _attributes_across(result: OperatorResult, graphs: GraphFiles, golden: Graph
     that each of them has beside its tensors where none does.
     """
     assert result.pair.golden_step is not None
-    texts = []
+    texts: list[str] = []
     sides = []
     for step, operator, files in (
         (result.step, result.pair.mine, graphs),
@@ -301,20 +342,20 @@ def _attributes_across(result: OperatorResult, graphs: GraphFiles, golden: Graph
         sides.append([(op_type, node.attrs or {}) for op_type, node in nodes if node is not None])
     for mine in sides[0]:
         for other in sides[1]:
-            texts += [f"attribute {text}" for text in differing_attributes(mine, other)]
+            texts += [message("attribute {text}", text=text) for text in differing_attributes(mine, other)]
     if result.is_wrong and result.pair.swapped:
         names = [_input_name(result, result.pair.mine, slot, graphs) for slot in result.pair.swapped]
-        texts.append(f"{' and '.join(names)} have changed places")
+        texts.append(message("{operands} have changed places", operands=joined(AND, names)))
     products = [next((one for one in side if is_product(one[0])), None) for side in sides]
     weight = next((tensor for tensor in result.inputs if tensor.slot == Slot(1)), None)
     if products[0] is not None and products[1] is not None and weight is not None:
         one_transposes = has_transposed_weight(*products[0]) != has_transposed_weight(*products[1])
         product = next((part for part in result.pair.mine.parts if is_product(part.op_type)), result.pair.mine)
         name = _input_name(result, product, Slot(1), graphs)
-        texts += [f"{name} {text}" for text in _layout_texts(weight, one_transposes)]
+        texts += [joined(" ", (name, text)) for text in _layout_texts(weight, one_transposes)]
     texts += _dtype_texts(result)
     kinds = {kind_of(side.op_type) for side in (result.pair.mine, result.pair.golden) if not side.parts}
-    there = f"golden has {result.pair.golden.label} ({result.pair.golden.op_type}) there"
+    there = message("golden has {name} ({type}) there", name=result.pair.golden.label, type=result.pair.golden.op_type)
     if result.is_wrong and not texts:
         numbers = [
             _numbers_text(operator, side)
@@ -329,8 +370,12 @@ def _against(numbers: Sequence[str], have_graphs: Sequence[bool]) -> str:
     """The numbers of both sides; of one where the dump of the other does not tell them."""
     for own, other, name in ((0, 1, "mine"), (1, 0, "golden")):
         if not numbers[other] and not have_graphs[other]:
-            return f"its numbers: {numbers[own]} in {name}; the other dump does not tell them"
-    return f"its numbers: {numbers[0] or 'none'} against {numbers[1] or 'none'}"
+            return message(
+                "its numbers: {numbers} in {side}; the other dump does not tell them",
+                numbers=numbers[own], side=_SIDES[name],
+            )  # fmt: skip
+    none = message("none")
+    return message("its numbers: {mine} against {golden}", mine=numbers[0] or none, golden=numbers[1] or none)
 
 
 def _layout_texts(weight: TensorResult, one_transposes: bool) -> list[str]:
@@ -342,34 +387,36 @@ def _layout_texts(weight: TensorResult, one_transposes: bool) -> list[str]:
     if weight.status == DIFFERS or {len(shape) for shape in shapes} != {2}:
         return []
     if bool(weight.axes) != one_transposes:
-        return ["holds the same numbers, and one side alone transposes it"]
+        return [message("holds the same numbers, and one side alone transposes it")]
     if not weight.axes and shapes[0] != shapes[1]:
-        texts = (str(list(shape)) for shape in shapes)
-        return [f"is {' against '.join(texts)} with the numbers in one order: reshaped, not transposed"]
+        mine, golden = (str(list(shape)) for shape in shapes)
+        return [message("is {mine} against {golden} with the numbers in one order: reshaped, not transposed",
+            mine=mine, golden=golden)]  # fmt: skip
     return []
 
 
 def _input_name(result: OperatorResult, operator: Operator, slot: Slot, graphs: GraphFiles) -> str:
     """An input, with the name of the parameter that it is, where the graph file tells it."""
     origin = _origin(graphs, result.step, operator, slot.number)
-    return f"input {slot}" if origin is None or origin.slot is not None else f"input {slot} ({origin.name})"
+    name = operand("input", slot)
+    return name if origin is None or origin.slot is not None else name + f" ({origin.name})"
 
 
 def _numbers_text(operator: Operator, attributes: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
     """Numbers that an operator has beside its tensors: inputs of one element, and attributes."""
-    found = []
+    found: list[str] = []
     for part in operator.parts or (operator,):
         for slot, tensor in part.inputs.items():
             figures = figures_of(tensor) if math.prod(host_shape(tensor)) == 1 else None
             if figures is not None:
-                found.append(f"input {slot} = {figures.total:g}")
+                found.append(operand("input", slot) + f" = {figures.total:g}")
     for _, values in attributes:
         found += [
             f"{name} = {value:g}"
             for name, value in values.items()
             if isinstance(value, (int, float)) and not isinstance(value, bool)
         ]
-    return ", ".join(found)
+    return joined(COMMA, found)
 
 
 def _is_equal(x: object, y: object) -> bool:
@@ -381,7 +428,8 @@ def _is_equal(x: object, y: object) -> bool:
 
 # What a graph file says of an operator beside what the script chose.
 _NO_ATTRIBUTES = frozenset({"input_names", "output_names"})
-_DEFAULT = "its default"
+_DEFAULT = message("its default")
+_SIDES: Mapping[str, Message] = {side: side for side in messages("mine", "golden")}
 _MAX_NAMED = 5
 
 
@@ -479,7 +527,7 @@ def _named(result: OperatorResult, graphs: GraphFiles, golden: GraphFiles | None
     named = _place(pair.mine, result.step, graphs)
     if golden is None or pair.golden_step is None or _line_text(pair.mine, result.step, graphs):
         return named
-    return f"{named}{_line_text(pair.golden, pair.golden_step, golden)}"
+    return named + _line_text(pair.golden, pair.golden_step, golden)
 
 
 def _also(comparison: Comparison, golden: GraphFiles) -> GraphFiles | None:
@@ -488,24 +536,26 @@ def _also(comparison: Comparison, golden: GraphFiles) -> GraphFiles | None:
 
 
 def _hash_names(comparison: Comparison) -> str:
-    return " and ".join(() if comparison.hashes is None else comparison.hashes.names)
+    return joined(AND, () if comparison.hashes is None else comparison.hashes.names)
 
 
 def _place(operator: Operator, step: StepKey, graphs: GraphFiles) -> str:
     """An operator, its step, and its line."""
     where = log_place(operator) or str(step)
-    return f"{operator.label} ({operator.op_type}), {where}{_line_text(operator, step, graphs)}"
+    text = message("{name} ({type}), {where}", name=operator.label, type=operator.op_type, where=where)
+    return text + _line_text(operator, step, graphs)
 
 
 def _line_text(operator: Operator, step: StepKey, graphs: GraphFiles) -> str:
     node = graphs.node(step, operator)
     line = None if node is None else node.own_line
-    return "" if line is None else f", {line}  {line.code.strip()}"
+    return "" if line is None else COMMA + f"{line}  {line.code.strip()}"
 
 
 def _first_difference(tensors: tuple[TensorResult, ...]) -> str:
     difference = next(tensor for tensor in tensors if tensor.status == DIFFERS)
-    return f"{difference.io} {difference.slot} does not: {difference.reason}"
+    name = operand(difference.io, difference.slot)
+    return message("{operand} does not: {reason}", operand=name, reason=difference.reason)
 
 
 def _error_text(error: float | None) -> str:
@@ -517,23 +567,41 @@ def summary(comparison: Comparison) -> list[str]:
     operators = list(comparison.operators)
     wrong = sum(not operator.is_agreeing for operator in operators)
     tensors = Counter(tensor.status for operator in operators for tensor in operator.tensors)
-    counts = ", ".join(f"{count} {status}" for status, count in sorted(tensors.items()))
-    lines = [f"{len(operators) - wrong} of {len(operators)} operators and parameters agree; tensors: {counts}"]
+    counts = joined(COMMA, (joined(" ", (str(count), status)) for status, count in sorted(tensors.items())))
+    text = message(
+        "{agreeing} of {all} operators and parameters agree; tensors: {counts}",
+        agreeing=len(operators) - wrong, all=len(operators), counts=counts,
+    )  # fmt: skip
+    lines: list[str] = [text]
     # A log knows no ranks, and its operators are the program's own.
     ranks = {step.mine.rank_id: step.golden.rank_id for step in comparison.steps if comparison.hashes is None}
     lines += [
-        f"rank {mine} of mine against rank {golden} of golden" for mine, golden in ranks.items() if mine != golden
+        message("rank {mine} of mine against rank {golden} of golden", mine=mine, golden=golden)
+        for mine, golden in ranks.items()
+        if mine != golden
     ]
     for step in comparison.steps:
         for side, unpaired in (("mine", step.only_mine), ("golden", step.only_golden)):
             if unpaired:
-                names = ", ".join(operator.label for operator in unpaired[:5]) + (", ..." if len(unpaired) > 5 else "")
-                lines.append(f"only in {side}, {step.mine}: {len(unpaired)}: {names}")
+                shown = [operator.label for operator in unpaired[:5]]
+                text = message(
+                    "only in {side}, {where}: {count}: {names}",
+                    side=_SIDES[side], where=step.mine, count=len(unpaired),
+                    names=joined(COMMA, [*shown, "..."] if len(unpaired) > 5 else shown),
+                )  # fmt: skip
+                lines.append(text)
     if comparison.hashes is None and any(step.only_mine and step.only_golden for step in comparison.steps):
-        lines.append("operators that were fused or have other types elsewhere are paired by a mapping file (--mapping)")
+        text = message(
+            "operators that were fused or have other types elsewhere are paired by a mapping file (--mapping)"
+        )
+        lines.append(text)
     for side, keys in (("mine", comparison.only_mine), ("golden", comparison.only_golden)):
         if keys:
-            lines.append(f"only in {side}: {len(keys)} steps: {'; '.join(map(str, keys[:5]))}")
+            text = message(
+                "only in {side}: {count} steps: {steps}",
+                side=_SIDES[side], count=len(keys), steps=joined(SEMICOLON, map(str, keys[:5])),
+            )  # fmt: skip
+            lines.append(text)
     if comparison.quantised is not None:
         from msdump.analysis.compare.quantised import words
 
@@ -552,7 +620,7 @@ def table_rows(comparison: Comparison, shows_all: bool) -> Iterator[tuple[str, .
         if result.is_agreeing and not shows_all:
             continue
         problem = next((t for t in (*result.outputs, *result.inputs) if t.status == DIFFERS), None)
-        verdict = "WRONG" if result.is_wrong else _status(result) if problem is None else DIFFERS
+        verdict = WRONG if result.is_wrong else _status(result) if problem is None else DIFFERS
         name, golden = short_name(result.pair.mine), short_name(result.pair.golden)
         is_error = problem is None or problem.reason.startswith(_TOO_LARGE)
         yield (
@@ -565,7 +633,9 @@ def table_rows(comparison: Comparison, shows_all: bool) -> Iterator[tuple[str, .
             _error_text(result.output_error),
             _error_text(result.added_error),
             _worst_cosine(result),
-            "-" if problem is None or is_error else f"{problem.io} {problem.slot}: {problem.reason}",
+            "-"
+            if problem is None or is_error
+            else message("{operand}: {reason}", operand=operand(problem.io, problem.slot), reason=problem.reason),
         )
 
 
@@ -585,7 +655,7 @@ def _status(result: OperatorResult) -> str:
     statuses = {tensor.status for tensor in result.tensors}
     if statuses == {IDENTICAL}:
         return IDENTICAL
-    return AGREES if statuses & {IDENTICAL, AGREES} else "not compared"
+    return AGREES if statuses & {IDENTICAL, AGREES} else NOT_COMPARED
 
 
 def _worst_cosine(result: OperatorResult) -> str:

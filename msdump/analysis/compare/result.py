@@ -17,12 +17,13 @@ from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.graph.traits import is_random
 from msdump.tables.frames import html_table
+from msdump.tables.messages import messages
 from msdump.tensors.makers import maker
 
 if TYPE_CHECKING:
     from msdump.analysis.compare.quantised.ranking import QuantisedVerdict
 
-IDENTICAL, AGREES, DIFFERS, NOT_COMPARED = "identical", "agrees", "differs", "not compared"
+IDENTICAL, AGREES, DIFFERS, NOT_COMPARED = messages("identical", "agrees", "differs", "not compared")
 
 # Errors of inputs grow on their way through an operator; one that has grown more is the operator's own.
 _AMPLIFIED = 8.0

@@ -29,6 +29,7 @@ from msdump.analysis.compare.vocabulary import kind_of
 from msdump.analysis.graph_info import GraphFiles, Origin
 from msdump.analysis.steps import Operator, StepKey, stage_of
 from msdump.errors import FormatError
+from msdump.tables.messages import COMMA, joined, messages
 from msdump.tensors.arrays import Array
 
 # By how much an operator may enlarge the error of what reaches it, as for errors of rounding.
@@ -483,11 +484,11 @@ def _is_measured(tensor: TensorResult, limit: float) -> bool:
     return tensor.metrics is not None and not tensor.metrics.mismatched and _error(tensor) <= limit
 
 
-AT_BORDER, CANCELLED = "for a decision at the border", "of terms that cancel, which leave their rounding"
+AT_BORDER, CANCELLED = messages("for a decision at the border", "of terms that cancel, which leave their rounding")
 
 
 def _as_agreeing(tensor: TensorResult, why: str = AT_BORDER) -> TensorResult:
-    return dataclasses.replace(tensor, status=AGREES, reason=f"{tensor.reason}, {why}")
+    return dataclasses.replace(tensor, status=AGREES, reason=joined(COMMA, (tensor.reason, why)))
 
 
 def _error(tensor: TensorResult) -> float:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from msdump.analysis.compare._operator_names import ARGUMENTS, COMPUTING, MOVING
+from msdump.tables.messages import message
 
 MINDSPORE, ATEN, ONNX, MSPROBE = "MindSpore", "PyTorch", "ONNX", "msprobe"
 
@@ -301,11 +302,13 @@ def differing_attributes(mine: tuple[str, Mapping[str, Any]], golden: tuple[str,
     kind = kind_of(mine[0])
     if kind != kind_of(golden[0]):
         return []
-    texts = []
+    texts: list[str] = []
     for attribute in _ATTRIBUTES.get(kind, ()):
         x, y = (_value(attribute, *side) for side in (mine, golden))
         if x is not None and y is not None and not _is_equal(x, y):
-            texts.append(f"{attribute.name}: {_plain(x)} against {_plain(y)}")
+            texts.append(
+                message("{name}: {mine} against {golden}", name=attribute.name, mine=_plain(x), golden=_plain(y))
+            )
     return texts
 
 

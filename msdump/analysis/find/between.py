@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.gradients_csv import GradientRow, first_bad
 from msdump.formats.selection import StepSelection, is_selected
+from msdump.tables.messages import message
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,13 +19,25 @@ class BadGradients:
 
     def __str__(self) -> str:
         """Where, and of which parameters."""
-        more = f" and {self.row.not_finite - 1} more" if self.row.not_finite > 1 else ""
-        return f"gradients of {self.row.first}{more}, rank {self.rank}, iteration {self.row.iteration}"
+        row = self.row
+        if row.not_finite > 1:
+            more = row.not_finite - 1
+            return message(
+                "gradients of {name} and {more} more, rank {rank}, iteration {iteration}",
+                name=row.first, more=more, rank=self.rank, iteration=row.iteration,
+            )  # fmt: skip
+        return message(
+            "gradients of {name}, rank {rank}, iteration {iteration}",
+            name=row.first, rank=self.rank, iteration=row.iteration,
+        )  # fmt: skip
 
     @property
     def advice(self) -> str:
         """What to change in the configuration of the next run."""
-        return f'"iteration": "{self.row.iteration}" without "sampling" dumps the operators that made them'
+        return message(
+            '"iteration": "{iteration}" without "sampling" dumps the operators that made them',
+            iteration=self.row.iteration,
+        )
 
 
 def bad_gradients(dump: DumpDir, selection: StepSelection, dumped: int | None) -> BadGradients | None:

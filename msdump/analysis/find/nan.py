@@ -11,7 +11,7 @@ import itertools
 import math
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from msdump.analysis._payload import Progress, has_same_bytes
@@ -52,6 +52,7 @@ from msdump.formats.selection import StepSelection
 from msdump.graph.traits import drops_nan, is_collective, only_moves
 from msdump.graph.types import SourceLine
 from msdump.tables.frames import html_table
+from msdump.tables.messages import Message, messages
 from msdump.tensors import dtypes
 from msdump.tensors.records import OUTPUT
 
@@ -59,9 +60,11 @@ STEEP = 100.0  # times the value of the iteration before
 _LEAST = 1e-3  # smaller values are rounding of sums that cancel
 _Name = tuple[str, str, str, Slot]
 NAN, INF = "NaN", "Inf"
+# Of a finding.
+HOW: Mapping[str, Message] = {text: text for text in messages("made", "came in", "data", "received", "unknown")}
 __all__ = [
-    "AFTER_OUTPUT", "CAME_IN", "CONSTANT", "INF", "MADE", "NAN", "UNKNOWN", "BadTensor", "BenignInf", "NonFinite",
-    "NonFiniteReport", "find_non_finite",
+    "AFTER_OUTPUT", "CAME_IN", "CONSTANT", "HOW", "INF", "MADE", "NAN", "UNKNOWN", "BadTensor", "BenignInf",
+    "NonFinite", "NonFiniteReport", "find_non_finite",
 ]  # fmt: skip
 
 

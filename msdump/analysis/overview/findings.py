@@ -7,23 +7,24 @@ from dataclasses import dataclass
 
 from msdump.analysis.compare.report import begins_with, headline
 from msdump.analysis.compare.result import Comparison
-from msdump.analysis.find.nan import MADE, NAN, NonFinite
+from msdump.analysis.find.nan import HOW, MADE, NAN, NonFinite
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.overview.contents import Contents
 from msdump.analysis.steps import Operator, StepKey
 from msdump.formats.dump_dir import DumpDir
 from msdump.graph.types import SourceLine
+from msdump.tables.messages import COMMA, joined, message, operand
 
 # Kind of a finding -> how its title begins, and what it means.
 KINDS = {
-    "rank": ("ranks disagree", "The first tensor that must be equal on several ranks and is not."),
-    "first-nan": ("first NaN", "The first operator of the dump that has a NaN."),
-    "first-inf": ("first Inf", "The first operator of the dump that has an unexpected Inf."),
+    "rank": (message("ranks disagree"), "The first tensor that must be equal on several ranks and is not."),
+    "first-nan": (message("first NaN"), "The first operator of the dump that has a NaN."),
+    "first-inf": (message("first Inf"), "The first operator of the dump that has an unexpected Inf."),
     "first-wrong": (
-        "first wrong operator",
+        message("first wrong operator"),
         "The first operator whose inputs agree with those of the golden dump and whose output does not.",
     ),
-    "first-difference": ("first difference", "The first operator that differs from that of the golden dump."),
+    "first-difference": (message("first difference"), "The first operator that differs from that of the golden dump."),
 }
 
 
@@ -83,15 +84,19 @@ def _of_job(contents: Contents) -> Iterator[Finding]:
 
 def _of_value(kind: str, result: NonFinite) -> Finding:
     operator = result.operator
-    how = "made out of finite inputs" if result.how == MADE and not result.sources else result.how
-    lines = [f"{operator.label} ({operator.op_type}), {result.step}: {how}"]
+    how = message("made out of finite inputs") if result.how == MADE and not result.sources else HOW[result.how]
+    place = message("{name} ({type}), {where}", name=operator.label, type=operator.op_type, where=result.step)
+    lines: list[str] = [message("{operator}: {how}", operator=place, how=how)]
     for bad in result.tensors:
-        counts = "not finite" if bad.nan is None or bad.inf is None else f"{bad.nan} NaN, {bad.inf} Inf"
-        lines.append(f"{bad.io} {bad.slot}: {bad.tensor.true_dtype} {list(bad.tensor.shape)}, {counts}")
+        what = {"operand": operand(bad.io, bad.slot), "dtype": bad.tensor.true_dtype, "shape": list(bad.tensor.shape)}
+        if bad.nan is None or bad.inf is None:
+            lines.append(message("{operand}: {dtype} {shape}, not finite", **what))
+        else:
+            lines.append(message("{operand}: {dtype} {shape}, {nan} NaN, {inf} Inf", **what, nan=bad.nan, inf=bad.inf))
     if result.infected:
-        lines.append(f"infects {len(result.infected)} operators")
+        lines.append(message("infects {count} operators", count=len(result.infected)))
     if result.parameters:
-        lines.append(f"parameters after the step: {', '.join(result.parameters)}")
+        lines.append(message("parameters after the step: {names}", names=joined(COMMA, result.parameters)))
     return _finding(kind, lines, result.step, operator, result.line)
 
 
@@ -116,4 +121,5 @@ def _of_comparison(comparison: Comparison, graphs: GraphFiles) -> Iterator[Findi
 
 
 def _finding(kind: str, lines: list[str], step: StepKey, operator: Operator, line: SourceLine | None) -> Finding:
-    return Finding(kind, f"{KINDS[kind][0]}: {operator.label}", "\n".join(lines), step, operator, line)
+    title = message("{finding}: {name}", finding=KINDS[kind][0], name=operator.label)
+    return Finding(kind, title, joined("\n", lines), step, operator, line)

@@ -16,6 +16,7 @@ from msdump.analysis.ranks.work import DASK, PROCESSES, each_unit, on_each_worke
 from msdump.errors import ConfigError, FormatError, MsdumpError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.selection import ALL_STEPS, StepSelection
+from msdump.tables.messages import message
 
 _Value = TypeVar("_Value", int, str)
 
@@ -168,12 +169,12 @@ def _missing(found: Mapping[int, tuple[str | None, Sequence[int]]], counts: Mapp
     count = _most(counts.values()) or 0
     missing = sorted(set(range(count)) - set(found))
     if missing:
-        yield f"no dump of rank {_listed(missing)} of {count}"
+        yield message("no dump of rank {ranks} of {count}", ranks=_listed(missing), count=count)
     every = {step for _, steps in found.values() for step in steps}
     for rank, (_, steps) in sorted(found.items(), key=lambda entry: -1 if entry[0] is None else entry[0]):
         lacking = sorted(every - set(steps))
         if lacking:
-            yield f"rank {rank} has no iteration {_listed(lacking)}"
+            yield message("rank {rank} has no iteration {iterations}", rank=rank, iterations=_listed(lacking))
 
 
 def _strangers(counts: Mapping[int, int]) -> Iterator[str]:
@@ -181,20 +182,29 @@ def _strangers(counts: Mapping[int, int]) -> Iterator[str]:
     most = _most(counts.values())
     for rank, count in sorted(counts.items()):
         if most is not None and count != most:
-            yield f"rank {rank} is of another job, which has {count} ranks rather than {most}"
+            yield message(
+                "rank {rank} is of another job, which has {count} ranks rather than {most}",
+                rank=rank, count=count, most=most,
+            )  # fmt: skip
 
 
 def _versions(versions: Mapping[int, str]) -> Iterator[str]:
     most = _most(versions.values())
     for rank, version in sorted(versions.items()):
         if version != most:
-            yield f"rank {rank} was dumped by version {version}, most others by {most}"
+            yield message(
+                "rank {rank} was dumped by version {version}, most others by {most}",
+                rank=rank, version=version, most=most,
+            )  # fmt: skip
 
 
 def _clocks(clocks: Mapping[int, float]) -> Iterator[str]:
     for rank, seconds in sorted(clocks.items()):
-        side = "ahead of" if seconds > 0 else "behind"
-        yield f"the clock of rank {rank} is {abs(seconds):.0f} s {side} those of most others"
+        numbers = {"rank": rank, "seconds": abs(seconds)}
+        if seconds > 0:
+            yield message("the clock of rank {rank} is {seconds:.0f} s ahead of those of most others", **numbers)
+        else:
+            yield message("the clock of rank {rank} is {seconds:.0f} s behind those of most others", **numbers)
 
 
 def _most(values: Iterable[_Value]) -> _Value | None:
@@ -204,7 +214,9 @@ def _most(values: Iterable[_Value]) -> _Value | None:
 
 
 def _listed(numbers: Sequence[int], most: int = 10) -> str:
-    return ", ".join(map(str, numbers[:most])) + (f" and {len(numbers) - most} more" if len(numbers) > most else "")
+    names: str = ", ".join(map(str, numbers[:most]))
+    more = len(numbers) - most
+    return message("{names} and {more} more", names=names, more=more) if more > 0 else names
 
 
 def rows_as_values(answer: Answer) -> list[dict[str, Any]]:

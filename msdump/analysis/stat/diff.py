@@ -18,6 +18,7 @@ from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.selection import StepSelection
 from msdump.formats.statistic_csv import StatisticRow
+from msdump.tables.messages import message
 
 # Six digits are what a csv keeps.
 _DIGITS = 2e-6
@@ -83,7 +84,7 @@ def _verdict(mine: StatisticRow, golden: StatisticRow, bounds: Bounds) -> tuple[
     for name in ("count", "nan", "negative_inf", "positive_inf"):
         one, other = getattr(mine, name), getattr(golden, name)
         if one is not None and other is not None and one != other:
-            return DIFFERS, f"{name} {one} against {other}"
+            return DIFFERS, message("{statistic} {mine} against {golden}", statistic=name, mine=one, golden=other)
     scale = max((abs(value) for value in (golden.max, golden.min) if value is not None), default=0.0)
     is_compared = False
     for name, limit in (
@@ -98,5 +99,5 @@ def _verdict(mine: StatisticRow, golden: StatisticRow, bounds: Bounds) -> tuple[
         is_compared = True
         allowed = max(limit, _DIGITS) * (abs(right) if name == "l2norm" else scale)
         if left != right and not abs(left - right) <= allowed and not (left != left and right != right):
-            return DIFFERS, f"{name} {left:g} against {right:g}"
-    return (AGREES, "") if is_compared else (NOT_COMPARED, "the statistics have no column in common")
+            return DIFFERS, message("{statistic} {mine:g} against {golden:g}", statistic=name, mine=left, golden=right)
+    return (AGREES, "") if is_compared else (NOT_COMPARED, message("the statistics have no column in common"))

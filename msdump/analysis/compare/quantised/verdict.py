@@ -20,9 +20,11 @@ from msdump.analysis.compare.result import (
     StepResult,
     TensorResult,
 )
+from msdump.tables.messages import COMMA, joined, message
 
 # An error of which nothing is left: the model does not compute the same any more.
 _LOST = 0.5
+_QUANTISED = message("up to quantisation")
 
 
 def verdict_on(
@@ -77,7 +79,7 @@ def _settled_operator(result: OperatorResult, limit: float, is_finding: bool, is
             return tensor
         if error > limit:
             return tensor
-        return replace(tensor, status=AGREES, reason=f"{tensor.reason}, up to quantisation")
+        return replace(tensor, status=AGREES, reason=joined(COMMA, (tensor.reason, _QUANTISED)))
 
     outputs = tuple(one if is_finding else settle(one, limit) for one in result.outputs)
     if outputs and not is_strict and all(one.status != DIFFERS for one in outputs):

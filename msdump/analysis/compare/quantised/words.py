@@ -20,26 +20,29 @@ from msdump.analysis.compare.result import DIFFERS, Comparison
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.json_values import location_value
 from msdump.analysis.steps import has_several_graphs
+from msdump.tables.messages import COLON, COMMA, SEMICOLON, Message, counted, joined, message, messages
 
-RANKING_TITLES = (
+RANKING_TITLES = messages(
     "verdict", "operator", "golden", "iteration", "adds", "error", "weight dB", "outlier", "activation dB", "clipped",
 )  # fmt: skip
 RANKING_NUMBERS = (4, 5, 6, 8, 9)
 _SHOWN = 10
+_WRONG = message("WRONG")
 
 
 def finding_lines(verdict: QuantisedVerdict, finding: Contribution, graphs: GraphFiles) -> list[str]:
     """What adds out of proportion and why, and where it is.   graphs: of the side with codes"""
     operator = finding.operator
-    reason = _reason(verdict, finding)
-    colon = f": {reason}" if reason else ""
-    lines = [
-        f"{operator.label} ({operator.op_type}) adds {_number(finding.added)} of {verdict.total:.3g}{colon}",
-    ]
+    text = message(
+        "{name} ({type}) adds {added} of {total:.3g}",
+        name=operator.label, type=operator.op_type, added=_number(finding.added), total=verdict.total,
+    )  # fmt: skip
+    lines: list[str] = [message("{finding}: {reason}", finding=text, reason=_reason(verdict, finding))]
     node = graphs.node(finding.step, operator)
     line = None if node is None else node.own_line
-    lines.append(f"  {finding.step}" + ("" if line is None else f", {line}  {line.code.strip()}"))
-    lines.append(f"  error {_number(finding.came_in)} before it, {_number(finding.error)} behind it")
+    lines.append("  " + joined(COMMA, [str(finding.step), *([] if line is None else [f"{line}  {line.code.strip()}"])]))
+    before, behind = _number(finding.came_in), _number(finding.error)
+    lines.append("  " + message("error {before} before it, {behind} behind it", before=before, behind=behind))
     return lines
 
 
@@ -54,75 +57,90 @@ def lost_lines(comparison: Comparison, verdict: QuantisedVerdict) -> list[str]:
         return []
     first, most = results[0], ranked[0]
     label, error = first.pair.mine.label, max(first.output_error or 0.0, first.input_error or 0.0)
-    return [
-        f"{label} ({first.pair.mine.op_type}), {first.step} has an error of {error:.3g}, and no operator adds out of "
-        "proportion",
-        f"  {most.operator.label} adds {_number(most.added)} of {verdict.total:.3g}, the most",
-    ]
+    text = message(
+        "{name} ({type}), {where} has an error of {error:.3g}, and no operator adds out of proportion",
+        name=label, type=first.pair.mine.op_type, where=first.step, error=error,
+    )  # fmt: skip
+    largest = message(
+        "{name} adds {added} of {total:.3g}, the most",
+        name=most.operator.label, added=_number(most.added), total=verdict.total,
+    )  # fmt: skip
+    return [text, "  " + largest]
 
 
 def agreeing_line(comparison: Comparison, verdict: QuantisedVerdict) -> str:
     """That nothing differs but for what codes cost."""
     count = sum(1 for _ in comparison.operators)
-    bits = "" if verdict.bits is None else f" to {verdict.bits} bits"
     most = next((one for one in verdict.ranking if one.is_quantised and (one.added or 0.0) > 0), None)
-    text = f"agree: all {count} pairs of operators and parameters agree, up to quantisation{bits}"
+    text = message("agree: all {count} pairs of operators and parameters agree, up to quantisation", count=count)
+    if verdict.bits is not None:
+        text = message("{text} to {bits} bits", text=text, bits=verdict.bits)
     if most is None:
-        return f"{text}."
-    return (
-        f"{text}: errors of at most {verdict.largest_error:.3g}, of which {most.operator.label} adds "
-        f"{_number(most.added)}, the most."
-    )
+        return message("{text}.", text=text)
+    return message(
+        "{text}: errors of at most {error:.3g}, of which {name} adds {added}, the most.",
+        text=text, error=verdict.largest_error, name=most.operator.label, added=_number(most.added),
+    )  # fmt: skip
 
 
 def _reason(verdict: QuantisedVerdict, finding: Contribution) -> str:
     rows = [finding, *verdict.others(finding)]
-    reasons = []
+    reasons: list[Message] = []
     if finding.misread:
-        reasons.append(f"codes are read by other scales than they were written by, an error of {finding.misread:.3g}")
+        text = message(
+            "codes are read by other scales than they were written by, an error of {error:.3g}", error=finding.misread
+        )
+        reasons.append(text)
     elif has_poor_weight(finding, rows) and finding.weight is not None:
         others = [one.weight.sqnr_db for one in rows[1:] if one.weight is not None]
+        text = message("its weight has {db:.0f} dB", db=finding.weight.sqnr_db) + _against(others)
         outlier = _outlier(finding)
-        reasons.append(
-            f"its weight has {finding.weight.sqnr_db:.0f} dB{_against(others)}" + (f": {outlier}" if outlier else "")
-        )
+        reasons.append(joined(COLON, (text, outlier)) if outlier else text)
     elif has_poor_bias(finding, rows) and finding.bias_db is not None:
         others = [one.bias_db for one in rows[1:] if one.bias_db is not None]
-        reasons.append(f"its bias has {finding.bias_db:.0f} dB{_against(others)}")
+        reasons.append(message("its bias has {db:.0f} dB", db=finding.bias_db) + _against(others))
     if not finding.misread and finding.activation is not None and is_clipped(finding.activation):
         reasons.append(_clipping(finding.activation))
     elif not reasons and has_poor_range(finding, rows) and finding.activation is not None:
         # The range of what a coarse weight makes is no second reason.
         others = [one.activation.sqnr_db for one in rows[1:] if one.activation is not None]
-        idle = f": its values take {finding.activation.used} codes" if is_idle(finding.activation) else ""
-        reasons.append(f"its range has {finding.activation.sqnr_db:.0f} dB{_against(others)}{idle}")
+        text = message("its range has {db:.0f} dB", db=finding.activation.sqnr_db) + _against(others)
+        if is_idle(finding.activation):
+            text = joined(COLON, (text, message("its values take {count} codes", count=finding.activation.used)))
+        reasons.append(text)
     if not reasons:
-        reasons.append("its codes alone do not explain it" if finding.is_quantised else "it has no codes")
-    return "; ".join(reasons)
+        unexplained = message("its codes alone do not explain it")
+        reasons.append(unexplained if finding.is_quantised else message("it has no codes"))
+    return joined(SEMICOLON, reasons)
 
 
-def _clipping(noise: ActivationNoise) -> str:
-    return (
-        f"its range ends at {noise.limit:.3g} and clips {_share(noise.clipped)} of the values, "
-        f"which reach {noise.reach:.3g}"
-    )
+def _clipping(noise: ActivationNoise) -> Message:
+    return message(
+        "its range ends at {limit:.3g} and clips {share} of the values, which reach {reach:.3g}",
+        limit=noise.limit, share=_share(noise.clipped), reach=noise.reach,
+    )  # fmt: skip
 
 
 def _outlier(contribution: Contribution) -> str:
     weight = contribution.weight
     if weight is None or weight.channel is None:
         return ""
-    count = "one outlier" if weight.outliers == 1 else f"{weight.outliers} outliers"
-    return f"{count} in channel {weight.channel}, {weight.factor:.0f} times as large as the others"
+    count = counted(weight.outliers, "one outlier", "{count} outliers")
+    return message(
+        "{outliers} in channel {channel}, {factor:.0f} times as large as the others",
+        outliers=count, channel=weight.channel, factor=weight.factor,
+    )  # fmt: skip
 
 
 def _against(others: list[float]) -> str:
     known = sorted(one for one in others if math.isfinite(one))
     if not known:
         return ""
-    if len(known) == 1 or round(known[0]) == round(known[-1]):
-        return f", the other{'s' if len(known) > 1 else ''} {known[-1]:.0f}"
-    return f", the others {known[0]:.0f} to {known[-1]:.0f}"
+    if len(known) == 1:
+        return COMMA + message("the other {db:.0f}", db=known[-1])
+    if round(known[0]) == round(known[-1]):
+        return COMMA + message("the others {db:.0f}", db=known[-1])
+    return COMMA + message("the others {least:.0f} to {most:.0f}", least=known[0], most=known[-1])
 
 
 def ranking_rows(comparison: Comparison, verdict: QuantisedVerdict, shows_all: bool) -> Iterator[tuple[str, ...]]:
@@ -132,14 +150,14 @@ def ranking_rows(comparison: Comparison, verdict: QuantisedVerdict, shows_all: b
     for one in rows if shows_all else rows[:_SHOWN]:
         weight, activation = one.weight, one.activation
         yield (
-            "WRONG" if one is verdict.finding else "-",
+            _WRONG if one is verdict.finding else "-",
             "/".join(one.operator.label.split("/")[-2:]),
             "-" if one.golden is None else one.golden.op_name,
             one.step.iteration_text(tells_graph),
             _number(one.added),
             _number(one.error),
             "-" if weight is None else f"{weight.sqnr_db:.1f}",
-            "-" if weight is None or weight.channel is None else f"channel {weight.channel}",
+            "-" if weight is None or weight.channel is None else message("channel {channel}", channel=weight.channel),
             "-" if activation is None else f"{activation.sqnr_db:.1f}",
             "-" if activation is None else _share(activation.clipped),
         )
@@ -147,17 +165,23 @@ def ranking_rows(comparison: Comparison, verdict: QuantisedVerdict, shows_all: b
 
 def notes(verdict: QuantisedVerdict) -> list[str]:
     """What could not be ranked."""
-    lines = []
+    lines: list[str] = []
     if verdict.unmeasured:
-        names = ", ".join(operator.label for operator in verdict.unmeasured[:5])
-        more = ", ..." if len(verdict.unmeasured) > 5 else ""
-        lines.append(f"not ranked, because no operator in floats is known for them: {names}{more}")
+        names = [operator.label for operator in verdict.unmeasured[:5]]
+        text = message(
+            "not ranked, because no operator in floats is known for them: {names}",
+            names=joined(COMMA, [*names, "..."] if len(verdict.unmeasured) > 5 else names),
+        )
+        lines.append(text)
     blind = [
         one for one in verdict.ranking if one.weight is None and _computes_with_weight(one) and one.golden is not None
     ]
     if blind:
-        count = "one operator" if len(blind) == 1 else f"{len(blind)} operators"
-        lines.append(f"the dump has no codes of the weights of {count}: what is added is all that ranks them")
+        text = message(
+            "the dump has no codes of the weights of {operators}: what is added is all that ranks them",
+            operators=counted(len(blind), "one operator", "{count} operators"),
+        )
+        lines.append(text)
     return lines
 
 
@@ -170,10 +194,11 @@ def note_on_statistics(comparison: Comparison) -> list[str]:
         sides[1] |= {operator.op_type for operator in (*(pair.golden for pair in pairs), *step.only_golden)}
     if len({any(map(is_of_quantised_model, types)) for types in sides}) == 1:
         return []
-    return [
+    text = message(
         "one side is a quantised model: statistics of codes do not tell what its operators add. Dump tensors, and rank "
         "them with msdump compare"
-    ]
+    )
+    return [text]
 
 
 def _computes_with_weight(contribution: Contribution) -> bool:
