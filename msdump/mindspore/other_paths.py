@@ -109,3 +109,35 @@ NOT_HERE = {
     "safeguard": "Run the model as it is.",
     "scipy": "Use mindspore.ops, mindspore.numpy, or scipy on arrays.",
 }
+
+# Module -> what to use -> names of it that real MindSpore has, and that msdump leaves out: no public program uses them.
+LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
+    module: {hint: frozenset(names.split()) for hint, names in listed.items()}
+    for module, listed in {
+        "train": {
+            "Compute it in a train.Metric of your own, with scikit-learn, scipy or numpy on arrays.": "BleuScore "
+            "ConfusionMatrix ConfusionMatrixMetric CosineSimilarity Dice HausdorffDistance MeanSurfaceDistance "
+            "OcclusionSensitivity ROC RootMeanSquareDistance auc",
+            "Save and load with train.ModelCheckpoint and load_checkpoint.": "BackupAndRestore",
+            "Give the optimizer a list of rates or an nn.LearningRateSchedule.": "LearningRateScheduler",
+            "Compute the loss beside the weights in the script: msdump draws no summaries.": "SummaryLandscape",
+        },
+    }.items()
+}
+# Modules that show the names of another one, too.
+_ALSO = {"": ("train",), "nn": ("train",)}
+
+
+def left_out(module: str, name: str) -> str:
+    """What to use in place of a name that is left out; "" for any other name.
+
+    module   its path below mindspore, such as "nn" or "train.metrics.dice"; "" for mindspore itself
+    """
+    places = [
+        ".".join(parts[: len(parts) - at]) for parts in [module.strip(".").split(".")] for at in range(len(parts))
+    ]
+    for place in [*places, *_ALSO.get(places[-1], ())]:
+        for hint, names in LEFT_OUT.get(place, {}).items():
+            if name in names:
+                return hint
+    return ""

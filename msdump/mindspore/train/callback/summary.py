@@ -35,17 +35,4 @@ class SummaryCollector(Callback):
         )
 
 
-@final
-class SummaryLandscape:
-    """Draws no landscape of the loss.   Raises: RuntimeError when one is wanted."""
-
-    def __init__(self, summary_dir: str) -> None:
-        self.summary_dir = summary_dir
-
-    def gen_landscapes_with_multi_process(self, *args: Any, **kwargs: Any) -> None:
-        raise RuntimeError("SummaryLandscape: expected the summaries of a training, got none. msdump writes none.")
-
-    clean_ckpt = gen_landscapes_with_multi_process
-
-
 publish(__name__)

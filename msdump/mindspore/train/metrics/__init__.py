@@ -18,15 +18,7 @@ from msdump.mindspore.train.metrics.classification import (
     Top5CategoricalAccuracy,
     TopKCategoricalAccuracy,
 )
-from msdump.mindspore.train.metrics.confusion import ConfusionMatrix, ConfusionMatrixMetric
-from msdump.mindspore.train.metrics.curves import ROC, auc
 from msdump.mindspore.train.metrics.means import MAE, MSE, Loss, Perplexity
-from msdump.mindspore.train.metrics.similarity import BleuScore, CosineSimilarity, Dice, OcclusionSensitivity
-from msdump.mindspore.train.metrics.surfaces import (
-    HausdorffDistance,
-    MeanSurfaceDistance,
-    RootMeanSquareDistance,
-)
 
 _BY_NAME: dict[str, Callable[..., Any]] = {
     "accuracy": Accuracy,
@@ -34,24 +26,13 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
     "precision": Precision,
     "recall": Recall,
     "F1": F1,
-    "dice": Dice,
-    "roc": ROC,
-    "auc": auc,
-    "bleu_score": BleuScore,
-    "cosine_similarity": CosineSimilarity,
-    "occlusion_sensitivity": OcclusionSensitivity,
     "topk": TopKCategoricalAccuracy,
-    "hausdorff_distance": HausdorffDistance,
     "top_1_accuracy": Top1CategoricalAccuracy,
     "top_5_accuracy": Top5CategoricalAccuracy,
     "mae": MAE,
     "mse": MSE,
     "loss": Loss,
-    "mean_surface_distance": MeanSurfaceDistance,
-    "root_mean_square_distance": RootMeanSquareDistance,
     "perplexity": Perplexity,
-    "confusion_matrix": ConfusionMatrix,
-    "confusion_matrix_metric": ConfusionMatrixMetric,
 }
 
 

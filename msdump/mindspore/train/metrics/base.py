@@ -137,18 +137,6 @@ def expect_samples(metric: Metric, count: Any) -> None:
         )
 
 
-def expect_update(is_updated: bool) -> None:
-    """Raises: RuntimeError when there was no batch."""
-    if not is_updated:
-        raise RuntimeError("Please call the 'update' method before calling 'eval' method.")
-
-
-def expect_one_of(metric: str, name: str, value: Any, allowed: tuple[Any, ...]) -> None:
-    """Raises: ValueError for another value of an argument."""
-    if value not in allowed:
-        raise ValueError(f"For '{metric}', the argument '{name}' must be one of {list(allowed)}, but got {value!r}.")
-
-
 def expect_type(metric: str, name: str, value: Any, *types: type) -> None:
     """Raises: TypeError for an argument of another type; a bool is no int."""
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
