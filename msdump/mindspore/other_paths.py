@@ -114,6 +114,39 @@ NOT_HERE = {
 LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
     module: {hint: frozenset(names.split()) for hint, names in listed.items()}
     for module, listed in {
+        "dataset": {
+            "Read the files with a GeneratorDataset of a class with __getitem__ and __len__.": "AGNewsDataset "
+            "AmazonReviewDataset CSVDataset Caltech256Dataset CelebADataset CoNLL2000Dataset CocoDataset "
+            "DBpediaDataset DIV2KDataset EMnistDataset EnWik9Dataset FakeImageDataset FlickrDataset Food101Dataset "
+            "GTZANDataset IMDBDataset LJSpeechDataset LSUNDataset ManifestDataset Multi30kDataset OmniglotDataset "
+            "PaddedDataset PennTreebankDataset Places365Dataset QMnistDataset RandomDataset RenderedSST2Dataset "
+            "SQuADDataset SST2Dataset STL10Dataset SemeionDataset SogouNewsDataset SpeechCommandsDataset UDPOSDataset "
+            "USPSDataset VOCDataset WikiTextDataset YahooAnswersDataset YelpReviewDataset YesNoDataset",
+            "Call it from an operation of the map, or from a callback of the training.": "DSCallback",
+        },
+        "dataset.transforms": {
+            "Choose the order in a function that map calls.": "RandomOrder",
+        },
+        "dataset.vision": {
+            "Write it with numpy or Pillow, in a function that map calls.": "AdjustGamma AutoAugment AutoAugmentPolicy "
+            "BoundingBoxAugment ConvertColor ConvertMode CutOut Erase FiveCrop Grayscale HsvToRgb LinearTransformation "
+            "NormalizePad PadToSize Perspective RandAugment RandomAdjustSharpness RandomAutoContrast "
+            "RandomCropWithBBox RandomEqualize RandomGrayscale RandomHorizontalFlipWithBBox RandomInvert "
+            "RandomLighting RandomPerspective RandomResizeWithBBox RandomResizedCropWithBBox "
+            "RandomVerticalFlipWithBBox ResizeWithBBox ResizedCrop RgbToHsv TenCrop TrivialAugmentWide UniformAugment",
+            "Write it with numpy, in a function that batch calls as its per_batch_map.": "CutMixBatch ImageBatchFormat "
+            "MixUp MixUpBatch",
+            "Read and write files with Pillow.": "encode_jpeg encode_png get_image_num_channels get_image_size "
+            "write_file write_jpeg write_png",
+        },
+        "dataset.text": {
+            "Call a function of Python, such as one of re or unicodedata, from map.": "AddToken CaseFold Ngram "
+            "NormalizeUTF8 RegexReplace RegexTokenizer SlidingWindow ToNumber Truncate UnicodeScriptTokenizer",
+            "Give text.PythonTokenizer a function that calls jieba or sentencepiece.": "JiebaMode JiebaTokenizer "
+            "SPieceTokenizerLoadType SPieceTokenizerOutType SentencePieceModel SentencePieceTokenizer "
+            "SentencePieceVocab",
+            "Look the vectors up in an array, in a function that map calls.": "FastText GloVe ToVectors Vectors",
+        },
         "train": {
             "Compute it in a train.Metric of your own, with scikit-learn, scipy or numpy on arrays.": "BleuScore "
             "ConfusionMatrix ConfusionMatrixMetric CosineSimilarity Dice HausdorffDistance MeanSurfaceDistance "

@@ -21,7 +21,6 @@ from msdump.tensors.arrays import Array
 # One row: a Path stands for the image in that file, anything else for itself.
 Entry = tuple[Any, ...]
 REQUIRED = inspect.Parameter.empty
-IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".ppm", ".pgm", ".tif", ".tiff", ".webp", ".gif")
 _COMMON = ("num_samples", "num_parallel_workers", "shuffle", "sampler", "num_shards", "shard_id", "cache")
 
 
@@ -108,19 +107,6 @@ class FileList(TabledSource):
             return np.asarray(value)
         data = np.fromfile(value, np.uint8)
         return data if self._decode is None else np.asarray(self._decode(data))
-
-
-def images_in(folder: Path) -> list[Path]:
-    """Image files right in a folder, sorted by name."""
-    return sorted(path for path in folder.iterdir() if path.suffix.lower() in IMAGE_ENDINGS and path.is_file())
-
-
-def class_folders(where: str, folder: Path) -> list[Path]:
-    """Folders in a folder, sorted by name.   Raises: ConfigError when there are none."""
-    folders = sorted(path for path in folder.iterdir() if path.is_dir())
-    if not folders:
-        raise ConfigError(f"{where}: expected one folder for each class in {str(folder)!r}, got none.")
-    return folders
 
 
 def existing_file(where: str, path: Path) -> Path:

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from msdump.errors import ConfigError, FormatError, TruncatedFileError
-from msdump.mindspore.dataset import checks
 from msdump.mindspore.dataset.file_lists import Entry, FileList, chosen_parts, parameters
 from msdump.tensors.arrays import Array
 
@@ -47,35 +46,6 @@ class FashionMnistDataset(MnistDataset):
 
 class KMnistDataset(MnistDataset):
     """Cursive Japanese characters, in the form of MNIST."""
-
-
-class EMnistDataset(FileList):
-    """Digits and letters. `name`: "byclass", "bymerge", "balanced", "letters", "digits" or "mnist"."""
-
-    PARAMETERS = parameters(f"dataset_dir name usage {_TAIL}", usage=None)
-
-    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
-        name = given["name"]
-        checks.one_of(f"{where}(name)", name, ["byclass", "bymerge", "balanced", "letters", "digits", "mnist"])
-        parts = chosen_parts(where, given["usage"], {"test": 0, "train": 0})
-        return _entries(where, folder, [tuple(f"emnist-{name}-{part}-{ending}" for ending in _BYTES) for part in parts])
-
-
-class QMnistDataset(FileList):
-    """Digits with eight numbers about each; with `compat` only the first, the digit."""
-
-    PARAMETERS = parameters(f"dataset_dir usage compat {_TAIL}", usage=None, compat=True)
-    _NAMES: ClassVar[Mapping[str, str]] = {"train": "qmnist-train", "test": "qmnist-test", "nist": "xnist"}
-
-    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
-        usage = given["usage"]
-        checks.one_of(f"{where}(usage)", usage, ["train", "test", "test10k", "test50k", "nist", "all"])
-        part = "test" if usage in ("test10k", "test50k") else usage
-        names = [self._NAMES[name] for name in chosen_parts(where, part, self._NAMES)]
-        files = [(f"{name}-images-idx3-ubyte", f"{name}-labels-idx2-int") for name in names]
-        rows = list(_entries(where, folder, files))
-        rows = {"test10k": rows[:10000], "test50k": rows[10000:]}.get(str(usage), rows)
-        return [(image, label[0] if given["compat"] else label) for image, label in rows]
 
 
 def _entries(where: str, folder: Path, files: Iterable[tuple[str, ...]]) -> Iterable[Entry]:

@@ -10,7 +10,6 @@ import numpy as np
 
 from msdump.errors import ConfigError, ExecutionError
 from msdump.mindspore.dataset import checks
-from msdump.mindspore.dataset.callbacks import DSCallback, MapCalls
 from msdump.mindspore.dataset.pipeline import ColumnNames, Dataset, Operations, step
 from msdump.mindspore.dataset.rows import Pass, Row, Values, apply_operation, as_value, holds_objects
 from msdump.mindspore.dataset.steps import OneChild
@@ -31,7 +30,7 @@ class MapDataset(OneChild):
         num_parallel_workers: int | None = None,
         python_multiprocessing: bool = False,
         cache: Any = None,
-        callbacks: DSCallback | Sequence[DSCallback] | None = None,
+        callbacks: None = None,
         max_rowsize: Any = None,
         offload: bool | None = None,
     ) -> None:
@@ -41,12 +40,15 @@ class MapDataset(OneChild):
         outputs = checks.column_names("map(output_columns)", output_columns) or self._inputs
         self._operations = _checked_operations(operations)
         self._places = checks.ColumnPlaces.of("map", names, self._inputs, outputs)
-        self._calls = MapCalls.of(callbacks)
+        if callbacks is not None:
+            raise ConfigError(
+                "map(callbacks): expected None, got callbacks, which msdump does not call. "
+                "Call them from an operation of the map, or from a callback of the training."
+            )
 
     def rows(self, walk: Pass) -> Iterator[Row]:
         generator_of = partial(walk.generator, self.height())
-        rows = (self._mapped(row, ordinal, generator_of) for ordinal, row in enumerate(self._child.rows(walk)))
-        return rows if self._calls is None else self._calls.around(rows, walk.epoch)
+        return (self._mapped(row, ordinal, generator_of) for ordinal, row in enumerate(self._child.rows(walk)))
 
     def get_col_names(self) -> list[str]:
         return list(self._places.names)

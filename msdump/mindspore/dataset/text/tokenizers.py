@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import unicodedata
 from abc import ABC, abstractmethod
@@ -11,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump.errors import ConfigError
 from msdump.mindspore.dataset import checks
 from msdump.mindspore.dataset.text.utils import NormalizeForm, single_text, text_array
 from msdump.mindspore.dataset.text.vocab import Vocab
@@ -77,20 +75,6 @@ class UnicodeCharTokenizer(_Tokenizer):
         return ((place, place + 1) for place in range(len(text)))
 
 
-class UnicodeScriptTokenizer(_Tokenizer):
-    """Runs of one script; white space is left out unless `keep_whitespace`.
-
-    The script of a letter is taken from its Unicode name, which agrees with the property for all common scripts.
-    """
-
-    def __init__(self, keep_whitespace: bool = False, with_offsets: bool = False) -> None:
-        super().__init__(with_offsets)
-        self._keeps = bool(keep_whitespace)
-
-    def spans(self, text: str) -> Iterable[Span]:
-        return ((first, last) for first, last in runs(text, _script) if self._keeps or not text[first:last].isspace())
-
-
 def runs(text: str, kind_of: Callable[[str, str], str]) -> Iterator[Span]:
     """Spans of neighboring characters of one kind; `kind_of` gets a character and the kind before it."""
     first, before = 0, ""
@@ -102,57 +86,6 @@ def runs(text: str, kind_of: Callable[[str, str], str]) -> Iterator[Span]:
         before = kind
     if text:
         yield first, len(text)
-
-
-def _script(character: str, before: str) -> str:
-    if character.isspace():
-        return "SPACE"
-    category = unicodedata.category(character)
-    if category in ("Mn", "Me"):
-        return before or "COMMON"
-    if not category.startswith("L"):
-        return "COMMON"
-    name = unicodedata.name(character, "COMMON").removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ")
-    return name.split(" ")[0].split("-")[0]
-
-
-class RegexTokenizer(_Tokenizer):
-    """Text between matches of `delim_pattern`; matches that `keep_delim_pattern` matches too are tokens as well."""
-
-    def __init__(self, delim_pattern: str, keep_delim_pattern: str = "", with_offsets: bool = False) -> None:
-        super().__init__(with_offsets)
-        self._pattern = compiled("RegexTokenizer(delim_pattern)", delim_pattern)
-        self._kept = compiled("RegexTokenizer(keep_delim_pattern)", keep_delim_pattern) if keep_delim_pattern else None
-
-    def spans(self, text: str) -> Iterable[Span]:
-        place = 0
-        for match in self._pattern.finditer(text):
-            if match.start() > place:
-                yield place, match.start()
-            if self._kept is not None and self._kept.fullmatch(match.group()) and match.group():
-                yield match.span()
-            place = match.end()
-        if place < len(text):
-            yield place, len(text)
-
-
-def compiled(where: str, pattern: Any) -> Any:
-    """A pattern of `re`, or of the package regex where it has Unicode classes as in `\\p{Han}`.
-
-    Raises: TypeError, ConfigError (no pattern), ImportError that says how to install regex.
-    """
-    if not isinstance(pattern, str):
-        raise TypeError(f"{where}: expected a str, got {type(pattern).__name__}.")
-    module: Any = re
-    if re.search(r"\\[pP]\{|\[:", pattern):
-        try:
-            module = importlib.import_module("regex")
-        except ImportError as error:
-            raise ImportError(f"{where}: {pattern!r} needs the package regex. Install it: pip install regex") from error
-    try:
-        return module.compile(pattern)
-    except module.error as error:
-        raise ConfigError(f"{where}: expected a regular expression, got {pattern!r}: {error}") from error
 
 
 class BasicTokenizer(_Tokenizer):
@@ -315,32 +248,3 @@ class PythonTokenizer:
         if not isinstance(text, np.ndarray):
             raise TypeError(f"PythonTokenizer: expected an array, got {type(text).__name__}.")
         return np.array([str(word) for word in self._tokenizer(single_text("PythonTokenizer", text))] or [""])
-
-
-class _NotHere:
-    """A tokenizer whose dictionary or model msdump does not read."""
-
-    _instead = ""
-
-    def __init__(self, *values: Any, **named: Any) -> None:
-        raise NotImplementedError(
-            f"{type(self).__name__}: expected another tokenizer: msdump has not this one. {self._instead}"
-        )
-
-
-class JiebaTokenizer(_NotHere):
-    """Not there: Chinese words by dictionary."""
-
-    _instead = "Use PythonTokenizer(jieba.lcut) with the package jieba."
-
-
-class SentencePieceTokenizer(_NotHere):
-    """Not there: pieces of a SentencePiece model."""
-
-    _instead = "Use PythonTokenizer with the package sentencepiece."
-
-
-class SentencePieceVocab(_NotHere):
-    """Not there: a SentencePiece model."""
-
-    _instead = "Use PythonTokenizer with the package sentencepiece."

@@ -22,37 +22,6 @@ class NormalizeForm(IntEnum):
     NFKD = 4
 
 
-class JiebaMode(IntEnum):
-    """Ways of `JiebaTokenizer`."""
-
-    MIX = 0
-    MP = 1
-    HMM = 2
-
-
-class SentencePieceModel(IntEnum):
-    """Kinds of models of SentencePiece."""
-
-    UNIGRAM = 0
-    BPE = 1
-    CHAR = 2
-    WORD = 3
-
-
-class SPieceTokenizerOutType(IntEnum):
-    """What `SentencePieceTokenizer` gives."""
-
-    STRING = 0
-    INT = 1
-
-
-class SPieceTokenizerLoadType(IntEnum):
-    """What `SentencePieceTokenizer` reads."""
-
-    FILE = 0
-    MODEL = 1
-
-
 def to_bytes(array: Any, encoding: str = "utf8") -> Array:
     """Encoded bytes of an array of str.   Raises: TypeError."""
     if not isinstance(array, np.ndarray) or array.dtype.kind != "U":

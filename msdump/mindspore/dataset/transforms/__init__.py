@@ -247,17 +247,6 @@ class RandomChoice(RandomTransform):
         return self._choices[int(generator.integers(len(self._choices)))].draw(generator, *values)
 
 
-class RandomOrder(RandomTransform):
-    """All of the transforms, in random order."""
-
-    def __init__(self, transforms: Transforms) -> None:
-        self._transforms = _checked("RandomOrder", transforms)
-
-    def draw(self, generator: np.random.Generator, *values: Any) -> Any:
-        order = generator.permutation(len(self._transforms))
-        return Compose([self._transforms[place] for place in order]).draw(generator, *values)
-
-
 def _checked(where: str, transforms: Transforms) -> tuple[Callable[..., Any], ...]:
     if not isinstance(transforms, Sequence) or not transforms:
         raise ConfigError(f"{where}(transforms): expected a list of at least one transform, got {transforms!r}.")

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from msdump.errors import ConfigError
-from msdump.mindspore.dataset import checks
 from msdump.mindspore.dataset.rows import RandomTransform, apply_operation
 from msdump.mindspore.dataset.vision.utils import image_array, is_pillow
 from msdump.mindspore.located import located_class
@@ -52,18 +51,6 @@ class RandomImageTransform(RandomTransform):
             image = image_array(type(self).__name__, image)
         chosen = self.choose(generator, image)
         return image if chosen is None else apply_operation(chosen, (image,), lambda: generator)[0]
-
-
-class Sometimes(RandomImageTransform):
-    """`self._inner` with probability `prob`."""
-
-    _inner: Callable[[Any], Any]
-
-    def __init__(self, prob: float) -> None:
-        self._probability = checks.probability(f"{type(self).__name__}(prob)", prob)
-
-    def choose(self, generator: np.random.Generator, image: Any) -> Callable[[Any], Any] | None:
-        return self._inner if generator.random() < self._probability else None
 
 
 def height_and_width(image: Any) -> tuple[int, int]:

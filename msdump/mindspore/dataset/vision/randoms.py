@@ -9,63 +9,17 @@ import numpy as np
 
 from msdump.errors import ConfigError
 from msdump.mindspore.dataset import checks
-from msdump.mindspore.dataset.vision.base import (
-    ImageTransform,
-    RandomImageTransform,
-    Sometimes,
-    number,
-    number_range,
-)
+from msdump.mindspore.dataset.vision.base import ImageTransform, RandomImageTransform, number, number_range
 from msdump.mindspore.dataset.vision.color import (
     AdjustBrightness,
     AdjustContrast,
     AdjustHue,
     AdjustSaturation,
     AdjustSharpness,
-    AutoContrast,
-    Equalize,
-    Invert,
     Posterize,
     Solarize,
 )
-from msdump.mindspore.dataset.vision.resample import from_float
-from msdump.mindspore.dataset.vision.utils import is_pillow, pillow
-
-# Source: the principal components of ImageNet's colors (AlexNet, section 4.1).
-_COLOR_VALUES = np.array([0.2175, 0.0188, 0.0045])
-_COLOR_VECTORS = np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]])
-
-
-class RandomAdjustSharpness(Sometimes):
-    """`AdjustSharpness(degree)` with probability `prob`."""
-
-    def __init__(self, degree: float, prob: float = 0.5) -> None:
-        super().__init__(prob)
-        self._inner = AdjustSharpness(degree)
-
-
-class RandomAutoContrast(Sometimes):
-    """`AutoContrast(cutoff, ignore)` with probability `prob`."""
-
-    def __init__(self, cutoff: float = 0.0, ignore: int | Sequence[int] | None = None, prob: float = 0.5) -> None:
-        super().__init__(prob)
-        self._inner = AutoContrast(cutoff, ignore).of_pixels
-
-
-class RandomEqualize(Sometimes):
-    """`Equalize` with probability `prob`."""
-
-    def __init__(self, prob: float = 0.5) -> None:
-        super().__init__(prob)
-        self._inner = Equalize().of_pixels
-
-
-class RandomInvert(Sometimes):
-    """`Invert` with probability `prob`."""
-
-    def __init__(self, prob: float = 0.5) -> None:
-        super().__init__(prob)
-        self._inner = Invert().of_pixels
+from msdump.mindspore.dataset.vision.utils import is_pillow
 
 
 class RandomColor(RandomImageTransform):
@@ -165,22 +119,3 @@ def _factors(where: str, value: Any, middle: float, low: float, high: float | No
         return number_range(where, value, low, high)
     spread = number(where, value, 0.0, high)
     return max(low, middle - spread), middle + spread
-
-
-class RandomLighting(RandomImageTransform):
-    """Noise along the principal components of ImageNet's colors, of strength `alpha`."""
-
-    def __init__(self, alpha: float = 0.05) -> None:
-        self._alpha = number("RandomLighting(alpha)", alpha, 0.0)
-
-    def choose(self, generator: np.random.Generator, image: Any) -> Callable[[Any], Any]:
-        shift = _COLOR_VECTORS @ (_COLOR_VALUES * generator.normal(0.0, self._alpha, 3)) * 255.0
-
-        def light(image: Any) -> Any:
-            array = np.asarray(image)
-            if array.ndim != 3 or array.shape[2] != 3:
-                raise ConfigError(f"RandomLighting: expected an image of shape (H, W, 3), got {array.shape}.")
-            result = from_float(array.astype(np.float64) + shift, array.dtype)
-            return pillow("RandomLighting").fromarray(result) if is_pillow(image) else result
-
-        return light

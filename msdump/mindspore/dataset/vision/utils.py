@@ -12,10 +12,7 @@ from msdump.mindspore.names import explain_missing
 from msdump.tensors.arrays import Array
 
 __all__ = [
-    "AutoAugmentPolicy",
     "Border",
-    "ConvertMode",
-    "ImageBatchFormat",
     "ImageReadMode",
     "Inter",
     "SliceMode",
@@ -40,38 +37,6 @@ class Border(str, Enum):
     EDGE = "edge"
     REFLECT = "reflect"
     SYMMETRIC = "symmetric"
-
-
-class AutoAugmentPolicy(str, Enum):
-    """Which data a policy of `AutoAugment` was learned from."""
-
-    IMAGENET = "imagenet"
-    CIFAR10 = "cifar10"
-    SVHN = "svhn"
-
-
-class ConvertMode(IntEnum):
-    """From which order of channels to which."""
-
-    COLOR_BGR2BGRA = COLOR_RGB2RGBA = 0
-    COLOR_BGRA2BGR = COLOR_RGBA2RGB = 1
-    COLOR_BGR2RGBA = COLOR_RGB2BGRA = 2
-    COLOR_RGBA2BGR = COLOR_BGRA2RGB = 3
-    COLOR_BGR2RGB = COLOR_RGB2BGR = 4
-    COLOR_BGRA2RGBA = COLOR_RGBA2BGRA = 5
-    COLOR_BGR2GRAY = 6
-    COLOR_RGB2GRAY = 7
-    COLOR_GRAY2BGR = COLOR_GRAY2RGB = 8
-    COLOR_GRAY2BGRA = COLOR_GRAY2RGBA = 9
-    COLOR_BGRA2GRAY = 10
-    COLOR_RGBA2GRAY = 11
-
-
-class ImageBatchFormat(IntEnum):
-    """Where the channels of a batch of images are."""
-
-    NHWC = 0
-    NCHW = 1
 
 
 class ImageReadMode(IntEnum):
