@@ -74,20 +74,14 @@ _SHOWN = {
     "ops.functional": {"": "get_grad jacfwd jacrev jvp vjp"},
     "ops.operations": {"ops": "ForiLoop Scan WhileLoop identity"},
     "ops.primitive": {"ops": "constexpr"},
-    "nn.layer.basic": {
-        "nn": "ClipByNorm L1Regularizer MatrixDiag MatrixDiagPart MatrixSetDiag Norm ResizeBilinear Roll Tril Triu "
-        "Unflatten Unfold Upsample"
-    },
+    "nn.layer.basic": {"nn": "ClipByNorm Norm ResizeBilinear Tril Triu Unfold Upsample"},
     "nn.layer.conv": {"nn": "Conv1d Conv1dTranspose Conv3d Conv3dTranspose"},
     "nn.layer.embedding": {"nn": "ClipByNorm"},
     "nn.layer.pooling": {
         "nn": "AdaptiveAvgPool1d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d AvgPool1d "
-        "AvgPool3d LPPool1d LPPool2d MaxPool1d MaxPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d"
+        "AvgPool3d MaxPool1d MaxPool3d"
     },
-    "nn.wrap.cell_wrapper": {
-        "nn": "GetNextSingleOp GradAccumulationCell MicroBatchInterleaved ParameterUpdate PipelineCell "
-        "VirtualDatasetCellTriple WithGradCell"
-    },
+    "nn.wrap.cell_wrapper": {"nn": "GradAccumulationCell MicroBatchInterleaved PipelineCell"},
     "train.model": {
         "context": "ParallelMode",
         "train": "DatasetHelper ModelCheckpoint connect_network_with_dataset load_checkpoint load_param_into_net "
@@ -146,6 +140,28 @@ LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
             "SPieceTokenizerLoadType SPieceTokenizerOutType SentencePieceModel SentencePieceTokenizer "
             "SentencePieceVocab",
             "Look the vectors up in an array, in a function that map calls.": "FastText GloVe ToVectors Vectors",
+        },
+        "nn": {
+            "Write it as an nn.Optimizer of your own, or take nn.Adam, nn.AdamWeightDecay or nn.Momentum.": "ASGD "
+            "AdaFactor AdaMax AdamOffload LARS ProximalAdagrad Rprop",
+            "Write it as an nn.Cell of your own, of functions of mindspore.ops.": "BiDense CentralCrop ChannelShuffle "
+            "CosineEmbeddingLoss DiGamma DiceLoss FocalLoss GaussianNLLLoss IGamma ImageGradients L1Regularizer LBeta "
+            "LPPool1d LPPool2d MSSSIM MatrixDiag MatrixDiagPart MatrixSetDiag MaxUnpool1d MaxUnpool2d MaxUnpool3d "
+            "Moments MultiClassDiceLoss MultiMarginLoss PSNR PoissonNLLLoss ReduceLogSumExp Roll SSIM "
+            "SampledSoftmaxLoss SparseToDense TimeDistributed Unflatten",
+            "Make a cell of nn.Conv2d or nn.Dense, a normalisation and the activation.": "Conv2dBnAct DenseBnAct",
+            "Keep the cells in an nn.CellList, and their names beside it.": "CellDict",
+            "Call mindspore.grad, value_and_grad, vjp or jvp.": "ForwardValueAndGrad Jvp Vjp WithGradCell",
+            "Call Parameter.set_data.": "ParameterUpdate",
+            "Leave it away: one device computes all.": "GetNextSingleOp VirtualDatasetCellTriple",
+        },
+        "experimental.optim": {
+            "Write it as an experimental.optim.Optimizer of your own, or take Adam, AdamW or SGD.": "ASGD Adamax NAdam "
+            "RAdam RMSprop Rprop",
+        },
+        "experimental.optim.lr_scheduler": {
+            "Give LambdaLR a function of the epoch.": "ConstantLR CosineAnnealingLR CosineAnnealingWarmRestarts "
+            "CyclicLR LinearLR MultiplicativeLR PolynomialLR SequentialLR",
         },
         "train": {
             "Compute it in a train.Metric of your own, with scikit-learn, scipy or numpy on arrays.": "BleuScore "

@@ -16,7 +16,6 @@ _ROOT = "msdump.mindspore"
 _SAME_DEFAULT = {
     "None is float32": "mindspore.ops:eye",
     "None is 0": "Tensor:nan_to_num",
-    "None is Shuffle.GLOBAL": "mindspore.dataset:USPSDataset",
     "the text is the dtype's name": "mindspore.dataset.text:Lookup",
 }
 # What takes other arguments, and why that stops no script -> names.

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 from msdump.mindspore.common.dtype import DType, float32
-from msdump.mindspore.common.initializer import Uniform, initializer, layer_initializers
+from msdump.mindspore.common.initializer import initializer, layer_initializers
 from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.names import explain_missing, publish
@@ -161,82 +160,6 @@ class Pad(Cell):
 
     def construct(self, x: Tensor) -> Any:
         return self.pad(x) if self.mode == "CONSTANT" else F.mirror_pad(x, self.paddings, self.mode)
-
-
-class BiDense(Cell):
-    """input1 @ weight @ input2 for each output, plus bias: (..., in1), (..., in2) -> (..., out_channels)."""
-
-    def __init__(
-        self,
-        in1_channels: int,
-        in2_channels: int,
-        out_channels: int,
-        weight_init: Any = None,
-        bias_init: Any = None,
-        has_bias: bool = True,
-    ) -> None:
-        super().__init__()
-        check_sizes("BiDense", in1_channels=in1_channels, in2_channels=in2_channels, out_channels=out_channels)
-        self.in1_channels, self.in2_channels, self.out_channels = in1_channels, in2_channels, out_channels
-        self.has_bias, bound = has_bias, Uniform(1 / math.sqrt(in1_channels))
-        shape = [out_channels, in1_channels, in2_channels]
-        self.weight = Parameter(initializer(bound if weight_init is None else weight_init, shape), name="weight")
-        self.bias: Parameter | None = None
-        if has_bias:
-            values = initializer(bound if bias_init is None else bias_init, [out_channels])
-            self.bias = Parameter(values, name="bias")
-
-    def construct(self, input1: Tensor, input2: Tensor) -> Tensor:
-        lead = input1.shape[:-1]
-        first, second = F.reshape(input1, (-1, self.in1_channels)), F.reshape(input2, (-1, self.in2_channels))
-        matrix = F.reshape(F.transpose(self.weight, (1, 2, 0)), (self.in1_channels, -1))
-        products = F.reshape(F.matmul(first, matrix), (-1, self.in2_channels, self.out_channels))
-        output = F.swapaxes(F.sum(F.mul(F.transpose(products, (2, 0, 1)), second), 2), 0, 1)
-        if self.bias is not None:
-            output = F.bias_add(output, self.bias)
-        return output if len(lead) == 1 else F.reshape(output, (*lead, self.out_channels))
-
-    def extend_repr(self) -> str:
-        return (
-            f"in1_channels={self.in1_channels}, in2_channels={self.in2_channels}, out_channels={self.out_channels}, "
-            f"has_bias={self.has_bias}"
-        )
-
-
-class TimeDistributed(Cell):
-    """A layer on each slice along an axis, the results side by side on that axis."""
-
-    def __init__(self, layer: Any, time_axis: int, reshape_with_axis: int | None = None) -> None:
-        super().__init__()
-        if not callable(layer):
-            raise TypeError(f"For 'TimeDistributed', the 'layer' must be Cell or Primitive, but got {type(layer)}.")
-        for name, axis in (("time_axis", time_axis), ("reshape_with_axis", reshape_with_axis)):
-            if isinstance(axis, bool) or not (isinstance(axis, int) or (axis is None and name != "time_axis")):
-                raise TypeError(f"For 'TimeDistributed', the type of '{name}' must be int, but got {axis!r}.")
-        self.layer, self.time_axis, self.reshape_with_axis = layer, time_axis, reshape_with_axis
-
-    def construct(self, inputs: Tensor) -> Tensor:
-        axis = self.time_axis % inputs.ndim
-        if self.reshape_with_axis is not None:
-            return self._side_by_side(inputs, axis, self.reshape_with_axis % inputs.ndim)
-        return F.stack([self.layer(part) for part in F.unstack(inputs, axis)], axis)
-
-    def _side_by_side(self, inputs: Tensor, axis: int, other: int) -> Tensor:
-        """All slices at once: the time axis becomes part of another."""
-        order = [place for place in range(inputs.ndim) if place != axis]
-        order.insert(order.index(other), axis)
-        turned = F.transpose(inputs, order)
-        place = order.index(axis)
-        shape = turned.shape
-        merged = F.reshape(turned, (*shape[:place], shape[place] * shape[place + 1], *shape[place + 2 :]))
-        result: Tensor = self.layer(merged)
-        split = F.reshape(result, (*result.shape[:place], shape[place], -1, *result.shape[place + 1 :]))
-        back = [0] * split.ndim
-        rest = [index for index in range(split.ndim) if index != place]
-        rest.insert(axis, place)
-        for position, index in enumerate(rest):
-            back[position] = index
-        return F.transpose(split, back)
 
 
 publish(__name__)

@@ -192,20 +192,6 @@ class AvgPool3d(_AvgPool):
     """Mean under a window of (N, C, D, H, W); zeros around count in pad_mode "same", too."""
 
 
-@as_layer()
-def LPPool1d(
-    x: Tensor, *, norm_type: float, kernel_size: int, stride: int | None = None, ceil_mode: bool = False
-) -> Tensor:
-    """p-norm under a window of (N, C, L) or (C, L)."""
-    return F.lp_pool1d(x, norm_type, kernel_size, stride, ceil_mode)
-
-
-@as_layer()
-def LPPool2d(x: Tensor, *, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
-    """p-norm under a window of (N, C, H, W)."""
-    return F.lp_pool2d(x, norm_type, kernel_size, stride, ceil_mode)
-
-
 # -- adaptive ----------------------------------------------------------------------------------------------------------
 
 
@@ -264,39 +250,6 @@ def AdaptiveMaxPool3d(input: Tensor, *, output_size: Any, return_indices: bool =
 
 
 # -- back --------------------------------------------------------------------------------------------------------------
-
-
-class _Unpool(Cell):
-    """Base of what puts elements back to where a maximum pooling took them from.   put_back: of this number of axes"""
-
-    put_back: Callable[..., Tensor]
-
-    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
-        super().__init__()
-        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
-
-    def construct(self, x: Tensor, indices: Tensor, output_size: tuple[int, ...] | None = None) -> Tensor:
-        if output_size is not None and (not isinstance(output_size, tuple) or not output_size):
-            raise ValueError(f"For {self.cls_name}, output_size must be a filled tuple, got {output_size!r}.")
-        return self.put_back(x, indices, self.kernel_size, self.stride, self.padding, output_size)
-
-
-class MaxUnpool1d(_Unpool):
-    """Zeros of (N, C, L) with the largest elements at their places."""
-
-    put_back = staticmethod(F.max_unpool1d)
-
-
-class MaxUnpool2d(_Unpool):
-    """Zeros of (N, C, H, W) with the largest elements at their places."""
-
-    put_back = staticmethod(F.max_unpool2d)
-
-
-class MaxUnpool3d(_Unpool):
-    """Zeros of (N, C, D, H, W) with the largest elements at their places."""
-
-    put_back = staticmethod(F.max_unpool3d)
 
 
 publish(__name__)

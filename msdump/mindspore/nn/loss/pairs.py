@@ -25,21 +25,6 @@ def MarginRankingLoss(
     return F.margin_ranking_loss(input1, input2, target, margin, reduction)
 
 
-class CosineEmbeddingLoss(LossBase):
-    """1 - cosine of alike vectors (label 1), what it exceeds the margin by of others (label -1)."""
-
-    def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-        if not isinstance(margin, float):
-            raise TypeError(f"For 'CosineEmbeddingLoss', the type of 'margin' must be float, but got {type(margin)}.")
-        if not -1.0 <= margin <= 1.0:
-            raise ValueError(f"For 'CosineEmbeddingLoss', the 'margin' must be in range [-1.0, 1.0], but got {margin}.")
-        self.margin = margin
-
-    def construct(self, logits_x1: Tensor, logits_x2: Tensor, labels: Tensor) -> Tensor:
-        return F.cosine_embedding_loss(logits_x1, logits_x2, labels, self.margin, self.reduction)
-
-
 @as_layer(base=LossBase)
 def HingeEmbeddingLoss(logits: Tensor, labels: Tensor, *, margin: float = 1.0, reduction: str = "mean") -> Tensor:
     """A distance where the label is 1, what it falls short of the margin where the label is -1."""
@@ -66,22 +51,6 @@ def MultiLabelSoftMarginLoss(
 ) -> Tensor:
     """Cross entropy of sigmoid(x) with targets 0 and 1, its mean over the classes."""
     return F.multilabel_soft_margin_loss(x, target, weight, reduction)
-
-
-class MultiMarginLoss(LossBase):
-    """Hinge loss of several classes."""
-
-    def __init__(self, p: int = 1, margin: float = 1.0, reduction: str = "mean", weight: Tensor | None = None) -> None:
-        super().__init__(reduction)
-        if p not in (1, 2):
-            raise ValueError(f"For 'MultiMarginLoss', the 'p' must be in [1, 2], but got {p}.")
-        self.p, self.margin, self.weight = p, margin, weight
-
-    def construct(self, x: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
-        weight = weight if self.weight is None else self.weight
-        if weight is None:
-            weight = F.ones((x.shape[1],), x.dtype)
-        return F.multi_margin_loss(x, target, self.p, self.margin, weight, self.reduction)
 
 
 @as_layer(base=LossBase)

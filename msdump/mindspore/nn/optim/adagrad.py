@@ -113,28 +113,4 @@ class FTRL(Optimizer):
         call("ApplyFtrl", *states, gradient, *numbers, use_locking=self.use_locking)
 
 
-class ProximalAdagrad(Optimizer):
-    """Adagrad, whose weights are then drawn toward 0 by l1 and l2."""
-
-    def __init__(
-        self,
-        params: Any,
-        accum: float = 0.1,
-        learning_rate: Any = 1e-3,
-        l1: float = 0.0,
-        l2: float = 0.0,
-        use_locking: bool = False,
-        loss_scale: float = 1.0,
-        weight_decay: Any = 0.0,
-    ) -> None:
-        super().__init__(learning_rate, params, weight_decay, loss_scale)
-        _check_numbers("ProximalAdagrad", accum=accum, l1=l1, l2=l2)
-        self.accum = self.parameters.clone("accum", accum)
-        self.l1, self.l2, self.use_locking = _scalar(l1), _scalar(l2), use_locking
-
-    def update(self, index: int, gradient: Tensor, rate: Tensor, decay: Tensor) -> None:
-        states = self.parameters[index], self.accum[index]
-        call("ApplyProximalAdagrad", *states, rate, self.l1, self.l2, gradient, use_locking=self.use_locking)
-
-
 publish(__name__)

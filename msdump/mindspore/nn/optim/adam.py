@@ -147,38 +147,6 @@ class LazyAdam(_Adaptive):
         call("Adam", *states, *self._numbers(rate), gradient, **attrs)
 
 
-class AdamOffload(LazyAdam):
-    """Adam whose operator gives the step, which is then added to the weight."""
-
-    def update(self, index: int, gradient: Tensor, rate: Tensor, decay: Tensor) -> None:
-        states = [self.parameters[index], self.moment1[index], self.moment2[index]]
-        attrs = {"use_locking": self.use_locking, "use_nesterov": self.use_nesterov}
-        _add_step(states, self._numbers(rate), gradient, attrs)
-
-
-class AdaMax(_Adaptive):
-    """Adam with the running maximum of the gradient in place of its second moment."""
-
-    has_second_power = False
-    is_reversed = False
-
-    def __init__(
-        self,
-        params: Any,
-        learning_rate: Any = 1e-3,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        eps: float = 1e-8,
-        weight_decay: Any = 0.0,
-        loss_scale: float = 1.0,
-    ) -> None:
-        super().__init__(params, learning_rate, (beta1, beta2), eps, weight_decay, loss_scale)
-
-    def update(self, index: int, gradient: Tensor, rate: Tensor, decay: Tensor) -> None:
-        states = [self.parameters[index], self.moment1[index], self.moment2[index]]
-        call("ApplyAdaMax", *states, *self._numbers(rate), gradient)
-
-
 class _Decoupled(Optimizer):
     """Base of optimizers that decay the weight by themselves, beside the step of the gradient."""
 

@@ -89,35 +89,6 @@ def _as_they_are(gradients: Any) -> Any:
     return gradients
 
 
-class ForwardValueAndGrad(Cell):
-    """A network's loss and its gradients with respect to weights, or inputs."""
-
-    def __init__(
-        self,
-        network: Cell,
-        weights: Any = None,
-        get_all: bool = False,
-        get_by_list: bool = False,
-        sens_param: bool = False,
-    ) -> None:
-        super().__init__(auto_prefix=False)
-        self.network = network
-        object.__setattr__(self, "weights", () if weights is None else tuple(weights))
-        self.get_all, self.get_by_list, self.sens_param = get_all, get_by_list, sens_param
-
-    weights: tuple[Any, ...]
-
-    def construct(self, *inputs: Any) -> Any:
-        args, sens = (inputs[:-1], inputs[-1]) if self.sens_param else (inputs, None)
-        positions = range(len(args)) if self.get_all else () if self.get_by_list else (0,)
-        result = differentiate(self.network, args, positions, self.weights if self.get_by_list else (), sens)
-        if self.get_all and self.get_by_list:
-            return result.outputs, (result.input_gradients, result.weight_gradients)
-        if self.get_by_list:
-            return result.outputs, result.weight_gradients
-        return result.outputs, result.input_gradients if self.get_all else result.input_gradients[0]
-
-
 publish(__name__)
 
 __getattr__ = explain_missing(__name__)
