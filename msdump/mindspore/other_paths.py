@@ -7,14 +7,14 @@ from __future__ import annotations
 
 _SAME = {
     "dataset": ("engine",),
-    "dataset.text": ("c_transforms", "py_transforms", "transforms"),
+    "dataset.text": ("c_transforms", "py_transforms", "transforms", "utils"),
     "dataset.transforms": ("c_transforms", "py_transforms", "transforms"),
     "dataset.vision": ("c_transforms", "py_transforms", "transforms"),
     "experimental.optim": (
         "adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "nadam", "radam", "rmsprop", "rprop", "sgd",
     ),
     "nn.layer": (
-        "channel_shuffle", "dense", "rnn_cells", "rnns", "timedistributed",
+        "channel_shuffle", "combined", "dense", "rnn_cells", "rnns", "timedistributed",
     ),
     "nn.loss": ("loss",),
     "nn.optim": (
@@ -60,6 +60,10 @@ OTHER_PATHS |= {
     "train.train_thor": ("train.convert_utils",),
     "train.summary.summary_record": ("train.summary",),
     "nn.metrics": ("train.metrics",),
+    "nn.layer.embedding": ("nn.layer.basic",),
+    "nn.layer.image": ("nn.layer.basic",),
+    "nn.layer.math": ("nn.layer.basic",),
+    "nn.wrap.grad_reducer": ("nn.wrap.cell_wrapper",),
     "ops.functional": ("ops.function", "ops.composite"),
     "boost.grad_accumulation": ("boost",),
 }
@@ -74,14 +78,6 @@ _SHOWN = {
     "ops.functional": {"": "get_grad jacfwd jacrev jvp vjp"},
     "ops.operations": {"ops": "ForiLoop Scan WhileLoop identity"},
     "ops.primitive": {"ops": "constexpr"},
-    "nn.layer.basic": {"nn": "ClipByNorm Norm ResizeBilinear Tril Triu Unfold Upsample"},
-    "nn.layer.conv": {"nn": "Conv1d Conv1dTranspose Conv3d Conv3dTranspose"},
-    "nn.layer.embedding": {"nn": "ClipByNorm"},
-    "nn.layer.pooling": {
-        "nn": "AdaptiveAvgPool1d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d AvgPool1d "
-        "AvgPool3d MaxPool1d MaxPool3d"
-    },
-    "nn.wrap.cell_wrapper": {"nn": "GradAccumulationCell MicroBatchInterleaved PipelineCell"},
     "train.model": {
         "context": "ParallelMode",
         "train": "DatasetHelper ModelCheckpoint connect_network_with_dataset load_checkpoint load_param_into_net "

@@ -21,11 +21,16 @@ from msdump.mindspore.dataset.config import (
     get_seed,
     set_seed,
 )
-from msdump.mindspore.dataset.generator import GeneratorDataset
-from msdump.mindspore.dataset.idx_files import FashionMnistDataset, KMnistDataset, MnistDataset
-from msdump.mindspore.dataset.image_files import Cifar10Dataset, Cifar100Dataset, ImageFolderDataset
+from msdump.mindspore.dataset.generator import GeneratorDataset, Schema
+from msdump.mindspore.dataset.image_files import (
+    Cifar10Dataset,
+    Cifar100Dataset,
+    FashionMnistDataset,
+    ImageFolderDataset,
+    KMnistDataset,
+    MnistDataset,
+)
 from msdump.mindspore.dataset.iterators import DictIterator, TupleIterator
-from msdump.mindspore.dataset.mapping import MapDataset
 from msdump.mindspore.dataset.mind_files import MindDataset
 from msdump.mindspore.dataset.pipeline import Dataset
 from msdump.mindspore.dataset.samplers import (
@@ -41,11 +46,11 @@ from msdump.mindspore.dataset.samplers import (
     WeightedRandomSampler,
     select_sampler,
 )
-from msdump.mindspore.dataset.schema import Schema
 from msdump.mindspore.dataset.sources import MappableDataset, NumpySlicesDataset, SourceDataset
 from msdump.mindspore.dataset.steps import (
     ConcatDataset,
     FilterDataset,
+    MapDataset,
     ProjectDataset,
     RenameDataset,
     RepeatDataset,

@@ -13,7 +13,7 @@ from typing import Any
 
 from msdump.errors import ConfigError, FormatError
 from msdump.mindspore.dataset import checks
-from msdump.mindspore.dataset.file_lists import TabledSource, parameters
+from msdump.mindspore.dataset.image_files import TabledSource, parameters
 from msdump.mindspore.dataset.rows import Pass, Row, constant
 from msdump.mindspore.dataset.samplers import BuiltinSampler, RandomSampler, SequentialSampler, check_shards
 

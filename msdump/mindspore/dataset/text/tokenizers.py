@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from msdump.errors import ConfigError
 from msdump.mindspore.dataset import checks
-from msdump.mindspore.dataset.text.utils import NormalizeForm, single_text, text_array
-from msdump.mindspore.dataset.text.vocab import Vocab
+from msdump.mindspore.dataset.text.vocab import NormalizeForm, Vocab, single_text, text_array
 from msdump.tensors.arrays import Array
 
 Span = tuple[int, int]  # of characters
@@ -248,3 +248,19 @@ class PythonTokenizer:
         if not isinstance(text, np.ndarray):
             raise TypeError(f"PythonTokenizer: expected an array, got {type(text).__name__}.")
         return np.array([str(word) for word in self._tokenizer(single_text("PythonTokenizer", text))] or [""])
+
+
+class TruncateSequencePair:
+    """Two lists cut from their ends, always the longer one (the second of two equal ones), to `max_length` in all."""
+
+    def __init__(self, max_length: int) -> None:
+        self._max_length = checks.whole_number("TruncateSequencePair(max_length)", max_length, 0)
+
+    def __call__(self, first: Any, second: Any) -> tuple[Array, Array]:
+        one, other = np.asarray(first), np.asarray(second)
+        if one.ndim != 1 or other.ndim != 1:
+            raise ConfigError(f"TruncateSequencePair: expected two 1-d values, got {one.shape} and {other.shape}.")
+        left, right = len(one), len(other)
+        while left + right > self._max_length:
+            left, right = (left - 1, right) if left > right else (left, right - 1)
+        return one[:left], other[:right]

@@ -1,10 +1,11 @@
-"""`Vocab`: words and their numbers; `Lookup`, which replaces the ones by the others; vectors of words."""
+"""`Vocab`: words and their numbers; `Lookup`, which replaces the ones by the others; forms and bytes of text."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,50 @@ from msdump.errors import ConfigError, ExecutionError, FormatError
 from msdump.mindspore.common.dtype import DType, dtype_name
 from msdump.mindspore.dataset import checks
 from msdump.mindspore.dataset.pipeline import Dataset
-from msdump.mindspore.dataset.text.utils import text_array
+from msdump.mindspore.names import publish
 from msdump.tensors.arrays import Array
+
+
+class NormalizeForm(IntEnum):
+    """Forms of Unicode."""
+
+    NONE = 0
+    NFC = 1
+    NFKC = 2
+    NFD = 3
+    NFKD = 4
+
+
+def to_bytes(array: Any, encoding: str = "utf8") -> Array:
+    """Encoded bytes of an array of str.   Raises: TypeError."""
+    if not isinstance(array, np.ndarray) or array.dtype.kind != "U":
+        raise TypeError(f"to_bytes: expected an array of str, got {getattr(array, 'dtype', type(array).__name__)}.")
+    return np.char.encode(array, encoding)
+
+
+def to_str(array: Any, encoding: str = "utf8") -> Array:
+    """Decoded str of an array of bytes.   Raises: TypeError."""
+    if not isinstance(array, np.ndarray) or array.dtype.kind != "S":
+        raise TypeError(f"to_str: expected an array of bytes, got {getattr(array, 'dtype', type(array).__name__)}.")
+    return np.char.decode(array, encoding)
+
+
+def text_array(where: str, value: Any) -> Array:
+    """An array of str.   Raises: ConfigError for what is no text."""
+    array = np.asarray(value)
+    if array.dtype.kind == "S":
+        array = np.char.decode(array, "utf8")
+    if array.dtype.kind != "U":
+        raise ConfigError(f"{where}: expected text, got {array.dtype}.")
+    return array
+
+
+def single_text(where: str, value: Any) -> str:
+    """One str.   Raises: ConfigError for an array of several, or for what is no text."""
+    array = text_array(where, value)
+    if array.ndim:
+        raise ConfigError(f"{where}: expected one string, got an array of shape {array.shape}.")
+    return str(array)
 
 
 class Vocab:
@@ -153,3 +196,9 @@ class Lookup:
         if number is None:
             raise ExecutionError(f"Lookup: expected words of the vocab, got {word!r}. Give unknown_token.")
         return number
+
+
+publish(__name__)
+
+
+publish(__name__)

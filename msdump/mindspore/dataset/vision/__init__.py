@@ -15,7 +15,6 @@ from msdump.mindspore.dataset.vision.color import (
     Posterize,
     Solarize,
 )
-from msdump.mindspore.dataset.vision.files import read_file, read_image
 from msdump.mindspore.dataset.vision.geometry import (
     CenterCrop,
     Crop,
@@ -39,12 +38,14 @@ from msdump.mindspore.dataset.vision.pixels import (
     ToPIL,
     ToTensor,
     ToType,
+    read_file,
+    read_image,
 )
-from msdump.mindspore.dataset.vision.policies import RandomSelectSubpolicy
 from msdump.mindspore.dataset.vision.randoms import (
     RandomColor,
     RandomColorAdjust,
     RandomPosterize,
+    RandomSelectSubpolicy,
     RandomSharpness,
     RandomSolarize,
 )

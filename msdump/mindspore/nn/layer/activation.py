@@ -14,8 +14,7 @@ from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import call
 from msdump.mindspore.names import publish
 from msdump.mindspore.nn.cell import Cell
-from msdump.mindspore.nn.checks import check_sizes
-from msdump.mindspore.nn.declared import as_layer
+from msdump.mindspore.nn.declared import as_layer, check_sizes
 from msdump.mindspore.ops import function as F
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from msdump.errors import did_you_mean
 from msdump.mindspore.names import explain_missing, publish_all
-from msdump.mindspore.train.metrics.base import Metric, rearrange_inputs
+from msdump.mindspore.train.metrics.base import MAE, MSE, Loss, Metric, Perplexity, rearrange_inputs
 from msdump.mindspore.train.metrics.classification import (
     F1,
     Accuracy,
@@ -18,7 +18,6 @@ from msdump.mindspore.train.metrics.classification import (
     Top5CategoricalAccuracy,
     TopKCategoricalAccuracy,
 )
-from msdump.mindspore.train.metrics.means import MAE, MSE, Loss, Perplexity
 
 _BY_NAME: dict[str, Callable[..., Any]] = {
     "accuracy": Accuracy,
