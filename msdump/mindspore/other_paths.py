@@ -52,6 +52,7 @@ OTHER_PATHS: dict[str, tuple[str, ...]] = {
 }
 OTHER_PATHS |= {
     "common.jit_config": ("common.api",),
+    "common.seed": ("common.generator",),
     "dataset.transforms.vision": ("dataset.vision",),
     "device_manager": ("context",),
     "parallel.algo_parameter_config": ("parallel_context",),
@@ -63,6 +64,7 @@ OTHER_PATHS |= {
     "nn.layer.embedding": ("nn.layer.basic",),
     "nn.layer.image": ("nn.layer.basic",),
     "nn.layer.math": ("nn.layer.basic",),
+    "nn.dynamic_lr": ("nn.learning_rate_schedule",),
     "nn.wrap.grad_reducer": ("nn.wrap.cell_wrapper",),
     "ops.functional": ("ops.function", "ops.composite"),
     "boost.grad_accumulation": ("boost",),

@@ -12,9 +12,8 @@ import numpy as np
 
 from msdump.errors import ConfigError
 from msdump.mindspore.dataset import checks
-from msdump.mindspore.dataset.vision.base import ImageTransform, byte_array, color_array, number
 from msdump.mindspore.dataset.vision.resample import from_float
-from msdump.mindspore.dataset.vision.utils import pillow
+from msdump.mindspore.dataset.vision.utils import ImageTransform, byte_array, color_array, number, pillow
 from msdump.tensors.arrays import Array
 
 # Source: OpenCV's conversion to gray, fixed point of 15 bits for bytes; ITU-R 601.

@@ -11,11 +11,11 @@ import numpy as np
 from msdump.errors import ConfigError, did_you_mean
 from msdump.mindspore.dataset import checks
 from msdump.mindspore.dataset.rows import RandomTransform
-from msdump.mindspore.dataset.vision.base import ImageTransform
 from msdump.mindspore.dataset.vision.pixels import Decode
 from msdump.mindspore.dataset.vision.resample import resize
 from msdump.mindspore.dataset.vision.utils import (
     Border,
+    ImageTransform,
     Inter,
     image_array,
     is_pillow,

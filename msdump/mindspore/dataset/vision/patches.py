@@ -11,19 +11,21 @@ import numpy as np
 from msdump.errors import ConfigError
 from msdump.mindspore.dataset import checks
 from msdump.mindspore.dataset.rows import RandomTransform
-from msdump.mindspore.dataset.vision.base import (
-    ImageTransform,
-    RandomImageTransform,
-    number,
-    number_range,
-)
 from msdump.mindspore.dataset.vision.geometry import (
     Resize,
     fill_values,
     pad,
 )
 from msdump.mindspore.dataset.vision.resample import from_float
-from msdump.mindspore.dataset.vision.utils import Border, Inter, SliceMode
+from msdump.mindspore.dataset.vision.utils import (
+    Border,
+    ImageTransform,
+    Inter,
+    RandomImageTransform,
+    SliceMode,
+    number,
+    number_range,
+)
 from msdump.tensors.arrays import Array
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from msdump.errors import ConfigError
 from msdump.mindspore.dataset import checks
 from msdump.mindspore.dataset.rows import RandomTransform, apply_operation
-from msdump.mindspore.dataset.vision.base import ImageTransform, RandomImageTransform, number, number_range
 from msdump.mindspore.dataset.vision.color import (
     AdjustBrightness,
     AdjustContrast,
@@ -20,7 +19,7 @@ from msdump.mindspore.dataset.vision.color import (
     Posterize,
     Solarize,
 )
-from msdump.mindspore.dataset.vision.utils import is_pillow
+from msdump.mindspore.dataset.vision.utils import ImageTransform, RandomImageTransform, is_pillow, number, number_range
 
 
 class RandomColor(RandomImageTransform):

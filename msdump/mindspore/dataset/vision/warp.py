@@ -9,16 +9,19 @@ from typing import Any
 import numpy as np
 
 from msdump.errors import ConfigError
-from msdump.mindspore.dataset.vision.base import (
-    ImageTransform,
-    RandomImageTransform,
-    height_and_width,
-    number,
-    number_range,
-)
 from msdump.mindspore.dataset.vision.geometry import fill_values, inter_of
 from msdump.mindspore.dataset.vision.resample import from_float
-from msdump.mindspore.dataset.vision.utils import Inter, is_pillow, pillow, pillow_filter
+from msdump.mindspore.dataset.vision.utils import (
+    ImageTransform,
+    Inter,
+    RandomImageTransform,
+    height_and_width,
+    is_pillow,
+    number,
+    number_range,
+    pillow,
+    pillow_filter,
+)
 from msdump.tensors.arrays import Array
 
 # Source: OpenCV, imgwarp.cpp: coordinates in steps of 1/1024, interpolation in steps of 1/32 of a pixel.
