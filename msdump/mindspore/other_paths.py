@@ -139,14 +139,17 @@ LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
             "SentencePieceVocab",
             "Look the vectors up in an array, in a function that map calls.": "FastText GloVe ToVectors Vectors",
         },
+        "numpy": {
+            "Compute it with functions of mindspore.ops.": "array_equal average geomspace logspace take",
+        },
         "nn": {
             "Write it as an nn.Optimizer of your own, or take nn.Adam, nn.AdamWeightDecay or nn.Momentum.": "ASGD "
             "AdaFactor AdaMax AdamOffload LARS ProximalAdagrad Rprop",
             "Write it as an nn.Cell of your own, of functions of mindspore.ops.": "BiDense CentralCrop ChannelShuffle "
             "CosineEmbeddingLoss DiGamma DiceLoss FocalLoss GaussianNLLLoss IGamma ImageGradients L1Regularizer LBeta "
-            "LPPool1d LPPool2d MSSSIM MatrixDiag MatrixDiagPart MatrixSetDiag MaxUnpool1d MaxUnpool2d MaxUnpool3d "
+            "LRN LPPool1d LPPool2d MSSSIM MatrixDiag MatrixDiagPart MatrixSetDiag MaxUnpool1d MaxUnpool2d MaxUnpool3d "
             "Moments MultiClassDiceLoss MultiMarginLoss PSNR PoissonNLLLoss ReduceLogSumExp Roll SSIM "
-            "SampledSoftmaxLoss SparseToDense TimeDistributed Unflatten",
+            "SampledSoftmaxLoss SparseToDense TimeDistributed TripletMarginLoss Unflatten",
             "Make a cell of nn.Conv2d or nn.Dense, a normalisation and the activation.": "Conv2dBnAct DenseBnAct",
             "Keep the cells in an nn.CellList, and their names beside it.": "CellDict",
             "Call mindspore.grad, value_and_grad, vjp or jvp.": "ForwardValueAndGrad Jvp Vjp WithGradCell",
@@ -161,18 +164,24 @@ LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
             "Give LambdaLR a function of the epoch.": "ConstantLR CosineAnnealingLR CosineAnnealingWarmRestarts "
             "CyclicLR LinearLR MultiplicativeLR PolynomialLR SequentialLR",
         },
+        "mint.nn": {"Write it as an nn.Cell of your own, of ops.Conv2DTranspose.": "ConvTranspose2d"},
+        "mint.nn.functional": {"Call ops.Conv2DTranspose.": "conv_transpose2d"},
         "train": {
             "Compute it in a train.Metric of your own, with scikit-learn, scipy or numpy on arrays.": "BleuScore "
             "ConfusionMatrix ConfusionMatrixMetric CosineSimilarity Dice HausdorffDistance MeanSurfaceDistance "
             "OcclusionSensitivity ROC RootMeanSquareDistance auc",
             "Save and load with train.ModelCheckpoint and load_checkpoint.": "BackupAndRestore",
             "Give the optimizer a list of rates or an nn.LearningRateSchedule.": "LearningRateScheduler",
+            "Load it with load_checkpoint, and save it in the other format.": "ckpt_to_safetensors safetensors_to_ckpt",
+            "Call load_checkpoint.": "load_checkpoint_async",
+            "Leave it away: one device computes all, and nothing is cut.": "build_searched_strategy "
+            "merge_sliced_parameter",
             "Compute the loss beside the weights in the script: msdump draws no summaries.": "SummaryLandscape",
         },
     }.items()
 }
 # Modules that show the names of another one, too.
-_ALSO = {"": ("train",), "nn": ("train",)}
+_ALSO = {"": ("train",), "nn": ("train",), "parallel": ("train",)}
 
 
 def left_out(module: str, name: str) -> str:

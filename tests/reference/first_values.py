@@ -46,7 +46,6 @@ MINT_LAYERS = {
     "mint Linear": lambda nn: nn.Linear(300, 200),
     "mint Conv2d": lambda nn: nn.Conv2d(30, 80, 3),
     "mint Conv3d": lambda nn: nn.Conv3d(12, 80, 3),
-    "mint ConvTranspose2d": lambda nn: nn.ConvTranspose2d(30, 80, 3),
     "mint Embedding": lambda nn: nn.Embedding(200, 300),
     "mint BatchNorm2d": lambda nn: nn.BatchNorm2d(50),
     "mint GroupNorm": lambda nn: nn.GroupNorm(5, 50),

@@ -170,7 +170,7 @@ ROWS: list[Row] = [
         {"margin": 0.6},
     ),
     *_rows(
-        "nn.TripletMarginLoss ops.triplet_margin_loss",
+        "ops.triplet_margin_loss",
         F.triplet_margin_loss,
         (X, Y, Z),
         {"margin": 0.5},

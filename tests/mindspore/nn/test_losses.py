@@ -58,11 +58,6 @@ CASES: dict[str, tuple[Any, Any, list[Any]]] = {
         lambda x, t, reduction: F.hinge_embedding_loss(x, t, 1.5, reduction=reduction),
         [CHANCES, SIGNS.astype(np.int32)],
     ),
-    "triplet": (
-        lambda reduction: nn.TripletMarginLoss(2, True, 1e-6, reduction, 0.5),
-        lambda a, p, n, reduction: F.triplet_margin_loss(a, p, n, 0.5, 2, 1e-6, True, reduction=reduction),
-        [X, Y, Z],
-    ),
     "multi_label_soft": (
         lambda reduction: nn.MultiLabelSoftMarginLoss(reduction=reduction),
         F.multilabel_soft_margin_loss,

@@ -103,11 +103,6 @@ CASES: dict[str, tuple[Any, Any, Any]] = {
     "adaptive_max2d": (lambda: nn.AdaptiveMaxPool2d(4), lambda x: F.adaptive_max_pool2d(x, 4), IMAGE),
     "adaptive_max3d": (lambda: nn.AdaptiveMaxPool3d(2), lambda x: F.adaptive_max_pool3d(x, 2), VOLUME),
     # Source: MindSpore multiplies alpha by the sum, PyTorch by the mean.
-    "lrn": (
-        lambda: nn.LRN(1, 2.0, 0.5, 0.75),
-        lambda x: F.local_response_norm(x, 3, 1.5, 0.75, 2.0),
-        IMAGE,
-    ),
 }
 
 

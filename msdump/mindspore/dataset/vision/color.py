@@ -12,7 +12,7 @@ import numpy as np
 
 from msdump.errors import ConfigError
 from msdump.mindspore.dataset import checks
-from msdump.mindspore.dataset.vision.resample import from_float
+from msdump.mindspore.dataset.vision.geometry import from_float
 from msdump.mindspore.dataset.vision.utils import ImageTransform, byte_array, color_array, number, pillow
 from msdump.tensors.arrays import Array
 

@@ -14,9 +14,9 @@ from msdump.mindspore.dataset.rows import RandomTransform
 from msdump.mindspore.dataset.vision.geometry import (
     Resize,
     fill_values,
+    from_float,
     pad,
 )
-from msdump.mindspore.dataset.vision.resample import from_float
 from msdump.mindspore.dataset.vision.utils import (
     Border,
     ImageTransform,

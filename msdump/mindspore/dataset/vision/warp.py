@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from msdump.errors import ConfigError
-from msdump.mindspore.dataset.vision.geometry import fill_values, inter_of
-from msdump.mindspore.dataset.vision.resample import from_float
+from msdump.mindspore.dataset.vision.geometry import fill_values, from_float, inter_of
 from msdump.mindspore.dataset.vision.utils import (
     ImageTransform,
     Inter,

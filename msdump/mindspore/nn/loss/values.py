@@ -188,20 +188,6 @@ def HingeEmbeddingLoss(logits: Tensor, labels: Tensor, *, margin: float = 1.0, r
     return F.hinge_embedding_loss(logits, labels, margin, reduction)
 
 
-class TripletMarginLoss(LossBase):
-    """Distance to the positive less the distance to the negative plus a margin, never below 0."""
-
-    def __init__(
-        self, p: int = 2, swap: bool = False, eps: float = 1e-6, reduction: str = "mean", margin: float = 1.0
-    ) -> None:
-        super().__init__(reduction)
-        self.p, self.swap, self.eps, self.margin = p, swap, eps, margin
-
-    def construct(self, x: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0) -> Tensor:
-        margin = self.margin if self.margin != 1.0 else margin
-        return F.triplet_margin_loss(x, positive, negative, margin, self.p, self.eps, self.swap, self.reduction)
-
-
 @as_layer(base=LossBase)
 def MultiLabelSoftMarginLoss(
     x: Tensor, target: Tensor, *, weight: Tensor | None = None, reduction: str = "mean"
