@@ -1,4 +1,4 @@
-"""Sources of arrays: `NumpySlicesDataset`, `PaddedDataset`; and what all sources share."""
+"""Sources of arrays: `NumpySlicesDataset`; and what all sources share."""
 
 from __future__ import annotations
 

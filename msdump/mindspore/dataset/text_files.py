@@ -1,4 +1,4 @@
-"""Sources of lines of text: `TextFileDataset` and `CSVDataset`."""
+"""Sources of lines of text: `TextFileDataset`."""
 
 from __future__ import annotations
 

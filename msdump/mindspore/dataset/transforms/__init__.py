@@ -28,7 +28,7 @@ class TypeCast:
     def __call__(self, data: Any) -> Array:
         array = np.asarray(data)
         if array.dtype.kind in "US":
-            raise ConfigError(f"TypeCast: expected numbers, got {array.dtype}. Use text.ToNumber for strings.")
+            raise ConfigError(f"TypeCast: expected numbers, got {array.dtype}. Convert strings in a map before.")
         return array.astype(self._dtype)
 
 
