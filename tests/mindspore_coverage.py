@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from msdump.mindspore.other_paths import NOT_HERE
+from msdump.mindspore.other_paths import LEFT_OUT, NOT_HERE, left_out
 from msdump.mindspore.reference import names_by_module
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -66,10 +66,10 @@ def _has(namespace: Any, name: str) -> bool:
 
 
 def share(path: str) -> tuple[int, int]:
-    """Of the names that both versions have: how many work, and how many there are."""
+    """Of the names that both versions have: how many work or are left out on purpose, and how many there are."""
     both = [name for name, version in names()[path].items() if not version]
-    lacking = missing(path)
-    return sum(name not in lacking for name in both), len(both)
+    lacking, module = missing(path), path.removeprefix("mindspore")
+    return sum(name not in lacking or left_out(module, name) != "" for name in both), len(both)
 
 
 def page() -> str:
@@ -96,6 +96,9 @@ def page() -> str:
 def _left_out() -> str:
     """What msdump does not mean to have, and what to do instead."""
     advice = {f"`mindspore.{path}`": text for path, text in NOT_HERE.items()} | _STAYS_MISSING
+    for module, listed in LEFT_OUT.items():
+        for text, left in listed.items():
+            advice[f"`mindspore.{module}`: {', '.join(f'`{name}`' for name in sorted(left))}"] = text
     rows = "".join(f"| {name} | {text} |\n" for name, text in advice.items())
     return f"\n## What stays missing\n\n| of MindSpore | instead |\n|---|---|\n{rows}"
 
@@ -108,7 +111,7 @@ def main(arguments: list[str]) -> int:
     """Write the page, or print what the modules of the command line lack."""
     for path in arguments:
         works, total = share(path)
-        print(f"{path}: {works} of {total} of both versions. Missing:")
+        print(f"{path}: {works} of {total} of both versions work or are left out on purpose. Missing:")
         print(" ".join(_shown(name, version).replace("`", "") for name, version in missing(path).items()))
     if not arguments:
         PAGE.write_text(page(), encoding="utf-8")

@@ -13,7 +13,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from msdump.mindspore.located import located, located_class
-from msdump.mindspore.other_paths import NOT_HERE, OTHER_PATHS, SHOWN
+from msdump.mindspore.other_paths import NOT_HERE, OTHER_PATHS, SHOWN, left_out
 from msdump.mindspore.reference import advice
 
 ROOT = "msdump.mindspore"
@@ -98,7 +98,7 @@ def explain_missing(
         if name.startswith("__"):
             raise AttributeError(f"module '{shown}' has no attribute '{name}'")
         public = sorted({*_public_names(namespace), *lazy})
-        missing = NOT_HERE.get(path.removeprefix(f"{ROOT}."))
+        missing = NOT_HERE.get(path.removeprefix(f"{ROOT}.")) or left_out(module_name.removeprefix(ROOT), name)
         hint = missing or (hints or {}).get(name, "")
         message = f"module '{shown}' has no attribute '{name}' in msdump. {advice(shown, name, public, hint)}"
         if 0 < len(public) <= _SHORT_LIST:

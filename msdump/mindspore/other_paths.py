@@ -7,14 +7,14 @@ from __future__ import annotations
 
 _SAME = {
     "dataset": ("engine",),
-    "dataset.text": ("c_transforms", "py_transforms", "transforms"),
+    "dataset.text": ("c_transforms", "py_transforms", "transforms", "utils"),
     "dataset.transforms": ("c_transforms", "py_transforms", "transforms"),
     "dataset.vision": ("c_transforms", "py_transforms", "transforms"),
     "experimental.optim": (
         "adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "nadam", "radam", "rmsprop", "rprop", "sgd",
     ),
     "nn.layer": (
-        "channel_shuffle", "dense", "rnn_cells", "rnns", "timedistributed",
+        "channel_shuffle", "combined", "dense", "rnn_cells", "rnns", "timedistributed",
     ),
     "nn.loss": ("loss",),
     "nn.optim": (
@@ -52,6 +52,7 @@ OTHER_PATHS: dict[str, tuple[str, ...]] = {
 }
 OTHER_PATHS |= {
     "common.jit_config": ("common.api",),
+    "common.seed": ("common.generator",),
     "dataset.transforms.vision": ("dataset.vision",),
     "device_manager": ("context",),
     "parallel.algo_parameter_config": ("parallel_context",),
@@ -60,6 +61,11 @@ OTHER_PATHS |= {
     "train.train_thor": ("train.convert_utils",),
     "train.summary.summary_record": ("train.summary",),
     "nn.metrics": ("train.metrics",),
+    "nn.layer.embedding": ("nn.layer.basic",),
+    "nn.layer.image": ("nn.layer.basic",),
+    "nn.layer.math": ("nn.layer.basic",),
+    "nn.dynamic_lr": ("nn.learning_rate_schedule",),
+    "nn.wrap.grad_reducer": ("nn.wrap.cell_wrapper",),
     "ops.functional": ("ops.function", "ops.composite"),
     "boost.grad_accumulation": ("boost",),
 }
@@ -74,20 +80,6 @@ _SHOWN = {
     "ops.functional": {"": "get_grad jacfwd jacrev jvp vjp"},
     "ops.operations": {"ops": "ForiLoop Scan WhileLoop identity"},
     "ops.primitive": {"ops": "constexpr"},
-    "nn.layer.basic": {
-        "nn": "ClipByNorm L1Regularizer MatrixDiag MatrixDiagPart MatrixSetDiag Norm ResizeBilinear Roll Tril Triu "
-        "Unflatten Unfold Upsample"
-    },
-    "nn.layer.conv": {"nn": "Conv1d Conv1dTranspose Conv3d Conv3dTranspose"},
-    "nn.layer.embedding": {"nn": "ClipByNorm"},
-    "nn.layer.pooling": {
-        "nn": "AdaptiveAvgPool1d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d AvgPool1d "
-        "AvgPool3d LPPool1d LPPool2d MaxPool1d MaxPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d"
-    },
-    "nn.wrap.cell_wrapper": {
-        "nn": "GetNextSingleOp GradAccumulationCell MicroBatchInterleaved ParameterUpdate PipelineCell "
-        "VirtualDatasetCellTriple WithGradCell"
-    },
     "train.model": {
         "context": "ParallelMode",
         "train": "DatasetHelper ModelCheckpoint connect_network_with_dataset load_checkpoint load_param_into_net "
@@ -109,3 +101,99 @@ NOT_HERE = {
     "safeguard": "Run the model as it is.",
     "scipy": "Use mindspore.ops, mindspore.numpy, or scipy on arrays.",
 }
+
+# Module -> what to use -> names of it that real MindSpore has, and that msdump leaves out: no public program uses them.
+LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
+    module: {hint: frozenset(names.split()) for hint, names in listed.items()}
+    for module, listed in {
+        "dataset": {
+            "Read the files with a GeneratorDataset of a class with __getitem__ and __len__.": "AGNewsDataset "
+            "AmazonReviewDataset CSVDataset Caltech256Dataset CelebADataset CoNLL2000Dataset CocoDataset "
+            "DBpediaDataset DIV2KDataset EMnistDataset EnWik9Dataset FakeImageDataset FlickrDataset Food101Dataset "
+            "GTZANDataset IMDBDataset LJSpeechDataset LSUNDataset ManifestDataset Multi30kDataset OmniglotDataset "
+            "PaddedDataset PennTreebankDataset Places365Dataset QMnistDataset RandomDataset RenderedSST2Dataset "
+            "SQuADDataset SST2Dataset STL10Dataset SemeionDataset SogouNewsDataset SpeechCommandsDataset UDPOSDataset "
+            "USPSDataset VOCDataset WikiTextDataset YahooAnswersDataset YelpReviewDataset YesNoDataset",
+            "Call it from an operation of the map, or from a callback of the training.": "DSCallback",
+        },
+        "dataset.transforms": {
+            "Choose the order in a function that map calls.": "RandomOrder",
+        },
+        "dataset.vision": {
+            "Write it with numpy or Pillow, in a function that map calls.": "AdjustGamma AutoAugment AutoAugmentPolicy "
+            "BoundingBoxAugment ConvertColor ConvertMode CutOut Erase FiveCrop Grayscale HsvToRgb LinearTransformation "
+            "NormalizePad PadToSize Perspective RandAugment RandomAdjustSharpness RandomAutoContrast "
+            "RandomCropWithBBox RandomEqualize RandomGrayscale RandomHorizontalFlipWithBBox RandomInvert "
+            "RandomLighting RandomPerspective RandomResizeWithBBox RandomResizedCropWithBBox "
+            "RandomVerticalFlipWithBBox ResizeWithBBox ResizedCrop RgbToHsv TenCrop TrivialAugmentWide UniformAugment",
+            "Write it with numpy, in a function that batch calls as its per_batch_map.": "CutMixBatch ImageBatchFormat "
+            "MixUp MixUpBatch",
+            "Read and write files with Pillow.": "encode_jpeg encode_png get_image_num_channels get_image_size "
+            "write_file write_jpeg write_png",
+        },
+        "dataset.text": {
+            "Call a function of Python, such as one of re or unicodedata, from map.": "AddToken CaseFold Ngram "
+            "NormalizeUTF8 RegexReplace RegexTokenizer SlidingWindow ToNumber Truncate UnicodeScriptTokenizer",
+            "Give text.PythonTokenizer a function that calls jieba or sentencepiece.": "JiebaMode JiebaTokenizer "
+            "SPieceTokenizerLoadType SPieceTokenizerOutType SentencePieceModel SentencePieceTokenizer "
+            "SentencePieceVocab",
+            "Look the vectors up in an array, in a function that map calls.": "FastText GloVe ToVectors Vectors",
+        },
+        "numpy": {
+            "Compute it with functions of mindspore.ops.": "array_equal average geomspace logspace take",
+        },
+        "nn": {
+            "Write it as an nn.Optimizer of your own, or take nn.Adam, nn.AdamWeightDecay or nn.Momentum.": "ASGD "
+            "AdaFactor AdaMax AdamOffload LARS ProximalAdagrad Rprop",
+            "Write it as an nn.Cell of your own, of functions of mindspore.ops.": "BiDense CentralCrop ChannelShuffle "
+            "CosineEmbeddingLoss DiGamma DiceLoss FocalLoss GaussianNLLLoss IGamma ImageGradients L1Regularizer LBeta "
+            "LRN LPPool1d LPPool2d MSSSIM MatrixDiag MatrixDiagPart MatrixSetDiag MaxUnpool1d MaxUnpool2d MaxUnpool3d "
+            "Moments MultiClassDiceLoss MultiMarginLoss PSNR PoissonNLLLoss ReduceLogSumExp Roll SSIM "
+            "SampledSoftmaxLoss SparseToDense TimeDistributed TripletMarginLoss Unflatten",
+            "Make a cell of nn.Conv2d or nn.Dense, a normalisation and the activation.": "Conv2dBnAct DenseBnAct",
+            "Keep the cells in an nn.CellList, and their names beside it.": "CellDict",
+            "Call mindspore.grad, value_and_grad, vjp or jvp.": "ForwardValueAndGrad Jvp Vjp WithGradCell",
+            "Call Parameter.set_data.": "ParameterUpdate",
+            "Leave it away: one device computes all.": "GetNextSingleOp VirtualDatasetCellTriple",
+        },
+        "experimental.optim": {
+            "Write it as an experimental.optim.Optimizer of your own, or take Adam, AdamW or SGD.": "ASGD Adamax NAdam "
+            "RAdam RMSprop Rprop",
+        },
+        "experimental.optim.lr_scheduler": {
+            "Give LambdaLR a function of the epoch.": "ConstantLR CosineAnnealingLR CosineAnnealingWarmRestarts "
+            "CyclicLR LinearLR MultiplicativeLR PolynomialLR SequentialLR",
+        },
+        "mint.nn": {"Write it as an nn.Cell of your own, of ops.Conv2DTranspose.": "ConvTranspose2d"},
+        "mint.nn.functional": {"Call ops.Conv2DTranspose.": "conv_transpose2d"},
+        "train": {
+            "Compute it in a train.Metric of your own, with scikit-learn, scipy or numpy on arrays.": "BleuScore "
+            "ConfusionMatrix ConfusionMatrixMetric CosineSimilarity Dice HausdorffDistance MeanSurfaceDistance "
+            "OcclusionSensitivity ROC RootMeanSquareDistance auc",
+            "Save and load with train.ModelCheckpoint and load_checkpoint.": "BackupAndRestore",
+            "Give the optimizer a list of rates or an nn.LearningRateSchedule.": "LearningRateScheduler",
+            "Load it with load_checkpoint, and save it in the other format.": "ckpt_to_safetensors safetensors_to_ckpt",
+            "Call load_checkpoint.": "load_checkpoint_async",
+            "Leave it away: one device computes all, and nothing is cut.": "build_searched_strategy "
+            "merge_sliced_parameter",
+            "Compute the loss beside the weights in the script: msdump draws no summaries.": "SummaryLandscape",
+        },
+    }.items()
+}
+# Modules that show the names of another one, too.
+_ALSO = {"": ("train",), "nn": ("train",), "parallel": ("train",)}
+
+
+def left_out(module: str, name: str) -> str:
+    """What to use in place of a name that is left out; "" for any other name.
+
+    module   its path below mindspore, such as "nn" or "train.metrics.dice"; "" for mindspore itself
+    """
+    places = [
+        ".".join(parts[: len(parts) - at]) for parts in [module.strip(".").split(".")] for at in range(len(parts))
+    ]
+    for place in [*places, *_ALSO.get(places[-1], ())]:
+        for hint, names in LEFT_OUT.get(place, {}).items():
+            if name in names:
+                return hint
+    return ""

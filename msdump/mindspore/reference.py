@@ -44,7 +44,7 @@ def advice(place: str, name: str, offered: Iterable[str], hint: str = "") -> str
     """
     modules = _modules_by_name().get(name, ())
     if place in modules:
-        where = f"MindSpore has it; msdump does not have {place}.{name} yet."
+        where = f"MindSpore has it; msdump does not have {place}.{name}{'' if hint else ' yet'}."
     elif modules:
         where = f"MindSpore has it as {' and '.join(f'{module}.{name}' for module in modules[:3])}."
     else:

@@ -129,36 +129,6 @@ def test_the_learning_rate_falls_on_a_plateau_but_not_below_its_least() -> None:
         again.on_train_epoch_end(context_of(optimizer=dynamic, eval_results={"eval_loss": 1.0}))
 
 
-def test_a_scheduler_gets_the_rate_as_it_was_written(either_mode: int) -> None:
-    seen: list[tuple[float, int]] = []
-
-    def schedule(rate: float, step: int) -> float:
-        seen.append((rate, step))
-        return rate / 2 if step == 2 else rate
-
-    model = model_of(0.3)
-    model.train(2, DATA, callbacks=train.LearningRateScheduler(schedule))
-    assert seen == [(0.3, 1), (0.3, 2), (0.15, 3), (0.15, 4)]
-
-
-def test_backups_are_taken_up_again(tmp_path: Path) -> None:
-    first = model_of()
-    first.train(1, DATA, callbacks=train.BackupAndRestore(str(tmp_path), delete_checkpoint=False))
-    assert (tmp_path / "backup.ckpt").exists()
-    second = model_of()
-    begun: dict[str, Any] = {}
-
-    def note(run_context: train.RunContext) -> None:
-        net = run_context.original_args().train_network
-        begun.update({parameter.name: parameter.asnumpy().copy() for parameter in net.get_parameters()})
-
-    watch = train.LambdaCallback(on_train_epoch_begin=note)
-    second.train(1, DATA, callbacks=[train.BackupAndRestore(str(tmp_path)), watch])
-    for parameter in first.train_network.get_parameters():
-        np.testing.assert_array_equal(begun[parameter.name], parameter.asnumpy())
-    assert not (tmp_path / "backup.ckpt").exists()
-
-
 def test_a_signal_ends_a_training_after_its_step_and_saves(tmp_path: Path) -> None:
     before = signal.getsignal(signal.SIGUSR1)
     steps: list[int] = []
@@ -199,8 +169,6 @@ def test_summaries_are_not_written_and_say_so(tmp_path: Path, caplog: pytest.Log
     assert os.listdir(tmp_path) == []
     with pytest.raises(ValueError, match="must be one of"):
         record.set_mode("test")
-    with pytest.raises(RuntimeError, match="msdump writes none"):
-        train.SummaryLandscape(str(tmp_path)).gen_landscapes_with_multi_process()
 
 
 def test_a_network_of_one_s_own_gives_metrics_all_that_it_gives() -> None:
@@ -237,7 +205,5 @@ def test_what_needs_a_cut_network_says_so(tmp_path: Path) -> None:
     ms.load_distributed_checkpoint(net, [path])
     with pytest.raises(RuntimeError, match="cuts no parameters"):
         ms.load_distributed_checkpoint(net, [path, path])
-    parts = [ms.Parameter(Tensor([float(number)]), name="w") for number in range(2)]
-    assert ms.merge_sliced_parameter(parts).asnumpy().tolist() == [0.0, 1.0]
     with pytest.raises(RuntimeError, match="instead of thor"):
         ms.ConvertModelUtils.convert_to_thor_model(None)

@@ -127,8 +127,6 @@ def test_safetensors_are_those_of_mindspore(tmp_path: Path) -> None:
     loaded = ms.load_checkpoint(path, format="safetensors")
     np.testing.assert_array_equal(loaded["a.b"].asnumpy(), matrix.asnumpy())
     assert bool(loaded["ok"]) is True and int(loaded["epoch"]) == 3
-    ms.safetensors_to_ckpt(path, name_map={"a.b": "weight"})
-    assert sorted(ms.load_checkpoint(str(tmp_path / "net.ckpt"))) == ["epoch", "lr", "ok", "s", "weight"]
     Path(path).write_bytes(REAL_SAFETENSORS[:-1])
     with pytest.raises(FormatError, match="expected 1 bytes"):
         ms.load_checkpoint(path, format="safetensors")
@@ -161,8 +159,6 @@ def test_a_checkpoint_of_the_background_has_the_values_of_its_call(tmp_path: Pat
     net.weight.set_data(Tensor(before + 1))
     np.testing.assert_array_equal(ms.load_checkpoint(path)["weight"].asnumpy(), before)
     assert ms.async_ckpt_thread_status() is False
-    assert sorted(ms.load_checkpoint_async(path, net).result()) == ["bias", "weight"]
-    np.testing.assert_array_equal(net.weight.asnumpy(), before)
     ms.save_checkpoint(net, str(tmp_path / "none" / "net.ckpt"), async_save=True)
     with pytest.raises(FileNotFoundError):
         ms.load_checkpoint(path)

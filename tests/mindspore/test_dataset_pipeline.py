@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from msdump.errors import ConfigError, ExecutionError
 from msdump.mindspore import dataset as ds
-from msdump.mindspore.common import seed as general_seed
+from msdump.mindspore.common import generator as general_seed
 from msdump.mindspore.dataset import transforms, vision
 from msdump.mindspore.dataset.pipeline import Dataset
 from msdump.tensors.arrays import Array

@@ -14,7 +14,7 @@ from msdump.errors import ConfigError, ExecutionError, FormatError, TruncatedFil
 from msdump.mindspore import dataset as ds
 from msdump.mindspore.common import dtype as mstype
 from msdump.mindspore.dataset import digits
-from msdump.mindspore.dataset.idx_files import read_idx
+from msdump.mindspore.dataset.image_files import read_idx
 from msdump.tensors.arrays import Array
 
 

@@ -185,8 +185,6 @@ def test_pillow_images_pass_through(image: Array) -> None:
     assert isinstance(picture, pillow.Image)
     np.testing.assert_array_equal(vision.ToNumpy()(picture), image)
     assert vision.Resize((4, 4))(picture).size == (4, 4)
-    np.testing.assert_array_equal(vision.Grayscale()(image), np.asarray(picture.convert("L")))
-    assert vision.Grayscale(3)(image).shape == image.shape
 
 
 def encoded(image: Array) -> Array:
@@ -240,10 +238,9 @@ def test_generic_transforms() -> None:
     assert transforms.Compose([double, increment])(5) == 11
     assert transforms.Compose([transforms.Duplicate(), lambda a, b: a + b])(np.array(4)) == 8
     generator = np.random.default_rng(0)
-    orders = {transforms.RandomOrder([double, increment]).draw(generator, 5) for _ in range(30)}
     choices = {transforms.RandomChoice([double, increment]).draw(generator, 5) for _ in range(30)}
     applied = {transforms.RandomApply([double, increment]).draw(generator, 5) for _ in range(30)}
-    assert (orders, choices, applied) == ({11, 12}, {10, 6}, {5, 11})
+    assert (choices, applied) == ({10, 6}, {5, 11})
 
 
 def test_transforms_of_any_data_give_what_mindspore_gives() -> None:
@@ -309,8 +306,6 @@ def test_calling_by_hand_follows_the_seed(monkeypatch: pytest.MonkeyPatch) -> No
         (lambda: vision.Normalize([0.5, 0.5], [0.1, 0.1])(np.zeros((2, 2, 3))), "expected 2 channels"),
         (lambda: vision.RandomHorizontalFlip(1.5), r"number in \[0, 1\]"),
         (lambda: vision.RandomResizedCrop(3, scale=(0, 1)), "low <= high"),
-        (lambda: vision.Grayscale(2), "1 or 3"),
-        (lambda: vision.Grayscale()(np.zeros((2, 2))), "uint8"),
         (lambda: transforms.OneHot(3)(3), r"labels in \[0, 2\]"),
         (lambda: transforms.Compose([]), "at least one transform"),
     ],

@@ -56,7 +56,7 @@ def iterations_of(config: Config, script: Callable[[], None], **changes: Any) ->
 
 @pytest.mark.parametrize(
     "optimizer",
-    [lambda each: nn.Adam(each, 1e-3), lambda each: experimental.SGD(each, 0.1), lambda each: nn.LARS(nn.SGD(each))],
+    [lambda each: nn.Adam(each, 1e-3), lambda each: experimental.SGD(each, 0.1), lambda each: nn.Lamb(each, 0.1)],
     ids=["nn", "experimental", "around another"],
 )
 def test_a_step_ends_with_the_update(config: Config, optimizer: Callable[[Any], Any]) -> None:

@@ -16,7 +16,6 @@ _ROOT = "msdump.mindspore"
 _SAME_DEFAULT = {
     "None is float32": "mindspore.ops:eye",
     "None is 0": "Tensor:nan_to_num",
-    "None is Shuffle.GLOBAL": "mindspore.dataset:USPSDataset",
     "the text is the dtype's name": "mindspore.dataset.text:Lookup",
 }
 # What takes other arguments, and why that stops no script -> names.
@@ -85,7 +84,6 @@ _CALLS = {
     "ops.LpNorm(axis=1, p=1, epsilon=5.0)(x)": np.array([5.0, 12.0]),
     "ops.unique(places)[1]": np.array([[0], [1]]),
     "mnp.mean(i)": np.array(3),
-    "mnp.average(i)": np.array(3),
     "mnp.argmin(x)": np.array(0),
     "mnp.float_power(x, 2)": _ARRAY**2,
     "mnp.copy(x > 2)": _ARRAY > 2,

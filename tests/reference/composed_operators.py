@@ -82,8 +82,6 @@ TABLE = """
     nn.RMSELoss() @ net(p, q)
     nn.KLDivLoss() @ net(p, q)
     nn.HuberLoss() @ net(p, q)
-    nn.DiceLoss() @ net(p, q)
-    nn.PoissonNLLLoss() @ net(p, q)
     nn.BCEWithLogitsLoss() @ net(x, q)
     ops.softmax(pos6)
     ops.log_softmax(pos6)
@@ -295,7 +293,6 @@ TABLE = """
     nn.AvgPool1d(2, 2) @ net(line)
     nn.Conv3d(6, 3, 3) @ net(vol)
     nn.PixelShuffle(2) @ net(shuf)
-    nn.BiDense(5, 5, 3) @ net(x, a)
     nn.LSTM(4, 3) @ net(seq, (h, h2))[0]
     nn.LSTM(4, 3) @ net(seq, (h, h2))  !
     nn.LSTM(4, 3) @ net(seq)[0]  !
@@ -327,15 +324,9 @@ TABLE = """
     nn.RMSProp(params, 0.1) @ net((gw, gb))  !
     nn.RMSProp(params, 0.1, centered=True) @ net((gw, gb))  !
     nn.Adagrad(params) @ net((gw, gb))  !
-    nn.AdaMax(params) @ net((gw, gb))  !
     nn.Adadelta(params) @ net((gw, gb))  !
     nn.FTRL(params) @ net((gw, gb))  !
-    nn.ProximalAdagrad(params) @ net((gw, gb))  !
     nn.LazyAdam(params) @ net((gw, gb))  !
-    nn.ASGD(params) @ net((gw, gb))  !
-    nn.Rprop(params) @ net((gw, gb))  !
-    nn.AdaFactor(params) @ net((gw, gb))  !
-    nn.AdamOffload(params) @ net((gw, gb))  !
 """
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from msdump.mindspore.common import api, dtype, generator, initializer, parameter, seed, sparse_tensor, tensor
+from msdump.mindspore.common import api, dtype, generator, initializer, parameter, sparse_tensor, tensor
 from msdump.mindspore.common.api import JitConfig, jit, jit_class, ms_class, ms_function, ms_memory_recycle
 from msdump.mindspore.common.dtype import *
 from msdump.mindspore.common.generator import (
     get_rng_state,
+    get_seed,
     initial_seed,
     manual_seed,
     set_rng_state,
+    set_seed,
 )
 from msdump.mindspore.common.lazy_inline import lazy_inline, no_inline, recompute
 from msdump.mindspore.common.mutable import mutable
 from msdump.mindspore.common.parameter import Parameter, ParameterTuple
-from msdump.mindspore.common.seed import get_seed, set_seed
 from msdump.mindspore.common.sparse_tensor import COOTensor, CSRTensor, RowTensor, SparseTensor
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.names import explain_missing, publish_all

@@ -6,9 +6,38 @@ from typing import Any
 
 import numpy as np
 
-from msdump.mindspore.common.seed import get_seed, random_generator, set_seed
 from msdump.mindspore.common.tensor import Tensor
+from msdump.mindspore.located import located
 from msdump.mindspore.names import publish
+
+_seed: int | None = None
+_generator = np.random.default_rng()
+
+
+@located()
+def set_seed(seed: int) -> None:
+    """Start all random numbers anew; numpy's global ones too, as MindSpore does.
+
+    Raises: TypeError for anything but an int, ValueError for a negative one.
+    """
+    global _seed, _generator
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise TypeError("The argument 'seed' must be type of int.")
+    if seed < 0:
+        raise ValueError(f"The argument 'seed' must be greater or equal to 0, but got {seed}.")
+    _seed = int(seed)
+    _generator = np.random.default_rng(_seed)
+    np.random.seed(_seed % 2**32)
+
+
+def get_seed() -> int | None:
+    """The seed that was set, None when there is none."""
+    return _seed
+
+
+def random_generator() -> np.random.Generator:
+    """The generator that everything random in the shim draws from."""
+    return _generator
 
 
 def manual_seed(seed: int) -> None:

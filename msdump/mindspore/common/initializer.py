@@ -9,7 +9,7 @@ import numpy as np
 
 from msdump.errors import did_you_mean
 from msdump.mindspore.common.dtype import DType, dtype_name, float32
-from msdump.mindspore.common.seed import random_generator
+from msdump.mindspore.common.generator import random_generator
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.located import located
 from msdump.mindspore.releases import LAYER_INITIALIZERS

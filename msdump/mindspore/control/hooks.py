@@ -15,9 +15,8 @@ from typing import Any
 
 from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
-from msdump.mindspore.control.branches import branch, is_traced, truth
-from msdump.mindspore.control.loops import TracedRange, loop
-from msdump.mindspore.control.variables import Variables
+from msdump.mindspore.control.join import Variables
+from msdump.mindspore.control.loops import TracedRange, branch, is_traced, loop, truth
 from msdump.mindspore.dispatch import call
 from msdump.mindspore.tracer import current_tracer
 

@@ -5,20 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msdump.mindspore.dataset import config, text, transforms, vision
-from msdump.mindspore.dataset.annotated import CelebADataset, CocoDataset, VOCDataset
-from msdump.mindspore.dataset.audio_files import (
-    GTZANDataset,
-    LJSpeechDataset,
-    SpeechCommandsDataset,
-    YesNoDataset,
-)
 from msdump.mindspore.dataset.batching import (
     BatchDataset,
     BatchInfo,
     BucketBatchByLengthDataset,
     PaddedBatchDataset,
 )
-from msdump.mindspore.dataset.callbacks import DSCallback
 from msdump.mindspore.dataset.config import (
     get_callback_timeout,
     get_debug_mode,
@@ -29,35 +21,18 @@ from msdump.mindspore.dataset.config import (
     get_seed,
     set_seed,
 )
-from msdump.mindspore.dataset.generator import GeneratorDataset
-from msdump.mindspore.dataset.idx_files import (
-    EMnistDataset,
+from msdump.mindspore.dataset.generator import GeneratorDataset, Schema
+from msdump.mindspore.dataset.image_files import (
+    Cifar10Dataset,
+    Cifar100Dataset,
     FashionMnistDataset,
+    ImageFolderDataset,
     KMnistDataset,
     MnistDataset,
-    QMnistDataset,
 )
-from msdump.mindspore.dataset.image_collections import (
-    Caltech256Dataset,
-    DIV2KDataset,
-    FakeImageDataset,
-    FlickrDataset,
-    Food101Dataset,
-    LSUNDataset,
-    ManifestDataset,
-    OmniglotDataset,
-    Places365Dataset,
-    RenderedSST2Dataset,
-    SemeionDataset,
-    STL10Dataset,
-    USPSDataset,
-)
-from msdump.mindspore.dataset.image_files import Cifar10Dataset, Cifar100Dataset, ImageFolderDataset
 from msdump.mindspore.dataset.iterators import DictIterator, TupleIterator
-from msdump.mindspore.dataset.mapping import MapDataset
 from msdump.mindspore.dataset.mind_files import MindDataset
 from msdump.mindspore.dataset.pipeline import Dataset
-from msdump.mindspore.dataset.random_source import RandomDataset
 from msdump.mindspore.dataset.samplers import (
     BuiltinSampler,
     DistributedSampler,
@@ -71,16 +46,11 @@ from msdump.mindspore.dataset.samplers import (
     WeightedRandomSampler,
     select_sampler,
 )
-from msdump.mindspore.dataset.schema import Schema
-from msdump.mindspore.dataset.sources import (
-    MappableDataset,
-    NumpySlicesDataset,
-    PaddedDataset,
-    SourceDataset,
-)
+from msdump.mindspore.dataset.sources import MappableDataset, NumpySlicesDataset, SourceDataset
 from msdump.mindspore.dataset.steps import (
     ConcatDataset,
     FilterDataset,
+    MapDataset,
     ProjectDataset,
     RenameDataset,
     RepeatDataset,
@@ -89,24 +59,7 @@ from msdump.mindspore.dataset.steps import (
     TakeDataset,
     ZipDataset,
 )
-from msdump.mindspore.dataset.text_collections import (
-    AGNewsDataset,
-    AmazonReviewDataset,
-    CoNLL2000Dataset,
-    DBpediaDataset,
-    EnWik9Dataset,
-    IMDBDataset,
-    Multi30kDataset,
-    PennTreebankDataset,
-    SogouNewsDataset,
-    SQuADDataset,
-    SST2Dataset,
-    UDPOSDataset,
-    WikiTextDataset,
-    YahooAnswersDataset,
-    YelpReviewDataset,
-)
-from msdump.mindspore.dataset.text_files import CSVDataset, Shuffle, TextFileDataset
+from msdump.mindspore.dataset.text_files import Shuffle, TextFileDataset
 from msdump.mindspore.dataset.vision.pixels import ToNumpy
 from msdump.mindspore.names import explain_missing, publish_all
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from msdump.errors import ConfigError
-from msdump.mindspore.common.seed import get_seed as get_general_seed
+from msdump.mindspore.common.generator import get_seed as get_general_seed
 
 # A seed of this value means "no seed was set".   Source: std::mt19937's default seed, MindSpore's default.
 UNSET_SEED = 5489

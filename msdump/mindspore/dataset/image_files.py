@@ -1,19 +1,129 @@
-"""Sources of pictures on disk: CIFAR in its binary form, folders of image files."""
+"""Sources of pictures on disk: CIFAR in its binary form, MNIST and its kin in IDX form, folders of image files."""
 
 from __future__ import annotations
 
+import gzip
+import inspect
+import math
 import os
-from collections.abc import Iterable
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from msdump.errors import ConfigError, FormatError, TruncatedFileError, did_you_mean
 from msdump.mindspore.dataset import checks
-from msdump.mindspore.dataset.file_lists import Entry, FileList, chosen_parts, existing_file, parameters
 from msdump.mindspore.dataset.rows import Row, constant
+from msdump.mindspore.dataset.samplers import sampler_of
+from msdump.mindspore.dataset.sources import MappableDataset
+from msdump.mindspore.dataset.vision.pixels import Decode
 from msdump.tensors.arrays import Array
+
+# One row: a Path stands for the image in that file, anything else for itself.
+Entry = tuple[Any, ...]
+REQUIRED = inspect.Parameter.empty
+_COMMON = ("num_samples", "num_parallel_workers", "shuffle", "sampler", "num_shards", "shard_id", "cache")
+
+
+def parameters(text: str, **defaults: Any) -> inspect.Signature:
+    """Signature of a constructor: names in order; those of `defaults` are its own, the common ones default to None."""
+    listed = []
+    for name in text.split():
+        default = defaults.get(name, None if name in _COMMON else REQUIRED)
+        listed.append(inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default))
+    return inspect.Signature(listed)
+
+
+class TabledSource(MappableDataset):
+    """A source whose constructor a table states.   PARAMETERS: signature of the constructor"""
+
+    PARAMETERS: inspect.Signature = parameters("dataset_dir num_samples")
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.__signature__ = cls.PARAMETERS  # type: ignore[attr-defined]
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        where = type(self).__name__
+        try:
+            bound = self.PARAMETERS.bind(*values, **named)
+        except TypeError as error:
+            raise TypeError(f"{where}: {error}. Its arguments: {', '.join(self.PARAMETERS.parameters)}.") from error
+        bound.apply_defaults()
+        given = dict(bound.arguments)
+        self._open(where, {name: given.pop(name, None) for name in _COMMON}, given)
+
+    @abstractmethod
+    def _open(self, where: str, common: Mapping[str, Any], given: dict[str, Any]) -> None:
+        """Take the arguments: those that are common to all sources, and the own ones."""
+
+
+class FileList(TabledSource):
+    """A source whose subclasses are rows of a table.   COLUMNS: columns of a row"""
+
+    COLUMNS: Sequence[str] = ("image", "label")
+
+    def _open(self, where: str, common: Mapping[str, Any], given: dict[str, Any]) -> None:
+        self._decode = Decode() if given.pop("decode", False) else None
+        self._classes: dict[str, Any] = {}
+        folder = checks.existing_folder(where, given["dataset_dir"]) if "dataset_dir" in given else Path()
+        self._entries = list(self.entries(where, folder, **given))
+        if not self._entries:
+            raise ConfigError(f"{where}: expected files of {where}, got none for {given}. Check the folder.")
+        self._sampler = sampler_of(
+            common["sampler"], common["shuffle"], common["num_samples"], common["num_shards"], common["shard_id"]
+        )
+
+    @abstractmethod
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
+        """Rows of the source, for the arguments that are not common to all.   Raises: TypeError, ConfigError.
+
+        where    name of the source
+        folder   its `dataset_dir`, which exists
+        """
+
+    def get_col_names(self) -> list[str]:
+        return list(self.COLUMNS)
+
+    def source_size(self) -> int:
+        return len(self._entries)
+
+    def row_at(self, place: int) -> Row:
+        return lambda: tuple(self._value(value) for value in self._entries[place])
+
+    def labels(self) -> Sequence[int]:
+        if "label" not in self.COLUMNS:
+            return super().labels()
+        column = list(self.COLUMNS).index("label")
+        return [int(entry[column]) for entry in self._entries]
+
+    def num_classes(self) -> int | None:
+        return len(self._classes) or None
+
+    def get_class_indexing(self) -> dict[str, Any]:
+        return dict(self._classes)
+
+    def _value(self, value: Any) -> Array:
+        if not isinstance(value, Path):
+            return np.asarray(value)
+        data = np.fromfile(value, np.uint8)
+        return data if self._decode is None else np.asarray(self._decode(data))
+
+
+def existing_file(where: str, path: Path) -> Path:
+    """`path`.   Raises: ConfigError when there is no such file."""
+    if not path.is_file():
+        raise ConfigError(f"{where}: expected the file {str(path)!r}, got none. Check the folder.")
+    return path
+
+
+def chosen_parts(where: str, usage: str | None, parts: Mapping[str, Any], name: str = "usage") -> list[str]:
+    """Parts of a usage: all of them for None and "all".   Raises: ConfigError."""
+    checks.one_of(f"{where}({name})", usage, [*parts, "all"])
+    return list(parts) if usage in (None, "all") else [str(usage)]
+
 
 # A CIFAR-10 record: one byte of label, then the red, green and blue planes of 32 x 32 pixels.
 CIFAR_SIDE, CIFAR_CHANNELS, CIFAR_CLASSES = 32, 3, 10
@@ -143,3 +253,95 @@ def _read_cifar_file(path: Path) -> Array:
             f"{path}: record {record}: expected a label in [0, {CIFAR_CLASSES - 1}], got {worst}. Is this CIFAR-100?"
         )
     return records
+
+
+_IDX_TYPES: dict[bytes, np.dtype[Any]] = {b"\x00\x00\x08": np.dtype(np.uint8), b"\x00\x00\x0c": np.dtype(">i4")}
+_BYTES = ("images-idx3-ubyte", "labels-idx1-ubyte")
+
+
+class MnistDataset(FileList):
+    """Pictures and labels of the MNIST idx files in one folder.
+
+    usage   "train": `train-*`, "test": `t10k-*`, "all" or None: both, the test files first as in MindSpore
+    Shapes: image (28, 28, 1) uint8, label () uint32
+    Raises: ConfigError (no folder, no file), FormatError (a file that is no idx file).
+    """
+
+    PARAMETERS = parameters(f"dataset_dir usage {_TAIL}", usage=None)
+    PREFIXES: ClassVar[Mapping[str, str]] = {"test": "t10k-", "train": "train-"}
+
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
+        usage = given["usage"]
+        prefixes = [self.PREFIXES[part] for part in chosen_parts(where, usage, self.PREFIXES)]
+        return _entries(where, folder, [tuple(prefix + ending for ending in _BYTES) for prefix in prefixes])
+
+    def num_classes(self) -> int | None:
+        return 10
+
+
+class FashionMnistDataset(MnistDataset):
+    """Clothes, in the form of MNIST."""
+
+
+class KMnistDataset(MnistDataset):
+    """Cursive Japanese characters, in the form of MNIST."""
+
+
+def _entries(where: str, folder: Path, files: Iterable[tuple[str, ...]]) -> Iterable[Entry]:
+    wanted = list(files)
+    pairs = [pair for images, labels in wanted if (pair := _pair(where, folder, images, labels)) is not None]
+    if not pairs:
+        names = " and ".join(images for images, _ in wanted)
+        raise ConfigError(
+            f"{where}({os.fspath(folder)!r}): expected {names} (or .gz) with their labels, got none. "
+            "Give the folder that holds the idx files."
+        )
+    for images, labels in pairs:
+        numbers = labels.astype(np.uint32)
+        yield from ((image[:, :, None], number) for image, number in zip(images, numbers, strict=True))
+
+
+def _pair(where: str, folder: Path, images_name: str, labels_name: str) -> tuple[Array, Array] | None:
+    image_file, label_file = _idx_file(folder, images_name), _idx_file(folder, labels_name)
+    if image_file is None and label_file is None:
+        return None
+    if image_file is None or label_file is None:
+        have = image_file or label_file
+        raise ConfigError(f"{where}: expected images and labels together, got only {have}.")
+    images, labels = read_idx(image_file), read_idx(label_file)
+    if images.ndim != 3 or labels.ndim not in (1, 2) or len(images) != len(labels):
+        raise FormatError(
+            f"{image_file}: expected (N, H, W) images for the {labels.shape} labels of {label_file.name}, "
+            f"got {images.shape}."
+        )
+    return images, labels
+
+
+def _idx_file(folder: Path, name: str) -> Path | None:
+    for candidate in (folder / name, folder / f"{name}.gz"):
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+def read_idx(path: Path) -> Array:
+    """Array of an idx file of unsigned bytes or of 32-bit ints, gzipped when its name ends with .gz.
+
+    Source: http://yann.lecun.com/exdb/mnist: magic 00 00, type (08: bytes, 0c: ints), rank, then
+    big-endian sizes, then the data.
+    """
+    try:
+        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (EOFError, gzip.BadGzipFile) as error:
+        raise TruncatedFileError(f"{path}: expected a gzip file, got {error}. Is it cut short?") from error
+    dtype = _IDX_TYPES.get(data[:3])
+    if len(data) < 4 or dtype is None:
+        raise FormatError(f"{path}: expected the magic bytes 00 00 08 of an idx file, got {data[:4].hex(' ')}.")
+    header_bytes = 4 + 4 * data[3]
+    if len(data) < header_bytes:
+        raise TruncatedFileError(f"{path}: expected a header of {header_bytes} bytes, got {len(data)} bytes.")
+    shape = tuple(int(side) for side in np.frombuffer(data, ">u4", data[3], 4))
+    size = math.prod(shape) * dtype.itemsize
+    if len(data) - header_bytes != size:
+        raise TruncatedFileError(f"{path}: expected {size} data bytes for {shape}, got {len(data) - header_bytes}.")
+    return np.frombuffer(data, dtype, offset=header_bytes).reshape(shape)

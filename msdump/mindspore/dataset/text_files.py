@@ -1,4 +1,4 @@
-"""Sources of lines of text: `TextFileDataset` and `CSVDataset`."""
+"""Sources of lines of text: `TextFileDataset`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
-import numpy as np
-
 from msdump.errors import ConfigError, FormatError
 from msdump.mindspore.dataset import checks
-from msdump.mindspore.dataset.file_lists import TabledSource, parameters
+from msdump.mindspore.dataset.image_files import TabledSource, parameters
 from msdump.mindspore.dataset.rows import Pass, Row, constant
 from msdump.mindspore.dataset.samplers import BuiltinSampler, RandomSampler, SequentialSampler, check_shards
 
@@ -138,56 +136,3 @@ class TextFileDataset(LineSource):
 
     def parsed(self, path: str) -> Iterator[Values]:
         return ((line,) for line in lines_of(path) if line)
-
-
-class CSVDataset(LineSource):
-    """Rows of CSV files. Without `column_names` the first line of each file names them.
-
-    column_defaults   one value of each column's type (int -> int32, float -> float32, str), which fills empty fields;
-                      None: all strings
-    """
-
-    PARAMETERS = parameters(
-        f"dataset_files field_delim column_defaults column_names {LINE_OPTIONS}",
-        field_delim=",",
-        column_defaults=None,
-        column_names=None,
-        shuffle=Shuffle.GLOBAL,
-    )
-
-    def listed(self, where: str, **given: Any) -> tuple[Sequence[str], Sequence[str]]:
-        files, delimiter, defaults = (given[name] for name in ("dataset_files", "field_delim", "column_defaults"))
-        files = matching_files(where, files)
-        if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n':
-            raise ConfigError(f"CSVDataset(field_delim): expected one character, got {delimiter!r}.")
-        if defaults is not None and not isinstance(defaults, list):
-            raise TypeError(f"CSVDataset(column_defaults): expected a list, got {type(defaults).__name__}.")
-        self._delimiter, self._has_header = delimiter, given["column_names"] is None
-        names = checks.column_names("CSVDataset(column_names)", given["column_names"])
-        if names is None:
-            with open(files[0], encoding="utf-8", newline="") as file:
-                names = next(csv.reader(file, delimiter=delimiter), [])
-        self._defaults = [""] * len(names) if defaults is None else list(defaults)
-        return files, names
-
-    def parsed(self, path: str) -> Iterator[Values]:
-        with open(path, encoding="utf-8", newline="") as file:
-            for number, fields in enumerate(csv.reader(file, delimiter=self._delimiter)):
-                if not fields or (self._has_header and number == 0):
-                    continue
-                if len(fields) != len(self._defaults):
-                    raise FormatError(
-                        f"{path}, line {number + 1}: expected {len(self._defaults)} fields, got {len(fields)}."
-                    )
-                yield [_field(path, number, text, kind) for text, kind in zip(fields, self._defaults, strict=True)]
-
-
-def _field(path: str, number: int, text: str, default: Any) -> Any:
-    try:
-        if isinstance(default, str) or default is None:
-            return text or default or ""
-        if isinstance(default, int):
-            return np.int32(text or default)
-        return np.float32(text or default)
-    except (ValueError, OverflowError) as error:
-        raise FormatError(f"{path}, line {number + 1}: expected {type(default).__name__}, got {text!r}.") from error

@@ -5,15 +5,6 @@ from __future__ import annotations
 from msdump.mindspore.names import explain_missing, publish_all
 from msdump.mindspore.nn import layer, loss, optim, utils, wrap
 from msdump.mindspore.nn.cell import Cell
-from msdump.mindspore.nn.dynamic_lr import (
-    cosine_decay_lr,
-    exponential_decay_lr,
-    inverse_decay_lr,
-    natural_exp_decay_lr,
-    piecewise_constant_lr,
-    polynomial_decay_lr,
-    warmup_lr,
-)
 from msdump.mindspore.nn.layer import *
 from msdump.mindspore.nn.learning_rate_schedule import *
 from msdump.mindspore.nn.loss import *

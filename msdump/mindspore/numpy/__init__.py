@@ -16,7 +16,6 @@ from msdump.mindspore.common.dtype import (
 from msdump.mindspore.names import explain_missing, publish_all
 from msdump.mindspore.numpy.creation import *
 from msdump.mindspore.numpy.elements import *
-from msdump.mindspore.numpy.padding import *
 from msdump.mindspore.numpy.reductions import *
 from msdump.mindspore.numpy.shapes import *
 from msdump.mindspore.ops.keywords import OF_NUMPY as _OF_NUMPY

@@ -126,26 +126,6 @@ def linspace(
     return (made, float(step)) if retstep else made
 
 
-def logspace(
-    start: float,
-    stop: float,
-    num: int = 50,
-    endpoint: bool = True,
-    base: float = 10.0,
-    dtype: Any = None,
-    axis: int = 0,
-) -> Tensor:
-    """Powers of `base` with evenly spaced exponents."""
-    return _constant(_np.logspace(start, stop, num, endpoint, base, axis=axis), dtype or float32)
-
-
-def geomspace(
-    start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
-) -> Tensor:
-    """Numbers whose logarithms are evenly spaced."""
-    return _constant(_np.geomspace(start, stop, num, endpoint, axis=axis), dtype or float32)
-
-
 def _window(name: str) -> Callable[[int], Tensor]:
     def window(M: int) -> Tensor:
         return _constant(getattr(_np, name)(M), float32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msdump.mindspore.common.seed import random_generator
+from msdump.mindspore.common.generator import random_generator
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import execute
 from msdump.mindspore.tracer import current_tracer

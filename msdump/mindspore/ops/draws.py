@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from msdump.mindspore.common.dtype import Type, dtype_name, float32, int32, int64
-from msdump.mindspore.common.seed import random_generator
+from msdump.mindspore.common.generator import random_generator
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import as_tensor, execute
 from msdump.mindspore.dispatch import cast as _cast

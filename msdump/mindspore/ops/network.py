@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from msdump.mindspore.common.dtype import float32, float_type
-from msdump.mindspore.common.seed import random_generator
+from msdump.mindspore.common.generator import random_generator
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import as_tensor, call, execute
 from msdump.mindspore.names import publish

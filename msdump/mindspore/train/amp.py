@@ -6,6 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any, final
 
+from msdump.mindspore import nn
 from msdump.mindspore.common.dtype import DType, bfloat16, dtype_name, float16, float32
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.context import get_context
@@ -16,12 +17,64 @@ from msdump.mindspore.nn.optim.optimizer import Optimizer
 from msdump.mindspore.nn.wrap.cell_wrapper import TrainOneStepCell, WithLossCell
 from msdump.mindspore.nn.wrap.loss_scale import TrainOneStepWithLossScaleCell
 from msdump.mindspore.ops import function as F
+from msdump.mindspore.ops import operations
+from msdump.mindspore.ops.primitive import Primitive
 from msdump.mindspore.precision import Precision, computing_in
-from msdump.mindspore.train import amp_lists
 from msdump.mindspore.train.loss_scale_manager import (
     DynamicLossScaleManager,
     LossScaleManager,
 )
+
+_WHITE_CELLS = ("Conv1d", "Conv2d", "Conv3d", "Conv1dTranspose", "Conv2dTranspose", "Conv3dTranspose", "Dense",
+                "LSTMCell", "RNNCell", "GRUCell")  # fmt: skip
+_WHITE_OPERATORS = ("Conv2D", "Conv3D", "Conv2DTranspose", "Conv3DTranspose", "Conv2DBackpropInput", "MatMul",
+                    "BatchMatMul", "PReLU", "ReLU", "Ger")  # fmt: skip
+_BLACK_CELLS = ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LayerNorm")
+
+# Operators of level auto: computed in the low dtype, in float32, and in the widest dtype of their operands.
+AUTO_LOWERED = frozenset({
+    "Conv2D", "Conv2DExt", "Conv3D", "Conv3DExt", "Conv2DTranspose", "ConvTranspose2D", "Conv3DTranspose",
+    "Convolution", "MatMul", "MatMulExt", "BatchMatMul", "BatchMatMulExt", "PReLU", "Einsum", "Dense", "Addmm",
+    "Addbmm", "Addmv", "Baddbmm", "Mv",
+})  # fmt: skip
+AUTO_RAISED = frozenset({
+    "Pow", "ACos", "Asin", "Cosh", "Erfinv", "Exp", "Expm1", "Log", "Log10", "Log1p", "Log2", "Reciprocal", "Rsqrt",
+    "Sinh", "Tan", "Softplus", "SoftplusExt", "LayerNorm", "LayerNormExt", "BatchNorm", "BatchNormExt", "GroupNorm",
+    "KLDivLoss", "SmoothL1Loss", "MultilabelMarginLoss", "SoftMarginLoss", "TripletMarginLoss", "MultiMarginLoss",
+    "BCEWithLogitsLoss", "Pdist", "Cdist", "Renorm", "ReduceProd", "Softmax", "LogSoftmax", "LogSoftmaxExt",
+    "CumProd", "CumSum", "CumsumExt", "ProdExt", "SumExt", "Norm", "L1LossExt", "MSELossExt", "NLLLoss", "NLLLoss2d",
+})  # fmt: skip
+AUTO_PROMOTED = frozenset({
+    "Addcdiv", "Addcmul", "Cross", "Dot", "GridSampler2D", "GridSampler3D", "BiasAdd", "AddN", "Concat",
+})  # fmt: skip
+
+
+def white_list() -> list[type[Any]]:
+    """Classes of cells and operators that level O1 lowers."""
+    return [*_classes(nn, _WHITE_CELLS), *_classes(operations, _WHITE_OPERATORS)]
+
+
+def black_list() -> list[type[Any]]:
+    """Classes of cells that keep float32 at level O2."""
+    return _classes(nn, _BLACK_CELLS)
+
+
+def _classes(module: Any, names: tuple[str, ...]) -> list[type[Any]]:
+    return [entry for name in names if (entry := getattr(module, name, None)) is not None]
+
+
+def check_list(classes: Any, name: str, takes_operators: bool) -> None:
+    """Raises: TypeError for anything but a list of classes of cells, or of operators where these may be."""
+    if not isinstance(classes, list):
+        raise TypeError(f"The type of {name} should be list, but got {type(classes)}")
+    bases: tuple[type, ...] = (Cell, Primitive) if takes_operators else (Cell,)
+    for item in classes:
+        if not isinstance(item, type):
+            raise TypeError(f"The element in {name} should be a class, but got {item}")
+        if not issubclass(item, bases):
+            kinds = " or ".join(base.__name__ for base in bases)
+            raise TypeError(f"The element in {name} should be a subclass of {kinds}, but got {item}")
+
 
 _LEVELS = ("O0", "O1", "O2", "O3", "auto")
 _BOOST_LEVELS = ("O0", "O1", "O2")
@@ -64,12 +117,12 @@ class _OutputTo16(_Wrapped):
 
 def get_white_list() -> list[type[Any]]:
     """A copy of the list of cells and operators that level O1 lowers."""
-    return amp_lists.white_list()
+    return white_list()
 
 
 def get_black_list() -> list[type[Any]]:
     """A copy of the list of cells that keep float32 at level O2."""
-    return amp_lists.black_list()
+    return black_list()
 
 
 def auto_mixed_precision(network: Any, amp_level: str = "O0", dtype: DType = float16) -> Any:
@@ -86,9 +139,9 @@ def auto_mixed_precision(network: Any, amp_level: str = "O0", dtype: DType = flo
     if amp_level not in _LEVELS:
         raise ValueError(f"The amp level {amp_level} is not supported. Use one of {list(_LEVELS)}.")
     if amp_level == "O1":
-        return _lower_listed(network, amp_lists.white_list(), dtype)
+        return _lower_listed(network, white_list(), dtype)
     if amp_level == "O2":
-        return _OutputTo32(_lower_all_but(network, tuple(amp_lists.black_list()), dtype))
+        return _OutputTo32(_lower_all_but(network, tuple(black_list()), dtype))
     if amp_level == "O3":
         return _OutputTo32(network.to_float(dtype))
     return _lower_by_operator(network, dtype) if amp_level == "auto" else network
@@ -111,9 +164,9 @@ def custom_mixed_precision(
         raise ValueError("For custom_mixed_precision, expected either white_list or black_list.")
     _check_dtype(dtype)
     if white_list is not None:
-        amp_lists.check_list(white_list, "white_list", takes_operators=True)
+        check_list(white_list, "white_list", takes_operators=True)
         return _lower_listed(network, white_list, dtype)
-    amp_lists.check_list(black_list, "black_list", takes_operators=False)
+    check_list(black_list, "black_list", takes_operators=False)
     return _OutputTo32(_lower_all_but(network, tuple(black_list or ()), dtype))
 
 
@@ -166,7 +219,7 @@ def replace_child(network: Cell, name: str, child: Cell) -> None:
 
 
 def _lower_by_operator(network: Any, dtype: DType) -> Any:
-    precision = Precision(dtype_name(dtype), amp_lists.AUTO_LOWERED, amp_lists.AUTO_RAISED, amp_lists.AUTO_PROMOTED)
+    precision = Precision(dtype_name(dtype), AUTO_LOWERED, AUTO_RAISED, AUTO_PROMOTED)
     if isinstance(network, Cell):
         if network.precision is None:
             network.set_precision(precision)
@@ -231,9 +284,7 @@ def _lowered_network(network: Cell, level: str, options: dict[str, Any]) -> tupl
     keeps = options.get("keep_batchnorm_fp32", level == "O2")
     cast_to = options.get("cast_model_type", float16 if level in ("O2", "O3") else float32)
     if cast_to == float16:
-        network = (
-            _lower_all_but(network, tuple(amp_lists.black_list()), float16) if keeps else network.to_float(float16)
-        )
+        network = _lower_all_but(network, tuple(black_list()), float16) if keeps else network.to_float(float16)
         return network, True
     if level == "O2" and not keeps:
         return network.to_float(float16), False

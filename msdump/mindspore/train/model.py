@@ -12,8 +12,7 @@ from msdump.mindspore.context import get_auto_parallel_context, get_context
 from msdump.mindspore.names import explain_missing, publish
 from msdump.mindspore.nn.cell import Cell
 from msdump.mindspore.nn.optim.optimizer import Optimizer
-from msdump.mindspore.nn.wrap.cell_wrapper import WithEvalCell, WithLossCell
-from msdump.mindspore.nn.wrap.grad_reducer import give_parameters
+from msdump.mindspore.nn.wrap.cell_wrapper import WithEvalCell, WithLossCell, give_parameters
 from msdump.mindspore.train.amp import build_train_network
 from msdump.mindspore.train.callback.base import Callback, CallbackList, RunContext, RunParameters, loss_of
 from msdump.mindspore.train.callback.monitors import TimeMonitor

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -166,15 +164,6 @@ def _parameters(values: Mapping[str, Any]) -> dict[str, Parameter]:
     return {name: value for name, value in values.items() if not isinstance(value, str)}
 
 
-def load_checkpoint_async(ckpt_file_name: str, net: Cell | None = None, **options: Any) -> Future[dict[str, Any]]:
-    """`load_checkpoint` on a thread of its own."""
-    pool = ThreadPoolExecutor(1)
-    try:
-        return pool.submit(load_checkpoint, ckpt_file_name, net, **options)
-    finally:
-        pool.shutdown(wait=False)
-
-
 def check_checkpoint(ckpt_file_name: str) -> bool:
     """Is it a whole ckpt file?   Raises: OSError when it cannot be read."""
     if not ckpt_file_name.endswith(".ckpt"):
@@ -186,43 +175,6 @@ def check_checkpoint(ckpt_file_name: str) -> bool:
     except (FormatError, ValueError):
         return False
     return True
-
-
-def _converter(source: str, target: str) -> Callable[..., None]:
-    def convert(
-        file_path: str,
-        save_path: str | None = None,
-        name_map: Mapping[str, str] | None = None,
-        file_name_regex: str | None = None,
-        processes_num: int = 1,
-    ) -> None:
-        root = Path(file_path)
-        paths = sorted(root.rglob(f"*.{source}")) if root.is_dir() else [root]
-        chosen = [
-            path
-            for path in paths
-            if path.suffix == f".{source}" and (not file_name_regex or re.search(file_name_regex, path.name))
-        ]
-        if not chosen:
-            raise ValueError(f"{file_path}: expected a .{source} file, or a folder of them, got none.")
-        base = root if root.is_dir() else root.parent
-        for path in chosen:
-            values = load_checkpoint(str(path), format=source)
-            names = {name: (name_map or {}).get(name, name) for name in values}
-            folder = Path(save_path or base) / path.parent.relative_to(base)
-            folder.mkdir(parents=True, exist_ok=True)
-            renamed = {names[name]: value for name, value in values.items()}
-            save_checkpoint(renamed, str(folder / f"{path.stem}.{target}"), format=target)
-
-    convert.__name__ = f"{source}_to_{target}"
-    convert.__doc__ = (
-        f"Write a {source} file, or those of a folder and below, as {target}; `name_map` renames parameters."
-    )
-    return convert
-
-
-ckpt_to_safetensors = _converter("ckpt", "safetensors")
-safetensors_to_ckpt = _converter("safetensors", "ckpt")
 
 
 def _is_chosen(name: str, filtered: Any, specified: Any) -> bool:

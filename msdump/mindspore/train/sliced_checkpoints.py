@@ -8,10 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-import numpy as np
-
-from msdump.mindspore.common.parameter import Parameter
-from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.names import publish
 from msdump.mindspore.nn.cell import Cell
 from msdump.mindspore.train.serialization import load_checkpoint, load_param_into_net
@@ -40,30 +36,6 @@ def load_distributed_checkpoint(
         _no_strategy("load_distributed_checkpoint")
     parameters = load_checkpoint((checkpoint_filenames or [""])[0], dec_key=dec_key, dec_mode=dec_mode, format=format)
     load_param_into_net(network, parameters, strict_load)
-
-
-def merge_sliced_parameter(sliced_parameters: Sequence[Parameter], strategy: Mapping[str, Any] | None = None) -> Any:
-    """Slices of one parameter along axis 0, joined.
-
-    Raises: TypeError, ValueError for anything but slices of one parameter; RuntimeError for a strategy.
-    """
-    if strategy is not None:
-        _no_strategy("merge_sliced_parameter")
-    if not isinstance(sliced_parameters, list) or not all(isinstance(item, Parameter) for item in sliced_parameters):
-        raise TypeError(
-            "For 'merge_sliced_parameter', the 'sliced_parameters' should be list of Parameter, but got "
-            f"{type(sliced_parameters)}."
-        )
-    names = {item.name for item in sliced_parameters}
-    if len(names) != 1:
-        raise ValueError(f"For 'merge_sliced_parameter', expected slices of one parameter, but got {sorted(names)}.")
-    joined = np.concatenate([item.asnumpy() for item in sliced_parameters])
-    return Parameter(Tensor(joined), name=names.pop())
-
-
-def build_searched_strategy(strategy_filename: str) -> NoReturn:
-    """Raises: RuntimeError."""
-    _no_strategy("build_searched_strategy")
 
 
 def restore_group_info_list(group_info_file_name: str) -> NoReturn:

@@ -158,7 +158,7 @@ ROWS: list[Row] = [
     ),
     Row("nn.MarginRankingLoss ops.margin_ranking_loss", F.margin_ranking_loss, (X, Y, SIGNS), {"margin": 0.3}),
     Row(
-        "nn.CosineEmbeddingLoss ops.cosine_embedding_loss",
+        "ops.cosine_embedding_loss",
         F.cosine_embedding_loss,
         (X, Y, np.array([1, -1, -1, 1], np.int32)),
         {"margin": 0.1},
@@ -170,7 +170,7 @@ ROWS: list[Row] = [
         {"margin": 0.6},
     ),
     *_rows(
-        "nn.TripletMarginLoss ops.triplet_margin_loss",
+        "ops.triplet_margin_loss",
         F.triplet_margin_loss,
         (X, Y, Z),
         {"margin": 0.5},
@@ -184,7 +184,7 @@ ROWS: list[Row] = [
         {"weight": WEIGHT},
     ),
     *_rows(
-        "nn.MultiMarginLoss ops.multi_margin_loss",
+        "ops.multi_margin_loss",
         _classes(F.multi_margin_loss),
         (X, CLASSES.astype(np.int64)),
         {},
@@ -195,16 +195,7 @@ ROWS: list[Row] = [
         _classes(F.multilabel_margin_loss),
         (X, np.array([[3, 0, -1, 1, 1], [2, -1, 0, 0, 0], [0, 1, 2, 3, 4], [-1, 0, 0, 0, 0]], np.int32)),
     ),
-    *_rows(
-        "nn.PoissonNLLLoss",
-        F.poisson_nll_loss,
-        (P, COUNTS),
-        {},
-        {"full": True},
-        {"log_input": False, "eps": 1e-2},
-        {"log_input": False, "full": True},
-    ),
-    *_rows("nn.GaussianNLLLoss ops.gaussian_nll_loss", _gaussian, (X, Y, Q), {}, {"full": True, "eps": 0.3}),
+    *_rows("ops.gaussian_nll_loss", _gaussian, (X, Y, Q), {}, {"full": True, "eps": 0.3}),
     *_rows(
         "nn.CTCLoss ops.ctc_loss",
         _ctc,
@@ -221,8 +212,4 @@ ROWS: list[Row] = [
 # With tests of their own, which need more than a row.
 ELSEWHERE = {
     "nn.RMSELoss": "test_root_of_squares",
-    "nn.DiceLoss": "test_dice",
-    "nn.MultiClassDiceLoss": "test_dice",
-    "nn.FocalLoss": "test_focal",
-    "nn.SampledSoftmaxLoss": "test_sampled_softmax_of_all_classes_is_cross_entropy",
 }

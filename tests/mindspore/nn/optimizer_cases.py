@@ -24,20 +24,11 @@ def cases(nn: Any) -> dict[str, Any]:
     return {
         "adagrad": lambda p: nn.Adagrad(p, learning_rate=0.1, weight_decay=0.1, loss_scale=2.0),
         "adadelta": lambda p: nn.Adadelta(p, 0.5),
-        "adamax": lambda p: nn.AdaMax(p, 0.1),
         "adam": lambda p: nn.Adam(p, 0.1, weight_decay=0.1, use_nesterov=True),
         "amsgrad": lambda p: nn.Adam(p, 0.1, use_amsgrad=True),
-        "adam_offload": lambda p: nn.AdamOffload(p, [0.1, 0.2, 0.3]),
         "lazy_adam": lambda p: nn.LazyAdam(p, 0.1),
         "adam_weight_decay": lambda p: nn.AdamWeightDecay(p, 0.1, weight_decay=Decay()),
         "ftrl": lambda p: nn.FTRL(p, learning_rate=0.5, l2=0.2, weight_decay=0.1),
-        "proximal": lambda p: nn.ProximalAdagrad(p, learning_rate=0.1, l1=0.05, l2=0.2),
-        "ada_factor": lambda p: nn.AdaFactor(p),
-        "ada_factor_rate": lambda p: nn.AdaFactor(
-            p, learning_rate=0.1, relative_step=False, weight_decay=0.1, beta1=0.0, scale_parameter=False
-        ),
-        "asgd": lambda p: nn.ASGD(p, 0.1, t0=1.0, weight_decay=0.1),
-        "rprop": lambda p: nn.Rprop(p, 0.1),
         "decay_cell": lambda p: nn.Momentum(p, 0.1, 0.9, weight_decay=Decay(), loss_scale=4.0),
         "groups": lambda p: nn.Momentum(
             [{"params": p[:1], "lr": 0.2, "weight_decay": 0.5}, {"params": p[1:]}], 0.1, 0.9, weight_decay=0.25

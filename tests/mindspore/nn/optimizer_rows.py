@@ -104,24 +104,6 @@ ROWS: dict[str, Row] = {
         scale=4.0,
     ),
     "LazyAdam nesterov": Row(lambda nn, p: nn.LazyAdam(p, 0.1, use_nesterov=True), lambda: rules.adam(nesterov=True)),
-    "AdamOffload": Row(
-        lambda nn, p: nn.AdamOffload(p, RATES, 0.8, 0.95, 0.1, weight_decay=0.2, loss_scale=4.0),
-        lambda: rules.adam(0.8, 0.95, 0.1),
-        RATES,
-        decay=0.2,
-        scale=4.0,
-    ),
-    "AdamOffload nesterov": Row(
-        lambda nn, p: nn.AdamOffload(p, 0.1, use_nesterov=True), lambda: rules.adam(nesterov=True)
-    ),
-    "AdaMax": Row(
-        lambda nn, p: nn.AdaMax(p, RATES, 0.8, 0.6, TINY, weight_decay=0.2, loss_scale=4.0),
-        lambda: torch_rule("Adamax", betas=(0.8, 0.6), eps=TINY),
-        RATES,
-        decay=0.2,
-        scale=4.0,
-    ),
-    "AdaMax eps": Row(lambda nn, p: nn.AdaMax(p, 0.1, 0.8, 0.6, 0.1), lambda: rules.adamax(0.8, 0.6, 0.1)),
     "AdamWeightDecay": Row(
         lambda nn, p: nn.AdamWeightDecay(p, RATES, 0.8, 0.95, 0.1, 0.2),
         lambda: rules.adam_weight_decay(0.8, 0.95, 0.1),
@@ -171,43 +153,6 @@ ROWS: dict[str, Row] = {
         scale=4.0,
     ),
     "FTRL power": Row(lambda nn, p: nn.FTRL(p, lr_power=-0.7, learning_rate=0.1), lambda: rules.ftrl(power=-0.7)),
-    "ProximalAdagrad": Row(
-        lambda nn, p: nn.ProximalAdagrad(p, 0.2, RATES, 0.3, 0.2, loss_scale=4.0, weight_decay=0.2),
-        lambda: rules.proximal_adagrad(0.2, 0.3, 0.2),
-        RATES,
-        decay=0.2,
-        scale=4.0,
-    ),
-    "ASGD": Row(
-        lambda nn, p: nn.ASGD(p, 0.1, 0.01, 0.6, 2.0, 0.2),
-        lambda: torch_rule("ASGD", lambd=0.01, alpha=0.6, t0=2.0),
-        decay=0.2,
-    ),
-    # PyTorch's has no weight decay.
-    "Rprop": Row(
-        lambda nn, p: nn.Rprop(p, 0.1, (0.4, 1.3), (0.05, 0.15)),
-        lambda: torch_rule("Rprop", etas=(0.4, 1.3), step_sizes=(0.05, 0.15)),
-    ),
-    "AdaFactor": Row(lambda nn, p: nn.AdaFactor(p), rules.ada_factor),
-    "AdaFactor warmup": Row(
-        lambda nn, p: nn.AdaFactor(p, warmup_init=True, clip_threshold=0.5, decay_rate=0.6, eps=(1e-10, 0.1)),
-        lambda: rules.ada_factor((1e-10, 0.1), 0.5, 0.6, warmup=True),
-    ),
-    "AdaFactor rate": Row(
-        lambda nn, p: nn.AdaFactor(p, 0.1, beta1=0.0, relative_step=False, scale_parameter=False, weight_decay=0.2),
-        lambda: rules.ada_factor(beta1=0.0, is_scaled=False, is_relative=False),
-        decay=0.2,
-        decays_all=True,
-    ),
-    "LARS": Row(
-        lambda nn, p: nn.LARS(nn.Momentum(p, 0.1, 0.8, 0.2), 1e-3, 0.5),
-        lambda: rules.lars(torch_rule("SGD", momentum=0.8), 0.5, 1e-3),
-        decay=0.2,
-    ),
-    "LARS clip": Row(
-        lambda nn, p: nn.LARS(nn.SGD(p, 0.1), 1e-3, 0.05, True),
-        lambda: rules.lars(torch_rule("SGD"), 0.05, 1e-3, clip=True),
-    ),
 }
 
 
@@ -226,8 +171,6 @@ def _made(name: str, options: dict[str, Any], optim: Any, parameters: Any) -> An
 EXPERIMENTAL: dict[str, Row] = {
     "SGD": _same("SGD", momentum=0.9, dampening=0.3, weight_decay=0.2, maximize=True),
     "SGD nesterov": _same("SGD", momentum=0.9, nesterov=True),
-    "ASGD": _same("ASGD", lambd=0.01, alpha=0.6, t0=2.0, weight_decay=0.2, maximize=True),
-    "Rprop": _same("Rprop", etas=(0.4, 1.3), step_sizes=(0.05, 0.15), maximize=True),
     "Adam": _same("Adam", betas=(0.8, 0.95), eps=TINY, weight_decay=0.2, maximize=True),
     "Adam eps": Row(
         lambda optim, p: optim.Adam(p, 0.1, (0.8, 0.95), 0.1), lambda: rules.adam(0.8, 0.95, 0.1), decays_all=True
@@ -236,14 +179,7 @@ EXPERIMENTAL: dict[str, Row] = {
     "Adam amsgrad": _same("Adam", betas=(0.8, 0.7), eps=TINY, amsgrad=True),
     "AdamW": _same("AdamW", betas=(0.8, 0.95), eps=0.1, weight_decay=0.2, maximize=True),
     "AdamW amsgrad": _same("AdamW", betas=(0.8, 0.7), eps=0.1, weight_decay=0.2, amsgrad=True),
-    "Adamax": _same("Adamax", betas=(0.8, 0.6), eps=0.1, weight_decay=0.2, maximize=True),
-    "NAdam": _same("NAdam", betas=(0.8, 0.95), eps=0.1, weight_decay=0.2, momentum_decay=0.1),
-    # Plain momentum in the first five steps of 0.99, never with 0.7.
-    "RAdam": _same("RAdam", betas=(0.8, 0.99), eps=0.1, weight_decay=0.2),
-    "RAdam rectified": _same("RAdam", betas=(0.8, 0.9), eps=0.1),
     "Adagrad": _same("Adagrad", lr_decay=0.3, weight_decay=0.2, initial_accumulator_value=0.1, eps=0.1, maximize=True),
     "Adadelta": _same("Adadelta", rho=0.7, eps=0.01, weight_decay=0.2, maximize=True),
-    "RMSprop": _same("RMSprop", alpha=0.7, eps=0.1, weight_decay=0.2, momentum=0.8, maximize=True),
-    "RMSprop centered": _same("RMSprop", alpha=0.7, eps=0.1, centered=True),
 }
 REFUSED = {"thor": "needs operators of an Ascend device"}

@@ -62,18 +62,6 @@ def adam(
     return rule
 
 
-def adamax(beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-8) -> Rule:
-    """Differs from PyTorch in eps, which is added to the maximum, not to the gradient before it."""
-
-    def rule(weight: Array, gradient: Array, state: dict[str, Any], step: int, rate: float, decay: float) -> Array:
-        gradient = gradient + decay * weight
-        state["m"] = beta1 * state.get("m", 0.0) + (1 - beta1) * gradient
-        state["u"] = np.maximum(beta2 * state.get("u", 0.0), np.abs(gradient))
-        return weight - rate / (1 - beta1**step) * state["m"] / (state["u"] + eps)
-
-    return rule
-
-
 def adam_weight_decay(beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-6) -> Rule:
     """Differs from PyTorch's AdamW: no bias correction, as in BERT."""
 
@@ -126,73 +114,10 @@ def ftrl(accum: float = 0.1, power: float = -0.5, l1: float = 0.0, l2: float = 0
     return rule
 
 
-def proximal_adagrad(accum: float = 0.1, l1: float = 0.0, l2: float = 0.0) -> Rule:
-    """PyTorch has none; Adagrad's step, then the proximal operator of l1 and l2."""
-
-    def rule(weight: Array, gradient: Array, state: dict[str, Any], step: int, rate: float, decay: float) -> Array:
-        gradient = gradient + decay * weight
-        state["accum"] = state.get("accum", accum) + gradient**2
-        own = rate / np.sqrt(state["accum"])
-        free = weight - own * gradient
-        return np.asarray(np.sign(free) * np.maximum(np.abs(free) - own * l1, 0) / (1 + own * l2))
-
-    return rule
-
-
 def constant_adagrad(accum: float = 0.1) -> Rule:
     """Adagrad that never adds to the sum of squares, which PyTorch's always does."""
 
     def rule(weight: Array, gradient: Array, state: dict[str, Any], step: int, rate: float, decay: float) -> Array:
         return weight - rate * (gradient + decay * weight) / np.sqrt(accum)
-
-    return rule
-
-
-def lars(inner: Rule, coefficient: float = 1e-3, epsilon: float = 1e-5, clip: bool = False) -> Rule:
-    """PyTorch has none; the paper's local rate, then the step of another optimizer on the scaled gradient."""
-
-    def rule(weight: Array, gradient: Array, state: dict[str, Any], step: int, rate: float, decay: float) -> Array:
-        length, slope = np.linalg.norm(weight), np.linalg.norm(gradient)
-        local = coefficient * length / (slope + decay * length + epsilon)
-        if clip:
-            local = min(local / rate, 1.0)
-        return inner(weight, (gradient + decay * weight) * local, state, step, rate, 0.0)
-
-    return rule
-
-
-def ada_factor(
-    eps: tuple[float, float] = (1e-30, 1e-3),
-    clip: float = 1.0,
-    power: float = 0.8,
-    beta1: float = 0.9,
-    is_scaled: bool = True,
-    is_relative: bool = True,
-    warmup: bool = False,
-) -> Rule:
-    """Differs from PyTorch's Adafactor, which has no first moment; the paper's algorithms 4 and 5."""
-
-    def root_mean(array: Array) -> float:
-        return float(np.sqrt((array**2).mean()))
-
-    def rule(weight: Array, gradient: Array, state: dict[str, Any], step: int, rate: float, decay: float) -> Array:
-        if is_relative:
-            rate = min(1e-6 * step if warmup else 1e-2, 1 / np.sqrt(step))
-        if is_scaled:
-            rate = rate * max(eps[1], root_mean(weight))
-        beta2 = 1 - step**-power
-        square = gradient**2 + eps[0]
-        if weight.ndim > 1:
-            state["row"] = beta2 * state.get("row", 0.0) + (1 - beta2) * square.mean(-1)
-            state["column"] = beta2 * state.get("column", 0.0) + (1 - beta2) * square.mean(-2)
-            row = state["row"] / state["row"].mean(-1, keepdims=True)
-            second = row[..., None] * state["column"][..., None, :]
-        else:
-            second = state["v"] = beta2 * state.get("v", 0.0) + (1 - beta2) * square
-        move = gradient / np.sqrt(second)
-        move = rate * move / max(1.0, root_mean(move) / clip)
-        if beta1:
-            move = state["m"] = beta1 * state.get("m", 0.0) + (1 - beta1) * move
-        return np.asarray(weight * (1 - decay * rate) - move)
 
     return rule

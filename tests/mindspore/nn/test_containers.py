@@ -55,18 +55,6 @@ def test_sequences(either_mode: int) -> None:
     assert _names(chain) == ["0.weight", "0.bias"] and bool(chain)
 
 
-def test_dictionaries(either_mode: int) -> None:
-    cells = nn.CellDict([("conv", nn.Conv2d(1, 2, 3)), ("relu", nn.ReLU())])
-    cells["dense"] = nn.Dense(3, 2)
-    assert list(cells) == ["conv", "relu", "dense"] and "relu" in cells and len(cells) == 3
-    assert _names(cells) == ["conv.weight", "dense.weight", "dense.bias"]
-    assert isinstance(cells.pop("relu"), nn.ReLU)
-    cells.update({"relu": nn.ReLU6()})
-    assert [type(each).__name__ for each in cells.values()] == ["Conv2d", "Dense", "ReLU6"]
-    cells.clear()
-    assert not list(cells.items())
-
-
 @pytest.mark.parametrize(
     ("act", "error"),
     [
@@ -76,10 +64,6 @@ def test_dictionaries(either_mode: int) -> None:
         (lambda: nn.CellList([nn.ReLU()]).insert(5, nn.ReLU()), IndexError),
         (lambda: nn.CellList([nn.ReLU()])(Tensor(1.0)), NotImplementedError),
         (lambda: nn.SequentialCell(nn.ReLU()).append("relu"), TypeError),
-        (lambda: nn.CellDict({"a.b": nn.ReLU()}), KeyError),
-        (lambda: nn.CellDict({"construct": nn.ReLU()}), KeyError),
-        (lambda: nn.CellDict({"a": nn.CellList()}), TypeError),
-        (lambda: nn.CellDict(3), TypeError),
     ],
 )
 def test_what_is_refused(act: Any, error: type[Exception]) -> None:

@@ -92,8 +92,6 @@ CASES: dict[str, tuple[Any, Any, Any]] = {
         lambda x: F.avg_pool3d(x, 3, 2, (1, 0, 1), divisor_override=7),
         VOLUME,
     ),
-    "lp_pool1d": (lambda: nn.LPPool1d(2, 3, 2), lambda x: F.lp_pool1d(x, 2, 3, 2), LINE),
-    "lp_pool2d": (lambda: nn.LPPool2d(2, 3), lambda x: F.lp_pool2d(x, 2, 3), IMAGE),
     "adaptive_avg1d": (lambda: nn.AdaptiveAvgPool1d(4), lambda x: F.adaptive_avg_pool1d(x, 4), LINE),
     "adaptive_avg2d": (lambda: nn.AdaptiveAvgPool2d((4, None)), lambda x: F.adaptive_avg_pool2d(x, (4, None)), IMAGE),
     "adaptive_avg3d": (
@@ -105,11 +103,6 @@ CASES: dict[str, tuple[Any, Any, Any]] = {
     "adaptive_max2d": (lambda: nn.AdaptiveMaxPool2d(4), lambda x: F.adaptive_max_pool2d(x, 4), IMAGE),
     "adaptive_max3d": (lambda: nn.AdaptiveMaxPool3d(2), lambda x: F.adaptive_max_pool3d(x, 2), VOLUME),
     # Source: MindSpore multiplies alpha by the sum, PyTorch by the mean.
-    "lrn": (
-        lambda: nn.LRN(1, 2.0, 0.5, 0.75),
-        lambda x: F.local_response_norm(x, 3, 1.5, 0.75, 2.0),
-        IMAGE,
-    ),
 }
 
 
@@ -129,23 +122,6 @@ def test_adaptive_means_of_any_size(height: int, width: int, rows: int, columns:
         [data],
         has_gradient=rows <= height,
     )
-
-
-@pytest.mark.parametrize(
-    ("pool", "unpool", "reference", "back", "data"),
-    [
-        (nn.MaxPool1d, nn.MaxUnpool1d, F.max_pool1d, F.max_unpool1d, LINE),
-        (nn.MaxPool2d, nn.MaxUnpool2d, F.max_pool2d, F.max_unpool2d, IMAGE[..., :6]),
-        (nn.MaxPool3d, nn.MaxUnpool3d, F.max_pool3d, F.max_unpool3d, VOLUME[..., :4, :]),
-    ],
-)
-def test_back_from_the_largest(pool: Any, unpool: Any, reference: Any, back: Any, data: Any, either_mode: int) -> None:
-    values, places = pool(2, 2, "pad", return_indices=True)(Tensor(data))
-    expected, expected_places = reference(torch.tensor(data), 2, 2, return_indices=True)
-    np.testing.assert_array_equal(values.asnumpy(), expected.numpy())
-    np.testing.assert_array_equal(places.asnumpy(), expected_places.numpy())
-    found = unpool(2)(values, places)
-    np.testing.assert_array_equal(found.asnumpy(), back(expected, expected_places, 2).numpy())
 
 
 def test_data_without_a_batch() -> None:

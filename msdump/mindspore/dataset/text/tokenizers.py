@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import unicodedata
 from abc import ABC, abstractmethod
@@ -13,8 +12,7 @@ import numpy as np
 
 from msdump.errors import ConfigError
 from msdump.mindspore.dataset import checks
-from msdump.mindspore.dataset.text.utils import NormalizeForm, single_text, text_array
-from msdump.mindspore.dataset.text.vocab import Vocab
+from msdump.mindspore.dataset.text.vocab import NormalizeForm, Vocab, single_text, text_array
 from msdump.tensors.arrays import Array
 
 Span = tuple[int, int]  # of characters
@@ -77,20 +75,6 @@ class UnicodeCharTokenizer(_Tokenizer):
         return ((place, place + 1) for place in range(len(text)))
 
 
-class UnicodeScriptTokenizer(_Tokenizer):
-    """Runs of one script; white space is left out unless `keep_whitespace`.
-
-    The script of a letter is taken from its Unicode name, which agrees with the property for all common scripts.
-    """
-
-    def __init__(self, keep_whitespace: bool = False, with_offsets: bool = False) -> None:
-        super().__init__(with_offsets)
-        self._keeps = bool(keep_whitespace)
-
-    def spans(self, text: str) -> Iterable[Span]:
-        return ((first, last) for first, last in runs(text, _script) if self._keeps or not text[first:last].isspace())
-
-
 def runs(text: str, kind_of: Callable[[str, str], str]) -> Iterator[Span]:
     """Spans of neighboring characters of one kind; `kind_of` gets a character and the kind before it."""
     first, before = 0, ""
@@ -102,57 +86,6 @@ def runs(text: str, kind_of: Callable[[str, str], str]) -> Iterator[Span]:
         before = kind
     if text:
         yield first, len(text)
-
-
-def _script(character: str, before: str) -> str:
-    if character.isspace():
-        return "SPACE"
-    category = unicodedata.category(character)
-    if category in ("Mn", "Me"):
-        return before or "COMMON"
-    if not category.startswith("L"):
-        return "COMMON"
-    name = unicodedata.name(character, "COMMON").removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ")
-    return name.split(" ")[0].split("-")[0]
-
-
-class RegexTokenizer(_Tokenizer):
-    """Text between matches of `delim_pattern`; matches that `keep_delim_pattern` matches too are tokens as well."""
-
-    def __init__(self, delim_pattern: str, keep_delim_pattern: str = "", with_offsets: bool = False) -> None:
-        super().__init__(with_offsets)
-        self._pattern = compiled("RegexTokenizer(delim_pattern)", delim_pattern)
-        self._kept = compiled("RegexTokenizer(keep_delim_pattern)", keep_delim_pattern) if keep_delim_pattern else None
-
-    def spans(self, text: str) -> Iterable[Span]:
-        place = 0
-        for match in self._pattern.finditer(text):
-            if match.start() > place:
-                yield place, match.start()
-            if self._kept is not None and self._kept.fullmatch(match.group()) and match.group():
-                yield match.span()
-            place = match.end()
-        if place < len(text):
-            yield place, len(text)
-
-
-def compiled(where: str, pattern: Any) -> Any:
-    """A pattern of `re`, or of the package regex where it has Unicode classes as in `\\p{Han}`.
-
-    Raises: TypeError, ConfigError (no pattern), ImportError that says how to install regex.
-    """
-    if not isinstance(pattern, str):
-        raise TypeError(f"{where}: expected a str, got {type(pattern).__name__}.")
-    module: Any = re
-    if re.search(r"\\[pP]\{|\[:", pattern):
-        try:
-            module = importlib.import_module("regex")
-        except ImportError as error:
-            raise ImportError(f"{where}: {pattern!r} needs the package regex. Install it: pip install regex") from error
-    try:
-        return module.compile(pattern)
-    except module.error as error:
-        raise ConfigError(f"{where}: expected a regular expression, got {pattern!r}: {error}") from error
 
 
 class BasicTokenizer(_Tokenizer):
@@ -317,30 +250,17 @@ class PythonTokenizer:
         return np.array([str(word) for word in self._tokenizer(single_text("PythonTokenizer", text))] or [""])
 
 
-class _NotHere:
-    """A tokenizer whose dictionary or model msdump does not read."""
+class TruncateSequencePair:
+    """Two lists cut from their ends, always the longer one (the second of two equal ones), to `max_length` in all."""
 
-    _instead = ""
+    def __init__(self, max_length: int) -> None:
+        self._max_length = checks.whole_number("TruncateSequencePair(max_length)", max_length, 0)
 
-    def __init__(self, *values: Any, **named: Any) -> None:
-        raise NotImplementedError(
-            f"{type(self).__name__}: expected another tokenizer: msdump has not this one. {self._instead}"
-        )
-
-
-class JiebaTokenizer(_NotHere):
-    """Not there: Chinese words by dictionary."""
-
-    _instead = "Use PythonTokenizer(jieba.lcut) with the package jieba."
-
-
-class SentencePieceTokenizer(_NotHere):
-    """Not there: pieces of a SentencePiece model."""
-
-    _instead = "Use PythonTokenizer with the package sentencepiece."
-
-
-class SentencePieceVocab(_NotHere):
-    """Not there: a SentencePiece model."""
-
-    _instead = "Use PythonTokenizer with the package sentencepiece."
+    def __call__(self, first: Any, second: Any) -> tuple[Array, Array]:
+        one, other = np.asarray(first), np.asarray(second)
+        if one.ndim != 1 or other.ndim != 1:
+            raise ConfigError(f"TruncateSequencePair: expected two 1-d values, got {one.shape} and {other.shape}.")
+        left, right = len(one), len(other)
+        while left + right > self._max_length:
+            left, right = (left - 1, right) if left > right else (left, right - 1)
+        return one[:left], other[:right]

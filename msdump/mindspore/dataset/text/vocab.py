@@ -1,10 +1,11 @@
-"""`Vocab`: words and their numbers; `Lookup`, which replaces the ones by the others; vectors of words."""
+"""`Vocab`: words and their numbers; `Lookup`, which replaces the ones by the others; forms and bytes of text."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,50 @@ from msdump.errors import ConfigError, ExecutionError, FormatError
 from msdump.mindspore.common.dtype import DType, dtype_name
 from msdump.mindspore.dataset import checks
 from msdump.mindspore.dataset.pipeline import Dataset
-from msdump.mindspore.dataset.text.utils import text_array
+from msdump.mindspore.names import publish
 from msdump.tensors.arrays import Array
+
+
+class NormalizeForm(IntEnum):
+    """Forms of Unicode."""
+
+    NONE = 0
+    NFC = 1
+    NFKC = 2
+    NFD = 3
+    NFKD = 4
+
+
+def to_bytes(array: Any, encoding: str = "utf8") -> Array:
+    """Encoded bytes of an array of str.   Raises: TypeError."""
+    if not isinstance(array, np.ndarray) or array.dtype.kind != "U":
+        raise TypeError(f"to_bytes: expected an array of str, got {getattr(array, 'dtype', type(array).__name__)}.")
+    return np.char.encode(array, encoding)
+
+
+def to_str(array: Any, encoding: str = "utf8") -> Array:
+    """Decoded str of an array of bytes.   Raises: TypeError."""
+    if not isinstance(array, np.ndarray) or array.dtype.kind != "S":
+        raise TypeError(f"to_str: expected an array of bytes, got {getattr(array, 'dtype', type(array).__name__)}.")
+    return np.char.decode(array, encoding)
+
+
+def text_array(where: str, value: Any) -> Array:
+    """An array of str.   Raises: ConfigError for what is no text."""
+    array = np.asarray(value)
+    if array.dtype.kind == "S":
+        array = np.char.decode(array, "utf8")
+    if array.dtype.kind != "U":
+        raise ConfigError(f"{where}: expected text, got {array.dtype}.")
+    return array
+
+
+def single_text(where: str, value: Any) -> str:
+    """One str.   Raises: ConfigError for an array of several, or for what is no text."""
+    array = text_array(where, value)
+    if array.ndim:
+        raise ConfigError(f"{where}: expected one string, got an array of shape {array.shape}.")
+    return str(array)
 
 
 class Vocab:
@@ -155,70 +198,7 @@ class Lookup:
         return number
 
 
-class Vectors:
-    """Words with their vectors, from a text file: a word and its numbers in each line."""
-
-    def __init__(self) -> None:
-        self._vectors: dict[str, Array] = {}
-        self.dim = 0
-
-    @classmethod
-    def from_file(cls, file_path: str | os.PathLike[str], max_vectors: int | None = None) -> Any:
-        """The first `max_vectors` lines; a first line of two ints is a header.   Raises: ConfigError, FormatError."""
-        where = f"{cls.__name__}.from_file"
-        path = Path(checks.path_like(f"{where}(file_path)", file_path))
-        if not path.is_file():
-            raise ConfigError(f"{where}(file_path): expected a file, got none at {str(path)!r}.")
-        vectors = cls()
-        with path.open(encoding="utf-8", newline="\n") as file:
-            for number, line in enumerate(file):
-                words = line.rstrip().split(" ")
-                if len(words) == 2 and number == 0:
-                    continue
-                if max_vectors is not None and len(vectors._vectors) >= max_vectors:
-                    break
-                vectors._add(f"{path}, line {number + 1}", words)
-        return vectors
-
-    def _add(self, where: str, words: list[str]) -> None:
-        try:
-            values = np.array([float(word) for word in words[1:]], np.float32)
-        except ValueError as error:
-            raise FormatError(f"{where}: expected a word and numbers, got: {error}") from error
-        self.dim = self.dim or len(values)
-        if len(values) != self.dim or not self.dim:
-            raise FormatError(f"{where}: expected {self.dim} numbers, got {len(values)}.")
-        self._vectors.setdefault(words[0], values)
-
-    def find(self, word: str, is_lower_backup: bool) -> Array | None:
-        """Vector of a word, or of its lower-case form."""
-        found = self._vectors.get(word)
-        return self._vectors.get(word.lower()) if found is None and is_lower_backup else found
+publish(__name__)
 
 
-class GloVe(Vectors):
-    """Vectors of GloVe (files glove.*.txt)."""
-
-
-class FastText(Vectors):
-    """Vectors of FastText (files *.vec)."""
-
-
-class ToVectors:
-    """Vectors of words; `unk_init` (zeros) for those that have none.   Shapes: () -> (dim,), (N,) -> (N, dim)"""
-
-    def __init__(
-        self, vectors: Vectors, unk_init: Sequence[float] | None = None, lower_case_backup: bool = False
-    ) -> None:
-        if not isinstance(vectors, Vectors):
-            raise TypeError(f"ToVectors(vectors): expected Vectors, got {type(vectors).__name__}.")
-        self._vectors, self._backup = vectors, bool(lower_case_backup)
-        self._unknown = np.zeros(vectors.dim, np.float32) if not unk_init else np.array(unk_init, np.float32)
-        if self._unknown.shape != (vectors.dim,):
-            raise ConfigError(f"ToVectors(unk_init): expected {vectors.dim} numbers, got {len(self._unknown)}.")
-
-    def __call__(self, text: Any) -> Array:
-        words = text_array("ToVectors", text)
-        found = [self._vectors.find(str(word), self._backup) for word in words.reshape(-1)]
-        rows = [self._unknown if vector is None else vector for vector in found]
-        return np.array(rows, np.float32).reshape(*words.shape, self._vectors.dim)
+publish(__name__)

@@ -28,7 +28,7 @@ class TypeCast:
     def __call__(self, data: Any) -> Array:
         array = np.asarray(data)
         if array.dtype.kind in "US":
-            raise ConfigError(f"TypeCast: expected numbers, got {array.dtype}. Use text.ToNumber for strings.")
+            raise ConfigError(f"TypeCast: expected numbers, got {array.dtype}. Convert strings in a map before.")
         return array.astype(self._dtype)
 
 
@@ -245,17 +245,6 @@ class RandomChoice(RandomTransform):
 
     def draw(self, generator: np.random.Generator, *values: Any) -> Any:
         return self._choices[int(generator.integers(len(self._choices)))].draw(generator, *values)
-
-
-class RandomOrder(RandomTransform):
-    """All of the transforms, in random order."""
-
-    def __init__(self, transforms: Transforms) -> None:
-        self._transforms = _checked("RandomOrder", transforms)
-
-    def draw(self, generator: np.random.Generator, *values: Any) -> Any:
-        order = generator.permutation(len(self._transforms))
-        return Compose([self._transforms[place] for place in order]).draw(generator, *values)
 
 
 def _checked(where: str, transforms: Transforms) -> tuple[Callable[..., Any], ...]:

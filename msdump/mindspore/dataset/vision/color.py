@@ -12,9 +12,8 @@ import numpy as np
 
 from msdump.errors import ConfigError
 from msdump.mindspore.dataset import checks
-from msdump.mindspore.dataset.vision.base import ImageTransform, byte_array, color_array, number
-from msdump.mindspore.dataset.vision.resample import from_float
-from msdump.mindspore.dataset.vision.utils import pillow
+from msdump.mindspore.dataset.vision.geometry import from_float
+from msdump.mindspore.dataset.vision.utils import ImageTransform, byte_array, color_array, number, pillow
 from msdump.tensors.arrays import Array
 
 # Source: OpenCV's conversion to gray, fixed point of 15 bits for bytes; ITU-R 601.
@@ -117,24 +116,6 @@ def smoothed(image: Array) -> Array:
     return result
 
 
-class AdjustGamma(ImageTransform):
-    """`gain * image ** gamma`, where 1 is the largest value of the dtype; floats: `(gain * image) ** gamma`."""
-
-    def __init__(self, gamma: float, gain: float = 1) -> None:
-        self._gamma = number("AdjustGamma(gamma)", gamma, 0.0)
-        self._gain = number("AdjustGamma(gain)", gain)
-
-    def of_array(self, image: Array) -> Array:
-        if image.dtype.kind == "f":
-            powers = (image * image.dtype.type(self._gain)) ** self._gamma
-            return np.asarray(np.clip(powers, 0.0, 1.0).astype(image.dtype))
-        levels = (np.arange(256) / 255.0) ** self._gamma * 255.999 * self._gain  # Source: torchvision's scale
-        return np.asarray(np.clip(levels, 0, 255).astype(np.uint8)[byte_array("AdjustGamma", image)])
-
-    def of_pillow(self, image: Any) -> Any:
-        return pillow("AdjustGamma").fromarray(self.of_array(np.asarray(image)))
-
-
 class AdjustHue(ImageTransform):
     """The hue turned by `hue_factor` of a whole turn, in [-0.5, 0.5]. Hues have 256 steps."""
 
@@ -192,43 +173,6 @@ def hsv_to_rgb(hue: Array, saturation: Array, value: Array) -> Array:
         (value, low, falling),
     ]
     return np.select([sector == number for number in range(6)], [np.stack(plane, axis=-1) for plane in planes])
-
-
-class _ColorSpace:
-    """(..., H, W, 3) with `is_hwc`, else (..., 3, H, W), through a function of the last axis, in float64."""
-
-    def __init__(self, is_hwc: bool = False) -> None:
-        if not isinstance(is_hwc, bool):
-            raise TypeError(f"{type(self).__name__}(is_hwc): expected a bool, got {type(is_hwc).__name__}.")
-        self._is_hwc = is_hwc
-
-    def __call__(self, image: Any) -> Array:
-        where = type(self).__name__
-        if not isinstance(image, np.ndarray):
-            raise TypeError(f"{where}: expected an array, got {type(image).__name__}. Use ToNumpy() before it.")
-        axis = -1 if self._is_hwc else -3
-        if image.ndim not in (3, 4) or image.shape[axis] != 3:
-            shape = "(H, W, 3) or (N, H, W, 3)" if self._is_hwc else "(3, H, W) or (N, 3, H, W)"
-            raise TypeError(f"{where}: expected an array of shape {shape}, got {image.shape}.")
-        return np.ascontiguousarray(np.moveaxis(self._convert(np.moveaxis(image, axis, -1)), -1, axis))
-
-    def _convert(self, image: Array) -> Array:
-        raise NotImplementedError
-
-
-class RgbToHsv(_ColorSpace):
-    """Hue and saturation in [0, 1], and the value, of red, green and blue."""
-
-    def _convert(self, image: Array) -> Array:
-        return np.stack(rgb_to_hsv(image), axis=-1)
-
-
-class HsvToRgb(_ColorSpace):
-    """Red, green and blue of hue, saturation and value."""
-
-    def _convert(self, image: Array) -> Array:
-        work = image.astype(np.float64)
-        return hsv_to_rgb(work[..., 0], work[..., 1], work[..., 2])
 
 
 class Invert(ImageTransform):

@@ -11,50 +11,22 @@ import numpy as np
 from msdump.errors import ConfigError
 from msdump.mindspore.dataset import checks
 from msdump.mindspore.dataset.rows import RandomTransform
-from msdump.mindspore.dataset.vision.base import (
+from msdump.mindspore.dataset.vision.geometry import (
+    Resize,
+    fill_values,
+    from_float,
+    pad,
+)
+from msdump.mindspore.dataset.vision.utils import (
+    Border,
     ImageTransform,
+    Inter,
     RandomImageTransform,
+    SliceMode,
     number,
     number_range,
 )
-from msdump.mindspore.dataset.vision.geometry import (
-    CenterCrop,
-    Resize,
-    border_of,
-    crop,
-    fill_values,
-    inter_of,
-    pad,
-)
-from msdump.mindspore.dataset.vision.resample import from_float
-from msdump.mindspore.dataset.vision.utils import Border, Inter, SliceMode, is_pillow
 from msdump.tensors.arrays import Array
-
-
-class ResizedCrop(ImageTransform):
-    """The part at (`top`, `left`) of `height` x `width` pixels, resized to `size`."""
-
-    def __init__(
-        self,
-        top: int,
-        left: int,
-        height: int,
-        width: int,
-        size: int | Sequence[int],
-        interpolation: Inter = Inter.BILINEAR,
-    ) -> None:
-        self._corner = (
-            checks.whole_number("ResizedCrop(top)", top, 0),
-            checks.whole_number("ResizedCrop(left)", left, 0),
-        )
-        self._part = (
-            checks.whole_number("ResizedCrop(height)", height),
-            checks.whole_number("ResizedCrop(width)", width),
-        )
-        self._resize = Resize(size, inter_of("ResizedCrop(interpolation)", interpolation))
-
-    def of_array(self, image: Array) -> Any:
-        return self._resize(crop("ResizedCrop", image, *self._corner, *self._part))
 
 
 class RandomResize(RandomImageTransform):
@@ -67,70 +39,6 @@ class RandomResize(RandomImageTransform):
     def choose(self, generator: np.random.Generator, image: Any) -> Callable[[Any], Any]:
         inter = (Inter.LINEAR, Inter.NEAREST, Inter.CUBIC, Inter.AREA)[int(generator.integers(4))]
         return lambda image: Resize(self._size, inter)(np.asarray(image))
-
-
-class PadToSize(ImageTransform):
-    """The image on a canvas of `size`; `offset` (top, left) places it, None: in the middle."""
-
-    def __init__(
-        self,
-        size: int | Sequence[int],
-        offset: int | Sequence[int] | None = None,
-        fill_value: int | Sequence[int] = 0,
-        padding_mode: Border = Border.CONSTANT,
-    ) -> None:
-        self._size = checks.size_pair("PadToSize(size)", size)
-        given = [offset, offset] if isinstance(offset, int) else list(offset or [])
-        self._offset = [checks.whole_number("PadToSize(offset)", place, 0) for place in given]
-        if len(self._offset) not in (0, 2):
-            raise ConfigError(f"PadToSize(offset): expected an int, (top, left) or none, got {offset!r}.")
-        self._fill = fill_values("PadToSize(fill_value)", fill_value)
-        self._mode = border_of("PadToSize(padding_mode)", padding_mode)
-
-    def of_array(self, image: Array) -> Array:
-        rows, columns = (size - have for size, have in zip(self._size, image.shape[:2], strict=True))
-        top, left = self._offset or (rows // 2, columns // 2)
-        if rows < top or columns < left:
-            raise ConfigError(
-                f"PadToSize: expected an image that fits into {self._size} at {(top, left)}, got {image.shape[:2]}."
-            )
-        return pad(image, (left, top, columns - left, rows - top), self._fill, self._mode)
-
-
-class FiveCrop:
-    """The four corners (upper left, upper right, lower left, lower right) and the middle, each of `size`."""
-
-    def __init__(self, size: int | Sequence[int]) -> None:
-        self._size = checks.size_pair(f"{type(self).__name__}(size)", size)
-
-    def __call__(self, image: Any) -> tuple[Any, ...]:
-        height, width = self._size
-        if not is_pillow(image):
-            raise TypeError(
-                f"{type(self).__name__}: expected a Pillow image, got {type(image).__name__}. Use ToPIL() before it."
-            )
-        if image.height < height or image.width < width:
-            raise ConfigError(
-                f"{type(self).__name__}: expected an image of at least {height} x {width} pixels, got "
-                f"{image.height} x {image.width}."
-            )
-        corners = [(x, y) for y in (0, image.height - height) for x in (0, image.width - width)]
-        parts = [image.crop((x, y, x + width, y + height)) for x, y in corners]
-        return (*parts, CenterCrop(self._size)(image))
-
-
-class TenCrop(FiveCrop):
-    """`FiveCrop` of the image and of its mirror image: left-right, or upside down with `use_vertical_flip`."""
-
-    def __init__(self, size: int | Sequence[int], use_vertical_flip: bool = False) -> None:
-        super().__init__(size)
-        if not isinstance(use_vertical_flip, bool):
-            raise TypeError(f"TenCrop(use_vertical_flip): expected a bool, got {type(use_vertical_flip).__name__}.")
-        self._flip = 1 if use_vertical_flip else 0  # Pillow's numbers of the two transpositions
-
-    def __call__(self, image: Any) -> tuple[Any, ...]:
-        first = super().__call__(image)
-        return (*first, *super().__call__(image.transpose(self._flip)))
 
 
 class SlicePatches(ImageTransform):
@@ -163,62 +71,6 @@ class SlicePatches(ImageTransform):
             for row in range(self._rows)
             for column in range(self._columns)
         )
-
-
-class Erase(ImageTransform):
-    """The part at (`top`, `left`) covered with `value`: a number, or one for each channel."""
-
-    def __init__(
-        self,
-        top: int,
-        left: int,
-        height: int,
-        width: int,
-        value: float | Sequence[float] = 0,
-        inplace: bool = False,
-    ) -> None:
-        self._top, self._left = checks.whole_number("Erase(top)", top, 0), checks.whole_number("Erase(left)", left, 0)
-        self._height = checks.whole_number("Erase(height)", height)
-        self._width = checks.whole_number("Erase(width)", width)
-        self._value = fill_values("Erase(value)", value)
-        if not isinstance(inplace, bool):
-            raise TypeError(f"Erase(inplace): expected a bool, got {type(inplace).__name__}.")
-
-    def of_array(self, image: Array) -> Array:
-        if image.ndim != 3:
-            raise ConfigError(f"Erase: expected an image of shape (H, W, C), got {image.shape}.")
-        if self._height > image.shape[0] or self._width > image.shape[1]:
-            raise ConfigError(f"Erase: expected a part inside of {image.shape}, got {self._height} x {self._width}.")
-        result = image.copy()
-        part = result[self._top : self._top + self._height, self._left : self._left + self._width]
-        part[...] = np.asarray(self._value).astype(image.dtype)
-        return result
-
-
-class CutOut(RandomImageTransform):
-    """`num_patches` squares of side `length`, with random middles, set to 0; (C, H, W) with `is_hwc=False`."""
-
-    def __init__(self, length: int, num_patches: int = 1, is_hwc: bool = True) -> None:
-        self._length = checks.whole_number("CutOut(length)", length)
-        self._patches = checks.whole_number("CutOut(num_patches)", num_patches)
-        if not isinstance(is_hwc, bool):
-            raise TypeError(f"CutOut(is_hwc): expected a bool, got {type(is_hwc).__name__}.")
-        self._is_hwc = is_hwc
-
-    def choose(self, generator: np.random.Generator, image: Any) -> Callable[[Any], Any]:
-        array = np.asarray(image)
-        if array.ndim != 3:
-            raise ConfigError(f"CutOut: expected an image with three dimensions, got {array.shape}.")
-        height, width = array.shape[:2] if self._is_hwc else array.shape[1:]
-        if self._length > height or self._length > width:
-            raise ConfigError(f"CutOut(length): expected at most {min(height, width)}, got {self._length}.")
-        result = array.copy()
-        planes = result if self._is_hwc else result.transpose(1, 2, 0)
-        for _ in range(self._patches):
-            row, column = int(generator.integers(height)), int(generator.integers(width))
-            top, left = max(row - self._length // 2, 0), max(column - self._length // 2, 0)
-            planes[top : row - self._length // 2 + self._length, left : column - self._length // 2 + self._length] = 0
-        return lambda _: result
 
 
 class RandomErasing(RandomTransform):

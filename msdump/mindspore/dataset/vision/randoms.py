@@ -1,4 +1,4 @@
-"""Color transforms whose strength, or whether they happen at all, is drawn."""
+"""Transforms whose strength, or whether they happen at all, is drawn."""
 
 from __future__ import annotations
 
@@ -9,63 +9,17 @@ import numpy as np
 
 from msdump.errors import ConfigError
 from msdump.mindspore.dataset import checks
-from msdump.mindspore.dataset.vision.base import (
-    ImageTransform,
-    RandomImageTransform,
-    Sometimes,
-    number,
-    number_range,
-)
+from msdump.mindspore.dataset.rows import RandomTransform, apply_operation
 from msdump.mindspore.dataset.vision.color import (
     AdjustBrightness,
     AdjustContrast,
     AdjustHue,
     AdjustSaturation,
     AdjustSharpness,
-    AutoContrast,
-    Equalize,
-    Invert,
     Posterize,
     Solarize,
 )
-from msdump.mindspore.dataset.vision.resample import from_float
-from msdump.mindspore.dataset.vision.utils import is_pillow, pillow
-
-# Source: the principal components of ImageNet's colors (AlexNet, section 4.1).
-_COLOR_VALUES = np.array([0.2175, 0.0188, 0.0045])
-_COLOR_VECTORS = np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]])
-
-
-class RandomAdjustSharpness(Sometimes):
-    """`AdjustSharpness(degree)` with probability `prob`."""
-
-    def __init__(self, degree: float, prob: float = 0.5) -> None:
-        super().__init__(prob)
-        self._inner = AdjustSharpness(degree)
-
-
-class RandomAutoContrast(Sometimes):
-    """`AutoContrast(cutoff, ignore)` with probability `prob`."""
-
-    def __init__(self, cutoff: float = 0.0, ignore: int | Sequence[int] | None = None, prob: float = 0.5) -> None:
-        super().__init__(prob)
-        self._inner = AutoContrast(cutoff, ignore).of_pixels
-
-
-class RandomEqualize(Sometimes):
-    """`Equalize` with probability `prob`."""
-
-    def __init__(self, prob: float = 0.5) -> None:
-        super().__init__(prob)
-        self._inner = Equalize().of_pixels
-
-
-class RandomInvert(Sometimes):
-    """`Invert` with probability `prob`."""
-
-    def __init__(self, prob: float = 0.5) -> None:
-        super().__init__(prob)
-        self._inner = Invert().of_pixels
+from msdump.mindspore.dataset.vision.utils import ImageTransform, RandomImageTransform, is_pillow, number, number_range
 
 
 class RandomColor(RandomImageTransform):
@@ -167,20 +121,28 @@ def _factors(where: str, value: Any, middle: float, low: float, high: float | No
     return max(low, middle - spread), middle + spread
 
 
-class RandomLighting(RandomImageTransform):
-    """Noise along the principal components of ImageNet's colors, of strength `alpha`."""
+class RandomSelectSubpolicy(RandomTransform):
+    """One of the lists of (transform, probability), its transforms one after the other."""
 
-    def __init__(self, alpha: float = 0.05) -> None:
-        self._alpha = number("RandomLighting(alpha)", alpha, 0.0)
+    def __init__(self, policy: Sequence[Sequence[tuple[Callable[..., Any], float]]]) -> None:
+        where = "RandomSelectSubpolicy(policy)"
+        if not isinstance(policy, list) or not policy or not all(isinstance(part, list) and part for part in policy):
+            raise ConfigError(f"{where}: expected lists of (transform, probability), got {policy!r}.")
+        for part in policy:
+            _checked(where, [pair[0] for pair in part])
+        self._policy = [[(transform, checks.probability(where, prob)) for transform, prob in part] for part in policy]
 
-    def choose(self, generator: np.random.Generator, image: Any) -> Callable[[Any], Any]:
-        shift = _COLOR_VECTORS @ (_COLOR_VALUES * generator.normal(0.0, self._alpha, 3)) * 255.0
+    def draw(self, generator: np.random.Generator, *values: Any) -> Any:
+        for transform, prob in self._policy[int(generator.integers(len(self._policy)))]:
+            if generator.random() < prob:
+                values = apply_operation(transform, values, lambda: generator)
+        return values[0] if len(values) == 1 else values
 
-        def light(image: Any) -> Any:
-            array = np.asarray(image)
-            if array.ndim != 3 or array.shape[2] != 3:
-                raise ConfigError(f"RandomLighting: expected an image of shape (H, W, 3), got {array.shape}.")
-            result = from_float(array.astype(np.float64) + shift, array.dtype)
-            return pillow("RandomLighting").fromarray(result) if is_pillow(image) else result
 
-        return light
+def _checked(where: str, transforms: Sequence[Callable[..., Any]]) -> list[Callable[..., Any]]:
+    if not isinstance(transforms, (list, tuple)) or not transforms:
+        raise ConfigError(f"{where}: expected a list of at least one transform, got {transforms!r}.")
+    for transform in transforms:
+        if isinstance(transform, type) or not callable(transform):
+            raise TypeError(f"{where}: expected transforms or functions, got {transform!r}.")
+    return list(transforms)

@@ -9,17 +9,18 @@ from typing import Any
 import numpy as np
 
 from msdump.errors import ConfigError
-from msdump.mindspore.dataset import checks
-from msdump.mindspore.dataset.vision.base import (
+from msdump.mindspore.dataset.vision.geometry import fill_values, from_float, inter_of
+from msdump.mindspore.dataset.vision.utils import (
     ImageTransform,
+    Inter,
     RandomImageTransform,
     height_and_width,
+    is_pillow,
     number,
     number_range,
+    pillow,
+    pillow_filter,
 )
-from msdump.mindspore.dataset.vision.geometry import fill_values, inter_of
-from msdump.mindspore.dataset.vision.resample import from_float
-from msdump.mindspore.dataset.vision.utils import Inter, is_pillow, pillow, pillow_filter
 from msdump.tensors.arrays import Array
 
 # Source: OpenCV, imgwarp.cpp: coordinates in steps of 1/1024, interpolation in steps of 1/32 of a pixel.
@@ -262,62 +263,6 @@ class RandomAffine(RandomImageTransform):
         degrees, scale = generator.uniform(*self._degrees), generator.uniform(*self._scale)
         affine = Affine(degrees, shift, scale, shear, self._inter, self._fill)
         return affine.transformed_pillow if is_pillow(image) else affine
-
-
-class Perspective(ImageTransform):
-    """The image moved so that four points, each (x, y), go from `start_points` to `end_points`."""
-
-    def __init__(
-        self,
-        start_points: Sequence[Sequence[float]],
-        end_points: Sequence[Sequence[float]],
-        interpolation: Inter = Inter.BILINEAR,
-    ) -> None:
-        for name, points in (("start_points", start_points), ("end_points", end_points)):
-            if not isinstance(points, (list, tuple)) or len(points) != 4 or any(len(point) != 2 for point in points):
-                raise ConfigError(f"Perspective({name}): expected 4 points (x, y), got {points!r}.")
-        self._start, self._end = np.asarray(start_points, np.float64), np.asarray(end_points, np.float64)
-        self._inter = inter_of("Perspective(interpolation)", interpolation)
-
-    def of_array(self, image: Array) -> Array:
-        return warp(image, self._backward(), (image.shape[0], image.shape[1]), self._inter, (0.0,))
-
-    def of_pillow(self, image: Any) -> Any:
-        module = pillow("Perspective")
-        coefficients = tuple(float(value) for value in self._backward().reshape(-1)[:8])
-        inter = pillow_filter("Perspective", self._inter)
-        return image.transform(image.size, module.Transform.PERSPECTIVE, coefficients, inter)
-
-    def _backward(self) -> Array:
-        """Homography from new points to old ones.   Shapes: -> (3, 3)"""
-        rows, sides = [], []
-        for (x, y), (old_x, old_y) in zip(self._end, self._start, strict=True):
-            rows += [[x, y, 1, 0, 0, 0, -old_x * x, -old_x * y], [0, 0, 0, x, y, 1, -old_y * x, -old_y * y]]
-            sides += [old_x, old_y]
-        solved = np.linalg.lstsq(np.array(rows), np.array(sides), rcond=None)[0]
-        return np.append(solved, 1.0).reshape(3, 3)
-
-
-class RandomPerspective(RandomImageTransform):
-    """`Perspective` that moves each corner inward by at most half of `distortion_scale`, with probability `prob`."""
-
-    def __init__(self, distortion_scale: float = 0.5, prob: float = 0.5, interpolation: Inter = Inter.BICUBIC) -> None:
-        self._scale = checks.probability("RandomPerspective(distortion_scale)", distortion_scale)
-        self._probability = checks.probability("RandomPerspective(prob)", prob)
-        self._inter = inter_of("RandomPerspective(interpolation)", interpolation)
-
-    def choose(self, generator: np.random.Generator, image: Any) -> Callable[[Any], Any] | None:
-        if not is_pillow(image):
-            raise ConfigError("RandomPerspective: expected a Pillow image, got an array. Use ToPIL() before it.")
-        if generator.random() >= self._probability:
-            return None
-        right, bottom = image.width - 1, image.height - 1
-        across, down = int(image.width / 2 * self._scale), int(image.height / 2 * self._scale)
-        start = [(0, 0), (right, 0), (right, bottom), (0, bottom)]
-        end = [
-            (abs(x - int(generator.integers(across + 1))), abs(y - int(generator.integers(down + 1)))) for x, y in start
-        ]
-        return Perspective(start, end, self._inter)
 
 
 def pillow_fill(fill: Sequence[float], mode: str) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from msdump.mindspore.experimental.optim import lr_scheduler
 from msdump.mindspore.experimental.optim.adaptive import *
-from msdump.mindspore.experimental.optim.descent import *
 from msdump.mindspore.experimental.optim.optimizer import Optimizer
 from msdump.mindspore.names import explain_missing, publish_all
 

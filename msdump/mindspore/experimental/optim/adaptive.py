@@ -1,4 +1,4 @@
-"""Optimizers that divide the gradient by what it was before: Adam and its relatives, Adagrad, Adadelta, RMSprop."""
+"""SGD, and optimizers that divide the gradient by what it was before: Adam, AdamW, Adagrad, Adadelta."""
 
 from __future__ import annotations
 
@@ -12,6 +12,50 @@ from msdump.mindspore.dispatch import call
 from msdump.mindspore.experimental.optim.optimizer import _check_betas, _check_numbers, _Stepping
 from msdump.mindspore.names import publish
 from msdump.mindspore.ops import function as F
+
+
+class SGD(_Stepping):
+    """Gradient descent, with momentum when it is above 0. Weight decay is part of the operator."""
+
+    states: ClassVar[dict[str, Any]] = {"accum": "zeros", "stat": "ones"}
+    decays = False
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float = 0.0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        _check_numbers("SGD", {}, {"lr": lr, "momentum": momentum})
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError(
+                "For 'SGD', if 'nesterov' is true, 'momentum' must be > 0.0 and 'dampening' must equal to 0.0, "
+                f"but got 'momentum' {momentum}, 'dampening' {dampening}."
+            )
+        super().__init__(
+            params,
+            lr=lr,
+            momentum=float(momentum),
+            dampening=dampening,
+            weight_decay=weight_decay,
+            nesterov=nesterov,
+            maximize=maximize,
+            grad_centralization=False,
+        )
+
+    def update(self, index: int, gradient: Tensor, rate: Parameter, group: dict[str, Any]) -> None:
+        momentum = Tensor(np.float32(group["momentum"]))
+        options = {name: group[name] for name in ("weight_decay", "nesterov")}
+        states = (self.accum[index], momentum, self.stat[index])
+        call("SGD", self.parameters[index], gradient, rate, *states, dampening=float(group["dampening"]), **options)
+
+    accum: Any
+    stat: Any
 
 
 def _number(value: float) -> Tensor:
@@ -112,93 +156,6 @@ class AdamW(_Moments):
         F.assign(weight, decayed - first / spread * (rate / self.bias(beta1)))
 
 
-class Adamax(_Moments):
-    """Adam with the running maximum of the gradient in place of its second moment."""
-
-    states: ClassVar[dict[str, Any]] = {"exp_avg": "zeros", "exp_inf": "zeros"}
-
-    exp_inf: Any
-
-    def __init__(
-        self,
-        params: Any,
-        lr: Any = 2e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, maximize=maximize)
-
-    def update(self, index: int, gradient: Tensor, rate: Parameter, group: dict[str, Any]) -> None:
-        weight, (beta1, beta2) = self.parameters[index], group["betas"]
-        first = self.exp_avg[index] * beta1 + gradient * (1 - beta1)
-        largest = F.maximum(self.exp_inf[index] * beta2, F.abs(gradient) + group["eps"])
-        F.assign(self.exp_avg[index], first)
-        F.assign(self.exp_inf[index], largest)
-        F.assign(weight, weight - rate / self.bias(beta1) * first / largest)
-
-
-class NAdam(_Moments):
-    """Adam that looks ahead as Nesterov's momentum does, with a momentum that grows."""
-
-    scalars: ClassVar[dict[str, float]] = {"mu_product": 1.0}
-
-    mu_product: Any
-
-    def __init__(
-        self,
-        params: Any,
-        lr: Any = 2e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        momentum_decay: float = 4e-3,
-    ) -> None:
-        _check_numbers("NAdam", {}, {"momentum_decay": momentum_decay})
-        super().__init__(params, lr, betas, eps, weight_decay, momentum_decay=momentum_decay)
-
-    def update(self, index: int, gradient: Tensor, rate: Parameter, group: dict[str, Any]) -> None:
-        weight, (beta1, beta2) = self.parameters[index], group["betas"]
-        first, second = self.means(index, gradient, group["betas"])
-        spread = F.sqrt(second / self.bias(beta2)) + group["eps"]
-        now, after = (
-            beta1 * (1.0 - 0.5 * F.pow(_number(0.96), (self.step() + ahead) * group["momentum_decay"]))
-            for ahead in (0.0, 1.0)
-        )
-        product = self.mu_product[index] * now
-        F.assign(self.mu_product[index], product)
-        of_gradient = rate * (1.0 - now) / (1.0 - product) * gradient / spread
-        of_mean = rate * after / (1.0 - product * after) * first / spread
-        F.assign(weight, weight - of_gradient - of_mean)
-
-
-class RAdam(_Moments):
-    """Adam that takes plain momentum as long as its second moment says too little."""
-
-    def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-    ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay)
-
-    def update(self, index: int, gradient: Tensor, rate: Parameter, group: dict[str, Any]) -> None:
-        weight, (beta1, beta2) = self.parameters[index], group["betas"]
-        first, second = self.means(index, gradient, group["betas"])
-        bias2 = self.bias(beta2)
-        longest = 2 / (1 - beta2) - 1
-        length = longest - 2.0 * self.step() * F.pow(_number(beta2), self.step()) / bias2
-        ratio = (length - 4.0) * (length - 2.0) * longest / ((longest - 4) * (longest - 2) * length)
-        scale = F.sqrt(F.maximum(ratio, 0.0)) * F.sqrt(bias2) / (F.sqrt(second) + group["eps"])
-        is_long = F.broadcast_to(F.greater(length, 5.0), weight.shape)
-        F.assign(weight, weight - first / self.bias(beta1) * rate * F.select(is_long, scale, F.ones_like(scale)))
-
-
 class Adagrad(_Stepping):
     """Gradients over the root of the sum of their squares, with a rate that falls."""
 
@@ -258,45 +215,6 @@ class Adadelta(_Stepping):
     def update(self, index: int, gradient: Tensor, rate: Parameter, group: dict[str, Any]) -> None:
         states = self.parameters[index], self.accum[index], self.accum_update[index]
         call("ApplyAdadelta", *states, rate, _number(group["rho"]), _number(group["eps"]), gradient)
-
-
-class RMSprop(_Stepping):
-    """Gradients divided by the root of their running mean square."""
-
-    states: ClassVar[dict[str, Any]] = {"mean_grad": "zeros", "mean_square": "zeros", "moment": "zeros"}
-
-    mean_grad: Any
-    mean_square: Any
-    moment: Any
-
-    def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-2,
-        alpha: float = 0.99,
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        momentum: float = 0.0,
-        centered: bool = False,
-        maximize: bool = False,
-    ) -> None:
-        at_least = {"alpha": alpha, "momentum": momentum, "weight_decay": weight_decay}
-        _check_numbers("RMSprop", {"lr": lr, "eps": eps}, at_least)
-        super().__init__(params, lr=lr, eps=eps, centered=centered, maximize=maximize, **at_least)
-
-    def update(self, index: int, gradient: Tensor, rate: Parameter, group: dict[str, Any]) -> None:
-        weight, alpha = self.parameters[index], group["alpha"]
-        square = self.mean_square[index] * alpha + gradient * gradient * (1 - alpha)
-        F.assign(self.mean_square[index], square)
-        if group["centered"]:
-            mean = self.mean_grad[index] * alpha + gradient * (1 - alpha)
-            F.assign(self.mean_grad[index], mean)
-            square = square - mean * mean
-        step = gradient / (F.sqrt(square) + group["eps"])
-        if group["momentum"] > 0:
-            step = self.moment[index] * group["momentum"] + step
-            F.assign(self.moment[index], step)
-        F.assign(weight, weight - rate * step)
 
 
 publish(__name__)

@@ -134,36 +134,6 @@ class Conv3d(_Conv):
     ndim = 3
 
 
-class ConvTranspose2d(_Conv):
-    """The gradient of a convolution of (N, C, H, W)."""
-
-    is_transposed = True
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: Any = 1,
-        padding_mode: str = "zeros",
-        dtype: DType | None = None,
-    ) -> None:
-        if padding_mode != "zeros":
-            raise ValueError(f"For 'ConvTranspose2d', the 'padding_mode' must be 'zeros', but got {padding_mode}.")
-        channels = (in_channels, out_channels, kernel_size)
-        super().__init__(*channels, stride, padding, dilation, groups, bias, padding_mode, dtype)
-        self.output_padding = tuple(sizes(output_padding, 2))
-
-    def construct(self, input: Tensor) -> Any:
-        settings = (self.stride, self.padding, self.output_padding, self.groups, self.dilation)
-        return F.conv_transpose2d(input, self.weight, self.bias, *settings)
-
-
 class _Norm(Cell):
     """Batch normalisation.   ranks: axes that the input may have."""
 

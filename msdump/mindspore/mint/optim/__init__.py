@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from msdump.mindspore.experimental.optim.adaptive import Adam, AdamW
-from msdump.mindspore.experimental.optim.descent import SGD
+from msdump.mindspore.experimental.optim.adaptive import SGD, Adam, AdamW
 from msdump.mindspore.names import explain_missing, publish_all
 
 publish_all(__name__)

@@ -11,11 +11,9 @@ from msdump.errors import did_you_mean
 from msdump.mindspore.common.dtype import float16, float32, int_type
 from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
-from msdump.mindspore.dispatch import call
 from msdump.mindspore.names import publish
 from msdump.mindspore.nn.cell import Cell
-from msdump.mindspore.nn.checks import check_sizes
-from msdump.mindspore.nn.declared import as_layer
+from msdump.mindspore.nn.declared import as_layer, check_sizes
 from msdump.mindspore.ops import function as F
 
 
@@ -202,27 +200,6 @@ class RReLU(Cell):
         slopes = F.cast(F.uniform(x.shape, self.lower, self.upper), x.dtype)
         below = F.mul(F.mul(F.minimum(signs, 0), slopes), -1)
         return F.mul(F.add(below, F.maximum(signs, 0)), x)
-
-
-class LRN(Cell):
-    """Each element over its neighbours in the channels beside it."""
-
-    def __init__(
-        self,
-        depth_radius: int = 5,
-        bias: float = 1.0,
-        alpha: float = 1.0,
-        beta: float = 0.5,
-        norm_region: str = "ACROSS_CHANNELS",
-    ) -> None:
-        super().__init__()
-        if norm_region != "ACROSS_CHANNELS":
-            raise ValueError(f"For 'LRN', the 'norm_region' must be 'ACROSS_CHANNELS', but got {norm_region}.")
-        self._attrs: dict[str, Any] = {"depth_radius": depth_radius, "bias": bias, "alpha": alpha, "beta": beta}
-        self._attrs["norm_region"] = norm_region
-
-    def construct(self, input_x: Tensor) -> Tensor:
-        return call("LRN", input_x, **self._attrs)
 
 
 _BY_NAME: dict[str, type[Cell]] = {

@@ -1,13 +1,15 @@
-"""Cells that hold other cells, in order or by name."""
+"""Cells that hold other cells in order, and the one that holds a loaded graph."""
 
 from __future__ import annotations
 
 import operator
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
+from msdump.mindspore.mindir.reader import LoadedGraph
 from msdump.mindspore.names import publish
 from msdump.mindspore.nn.cell import Cell
 
@@ -152,92 +154,41 @@ class CellList(_Ordered):
         raise NotImplementedError("CellList: expected calls of its cells, got a call of the list. Loop over it.")
 
 
-class CellDict(Cell):
-    """Cells by name, which the owner of the dictionary calls."""
+class GraphCell(Cell):
+    """Runs what `mindspore.load` gave.   params_init: values for weights, by name."""
 
-    is_container = True
-
-    def __init__(self, *args: Any, auto_prefix: bool = True) -> None:
-        super().__init__(auto_prefix=auto_prefix)
-        if len(args) > 1:
-            raise TypeError(f"For 'CellDict', expected at most one argument, got {len(args)}.")
-        if args:
-            self.update(args[0])
-
-    def update(self, cells: Any) -> None:
-        """Add or replace cells, of a mapping or of pairs.   Raises: TypeError, ValueError for what is neither."""
-        if isinstance(cells, Mapping | CellDict):
-            pairs = list(cells.items())
-        elif isinstance(cells, Iterable):
-            pairs = [tuple(pair) for pair in cells]
-        else:
+    def __init__(self, graph: Any, params_init: dict[str, Tensor] | None = None, obf_random_seed: Any = None) -> None:
+        super().__init__()
+        if obf_random_seed is not None:
+            raise NotImplementedError("GraphCell: expected obf_random_seed=None. Obfuscated models are not read.")
+        if not isinstance(graph, LoadedGraph):
             raise TypeError(
-                "CellDict.update() should be called with an iterable of key-value pairs, "
-                f"but got {type(cells).__name__}"
+                "For 'GraphCell', the argument 'graph' must be a FuncGraph loaded from MindIR, "
+                f"but got type {type(graph)}."
             )
-        for pair in pairs:
-            if len(pair) != 2:
-                raise ValueError(f"CellDict update sequence element, length should be 2; but has length {len(pair)}")
-            self[pair[0]] = pair[1]
+        values = {} if params_init is None else params_init
+        if not isinstance(values, dict):
+            raise TypeError(f"For 'GraphCell', the argument 'params_init' must be a dict, but got {type(values)}.")
+        object.__setattr__(self, "graph", graph)
+        weights = {node: parameter.clone() for node, parameter in graph.parameters.items()}
+        object.__setattr__(self, "_weights", weights)
+        by_name = {parameter.name: parameter for parameter in weights.values()}
+        for name, value in values.items():
+            self._initialize(by_name, name, value)
+        self._params.update(by_name)
 
-    def __setitem__(self, key: str, cell: Cell) -> None:
-        _check_key(key)
-        if not isinstance(cell, Cell) or isinstance(cell, _Ordered | CellDict):
-            raise TypeError(f"For 'CellDict', expected a Cell that is no container, got {type(cell).__name__}.")
-        if key not in self._cells and hasattr(type(self), key):
-            raise KeyError(f"For 'CellDict', the key can not be same with the attributes of Cell, but got key {key}.")
-        self._cells.pop(key, None)
-        self.insert_child_to_cell(key, cell)
+    def _initialize(self, by_name: dict[str, Parameter], name: Any, value: Any) -> None:
+        if not isinstance(name, str) or not isinstance(value, Tensor):
+            raise TypeError(
+                "For 'GraphCell', the key of the 'params_init' must be str, and the value must be Tensor or "
+                f"Parameter, but got the key type: {type(name)}, and the value type: {type(value)}"
+            )
+        if name not in by_name:
+            raise ValueError(f"For 'GraphCell', expected names of weights ({', '.join(by_name)}), but got {name}.")
+        by_name[name].set_data(value)
 
-    def __getitem__(self, key: str) -> Cell:
-        return self._cells[key]
-
-    def __delitem__(self, key: str) -> None:
-        self._cells[key]
-        delattr(self, key)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._cells
-
-    def __len__(self) -> int:
-        return len(self._cells)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._cells)
-
-    def clear(self) -> None:
-        """Remove all cells."""
-        for key in list(self._cells):
-            del self[key]
-
-    def pop(self, key: str) -> Cell:
-        """Remove a cell and return it."""
-        cell = self._cells[key]
-        del self[key]
-        return cell
-
-    def keys(self) -> Any:
-        """Names of the cells."""
-        return self._cells.keys()
-
-    def values(self) -> Any:
-        """The cells."""
-        return self._cells.values()
-
-    def items(self) -> Any:
-        """Names and cells."""
-        return self._cells.items()
-
-    def construct(self, *inputs: Any, **kwargs: Any) -> Any:
-        """Raises: NotImplementedError: a dictionary is not called."""
-        raise NotImplementedError("CellDict: expected calls of its cells, got a call of the dictionary. Look one up.")
-
-
-def _check_key(key: Any) -> None:
-    if not isinstance(key, str):
-        raise TypeError(f"For 'CellDict', the type of key should be string but got {type(key).__name__}.")
-    if not key or "." in key:
-        raise KeyError(f"For 'CellDict', key can not be empty or contain \".\", but got key {key!r}")
+    def construct(self, *inputs: Tensor) -> Any:
+        return self.graph.run(inputs, self._weights)
 
 
 publish(__name__)

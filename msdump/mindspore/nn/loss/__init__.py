@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from msdump.mindspore.names import explain_missing, publish_all
-from msdump.mindspore.nn.loss.pairs import *
-from msdump.mindspore.nn.loss.segments import *
 from msdump.mindspore.nn.loss.values import *
 
 publish_all(__name__)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from msdump.mindspore.common.tensor import Tensor
@@ -147,39 +146,60 @@ def KLDivLoss(logits: Tensor, labels: Tensor, *, reduction: str = "mean") -> Ten
     return F.kl_div(logits, labels, reduction)
 
 
-class PoissonNLLLoss(LossBase):
-    """Negative log likelihood of Poisson distributions; `full` adds Stirling's term."""
+@as_layer(base=LossBase)
+def CTCLoss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor,
+    target_lengths: Tensor,
+    *,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
+    """Loss of sequences that are not aligned: log_probs (T, N, C) or (T, C), targets (N, S)."""
+    lengths = (input_lengths, target_lengths)
+    is_single = log_probs.ndim == 2
+    if is_single:
+        log_probs = F.expand_dims(log_probs, -2)
+        targets = F.expand_dims(targets, 0) if targets.ndim == 1 else targets
+        lengths = (F.reshape(input_lengths, (1,)), F.reshape(target_lengths, (1,)))
+    loss, _ = F.ctc_loss(log_probs, targets, *lengths, blank, reduction, zero_infinity)
+    return F.squeeze(loss, 0) if is_single and loss.ndim else loss
 
-    def __init__(self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-        self.log_input, self.full, self.eps = log_input, full, eps
 
-    def construct(self, input: Tensor, target: Tensor) -> Tensor:
-        target = F.cast(target, input.dtype)
-        if self.log_input:
-            loss = F.sub(F.exp(input), F.mul(target, input))
-        else:
-            loss = F.sub(input, F.mul(target, F.log(F.add(input, self.eps))))
-        if self.full:
-            target = F.maximum(target, self.eps)
-            stirling = F.sub(F.mul(F.add(target, 0.5), F.log(target)), target)
-            stirling = F.add(stirling, 0.5 * math.log(2 * math.pi))
-            loss = F.add(loss, F.masked_fill(stirling, F.less_equal(target, 1), 0.0))
-        return self.get_loss(loss)
+@as_layer(base=LossBase)
+def SoftMarginLoss(logits: Tensor, labels: Tensor, *, reduction: str = "mean") -> Any:
+    """log(1 + e ** (-label * logit)) for labels 1 and -1."""
+    return F.soft_margin_loss(logits, labels, reduction)
 
 
-class GaussianNLLLoss(Cell):
-    """Negative log likelihood of normal distributions."""
+@as_layer(base=LossBase)
+def MarginRankingLoss(
+    input1: Tensor, input2: Tensor, target: Tensor, *, margin: float = 0.0, reduction: str = "mean"
+) -> Tensor:
+    """How far two results are from the order that the target (1 or -1) states, with a margin."""
+    return F.margin_ranking_loss(input1, input2, target, margin, reduction)
 
-    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
-        super().__init__()
-        if eps <= 0:
-            raise ValueError(f"For 'GaussianNLLLoss', the 'eps' must be in range (0, inf), but got {eps}.")
-        _check_reduction("GaussianNLLLoss", reduction)
-        self.full, self.eps, self.reduction = full, eps, reduction
 
-    def construct(self, logits: Tensor, labels: Tensor, var: Tensor) -> Tensor:
-        return F.gaussian_nll_loss(logits, labels, var, self.full, self.eps, self.reduction)
+@as_layer(base=LossBase)
+def HingeEmbeddingLoss(logits: Tensor, labels: Tensor, *, margin: float = 1.0, reduction: str = "mean") -> Tensor:
+    """A distance where the label is 1, what it falls short of the margin where the label is -1."""
+    return F.hinge_embedding_loss(logits, labels, margin, reduction)
+
+
+@as_layer(base=LossBase)
+def MultiLabelSoftMarginLoss(
+    x: Tensor, target: Tensor, *, weight: Tensor | None = None, reduction: str = "mean"
+) -> Tensor:
+    """Cross entropy of sigmoid(x) with targets 0 and 1, its mean over the classes."""
+    return F.multilabel_soft_margin_loss(x, target, weight, reduction)
+
+
+@as_layer(base=LossBase)
+def MultilabelMarginLoss(x: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
+    """Hinge loss of several classes per row; targets end at -1."""
+    return F.multilabel_margin_loss(x, target, reduction)
 
 
 publish(__name__)

@@ -309,4 +309,12 @@ def opt_init_args_register(fn: Callable[..., None]) -> Callable[..., None]:
     return init
 
 
+def thor(*args: Any, **kwargs: Any) -> Any:
+    """Raises: NotImplementedError: its second-order statistics need operators of Ascend."""
+    raise NotImplementedError(
+        "nn.thor: expected an optimizer that MindSpore runs on a CPU, got thor, which needs an Ascend device. "
+        "Use nn.Momentum or nn.Lamb."
+    )
+
+
 publish(__name__)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from msdump.mindspore.names import explain_missing, publish_all
 from msdump.mindspore.nn.wrap.cell_wrapper import *
-from msdump.mindspore.nn.wrap.grad_reducer import *
 from msdump.mindspore.nn.wrap.loss_scale import *
-from msdump.mindspore.nn.wrap.parts import *
 
 publish_all(__name__)
 

@@ -1,19 +1,58 @@
-"""Cells around a network: with loss, for training, for evaluation."""
+"""Cells around a network: with loss, for training, for evaluation, over several devices, or part by part."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, final
 
 from msdump.mindspore.common.parameter import ParameterTuple
 from msdump.mindspore.common.tensor import Tensor
+from msdump.mindspore.communication import GlobalComm, get_group_size
 from msdump.mindspore.context import ParallelMode, get_auto_parallel_context
 from msdump.mindspore.differentiate import differentiate
 from msdump.mindspore.names import explain_missing, publish
 from msdump.mindspore.nn.cell import Cell
 from msdump.mindspore.nn.optim.optimizer import Optimizer
-from msdump.mindspore.nn.wrap.grad_reducer import DistributedGradReducer
 from msdump.mindspore.ops import function as F
+from msdump.mindspore.ops.collectives import Broadcast, is_alone, mean_over_group
 from msdump.mindspore.ops.composite import GradOperation
+
+
+@final
+class DistributedGradReducer(Cell):
+    """Gradients of a network -> their sums over all processes, or with `mean` their means.
+
+    mean     None: `gradients_mean` of `set_auto_parallel_context`
+    degree   what the sums are divided by: the processes of the group
+    """
+
+    def __init__(
+        self,
+        parameters: Any,
+        mean: bool | None = None,
+        degree: int | None = None,
+        fusion_type: int = 1,
+        group: str = GlobalComm.WORLD_COMM_GROUP,
+    ) -> None:
+        super().__init__(auto_prefix=False)
+        if degree is not None and (isinstance(degree, bool) or not isinstance(degree, int) or degree <= 0):
+            raise ValueError(
+                f"For 'DistributedGradReducer', the 'degree' must be large than 0 and be int, but got {degree!r}."
+            )
+        self.mean = get_auto_parallel_context("gradients_mean") if mean is None else mean
+        self.degree = degree or (1 if is_alone() else get_group_size(group))
+        self.group = group
+
+    def construct(self, grads: Any) -> Any:
+        if isinstance(grads, Tensor):
+            return mean_over_group(grads, self.degree, self.mean, self.group)
+        return tuple(self.construct(gradient) for gradient in grads)
+
+
+def give_parameters(network: Cell, root_rank: int = 0) -> None:
+    """Give all processes of the job the parameters of one."""
+    give = Broadcast(root_rank)
+    for parameter in network.get_parameters():
+        parameter.set_data(give(Tensor(parameter.asnumpy())))
 
 
 class WithLossCell(Cell):
@@ -89,33 +128,76 @@ def _as_they_are(gradients: Any) -> Any:
     return gradients
 
 
-class ForwardValueAndGrad(Cell):
-    """A network's loss and its gradients with respect to weights, or inputs."""
+class _Parts(Cell):
+    """Base of cells that call their network on equal parts of the batch and add the results."""
 
-    def __init__(
-        self,
-        network: Cell,
-        weights: Any = None,
-        get_all: bool = False,
-        get_by_list: bool = False,
-        sens_param: bool = False,
-    ) -> None:
+    count_name = "micro_size"
+
+    def __init__(self, network: Cell, count: int) -> None:
         super().__init__(auto_prefix=False)
+        if not isinstance(network, Cell):
+            raise TypeError(
+                f"For '{self.cls_name}', the argument 'network' must cell type, but got the type : {type(network)}."
+            )
+        if isinstance(count, bool) or not isinstance(count, int):
+            raise TypeError(
+                f"For '{self.cls_name}', the argument '{self.count_name}' must be integer, "
+                f"but got the type : {type(count)}."
+            )
+        if count <= 0:
+            raise ValueError(
+                f"For '{self.cls_name}', the argument '{self.count_name}' must be large than 0, but got {count}."
+            )
         self.network = network
-        object.__setattr__(self, "weights", () if weights is None else tuple(weights))
-        self.get_all, self.get_by_list, self.sens_param = get_all, get_by_list, sens_param
+        setattr(self, self.count_name, count)
+        self._count = count
 
-    weights: tuple[Any, ...]
+    def construct(self, *inputs: Tensor) -> Any:
+        total: Any = None
+        for number in range(self._count):
+            result = self.network(*(self._part(each, number) for each in inputs))
+            total = result if total is None else F.add(total, result)
+        return total
 
-    def construct(self, *inputs: Any) -> Any:
-        args, sens = (inputs[:-1], inputs[-1]) if self.sens_param else (inputs, None)
-        positions = range(len(args)) if self.get_all else () if self.get_by_list else (0,)
-        result = differentiate(self.network, args, positions, self.weights if self.get_by_list else (), sens)
-        if self.get_all and self.get_by_list:
-            return result.outputs, (result.input_gradients, result.weight_gradients)
-        if self.get_by_list:
-            return result.outputs, result.weight_gradients
-        return result.outputs, result.input_gradients if self.get_all else result.input_gradients[0]
+    def _part(self, each: Tensor, number: int) -> Tensor:
+        if each.shape[0] % self._count:
+            raise ValueError(
+                f"For micro batch initialization, the 0th dimension shape of input({each.shape[0]}) must be divided "
+                f"by micro size({self._count})"
+            )
+        size = each.shape[0] // self._count
+        starts = (size * number, *(0,) * (each.ndim - 1))
+        stops = (size * (number + 1), *each.shape[1:])
+        return F.strided_slice(each, starts, stops, (1,) * each.ndim)
+
+
+class PipelineCell(_Parts):
+    """The sum of a network's results on `micro_size` parts of the batch; stages run one after another on one device."""
+
+    def __init__(self, network: Cell, micro_size: int, stage_config: Any = None, segment_config: Any = None) -> None:
+        super().__init__(network, micro_size)
+        names = {name for name, _ in network.cells_and_names()}
+        for what, config in (("stage_config", stage_config), ("segment_config", segment_config)):
+            unknown = [name for name in config or {} if name not in names]
+            if unknown:
+                raise KeyError(f"For 'PipelineCell', the argument '{what}' : {unknown} is not found in 'network'.")
+
+    def shard(self, *args: Any, **kwargs: Any) -> Any:
+        """Raises: ValueError, as MindSpore."""
+        raise ValueError("For 'PipelineCell', no 'shard' on 'PipelineCell' is allowed.")
+
+
+class MicroBatchInterleaved(_Parts):
+    """The sum of a network's results on `interleave_num` parts of the batch."""
+
+    count_name = "interleave_num"
+
+    def __init__(self, network: Cell, interleave_num: int = 2) -> None:
+        super().__init__(network, interleave_num)
+
+
+class GradAccumulationCell(_Parts):
+    """The sum of a network's results on `micro_size` parts of the batch, so that their gradients add up."""
 
 
 publish(__name__)

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from msdump.mindspore.names import explain_missing, publish_all
 from msdump.mindspore.train.callback.base import Callback, RunContext
-from msdump.mindspore.train.callback.checkpoint import (
-    BackupAndRestore,
-    CheckpointConfig,
-    ModelCheckpoint,
-    OnRequestExit,
-)
-from msdump.mindspore.train.callback.monitors import History, LambdaCallback, LossMonitor, TimeMonitor
-from msdump.mindspore.train.callback.plateau import EarlyStopping, LearningRateScheduler, ReduceLROnPlateau
-from msdump.mindspore.train.callback.summary import SummaryCollector, SummaryLandscape
+from msdump.mindspore.train.callback.checkpoint import CheckpointConfig, ModelCheckpoint, OnRequestExit
+from msdump.mindspore.train.callback.monitors import History, LambdaCallback, LossMonitor, SummaryCollector, TimeMonitor
+from msdump.mindspore.train.callback.plateau import EarlyStopping, ReduceLROnPlateau
 
 publish_all(__name__)
 

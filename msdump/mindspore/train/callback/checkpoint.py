@@ -183,35 +183,6 @@ def _append_info(selected: Any, epoch: int, step: int) -> dict[str, Any] | None:
 
 
 @final
-class BackupAndRestore(Callback):
-    """Writes `backup.ckpt` after every `save_freq` epochs; a training that begins takes it up again.
-
-    delete_checkpoint   remove the file when the training has ended
-    """
-
-    def __init__(self, backup_dir: str, save_freq: Any = "epoch", delete_checkpoint: bool = True) -> None:
-        if save_freq != "epoch" and (isinstance(save_freq, bool) or not isinstance(save_freq, int) or save_freq < 1):
-            raise ValueError(f"save_freq: expected 'epoch' or an int > 0, got {save_freq!r}.")
-        os.makedirs(backup_dir, exist_ok=True)
-        self.backup_file = os.path.join(os.path.abspath(backup_dir), "backup.ckpt")
-        self.save_freq = 1 if save_freq == "epoch" else int(save_freq)
-        self.delete_checkpoint = delete_checkpoint
-
-    def on_train_begin(self, run_context: RunContext) -> None:
-        if os.path.exists(self.backup_file):
-            load_checkpoint(self.backup_file, run_context.original_args().train_network)
-
-    def on_train_epoch_end(self, run_context: RunContext) -> None:
-        args = run_context.original_args()
-        if args.cur_epoch_num % self.save_freq == 0:
-            save_checkpoint(args.train_network, self.backup_file)
-
-    def on_train_end(self, run_context: RunContext) -> None:
-        if self.delete_checkpoint and os.path.exists(self.backup_file):
-            os.remove(self.backup_file)
-
-
-@final
 class OnRequestExit(Callback):
     """Ends a training or an evaluation after its step when a signal comes, and saves the network.
 

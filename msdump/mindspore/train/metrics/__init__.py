@@ -7,7 +7,7 @@ from typing import Any
 
 from msdump.errors import did_you_mean
 from msdump.mindspore.names import explain_missing, publish_all
-from msdump.mindspore.train.metrics.base import Metric, rearrange_inputs
+from msdump.mindspore.train.metrics.base import MAE, MSE, Loss, Metric, Perplexity, rearrange_inputs
 from msdump.mindspore.train.metrics.classification import (
     F1,
     Accuracy,
@@ -18,15 +18,6 @@ from msdump.mindspore.train.metrics.classification import (
     Top5CategoricalAccuracy,
     TopKCategoricalAccuracy,
 )
-from msdump.mindspore.train.metrics.confusion import ConfusionMatrix, ConfusionMatrixMetric
-from msdump.mindspore.train.metrics.curves import ROC, auc
-from msdump.mindspore.train.metrics.means import MAE, MSE, Loss, Perplexity
-from msdump.mindspore.train.metrics.similarity import BleuScore, CosineSimilarity, Dice, OcclusionSensitivity
-from msdump.mindspore.train.metrics.surfaces import (
-    HausdorffDistance,
-    MeanSurfaceDistance,
-    RootMeanSquareDistance,
-)
 
 _BY_NAME: dict[str, Callable[..., Any]] = {
     "accuracy": Accuracy,
@@ -34,24 +25,13 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
     "precision": Precision,
     "recall": Recall,
     "F1": F1,
-    "dice": Dice,
-    "roc": ROC,
-    "auc": auc,
-    "bleu_score": BleuScore,
-    "cosine_similarity": CosineSimilarity,
-    "occlusion_sensitivity": OcclusionSensitivity,
     "topk": TopKCategoricalAccuracy,
-    "hausdorff_distance": HausdorffDistance,
     "top_1_accuracy": Top1CategoricalAccuracy,
     "top_5_accuracy": Top5CategoricalAccuracy,
     "mae": MAE,
     "mse": MSE,
     "loss": Loss,
-    "mean_surface_distance": MeanSurfaceDistance,
-    "root_mean_square_distance": RootMeanSquareDistance,
     "perplexity": Perplexity,
-    "confusion_matrix": ConfusionMatrix,
-    "confusion_matrix_metric": ConfusionMatrixMetric,
 }
 
 

@@ -1,10 +1,8 @@
-"""Base of schedules of learning rates, and those whose rate in an epoch is a formula of the epoch alone.
-
-They compute in Python, between the steps of the training: in a function that is compiled they are refused.
-"""
+"""`mindspore.experimental.optim.lr_scheduler`: schedules of the learning rates of an optimizer's groups."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +12,7 @@ import numpy as np
 from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.experimental.optim.optimizer import Optimizer
-from msdump.mindspore.names import publish
+from msdump.mindspore.names import explain_missing, publish
 from msdump.mindspore.sources import user_line
 from msdump.mindspore.tracer import current_tracer
 
@@ -179,61 +177,87 @@ class ExponentialLR(_ClosedForm):
         return float(base * self.gamma**epoch)
 
 
-class ConstantLR(_ClosedForm):
-    """Times a factor until epoch total_iters."""
+class _ByFunctions(LRScheduler):
+    """Base of schedules by functions of the epoch, one for each group."""
 
-    def __init__(
-        self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
-    ) -> None:
-        if not 0 <= factor <= 1:
-            raise ValueError("Constant multiplicative factor expected to be between 0 and 1.")
-        _check_kind("ConstantLR", "total_iters", total_iters, int)
-        self.factor, self.total_iters = factor, total_iters
+    def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
+        count = len(optimizer.param_groups)
+        self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, list | tuple) else [lr_lambda] * count
+        if len(self.lr_lambdas) != count:
+            raise ValueError(f"Expected {count} lr_lambdas, but got {len(self.lr_lambdas)}")
         super().__init__(optimizer, last_epoch)
 
-    def rate(self, base: float, epoch: int) -> float:
-        return base * (self.factor if epoch < self.total_iters else 1.0)
+    def _factors(self) -> list[float]:
+        return [float(function(_held(self.last_epoch))) for function in self.lr_lambdas]
 
 
-class LinearLR(_ClosedForm):
-    """Times a factor that goes from start_factor to end_factor until epoch total_iters."""
+class LambdaLR(_ByFunctions):
+    """The rate at the start times a function of the epoch."""
+
+    def get_lr(self) -> list[float]:
+        return [base * factor for base, factor in zip(self.base_lrs, self._factors(), strict=True)]
+
+
+class ReduceLROnPlateau(_Schedule):
+    """Times a factor when a metric has not become better for more than `patience` epochs."""
 
     def __init__(
         self,
         optimizer: Optimizer,
-        start_factor: float = 1.0 / 3,
-        end_factor: float = 1.0,
-        total_iters: int = 5,
-        last_epoch: int = -1,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: Any = 0,
+        eps: float = 1e-8,
     ) -> None:
-        if not 0 < start_factor <= 1:
-            raise ValueError(
-                "Starting multiplicative factor expected to be greater than 0 and less than or equal to 1."
-            )
-        if not 0 <= end_factor <= 1:
-            raise ValueError("Ending multiplicative factor expected to be between 0 and 1.")
-        _check_kind("LinearLR", "total_iters", total_iters, int)
-        self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
-        super().__init__(optimizer, last_epoch)
+        if factor >= 1.0:
+            raise ValueError("The lr factor should be less than 1.0.")
+        super().__init__(optimizer)
+        if mode not in ("min", "max"):
+            raise ValueError(f"`mode` should be 'min' or 'max', but got {mode}.")
+        if threshold_mode not in ("rel", "abs"):
+            raise ValueError(f"`threshold mode` should be 'rel' or 'abs', but got {threshold_mode}.")
+        self.min_lrs = _of_groups(optimizer, min_lr, "min_lr")
+        self.mode, self.factor, self.patience, self.cooldown, self.eps = mode, factor, patience, cooldown, eps
+        self.threshold, self.threshold_mode = threshold, threshold_mode
+        self.best = math.inf if mode == "min" else -math.inf
+        self.wait = self.cooldown_counter = 0
+        self.last_epoch = _number("last_epoch_ReduceLROnPlateau", 0)
 
-    def rate(self, base: float, epoch: int) -> float:
-        share = min(epoch, self.total_iters) / self.total_iters
-        return base * (self.start_factor + (self.end_factor - self.start_factor) * share)
+    def step(self, metrics: Any) -> bool:
+        """An epoch has ended with this metric."""
+        self._check_place()
+        _set(self.last_epoch, float(self.last_epoch) + 1)
+        current = float(metrics)
+        is_better = self._is_improvement(current, self.best)
+        self.best, self.wait = (current, 0) if is_better else (self.best, self.wait + 1)
+        if self.in_cooldown():
+            self.cooldown_counter -= 1
+            self.wait = 0
+        if self.wait > self.patience:
+            self._reduce()
+            self.cooldown_counter, self.wait = self.cooldown, 0
+        return True
 
+    def _reduce(self) -> None:
+        old = self._rates()
+        new = [max(rate * self.factor, lowest) for rate, lowest in zip(old, self.min_lrs, strict=True)]
+        self._set_rates([a if b > a + self.eps else b for a, b in zip(new, old, strict=True)])
 
-class PolynomialLR(_ClosedForm):
-    """Falls to 0 in epoch total_iters, as a power of what is left."""
+    def in_cooldown(self) -> bool:
+        """Does it wait for the last change of the rate to show?"""
+        return self.cooldown_counter > 0
 
-    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
-        _check_kind("PolynomialLR", "power", power, float)
-        if power < 0:
-            raise ValueError(f"For 'PolynomialLR', the 'power' must be >= 0, but got {power}.")
-        _check_kind("PolynomialLR", "total_iters", total_iters, int)
-        self.total_iters, self.power = total_iters, power
-        super().__init__(optimizer, last_epoch)
-
-    def rate(self, base: float, epoch: int) -> float:
-        return float(base * (1.0 - min(epoch, self.total_iters) / self.total_iters) ** self.power)
+    def _is_improvement(self, current: float, best: float) -> bool:
+        distance = self.threshold * (best if self.threshold_mode == "rel" else 1.0)
+        if self.mode == "min":
+            return current < (best if math.isinf(best) else best - distance)
+        return current > (best if math.isinf(best) else best + distance)
 
 
 publish(__name__)
+
+__getattr__ = explain_missing(__name__)
