@@ -34,6 +34,9 @@ _PREFIXES = ("MINDSPORE_", "MS_", "MSDUMP_", "ASCEND_", "ACL_", "DUMP_GE_", "DUM
 # pytest-xdist gives its workers the last two, which tell commands how wide lines may be. They are taken away here for
 # fixtures of a session, and before each test.
 os.environ.pop("COLUMNS", None)
+# GNU readline, which pytest imports, sets them where os.environ does not see it and child processes do.
+os.unsetenv("COLUMNS")
+os.unsetenv("LINES")
 # Answers are compared in English, whatever the machine speaks; its encoding stays UTF-8.
 os.environ.pop("MSDUMP_LANGUAGE", None)
 for _name in ("LC_ALL", "LC_MESSAGES", "LANG"):
