@@ -146,17 +146,13 @@ def _overlap(library: Any, first: Any, second: Any) -> Any:
     return sides[..., 0] * sides[..., 1]
 
 
-def _iou(library: Any, anchor_boxes: Any, gt_boxes: Any, mode: str) -> Any:
-    common = _overlap(library, anchor_boxes, gt_boxes)
+@operator("IOU", init="mode", has_gradient=False)
+def iou(torch: Any, anchor_boxes: Tensor, gt_boxes: Tensor, mode: str = "iou") -> Any:
+    """Common area of boxes (x0, y0, x1, y1) over that of both ("iou") or of the second ("iof"): (m, n)."""
+    common = _overlap(torch, anchor_boxes, gt_boxes)
     if mode == "iof":
         return common / _areas(gt_boxes)[:, None]
     return common / (_areas(anchor_boxes)[None, :] + _areas(gt_boxes)[:, None] - common)
-
-
-@operator("IOU", init="mode", numpy=_iou, has_gradient=False)
-def iou(torch: Any, anchor_boxes: Tensor, gt_boxes: Tensor, mode: str = "iou") -> Any:
-    """Common area of boxes (x0, y0, x1, y1) over that of both ("iou") or of the second ("iof"): (m, n)."""
-    return _iou(torch, anchor_boxes, gt_boxes, mode)
 
 
 def _kept(np: Any, bboxes: Any, iou_threshold: float) -> tuple[Any, ...]:
@@ -176,7 +172,7 @@ def _kept(np: Any, bboxes: Any, iou_threshold: float) -> tuple[Any, ...]:
     return boxes, np.arange(len(boxes), dtype=np.int32), mask
 
 
-@operator("NMSWithMask", numpy=_kept, has_gradient=False)
+@operator("NMSWithMask", has_gradient=False)
 def _nms_with_mask(torch: Any, bboxes: Tensor, iou_threshold: float = 0.5) -> tuple[Any, ...]:
     """Boxes (x0, y0, x1, y1, score) by falling score, their numbers in that order, and which of them are kept."""
     import numpy as np
