@@ -154,7 +154,6 @@ _MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_ax
 def_bprop("SliceGrad")(_same_of("Slice", ("begin", "size"), 0))
 def_bprop("StridedSliceGrad")(_same_of("StridedSlice", ("begin", "end", "strides", *_MASKS), 0))
 def_bprop("GatherDGradV2")(_same_of("GatherD", ("dim",), 2))
-def_bprop("AvgPoolGrad")(_same_of("AvgPool", (), 2))
 
 
 @def_bprop("BiasAddGrad")

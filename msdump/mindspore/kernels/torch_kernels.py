@@ -244,27 +244,6 @@ def _max_pool_grad(torch: Any, inputs: Sequence[Any], attrs: Attrs, out: Sequenc
     return None
 
 
-@def_torch_kernel("AvgPool")
-def _avg_pool(torch: Any, inputs: Sequence[Any], attrs: Attrs, out: Sequence[Any]) -> bool | None:
-    window = _pooling(inputs[0], attrs)
-    if not (_is_even(window.padding) and _is_half(window)):
-        return False
-    settings = ([window.padding[0], window.padding[2]], False, False)
-    torch.ops.aten.avg_pool2d.out(inputs[0], list(window.kernel), list(window.stride), *settings, None, out=out[0])
-    return None
-
-
-@def_torch_kernel("AvgPoolGrad")
-def _avg_pool_grad(torch: Any, inputs: Sequence[Any], attrs: Attrs, out: Sequence[Any]) -> bool | None:
-    x, _, dy = inputs
-    window = _pooling(x, attrs)
-    if not (_is_even(window.padding) and _is_half(window)):
-        return False
-    settings = (list(window.kernel), list(window.stride), [window.padding[0], window.padding[2]], False, False, None)
-    torch.ops.aten.avg_pool2d_backward.grad_input(dy, x, *settings, grad_input=out[0])
-    return None
-
-
 # -- normalization -----------------------------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ vector-Jacobian product, and so on for gradients of gradients. PyTorch is import
 
 from __future__ import annotations
 
+import inspect
 import re
 import warnings
 from collections.abc import Callable, Sequence
@@ -49,6 +50,9 @@ _OF_DTYPE = re.compile(
 # What the libraries raise about operands.
 _REFUSALS = (RuntimeError, TypeError, ValueError, LookupError, AssertionError)
 
+# What `torch_operator` declared.
+_COMPUTES: dict[str, Compute] = {}
+
 # Op types that were registered here, their gradients included.
 op_types: set[str] = set()
 
@@ -91,6 +95,40 @@ def def_torch_operator(
     else:
         def_infer(op_type)(_infer(op_type, compute))
     def_bprop(op_type)(torch_bprop(compute, constants) if has_gradient else no_gradient)
+
+
+def torch_operator(
+    op_type: str, inputs: str, outputs: str = "output", *, infer: Infer, gradient: Bprop | None = None, scope: str = ""
+) -> Callable[[Callable[..., Any]], Compute]:
+    """Decorator: a function (PyTorch, operand, ..., attribute=..., or **attrs) is the operator; gives its `Compute`.
+
+    inputs, outputs  MindSpore's names
+    infer            its shape rule, which checks the operands
+    gradient         the rule that adds MindSpore's own operators of the gradient; None: `{type}Grad` of PyTorch
+    scope            of the operators that the rule adds, where it has another name than most
+    Two-byte floats go through float32 and are rounded once.
+    """
+
+    def declare(function: Callable[..., Any]) -> Compute:
+        definition = def_primitive(op_type, inputs.split(), outputs.split(), grad_scope=scope)
+        parameters = inspect.signature(function).parameters
+        takes_all = "attrs" in parameters
+        names = {name for name, each in parameters.items() if each.kind is inspect.Parameter.KEYWORD_ONLY}
+
+        def compute(tensors: Sequence[Any], attrs: Attrs) -> Sequence[Any]:
+            wide = [each.float() if each.itemsize == 2 and each.is_floating_point() else each for each in tensors]
+            given = {name: value for name, value in attrs.items() if takes_all or name in names}
+            result = function(torch_of(op_type), *wide, **given)
+            return result if isinstance(result, tuple | list) else (result,)
+
+        op_types.add(op_type)
+        _COMPUTES[op_type] = compute
+        _def_torch_kernel(op_type, compute)
+        definition.infer = infer
+        def_bprop(op_type)(torch_bprop(compute) if gradient is None else gradient)
+        return compute
+
+    return declare
 
 
 # -- values ------------------------------------------------------------------------------------------------------------
@@ -289,6 +327,13 @@ def torch_bprop(compute: Compute, constants: Sequence[int] = ()) -> Bprop:
         return results
 
     return bprop
+
+
+def gradient_of(op_type: str, tensors: Sequence[Any], attrs: Attrs, gradients: Sequence[Any], wanted: int) -> list[Any]:
+    """Gradients of the first `wanted` operands of a declared operator, for those of its first results."""
+    rule = (len(tensors), tuple(range(wanted)), tuple(range(len(gradients))))
+    product = _vector_jacobian_product(op_type, _COMPUTES[op_type])
+    return list(product([*tensors, *gradients], {**attrs, _DERIVATIVES: (rule,)}))
 
 
 def _def_gradient(forward_type: str, forward: Compute) -> str:
