@@ -30,7 +30,7 @@ from msdump.tensors.arrays import Array  # noqa: E402
 from msdump.tensors.torch_arrays import dtype_name, tensor_of  # noqa: E402
 from msdump.testing.strategies import operands_like  # noqa: E402
 from tests.mindspore.declared_cases import CASES  # noqa: E402
-from tests.mindspore.kernels.cases_draws import CASES as DRAWS  # noqa: E402
+from tests.mindspore.kernels import cases, cases_draws  # noqa: E402, F401  (the first gathers the others)
 from tests.mindspore.kernels.interpreter import type_of  # noqa: E402
 from tests.mindspore.operator_calls import Call, calls_of  # noqa: E402
 
@@ -179,7 +179,7 @@ NOT_DIFFERENCES = {
     **dict.fromkeys(
         ("BatchNormGrad", "GroupNormGrad", "LayerNormGrad", "MaxPoolGrad"), "some operands are results of the others"
     ),
-    **dict.fromkeys(DRAWS, "nothing flows through draws"),
+    **dict.fromkeys(cases_draws.CASES, "nothing flows through draws"),
 }
 # How many of the results have a gradient, where the others are for the gradient alone.
 DIFFERENTIATED = {"BatchNorm": 1, "GroupNorm": 1, "LayerNorm": 1, "LSTM": 3}

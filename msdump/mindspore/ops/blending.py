@@ -31,6 +31,15 @@ def approximate_equal(torch: Any, x: Tensor, y: Tensor, tolerance: float = 1e-5)
     return torch.abs(torch.subtract(x, y)) < tolerance
 
 
+@operator("CompareAndBitpack", has_gradient=False)
+def _compare_and_bitpack(torch: Any, x: Tensor, threshold: Tensor) -> Any:
+    """Where x is above the threshold, eight elements of the last axis as the bits of a byte, the first the highest."""
+    if not x.ndim or x.shape[-1] % 8:
+        raise ValueError(f"expected a last axis of a size that 8 divides, got shape {tuple(x.shape)}.")
+    bits: Any = torch.reshape(x > threshold, (*x.shape[:-1], x.shape[-1] // 8, 8))
+    return sum(bits[..., place].to(torch.uint8) << (7 - place) for place in range(8))
+
+
 lt = less
 
 

@@ -131,6 +131,23 @@ def _span(torch: Any, first: float, last: float, given: int, size: int) -> Any:
     return first * (given - 1) + torch.arange(size) * step
 
 
+# -- colours -----------------------------------------------------------------------------------------------------------
+
+
+@operator("RGBToHSV")
+def _rgb_to_hsv(torch: Any, images: Tensor) -> Any:
+    """Hue, saturation and value in [0, 1] of red, green and blue in [0, 1], along the last axis."""
+    if not images.ndim or images.shape[-1] != 3:
+        raise ValueError(f"expected images with 3 channels in the last axis, got shape {tuple(images.shape)}.")
+    (value, place), spread = torch.max(images, -1), torch.amax(images, -1) - torch.amin(images, -1)
+    width = torch.where(spread > 0, spread, torch.ones_like(spread))
+    # How far the two lower channels are apart, from the third of the circle that belongs to the largest.
+    ahead, behind = (torch.gather(images, -1, ((place + k) % 3)[..., None])[..., 0] for k in (1, 2))
+    hue = torch.remainder((ahead - behind) / width / 6 + place.to(value.dtype) / 3, 1)
+    saturation = spread / torch.where(value > 0, value, torch.ones_like(value))
+    return torch.stack([torch.where(spread > 0, hue, torch.zeros_like(hue)), saturation, value], -1)
+
+
 # -- boxes -------------------------------------------------------------------------------------------------------------
 
 
