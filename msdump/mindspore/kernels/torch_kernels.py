@@ -333,18 +333,6 @@ def _softmax(torch: Any, inputs: Sequence[Any], attrs: Attrs, out: Sequence[Any]
     torch.ops.aten._softmax.out(inputs[0], _softmax_axis(attrs, inputs[0].ndim), False, out=out[0])
 
 
-@def_torch_kernel("LogSoftmax")
-def _log_softmax(torch: Any, inputs: Sequence[Any], attrs: Attrs, out: Sequence[Any]) -> None:
-    torch.ops.aten._log_softmax.out(inputs[0], _softmax_axis(attrs, inputs[0].ndim), False, out=out[0])
-
-
-@def_torch_kernel("LogSoftmaxGrad")
-def _log_softmax_grad(torch: Any, inputs: Sequence[Any], attrs: Attrs, out: Sequence[Any]) -> None:
-    y, dy = inputs
-    axis = _softmax_axis(attrs, y.ndim)
-    torch.ops.aten._log_softmax_backward_data.out(dy, y, axis, y.dtype, out=out[0])
-
-
 def _define_reduction(op_type: str, name: str) -> None:
     @def_torch_kernel(op_type)
     def compute(torch: Any, inputs: Sequence[Any], attrs: Attrs, out: Sequence[Any]) -> bool | None:
