@@ -201,6 +201,9 @@ CASES: dict[str, list[Case]] = {
         Case((WAVES, 1, True, False)),
         Case((numbers(3, 4), 1, False, True, "backward", False)),
     ],
+    "CompareAndBitpack": [Case((numbers(2, 16), numbers(low=0.5, high=0.5)), is_exact=True)],
+    "RGBToHSV": [Case((numbers(2, 3, 3),)), Case((np.zeros((1, 3), np.float32),), is_smooth=False)],
+    "SigmoidCrossEntropyWithLogits": [Case((numbers(3, 4, low=-9, high=9), numbers(3, 4, seed=1)))],
     "IsClose": [Case((numbers(3), numbers(3) + np.float32(1e-6)))],
     "ApproximateEqual": [Case((numbers(3), numbers(3, seed=1), 0.3))],
     "NanToNum": [

@@ -15,6 +15,7 @@ from msdump.graph.types import TensorType
 from msdump.mindspore.kernels.checks import FLOATS, expect, expect_count, expect_dtype, expect_scalar, expect_shape
 from msdump.mindspore.kernels.optimizer import corrected_rate, def_update, number_of
 from msdump.mindspore.kernels.program import publish
+from msdump.mindspore.kernels.torch_operator import torch_operator
 from msdump.mindspore.kernels.workspace import compute_type
 from msdump.tensors.arrays import Array
 
@@ -77,10 +78,7 @@ def _written(states: Sequence[Array], values: Sequence[Array]) -> None:
 
 # -- LARS ---------------------------------------------------------------------------------------------
 
-def_primitive("SquareSumAll", ("x", "y"), ("output_x", "output_y"))
 
-
-@def_infer("SquareSumAll")
 def _infer_square_sum_all(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
     expect_count(types, 2)
     for type_, name in zip(types, ("x", "y"), strict=True):
@@ -88,11 +86,9 @@ def _infer_square_sum_all(types: Sequence[TensorType], attrs: Attrs) -> tuple[Te
     return tuple(TensorType(type_.dtype, ()) for type_ in types)
 
 
-@def_kernel("SquareSumAll")
-def _square_sum_all(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-    for array, target in zip(inputs, out, strict=True):
-        wide = array.astype(compute_type(array.dtype))
-        np.copyto(target, np.sum(wide * wide), casting="same_kind")
+@torch_operator("SquareSumAll", "x y", "output_x output_y", infer=_infer_square_sum_all)
+def _square_sum_all(torch: Any, x: Any, y: Any) -> Any:
+    return (x * x).sum(), (y * y).sum()
 
 
 _LARS = ("weight", "gradient", "norm_weight", "norm_gradient", "weight_decay", "learning_rate")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import numpy as np
+from typing import Any
 
 from msdump.errors import ExecutionError
 from msdump.graph.graph import Node, Value
-from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
+from msdump.graph.primitive import Attrs
 from msdump.graph.types import TensorType
 from msdump.mindspore.kernels.checks import (
     FLOATS,
@@ -18,16 +17,11 @@ from msdump.mindspore.kernels.checks import (
     expect_dtype,
     expect_same_dtype,
 )
-from msdump.mindspore.kernels.workspace import compute_type, quiet
-from msdump.mindspore.program.autodiff import GradBuilder, Grads, def_bprop
-from msdump.tensors.arrays import Array
+from msdump.mindspore.kernels.torch_operator import torch_operator
+from msdump.mindspore.program.autodiff import GradBuilder, Grads
 
-def_primitive("BinaryCrossEntropy", ("logits", "labels", "weight"))
-def_primitive("BinaryCrossEntropyGrad", ("logits", "labels", "dloss", "weight"))
-def_primitive("BCEWithLogitsLoss", ("predict", "target", "weight", "pos_weight"))
-
-# Source: MindSpore's CPU kernels cut logarithms there, and divide by no less.
-_LEAST_LOG, _LEAST_DIVISOR = -100.0, 1e-12
+# Source: MindSpore's CPU kernels divide by no less.
+_LEAST_DIVISOR = 1e-12
 
 
 def _expect_operands(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
@@ -42,69 +36,21 @@ def _expect_operands(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
     return types[0] if reduction == "none" else TensorType(types[0].dtype, ())
 
 
-def _store_reduced(losses: Array, attrs: Attrs, out: Array) -> None:
-    reduction = attrs.get("reduction", "mean")
-    if reduction == "none":
-        np.copyto(out, losses, casting="unsafe")
-        return
-    total = np.add.reduce(losses, axis=None, dtype=np.float64)
-    out[...] = total / losses.size if reduction == "mean" else total
-
-
-def _wide(inputs: Sequence[Array]) -> list[Array]:
-    wide = compute_type(inputs[0].dtype)
-    return [array.astype(wide, copy=False) for array in inputs]
-
-
 # -- of probabilities --------------------------------------------------------------------------------------------------
 
 
-@def_infer("BinaryCrossEntropy")
 def _infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
     """Attrs: reduction ("mean")."""
     expect(len(types) in (2, 3), "2 or 3 operands", len(types))
     return (_expect_operands(types, attrs),)
 
 
-@def_kernel("BinaryCrossEntropy")
-@quiet
-def _cross_entropy(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-    """-weight * (y * log(x) + (1 - y) * log(1 - x)), logarithms cut at -100.
-
-    Edges:  NaN -> NaN.
-    Raises: ExecutionError for a probability outside of [0, 1], as MindSpore.
-    """
-    x, y, *weight = _wide(inputs)
-    is_outside = (x < 0) | (x > 1)
-    if is_outside.any():
-        raise ExecutionError(
-            f"expected logits between 0 and 1, got {float(x[is_outside][0])}. "
-            "Apply a sigmoid before, or take BCEWithLogitsLoss."
-        )
-    losses = -(y * np.maximum(np.log(x), _LEAST_LOG) + (1 - y) * np.maximum(np.log(1 - x), _LEAST_LOG))
-    _store_reduced(losses * weight[0] if weight else losses, attrs, out[0])
-
-
-@def_infer("BinaryCrossEntropyGrad")
 def _infer_grad(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
     """Attrs: reduction ("mean")."""
     expect(len(types) in (3, 4), "3 or 4 operands", len(types))
     loss = _expect_operands([*types[:2], *types[3:]], attrs)
     expect(types[2] == loss, f"dloss {loss}", types[2])
     return (types[0],)
-
-
-@def_kernel("BinaryCrossEntropyGrad")
-@quiet
-def _cross_entropy_grad(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-    """dloss * weight * (x - y) / (x * (1 - x)).   Edges: finite at 0 and 1, where the divisor is 1e-12."""
-    x, y, dloss, *weight = _wide(inputs)
-    gradient = (x - y) / np.maximum((1 - x) * x, _LEAST_DIVISOR) * dloss
-    if weight:
-        gradient = gradient * weight[0]
-    if attrs.get("reduction", "mean") == "mean":
-        gradient = gradient / max(x.size, 1)
-    np.copyto(out[0], gradient, casting="unsafe")
 
 
 def _share(builder: GradBuilder, dloss: Value, x: Value, weight: Sequence[Value], attrs: Attrs) -> Value:
@@ -114,7 +60,6 @@ def _share(builder: GradBuilder, dloss: Value, x: Value, weight: Sequence[Value]
     return builder.add("Mul", [dloss, weight[0]]) if weight else dloss
 
 
-@def_bprop("BinaryCrossEntropy")
 def _cross_entropy_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     """Source: MindSpore: the weight has no gradient."""
     x, y, *weight = node.inputs
@@ -131,7 +76,6 @@ def _cross_entropy_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grad
     return grads
 
 
-@def_bprop("BinaryCrossEntropyGrad")
 def _second_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     """Of share * (x - y) / d with d = x * (1 - x): share * (x * x - 2 * x * y + y) / d ** 2, -share / d, and the
     quotient itself for dloss."""
@@ -156,35 +100,48 @@ def _second_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     return grads
 
 
+@torch_operator("BinaryCrossEntropy", "logits labels weight", infer=_infer, gradient=_cross_entropy_bprop)
+def _cross_entropy(torch: Any, x: Any, y: Any, weight: Any = None, *, reduction: str = "mean") -> Any:
+    """-weight * (y * log(x) + (1 - y) * log(1 - x)), logarithms cut at -100.
+
+    Edges:  NaN -> NaN.
+    Raises: ExecutionError for a probability outside of [0, 1], as MindSpore.
+    """
+    outside = x[(x < 0) | (x > 1)]
+    if outside.numel():
+        raise ExecutionError(
+            f"expected logits between 0 and 1, got {float(outside[0])}. "
+            "Apply a sigmoid before, or take BCEWithLogitsLoss."
+        )
+    losses = -(y * x.log().clamp_min(-100) + (1 - y) * (1 - x).log().clamp_min(-100))
+    return _reduced(losses if weight is None else losses * weight, reduction)
+
+
+def _reduced(losses: Any, reduction: str) -> Any:
+    return losses if reduction == "none" else losses.double().sum() / (losses.numel() if reduction == "mean" else 1)
+
+
+@torch_operator("BinaryCrossEntropyGrad", "logits labels dloss weight", infer=_infer_grad, gradient=_second_bprop)
+def _cross_entropy_grad(torch: Any, x: Any, y: Any, dloss: Any, weight: Any = 1, *, reduction: str = "mean") -> Any:
+    """dloss * weight * (x - y) / (x * (1 - x)).   Edges: finite at 0 and 1, where the divisor is 1e-12."""
+    gradient = (x - y) / ((1 - x) * x).clamp_min(_LEAST_DIVISOR) * dloss * weight
+    return gradient / max(x.numel(), 1) if reduction == "mean" else gradient
+
+
 # -- of logits ---------------------------------------------------------------------------------------------------------
 
 
-@def_infer("BCEWithLogitsLoss")
 def _infer_logits(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
     """Attrs: reduction ("mean"), absent: names of the operands that are not there."""
     expect_count(types, 4 - len(attrs.get("absent", ())))
     return (_expect_operands(types, attrs),)
 
 
-def _optional(operands: Sequence[Array | Value], attrs: Attrs) -> list[Array | Value | None]:
+def _optional(operands: Sequence[Any], attrs: Attrs) -> list[Any]:
     remaining = iter(operands)
     return [None if name in attrs.get("absent", ()) else next(remaining) for name in ("weight", "pos_weight")]
 
 
-@def_kernel("BCEWithLogitsLoss")
-@quiet
-def _logits_loss(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-    """-weight * (pos_weight * y * log(s) + (1 - y) * log(1 - s)) with s = sigmoid(x), computed without overflow."""
-    x, y, *others = _wide(inputs)
-    weight, pos_weight = _optional(others, attrs)
-    # log(1 + e**-|x|) + max(-x, 0) is log(1 + e**-x) for both signs.
-    soft = np.log1p(np.exp(-np.abs(x))) + np.maximum(-x, 0)
-    factor = 1 if pos_weight is None else y * (pos_weight - 1) + 1  # type: ignore[operator]
-    losses = (1 - y) * x + soft * factor
-    _store_reduced(losses if weight is None else losses * weight, attrs, out[0])
-
-
-@def_bprop("BCEWithLogitsLoss")
 def _logits_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     """sigmoid(x) - y, and its like with weights.   Source: MindSpore: the weights have no gradient."""
     x, y, *others = node.inputs
@@ -212,3 +169,13 @@ def _logits_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
             slope = add("Add", [slope, add("Mul", [add("Sub", [pos_weight, one]), soft])])
         grads[1] = add("Mul", [slope, share])
     return grads
+
+
+@torch_operator("BCEWithLogitsLoss", "predict target weight pos_weight", infer=_infer_logits, gradient=_logits_bprop)
+def _logits_loss(torch: Any, x: Any, y: Any, *others: Any, reduction: str = "mean", absent: Sequence[str] = ()) -> Any:
+    """-weight * (pos_weight * y * log(s) + (1 - y) * log(1 - s)) with s = sigmoid(x), computed without overflow."""
+    weight, pos_weight = _optional(others, {"absent": absent})
+    factor = 1 if pos_weight is None else y * (pos_weight - 1) + 1
+    # log(1 + e**-|x|) + max(-x, 0) is log(1 + e**-x) for both signs.
+    losses = (1 - y) * x + (torch.log1p(torch.exp(-x.abs())) + (-x).clamp_min(0)) * factor
+    return _reduced(losses if weight is None else losses * weight, reduction)

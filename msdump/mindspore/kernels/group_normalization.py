@@ -5,22 +5,16 @@ float16 and bfloat16 compute in float32.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from msdump.graph.graph import Node
-from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
+from msdump.graph.primitive import Attrs
 from msdump.graph.types import TensorType
 from msdump.mindspore.kernels.checks import FLOATS, expect, expect_count, expect_dtype, expect_shape
-from msdump.mindspore.kernels.torch_operator import torch_bprop
-from msdump.mindspore.kernels.workspace import compute_type
-from msdump.mindspore.program.autodiff import GradBuilder, Grads, def_bprop
-from msdump.tensors.arrays import Array
-
-def_primitive("GroupNorm", ("x", "gamma", "beta"), ("y", "mean", "rstd"))
-def_primitive("GroupNormGrad", ("dy", "x", "mean", "rstd", "gamma"), ("dx", "dgamma", "dbeta"))
+from msdump.mindspore.kernels.torch_operator import torch_operator
+from msdump.mindspore.program.autodiff import GradBuilder, Grads
 
 
 def _statistics(x: TensorType, gamma: TensorType, attrs: Attrs) -> TensorType:
@@ -34,7 +28,6 @@ def _statistics(x: TensorType, gamma: TensorType, attrs: Attrs) -> TensorType:
     return TensorType(x.dtype, (x.shape[0], groups))
 
 
-@def_infer("GroupNorm")
 def _group_norm_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
     expect_count(types, 3)
     x, gamma, beta = types
@@ -43,31 +36,6 @@ def _group_norm_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[Tensor
     return x, statistics, statistics
 
 
-@def_kernel("GroupNorm")
-def _group_norm(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-    """y = (x - mean) * rstd * gamma + beta, rstd = 1 / sqrt(variance + eps).   Edges: no elements -> NaN statistics."""
-    x, gamma, beta = inputs
-    y, mean, rstd = out
-    wide = compute_type(x.dtype)
-    with np.errstate(all="ignore"):
-        rows = x.reshape(*mean.shape, x.size // max(mean.size, 1)).astype(wide)
-        count = wide.type(rows.shape[2])
-        center = np.add.reduce(rows, axis=2, keepdims=True) / count
-        rows = rows - center
-        inverse = 1 / np.sqrt(np.add.reduce(rows * rows, axis=2, keepdims=True) / count + wide.type(attrs["eps"]))
-        channels = _channels(x)
-        normal = (rows * inverse).reshape(x.shape)
-        result = normal * gamma.reshape(channels).astype(wide) + beta.reshape(channels).astype(wide)
-        for target, values in ((y, result), (mean, center), (rstd, inverse)):
-            np.copyto(target, values.reshape(target.shape), casting="unsafe")
-
-
-def _channels(x: Any) -> tuple[int, ...]:
-    """Shape of gamma beside x."""
-    return (1, x.shape[1], *(1,) * (x.ndim - 2))
-
-
-@def_bprop("GroupNorm")
 def _group_norm_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     """Gradient of y only; mean and rstd are not differentiated, as in MindSpore."""
     if outer[0] is None:
@@ -77,7 +45,6 @@ def _group_norm_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     return list(builder.add_all("GroupNormGrad", [outer[0], x, mean, rstd, gamma], node.primitive.attrs))
 
 
-@def_infer("GroupNormGrad")
 def _group_norm_grad_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
     expect_count(types, 5)
     dy, x, mean, rstd, gamma = types
@@ -88,40 +55,37 @@ def _group_norm_grad_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[T
     return x, gamma, gamma
 
 
-@def_kernel("GroupNormGrad")
-def _group_norm_grad(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
+def _shown(values: Any, x: Any) -> Any:
+    """A number per channel, beside x."""
+    return values.reshape(1, -1, *(1,) * (x.ndim - 2))
+
+
+def _normal(x: Any, num_groups: int, eps: float) -> Any:
+    """x by groups, normalised: (N, groups, elements), with the mean and the inverse of the deviation of each."""
+    rows = x.reshape(x.shape[0], num_groups, math.prod(x.shape[1:]) // num_groups)
+    mean = rows.mean(2, keepdim=True)
+    centered = rows - mean
+    inverse = ((centered * centered).mean(2, keepdim=True) + eps).rsqrt()
+    return centered * inverse, mean, inverse
+
+
+@torch_operator("GroupNorm", "x gamma beta", "y mean rstd", infer=_group_norm_infer, gradient=_group_norm_bprop)
+def _group_norm(torch: Any, x: Any, gamma: Any, beta: Any, *, num_groups: int, eps: float) -> Any:
+    """y = (x - mean) * rstd * gamma + beta, rstd = 1 / sqrt(variance + eps).   Edges: no elements -> NaN statistics."""
+    normal, mean, inverse = _normal(x, num_groups, eps)
+    return normal.reshape(x.shape) * _shown(gamma, x) + _shown(beta, x), mean[..., 0], inverse[..., 0]
+
+
+@torch_operator("GroupNormGrad", "dy x mean rstd gamma", "dx dgamma dbeta", infer=_group_norm_grad_infer)
+def _group_norm_grad(
+    torch: Any, dy: Any, x: Any, mean: Any, rstd: Any, gamma: Any, *, num_groups: int, eps: float
+) -> Any:
     """dgamma = sum(dy * x_hat), dbeta = sum(dy), dx = (g - mean(g) - x_hat * mean(g * x_hat)) * rstd.
 
-    g is dy * gamma, x_hat the normalised x.
+    g is dy * gamma, x_hat the normalised x. The statistics are those of x, through which the gradient flows.
     """
-    dy, x, mean, rstd, gamma = inputs
-    wide = compute_type(x.dtype)
-    rows = (*mean.shape, x.size // max(mean.size, 1))
-    others = tuple(axis for axis in range(x.ndim) if axis != 1)
-    with np.errstate(all="ignore"):
-        inverse = rstd.astype(wide)[..., np.newaxis]
-        normal = (x.reshape(rows).astype(wide) - mean.astype(wide)[..., np.newaxis]) * inverse
-        outer = dy.astype(wide)
-        of_gamma = np.add.reduce(outer * normal.reshape(x.shape), axis=others)
-        of_beta = np.add.reduce(outer, axis=others)
-        free = (outer * gamma.reshape(_channels(x)).astype(wide)).reshape(rows)
-        count = wide.type(rows[2])
-        along = np.add.reduce(free * normal, axis=2, keepdims=True) / count
-        of_x = (free - np.add.reduce(free, axis=2, keepdims=True) / count - normal * along) * inverse
-        for target, values in zip(out, (of_x, of_gamma, of_beta), strict=True):
-            np.copyto(target, values.reshape(target.shape), casting="unsafe")
-
-
-def _of_tensors(tensors: Sequence[Any], attrs: Attrs) -> list[Any]:
-    """As the kernel; the statistics are those of x, through which the gradient flows."""
-    dy, x, mean, _, gamma = tensors
     others = [axis for axis in range(x.ndim) if axis != 1]
-    rows = x.reshape(*mean.shape, -1)
-    inverse = (rows.var(2, unbiased=False, keepdim=True) + attrs["eps"]).rsqrt()
-    normal = (rows - rows.mean(2, keepdim=True)) * inverse
-    free = (dy * gamma.reshape(_channels(x))).reshape(rows.shape)
+    normal, _, inverse = _normal(x, num_groups, eps)
+    free = (dy * _shown(gamma, x)).reshape(normal.shape)
     of_x = (free - free.mean(2, keepdim=True) - normal * (free * normal).mean(2, keepdim=True)) * inverse
-    return [of_x.reshape(x.shape), (dy * normal.reshape(x.shape)).sum(others), dy.sum(others)]
-
-
-def_bprop("GroupNormGrad")(torch_bprop(_of_tensors))
+    return of_x.reshape(x.shape), (dy * normal.reshape(x.shape)).sum(others), dy.sum(others)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.mindspore.kernels.checks import FLOATS, INDICES, expect, expect_count, expect_dtype, expect_shape
 from msdump.mindspore.kernels.softmax import log_softmax, softmax
+from msdump.mindspore.kernels.torch_operator import torch_operator
 from msdump.mindspore.kernels.workspace import quiet, result_buffer, scratch, store, widened
 from msdump.mindspore.program.autodiff import GradBuilder, Grads, def_bprop
 from msdump.tensors.arrays import Array
@@ -21,7 +23,6 @@ def_primitive(
     ("features", "labels"),
     grad_scope="gradSparseSoftmaxCrossEntropyWithLogits",
 )
-def_primitive("SoftmaxCrossEntropyWithLogits", ("features", "labels"), ("loss", "dlogits"))
 
 
 def _expect_logits(type: TensorType) -> None:
@@ -91,7 +92,6 @@ def _sparse_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
 # -- distributions ------------------------------------------------------------------------------------
 
 
-@def_infer("SoftmaxCrossEntropyWithLogits")
 def _dense_type(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
     expect_count(types, 2)
     _expect_logits(types[0])
@@ -100,31 +100,21 @@ def _dense_type(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, 
     return (TensorType(types[0].dtype, types[0].shape[:1]), types[0])
 
 
-@def_kernel("SoftmaxCrossEntropyWithLogits")
-@quiet
-def _dense(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-    """loss[n] = -sum(labels * log softmax), dlogits = softmax - labels.
-
-    Edges:  a class of weight 0 adds nothing to the loss, however unlikely it is.
-    """
-    logits, labels = widened(inputs[0], "loss.logits"), widened(inputs[1], "loss.labels")
-    logs = scratch("loss.logs", logits.shape, logits.dtype)
-    log_softmax(logits, logs, axis=1)
-    np.multiply(logs, labels, out=logs)
-    logs[labels == 0] = 0
-    loss = result_buffer(out[0], "loss.result")
-    np.subtract(0, np.add.reduce(logs, axis=1), out=loss)
-    store(loss, out[0])
-    gradient = result_buffer(out[1], "loss.result")
-    softmax(logits, gradient, axis=1)
-    np.subtract(gradient, labels, out=gradient)
-    store(gradient, out[1])
-
-
-@def_bprop("SoftmaxCrossEntropyWithLogits")
 def _dense_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     """Source: MindSpore: dlogits times the gradient of the loss; labels and the second output carry none."""
     if outer[0] is None:
         return (None, None)
     column = builder.add("ExpandDims", [outer[0]], {"axis": -1})
     return (builder.add("Mul", [node.outputs[1], column]), None)
+
+
+@torch_operator(
+    "SoftmaxCrossEntropyWithLogits", "features labels", "loss dlogits", infer=_dense_type, gradient=_dense_grad
+)
+def _dense(torch: Any, logits: Any, labels: Any) -> Any:
+    """loss[n] = -sum(labels * log softmax), dlogits = softmax - labels.
+
+    Edges:  a class of weight 0 adds nothing to the loss, however unlikely it is.
+    """
+    weighed = torch.where(labels == 0, 0.0, labels * torch.log_softmax(logits, 1))
+    return 0 - weighed.sum(1), torch.softmax(logits, 1) - labels

@@ -16,8 +16,6 @@ from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.mindspore.kernels.checks import (
     FLOATS,
-    attribute,
-    expect,
     expect_count,
     expect_dtype,
     expect_same_dtype,
@@ -78,12 +76,10 @@ def def_update(
     state: Sequence[int],
     like: Sequence[int],
     scalars: Sequence[int],
-    numbers: Sequence[str] = (),
 ) -> None:
     """Register an update.
 
-    `state` slots are written, `like` slots have the weight's type, `scalars` one element; `numbers` are attributes
-    that must be there. What is in none of them may be anything.
+    `state` slots are written, `like` slots have the weight's type, `scalars` one element. Others may be anything.
     """
     aliases = {slot: state[slot] for slot in range(len(outputs))}
     def_primitive(op_type, names, outputs, mutates=state, aliases=aliases)
@@ -97,9 +93,6 @@ def def_update(
             expect_shape(types[slot], types[0].shape, names[slot])
         for slot in scalars:
             expect_scalar(types[slot], names[slot])
-        for name in numbers:
-            value = attribute(attrs, name)
-            expect(isinstance(value, (int, float)), f"attribute {name} to be a number", repr(value))
         return tuple(types[state[slot]] for slot in range(len(outputs)))
 
 
@@ -279,86 +272,3 @@ def _adam_weight_decay(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Arra
 
     update_in_blocks([var, m, v], [inputs[8]], update)
     publish([var, m, v], out)
-
-
-# -- RMSProp ------------------------------------------------------------------------------------------
-
-_RMS_NUMBERS = ("rho", "momentum", "epsilon")
-
-def_update(
-    "ApplyRMSProp",
-    ("var", "mean_square", "moment", "learning_rate", "grad"),
-    ("output",),
-    state=(0, 1, 2),
-    like=(1, 2, 4),
-    scalars=(3,),
-    numbers=_RMS_NUMBERS,
-)
-def_update(
-    "ApplyCenteredRMSProp",
-    ("var", "mean_gradient", "mean_square", "moment", "grad", "learning_rate"),
-    ("output",),
-    state=(0, 1, 2, 3),
-    like=(1, 2, 3, 4),
-    scalars=(5,),
-    numbers=_RMS_NUMBERS,
-)
-
-
-@def_kernel("ApplyRMSProp")
-def _rms_prop(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-    """s += (g*g - s)(1 - rho);  mom = momentum * mom + lr * g / sqrt(s + epsilon);  w -= mom.
-
-    Attrs: rho, momentum, epsilon.
-    """
-    var, mean_square, moment, rate, gradient = inputs
-    lr, rho = number_of(rate), float(attrs["rho"])
-    momentum, epsilon = float(attrs["momentum"]), float(attrs["epsilon"])
-
-    def update(states: Sequence[Array], reads: Sequence[Array], free: Sequence[Array]) -> None:
-        (w, square, mom), (g,), (step, root) = states, reads, free
-        _towards_square(square, g, rho, step)
-        np.add(square, epsilon, out=root)
-        _momentum_step(w, mom, g, root, lr, momentum, step)
-
-    update_in_blocks([var, mean_square, moment], [gradient], update)
-    publish([var], out)
-
-
-@def_kernel("ApplyCenteredRMSProp")
-def _centered_rms_prop(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-    """As ApplyRMSProp with s - mean(g)^2 for s under the root; mean(g) runs with rho too."""
-    var, mean_gradient, mean_square, moment, gradient, rate = inputs
-    lr, rho = number_of(rate), float(attrs["rho"])
-    momentum, epsilon = float(attrs["momentum"]), float(attrs["epsilon"])
-
-    def update(states: Sequence[Array], reads: Sequence[Array], free: Sequence[Array]) -> None:
-        (w, mean, square, mom), (g,), (step, root) = states, reads, free
-        np.subtract(g, mean, out=step)
-        np.multiply(step, 1.0 - rho, out=step)
-        np.add(mean, step, out=mean)
-        _towards_square(square, g, rho, step)
-        np.multiply(mean, mean, out=root)
-        np.subtract(square, root, out=root)
-        np.add(root, epsilon, out=root)
-        _momentum_step(w, mom, g, root, lr, momentum, step)
-
-    update_in_blocks([var, mean_gradient, mean_square, moment], [gradient], update)
-    publish([var], out)
-
-
-def _towards_square(square: Array, g: Array, rho: float, step: Array) -> None:
-    np.multiply(g, g, out=step)
-    np.subtract(step, square, out=step)
-    np.multiply(step, 1.0 - rho, out=step)
-    np.add(square, step, out=square)
-
-
-def _momentum_step(w: Array, mom: Array, g: Array, root: Array, lr: float, momentum: float, step: Array) -> None:
-    """mom = momentum * mom + lr * g / sqrt(root);  w -= mom. `root` is used up."""
-    np.sqrt(root, out=root)
-    np.multiply(g, lr, out=step)
-    np.true_divide(step, root, out=step)
-    np.multiply(mom, momentum, out=mom)
-    np.add(mom, step, out=mom)
-    np.subtract(w, mom, out=w)

@@ -7,6 +7,7 @@ axis: whatever the stride of the window, every operation then runs over contiguo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -17,6 +18,7 @@ from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.mindspore.kernels.checks import expect, expect_count
 from msdump.mindspore.kernels.threads import blocks, split
+from msdump.mindspore.kernels.torch_operator import gradient_of, torch_operator
 from msdump.mindspore.kernels.window import Window, expect_images, expect_nchw, pair, window_of
 from msdump.mindspore.kernels.workspace import compute_type, quiet, scratch
 from msdump.mindspore.program.autodiff import GradBuilder, Grads, def_bprop
@@ -29,8 +31,6 @@ _LARGEST_BLOCK = 1 << 22
 
 def_primitive("MaxPool", ("x",), grad_scope="gradMaxPool-meta")
 def_primitive("MaxPoolGrad", ("x_origin", "out_origin", "grad"))
-def_primitive("AvgPool", ("x",), grad_scope="gradAvgPool-expand")
-def_primitive("AvgPoolGrad", ("x_origin", "out_origin", "grad"))
 
 
 # -- shape rules --------------------------------------------------------------------------------------
@@ -41,7 +41,7 @@ def _window(shape: Sequence[int], attrs: Attrs) -> Window:
     return window_of(attrs, (shape[2], shape[3]), kernel, pair(attrs, "strides", 1))
 
 
-@def_infer("MaxPool", "AvgPool")
+@def_infer("MaxPool")
 def _pool_type(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
     """Attrs: kernel_size, strides, pad_mode "valid", "same", or "pad" with pad (top, bottom, left, right)."""
     expect_count(types, 1)
@@ -56,7 +56,7 @@ def _pool_type(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, .
     return (TensorType(types[0].dtype, (x[0], x[1], *window.output)),)
 
 
-@def_infer("MaxPoolGrad", "AvgPoolGrad")
+@def_infer("MaxPoolGrad")
 def _pool_grad_type(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
     """Attrs: those of the pooling. `out_origin` and `grad` have the type of its result."""
     expect_count(types, 3)
@@ -228,7 +228,6 @@ def _give_to_first(source: Array, best: Array, gradient: Array, window: Window, 
 
 
 @def_bprop("MaxPool")
-@def_bprop("AvgPool")
 def _pool_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     if outer[0] is None:
         return (None,)
@@ -236,58 +235,30 @@ def _pool_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     return (builder.add(f"{node.op_type}Grad", inputs, node.primitive.attrs),)
 
 
+def _grad_of_avg_pool_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
+    return [None, None, None if outer[0] is None else builder.add("AvgPool", [outer[0]], node.primitive.attrs)]
+
+
 # -- average ------------------------------------------------------------------------------------------
 
 
-def _counts(shape: Sequence[int], window: Window, dtype: Any) -> Array:
-    """How many elements of the image each window holds: (oh, ow, 1). Padding is not counted."""
-    sides = []
-    for axis, before in ((0, window.padding[0]), (1, window.padding[2])):
-        first = np.arange(window.output[axis]) * window.stride[axis] - before
-        last = np.minimum(first + window.kernel[axis], shape[axis])
-        sides.append(last - np.maximum(first, 0))
-    counts: Array = np.multiply.outer(sides[0], sides[1]).astype(dtype)
-    return counts[:, :, np.newaxis]
-
-
-@def_kernel("AvgPool")
-@quiet
-def _avg_pool(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
+@torch_operator("AvgPool", "x", infer=_pool_type, gradient=_pool_grad, scope="gradAvgPool-expand")
+def _avg_pool(torch: Any, x: Any, **attrs: Any) -> Any:
     """Edges: padding counts neither in the sum nor in the number of elements."""
-    window = _window(inputs[0].shape, attrs)
-    x, y = _planes(inputs[0]), _planes(out[0])
-    counts = _counts(x.shape[1:], window, compute_type(x.dtype))
+    window = _window(x.shape, attrs)
+    top, bottom, left, right = window.padding
+    mean, pad = (
+        partial(torch.nn.functional.avg_pool2d, kernel_size=window.kernel, stride=window.stride),
+        (left, right, top, bottom),
+    )
+    if not window.is_padded:
+        return mean(x)
+    # Sums over the number of elements of the image under each window.
+    inside = torch.nn.functional.pad(torch.ones_like(x[:1, :1]), pad)
+    return mean(torch.nn.functional.pad(x, pad), divisor_override=1) / mean(inside, divisor_override=1)
 
-    def work(planes: slice) -> None:
-        result = _fold(np.add, _padded(x[planes], window, 0.0), window)
-        np.divide(result, counts, out=result)
-        _store(result, y[planes])
 
-    _each_block(x, work)
-
-
-@def_kernel("AvgPoolGrad")
-@quiet
-def _avg_pool_grad(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
+@torch_operator("AvgPoolGrad", "x_origin out_origin grad", infer=_pool_grad_type, gradient=_grad_of_avg_pool_grad)
+def _avg_pool_grad(torch: Any, x: Any, y: Any, dy: Any, **attrs: Any) -> Any:
     """Every element of a window gets an equal share of its gradient."""
-    window = _window(inputs[0].shape, attrs)
-    dy, dx = _planes(inputs[2]), _planes(out[0])
-    counts = _counts(dx.shape[1:], window, compute_type(dx.dtype))
-
-    def work(planes: slice) -> None:
-        share = _turned(dy[planes], "pool.gradient")
-        np.divide(share, counts, out=share)
-        shape = _padded_shape(dx[planes], window)
-        tall = scratch("pool.rows", (shape[0], *share.shape[1:]), share.dtype)
-        tall.fill(0)
-        for i in range(window.kernel[0]):
-            target = _rows(tall, window, i)
-            np.add(target, share, out=target)
-        total = scratch("pool.total", shape, share.dtype)
-        total.fill(0)
-        for j in range(window.kernel[1]):
-            target = _columns(total, window, j)
-            np.add(target, tall, out=target)
-        _store(_inner(total, window, dx[planes]), dx[planes])
-
-    _each_block(dx, work)
+    return gradient_of("AvgPool", [x], attrs, [dy], 1)

@@ -365,22 +365,11 @@ def _cumsum_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
 # -- running products ---------------------------------------------------------------------------------
 
 
-def _running_product_of_arrays(inputs: Sequence[Array], attrs: Attrs) -> Sequence[Array]:
-    """Attrs: axis, exclusive (False): without the element itself, reverse (False): from the end."""
-    (x,) = inputs
-    axis = normal_axis(attrs["axis"], x.ndim)
-    x = np.flip(x, axis) if attrs.get("reverse") else x
-    result = np.multiply.accumulate(x, axis, compute_type(x.dtype)).astype(x.dtype)
-    if attrs.get("exclusive"):
-        first, before = (np.take(each, range(count), axis) for each, count in ((x, 1), (result, x.shape[axis] - 1)))
-        result = np.concatenate([np.ones_like(first), before], axis)
-    return (np.flip(result, axis) if attrs.get("reverse") else result,)
-
-
 def _running_product_of_tensors(tensors: Sequence[Any], attrs: Attrs) -> Sequence[Any]:
-    """The same of PyTorch, whose derivative is exact at zeros."""
+    """Attrs: axis, exclusive (False): without the element itself, reverse (False): from the end."""
     torch = torch_of("CumProd")
-    (x,), axis = tensors, attrs["axis"]
+    (x,) = tensors
+    axis = normal_axis(attrs["axis"], x.ndim)
     x = torch.flip(x, (axis,)) if attrs.get("reverse") else x
     result = torch.cumprod(x, axis)
     if attrs.get("exclusive"):
@@ -389,4 +378,4 @@ def _running_product_of_tensors(tensors: Sequence[Any], attrs: Attrs) -> Sequenc
     return ((torch.flip(result, (axis,)) if attrs.get("reverse") else result).to(x.dtype),)
 
 
-def_torch_operator("CumProd", _running_product_of_tensors, ("x",), on_arrays=_running_product_of_arrays)
+def_torch_operator("CumProd", _running_product_of_tensors, ("x",))

@@ -106,19 +106,6 @@ def _reciprocal_grad(builder: GradBuilder, d: Value, operands: Sequence[Value]) 
     return lambda: _product(builder, d, dy, y, -2.0), lambda: builder.add("ReciprocalGrad", [y, d])
 
 
-@def_bprop("LogSoftmaxGrad")
-def _log_softmax_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    """dy - exp(y) * sum(dy) along the axis"""
-    (y, dy), d = node.inputs, outer[0]
-    if d is None:
-        return [None, None]
-    axis = node.primitive.attrs.get("axis", -1)
-    along = {"axis": axis if isinstance(axis, tuple) else (axis,), "keep_dims": True}
-    weighted = builder.add("Mul", [builder.add("Exp", [y]), d])
-    of_y = builder.add("Neg", [builder.add("Mul", [weighted, builder.add("ReduceSum", [dy], along)])])
-    return [of_y, builder.add("Sub", [d, builder.add("ReduceSum", [weighted], along)])]
-
-
 # -- choices: linear in dy, flat elsewhere ------------------------------------------------------------
 
 
@@ -154,7 +141,6 @@ _MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_ax
 def_bprop("SliceGrad")(_same_of("Slice", ("begin", "size"), 0))
 def_bprop("StridedSliceGrad")(_same_of("StridedSlice", ("begin", "end", "strides", *_MASKS), 0))
 def_bprop("GatherDGradV2")(_same_of("GatherD", ("dim",), 2))
-def_bprop("AvgPoolGrad")(_same_of("AvgPool", (), 2))
 
 
 @def_bprop("BiasAddGrad")

@@ -1,4 +1,4 @@
-"""Softmax and LogSoftmax along one axis, shifted by the maximum where something could overflow."""
+"""Softmax along one axis, shifted by the maximum where something could overflow, and its logarithm."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from msdump.graph.types import TensorType
 from msdump.mindspore.kernels.checks import FLOATS, expect, expect_count, expect_dtype, normal_axis
 from msdump.mindspore.kernels.lines import sums
 from msdump.mindspore.kernels.threads import CHAIN_BLOCK, run_blocks
+from msdump.mindspore.kernels.torch_operator import torch_operator
 from msdump.mindspore.kernels.workspace import quiet, result_buffer, store, widened
 from msdump.mindspore.program.autodiff import GradBuilder, Grads, def_bprop
 from msdump.tensors.arrays import Array
@@ -23,8 +24,6 @@ BLOCK_SIZE = 2 * CHAIN_BLOCK
 _LEAST_SUM, _MOST_SUM = 1.0, 1e30
 
 def_primitive("Softmax", ("x",))
-def_primitive("LogSoftmax", ("x",))
-def_primitive("LogSoftmaxGrad", ("logits", "grad"))
 
 
 def softmax(x: Array, out: Array, axis: int) -> None:
@@ -53,12 +52,6 @@ def log_softmax(x: Array, out: Array, axis: int) -> None:
     np.subtract(out, np.log(np.sum(np.exp(out), axis=axis, keepdims=True)), out=out)
 
 
-def _log_softmax_grad(y: Array, dy: Array, out: Array, axis: int) -> None:
-    np.exp(y, out=out)
-    np.multiply(out, np.sum(dy, axis=axis, keepdims=True), out=out)
-    np.subtract(dy, out, out=out)
-
-
 def _axis(attrs: Attrs, ndim: int) -> int:
     """Attribute `axis`, an int or a tuple of one, -1 when absent."""
     axis: Any = attrs.get("axis", -1)
@@ -68,7 +61,7 @@ def _axis(attrs: Attrs, ndim: int) -> int:
     return normal_axis(axis, ndim)
 
 
-@def_infer("Softmax", "LogSoftmax")
+@def_infer("Softmax")
 def _softmax_type(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
     """Attrs: axis."""
     expect_count(types, 1)
@@ -77,7 +70,6 @@ def _softmax_type(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType
     return (types[0],)
 
 
-@def_infer("LogSoftmaxGrad")
 def _log_softmax_grad_type(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
     """Attrs: axis. `logits` is the result of LogSoftmax."""
     expect_count(types, 2)
@@ -112,18 +104,6 @@ def _softmax(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> Non
     _along(softmax, inputs, attrs, out[0])
 
 
-@def_kernel("LogSoftmax")
-@quiet
-def _log_softmax(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-    _along(log_softmax, inputs, attrs, out[0])
-
-
-@def_kernel("LogSoftmaxGrad")
-@quiet
-def _log_softmax_gradient(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-    _along(_log_softmax_grad, inputs, attrs, out[0])
-
-
 @def_bprop("Softmax")
 def _softmax_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     """y * (dy - sum(y * dy))"""
@@ -135,8 +115,30 @@ def _softmax_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     return (builder.add("Mul", [y, builder.add("Sub", [dy, total])]),)
 
 
-@def_bprop("LogSoftmax")
 def _log_softmax_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     if outer[0] is None:
         return (None,)
     return (builder.add("LogSoftmaxGrad", [node.outputs[0], outer[0]], node.primitive.attrs),)
+
+
+@torch_operator("LogSoftmax", "x", infer=_softmax_type, gradient=_log_softmax_bprop)
+def _log_softmax(torch: Any, x: Any, **attrs: Any) -> Any:
+    return torch.log_softmax(x, _axis(attrs, x.ndim))
+
+
+def _log_softmax_grad_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
+    """dy - exp(y) * sum(dy) along the axis"""
+    (y, dy), d = node.inputs, outer[0]
+    if d is None:
+        return [None, None]
+    axis = node.primitive.attrs.get("axis", -1)
+    along = {"axis": axis if isinstance(axis, tuple) else (axis,), "keep_dims": True}
+    weighted = builder.add("Mul", [builder.add("Exp", [y]), d])
+    of_y = builder.add("Neg", [builder.add("Mul", [weighted, builder.add("ReduceSum", [dy], along)])])
+    return [of_y, builder.add("Sub", [d, builder.add("ReduceSum", [weighted], along)])]
+
+
+@torch_operator("LogSoftmaxGrad", "logits grad", infer=_log_softmax_grad_type, gradient=_log_softmax_grad_bprop)
+def _log_softmax_grad(torch: Any, y: Any, dy: Any, **attrs: Any) -> Any:
+    """dy - exp(y) * sum(dy); y is the result of LogSoftmax."""
+    return dy - y.exp() * dy.sum(_axis(attrs, y.ndim), keepdim=True)

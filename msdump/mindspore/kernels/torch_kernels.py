@@ -244,27 +244,6 @@ def _max_pool_grad(torch: Any, inputs: Sequence[Any], attrs: Attrs, out: Sequenc
     return None
 
 
-@def_torch_kernel("AvgPool")
-def _avg_pool(torch: Any, inputs: Sequence[Any], attrs: Attrs, out: Sequence[Any]) -> bool | None:
-    window = _pooling(inputs[0], attrs)
-    if not (_is_even(window.padding) and _is_half(window)):
-        return False
-    settings = ([window.padding[0], window.padding[2]], False, False)
-    torch.ops.aten.avg_pool2d.out(inputs[0], list(window.kernel), list(window.stride), *settings, None, out=out[0])
-    return None
-
-
-@def_torch_kernel("AvgPoolGrad")
-def _avg_pool_grad(torch: Any, inputs: Sequence[Any], attrs: Attrs, out: Sequence[Any]) -> bool | None:
-    x, _, dy = inputs
-    window = _pooling(x, attrs)
-    if not (_is_even(window.padding) and _is_half(window)):
-        return False
-    settings = (list(window.kernel), list(window.stride), [window.padding[0], window.padding[2]], False, False, None)
-    torch.ops.aten.avg_pool2d_backward.grad_input(dy, x, *settings, grad_input=out[0])
-    return None
-
-
 # -- normalization -----------------------------------------------------------------------------------------------------
 
 
@@ -352,18 +331,6 @@ def _softmax_axis(attrs: Attrs, ndim: int) -> int:
 @def_torch_kernel("Softmax")
 def _softmax(torch: Any, inputs: Sequence[Any], attrs: Attrs, out: Sequence[Any]) -> None:
     torch.ops.aten._softmax.out(inputs[0], _softmax_axis(attrs, inputs[0].ndim), False, out=out[0])
-
-
-@def_torch_kernel("LogSoftmax")
-def _log_softmax(torch: Any, inputs: Sequence[Any], attrs: Attrs, out: Sequence[Any]) -> None:
-    torch.ops.aten._log_softmax.out(inputs[0], _softmax_axis(attrs, inputs[0].ndim), False, out=out[0])
-
-
-@def_torch_kernel("LogSoftmaxGrad")
-def _log_softmax_grad(torch: Any, inputs: Sequence[Any], attrs: Attrs, out: Sequence[Any]) -> None:
-    y, dy = inputs
-    axis = _softmax_axis(attrs, y.ndim)
-    torch.ops.aten._log_softmax_backward_data.out(dy, y, axis, y.dtype, out=out[0])
 
 
 def _define_reduction(op_type: str, name: str) -> None:

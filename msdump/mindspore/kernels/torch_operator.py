@@ -6,13 +6,12 @@ vector-Jacobian product, and so on for gradients of gradients. PyTorch is import
 
 from __future__ import annotations
 
+import inspect
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
-
-import numpy as np
 
 from msdump.errors import ExecutionError, GraphError, KernelNotFoundError, OperandTypeError, OperandValueError
 from msdump.graph.graph import Node, Value
@@ -35,8 +34,6 @@ from msdump.tensors.arrays import Array
 
 # (tensors of PyTorch, attributes of the operator) -> tensors of PyTorch; it changes none of its operands.
 Compute = Callable[[Sequence[Any], Attrs], Sequence[Any]]
-# The same of arrays.
-ArrayCompute = Callable[[Sequence[Array], Attrs], Sequence[Array]]
 
 # Attribute of gradients: for each derivative, the outermost first, (number of operands of what it is the gradient of,
 # slots of those whose gradients are wanted, slots of the results that have a gradient).
@@ -52,6 +49,9 @@ _OF_DTYPE = re.compile(
 
 # What the libraries raise about operands.
 _REFUSALS = (RuntimeError, TypeError, ValueError, LookupError, AssertionError)
+
+# What `torch_operator` declared.
+_COMPUTES: dict[str, Compute] = {}
 
 # Op types that were registered here, their gradients included.
 op_types: set[str] = set()
@@ -74,7 +74,6 @@ def def_torch_operator(
     compute: Compute,
     input_names: Sequence[str],
     *,
-    on_arrays: ArrayCompute | None = None,
     has_gradient: bool = True,
     constants: Sequence[int] = (),
     is_sized_by_data: bool = False,
@@ -82,7 +81,6 @@ def def_torch_operator(
 ) -> None:
     """Register an op type whose results are those of `compute`.
 
-    on_arrays         the same without PyTorch, which is the reference then: it needs PyTorch for the gradient alone
     has_gradient      False: no gradient flows through it
     constants         slots of operands that have no gradient
     is_sized_by_data  only the data decide the shapes of the results, so that it has no place in a compiled graph
@@ -91,14 +89,46 @@ def def_torch_operator(
     updated = {"mutates": (0,), "aliases": {0: 0}} if is_update else {}
     definition = def_primitive(op_type, input_names, **updated)  # type: ignore[arg-type]
     op_types.add(op_type)
-    if on_arrays is not None:
-        def_kernel(op_type)(_array_kernel(on_arrays))
     _def_torch_kernel(op_type, compute)
     if is_sized_by_data:
-        definition.compute = _computing(op_type, compute, on_arrays)
+        definition.compute = _computing(op_type, compute)
     else:
-        def_infer(op_type)(_infer(op_type, compute, on_arrays))
+        def_infer(op_type)(_infer(op_type, compute))
     def_bprop(op_type)(torch_bprop(compute, constants) if has_gradient else no_gradient)
+
+
+def torch_operator(
+    op_type: str, inputs: str, outputs: str = "output", *, infer: Infer, gradient: Bprop | None = None, scope: str = ""
+) -> Callable[[Callable[..., Any]], Compute]:
+    """Decorator: a function (PyTorch, operand, ..., attribute=..., or **attrs) is the operator; gives its `Compute`.
+
+    inputs, outputs  MindSpore's names
+    infer            its shape rule, which checks the operands
+    gradient         the rule that adds MindSpore's own operators of the gradient; None: `{type}Grad` of PyTorch
+    scope            of the operators that the rule adds, where it has another name than most
+    Two-byte floats go through float32 and are rounded once.
+    """
+
+    def declare(function: Callable[..., Any]) -> Compute:
+        definition = def_primitive(op_type, inputs.split(), outputs.split(), grad_scope=scope)
+        parameters = inspect.signature(function).parameters
+        takes_all = "attrs" in parameters
+        names = {name for name, each in parameters.items() if each.kind is inspect.Parameter.KEYWORD_ONLY}
+
+        def compute(tensors: Sequence[Any], attrs: Attrs) -> Sequence[Any]:
+            wide = [each.float() if each.itemsize == 2 and each.is_floating_point() else each for each in tensors]
+            given = {name: value for name, value in attrs.items() if takes_all or name in names}
+            result = function(torch_of(op_type), *wide, **given)
+            return result if isinstance(result, tuple | list) else (result,)
+
+        op_types.add(op_type)
+        _COMPUTES[op_type] = compute
+        _def_torch_kernel(op_type, compute)
+        definition.infer = infer
+        def_bprop(op_type)(torch_bprop(compute) if gradient is None else gradient)
+        return compute
+
+    return declare
 
 
 # -- values ------------------------------------------------------------------------------------------------------------
@@ -119,39 +149,8 @@ def _is_about_dtypes(error: Exception) -> bool:
 
 
 def _has_elements(arrays: Sequence[Array]) -> bool:
-    """Neither library computes every operator where there is nothing to compute."""
+    """PyTorch does not compute every operator where there is nothing to compute."""
     return any(array.size for array in arrays)
-
-
-def _array_kernel(on_arrays: ArrayCompute) -> Kernel:
-    def kernel(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-        if not _has_elements(out):
-            return
-        try:
-            with np.errstate(all="ignore"):
-                for array, result in zip(out, _computed_by_numpy(on_arrays, inputs, attrs), strict=True):
-                    np.copyto(array, result, casting="unsafe")
-        except _REFUSALS as error:
-            raise _refused(inputs, error) from error
-
-    return kernel
-
-
-def _computed_by_numpy(on_arrays: ArrayCompute, inputs: Sequence[Array], attrs: Attrs) -> Sequence[Array]:
-    """Two-byte floats go through float32 where numpy has no function for them."""
-    try:
-        return on_arrays(inputs, attrs)
-    except TypeError:
-        halves = {array.dtype for array in inputs if _is_half(array)}
-        if not halves:
-            raise
-    wide = [array.astype(np.float32) if _is_half(array) else array for array in inputs]
-    half = halves.pop()
-    return [each.astype(half) if each.dtype == np.float32 else each for each in on_arrays(wide, attrs)]
-
-
-def _is_half(array: Array) -> bool:
-    return array.itemsize == 2 and dtypes.dtype_from_numpy(array.dtype).is_float
 
 
 def unbound(bind: Bind) -> Kernel:
@@ -182,7 +181,11 @@ def _def_torch_kernel(op_type: str, compute: Compute) -> None:
 
         def kernel(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
             try:
-                for tensor, result in zip(results, _computed(compute, operands, attrs), strict=True):
+                try:
+                    made = _computed(compute, operands, attrs)
+                except RuntimeError as error:
+                    made = _computed(compute, _signed(operands, error), attrs)
+                for tensor, result in zip(results, made, strict=True):
                     tensor.copy_(result)
             except _REFUSALS as error:
                 raise _refused(inputs, error) from error
@@ -208,11 +211,25 @@ def _computed(compute: Compute, tensors: Sequence[Any], attrs: Attrs) -> Sequenc
             return [result.to(half) if result.dtype == torch.float32 else result for result in compute(wide, attrs)]
 
 
-def _computing(op_type: str, compute: Compute, on_arrays: ArrayCompute | None) -> ArrayCompute:
+def _signed(tensors: Sequence[Any], error: RuntimeError) -> list[Any]:
+    """Whole numbers without a sign as int64, for which PyTorch has all kernels; a result is cut to its own bits.
+
+    Raises: the error itself where that is not why it came, or where a number does not fit.
+    """
+    import torch
+
+    kinds = (torch.uint16, torch.uint32, torch.uint64)
+    if not any(tensor.dtype in kinds for tensor in tensors) or not any(text in str(error) for text in _NO_KERNEL):
+        raise error
+    signed = [tensor.long() if tensor.dtype in kinds else tensor for tensor in tensors]
+    if any(tensor.dtype == torch.uint64 and bool((own < 0).any()) for tensor, own in zip(tensors, signed, strict=True)):
+        raise error
+    return signed
+
+
+def _computing(op_type: str, compute: Compute) -> Callable[[Sequence[Array], Attrs], Sequence[Array]]:
     def computing(inputs: Sequence[Array], attrs: Attrs) -> list[Array]:
         try:
-            if on_arrays is not None:
-                return [np.ascontiguousarray(result) for result in _computed_by_numpy(on_arrays, inputs, attrs)]
             torch_of(op_type)
             from msdump.tensors.torch_arrays import array_like, tensor_of
 
@@ -226,22 +243,16 @@ def _computing(op_type: str, compute: Compute, on_arrays: ArrayCompute | None) -
 # -- shapes ------------------------------------------------------------------------------------------------------------
 
 
-def _infer(op_type: str, compute: Compute, on_arrays: ArrayCompute | None) -> Infer:
+def _infer(op_type: str, compute: Compute) -> Infer:
     @lru_cache(maxsize=1024)
     def inferred(types: tuple[TensorType, ...], attrs: tuple[tuple[str, Any], ...]) -> tuple[TensorType, ...]:
-        types_of = partial(_types_of_tensors, compute)
+        torch_of(op_type)
         try:
-            torch_of(op_type)
-        except KernelNotFoundError:
-            if on_arrays is None:
-                raise
-            types_of = partial(_types_of_arrays, on_arrays)
-        try:
-            return types_of(types, dict(attrs))
+            return _types_of_tensors(compute, types, dict(attrs))
         except _REFUSALS as error:
             got = ", ".join(str(type_) for type_ in types)
             reason = str(error).strip().partition("\n")[0]
-            is_of_dtype = _is_about_dtypes(error) or _fits_as_floats(types_of, types, dict(attrs))
+            is_of_dtype = _is_about_dtypes(error) or _fits_as_floats(compute, types, dict(attrs))
             kind = OperandTypeError if is_of_dtype else OperandValueError
             raise kind(f"expected operands that it takes, got {got}: {reason}") from error
 
@@ -251,25 +262,17 @@ def _infer(op_type: str, compute: Compute, on_arrays: ArrayCompute | None) -> In
     return infer
 
 
-def _fits_as_floats(types_of: Infer, types: Sequence[TensorType], attrs: Attrs) -> bool:
+def _fits_as_floats(compute: Compute, types: Sequence[TensorType], attrs: Attrs) -> bool:
     """Whether the operator takes float32 in the place of dtypes that are neither floats of four bytes nor indices."""
     usual = ("float32", "float64", "int32", "int64")
     floats = [type_ if type_.dtype in usual else TensorType("float32", type_.shape) for type_ in types]
     if floats == list(types):
         return False
     try:
-        types_of(floats, attrs)
+        _types_of_tensors(compute, floats, attrs)
     except (*_REFUSALS, OperandValueError):
         return False
     return True
-
-
-def _types_of_arrays(on_arrays: ArrayCompute, types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
-    """Without PyTorch the shapes are those of the result on zeros."""
-    zeros = [np.zeros(type_.shape, dtypes.dtype(type_.dtype).numpy) for type_ in types]
-    with np.errstate(all="ignore"):
-        results = [np.asarray(result) for result in on_arrays(zeros, attrs)]
-    return tuple(TensorType(dtypes.dtype_from_numpy(result.dtype).name, tuple(result.shape)) for result in results)
 
 
 def _types_of_tensors(compute: Compute, types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
@@ -324,6 +327,13 @@ def torch_bprop(compute: Compute, constants: Sequence[int] = ()) -> Bprop:
         return results
 
     return bprop
+
+
+def gradient_of(op_type: str, tensors: Sequence[Any], attrs: Attrs, gradients: Sequence[Any], wanted: int) -> list[Any]:
+    """Gradients of the first `wanted` operands of a declared operator, for those of its first results."""
+    rule = (len(tensors), tuple(range(wanted)), tuple(range(len(gradients))))
+    product = _vector_jacobian_product(op_type, _COMPUTES[op_type])
+    return list(product([*tensors, *gradients], {**attrs, _DERIVATIVES: (rule,)}))
 
 
 def _def_gradient(forward_type: str, forward: Compute) -> str:

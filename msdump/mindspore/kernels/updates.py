@@ -83,7 +83,13 @@ RULES: dict[str, Rule] = {}
 
 
 def _define(
-    op_type: str, inputs: str, formula: Formula, states: int, outputs: int | None = None, rows: str = ""
+    op_type: str,
+    inputs: str,
+    formula: Formula,
+    states: int,
+    outputs: int | None = None,
+    rows: str = "",
+    name: str = "",
 ) -> None:
     rule = RULES[op_type] = Rule(
         op_type, tuple(inputs.split()), formula, states, states if outputs is None else outputs, rows
@@ -92,7 +98,7 @@ def _define(
     def_primitive(
         op_type,
         rule.inputs,
-        rule.arrays[: rule.outputs],
+        (name,) if name else rule.arrays[: rule.outputs],
         mutates=slots,
         aliases={place: slots[place] for place in range(rule.outputs)},
     )
@@ -118,7 +124,8 @@ def _infer(rule: Rule, slots: Sequence[int]) -> Callable[[Sequence[TensorType], 
                 expect_shape(type_, (*lead, *weight.shape[1:]), name)
         for name in rule.attributes:
             if _parameters(rule.formula)[name].default is inspect.Parameter.empty:
-                attribute(attrs, name)
+                value = attribute(attrs, name)
+                expect(isinstance(value, (int, float)), f"attribute {name} to be a number", repr(value))
         return tuple(types[slot] for slot in slots[: rule.outputs])
 
     return infer
@@ -270,12 +277,33 @@ def _keras_momentum(
 
 
 def _rms_prop(
+    var: Array, mean_square: Array, moment: Array, grad: Array, *, learning_rate: float, rho: float, momentum: float,
+    epsilon: float,
+) -> None:  # fmt: skip
+    mean_square += (1.0 - rho) * (grad * grad - mean_square)
+    _momentum_step(var, moment, grad, mean_square + epsilon, learning_rate, momentum)
+
+
+def _centered_rms_prop(
+    var: Array, mean_gradient: Array, mean_square: Array, moment: Array, grad: Array, *, learning_rate: float,
+    rho: float, momentum: float, epsilon: float,
+) -> None:  # fmt: skip
+    mean_gradient += (1.0 - rho) * (grad - mean_gradient)
+    mean_square += (1.0 - rho) * (grad * grad - mean_square)
+    square = mean_square - mean_gradient * mean_gradient + epsilon
+    _momentum_step(var, moment, grad, square, learning_rate, momentum)
+
+
+def _sparse_rms_prop(
     var: Array, ms: Array, mom: Array, grad: Array, *, lr: float, rho: float, momentum: float, epsilon: float
 ) -> None:
-    ms += (1.0 - rho) * (grad * grad - ms)
-    mom *= momentum
-    mom += lr * grad / np.sqrt(ms + epsilon)
-    var -= mom
+    _rms_prop(var, ms, mom, grad, learning_rate=lr, rho=rho, momentum=momentum, epsilon=epsilon)
+
+
+def _momentum_step(var: Array, moment: Array, grad: Array, square: Array, rate: float, momentum: float) -> None:
+    moment *= momentum
+    moment += rate * grad / np.sqrt(square)
+    var -= moment
 
 
 def _shrunk(values: Array, threshold: Any) -> Array:
@@ -313,6 +341,15 @@ _define("ApplyFtrl", "var accum linear grad lr l1 l2 lr_power", _ftrl, 3, 1)
 _define("ApplyGradientDescent", "var alpha delta", _gradient_descent, 1)
 _define("ApplyProximalGradientDescent", "var alpha l1 l2 delta", _proximal_descent, 1)
 _define("ApplyProximalAdagrad", "var accum lr l1 l2 grad", _proximal_adagrad, 2)
+_define("ApplyRMSProp", "var mean_square moment learning_rate grad", _rms_prop, 3, 1, name="output")
+_define(
+    "ApplyCenteredRMSProp",
+    "var mean_gradient mean_square moment grad learning_rate",
+    _centered_rms_prop,
+    4,
+    1,
+    name="output",
+)
 _define("ApplyKerasMomentum", "var accum lr grad momentum", _keras_momentum, 2)
 _define("SparseApplyAdagrad", "var accum grad indices", _adagrad, 2, rows=SUMMED)
 _define("SparseApplyAdagradV2", "var accum grad indices", _adagrad_v2, 2, rows=IN_TURN)
@@ -320,7 +357,7 @@ _define("SparseApplyAdadelta", "var accum accum_update lr rho grad indices", _ad
 _define("SparseApplyFtrl", "var accum linear grad indices", _ftrl, 3, rows=IN_TURN)
 _define("SparseApplyFtrlV2", "var accum linear grad indices", _ftrl, 3, rows=IN_TURN)
 _define("SparseApplyProximalAdagrad", "var accum lr l1 l2 grad indices", _proximal_adagrad, 2, rows=IN_TURN)
-_define("SparseApplyRMSProp", "var ms mom lr grad indices", _rms_prop, 3, rows=IN_TURN)
+_define("SparseApplyRMSProp", "var ms mom lr grad indices", _sparse_rms_prop, 3, rows=IN_TURN)
 _define("FusedSparseAdam", _ADAM_SPARSE, _adam, 3, rows=ALL_ROWS)
 _define("FusedSparseLazyAdam", _ADAM_SPARSE, _adam, 3, rows=SUMMED)
 _define("FusedSparseFtrl", "var accum linear grad indices", _ftrl, 3, rows=SUMMED)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from msdump.mindspore.common.dtype import int_type
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import call, execute
@@ -43,21 +41,15 @@ def _activation(op_type: str, torch_name: str, doc: str) -> Any:
 selu = _activation("SeLU", "selu", "Scaled exponential linear unit.")
 
 
-def _hard_swish(library: Any, input: Any) -> Any:
-    own = input.dtype
-    x = input.astype(np.float64) if library is np else input.double()
-    inside = library.clip(x, -3, 3)
-    result = library.where(x > 3, x, library.where(x < -3, inside * 0, inside * (inside + 3) / 6))
-    return result.astype(own) if library is np else result.to(own)
-
-
-@operator("HSwish", numpy=_hard_swish)
+@operator("HSwish")
 def hardswish(torch: Any, input: Tensor) -> Tensor:
     """input * (input + 3) / 6 from -3 to 3, 0 below, input above.
 
     Edges: -Inf -> 0; at -3 and 3 the slopes are -0.5 and 1.5, those of the inside, as in MindSpore.
     """
-    result: Tensor = _hard_swish(torch, input)
+    x = torch.as_tensor(input).double()
+    inside = torch.clip(x, -3, 3)
+    result: Tensor = torch.where(x > 3, x, torch.where(x < -3, inside * 0, inside * (inside + 3) / 6)).to(input.dtype)
     return result
 
 

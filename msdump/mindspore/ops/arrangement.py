@@ -30,7 +30,7 @@ from msdump.mindspore.ops.declaration import operator, plain
 # -- order -------------------------------------------------------------------------------------------------------------
 
 
-@operator("ReverseV2", numpy="flip")
+@operator("ReverseV2")
 def reverse(torch: Any, x: Tensor, axis: Any) -> Any:
     """Elements in reversed order along axes."""
     return torch.flip(x, axis if isinstance(axis, tuple) else (axis,))
@@ -53,7 +53,7 @@ def flipud(input: Tensor) -> Tensor:
     return flip(input, (0,))
 
 
-@operator("Roll", numpy="roll", init="shifts dims")
+@operator("Roll", init="shifts dims")
 def roll(torch: Any, input: Tensor, shifts: Any, dims: Any = None) -> Any:
     """Elements moved along axes; those that leave at the end come in at the front."""
     return torch.roll(input, shifts, dims)
@@ -191,7 +191,7 @@ def expand(input_x: Tensor, size: Any) -> Tensor:
     return broadcast_to(input_x, plain(size, "size"))
 
 
-@operator("Meshgrid", numpy=lambda np, inputs, indexing: np.meshgrid(*inputs, indexing=indexing))
+@operator("Meshgrid")
 def _meshgrid(torch: Any, inputs: Sequence[Tensor], indexing: str = "xy") -> tuple[Any, ...]:
     """The coordinates of a grid, one tensor per axis."""
     return tuple(torch.meshgrid(*inputs, indexing=indexing))

@@ -8,12 +8,11 @@ from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.names import publish
 from msdump.mindspore.ops.arithmetic import floor_mod, less
 from msdump.mindspore.ops.declaration import COMMON, COMMON_FLOAT, FLOAT, operator
-from msdump.tensors import dtypes
 
 # -- comparison --------------------------------------------------------------------------------------------------------
 
 
-@operator("IsClose", init="rtol atol equal_nan", operands=COMMON, numpy="isclose", has_gradient=False)
+@operator("IsClose", init="rtol atol equal_nan", operands=COMMON, has_gradient=False)
 def _isclose(
     torch: Any, input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Any:
@@ -26,32 +25,31 @@ def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equa
     return _isclose(input, other, rtol, atol, equal_nan)
 
 
-@operator("ApproximateEqual", init="tolerance", operands=COMMON, has_gradient=False, numpy=True)
+@operator("ApproximateEqual", init="tolerance", operands=COMMON, has_gradient=False)
 def approximate_equal(torch: Any, x: Tensor, y: Tensor, tolerance: float = 1e-5) -> Any:
     """Where |x - y| is less than the tolerance."""
     return torch.abs(torch.subtract(x, y)) < tolerance
 
 
+@operator("CompareAndBitpack", has_gradient=False)
+def _compare_and_bitpack(torch: Any, x: Tensor, threshold: Tensor) -> Any:
+    """Where x is above the threshold, eight elements of the last axis as the bits of a byte, the first the highest."""
+    if not x.ndim or x.shape[-1] % 8:
+        raise ValueError(f"expected a last axis of a size that 8 divides, got shape {tuple(x.shape)}.")
+    bits: Any = torch.reshape(x > threshold, (*x.shape[:-1], x.shape[-1] // 8, 8))
+    return sum(bits[..., place].to(torch.uint8) << (7 - place) for place in range(8))
+
+
 lt = less
 
 
-@operator("NanToNum", init="nan posinf neginf", numpy=lambda np, input, **values: _replaced(np, input, **values))
+@operator("NanToNum", init="nan posinf neginf")
 def nan_to_num(torch: Any, input: Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
     """NaN and infinities replaced; None: by 0 and by the ends of the dtype's range."""
     return torch.nan_to_num(input, nan, posinf, neginf)
 
 
-def _replaced(np: Any, input: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
-    limits: Any = dtypes.float_limits(input.dtype) if dtypes.dtype_from_numpy(input.dtype).is_float else None
-    result = np.where(np.isnan(input), input.dtype.type(nan or 0), input)
-    for sign, value, limit in ((1, posinf, "max"), (-1, neginf, "min")):
-        if limits is not None:
-            end = input.dtype.type(getattr(limits, limit) if value is None else value)
-            result = np.where(input == sign * np.inf, end, result)
-    return result
-
-
-@operator("Eps", has_gradient=False, numpy=lambda np, x: np.full(x.shape, dtypes.float_limits(x.dtype).eps, x.dtype))
+@operator("Eps", has_gradient=False)
 def _eps(torch: Any, x: Tensor) -> Any:
     """The distance from 1 to the next number of the dtype, in the shape of x."""
     return torch.full_like(x, torch.finfo(x.dtype).eps)
@@ -60,7 +58,7 @@ def _eps(torch: Any, x: Tensor) -> Any:
 # -- quotients and remainders ------------------------------------------------------------------------------------------
 
 
-@operator("Xdivy", operands=COMMON_FLOAT, numpy=True)
+@operator("Xdivy", operands=COMMON_FLOAT)
 def xdivy(torch: Any, x: Tensor, y: Tensor) -> Any:
     """x / y, 0 where x is 0."""
     is_zero = x == 0
@@ -68,7 +66,7 @@ def xdivy(torch: Any, x: Tensor, y: Tensor) -> Any:
     return torch.where(is_zero, torch.zeros_like(quotient), quotient)
 
 
-@operator("DivNoNan", operands=COMMON, numpy=True)
+@operator("DivNoNan", operands=COMMON)
 def _div_no_nan(torch: Any, x1: Tensor, x2: Tensor) -> Any:
     """x1 / x2, 0 where x2 is 0."""
     is_zero = x2 == 0
@@ -76,7 +74,7 @@ def _div_no_nan(torch: Any, x1: Tensor, x2: Tensor) -> Any:
     return torch.where(is_zero, torch.zeros_like(quotient), quotient)
 
 
-@operator("MulNoNan", operands=COMMON, numpy=True)
+@operator("MulNoNan", operands=COMMON)
 def _mul_no_nan(torch: Any, x: Tensor, y: Tensor) -> Any:
     """x * y, 0 where y is 0 whatever x is."""
     product = torch.multiply(x, y)
@@ -85,7 +83,7 @@ def _mul_no_nan(torch: Any, x: Tensor, y: Tensor) -> Any:
 
 def whole_quotient(library: Any, x: Any, y: Any) -> Any:
     """x / y, rounded toward zero.   Edges: integers over 0 give the ends of their range, and 0 over 0 gives 0."""
-    if dtype_kind(x) == dtypes.FLOAT:
+    if x.is_floating_point():
         return library.trunc(x / y)
     limits = library.iinfo(x.dtype)
     ends = library.where(x > 0, library.full_like(x, limits.max), library.full_like(x, limits.min))
@@ -94,19 +92,13 @@ def whole_quotient(library: Any, x: Any, y: Any) -> Any:
     return library.where(y == 0, ends, library.floor_divide(x - library.fmod(x, divisor), divisor))
 
 
-def dtype_kind(x: Any) -> str:
-    """Kind of the dtype table, of an array or a tensor of PyTorch."""
-    name = str(x.dtype).removeprefix("torch.")
-    return dtypes.dtype(name).kind
-
-
-@operator("TruncateDiv", operands=COMMON, numpy=True)
+@operator("TruncateDiv", operands=COMMON)
 def truncate_div(torch: Any, x: Tensor, y: Tensor) -> Any:
     """x / y, rounded toward zero."""
     return whole_quotient(torch, x, y)
 
 
-@operator("TruncateMod", operands=COMMON, numpy="fmod")
+@operator("TruncateMod", operands=COMMON)
 def truncate_mod(torch: Any, x: Tensor, y: Tensor) -> Any:
     """The remainder of the division that rounds toward zero."""
     return torch.fmod(x, y)
@@ -120,21 +112,20 @@ def remainder(input: Any, other: Any) -> Tensor:
 # -- weights -----------------------------------------------------------------------------------------------------------
 
 
-@operator("Lerp", operands=COMMON, numpy=True)
+@operator("Lerp", operands=COMMON)
 def lerp(torch: Any, input: Tensor, end: Tensor, weight: Tensor) -> Any:
     """input + weight * (end - input)."""
     return torch.add(input, torch.multiply(weight, torch.subtract(end, input)))
 
 
-@operator("Addcdiv", operands=COMMON, numpy=True)
+@operator("Addcdiv", operands=COMMON)
 def addcdiv(torch: Any, input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Tensor = 1) -> Any:  # type: ignore[assignment]
     """input + value * tensor1 / tensor2, the quotient of integers rounded toward zero."""
-    is_whole = dtype_kind(input) in (dtypes.INT, dtypes.UINT)
-    quotient = whole_quotient(torch, tensor1, tensor2) if is_whole else torch.divide(tensor1, tensor2)
+    quotient = torch.divide(tensor1, tensor2) if input.is_floating_point() else whole_quotient(torch, tensor1, tensor2)  # type: ignore[attr-defined]
     return torch.add(input, torch.multiply(value, quotient))
 
 
-@operator("Addcmul", operands=COMMON, numpy=True)
+@operator("Addcmul", operands=COMMON)
 def addcmul(torch: Any, input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Tensor = 1) -> Any:  # type: ignore[assignment]
     """input + value * tensor1 * tensor2."""
     return torch.add(input, torch.multiply(value, torch.multiply(tensor1, tensor2)))

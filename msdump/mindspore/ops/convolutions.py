@@ -193,13 +193,7 @@ class LayerNorm(Primitive, begin_norm_axis=1, begin_params_axis=1, epsilon=1e-7)
 functional_classes["LayerNorm"] = LayerNorm
 
 
-def _normalized(library: Any, input: Any, axis: Any, epsilon: float) -> Any:
-    axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
-    total = (input * input).sum(axes, keepdims=True)
-    return input / library.sqrt(library.maximum(total, library.asarray(epsilon, dtype=total.dtype)))
-
-
-@operator("L2Normalize", numpy=_normalized)
+@operator("L2Normalize")
 def _l2_normalize(torch: Any, input: Tensor, axis: Any = 0, epsilon: float = 1e-4) -> Any:
     """input / sqrt(max(sum(input ** 2), epsilon)) along axes."""
     axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)

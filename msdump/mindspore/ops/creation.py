@@ -95,13 +95,13 @@ def _fill_v2(shape: Any, value: Tensor) -> Tensor:
 # -- the same under another name ---------------------------------------------------------------------------------------
 
 
-@operator("Identity", numpy="copy")
+@operator("Identity")
 def identity(torch: Any, x: Tensor) -> Any:
     """The same values."""
     return torch.clone(x)
 
 
-@operator("IdentityN", numpy=lambda np, x: tuple(each.copy() for each in x))
+@operator("IdentityN")
 def _identity_n(torch: Any, x: Sequence[Tensor]) -> tuple[Any, ...]:
     """The same values of several tensors."""
     return tuple(torch.clone(each) for each in x)
@@ -204,7 +204,7 @@ functional_classes.update(Pack=_Pack, Unpack=_Unpack, ParallelConcat=_ParallelCo
 # -- places ------------------------------------------------------------------------------------------------------------
 
 
-@operator("UnravelIndex", numpy=lambda np, indices, dims: np.stack(np.unravel_index(indices, dims)).astype(dims.dtype))
+@operator("UnravelIndex")
 def _unravel_index(torch: Any, indices: Tensor, dims: Tensor) -> Any:
     """Coordinates, one row per axis, of places in a flattened tensor with the sizes `dims`."""
     if indices.ndim > 1 or dims.ndim != 1:

@@ -1,7 +1,7 @@
 """One declaration per operator: a short function of PyTorch gives the operator with its kernel, shape rule and
 gradient, the function of `mindspore.ops` and the operator class.
 
-The function's first parameter is PyTorch (or numpy), the others are those of MindSpore's function. Those that are
+The function's first parameter is PyTorch, the others are those of MindSpore's function. Those that are
 annotated as `Tensor` are operands; all others are attributes.
 """
 
@@ -42,7 +42,6 @@ class Declaration:
     """An operator as its function states it.
 
     function  of PyTorch and MindSpore's arguments
-    by_numpy  the same of numpy, or the name of numpy's function of the same arguments; None: PyTorch alone can do it
     operands  AS_IS; FLOAT: integers and bools become float32; COMMON: all get their common dtype; COMMON_FLOAT: both
     has_gradient  False: no gradient flows through it
     is_update     its result is written to the first operand, a parameter
@@ -50,7 +49,6 @@ class Declaration:
 
     op_type: str
     function: Callable[..., Any]
-    by_numpy: Callable[..., Any] | str | None
     operands: str
     has_gradient: bool
     is_update: bool = False
@@ -112,28 +110,19 @@ class Declaration:
 
     def of_tensors(self, tensors: Sequence[Any], attrs: Mapping[str, Any]) -> Sequence[Any]:
         """The function on tensors of PyTorch."""
-        torch = torch_of(self.op_type)
-        result = self.function(torch, **dict(self._arguments(torch, iter(tensors), attrs)))
+        result = self.function(torch_of(self.op_type), **dict(self._arguments(iter(tensors), attrs)))
         return result if isinstance(result, tuple | list) else (result,)
 
-    def of_arrays(self, arrays: Sequence[Any], attrs: Mapping[str, Any]) -> Sequence[Any]:
-        """The same of numpy."""
-        arguments = dict(self._arguments(np, iter(arrays), attrs))
-        if isinstance(self.by_numpy, str):
-            result = getattr(np, self.by_numpy)(*arguments.values())
-        else:
-            assert self.by_numpy is not None, "it is asked only where numpy can do it"
-            result = self.by_numpy(np, **arguments)
-        return result if isinstance(result, tuple | list) else (result,)
+    def _arguments(self, remaining: Iterator[Any], attrs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        from msdump.tensors.torch_arrays import torch_dtype
 
-    def _arguments(self, library: Any, remaining: Iterator[Any], attrs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         for name, parameter in self.signature.parameters.items():
             if parameter.annotation == _SEQUENCE:
                 yield name, [next(remaining) for _ in range(attrs[_LENGTH])]
             elif name not in self.attributes:
                 yield name, None if name in attrs.get(_ABSENT, ()) else next(remaining)
             elif parameter.annotation in _DTYPE and name in attrs:
-                yield name, _dtype_of(library, attrs[name])
+                yield name, torch_dtype(attrs[name])
             else:
                 yield name, attrs.get(name)
 
@@ -160,14 +149,6 @@ def plain(value: Any, name: str) -> Any:
     if not isinstance(value, bool | int | float | complex | str):
         raise TypeError(f"{name}: expected a number, a text or a tuple of them, got {type(value).__name__}.")
     return value
-
-
-def _dtype_of(library: Any, name: str) -> Any:
-    if library is np:
-        return dtypes.dtype(name).numpy
-    from msdump.tensors.torch_arrays import torch_dtype
-
-    return torch_dtype(name)
 
 
 def _prepared(operands: Sequence[Any], rule: str) -> list[Tensor]:
@@ -199,7 +180,6 @@ def operator(
     op_type: str,
     *class_names: str,
     operands: str = AS_IS,
-    numpy: Callable[..., Any] | str | bool | None = None,
     init: str | None = None,
     has_gradient: bool = True,
     constants: Sequence[int] = (),
@@ -211,8 +191,6 @@ def operator(
     op_type           MindSpore's name of the operator, and of its class
     class_names       more names of the class
     operands          what becomes of operands before: AS_IS, FLOAT, COMMON or COMMON_FLOAT
-    numpy             where numpy can do it: the same function of numpy with the same parameters, or the name of numpy's
-                      function of the same arguments; True: the function itself, which both libraries can do
     init              names of the attributes that the class takes when it is made, as text; None: all of them
     has_gradient      False: no gradient flows through it
     constants         numbers of the operands that have no gradient
@@ -221,14 +199,12 @@ def operator(
     """
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
-        by_numpy = function if numpy is True else numpy or None
         flows = has_gradient and not is_update
-        declaration = DECLARATIONS[op_type] = Declaration(op_type, function, by_numpy, operands, flows, is_update)
+        declaration = DECLARATIONS[op_type] = Declaration(op_type, function, operands, flows, is_update)
         def_torch_operator(
             op_type,
             declaration.of_tensors,
             declaration.operand_names,
-            on_arrays=None if by_numpy is None else declaration.of_arrays,
             has_gradient=flows,
             constants=constants,
             is_sized_by_data=is_sized_by_data,

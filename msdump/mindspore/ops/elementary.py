@@ -12,26 +12,26 @@ from msdump.mindspore.names import publish
 from msdump.mindspore.ops.declaration import AS_IS, COMMON, COMMON_FLOAT, FLOAT, operator
 
 
-def _unary(op_type: str, torch: str, numpy: str, doc: str, operands: str = FLOAT) -> Callable[..., Any]:
-    """Operator of one operand that PyTorch and numpy have under these names; "": numpy has none."""
+def _unary(op_type: str, name: str, doc: str, operands: str = FLOAT) -> Callable[..., Any]:
+    """Operator of one operand that PyTorch has under this name."""
 
-    def function(library: Any, input: Tensor) -> Tensor:
-        return _part(library, torch)(input)
+    def function(torch: Any, input: Tensor) -> Tensor:
+        return _part(torch, name)(input)
 
     function.__doc__ = doc
-    return operator(op_type, operands=operands, numpy=numpy or None)(function)
+    return operator(op_type, operands=operands)(function)
 
 
 def _binary(
-    op_type: str, torch: str, numpy: str, doc: str, operands: str = COMMON_FLOAT, has_gradient: bool = True
+    op_type: str, name: str, doc: str, operands: str = COMMON_FLOAT, has_gradient: bool = True
 ) -> Callable[..., Any]:
     """Operator of two operands, as `_unary`."""
 
-    def function(library: Any, input: Tensor, other: Tensor) -> Tensor:
-        return _part(library, torch)(input, other)
+    def function(torch: Any, input: Tensor, other: Tensor) -> Tensor:
+        return _part(torch, name)(input, other)
 
     function.__doc__ = doc
-    return operator(op_type, operands=operands, numpy=numpy or None, has_gradient=has_gradient)(function)
+    return operator(op_type, operands=operands, has_gradient=has_gradient)(function)
 
 
 def _part(library: Any, path: str) -> Any:
@@ -42,33 +42,33 @@ def _part(library: Any, path: str) -> Any:
 
 # -- trigonometry ------------------------------------------------------------------------------------------------------
 
-tan = _unary("Tan", "tan", "tan", "Tangent.")
-asin = arcsin = _unary("Asin", "asin", "arcsin", "Inverse sine.")
-acos = arccos = _unary("ACos", "acos", "arccos", "Inverse cosine.")
-atan = arctan = _unary("Atan", "atan", "arctan", "Inverse tangent.")
-sinh = _unary("Sinh", "sinh", "sinh", "Hyperbolic sine.")
-cosh = _unary("Cosh", "cosh", "cosh", "Hyperbolic cosine.")
-asinh = arcsinh = _unary("Asinh", "asinh", "arcsinh", "Inverse hyperbolic sine.")
-acosh = arccosh = _unary("Acosh", "acosh", "arccosh", "Inverse hyperbolic cosine.")
-atanh = arctanh = _unary("Atanh", "atanh", "arctanh", "Inverse hyperbolic tangent.")
-sinc = _unary("Sinc", "sinc", "sinc", "sin(pi x) / (pi x), 1 at zero.")
-atan2 = arctan2 = _binary("Atan2", "atan2", "arctan2", "Angle of the point (other, input).")
-deg2rad = _unary("Deg2Rad", "deg2rad", "deg2rad", "Degrees as radians.")
-rad2deg = _unary("Rad2Deg", "rad2deg", "rad2deg", "Radians as degrees.")
+tan = _unary("Tan", "tan", "Tangent.")
+asin = arcsin = _unary("Asin", "asin", "Inverse sine.")
+acos = arccos = _unary("ACos", "acos", "Inverse cosine.")
+atan = arctan = _unary("Atan", "atan", "Inverse tangent.")
+sinh = _unary("Sinh", "sinh", "Hyperbolic sine.")
+cosh = _unary("Cosh", "cosh", "Hyperbolic cosine.")
+asinh = arcsinh = _unary("Asinh", "asinh", "Inverse hyperbolic sine.")
+acosh = arccosh = _unary("Acosh", "acosh", "Inverse hyperbolic cosine.")
+atanh = arctanh = _unary("Atanh", "atanh", "Inverse hyperbolic tangent.")
+sinc = _unary("Sinc", "sinc", "sin(pi x) / (pi x), 1 at zero.")
+atan2 = arctan2 = _binary("Atan2", "atan2", "Angle of the point (other, input).")
+deg2rad = _unary("Deg2Rad", "deg2rad", "Degrees as radians.")
+rad2deg = _unary("Rad2Deg", "rad2deg", "Radians as degrees.")
 
 # -- powers and logarithms ---------------------------------------------------------------------------------------------
 
-exp2 = _unary("Exp2", "exp2", "exp2", "2 ** input.")
-expm1 = _unary("Expm1", "expm1", "expm1", "e ** input - 1, exact near zero.")
-log1p = _unary("Log1p", "log1p", "log1p", "log(1 + input), exact near zero.")
-log2 = _unary("Log2", "log2", "log2", "Logarithm of base 2.")
-log10 = _unary("Log10", "log10", "log10", "Logarithm of base 10.")
-hypot = _binary("Hypot", "hypot", "hypot", "sqrt(input ** 2 + other ** 2).")
-logaddexp = _binary("LogAddExp", "logaddexp", "logaddexp", "log(exp(input) + exp(other)).")
-logaddexp2 = _binary("LogAddExp2", "logaddexp2", "logaddexp2", "log2(2 ** input + 2 ** other).")
-float_power = _binary("FloatPower", "float_power", "float_power", "input ** other in float64.")
-ldexp = _binary("Ldexp", "ldexp", "", "input * 2 ** other.")
-xlogy = _binary("Xlogy", "xlogy", "", "input * log(other), 0 where input is 0.")
+exp2 = _unary("Exp2", "exp2", "2 ** input.")
+expm1 = _unary("Expm1", "expm1", "e ** input - 1, exact near zero.")
+log1p = _unary("Log1p", "log1p", "log(1 + input), exact near zero.")
+log2 = _unary("Log2", "log2", "Logarithm of base 2.")
+log10 = _unary("Log10", "log10", "Logarithm of base 10.")
+hypot = _binary("Hypot", "hypot", "sqrt(input ** 2 + other ** 2).")
+logaddexp = _binary("LogAddExp", "logaddexp", "log(exp(input) + exp(other)).")
+logaddexp2 = _binary("LogAddExp2", "logaddexp2", "log2(2 ** input + 2 ** other).")
+float_power = _binary("FloatPower", "float_power", "input ** other in float64.")
+ldexp = _binary("Ldexp", "ldexp", "input * 2 ** other.")
+xlogy = _binary("Xlogy", "xlogy", "input * log(other), 0 where input is 0.")
 
 # -- special functions -------------------------------------------------------------------------------------------------
 
@@ -116,14 +116,14 @@ def _bessel(op_type: str, name: str, doc: str) -> Callable[..., Any]:
     return operator(op_type, operands=FLOAT)(function)
 
 
-erfc = _unary("Erfc", "erfc", "", "1 - erf(input).")
-erfinv = _unary("Erfinv", "erfinv", "", "Inverse of erf.")
-lgamma = _unary("Lgamma", "lgamma", "", "Logarithm of |gamma(input)|.")
-digamma = _unary("Digamma", "digamma", "", "Derivative of lgamma.")
-i0 = bessel_i0 = _unary("BesselI0", "special.i0", "i0", "Modified Bessel function I, order 0.")
-bessel_i0e = _unary("BesselI0e", "special.i0e", "", "exp(-|x|) * i0(x).")
-bessel_i1 = _unary("BesselI1", "special.i1", "", "Modified Bessel function I, order 1.")
-bessel_i1e = _unary("BesselI1e", "special.i1e", "", "exp(-|x|) * i1(x).")
+erfc = _unary("Erfc", "erfc", "1 - erf(input).")
+erfinv = _unary("Erfinv", "erfinv", "Inverse of erf.")
+lgamma = _unary("Lgamma", "lgamma", "Logarithm of |gamma(input)|.")
+digamma = _unary("Digamma", "digamma", "Derivative of lgamma.")
+i0 = bessel_i0 = _unary("BesselI0", "special.i0", "Modified Bessel function I, order 0.")
+bessel_i0e = _unary("BesselI0e", "special.i0e", "exp(-|x|) * i0(x).")
+bessel_i1 = _unary("BesselI1", "special.i1", "Modified Bessel function I, order 1.")
+bessel_i1e = _unary("BesselI1e", "special.i1e", "exp(-|x|) * i1(x).")
 bessel_j0 = _bessel("BesselJ0", "bessel_j0", "Bessel function of the first kind, order 0.")
 bessel_j1 = _bessel("BesselJ1", "bessel_j1", "Bessel function of the first kind, order 1.")
 bessel_y0 = _bessel("BesselY0", "bessel_y0", "Bessel function of the second kind, order 0.")
@@ -175,19 +175,17 @@ def _with_slope(torch: Any, operand: Any, slope: Any) -> Any:
 
 # -- rounding and remainders -------------------------------------------------------------------------------------------
 
-trunc = _unary("Trunc", "trunc", "trunc", "Rounded toward zero.", AS_IS)
-rint = _unary("Rint", "round", "rint", "Rounded to the nearest, halves to even.")
-frac = _unary("Frac", "frac", "", "The part behind the point, with the sign of input.")
-fmod = _binary("Fmod", "fmod", "fmod", "Remainder with the sign of input.", COMMON)
-copysign = _binary("CopySign", "copysign", "copysign", "input with the sign of other.")
-nextafter = _binary(
-    "NextAfter", "nextafter", "nextafter", "The next float after input toward other.", has_gradient=False
-)
-fmax = _binary("Fmax", "fmax", "fmax", "The larger of each pair, the other where one is NaN.", COMMON)
-fmin = _binary("Fmin", "fmin", "fmin", "The smaller of each pair, the other where one is NaN.", COMMON)
+trunc = _unary("Trunc", "trunc", "Rounded toward zero.", AS_IS)
+rint = _unary("Rint", "round", "Rounded to the nearest, halves to even.")
+frac = _unary("Frac", "frac", "The part behind the point, with the sign of input.")
+fmod = _binary("Fmod", "fmod", "Remainder with the sign of input.", COMMON)
+copysign = _binary("CopySign", "copysign", "input with the sign of other.")
+nextafter = _binary("NextAfter", "nextafter", "The next float after input toward other.", has_gradient=False)
+fmax = _binary("Fmax", "fmax", "The larger of each pair, the other where one is NaN.", COMMON)
+fmin = _binary("Fmin", "fmin", "The smaller of each pair, the other where one is NaN.", COMMON)
 
 
-@operator("Heaviside", operands=COMMON, numpy=True, has_gradient=False)
+@operator("Heaviside", operands=COMMON, has_gradient=False)
 def heaviside(torch: Any, input: Tensor, other: Tensor) -> Tensor:
     """0 below zero and for NaN, 1 above, `other` at zero."""
     is_above = torch.where(input > 0, torch.ones_like(input), torch.zeros_like(input))
@@ -196,33 +194,35 @@ def heaviside(torch: Any, input: Tensor, other: Tensor) -> Tensor:
 
 # -- whole numbers and truth -------------------------------------------------------------------------------------------
 
-gcd = _binary("Gcd", "gcd", "gcd", "Greatest common divisor.", COMMON)
-lcm = _binary("Lcm", "lcm", "lcm", "Least common multiple.", COMMON)
-bitwise_and = _binary("BitwiseAnd", "bitwise_and", "bitwise_and", "input & other.", COMMON)
-bitwise_or = _binary("BitwiseOr", "bitwise_or", "bitwise_or", "input | other.", COMMON)
-bitwise_xor = _binary("BitwiseXor", "bitwise_xor", "bitwise_xor", "input ^ other.", COMMON)
-bitwise_left_shift = _binary("LeftShift", "bitwise_left_shift", "left_shift", "input << other.", COMMON)
-bitwise_right_shift = _binary("RightShift", "bitwise_right_shift", "right_shift", "input >> other.", COMMON)
-invert = _unary("Invert", "bitwise_not", "invert", "~input.", AS_IS)
-logical_xor = _binary("LogicalXor", "logical_xor", "logical_xor", "Where just one of both is true.", AS_IS)
-signbit = _unary("SignBit", "signbit", "signbit", "Where the sign is negative, also of zeros.", AS_IS)
-isposinf = _unary("IsPosInf", "isposinf", "isposinf", "Where input is +inf.", AS_IS)
-isneginf = _unary("IsNegInf", "isneginf", "isneginf", "Where input is -inf.", AS_IS)
+gcd = _binary("Gcd", "gcd", "Greatest common divisor.", COMMON)
+lcm = _binary("Lcm", "lcm", "Least common multiple.", COMMON)
+bitwise_and = _binary("BitwiseAnd", "bitwise_and", "input & other.", COMMON)
+bitwise_or = _binary("BitwiseOr", "bitwise_or", "input | other.", COMMON)
+bitwise_xor = _binary("BitwiseXor", "bitwise_xor", "input ^ other.", COMMON)
+bitwise_left_shift = _binary("LeftShift", "bitwise_left_shift", "input << other.", COMMON)
+bitwise_right_shift = _binary("RightShift", "bitwise_right_shift", "input >> other.", COMMON)
+logical_xor = _binary("LogicalXor", "logical_xor", "Where just one of both is true.", AS_IS)
+signbit = _unary("SignBit", "signbit", "Where the sign is negative, also of zeros.", AS_IS)
+isposinf = _unary("IsPosInf", "isposinf", "Where input is +inf.", AS_IS)
+isneginf = _unary("IsNegInf", "isneginf", "Where input is -inf.", AS_IS)
+
+
+@operator("Invert")
+def invert(torch: Any, input: Tensor) -> Any:
+    """~input."""
+    own: Any = input.dtype
+    if own not in (torch.uint16, torch.uint32, torch.uint64):
+        return torch.bitwise_not(input)
+    return torch.bitwise_xor(input, torch.full_like(input, torch.iinfo(own).max))
+
 
 # -- complex numbers ---------------------------------------------------------------------------------------------------
 
-conj = _unary("Conj", "conj_physical", "conj", "The complex conjugate.", AS_IS)
-polar = _binary("Polar", "polar", "", "Complex number of a length and an angle.")
+conj = _unary("Conj", "conj_physical", "The complex conjugate.", AS_IS)
+polar = _binary("Polar", "polar", "Complex number of a length and an angle.")
 
 
-def _angles(np: Any, input: Any) -> Any:
-    """numpy's angle of -0.0 is pi."""
-    return (
-        np.angle(input) if input.dtype.kind == "c" else np.where(input < 0, np.pi, np.where(input == input, 0, input))
-    )
-
-
-@operator("Angle", operands=FLOAT, numpy=_angles)
+@operator("Angle", operands=FLOAT)
 def angle(torch: Any, input: Tensor) -> Any:
     """The angle of a complex number; of a real one 0 or pi."""
     return torch.angle(input)

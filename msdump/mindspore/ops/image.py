@@ -131,6 +131,23 @@ def _span(torch: Any, first: float, last: float, given: int, size: int) -> Any:
     return first * (given - 1) + torch.arange(size) * step
 
 
+# -- colours -----------------------------------------------------------------------------------------------------------
+
+
+@operator("RGBToHSV")
+def _rgb_to_hsv(torch: Any, images: Tensor) -> Any:
+    """Hue, saturation and value in [0, 1] of red, green and blue in [0, 1], along the last axis."""
+    if not images.ndim or images.shape[-1] != 3:
+        raise ValueError(f"expected images with 3 channels in the last axis, got shape {tuple(images.shape)}.")
+    (value, place), spread = torch.max(images, -1), torch.amax(images, -1) - torch.amin(images, -1)
+    width = torch.where(spread > 0, spread, torch.ones_like(spread))
+    # How far the two lower channels are apart, from the third of the circle that belongs to the largest.
+    ahead, behind = (torch.gather(images, -1, ((place + k) % 3)[..., None])[..., 0] for k in (1, 2))
+    hue = torch.remainder((ahead - behind) / width / 6 + place.to(value.dtype) / 3, 1)
+    saturation = spread / torch.where(value > 0, value, torch.ones_like(value))
+    return torch.stack([torch.where(spread > 0, hue, torch.zeros_like(hue)), saturation, value], -1)
+
+
 # -- boxes -------------------------------------------------------------------------------------------------------------
 
 
@@ -146,17 +163,13 @@ def _overlap(library: Any, first: Any, second: Any) -> Any:
     return sides[..., 0] * sides[..., 1]
 
 
-def _iou(library: Any, anchor_boxes: Any, gt_boxes: Any, mode: str) -> Any:
-    common = _overlap(library, anchor_boxes, gt_boxes)
+@operator("IOU", init="mode", has_gradient=False)
+def iou(torch: Any, anchor_boxes: Tensor, gt_boxes: Tensor, mode: str = "iou") -> Any:
+    """Common area of boxes (x0, y0, x1, y1) over that of both ("iou") or of the second ("iof"): (m, n)."""
+    common = _overlap(torch, anchor_boxes, gt_boxes)
     if mode == "iof":
         return common / _areas(gt_boxes)[:, None]
     return common / (_areas(anchor_boxes)[None, :] + _areas(gt_boxes)[:, None] - common)
-
-
-@operator("IOU", init="mode", numpy=_iou, has_gradient=False)
-def iou(torch: Any, anchor_boxes: Tensor, gt_boxes: Tensor, mode: str = "iou") -> Any:
-    """Common area of boxes (x0, y0, x1, y1) over that of both ("iou") or of the second ("iof"): (m, n)."""
-    return _iou(torch, anchor_boxes, gt_boxes, mode)
 
 
 def _kept(np: Any, bboxes: Any, iou_threshold: float) -> tuple[Any, ...]:
@@ -176,7 +189,7 @@ def _kept(np: Any, bboxes: Any, iou_threshold: float) -> tuple[Any, ...]:
     return boxes, np.arange(len(boxes), dtype=np.int32), mask
 
 
-@operator("NMSWithMask", numpy=_kept, has_gradient=False)
+@operator("NMSWithMask", has_gradient=False)
 def _nms_with_mask(torch: Any, bboxes: Tensor, iou_threshold: float = 0.5) -> tuple[Any, ...]:
     """Boxes (x0, y0, x1, y1, score) by falling score, their numbers in that order, and which of them are kept."""
     import numpy as np

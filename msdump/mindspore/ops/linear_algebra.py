@@ -18,13 +18,13 @@ def _adjoint(matrix: Any) -> Any:
 # -- determinants and inverses -----------------------------------------------------------------------------------------
 
 
-@operator("MatrixDeterminant", operands=FLOAT, numpy=lambda np, input: np.linalg.det(input))
+@operator("MatrixDeterminant", operands=FLOAT)
 def matrix_determinant(torch: Any, input: Tensor) -> Any:
     """Determinants of matrices."""
     return torch.linalg.det(input)
 
 
-@operator("LogMatrixDeterminant", operands=FLOAT, numpy=lambda np, input: tuple(np.linalg.slogdet(input)))
+@operator("LogMatrixDeterminant", operands=FLOAT)
 def log_matrix_determinant(torch: Any, input: Tensor) -> tuple[Any, ...]:
     """The signs and the logarithms of the absolute values of determinants."""
     return tuple(torch.linalg.slogdet(input))
@@ -57,7 +57,7 @@ def inverse(input: Tensor) -> Any:
     return _matrix_inverse(input)
 
 
-@operator("Inv", numpy="reciprocal")
+@operator("Inv")
 def inv(torch: Any, x: Tensor) -> Any:
     """1 / x, element by element."""
     return torch.reciprocal(x).to(x.dtype)
@@ -261,9 +261,7 @@ def _tridiagonal_matmul(torch: Any, superdiag: Tensor, maindiag: Tensor, subdiag
 # -- products and distances --------------------------------------------------------------------------------------------
 
 
-@operator(
-    "Einsum", init="equation", operands=COMMON, numpy=lambda np, equation, operands: np.einsum(equation, *operands)
-)
+@operator("Einsum", init="equation", operands=COMMON)
 def _einsum(torch: Any, equation: str, operands: Sequence[Tensor]) -> Any:
     """Products of operands summed over the letters that the result lacks."""
     return torch.einsum(equation, *operands)
@@ -289,7 +287,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Any:
     return _cross(input, other, -65530 if dim is None else dim)
 
 
-@operator("Ger", operands=COMMON, numpy="outer")
+@operator("Ger", operands=COMMON)
 def ger(torch: Any, input: Tensor, vec2: Tensor) -> Any:
     """All products of an element of either vector."""
     return torch.outer(input, vec2)

@@ -52,6 +52,14 @@ def soft_margin_loss(torch: Any, input: Tensor, target: Tensor, reduction: str =
     return _whole(torch.nn.functional.softplus(-target * input), reduction)
 
 
+@operator("SigmoidCrossEntropyWithLogits")
+def _sigmoid_cross_entropy(torch: Any, logits: Tensor, label: Tensor) -> Any:
+    """Cross entropy of sigmoid(logits) with targets in [0, 1], element by element."""
+    if logits.shape != label.shape:
+        raise ValueError(f"expected a label of shape {tuple(logits.shape)}, got {tuple(label.shape)}.")
+    return torch.nn.functional.binary_cross_entropy_with_logits(logits, label, reduction="none")
+
+
 @operator("KLDivLoss", constants=(1,))
 def _kl_div(torch: Any, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
     """labels * (log(labels) - logits), 0 where labels are 0; labels have no gradient, as in MindSpore."""

@@ -49,11 +49,7 @@ def pad(input_x: Tensor, padding: Any, mode: str = "constant", value: Any = None
     return _pad(input_x, sizes, value, mode) if any(sizes) else input_x
 
 
-def _mirrored(np: Any, x: Any, paddings: Any, mode: str) -> Any:
-    return np.pad(x, paddings, mode.lower())
-
-
-@operator("MirrorPad", init="mode", numpy=_mirrored)
+@operator("MirrorPad", init="mode")
 def mirror_pad(torch: Any, x: Tensor, paddings: Any, mode: str = "REFLECT") -> Any:
     """Margins that mirror the tensor: REFLECT without its border, SYMMETRIC with it."""
     if len(paddings) != x.ndim:
@@ -74,7 +70,7 @@ def padding(torch: Any, x: Tensor, pad_dim_size: int = 8) -> Any:
 # -- blocks of space ---------------------------------------------------------------------------------------------------
 
 
-@operator("SpaceToDepth", numpy=True)
+@operator("SpaceToDepth")
 def _space_to_depth(torch: Any, x: Tensor, block_size: int) -> Any:
     """Blocks of (N, C, H, W) as channels, the place in the block before the channel."""
     n, c, h, w = x.shape
@@ -83,7 +79,7 @@ def _space_to_depth(torch: Any, x: Tensor, block_size: int) -> Any:
     return torch.reshape(moved, (n, c * block_size * block_size, h // block_size, w // block_size))
 
 
-@operator("DepthToSpace", numpy=True)
+@operator("DepthToSpace")
 def _depth_to_space(torch: Any, x: Tensor, block_size: int) -> Any:
     """Channels of (N, C, H, W) as blocks of space: the inverse of SpaceToDepth."""
     n, c, h, w = x.shape
@@ -96,18 +92,13 @@ def _sizes(value: Any, count: int) -> list[int]:
     return [value] * count if isinstance(value, int) else list(value)
 
 
-@operator("SpaceToBatchND", init="block_shape paddings", numpy=True)
+@operator("SpaceToBatchND", init="block_shape paddings")
 def _space_to_batch(torch: Any, input_x: Tensor, block_shape: Any, paddings: Any) -> Any:
     """Blocks of the last axes as batches, the place in the block before the batch; zeros around before."""
     blocks = _sizes(block_shape, len(paddings))
     count = len(blocks)
     lead = input_x.ndim - count
-    margins = [(0, 0)] * lead + [tuple(each) for each in paddings]
-    if torch is np:
-        padded = np.pad(input_x, margins)
-    else:
-        flat = [size for margin in reversed(margins) for size in margin]
-        padded = torch.nn.functional.pad(input_x, flat)
+    padded = torch.nn.functional.pad(input_x, [size for margin in reversed(paddings) for size in margin])
     shape = list(padded.shape)
     parts = [size for place, block in enumerate(blocks) for size in (shape[lead + place] // block, block)]
     split = torch.reshape(padded, (*shape[:lead], *parts))
@@ -116,7 +107,7 @@ def _space_to_batch(torch: Any, input_x: Tensor, block_shape: Any, paddings: Any
     return torch.reshape(moved, (batch, *shape[1:lead], *parts[::2]))
 
 
-@operator("BatchToSpaceND", init="block_shape crops", numpy=True)
+@operator("BatchToSpaceND", init="block_shape crops")
 def _batch_to_space(torch: Any, input_x: Tensor, block_shape: Any, crops: Any) -> Any:
     """Batches as blocks of the last axes: the inverse of SpaceToBatchND; margins cut off afterwards."""
     blocks = _sizes(block_shape, len(crops))
@@ -182,7 +173,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     return reshape(transpose(split, order), (*input.shape[:-3], c * r * r, h // r, w // r))
 
 
-@operator("ChannelShuffle", init="group", numpy=True)
+@operator("ChannelShuffle", init="group")
 def _channel_shuffle(torch: Any, x: Tensor, group: int) -> Any:
     """Channels of (N, C, ...) of all groups in turns."""
     split = torch.reshape(x, (x.shape[0], group, x.shape[1] // group, *x.shape[2:]))

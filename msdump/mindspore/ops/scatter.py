@@ -11,13 +11,11 @@ from msdump.errors import ExecutionError
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import as_tensor, call
 from msdump.mindspore.names import publish
-from msdump.mindspore.ops.blending import dtype_kind, whole_quotient
+from msdump.mindspore.ops.blending import whole_quotient
 from msdump.mindspore.ops.declaration import operator, plain
 from msdump.mindspore.ops.primitive import operator_class
-from msdump.tensors import dtypes
 
 _UPDATE, _ADD, _SUB, _MUL, _DIV, _MAX, _MIN = "update", "add", "sub", "mul", "div", "max", "min"
-_OF_NUMPY = {_ADD: np.add, _SUB: np.subtract, _MUL: np.multiply, _MAX: np.maximum, _MIN: np.minimum}
 _OF_TORCH = {_MUL: "prod", _DIV: "prod", _MAX: "amax", _MIN: "amin"}
 # What a segment holds before its first element.
 _EMPTY = {_ADD: 0, _MUL: 1, _MAX: "least", _MIN: "greatest"}
@@ -32,10 +30,6 @@ def _last(ids: Any) -> int:
     return int(ids.max())
 
 
-def _cast(value: Any, like: Any) -> Any:
-    return value.to(like.dtype)
-
-
 # -- one way to write rows ---------------------------------------------------------------------------------------------
 
 
@@ -45,8 +39,6 @@ def _count(shape: Any) -> int:
 
 def _written(library: Any, rows: Any, places: Any, updates: Any, how: str) -> Any:
     """`rows` (n, m) with `updates` (k, m) at `places` (k), in their order where a place comes twice."""
-    if library is np:
-        return _written_by_numpy(rows.copy(), places, updates.astype(rows.dtype), how)
     updates, places = updates.to(rows.dtype), _long(places)
     if how == _UPDATE:
         return library.index_put(rows, (places,), updates)
@@ -59,24 +51,13 @@ def _written(library: Any, rows: Any, places: Any, updates: Any, how: str) -> An
     return library.div(rows, divisors) if rows.dtype.is_floating_point else whole_quotient(library, rows, divisors)
 
 
-def _written_by_numpy(rows: Any, places: Any, updates: Any, how: str) -> Any:
-    if how == _UPDATE:
-        rows[places] = updates
-    elif how == _DIV and rows.dtype.kind in "iu":
-        for place, update in zip(places, updates, strict=True):
-            rows[place] = whole_quotient(np, rows[place], update)
-    else:
-        _OF_NUMPY.get(how, np.divide).at(rows, places, updates)
-    return rows
-
-
 def _check_shape(updates: Any, shape: tuple[int, ...]) -> None:
     if tuple(updates.shape) != shape:
         raise ValueError(f"expected updates of shape {shape}, got {tuple(updates.shape)}.")
 
 
 def _check_range(coordinates: Any, sizes: Any) -> None:
-    """Neither library checks coordinates (k, m) that have become places in memory.   Raises: ExecutionError."""
+    """PyTorch checks no coordinates (k, m) that have become places in memory.   Raises: ExecutionError."""
     for axis, size in enumerate(() if _has_no_data(coordinates) else sizes):
         column = coordinates[:, axis]
         outside = column[(column < 0) | (column >= size)]
@@ -85,7 +66,8 @@ def _check_range(coordinates: Any, sizes: Any) -> None:
 
 
 def _has_no_data(tensor: Any) -> bool:
-    return getattr(getattr(tensor, "device", None), "type", "") == "meta"
+    is_meta: bool = tensor.device.type == "meta"
+    return is_meta
 
 
 def _at_rows(library: Any, x: Any, indices: Any, updates: Any, how: str) -> Any:
@@ -125,7 +107,7 @@ def _new(op_type: str, how: str) -> Callable[..., Any]:
         return _at_coordinates(torch, input_x, indices, updates, how)
 
     function.__doc__ = f"A copy of input_x in which the slices that indices name are written ({how})."
-    return operator(op_type, numpy=function)(function)
+    return operator(op_type)(function)
 
 
 def _in_place(op_type: str, write: _Write, how: str, use_locking: bool = False) -> Callable[..., Any]:
@@ -134,11 +116,8 @@ def _in_place(op_type: str, write: _Write, how: str, use_locking: bool = False) 
     def function(torch: Any, input_x: Tensor, indices: Tensor, updates: Tensor, use_locking: bool = use_locking) -> Any:
         return write(torch, input_x, indices, updates, how)
 
-    def of_numpy(np: Any, input_x: Any, indices: Any, updates: Any, use_locking: bool) -> Any:
-        return write(np, input_x, indices, updates, how)
-
     function.__doc__ = f"The slices of a parameter that indices name are written in place ({how})."
-    return operator(op_type, init="use_locking", numpy=of_numpy, is_update=True)(function)
+    return operator(op_type, init="use_locking", is_update=True)(function)
 
 
 tensor_scatter_update = _new("TensorScatterUpdate", _UPDATE)
@@ -171,12 +150,11 @@ def _rows(op_type: str, how: str) -> Callable[..., Any]:
     """`Inplace*`: a new tensor, whatever the name says; the indices are numbers."""
 
     def function(torch: Any, x: Tensor, v: Tensor, indices: Any) -> Any:
-        rows = np.atleast_1d(indices)
-        places: Any = rows if torch is np else torch.as_tensor(rows, device=getattr(x, "device"))  # noqa: B009
+        places: Any = torch.as_tensor(np.atleast_1d(indices), device=getattr(x, "device"))  # noqa: B009
         return _at_rows(torch, x, places, v, how)
 
     function.__doc__ = f"A copy of x in which rows are written ({how})."
-    return operator(op_type, init="indices", numpy=function)(function)
+    return operator(op_type, init="indices")(function)
 
 
 inplace_update = _rows("InplaceUpdate", _UPDATE)
@@ -218,20 +196,16 @@ def _index_add_ext(torch: Any, input: Tensor, index: Tensor, source: Tensor, dim
 # -- new tensors of indices and values ---------------------------------------------------------------------------------
 
 
-def _zeros(library: Any, like: Any, shape: Any) -> Any:
-    return np.zeros(shape, like.dtype) if library is np else like.new_zeros(shape)
-
-
-@operator("ScatterNd", numpy=True, init="")
+@operator("ScatterNd", init="")
 def scatter_nd(torch: Any, indices: Tensor, updates: Tensor, shape: Any) -> Any:
     """Zeros to which `updates` are added at the coordinates that indices name."""
-    return _at_coordinates(torch, _zeros(torch, updates, shape), indices, updates, _ADD)
+    return _at_coordinates(torch, updates.new_zeros(shape), indices, updates, _ADD)  # type: ignore[attr-defined]
 
 
-@operator("SparseToDense", numpy=True, init="")
+@operator("SparseToDense", init="")
 def _sparse_to_dense(torch: Any, indices: Tensor, values: Tensor, dense_shape: Any) -> Any:
     """Zeros with `values` at the coordinates that indices name."""
-    return _at_coordinates(torch, _zeros(torch, values, dense_shape), indices, values, _UPDATE)
+    return _at_coordinates(torch, values.new_zeros(dense_shape), indices, values, _UPDATE)  # type: ignore[attr-defined]
 
 
 _REDUCE = {"none": "", "add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
@@ -266,16 +240,10 @@ def _index_put(torch: Any, x1: Tensor, x2: Tensor, indices: Sequence[Tensor], ac
     return torch.index_put(x1, places, x2, bool(accumulate))
 
 
-@operator("IndexFill", init="", numpy=lambda np, x, dim, index, value: _index_filled(x, dim, index, value))
+@operator("IndexFill", init="")
 def _index_fill(torch: Any, x: Tensor, dim: int, index: Tensor, value: Tensor) -> Any:
     """A copy of x with one value in the slices that index names."""
-    return torch.index_fill(x, dim, _long(index), _cast(value, x))
-
-
-def _index_filled(x: Any, dim: int, index: Any, value: Any) -> Any:
-    result = x.copy()
-    np.moveaxis(result, dim, 0)[index] = value
-    return result
+    return torch.index_fill(x, dim, _long(index), value.to(x.dtype))
 
 
 def index_fill(x: Tensor, axis: int, index: Tensor, value: Any) -> Any:
@@ -295,19 +263,16 @@ def _by_segment(library: Any, x: Any, ids: Any, count: int, how: str) -> Any:
     if not _has_no_data(ids):
         _check_range(ids[ids >= 0][:, None], (count,))
     places = library.where(ids < 0, count, ids)
-    start = _zeros(library, x, (count + 1, *rest)) + _limit(library, x, _EMPTY[how])
+    start = x.new_zeros((count + 1, *rest)) + _limit(library, x, _EMPTY[how])
     result = _at_rows(library, start, places, library.reshape(x, (_count(ids.shape), *rest)), how)[:count]
-    return result.to(x.dtype) if library is not np else result.astype(x.dtype)
+    return result.to(x.dtype)
 
 
 def _limit(library: Any, x: Any, name: Any) -> Any:
     if name not in ("least", "greatest"):
         return name
-    is_float = dtypes.dtype_from_numpy(x.dtype).is_float if library is np else x.dtype.is_floating_point
-    of_floats = dtypes.float_limits if library is np else library.finfo
-    limits = of_floats(x.dtype) if is_float else library.iinfo(x.dtype)
-    value = limits.min if name == "least" else limits.max
-    return x.dtype.type(value) if library is np else value
+    limits = library.finfo(x.dtype) if x.dtype.is_floating_point else library.iinfo(x.dtype)
+    return limits.min if name == "least" else limits.max
 
 
 def _unsorted(op_type: str, how: str) -> Callable[..., Any]:
@@ -315,7 +280,7 @@ def _unsorted(op_type: str, how: str) -> Callable[..., Any]:
         return _by_segment(torch, x, segment_ids, num_segments, how)
 
     function.__doc__ = f"Elements of one segment id combined ({how}); negative ids count nowhere."
-    return operator(op_type, init="", numpy=function)(function)
+    return operator(op_type, init="")(function)
 
 
 unsorted_segment_prod = _unsorted("UnsortedSegmentProd", _MUL)
@@ -332,28 +297,26 @@ def _sorted(op_type: str, how: str) -> Callable[..., Any]:
         if how not in (_MAX, _MIN):
             return result
         places = np.isin(np.arange(count), np.asarray(segment_ids))
-        has_rows = places.reshape((count,) + (1,) * (input_x.ndim - 1))
-        has_rows = has_rows if torch is np else torch.as_tensor(has_rows)
+        has_rows = torch.as_tensor(places.reshape((count,) + (1,) * (input_x.ndim - 1)))
         return torch.where(has_rows, result, torch.zeros_like(result))
 
     function.__doc__ = f"Rows of one segment id combined ({how}); the ids ascend."
-    return operator(op_type, numpy=function, is_sized_by_data=True)(function)
+    return operator(op_type, is_sized_by_data=True)(function)
 
 
 for _name, _how in (("Sum", _ADD), ("Prod", _MUL), ("Max", _MAX), ("Min", _MIN)):
     _sorted(f"Segment{_name}", _how)
 
 
-@operator("SegmentMean", numpy=True, is_sized_by_data=True)
+@operator("SegmentMean", is_sized_by_data=True)
 def _segment_mean(torch: Any, input_x: Tensor, segment_ids: Tensor) -> Any:
     """The mean of rows of one segment id; the ids ascend."""
     count = _last(segment_ids) + 1
     total = _by_segment(torch, input_x, segment_ids, count, _ADD)
     rows = np.bincount(np.asarray(segment_ids), minlength=count).clip(1)
     rows = rows.reshape((count,) + (1,) * (input_x.ndim - 1))
-    counts = rows.astype(total.dtype) if torch is np else torch.as_tensor(rows).to(total.dtype)
-    is_whole = dtype_kind(total) in (dtypes.INT, dtypes.UINT)
-    return whole_quotient(torch, total, counts) if is_whole else total / counts
+    counts = torch.as_tensor(rows).to(total.dtype)
+    return total / counts if total.is_floating_point() else whole_quotient(torch, total, counts)
 
 
 @operator_class("UnsortedSegmentSum")

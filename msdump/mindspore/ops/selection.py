@@ -29,14 +29,10 @@ def _long(index: Any) -> Any:
     return index.long()
 
 
-def _at(np: Any, input_x: Any, indices: Any) -> Any:
-    return input_x[tuple(np.moveaxis(indices, -1, 0))]
-
-
-@operator("GatherNd", numpy=_at)
+@operator("GatherNd")
 def gather_nd(torch: Any, input_x: Tensor, indices: Tensor) -> Any:
     """Elements, or slices, at the coordinates in the last axis of indices."""
-    return _at(torch, input_x, _long(indices))
+    return input_x[tuple(torch.moveaxis(_long(indices), -1, 0))]
 
 
 def index_select(input: Tensor, axis: int, index: Tensor) -> Tensor:
@@ -46,15 +42,11 @@ def index_select(input: Tensor, axis: int, index: Tensor) -> Tensor:
     return gather(input, index, axis)
 
 
-@operator("MaskedSelect", is_sized_by_data=True, numpy=lambda np, input, mask: _masked(np, input, mask))
+@operator("MaskedSelect", is_sized_by_data=True)
 def masked_select(torch: Any, input: Tensor, mask: Tensor) -> Any:
     """The elements where mask is true, in one axis."""
-    return torch.masked_select(input, mask)
-
-
-def _masked(np: Any, input: Any, mask: Any) -> Any:
-    values, where = np.broadcast_arrays(input, mask)
-    return values[where]
+    values, where = torch.broadcast_tensors(input, mask)
+    return torch.reshape(values, (-1,))[torch.nonzero(torch.reshape(where, (-1,)))[:, 0]]
 
 
 @operator("MaskedScatter")
@@ -63,10 +55,10 @@ def masked_scatter(torch: Any, input: Tensor, mask: Tensor, source: Tensor) -> A
     return torch.masked_scatter(input, mask, source)
 
 
-@operator("NonZero", is_sized_by_data=True, has_gradient=False, numpy="argwhere")
+@operator("NonZero", is_sized_by_data=True, has_gradient=False)
 def _nonzero(torch: Any, input: Tensor) -> Any:
     """The coordinates of elements that are not zero, a row each."""
-    return torch.nonzero(input)
+    return torch.nonzero(input != 0)
 
 
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
@@ -208,17 +200,7 @@ def _list_diff(torch: Any, x: Tensor, y: Tensor, out_idx: Type = _int32) -> tupl
 # -- sorting -----------------------------------------------------------------------------------------------------------
 
 
-def _sorted_by_numpy(np: Any, input_x: Any, axis: int, descending: bool) -> Any:
-    """Equal elements stay in their order."""
-    if descending:
-        flipped = np.flip(np.argsort(np.flip(input_x, axis), axis, kind="stable"), axis)
-        order = input_x.shape[axis] - 1 - flipped
-    else:
-        order = np.argsort(input_x, axis, kind="stable")
-    return np.take_along_axis(input_x, order, axis), order.astype(np.int32)
-
-
-@operator("Sort", init="axis descending", numpy=_sorted_by_numpy)
+@operator("Sort", init="axis descending")
 def sort(torch: Any, input_x: Tensor, axis: int = -1, descending: bool = False) -> tuple[Any, ...]:
     """Elements sorted along an axis, and where they stood before; int32. Equal elements stay in their order."""
     values, order = torch.sort(input_x, dim=axis, descending=descending, stable=True)
@@ -235,12 +217,7 @@ def msort(input: Tensor) -> Any:
     return sort(input, 0)[0]
 
 
-def _largest(np: Any, input: Any, k: int, sorted: bool) -> Any:
-    values, order = _sorted_by_numpy(np, input, -1, True)
-    return values[..., :k], order[..., :k]
-
-
-@operator("TopK", init="sorted", numpy=_largest)
+@operator("TopK", init="sorted")
 def _top_k(torch: Any, input: Tensor, k: int, sorted: bool = True) -> tuple[Any, ...]:
     """The k largest elements of each row in descending order, and their places; int32. Of equal ones the first."""
     values, order = torch.sort(input, dim=-1, descending=True, stable=True)
@@ -283,7 +260,7 @@ def _nth_element(torch: Any, input: Tensor, n: int, reverse: bool = False) -> An
 # -- looking up --------------------------------------------------------------------------------------------------------
 
 
-@operator("EmbeddingLookup", numpy=True, init="")
+@operator("EmbeddingLookup", init="")
 def _embedding_lookup(torch: Any, params: Tensor, indices: Tensor, offset: int) -> Any:
     """Rows of params at `indices - offset`; zeros for a row that it does not have."""
     places = indices - offset

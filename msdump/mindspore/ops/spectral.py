@@ -13,62 +13,46 @@ from msdump.mindspore.ops.elementary import conj
 # -- complex numbers ---------------------------------------------------------------------------------------------------
 
 
-@operator("Imag", numpy=lambda np, input: np.imag(input).copy())
+@operator("Imag")
 def imag(torch: Any, input: Tensor) -> Any:
     """The imaginary part; zeros for real numbers."""
     number: Any = input
     return number.imag.clone() if torch.is_complex(input) else torch.zeros_like(input)
 
 
-@operator("Complex", operands=COMMON_FLOAT, numpy=lambda np, real, imag: _complex(np, real, imag))
+@operator("Complex", operands=COMMON_FLOAT)
 def _complex_of(torch: Any, real: Tensor, imag: Tensor) -> Any:
     """Complex numbers of two parts."""
-    _check_parts(torch, real)
+    if real.dtype not in (torch.float32, torch.float64):
+        raise TypeError(f"expected parts of dtype float32 or float64, got {real.dtype}.")
     return torch.complex(real, imag)
 
 
-def _check_parts(library: Any, part: Any) -> None:
-    if part.dtype not in (library.float32, library.float64):
-        raise TypeError(f"expected parts of dtype float32 or float64, got {part.dtype}.")
-
-
-def _complex(np: Any, real: Any, imag: Any) -> Any:
-    _check_parts(np, real)
-    result = np.empty(np.broadcast_shapes(real.shape, imag.shape), np.result_type(real.dtype, np.complex64))
-    result.real, result.imag = real, imag
-    return result
-
-
-@operator("ComplexAbs", numpy="abs")
+@operator("ComplexAbs")
 def _complex_abs(torch: Any, x: Tensor) -> Any:
     """The length of complex numbers."""
     return torch.abs(x)
 
 
-@operator("ViewAsReal", numpy=lambda np, input: np.stack([input.real, input.imag], -1))
+@operator("ViewAsReal")
 def view_as_real(torch: Any, input: Tensor) -> Any:
     """Real and imaginary parts along a new last axis."""
     return torch.clone(torch.view_as_real(input))
 
 
-@operator("Sgn", numpy=lambda np, input: _unit(np, input))
+@operator("Sgn")
 def sgn(torch: Any, input: Tensor) -> Any:
     """The sign; of a complex number the one of length 1 with its angle."""
     return torch.sgn(input)
 
 
-def _unit(np: Any, input: Any) -> Any:
-    length = np.abs(input)
-    return np.where(length == 0, 0, input / np.where(length == 0, 1, length)).astype(input.dtype)
-
-
-@operator("IsReal", numpy="isreal", has_gradient=False)
+@operator("IsReal", has_gradient=False)
 def isreal(torch: Any, input: Tensor) -> Any:
     """Where the imaginary part is zero."""
     return torch.isreal(input)
 
 
-@operator("ConjugateTranspose", init="", numpy=lambda np, x, perm: np.conj(np.transpose(x, perm)))
+@operator("ConjugateTranspose", init="")
 def _conjugate_transpose(torch: Any, x: Tensor, perm: Any) -> Any:
     """Axes in another order, and complex conjugates."""
     return torch.conj_physical(torch.permute(x, perm)).contiguous()
@@ -130,13 +114,13 @@ rfftn = _transform_n("RFFTN", "rfftn", "Fourier transform of real numbers along 
 irfftn = _transform_n("IRFFTN", "irfftn", "Inverse of `rfftn`.")
 
 
-@operator("FFTShift", numpy=lambda np, input, dim: np.fft.fftshift(input, dim))
+@operator("FFTShift")
 def fftshift(torch: Any, input: Tensor, dim: Any = None) -> Any:
     """Frequencies with zero in the middle."""
     return torch.fft.fftshift(input, dim)
 
 
-@operator("IFFTShift", numpy=lambda np, input, dim: np.fft.ifftshift(input, dim))
+@operator("IFFTShift")
 def ifftshift(torch: Any, input: Tensor, dim: Any = None) -> Any:
     """Inverse of `fftshift`."""
     return torch.fft.ifftshift(input, dim)

@@ -37,26 +37,21 @@ from msdump.mindspore.releases import LARGEST
 # -- deviations --------------------------------------------------------------------------------------------------------
 
 
-def _as_dtype(x: Any, dtype: Any) -> Any:
-    """Of either library."""
-    return x.to(dtype) if hasattr(x, "to") else x.astype(dtype)
-
-
-@operator("ReduceStd", init="axis unbiased keep_dims", operands=FLOAT, numpy=True)
+@operator("ReduceStd", init="axis unbiased keep_dims", operands=FLOAT)
 def _reduce_std(
     torch: Any, x: Tensor, axis: Any = (), unbiased: bool = True, keep_dims: bool = False
 ) -> tuple[Any, ...]:
     """Standard deviation and mean over axes, of all elements without axes."""
     axes = tuple(range(x.ndim)) if axis in ((), None) else axis
-    # Both libraries warn, or raise, where there is nothing to divide by; the result is NaN.
-    wide = _as_dtype(x, torch.promote_types(x.dtype, torch.float32))
+    # Where there is nothing to divide by, the result is NaN.
+    wide = torch.as_tensor(x).to(torch.promote_types(x.dtype, torch.float32))
     total = torch.sum(wide, axis=axes, keepdims=True)
     count = math.prod(x.shape) // max(math.prod(total.shape), 1)
     middle = total / count if count else total * math.nan
     squares = torch.sum(torch.square(torch.abs(wide - middle)), axis=axes, keepdims=True)
     freedom = count - int(unbiased)
     results = torch.sqrt(squares / freedom if freedom > 0 else squares * math.nan), middle
-    return tuple(_as_dtype(each if keep_dims else torch.squeeze(each, axes), x.dtype) for each in results)
+    return tuple((each if keep_dims else torch.squeeze(each, axes)).to(x.dtype) for each in results)
 
 
 def std_mean(input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> tuple[Any, ...]:
@@ -238,7 +233,7 @@ def _l2_loss(torch: Any, input_x: Tensor) -> Any:
     return torch.sum(torch.square(input_x)) / 2
 
 
-@operator("SquaredDifference", operands=COMMON, numpy=True)
+@operator("SquaredDifference", operands=COMMON)
 def _squared_difference(torch: Any, input_x: Tensor, input_y: Tensor) -> Any:
     """(input_x - input_y) ** 2."""
     return torch.square(torch.subtract(input_x, input_y))

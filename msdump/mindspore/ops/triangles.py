@@ -18,38 +18,28 @@ from msdump.mindspore.ops.primitive import operator_class
 # -- triangles ---------------------------------------------------------------------------------------------------------
 
 
-@operator("Tril", numpy="tril")
+@operator("Tril")
 def tril(torch: Any, input: Tensor, diagonal: int = 0) -> Any:
     """The part at and below a diagonal, zeros above."""
     return torch.tril(input, diagonal)
 
 
-@operator("Triu", numpy="triu")
+@operator("Triu")
 def triu(torch: Any, input: Tensor, diagonal: int = 0) -> Any:
     """The part at and above a diagonal, zeros below."""
     return torch.triu(input, diagonal)
 
 
-def _indices(library: Any, dtype: Any, *places: Any) -> Any:
-    if library is np:
-        return np.stack(places).astype(dtype or np.int64)
-    return places[0].to(dtype)
-
-
-@operator(
-    "TrilIndices", numpy=lambda np, row, col, offset, dtype: _indices(np, dtype, *np.tril_indices(row, offset, col))
-)
+@operator("TrilIndices")
 def _tril_indices(torch: Any, row: int, col: int, offset: int = 0, dtype: Type = _int32) -> Any:
     """Rows and columns of the places at and below a diagonal."""
-    return _indices(torch, dtype, torch.tril_indices(row, col, offset))
+    return torch.tril_indices(row, col, offset).to(dtype)
 
 
-@operator(
-    "TriuIndices", numpy=lambda np, row, col, offset, dtype: _indices(np, dtype, *np.triu_indices(row, offset, col))
-)
+@operator("TriuIndices")
 def _triu_indices(torch: Any, row: int, col: int, offset: int = 0, dtype: Type = _int32) -> Any:
     """Rows and columns of the places at and above a diagonal."""
-    return _indices(torch, dtype, torch.triu_indices(row, col, offset))
+    return torch.triu_indices(row, col, offset).to(dtype)
 
 
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Type = _int64) -> Any:
@@ -72,7 +62,7 @@ def matrix_band_part(torch: Any, x: Tensor, lower: int, upper: int) -> Any:
 # -- diagonals ---------------------------------------------------------------------------------------------------------
 
 
-@operator("Diag", numpy=lambda np, input: np.diag(input.ravel()).reshape(input.shape * 2))
+@operator("Diag")
 def diag(torch: Any, input: Tensor) -> Any:
     """A tensor of twice the axes with the elements on its diagonal."""
     return torch.reshape(torch.diag(torch.ravel(input)), input.shape * 2)
@@ -83,19 +73,19 @@ def _side(shape: tuple[int, ...]) -> tuple[int, int]:
     return size, size
 
 
-@operator("DiagPart", numpy=lambda np, x: np.diag(x.reshape(_side(x.shape))).reshape(x.shape[: x.ndim // 2]))
+@operator("DiagPart")
 def _diag_part(torch: Any, x: Tensor) -> Any:
     """The diagonal of a tensor that repeats its axes: element i..., i... for each i...."""
     return torch.reshape(torch.diag(torch.reshape(x, _side(x.shape))), x.shape[: x.ndim // 2])
 
 
-@operator("Diagonal", numpy="diagonal")
+@operator("Diagonal")
 def diagonal(torch: Any, input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     """The diagonal of a plane, as the last axis."""
     return torch.diagonal(input, offset, dim1, dim2)
 
 
-@operator("Trace", numpy=lambda np, input: np.trace(input).astype(input.dtype))
+@operator("Trace")
 def trace(torch: Any, input: Tensor) -> Any:
     """The sum of the diagonal of a matrix."""
     return torch.trace(input).to(input.dtype)
@@ -127,10 +117,6 @@ def _places(shape: Any, k: Any, align: str) -> Any:
         yield steps + max(-place, 0), steps + max(place, 0), slice(first, first + lengths[place])
 
 
-def _filled(like: Any, shape: tuple[int, ...], value: Any) -> Any:
-    return like.new_full(shape, value) if hasattr(like, "new_full") else np.full(shape, value, like.dtype)
-
-
 def _laid(result: Any, diagonals: Any, k: Any, align: str) -> Any:
     low, high = _span(k)
     for number, (rows, columns, own) in enumerate(_places(result.shape, k, align)):
@@ -139,7 +125,7 @@ def _laid(result: Any, diagonals: Any, k: Any, align: str) -> Any:
     return result
 
 
-@operator("MatrixDiagV3", init="align", numpy=True)
+@operator("MatrixDiagV3", init="align")
 def matrix_diag(
     torch: Any,
     x: Tensor,
@@ -156,25 +142,25 @@ def matrix_diag(
     if num_rows < 0 and num_cols < 0:
         rows = columns = max(rows, columns)
     rows, columns = rows if num_rows < 0 else num_rows, columns if num_cols < 0 else num_cols
-    return _laid(_filled(x, (*lead, rows, columns), padding_value), x, k, align)
+    return _laid(x.new_full((*lead, rows, columns), padding_value), x, k, align)  # type: ignore[attr-defined]
 
 
-@operator("MatrixDiagPartV3", init="align", numpy=True)
+@operator("MatrixDiagPartV3", init="align")
 def matrix_diag_part(torch: Any, x: Tensor, k: Any = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT") -> Any:
     """Diagonals k of matrices as rows, filled up with `padding_value`."""
     low, high = _span(k)
     places = list(_places(x.shape, k, align))
     longest = max(len(rows) for rows, _, _ in places)
-    result = _filled(x, (*x.shape[:-2], len(places), longest), padding_value)
+    result = x.new_full((*x.shape[:-2], len(places), longest), padding_value)  # type: ignore[attr-defined]
     for number, (rows, columns, own) in enumerate(places):
         result[..., number, own] = x[..., rows, columns]
     return result if high > low else result[..., 0, :]
 
 
-@operator("MatrixSetDiagV3", init="align", numpy=True)
+@operator("MatrixSetDiagV3", init="align")
 def matrix_set_diag(torch: Any, x: Tensor, diagonal: Tensor, k: Any = 0, align: str = "RIGHT_LEFT") -> Any:
     """Matrices with other diagonals k."""
-    return _laid(torch.copy(x) if torch is np else torch.clone(x), diagonal, k, align)
+    return _laid(torch.clone(x), diagonal, k, align)
 
 
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:

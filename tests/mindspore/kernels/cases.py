@@ -315,31 +315,6 @@ CASES["AdamWeightDecay"] = optimizer_cases(
         reals(*s, dtype=d),
     )
 )
-CASES["ApplyRMSProp"] = optimizer_cases(
-    lambda s, d: case(
-        reals(*s, dtype=d),
-        positive(*s, dtype=d),
-        reals(*s, dtype=d),
-        scalar(0.1),
-        reals(*s, dtype=d),
-        rho=0.9,
-        momentum=0.1,
-        epsilon=1e-6,
-    )
-)
-CASES["ApplyCenteredRMSProp"] = optimizer_cases(
-    lambda s, d: case(
-        reals(*s, dtype=d),
-        np.zeros(s, d),
-        positive(*s, dtype=d),
-        reals(*s, dtype=d),
-        reals(*s, dtype=d),
-        scalar(0.1),
-        rho=0.9,
-        momentum=0.1,
-        epsilon=1e-6,
-    )
-)
 
 
 def batch_norm(shape: tuple[int, ...], channels: int, dtype: Any = np.float32, **attrs: Any) -> Case:

@@ -16,7 +16,10 @@ _ATTRIBUTES = {
     "SparseApplyAdadelta": {"epsilon": 0.1},
     "SparseApplyFtrl": {"lr": 0.1, "l1": 0.2, "l2": 0.3, "lr_power": -0.5},
     "SparseApplyFtrlV2": {"lr": 0.1, "l1": 0.2, "l2": 0.3, "lr_power": -0.5, "l2_shrinkage": 0.1},
-    "SparseApplyRMSProp": {"rho": 0.9, "momentum": 0.5, "epsilon": 0.1},
+    **{
+        f"{how}RMSProp": {"rho": 0.9, "momentum": 0.5, "epsilon": 0.1}
+        for how in ("Apply", "ApplyCentered", "SparseApply")
+    },
     "FusedSparseFtrl": {"lr": 0.1, "l1": 0.2, "l2": 0.3, "lr_power": -0.5},
 }
 

@@ -34,7 +34,7 @@ def run_op(
     attrs: Mapping[str, Any] | None = None,
     provider: str = "numpy",
 ) -> tuple[Array, ...]:
-    """Outputs of one primitive on arrays; mutated inputs are written."""
+    """Outputs of one primitive on arrays; mutated inputs are written. PyTorch computes what numpy cannot."""
     arrays = [np.asarray(array) for array in inputs]
     return run_kernel(op_type, arrays, attrs or {}, provider)
 
@@ -51,7 +51,8 @@ def run_kernel(op_type: str, arrays: Sequence[Array], attrs: Mapping[str, Any], 
             outputs.append(arrays[definition.views[slot]].reshape(tensor_type.shape))
         else:
             outputs.append(empty_like_type(tensor_type))
-    definition.kernels[provider](arrays, attrs, outputs)
+    kernel = definition.kernels.get(provider) or definition.kernels["torch"]
+    kernel(arrays, attrs, outputs)
     return tuple(outputs)
 
 

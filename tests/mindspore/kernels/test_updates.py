@@ -158,7 +158,9 @@ def test_float16_is_float32_rounded(op_type: str) -> None:
         arguments = [
             ms.Parameter(ms.Tensor(arrays[name]), name=name) if name in arrays else 0.5 for name in rule.inputs
         ]
-        getattr(ops, op_type)(**({"epsilon": 0.5} if op_type == "ApplyAdagradV2" else {}))(*arguments)
+        called = (0.9, 0.5, 0.5) if "RMSProp" in op_type else ()  # rho, momentum and epsilon come with the call
+        made = {"epsilon": 0.5} if op_type == "ApplyAdagradV2" else {}
+        getattr(ops, op_type)(**made)(*arguments, *called)
         return [each.asnumpy() for each in arguments if isinstance(each, ms.Parameter)]
 
     for half, whole in zip(run(np.float16), run(np.float32), strict=True):
