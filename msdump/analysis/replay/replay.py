@@ -275,7 +275,7 @@ def _run(compute: Callable[[], Sequence[Array]], dumped: Mapping[Slot, Array]) -
 
 
 def kernel_definition(op_type: str) -> PrimitiveDef:
-    """What the front end for MindSpore knows of a type, its numpy kernel included.
+    """What the front end for MindSpore knows of a type, a kernel of numpy or PyTorch included.
 
     Raises: KernelNotFoundError; ConfigError where that front end is missing.
     """
@@ -283,15 +283,16 @@ def kernel_definition(op_type: str) -> PrimitiveDef:
 
     front_end("mindspore", "kernels")  # fills the registry
     definition = definition_of(op_type)
-    if definition.infer is None or "numpy" not in definition.kernels:
-        raise KernelNotFoundError(f"{op_type}: no numpy kernel is registered.")
+    if definition.infer is None or not definition.kernels:
+        raise KernelNotFoundError(f"{op_type}: no kernel of numpy or PyTorch is registered.")
     return definition
 
 
 def run_kernel(op_type: str, inputs: Sequence[Array], attrs: Attrs) -> list[Array]:
-    """Outputs of a numpy kernel of the front end for MindSpore.
+    """Outputs of the kernel of the front end for MindSpore: numpy's, or PyTorch's for a type that numpy has none of.
 
-    Raises: KernelNotFoundError; GraphError for inputs that do not fit; ConfigError where that front end is missing.
+    Raises: KernelNotFoundError, also where PyTorch is needed and missing; GraphError for inputs that do not fit;
+            ConfigError where that front end is missing.
     """
     from msdump.graph.types import TensorType
 
@@ -307,7 +308,8 @@ def run_kernel(op_type: str, inputs: Sequence[Array], attrs: Attrs) -> list[Arra
     # An output that is the memory of an input starts as that input.
     for output, source in definition.aliases.items():
         out[output] = arrays[source]
-    definition.kernels["numpy"](arrays, attrs, out)
+    kernel = definition.kernels.get("numpy") or definition.kernels["torch"]
+    kernel(arrays, attrs, out)
     return out
 
 
