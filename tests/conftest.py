@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 
 from msdump.errors import KernelNotFoundError
 from msdump.process.front_ends import is_installed
+from tests.slow import function_of, slow_tests
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -71,6 +72,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--faults", type=int, default=8, help="failing system calls for each way into a dump")
     group.addoption("--kills", type=int, default=10, help="processes that are killed while they dump")
     group.addoption("--faults-seed", default="0", help="chooses other calls and moments for --faults and --kills")
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if function_of(item.nodeid) in slow_tests():
+            item.add_marker("slow")
 
 
 @pytest.hookimpl(wrapper=True)
