@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, settings
 
 from msdump.errors import KernelNotFoundError
 from msdump.process.front_ends import is_installed
-from tests.slow import function_of, slow_tests
+from tests.slow import is_slow
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -77,7 +77,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if function_of(item.nodeid) in slow_tests():
+        if is_slow(item.nodeid):
             item.add_marker("slow")
 
 

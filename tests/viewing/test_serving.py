@@ -98,6 +98,7 @@ def test_a_thread_that_never_answers_does_not_keep_the_server(
 ) -> None:
     """A file system that hangs holds a thread for ever."""
     begun, never = threading.Event(), threading.Event()
+    before = set(threading.enumerate())  # those of tests before it may still end
 
     def hang(path: str) -> None:
         begun.set()
@@ -121,7 +122,7 @@ def test_a_thread_that_never_answers_does_not_keep_the_server(
         viewing.stop()
         serving.join()
     asking.join()
-    (hung,) = [thread for thread in threading.enumerate() if thread.name == "msdump view"]
+    (hung,) = [one for one in threading.enumerate() if one.name == "msdump view" and one not in before]
     assert hung.daemon, "else the process would wait for it at its end"
     never.set()
     hung.join()
