@@ -48,6 +48,11 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(file), f"{name(page)} links to {link}"
 
 
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md"], ids=name)
+def test_no_page_has_marks_of_a_merge(page: Path) -> None:
+    assert not re.search(r"^(<{7}|={7}|>{7})( |$)", page.read_text(encoding="utf-8"), re.MULTILINE)
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if snippets(page)], ids=name)
 def test_snippets_run(page: Path, tmp_path: Path) -> None:
     if name(page) in NEEDS_ONNX:
