@@ -12,9 +12,10 @@ from typing import Any
 from msdump.graph.primitive import Attrs, Bind, Kernel, def_bind, def_kernel, definition_of
 from msdump.mindspore.kernels.checks import normal_axis
 from msdump.mindspore.kernels.reduction import reduced_axes
-from msdump.mindspore.kernels.torch_operator import torch_of, unbound
+from msdump.mindspore.kernels.torch_operator import tensors_of, torch_of, unbound
 from msdump.mindspore.kernels.window import Geometry, Padding, Window, geometry, pair, window_of
 from msdump.tensors.arrays import Array
+from msdump.tensors.unseen import hidden
 
 # (PyTorch, tensors of the operands, attributes, tensors to write) -> False: this case is numpy's.
 TorchKernel = Callable[[Any, Sequence[Any], Attrs, Sequence[Any]], "bool | None"]
@@ -42,13 +43,11 @@ def _bind(op_type: str, compute: TorchKernel) -> Bind:
         for array in (*inputs[:1], *out):
             if array.dtype.kind in "iub" or not array.size:
                 return by_numpy
-        from msdump.tensors.torch_arrays import tensor_of
-
         # None of these tensors requires gradients, so that PyTorch remembers nothing of what it computes.
-        operands, results = [tensor_of(array) for array in inputs], [tensor_of(array) for array in out]
+        operands, results = tensors_of(inputs), tensors_of(out)
 
         def kernel(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-            if compute(torch, operands, attrs, results) is False:
+            if hidden(compute, torch, operands, attrs, results) is False:
                 by_numpy(inputs, attrs, out)
 
         return kernel

@@ -31,6 +31,7 @@ from msdump.graph.types import TensorType
 from msdump.mindspore.program.autodiff import Bprop, GradBuilder, Grads, def_bprop, no_gradient
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
+from msdump.tensors.unseen import hidden
 
 # (tensors of PyTorch, attributes of the operator) -> tensors of PyTorch; it changes none of its operands.
 Compute = Callable[[Sequence[Any], Attrs], Sequence[Any]]
@@ -166,27 +167,35 @@ def _nothing(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> Non
     """The kernel where there is nothing to compute."""
 
 
+def tensors_of(arrays: Sequence[Array]) -> list[Any]:
+    """Tensors of PyTorch on the memory of arrays."""
+    from msdump.tensors.torch_arrays import tensor_of
+
+    return [hidden(tensor_of, array) for array in arrays]
+
+
 def _def_torch_kernel(op_type: str, compute: Compute) -> None:
     @def_bind(op_type, "torch")
     def bind(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> Kernel:
         torch_of(op_type)
-        from msdump.tensors.torch_arrays import tensor_of
-
         if not _has_elements(out):
             return _nothing
         try:
-            operands, results = [tensor_of(array) for array in inputs], [tensor_of(array) for array in out]
+            operands, results = tensors_of(inputs), tensors_of(out)
         except _REFUSALS as error:
             raise _refused(inputs, error) from error
 
+        def run(attrs: Attrs) -> None:
+            try:
+                made = _computed(compute, operands, attrs)
+            except RuntimeError as error:
+                made = _computed(compute, _signed(operands, error), attrs)
+            for tensor, result in zip(results, made, strict=True):
+                tensor.copy_(result)
+
         def kernel(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
             try:
-                try:
-                    made = _computed(compute, operands, attrs)
-                except RuntimeError as error:
-                    made = _computed(compute, _signed(operands, error), attrs)
-                for tensor, result in zip(results, made, strict=True):
-                    tensor.copy_(result)
+                hidden(run, attrs)
             except _REFUSALS as error:
                 raise _refused(inputs, error) from error
 
@@ -231,9 +240,10 @@ def _computing(op_type: str, compute: Compute) -> Callable[[Sequence[Array], Att
     def computing(inputs: Sequence[Array], attrs: Attrs) -> list[Array]:
         try:
             torch_of(op_type)
-            from msdump.tensors.torch_arrays import array_like, tensor_of
+            from msdump.tensors.torch_arrays import array_like
 
-            return [array_like(result) for result in _computed(compute, [tensor_of(array) for array in inputs], attrs)]
+            operands = tensors_of(inputs)
+            return [array_like(result) for result in hidden(_computed, compute, operands, attrs)]
         except _REFUSALS as error:
             raise _refused(inputs, error) from error
 
@@ -248,7 +258,7 @@ def _infer(op_type: str, compute: Compute) -> Infer:
     def inferred(types: tuple[TensorType, ...], attrs: tuple[tuple[str, Any], ...]) -> tuple[TensorType, ...]:
         torch_of(op_type)
         try:
-            return _types_of_tensors(compute, types, dict(attrs))
+            return hidden(_types_of_tensors, compute, types, dict(attrs))
         except _REFUSALS as error:
             got = ", ".join(str(type_) for type_ in types)
             reason = str(error).strip().partition("\n")[0]
@@ -269,7 +279,7 @@ def _fits_as_floats(compute: Compute, types: Sequence[TensorType], attrs: Attrs)
     if floats == list(types):
         return False
     try:
-        _types_of_tensors(compute, floats, attrs)
+        hidden(_types_of_tensors, compute, floats, attrs)
     except (*_REFUSALS, OperandValueError):
         return False
     return True

@@ -20,6 +20,9 @@ from torch._dynamo.variables import nn_module
 from msdump.frontends.torch.eager.regions import Region
 from msdump.frontends.torch.operators import results_in
 from msdump.process import sessions
+from msdump.tensors import unseen
+
+unseen.is_anyone_watching = True
 
 # Source: PyTorch, `torch.optim.Optimizer.profile_hook_step`, which names each step after the class.
 _STEP = "Optimizer.step#"
@@ -289,6 +292,8 @@ def _replacements_of_steps() -> tuple[_Replacement, ...]:
     def backward_of(original: Callable[..., object]) -> Callable[..., object]:
         def backward(*args: object, **keywords: object) -> object:
             if torch.compiler.is_dynamo_compiling() or (torch.compiler.is_compiling() and compiles()):
+                return original(*args, **keywords)
+            if unseen.is_unseen():
                 return original(*args, **keywords)
             accumulates = bool(keywords.get("accumulate_grad", True))
             listeners = (enter_backward if looks() is None else quiet_enter_backward)(accumulates)
