@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+import pytest
+
 from tests.conftest import ROOT
 from tests.slow import function_of, slow_of, slow_tests
 
@@ -17,6 +19,7 @@ LOG = """\
 """
 
 
+@pytest.mark.usefixtures("needs_mindspore")  # some of its tests are slow
 def test_each_line_is_a_test() -> None:
     names = {}
     for name in slow_tests():
