@@ -180,7 +180,8 @@ def test_elements(series: Path, served: Served, look: Look) -> None:
     sight.page.reload()
     assert "1 × 10" in sight.rest() and sight.page.url == url
     sight.page.locator("#index").fill("one")
-    sight.page.keyboard.press("Enter")
+    with sight.page.expect_console_message(lambda message: "400" in message.text):
+        sight.page.keyboard.press("Enter")
     sight.page.wait_for_selector("[role=alert]")
     assert "expected a number or a range" in sight.page.inner_text("[role=alert]")
     # The refusal is an answer of the server, which browsers log.

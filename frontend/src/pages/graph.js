@@ -19,7 +19,9 @@ export function useComparison(parts, kind = "compare") {
   useEffect(() => {
     if (key === "") return undefined;
     let isWanted = true;
-    const has = get("overview").then(({ golden }) => (golden === null ? null : get(`${kind}/${parts.join("/")}`)));
+    const path = `${kind}/${parts.join("/")}`;
+    // Golden sides are listed: a step of the comparison may have none.
+    const has = get("overview").then(({ golden, pages }) => (golden === null || (kind === "golden" && !pages.includes(path)) ? null : get(path)));
     has.then((compare) => isWanted && setState({ key, compare }), () => isWanted && setState({ key, compare: null }));
     return () => { isWanted = false; };
   }, [key]);
