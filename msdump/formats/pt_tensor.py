@@ -17,6 +17,7 @@ import os
 import pickle
 import pickletools
 import struct
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -211,6 +212,13 @@ def _check_order(archive: zipfile.ZipFile, file: OpenFile, name: str) -> None:
 
 def _unpickled(content: bytes) -> _View:
     """Raises: pickle.UnpicklingError; any error that a call above, or Python's reader, raises."""
+    with warnings.catch_warnings():
+        # Python warns of what it finds in damaged names.
+        warnings.simplefilter("ignore")
+        return _read_pickle(content)
+
+
+def _read_pickle(content: bytes) -> _View:
     for number, (opcode, argument, _) in enumerate(pickletools.genops(content)):
         if number >= _MAX_OPCODES:
             raise ValueError("more than a tensor: a pickle of many instructions")

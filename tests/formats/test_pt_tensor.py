@@ -114,6 +114,16 @@ def test_a_damaged_pickle_is_refused_or_read(tmp_path_factory: pytest.TempPathFa
     assert str(path) in text
 
 
+def test_a_name_that_python_warns_of_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(REAL) as archive:
+        (name,) = [each for each in archive.namelist() if each.endswith("data.pkl")]
+        content = archive.read(name)
+    damaged = content.replace(b"torch._utils", b"\\orch._utils", 1)
+    assert damaged != content
+    with pytest.raises(FormatError, match=r"x\.pt"):
+        read_pt_tensor(rewritten(tmp_path / "x.pt", {"data.pkl": damaged}))
+
+
 def test_a_file_that_was_cut_anywhere_is_refused(tmp_path: Path) -> None:
     content = REAL.read_bytes()
     for size in range(0, len(content), 7):
