@@ -123,6 +123,7 @@ class GraphSession(Session):
         # Of writers that were replaced by those of another plan.
         self._written = WriteCounts()
         self._next_iteration = plan.when.initial_iteration
+        self._next_graph_id = 0
         self._started = time.perf_counter()
         self._final: Report | None = None
         self._before_end: list[Callable[[], None]] = []
@@ -232,6 +233,13 @@ class GraphSession(Session):
                 self._pending = self._reloader.poll(self._pending or self.plan) or self._pending
                 self.catch_up()
             return self._next_iteration - 1
+
+    def take_graph_id(self, least: int = 0) -> int:
+        """Number of one more graph, which no front end of this process has had in this dump; `least` or above."""
+        with lock:
+            number = max(self._next_graph_id, least)
+            self._next_graph_id = number + 1
+            return number
 
     def continue_at(self, iteration: int) -> None:
         """The next run has this number, unless the runs have come further already."""

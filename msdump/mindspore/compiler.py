@@ -106,11 +106,12 @@ class GraphCache:
 _next_graph_id = 0
 
 
-def take_graph_id() -> int:
-    """The number of the next graph of this process."""
+def take_graph_id(session: GraphSession | None) -> int:
+    """The number of the next graph of this process, which no other front end has in the dump."""
     global _next_graph_id
-    _next_graph_id += 1
-    return _next_graph_id - 1
+    number = _next_graph_id if session is None else session.take_graph_id(_next_graph_id)
+    _next_graph_id = number + 1
+    return number
 
 
 def open_session(jit_level: str = "") -> GraphSession | None:
@@ -280,7 +281,7 @@ def _executor(
 
 def _announce(graphs: Sequence[Graph], session: GraphSession | None, saved: SavedGraphs) -> None:
     for graph in graphs:
-        graph.graph_id = take_graph_id()
+        graph.graph_id = take_graph_id(session)
         graph.name = f"kernel_graph_{graph.graph_id}"
         saved.save_compiled(graph)
     announce_marks(session, *graphs)

@@ -195,7 +195,7 @@ def _observed(
     while (seen := cache.steps.get(structure)) is not None and seen.graph.graph_id in iteration.graphs:
         structure = (structure[0], structure[1] + 1)
     if seen is None or tuple(seen.masks) != session.observers:
-        graph.graph_id = take_graph_id()
+        graph.graph_id = take_graph_id(session)
         graph.name = f"kernel_graph_{graph.graph_id}"
         if get_context("device_target") == ASCEND:
             assign_device_formats(graph)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -31,7 +32,7 @@ def steps_of(session: GraphSession) -> Steps:
 
 
 def _new_steps(session: GraphSession) -> Steps:
-    return Steps(session.next_iteration)
+    return Steps(session.next_iteration, graph_ids=(session.take_graph_id() for _ in itertools.count()))
 
 
 def _rank_id() -> int | None:

@@ -24,19 +24,21 @@ class Leader(Protocol):
 
 
 class Steps:
-    """Counters of one session. `next_iteration` gives the next number; `graph_ids` those of graphs.
+    """Counters of one session. `next_iteration` gives the next number; `graph_ids` those of graphs, from 0 on without.
 
     beside   of a program that runs in another thread at the same time: what that one does ends no step of this one
     """
 
-    def __init__(self, next_iteration: Callable[[], int], beside: Steps | None = None) -> None:
+    def __init__(
+        self, next_iteration: Callable[[], int], beside: Steps | None = None, graph_ids: Iterator[int] | None = None
+    ) -> None:
         self._next = next_iteration
         self._ran: set[Hashable] = set()
         self.is_over = True
         self._has_gradients = False
         self.iteration = 0
         self._leader: tuple[int, Leader] | None = None
-        self.graph_ids: Iterator[int] = itertools.count() if beside is None else beside.graph_ids
+        self.graph_ids: Iterator[int] = graph_ids or (itertools.count() if beside is None else beside.graph_ids)
 
     def forward(self, graph: Hashable, has_gradients: bool) -> int:
         """Iteration of a forward run that starts now."""
