@@ -128,6 +128,22 @@ def test_a_range_of_iterations_is_picked_by_dragging_and_kept_in_the_address(
     sight.page.wait_for_function("() => !location.hash.includes('cols')")
 
 
+def test_the_wheel_zooms_with_ctrl_and_scrolls_without(training: Path, served: Served, look: Look) -> None:
+    sight = look(served(training))
+    box = sight.page.locator(".map canvas").last.bounding_box()
+    sight.page.mouse.move(box["x"] + box["width"] * 0.8, box["y"] + box["height"] * 0.6)
+    before = sight.page.url
+    sight.page.mouse.wheel(0, -120)
+    sight.rest()
+    assert sight.page.url == before
+    sight.page.keyboard.down("Control")
+    sight.page.mouse.wheel(0, -120)
+    sight.page.wait_for_function("() => /[?&]cols=/.test(location.hash)")
+    sight.page.mouse.wheel(0, 600)
+    sight.page.mouse.wheel(0, 600)
+    sight.page.wait_for_function("() => !/[?&]cols=/.test(location.hash)")
+
+
 def test_keys_walk_over_the_cells_and_say_what_they_are(training: Path, served: Served, look: Look) -> None:
     sight = look(served(training))
     settled(sight)
