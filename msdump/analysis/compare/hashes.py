@@ -5,7 +5,8 @@ norm         sum of the absolute values in float64; what is neither float nor co
 hash_tensor  exclusive or of the 64 bits of all elements: as float64, of complex ones both parts, else as int64
 
 Two norms agree when they are apart by some roundings of the dtype; hash_tensor must be equal. Where both are there and
-the norms are equal, hash_tensor decides: signs change no norm.
+the norms are equal, hash_tensor decides: signs change no norm. It decides up to the first tensor that agrees by its
+norm and has other bits: behind that, elements may be rounded in opposite directions, which changes no norm either.
 """
 
 from __future__ import annotations
@@ -269,6 +270,7 @@ class _HashJudge:
         self._names = names
         self._tolerance = tolerance
         self._problems: dict[str, FormatError] = {}
+        self._is_rounded = False
 
     @property
     def damaged(self) -> list[tuple[str, FormatError]]:
@@ -319,9 +321,11 @@ class _HashJudge:
         return TensorResult(io, slot, mine, golden, *self._verdict(found, mine.true_dtype, golden.true_dtype))
 
     def _verdict(self, found: dict[str, tuple[Number, Number]], *dtypes_of_both: str) -> tuple[str, str]:
-        decided_by = NORM if NORM in found and not _is_near(*found[NORM], _SUMMING) else HASH_TENSOR
+        is_same_norm = NORM in found and _is_near(*found[NORM], _SUMMING)
+        decided_by = NORM if NORM in found and (self._is_rounded or not is_same_norm) else HASH_TENSOR
         x, y = found.get(decided_by, (0, 0))
         is_agreeing = x == y if decided_by == HASH_TENSOR else _is_near(x, y, self._limit(*dtypes_of_both))
+        self._is_rounded |= is_agreeing and decided_by == NORM and not is_same_norm
         return (AGREES, "") if is_agreeing else (DIFFERS, joined(" ", (_HASH, decided_by, _against(x, y))))
 
     def _limit(self, mine: str, golden: str) -> float:
