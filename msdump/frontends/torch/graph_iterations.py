@@ -49,9 +49,10 @@ class GraphIterations:
         self._programs: weakref.WeakKeyDictionary[Hashable, _Program] = weakref.WeakKeyDictionary()
         self._repeated = 0
         self._is_explicit = False
-        session.call_before_end(self._end)
-        session.call_when_step_ends(self.step)
-        listening.begin_steps(self)
+        if not session.has_ended:
+            session.call_before_end(self._end)
+            session.call_when_step_ends(self.step)
+            listening.begin_steps(self)
 
     def _end(self) -> None:
         listening.end_steps(self)

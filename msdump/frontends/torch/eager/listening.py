@@ -159,6 +159,13 @@ class Listening:
             self._step_listeners = tuple(each for each in self._step_listeners if each is not listener)
             self._remove_steps()
 
+    def forget(self) -> None:
+        """End all who listen, also those of sessions that nobody has closed."""
+        for listener in self.listeners:
+            self.end(listener)
+        for each in self._step_listeners:
+            self.end_steps(each)
+
     def hear_compiler(self) -> None:
         """Tell listeners of the compiler as well, until the last of them has ended."""
         with sessions.lock:
@@ -209,6 +216,7 @@ class Listening:
 
 
 listening = Listening()
+sessions.call_at_reset(listening.forget)
 
 
 def _replacements_of_programs() -> tuple[_Replacement, ...]:

@@ -21,6 +21,9 @@ from torch._dynamo.backends.debugging import aot_eager  # noqa: E402
 from torch.utils._python_dispatch import _get_current_dispatch_mode as current_mode  # noqa: E402
 
 import msdump  # noqa: E402
+from msdump.frontends.torch import backend  # noqa: E402
+from msdump.process import sessions  # noqa: E402
+from tests.frontends.torch.dumping import configure  # noqa: E402
 from tests.frontends.torch.eager.compiled_programs import Block, Broken, steps  # noqa: E402
 from tests.frontends.torch.eager.test_watch import ROOT, config, names  # noqa: E402
 
@@ -172,16 +175,34 @@ def test_what_is_compiled_already_stays_compiled(iteration: str, tmp_path: Path)
     assert len(graphs.texts) == count
 
 
-def test_what_pytorch_has_in_its_place_is_restored(tmp_path: Path) -> None:
-    def functions() -> list[Any]:
-        record = torch.autograd.profiler.record_function
-        engine = torch.autograd._engine_run_backward
-        return [nn.Module.__call__, record.__enter__, record.__exit__, engine, torch._dynamo.utils.CleanupHook.create]
+def replaced_functions() -> list[Any]:
+    record = torch.autograd.profiler.record_function
+    engine = torch.autograd._engine_run_backward
+    return [nn.Module.__call__, record.__enter__, record.__exit__, engine, torch._dynamo.utils.CleanupHook.create]
 
-    before = functions()
+
+def test_what_pytorch_has_in_its_place_is_restored(tmp_path: Path) -> None:
+    before = replaced_functions()
     with msdump.watch(config=config(tmp_path)):
-        assert [one for one, other in zip(before, functions(), strict=True) if one is other] == []
-    assert functions() == before
+        assert [one for one, other in zip(before, replaced_functions(), strict=True) if one is other] == []
+    assert replaced_functions() == before
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_graphs_of_a_session_that_has_ended_listen_to_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_closed: bool
+) -> None:
+    before = replaced_functions()
+    configure(tmp_path, monkeypatch)
+    torch.compile(nn.Linear(2, 2), backend=backend)(torch.ones(1, 2))
+    assert replaced_functions() != before
+    if is_closed:
+        sessions.close_all()
+        assert replaced_functions() == before
+        torch.compile(nn.Linear(2, 2), backend=backend)(torch.ones(1, 2))
+    else:
+        sessions.reset_for_tests()
+    assert replaced_functions() == before
 
 
 # -- the command -------------------------------------------------------------------------------------------------------
