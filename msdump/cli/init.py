@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shlex
 import sys
@@ -114,6 +113,7 @@ def _known(question: Question) -> str:
 def run(args: argparse.Namespace) -> int:
     """Ask, write, explain; the result is the exit status that `--help` explains."""
     from msdump.cli.main import main
+    from msdump.config.default import file_text, models_config
     from msdump.formats.atomic import write_file
 
     hurts, framework, steps, space, saved = answers = _given(args.answers) if args.answers else _asked()
@@ -127,10 +127,10 @@ def run(args: argparse.Namespace) -> int:
     if file.exists() and not args.force:
         raise ConfigError(f"{file}: expected no such file yet, got one. Choose another name, or give --force.")
     folder = Path(args.path).absolute()
-    content = _acl(folder, steps, saved) if framework == ONNX else _mindspore(folder, steps, saved, hurts)
+    content = models_config(folder, steps, saved) if framework == ONNX else _mindspore(folder, steps, saved, hurts)
     if framework == ONNX:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # ACL does not make it
-    write_file(file, [json.dumps(content, indent=4).encode() + b"\n"], 0o644, replace=True)
+    write_file(file, [file_text(content)], 0o644, replace=True)
     say(f"{file} written, for {', '.join(answers)}.\n\n$ msdump plan {shlex.quote(str(file))}", flush=True)
     with _limited(space):
         status = main(["plan", str(file)])
@@ -205,34 +205,13 @@ def _problem(question: Question, answer: str) -> str:
 
 
 def _mindspore(folder: Path, steps: str, saved: str, hurts: str) -> dict[str, Any]:
-    content: dict[str, Any] = {
-        "common_dump_settings": {
-            "dump_mode": 0,
-            "path": str(folder),
-            "net_name": "Net",
-            "iteration": "all" if steps == UNKNOWN else steps,
-            "saved_data": saved,
-            "input_output": 0,
-            "kernels": [],
-            "support_device": list(range(8)),
-        },
-        "e2e_dump_settings": {"enable": True, "trans_flag": True},
-    }
+    from msdump.config.default import graphs_config
+
+    content = graphs_config(folder, "all" if steps == UNKNOWN else steps, saved)
     if steps == UNKNOWN:
         triggers = {NAN: ["nonfinite", "spike", "exception"], RANKS: ["replicas", "hang", "exception"]}
         content["recorder_settings"] = {"steps": 3, **({"on": triggers[hurts]} if hurts in triggers else {})}
     return content
-
-
-def _acl(folder: Path, steps: str, saved: str) -> dict[str, Any]:
-    dump = {
-        "dump_path": str(folder),
-        "dump_list": [{}],
-        "dump_mode": "all",
-        "dump_step": "" if steps == "all" else steps,
-        "dump_data": "stats" if saved == STATISTIC else "tensor",
-    }
-    return {"dump": dump}
 
 
 def _command(framework: str, file: Path) -> str:

@@ -165,7 +165,9 @@ def _explain_mindspore(
     if plan is None:
         return PlanReport(path, REFUSED, problem='CONFIG: expected a file name, got "".')
     summaries = graphs()
-    space = space_below(plan.where.path / f"rank_{plan.where.rank_id}", plan.how.engine != SYNC)
+    space = space_below(
+        plan.where.path / f"rank_{plan.where.rank_id}", plan.how.engine != SYNC, budget_bytes=plan.where.budget_bytes
+    )
     rows = [*describe(plan), *space_rows(space)]
     print_table((), rows, out)
     estimates = [estimate(plan, graph) for graph in summaries]

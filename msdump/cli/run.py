@@ -10,12 +10,13 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from msdump.cli.exit_status import FINE, INCOMPLETE, INTERRUPTED, NOTHING
+from msdump.cli.exit_status import FINE, INCOMPLETE, INTERRUPTED, NOTHING, TERMINATED
 from msdump.cli.launch import on_sigterm
 from msdump.cli.options import add_json_option, add_verbose_option, tell_skipped, write_json
 from msdump.cli.printing import complain
 from msdump.cli.report_text import conclude, format_count, print_report, print_warning, say_next_of, wait_for_writers
-from msdump.cli.ways import add_program, add_way_options, enter, program_of
+from msdump.cli.unconfigured import Default, add_default_options, choose_default
+from msdump.cli.ways import Program, add_program, add_way_options, enter, program_of
 from msdump.config.environment import DUMP_CONFIG
 from msdump.errors import ConfigError, DumpError
 from msdump.process.report import GRAPHS, MODELS, Inbox
@@ -27,14 +28,19 @@ if TYPE_CHECKING:
     from msdump.process.report import ChildReport, Report
 
 
+_DESCRIPTION = f"""
+Run a script as Python would, and dump what it computes. A configuration says what: --config, or {DUMP_CONFIG}.
+Without one, statistics of every step go to ./msdump_dump, at most 4 GiB, and the run ends with what `msdump nan` says
+of them. What the script imports (MindSpore, PyTorch, TorchAir, acl, msprobe) says how it is run.
+"""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
-    parser.usage = (
-        "msdump run [--config FILE] [--real-mindspore] [--torch-backend NAME] [--torch-module NAME] "
-        "[--torch-rnn] [--torch-eager] [--as msprobe] [--tables FOLDER] [--json FILE] [-v] "
-        "(SCRIPT | -m MODULE) [ARGS ...]"
-    )
+    parser.usage = "msdump run [OPTIONS] (SCRIPT | -m MODULE) [ARGS ...]"
+    parser.description = _DESCRIPTION
     parser.add_argument("--config", metavar="FILE", help=f"dump configuration; sets {DUMP_CONFIG} for this run")
+    add_default_options(parser)
     add_way_options(parser)
     parser.add_argument(
         "--tables",
@@ -58,9 +64,19 @@ def run(args: argparse.Namespace) -> int:
     if args.tables is not None:
         args.tables = os.path.abspath(args.tables)
         optional_package("duckdb", "--tables")  # raised before the first step
+    default = choose_default(args, program, tuple(_LAUNCHERS))
+    try:
+        return _run(args, program if default is None else default.program, default)
+    finally:
+        if default is not None:
+            default.remove_empty()
+
+
+def _run(args: argparse.Namespace, program: Program, default: Default | None) -> int:
     from msdump.process import sessions
 
-    why_not_compiled = enter(program, starts_others=_is_launcher(program.target[0]))
+    is_found_out = default is not None and not default.is_way_typed
+    why_not_compiled = enter(program, _is_launcher(program.target[0]), is_found_out)
     process_id = os.getpid()
     if not os.environ.get(DUMP_CONFIG):
         sessions.on_no_dump = lambda: _warn_of_no_dump() if os.getpid() == process_id else None
@@ -74,9 +90,13 @@ def run(args: argparse.Namespace) -> int:
             if sessions.on_no_dump is not None and not children and not sessions.is_anything_configured():
                 _warn_of_no_dump()
             may_be_empty = any(not child.is_empty for child in children)
-            status = _conclude_children(children, _conclude(status, why_not_compiled(), may_be_empty))
+            status = _conclude_children(children, _conclude(status, why_not_compiled(), may_be_empty, default))
             status = status or _write_tables(args.tables)
             write_json(args, lambda: _value(status, children), indent=None)
+            if default is not None and status not in (INTERRUPTED, TERMINATED):
+                reports = [session.report() for session in sessions.used()]
+                paths = [report.path for report in reports if report.tensors_written]
+                default.answer([*paths, *(child.path for child in children if child.tensors_written)])
             return status
 
 
@@ -125,11 +145,12 @@ def _warn_of_no_dump() -> None:
     )
 
 
-def _conclude(status: int, not_compiled: str, may_be_empty: bool) -> int:
+def _conclude(status: int, not_compiled: str, may_be_empty: bool, default: Default | None = None) -> int:
     """Finish the dumps of this process, report them, and choose between the script's exit status and theirs.
 
     not_compiled   why a module that the command names was not compiled; ""
     may_be_empty   nothing need be dumped here: other processes of the script dump
+    default        what took the place of a configuration, if anything did
     """
     from msdump.process import sessions
 
@@ -155,6 +176,14 @@ def _conclude(status: int, not_compiled: str, may_be_empty: bool) -> int:
         print_warning(f"Interrupted: {lost} not written. Every file on disk is whole.", sys.stderr)
         return status or INTERRUPTED
     may_be_empty = may_be_empty or status != 0
+    if default is not None and default.folder is not None:
+        own = [report for report in reports if default.is_in_folder(report.path)]
+        code = conclude(own, may_be_empty or not default.is_chosen, sys.stderr)
+        code = code or conclude([report for report in reports if report not in own], may_be_empty, sys.stderr)
+        if not reports and not may_be_empty:
+            print_warning(default.why_nothing, sys.stderr)
+            code = code or (NOTHING if default.is_chosen else FINE)
+        return status or code
     code = conclude(reports, may_be_empty, sys.stderr)
     say_next_of(reports, sys.stderr)
     status = status or code

@@ -115,10 +115,11 @@ def parse_program(option: str, words: Sequence[str]) -> Program:
     return program_of(parser.parse_args(words))
 
 
-def enter(program: Program, starts_others: bool = False) -> Callable[[], str]:
+def enter(program: Program, starts_others: bool = False, is_found_out: bool = False) -> Callable[[], str]:
     """Do what the options say, in this process and for the Python processes that it starts.
 
     starts_others  the script only starts the ranks of a job and computes nothing itself: they are to dump
+    is_found_out   nobody typed them: PyTorch counts when the script imports it, and one that is too old is left alone
 
     Returns: a function that says, after the run, why `--torch-module` named no module that the script called; "" else.
     Raises:  ConfigError for a backend that PyTorch does not know, or a PyTorch that is too old.
@@ -132,8 +133,11 @@ def enter(program: Program, starts_others: bool = False) -> Callable[[], str]:
     if program.look_alike is not None:
         prefer_real[program.look_alike] = False
     torch_options = (args.torch_backend, args.torch_module, args.torch_rnn, args.torch_eager)
-    _startup.begin(prefer_real, torch_options, program.command)
+    _startup.begin(prefer_real, torch_options, program.command, is_found_out)
     if starts_others or not any(torch_options):
+        return str
+    if is_found_out:
+        _startup.redirect_when_imported(torch_options, is_found_out)
         return str
     # PyTorch is imported only for what asks for it.
     from msdump.frontends.torch.redirect import redirect_torch, why_not_compiled

@@ -10,7 +10,7 @@ import logging
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -321,18 +321,25 @@ def _formats(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class DiskLimits:
-    """What the user set. None: no budget, the default floor, all iterations are kept."""
+    """What the user set. None: no budget, the default floor, all iterations are kept.
+
+    budget_name   what says so, for messages
+    """
 
     budget_bytes: int | None = None
     floor_bytes: int | None = None
     keep_iterations: int | None = None
+    budget_name: str = BUDGET
 
 
-def disk_limits(environ: Mapping[str, str] = os.environ) -> DiskLimits:
+def disk_limits(environ: Mapping[str, str] = os.environ, budget_bytes: int | None = None) -> DiskLimits:
     """Limits from MSDUMP_DISK_BUDGET, MSDUMP_DISK_FLOOR and MSDUMP_KEEP_ITERATIONS; empty ones count as unset.
 
+    budget_bytes  of the configuration, which counts before the variable; None: it says nothing
     Raises: ConfigError naming the variable.
     """
+    if budget_bytes is not None:
+        return replace(disk_limits(environ), budget_bytes=budget_bytes, budget_name="disk_budget")
     budget, floor, keep = (environ.get(name, "").strip() for name in (BUDGET, FLOOR, KEEP))
     if keep and not (keep.isascii() and keep.isdigit() and 0 < int(keep[:19]) < 2**63):
         raise ConfigError(

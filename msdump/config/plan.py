@@ -116,6 +116,7 @@ class Where:
     path           folder of all dumps
     is_path_given  False: an exception dump of ACL without `dump_path`; `path` is the current folder then
     net_name       of the network's folder
+    budget_bytes   what it may take of the disk; None: what the environment says
     """
 
     path: Path
@@ -123,6 +124,7 @@ class Where:
     net_name: str = ""
     device_id: int = 0
     rank_id: int = 0
+    budget_bytes: int | None = None
 
 
 @dataclass(frozen=True)

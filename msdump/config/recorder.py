@@ -7,10 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationInfo
 
-from msdump.config.environment import size_of
 from msdump.config.json_file import shown
 from msdump.config.plan import TRIGGERS, RecorderPlan
-from msdump.config.sections import Boolean, String, Unsigned, where
+from msdump.config.sections import Boolean, String, Unsigned, parse_size_value, where
 from msdump.errors import ConfigError, did_you_mean, refused
 
 RECORDER = "recorder_settings"
@@ -22,13 +21,6 @@ def _check_ring(value: str, info: ValidationInfo) -> str:
     if value and not value.startswith("/"):
         raise _refusal(info, "an absolute path of a folder, best in tmpfs", value, 'Write for example "/dev/shm".')
     return value
-
-
-def _parse_budget(value: Any, info: ValidationInfo) -> int:
-    size = value if isinstance(value, int) and not isinstance(value, bool) else size_of(str(value))
-    if size is None or size <= 0:
-        raise _refusal(info, 'a size such as "8G", "512M" or a number of bytes', value)
-    return size
 
 
 def _parse_on(value: Any, info: ValidationInfo) -> tuple[str, ...]:
@@ -77,7 +69,7 @@ class RecorderSettings(BaseModel):
     enable: Boolean = True
     ring: Annotated[String, AfterValidator(_check_ring)] = ""
     steps: Annotated[Unsigned, AfterValidator(_check_count)] = 3
-    budget: Annotated[int, BeforeValidator(_parse_budget)] = 8 << 30
+    budget: Annotated[int, BeforeValidator(parse_size_value)] = 8 << 30
     statistics: Unsigned = 200
     on: Annotated[tuple[str, ...], BeforeValidator(_parse_on)] = TRIGGERS
     rules: Annotated[tuple[tuple[str, str, float], ...], BeforeValidator(_parse_rules)] = ()

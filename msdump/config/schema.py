@@ -37,6 +37,7 @@ _RANGE = r"[0-9]+(-[0-9]+)?"
 _PATH = r"^(/|$)"
 _ABOVE_0 = {"type": "number", "exclusiveMinimum": 0}
 _COUNT = {"type": "integer", "minimum": 0}
+_NUMBER_OR_TEXT = {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}]}
 
 
 def _enum(*values: Any) -> Schema:
@@ -89,8 +90,9 @@ _KEYS: Mapping[type[BaseModel], Mapping[str, _Key]] = {
         ),
         "sampling": _Key(
             'msdump\'s own. 10: each tenth of the iterations. "5%": as many as take a twentieth of the time.',
-            {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}]},
+            _NUMBER_OR_TEXT,
         ),
+        "disk_budget": _Key('msdump\'s own. What the dump may take of the disk, such as "4G".', _NUMBER_OR_TEXT),
     },
     E2eDumpSettings: {
         "enable": _Key("true: the synchronous dump."),
@@ -107,7 +109,7 @@ _KEYS: Mapping[type[BaseModel], Mapping[str, _Key]] = {
         "steps": _Key("How many of the last steps the ring holds.", {"type": "integer", "minimum": 1}),
         "budget": _Key(
             'Size of the ring: "8G", "512M" or a number of bytes.',
-            {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}]},
+            _NUMBER_OR_TEXT,
         ),
         "statistics": _Key("Of how many steps before these statistics are kept.", _COUNT),
         "on": _Key("What makes it keep the ring.", {"anyOf": [_enum(*TRIGGERS), _list_of(_enum(*TRIGGERS))]}),

@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
 
-from msdump.config.environment import CONTAINERS
+from msdump.config.environment import CONTAINERS, size_of
 from msdump.config.json_file import expanded_advice, json_type, shown
 from msdump.config.plan import ASCEND, ASYNC, CPU, OVERFLOW_ALL, SYNC
 from msdump.config.ranges import MINDSPORE, MINDSPORE_STRICT, NumberRanges, parse_ranges
@@ -413,9 +413,19 @@ def _parse_sampling(value: object, info: ValidationInfo) -> Sampling:
     return parse_sampling(text, where(info))
 
 
+def parse_size_value(value: Any, info: ValidationInfo) -> int:
+    """Bytes of a number or a text such as "8G".   Raises: ConfigError."""
+    size = value if isinstance(value, int) and not isinstance(value, bool) else size_of(str(value))
+    if size is None or size <= 0:
+        raise ConfigError(
+            refused("", where(info), 'a size such as "8G", "512M" or a number of bytes', shown(value), "")
+        )
+    return size
+
+
 class CommonDumpSettings(BaseModel):
     """Section `common_dump_settings`. The keys after `saved_data` are later than the guide that msdump follows;
-    `container` and `sampling` are msdump's own.
+    `container`, `sampling` and `disk_budget` are msdump's own.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", title=COMMON)
@@ -435,3 +445,4 @@ class CommonDumpSettings(BaseModel):
     statistic_category: Annotated[tuple[str, ...] | None, BeforeValidator(_parse_statistic_category)] = None
     container: Annotated[String, AfterValidator(_check_container)] = ""
     sampling: Annotated[Sampling | None, BeforeValidator(_parse_sampling)] = None
+    disk_budget: Annotated[int | None, BeforeValidator(parse_size_value)] = None

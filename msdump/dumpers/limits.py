@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from msdump.config.environment import ASYNC_BUFFER, BUDGET, FLOOR, KEEP, DiskLimits, disk_limits, format_size
+from msdump.config.environment import ASYNC_BUFFER, FLOOR, KEEP, DiskLimits, disk_limits, format_size
 from msdump.dumpers.rotation import Rotation, names_of
 from msdump.dumpers.staging import staging_budget
 from msdump.errors import WriteError
@@ -77,7 +77,6 @@ class DiskGuard:
     root    folder of the dump
     usage   asks the disk; injected by tests
     is_shared  as of Rotation
-    budget_name  in messages
     make_room  called when a write does not fit, before it is refused; returns the bytes that it removed, 0: it cannot
     """
 
@@ -88,9 +87,7 @@ class DiskGuard:
         usage: Callable[[Path], DiskUsage] = disk_usage,
         is_shared: bool = False,
         make_room: Callable[[], int] = lambda: 0,
-        budget_name: str = BUDGET,
     ) -> None:
-        self._budget_name = budget_name
         self._is_shared = is_shared
         self._make_room = make_room
         self._root = root
@@ -164,7 +161,7 @@ class DiskGuard:
         # A further name of a file takes nothing, and rooms are held generously: they may be a little too large already.
         if budget is not None and size_bytes and used + size_bytes > budget:
             raise WriteError(
-                f"{self._root}: expected at most {budget} bytes of dump ({self._budget_name}), got {used} and "
+                f"{self._root}: expected at most {budget} bytes of dump ({self._limits.budget_name}), got {used} and "
                 f"{size_bytes} more to write. Raise the budget, dump less, or set {KEEP}."
             )
 
@@ -389,9 +386,13 @@ def space_below(
     is_async: bool,
     environ: Mapping[str, str] = os.environ,
     usage: Callable[[Path], DiskUsage] = disk_usage,
+    budget_bytes: int | None = None,
 ) -> DiskSpace:
-    """Look at the disk that holds `path`, or will.   Raises: ConfigError for a wrong variable."""
-    limits = disk_limits(environ)
+    """Look at the disk that holds `path`, or will.   budget_bytes: as of `disk_limits`
+
+    Raises: ConfigError for a wrong variable.
+    """
+    limits = disk_limits(environ, budget_bytes)
     disk = usage(path)
     floor = default_floor(disk) if limits.floor_bytes is None else limits.floor_bytes
     buffer = staging_budget(environ) if is_async else None
@@ -417,7 +418,7 @@ def space_rows(space: DiskSpace) -> list[tuple[str, str]]:
     )
     kept = "all iterations are kept" if limits.keep_iterations is None else _kept_text(limits.keep_iterations)
     rows = [
-        ("limits", f"{budget} ({BUDGET}); {floor} ({FLOOR}); {kept} ({KEEP})"),
+        ("limits", f"{budget} ({limits.budget_name}); {floor} ({FLOOR}); {kept} ({KEEP})"),
         ("disk", f"{format_size(space.free_bytes)} free: the dump may write {format_size(space.writable_bytes)}"),
     ]
     if space.buffer_bytes is not None:

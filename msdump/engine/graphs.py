@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from msdump.config.environment import CONTAINER, DUMP_CONFIG, UPLOAD, disk_limits, say_ignored
+from msdump.config.environment import CONTAINER, DUMP_CONFIG, UPLOAD, DiskLimits, disk_limits, say_ignored
 from msdump.config.plan import ASYNC, SYNC, Plan, RecorderPlan, When
 from msdump.dumpers.capture import Clock
 from msdump.dumpers.exception import ExceptionDumper
@@ -346,7 +346,8 @@ def start(plan: Plan) -> GraphSession:
         plan = replace(plan, where=replace(plan.where, path=dry_run.folder), when=When(), recorder=None)
     if plan.recorder is not None:
         return _start_recorder(plan, plan.recorder)
-    guard = DiskGuard(plan.where.path, disk_limits(), is_shared=True)
+    limits = disk_limits(budget_bytes=plan.where.budget_bytes)
+    guard = DiskGuard(plan.where.path, limits, is_shared=True)
     return _start_async(plan, guard) if plan.how.engine == ASYNC else _start_sync(plan, guard)
 
 
@@ -357,11 +358,10 @@ def _start_recorder(plan: Plan, wish: RecorderPlan) -> GraphSession:
     is_async = plan.how.engine == ASYNC
     inner = replace(plan, where=replace(plan.where, path=ring.rank_ring.tree if is_async else ring.rank_ring.home))
     try:
-        limits = replace(disk_limits(), budget_bytes=ring.budget_bytes, keep_iterations=None)
+        budget_name = "the budget of the recorder's ring"
+        limits = DiskLimits(ring.budget_bytes, disk_limits().floor_bytes, None, budget_name)
         parts = RingParts.make(inner, ring.recorder, wish, ring.rank_ring.spares)
-        guard = DiskGuard(
-            inner.where.path, limits, make_room=parts.make_room, budget_name="the budget of the recorder's ring"
-        )
+        guard = DiskGuard(inner.where.path, limits, make_room=parts.make_room)
         session = (_start_async if is_async else _start_sync)(inner, guard, parts)
     except BaseException:
         ring.rank_ring.leave(is_empty=True)

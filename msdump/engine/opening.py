@@ -204,6 +204,10 @@ class _Models(_Block):
         self.session: AclSession | None = None
 
     @property
+    def session_for_model(self) -> AclSession | None:
+        return self.session
+
+    @property
     def path(self) -> Path | None:
         return None if self.session is None else self.session.root
 
@@ -218,14 +222,73 @@ class _Models(_Block):
         return self.session
 
 
+class _ModelsWhenLoaded(_Models):
+    """As `_Models`, from the first model on that is loaded: before, there is no folder."""
+
+    def __init__(self, file: JsonFile) -> None:
+        super().__init__(None)
+        self._file = file
+
+    @property
+    def session_for_model(self) -> AclSession | None:
+        if self.session is None:
+            from msdump.engine.model_session import open_session, plan_of
+
+            plan = plan_of(self._file)
+            self.session = None if plan is None else open_session(plan)
+        return self.session
+
+    def begin(self) -> None:
+        self.session = None
+        _models.append(self)
+
+
+class _Default(_Graphs):
+    """Where nothing is configured: graphs, and models, into one folder."""
+
+    def __init__(self, graphs: JsonFile, models: JsonFile) -> None:
+        super().__init__(graphs)
+        self._beside = _ModelsWhenLoaded(models)
+
+    @property
+    def path(self) -> Path | None:
+        return super().path or self._beside.path
+
+    def begin(self) -> None:
+        super().begin()
+        self._beside.begin()
+
+    def end(self) -> sessions.Session | None:
+        models, graphs = self._beside.end(), super().end()
+        if graphs is None or models is None:
+            return graphs or models
+        with contextlib.suppress(DumpError):  # the report of the session says it
+            models.close()
+        return graphs
+
+
 _graphs: list[_Graphs] = [_Graphs()]  # the first one is the environment's
 _models: list[_Models] = []
+_models_by_default: _ModelsWhenLoaded | None = None
 _compilers: list[Callable[[], object]] = []
 
 
 def models_in_block() -> tuple[AclSession | None] | None:
     """The session that a model takes which is loaded now, in a `with` block; None outside of blocks."""
-    return (_models[-1].session,) if _models else None
+    return (_models[-1].session_for_model,) if _models else None
+
+
+def dump_models_by_default(config: Mapping[str, Any] | None) -> None:
+    """What models are dumped by that a script loads without a dump of its own; None: they are not."""
+    global _models_by_default
+    from msdump.config.json_file import mapping_as_file
+
+    _models_by_default = None if config is None else _ModelsWhenLoaded(mapping_as_file(config, "acl.json"))
+
+
+def models_by_default() -> AclSession | None:
+    """The session of `dump_models_by_default`."""
+    return None if _models_by_default is None else _models_by_default.session_for_model
 
 
 def call_when_sessions_change(function: Callable[[], object]) -> None:
@@ -295,12 +358,45 @@ class DumpBlock:
         return None if session is None else session.report()
 
 
-def dump(config: Config) -> DumpBlock:
+def is_configured() -> bool:
+    """Whether the environment, or a block around, says what is dumped of graphs."""
+    from msdump.config.environment import DUMP_CONFIG
+
+    return len(_graphs) > 1 or bool(os.environ.get(DUMP_CONFIG))
+
+
+def is_anything_said() -> bool:
+    """As `is_configured`, or the variable is there and empty, which is to say that nothing is dumped."""
+    from msdump.config.environment import DUMP_CONFIG
+
+    return is_configured() or DUMP_CONFIG in os.environ
+
+
+def default_config() -> dict[str, Any]:
+    """Statistics of everything in every step, into a new folder `msdump_dump`.   Raises: WriteError"""
+    from msdump.config.default import FOLDER, graphs_config
+    from msdump.process.default_folder import claim_folder
+
+    folder = claim_folder(Path(FOLDER).absolute())
+    log.warning("Statistics of every step go to %s. What is wrong in them: msdump nan %s", folder, folder.name)
+    return graphs_config(folder, budget=default_budget())
+
+
+def default_budget() -> str:
+    """Of the disk, for `graphs_config`; "" where the environment says it."""
+    from msdump.config.default import BUDGET as DEFAULT
+    from msdump.config.environment import BUDGET
+
+    return "" if os.environ.get(BUDGET, "").strip() else DEFAULT
+
+
+def dump(config: Config | None = None) -> DumpBlock:
     """Dump what a configuration asks for, with every front end: `with msdump.dump("dump.json") as d: ...`.
 
     config   path of a file, or a mapping that holds what such a file would: a MindSpore Dump JSON dumps graphs of
              MindSpore and of torch.compile with the backend msdump, an acl.json dumps models that are loaded inside of
-             the block; or a plan of either
+             the block; or a plan of either. None: statistics of all of these, of every step, into a new folder
+             `msdump_dump`
     Edges:   graphs are compiled anew inside, and once more behind the block.
     Raises:  ConfigError; what depends on the device is raised when the first graph is compiled.
     """
@@ -310,6 +406,12 @@ def dump(config: Config) -> DumpBlock:
     from msdump.config.plan import Plan
     from msdump.config.sections import COMMON
 
+    if config is None:
+        from msdump.config.default import models_config
+
+        graphs = default_config()
+        models = models_config(Path(graphs[COMMON]["path"]))
+        return DumpBlock(_Default(mapping_as_file(graphs, "dump.json"), mapping_as_file(models, "acl.json")))
     if isinstance(config, Plan):
         return DumpBlock(_Graphs(plan=config) if COMMON in (config.source.value or ()) else _Models(config))
     file = mapping_as_file(config, "dump.json") if isinstance(config, Mapping) else read_json_file(config)
@@ -329,6 +431,7 @@ def dump_models(config: str | os.PathLike[str] | Mapping[str, Any] | JsonFile) -
 def _forget() -> None:
     _graphs[:] = [_Graphs()]
     _models.clear()
+    dump_models_by_default(None)
 
 
 sessions.call_at_reset(_forget)

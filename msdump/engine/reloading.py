@@ -42,6 +42,7 @@ def change(old: Plan, new: Plan) -> Change:
         "net_name": (old.where.net_name, new.where.net_name),
         "e2e_dump_settings.enable": (old.how.engine, new.how.engine),
         "sampling": (_sampling(old), _sampling(new)),
+        "disk_budget": (old.where.budget_bytes, new.where.budget_bytes),
         "initial_iteration": (old.when.initial_iteration, new.when.initial_iteration),
         RECORDER: (old.recorder is None, new.recorder is None),
         "support_device": (old.when.is_device_enabled, new.when.is_device_enabled),

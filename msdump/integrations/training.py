@@ -19,7 +19,7 @@ log = logging.getLogger("msdump")
 class TrainingDump(contextlib.AbstractContextManager[Any]):
     """`msdump.watch` around the steps of a loop, and around nothing else: validation between them is not dumped.
 
-    config  as of `msdump.watch`; None: what the environment or a block around says, if anything
+    config  as of `msdump.watch`
 
     As a `with` block it ends the dump also where the loop raises.
     """

@@ -15,8 +15,10 @@ from torch._functorch.aot_autograd import aot_module_simplified
 from torch.fx import GraphModule
 
 from msdump.dumpers.capture import Clock
+from msdump.engine import opening
 from msdump.errors import ConfigError
 from msdump.frontends.torch import outside
+from msdump.frontends.torch.compiled_graph import compile_graph
 from msdump.frontends.torch.partition import partition
 from msdump.process import dry_run
 from msdump.process.sessions import note_no_dump, note_own_configuration
@@ -88,6 +90,9 @@ def _compile(backend: _Backend, module: GraphModule, example_inputs: Sequence[ob
         return flatten_graph_inputs(module, example_inputs, functools.partial(_compile, backend))
     model = open_model(backend.tool)
     if model is None and not _leaves_files(backend.config):
+        if opening.is_configured():
+            # Of a graph that TorchAir's switches leave alone MindSpore's show each operator.
+            return compile_graph(module, example_inputs)
         note_no_dump()
     if model is not None:
         model.save_dynamo_graph(module)

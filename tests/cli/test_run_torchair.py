@@ -25,7 +25,7 @@ torch.compile(lambda x: x.relu() + 1, backend=backend)(torch.ones(2))
 """
 EAGER = 'config.debug.data_dump.type = "npy"; config.debug.data_dump.path = "eager"'
 PT = 'config.mode = "npugraph_ex"; config.dump_config.enable_dump = True'
-NO_DUMP = "no dump is configured"
+NO_DUMP = "$ msdump nan msdump_dump\n"
 
 
 def run(folder: Path, script: str) -> subprocess.CompletedProcess[str]:

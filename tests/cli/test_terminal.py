@@ -161,7 +161,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
 LINES = {
     "demo --steps 0": "expected a number of at least 1",
     "run --config again.json --torch-eager train.py none 1": "tensors",
-    "run note.py": "no dump is configured",
+    "run note.py": "imports none of MindSpore",
     "acl run net.onnx --random 0 --dump acl.json": "float32",
     "acl check acl.json": "sqrt|every model|net",
     "init --answers look,mindspore,0,any,tensor -o new.json --force": "written",

@@ -133,6 +133,7 @@ def test_all_fields(folder, caplog):
         "net_name": "LeNet",
         "device_id": 1,
         "rank_id": 3,
+        "budget_bytes": None,
     }
     assert dataclasses.asdict(made.how) == {
         "engine": "sync",

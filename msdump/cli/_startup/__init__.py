@@ -7,6 +7,7 @@ there too. PYTHONPATH names this folder, so that Python imports `sitecustomize` 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -29,11 +30,17 @@ _NO_TORCH: TorchOptions = (None, None, False, False)
 _LONGEST = 16 << 10  # each letter may be six in JSON
 
 
-def begin(prefer_real: Mapping[str, bool], torch_options: TorchOptions = _NO_TORCH, command: Command = UNKNOWN) -> None:
+def begin(
+    prefer_real: Mapping[str, bool],
+    torch_options: TorchOptions = _NO_TORCH,
+    command: Command = UNKNOWN,
+    is_found_out: bool = False,
+) -> None:
     """Give this process and its Python children the aliases and the command; the children also the options of torch.
 
     prefer_real  name of a frontend -> whether an installed package of that name wins
     command      that was typed, for the metadata of dumps
+    is_found_out nobody typed the options: a PyTorch that is too old for them is left alone
     Edges:  children that ignore the environment (`python -I`, `-E`) or have no site (`-S`) get nothing, nor does
             another installation of Python.
     """
@@ -47,6 +54,7 @@ def begin(prefer_real: Mapping[str, bool], torch_options: TorchOptions = _NO_TOR
         "prefix": sys.prefix,
         "aliases": dict(prefer_real),
         "torch": list(torch_options),
+        "found_out": is_found_out,
         "command": command_as_value(handed_on),
     }
     os.environ[VARIABLE] = json.dumps(content)
@@ -65,18 +73,30 @@ def inherit() -> None:
         for name, is_real_first in content["aliases"].items():
             install_aliases((name,), bool(is_real_first))
         backend, module, has_rnn, is_eager = content["torch"]
+        is_found_out = bool(content["found_out"])
         note(command_from_value(content["command"]) or UNKNOWN)
     except (ValueError, KeyError, TypeError, AttributeError):
         return  # not written by `begin`
     options = backend, module, bool(has_rnn), bool(is_eager)
     if options != _NO_TORCH:
-        sys.meta_path.insert(0, _TorchFinder(lambda: _redirect(options)))
+        redirect_when_imported(options, is_found_out)
 
 
-def _redirect(options: TorchOptions) -> None:
+def redirect_when_imported(options: TorchOptions, is_found_out: bool) -> None:
+    """Do what the options of torch say as soon as something imports it."""
+    sys.meta_path.insert(0, _TorchFinder(lambda: _redirect(options, is_found_out)))
+
+
+def _redirect(options: TorchOptions, is_found_out: bool) -> None:
+    from msdump.errors import ConfigError
     from msdump.frontends.torch.redirect import redirect_torch
 
-    redirect_torch(*options)
+    try:
+        redirect_torch(*options)
+    except ConfigError as error:
+        if not is_found_out:
+            raise
+        logging.getLogger("msdump").warning("PyTorch is not dumped. %s", error)
 
 
 def _take_back() -> None:

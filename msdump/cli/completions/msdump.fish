@@ -57,7 +57,7 @@ function _shtab_msdump_using
 end
 
 set -g _shtab_msdump_commands demo run acl 'acl run' 'acl check' init plan recorder trigger ls show view report plot stat nan compare ranks replay zoom pack convert export
-set -g _shtab_msdump_opts_with_value --allowed-host --answers --around --as --ask --batch-size --by --columns --config --csv --custom --device-id --device-target --dims --dry-run --dump --engine --file --format --golden --graph --host --in --input --input-tensor --iteration --jobs --json --mapping --max-size --md --mesh --model --op-type --output --output-tensor --parquet --part --path --port --random --rank --reference --run --shape --sort --sql --steps --strategy --tables --threads --times --to --tolerance --tolerance-from --top --torch-backend --torch-module --type --upload --where --why --write-mapping --y -c -f -m -o -s -t
+set -g _shtab_msdump_opts_with_value --allowed-host --answers --around --as --ask --batch-size --by --columns --config --csv --custom --device-id --device-target --dims --dry-run --dump --engine --file --format --golden --graph --host --in --input --input-tensor --iteration --jobs --json --mapping --max-size --md --mesh --model --op-type --ops --output --output-tensor --parquet --part --path --port --random --rank --reference --run --shape --sort --sql --steps --strategy --tables --tensors --threads --times --to --tolerance --tolerance-from --top --torch-backend --torch-module --type --upload --where --why --write-mapping --y -c -f -m -o -s -t
 
 complete -c msdump -e
 complete -c msdump -f
@@ -69,9 +69,14 @@ complete -c msdump -n '_shtab_msdump_using demo' -s h -l help -d 'show this help
 complete -c msdump -n '_shtab_msdump_using demo' -l steps -x -d 'training steps (default 3)'
 complete -c msdump -n '_shtab_msdump_using demo' -l batch-size -x -d 'pictures in each step (default 8)'
 complete -c msdump -n '_shtab_msdump_using demo' -s o -l output -xka "(__fish_complete_path (commandline -ct))" -d 'folder for everything (default msdump_demo)'
-complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a run -d 'run a training script and dump what its configuration selects'
+complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a run -d 'Run a script as Python would, and dump what it computes. A configuration says what: --config, or MINDSPORE_DUMP_CONFIG. Without one, statistics of every step go to ./msdump_dump, at most 4 GiB, and the run ends with what `msdump nan` says of them. What the script imports (MindSpore, PyTorch, TorchAir, acl, msprobe) says how it is run.'
 complete -c msdump -n '_shtab_msdump_using run' -s h -l help -d 'show this help message and exit'
 complete -c msdump -n '_shtab_msdump_using run' -l config -xka "(__fish_complete_path (commandline -ct))" -d 'dump configuration; sets MINDSPORE_DUMP_CONFIG for this run'
+complete -c msdump -n '_shtab_msdump_using run' -l tensors -x -d 'dump whole tensors of these steps, such as 40 or 0-2'
+complete -c msdump -n '_shtab_msdump_using run' -l steps -x -d 'dump statistics of these steps, not of all'
+complete -c msdump -n '_shtab_msdump_using run' -l ops -xka "(__fish_complete_path (commandline -ct))" -d 'dump these operators alone: names, types, name-regex(...)'
+complete -c msdump -n '_shtab_msdump_using run' -s o -l output -xka "(__fish_complete_path (commandline -ct))" -d 'folder of the dump (msdump_dump, or the next free number)'
+complete -c msdump -n '_shtab_msdump_using run' -l no-dump -d 'run the script, and dump nothing that it does not say'
 complete -c msdump -n '_shtab_msdump_using run' -l real-mindspore -d '`import mindspore` gives the installed MindSpore, not msdump'"'"'s'
 complete -c msdump -n '_shtab_msdump_using run' -l torch-backend -x -d 'backend of every torch.compile of the script, such as msdump'
 complete -c msdump -n '_shtab_msdump_using run' -l torch-rnn -d 'let torch.compile capture nn.RNN, nn.LSTM and nn.GRU, which PyTorch leaves out by default'

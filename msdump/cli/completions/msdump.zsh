@@ -25,7 +25,7 @@ _shtab_msdump_commands() {
     recorder:'list: the incidents of a folder and the steps that each rank kept of them. collect: keep also what killed processes of this machine have left in their rings, and empty these. Type it on each machine of the job.'
     replay:'Run one operator again on its dumped inputs and say how far the dumped output is from that. With --output: write a stand-alone script that does, with the inputs beside it.'
     report:'Write what is in a dump, and what is wrong with it, as one HTML file.'
-    run:'run a training script and dump what its configuration selects'
+    run:'Run a script as Python would, and dump what it computes. A configuration says what: --config, or MINDSPORE_DUMP_CONFIG. Without one, statistics of every step go to ./msdump_dump, at most 4 GiB, and the run ends with what `msdump nan` says of them. What the script imports (MindSpore, PyTorch, TorchAir, acl, msprobe) says how it is run.'
     show:'Show one operator: inputs, outputs, shapes, statistics, first elements, attributes, source trace. Of a line of the script: the operators that it led to, and where their files lie.'
     stat:'Measure every tensor of a dump, or compare the statistics of two dumps without their tensors.'
     trigger:'Ask a running job to keep its last steps, those of all ranks: the recorder sees it within a step.'
@@ -310,6 +310,11 @@ _shtab_msdump_report_defaults_added=0
 _shtab_msdump_run_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--config[dump configuration\; sets MINDSPORE_DUMP_CONFIG for this run]:FILE:_files"
+  "--tensors[dump whole tensors of these steps, such as 40 or 0-2]:STEPS:"
+  "--steps[dump statistics of these steps, not of all]:STEPS:"
+  "--ops[dump these operators alone\: names, types, name-regex(...)]:NAMES:_files"
+  {-o,--output}"[folder of the dump (msdump_dump, or the next free number)]:DIR:_files"
+  "--no-dump[run the script, and dump nothing that it does not say]"
   "--real-mindspore[\`import mindspore\` gives the installed MindSpore, not msdump\'s]"
   "--torch-backend[backend of every torch.compile of the script, such as msdump]:NAME:"
   "--torch-rnn[let torch.compile capture nn.RNN, nn.LSTM and nn.GRU, which PyTorch leaves out by default]"

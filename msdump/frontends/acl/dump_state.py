@@ -155,6 +155,8 @@ class DumpState:
         with self._lock:
             block = opening.models_in_block()
             data = self._data or self._configured if block is None else block[0]
+            if block is None and data is None and self._exception is None and not self.is_dump_on:
+                data = opening.models_by_default()
             return tuple(dump for dump in (self._exception, data) if dump is not None and not dump.has_ended)
 
     def obey_environment(self) -> None:

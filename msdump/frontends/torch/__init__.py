@@ -49,14 +49,18 @@ def watch(model: torch.nn.Module | None = None, config: Config | None = None) ->
 
     model    a torch.nn.Module, each call of which begins an iteration; None: the outermost modules that are called, or,
              where none is called, the first operator that gradients need after a backward
-    config   as of `msdump.dump`; None: what the environment or a block around says
+    config   as of `msdump.dump`; None: what the environment or a block around says, and where neither does, statistics
+             of every step into a new folder `msdump_dump`. MINDSPORE_DUMP_CONFIG that is set and empty: nothing
 
     The result is a decorator, too. `step()` of it ends an iteration where these rules do not fit.
     Raises: ConfigError for a wrong configuration, a PyTorch that is too old, or a second block in the same thread.
     """
     check_version()
+    from msdump.engine import opening
     from msdump.frontends.torch.eager.watching import Watch
 
+    if config is None and not opening.is_anything_said():
+        config = opening.default_config()
     return Watch(model, config)
 
 

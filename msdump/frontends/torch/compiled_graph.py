@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import fx
@@ -53,7 +53,10 @@ def compile_graph(
     def inference(graph: fx.GraphModule, _: Sequence[object]) -> GraphRunner:
         return GraphRunner(graph, model, INFERENCE, output_count(graph), inner)
 
-    return outside.counted(_compiled(module, example_inputs, forward, backward, inference))
+    compiled: Any = outside.counted(_compiled(module, example_inputs, forward, backward, inference))
+    # `torch._dynamo.disable`, which Dynamo calls with it, keeps attributes.
+    compiled.msdump_shows_operators = True
+    return cast(Callable[..., object], compiled)
 
 
 def _compiled(

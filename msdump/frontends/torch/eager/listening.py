@@ -458,7 +458,7 @@ def _listened(function: Callable[..., object]) -> Any:
     """A graph that Dynamo has compiled, as one that listeners run."""
     if hasattr(function, "msdump_compiled"):
         return function
-    region = Region()
+    region = Region(shows_operators=getattr(function, "msdump_shows_operators", False))
 
     def run(*args: object, **keywords: object) -> object:
         for listener in listening.concerned():

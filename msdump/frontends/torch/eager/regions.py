@@ -31,13 +31,15 @@ class Region:
 
     op_type  `compiled.` and the function that it is a part of
     place    file:line of that function, and its name
+    shows_operators  whether a backend of msdump shows what it computes inside
     """
 
     is_message = is_send = is_receive = is_waited = is_view = False
     # It may write whatever it is given, and says it to nobody.
     is_mutable = True
 
-    def __init__(self) -> None:
+    def __init__(self, shows_operators: bool = False) -> None:
+        self.shows_operators = shows_operators
         self.op_type = self.name = "compiled"
         self.place = ""
         self.lines: tuple[SourceLine, ...] = ()
@@ -87,6 +89,8 @@ class RegionCounts:
         self._shown: Counter[str] = Counter()
 
     def count(self, region: Region, is_shown: bool) -> None:
+        if region.shows_operators:
+            return
         with self._lock:
             self._runs[region.place] += 1
             self._shown[region.place] += is_shown

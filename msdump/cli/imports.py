@@ -1,0 +1,151 @@
+"""What a script imports, read off its source and that of the modules beside it: nothing of it runs."""
+
+from __future__ import annotations
+
+import ast
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+_MOST_FILES = 500
+# Names of `import msdump.NAME` that are frameworks, not calls of msdump.
+_STAND_INS = ("mindspore", "torchair", "acl", "torch_npu")
+_CALLS = ("dump", "watch", "recorder")
+
+
+@dataclass
+class Imports:
+    """Of a script and its own modules.
+
+    packages        top-level names, those of msdump's stand-ins by their own names
+    uses_msdump     whether the script dumps by itself: it imports msdump for more than its stand-ins
+    compiles        whether it calls `torch.compile`, or `compile` of a module
+    has_backend     whether a call of these names a backend that is no text
+    """
+
+    packages: set[str] = field(default_factory=set)
+    uses_msdump: bool = False
+    compiles: bool = False
+    has_backend: bool = False
+
+
+def imports_of(target: Sequence[str], is_module: bool, launchers: Sequence[str] = ()) -> Imports:
+    """What the program of a command line imports.
+
+    target     script or module, and arguments
+    launchers  scripts and modules that run the script which is the first argument of theirs that ends in .py
+    Edges:     what cannot be read or parsed has no imports; running it says what is wrong with it. Imports inside of
+               functions count, those by computed names do not.
+    """
+    found = Imports()
+    start = _script_of(target, is_module, launchers)
+    if start is None:
+        return found
+    folders = [start.parent] if not is_module else [start.parent, Path.cwd()]
+    waiting, seen = [start], {start}
+    while waiting and len(seen) <= _MOST_FILES:
+        file = waiting.pop()
+        for name in _read(file, found):
+            for path in _own_files(name, file, folders):
+                if path not in seen:
+                    seen.add(path)
+                    waiting.append(path)
+    return found
+
+
+def _script_of(target: Sequence[str], is_module: bool, launchers: Sequence[str]) -> Path | None:
+    name = target[0]
+    if os.path.basename(name) in launchers:
+        scripts = [word for word in target[1:] if word.endswith(".py")]
+        return Path(os.path.abspath(scripts[0])) if scripts else None
+    if not is_module:
+        return Path(os.path.abspath(name))
+    try:
+        spec = find_spec(f"{name}.__main__") if _is_package(name) else find_spec(name)
+    except (ImportError, ValueError, AttributeError):
+        return None
+    origin = None if spec is None else spec.origin
+    return Path(origin) if origin is not None and origin.endswith(".py") else None
+
+
+def _is_package(name: str) -> bool:
+    spec = find_spec(name)
+    return spec is not None and spec.submodule_search_locations is not None
+
+
+def _read(file: Path, found: Imports) -> Iterator[str]:
+    """Note what a file imports and calls; gives names of modules, with leading dots where they are relative."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of strings in the script: Python says them when it runs
+            tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = "." * node.level + (node.module or "")
+            names = [base, *(f"{base}{'' if base.endswith('.') else '.'}{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Call):
+            _note_call(node, found)
+            continue
+        else:
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                _note_attribute(node.value.id, node.attr, found)
+            continue
+        for name in names:
+            _note_name(name, found)
+            yield name
+
+
+def _note_attribute(name: str, attribute: str, found: Imports) -> None:
+    if (name, attribute) == ("torch", "compile"):  # a decorator without parentheses, too
+        found.compiles = True
+    elif name == "msdump" and attribute in _CALLS:
+        found.uses_msdump = True
+
+
+def _note_call(node: ast.Call, found: Imports) -> None:
+    if not isinstance(node.func, ast.Attribute) or node.func.attr != "compile":
+        return
+    for keyword in node.keywords:
+        if keyword.arg == "backend":
+            found.compiles = True
+            is_text = isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, str)
+            found.has_backend = found.has_backend or not is_text
+        elif keyword.arg in ("fullgraph", "dynamic"):
+            found.compiles = True
+
+
+def _note_name(name: str, found: Imports) -> None:
+    if name.startswith("."):
+        return
+    first, _, rest = name.partition(".")
+    if first != "msdump":
+        found.packages.add(first)
+        return
+    second = rest.partition(".")[0]
+    if second in _STAND_INS:
+        found.packages.add(second)
+    elif second not in ("", "analysis", "compare", "errors", "find_nan", "open", "stat", "testing"):
+        found.uses_msdump = True
+
+
+def _own_files(name: str, importer: Path, folders: Sequence[Path]) -> Iterator[Path]:
+    """Files of a module, and of the packages that it is in, where they lie beside the script."""
+    level = len(name) - len(name.lstrip("."))
+    if level:
+        bases = [importer.parents[level - 1]] if level <= len(importer.parents) else []
+    else:
+        bases = list(folders)
+    parts = [part for part in name.lstrip(".").split(".") if part]
+    for base in bases:
+        for count in range(1, len(parts) + 1):
+            path = base.joinpath(*parts[:count])
+            for file in (path.with_suffix(".py"), path / "__init__.py"):
+                if file.is_file():
+                    yield file

@@ -1,0 +1,188 @@
+"""`msdump run` where no configuration says what is dumped: what the script is, is found out; statistics of every step
+go to a folder of their own, or what a few options say; and the answer of `msdump nan` ends the run."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msdump.cli.imports import Imports, imports_of
+from msdump.cli.options import add_output_option
+from msdump.cli.printing import complain
+from msdump.config.environment import ACL_DUMP_CONFIG, ASCEND_DUMP_SCENE, BUDGET, DUMP_CONFIG, NPU_COLLECT_PATH
+from msdump.errors import ConfigError
+from msdump.process.command import WAYS_IN
+
+if TYPE_CHECKING:
+    from msdump.cli.ways import Program
+
+_OPTIONS = ("tensors", "steps", "ops", "output")
+# Whose exception dumps the environment asks for, in other words than a file.
+_OTHER_VARIABLES = (ACL_DUMP_CONFIG, ASCEND_DUMP_SCENE, NPU_COLLECT_PATH)
+CONFIG_NAME = "dump.json"
+
+
+def add_default_options(parser: argparse.ArgumentParser) -> None:
+    """The options that choose what is dumped in place of a configuration."""
+    parser.add_argument("--tensors", metavar="STEPS", help="dump whole tensors of these steps, such as 40 or 0-2")
+    parser.add_argument("--steps", metavar="STEPS", help="dump statistics of these steps, not of all")
+    parser.add_argument("--ops", metavar="NAMES", help="dump these operators alone: names, types, name-regex(...)")
+    add_output_option(parser, "folder of the dump (msdump_dump, or the next free number)", "DIR", None, ("--out",))
+    parser.add_argument("--no-dump", action="store_true", help="run the script, and dump nothing that it does not say")
+
+
+@dataclass(frozen=True)
+class Default:
+    """What takes the place of a configuration.
+
+    folder       of the dump; None: the script says itself what is dumped, and where
+    is_way_typed  whether options say how the script is run
+    is_chosen    whether options say what is dumped
+    """
+
+    program: Program
+    folder: Path | None
+    is_way_typed: bool = False
+    is_chosen: bool = False
+
+    @property
+    def why_nothing(self) -> str:
+        ran = [text for name, text in _FRAMEWORKS.items() if name in sys.modules]
+        if not ran:
+            return "Nothing was dumped: the script imports none of MindSpore, PyTorch, TorchAir, acl and msprobe."
+        chosen = " that the options name" if self.is_chosen else ""
+        return f"Nothing was dumped: no operator{chosen} was run by {' or '.join(ran)} in this process."
+
+    def is_in_folder(self, path: str) -> bool:
+        """Whether a dump lies in it."""
+        return self.folder is not None and Path(path).is_relative_to(self.folder)
+
+    def answer(self, paths: Sequence[str]) -> None:
+        """Say what `msdump nan` finds in dumps that have been written.   paths: of them"""
+        own = [path for path in paths if self.is_in_folder(path)]
+        others = [path for path in dict.fromkeys(paths) if path not in own]
+        _answer([str(self.folder)] * bool(own) + others)
+
+    def remove_empty(self) -> None:
+        """Leave no folder behind that holds nothing."""
+        from msdump.process.default_folder import release_empty
+
+        if self.folder is not None:
+            release_empty(self.folder)
+
+
+_FRAMEWORKS = {"mindspore": "MindSpore", "torch": "PyTorch", "acl": "acl"}
+
+
+def choose_default(args: argparse.Namespace, program: Program, launchers: Sequence[str]) -> Default | None:
+    """Configure this process where nothing else does; None: something does, or nothing is to be dumped.
+
+    Raises: ConfigError for options that contradict each other; WriteError.
+    """
+    from msdump.config.default import FOLDER, chosen, listed
+
+    typed = [name for name in _OPTIONS if getattr(args, name) is not None]
+    if typed and (args.config is not None or args.no_dump):
+        other = "--config" if args.config is not None else "--no-dump"
+        raise ConfigError(f"--{typed[0]}: expected no {other} beside it. What a file selects stands in the file.")
+    if args.no_dump:
+        os.environ[DUMP_CONFIG] = ""
+        return None
+    if args.config is not None or (DUMP_CONFIG in os.environ and not typed):
+        return None
+    if any(os.environ.get(name) for name in _OTHER_VARIABLES) and not typed:
+        return None
+    found = imports_of(program.target, program.is_module, launchers)
+    if found.uses_msdump and not typed:
+        return None
+    if "msprobe" in found.packages and not _typed_ways(args):
+        complain("msdump: msprobe: PrecisionDebugger of the script dumps, into the folder that it names.")
+        return Default(replace(program, options=_with(args, **{"as": "msprobe"})), None)
+    options, way = _way(args, found)
+    program = replace(program, options=options)
+    iteration, saved = chosen(args.tensors, args.steps)
+    names = listed(args.ops)
+    folder = _claim(args.output or FOLDER, is_exact=args.output is not None)
+    _configure(folder, iteration, saved, names)
+    what = "tensors and statistics" if args.tensors is not None else "statistics"
+    steps = "every step" if iteration == "all" else f"step{'' if iteration.isdigit() else 's'} {iteration}"
+    shown = shlex.quote(os.path.relpath(folder))
+    if way:
+        complain(f"msdump: {way}: {what} of {steps} go to {shown}. Other choices: msdump run --help")
+    return Default(
+        program, folder, is_way_typed=options is args, is_chosen=bool({"tensors", "steps", "ops"} & {*typed})
+    )
+
+
+def _typed_ways(args: argparse.Namespace) -> list[str]:
+    return [name for name in WAYS_IN if getattr(args, name[2:].replace("-", "_"))]
+
+
+def _with(args: argparse.Namespace, **values: object) -> argparse.Namespace:
+    return argparse.Namespace(**{**vars(args), **values})
+
+
+def _way(args: argparse.Namespace, found: Imports) -> tuple[argparse.Namespace, str]:
+    """The options that let msdump see what the script runs, and what it is in words, "" where no import says
+    it: then PyTorch counts, if something imports it. Options that were typed count."""
+    typed = _typed_ways(args)
+    if typed:
+        return args, f"as {' '.join(typed)} says"
+    words = {name: text for name, text in _WORDS.items() if name in found.packages}
+    if "torchair" in words:
+        # Beside a dump of its own, one of all operators would be in the way.
+        words.pop("torch", None)
+    is_eager = "torch" in words or not words
+    backend = "msdump" if is_eager and found.compiles and not found.has_backend else None
+    if backend is not None:
+        words["torch"] = "PyTorch, inside of torch.compile by the backend msdump"
+    return _with(args, torch_eager=is_eager, torch_backend=backend), " and ".join(words.values())
+
+
+_WORDS = {
+    "mindspore": "MindSpore",
+    "acl": "models of pyACL, where no dump of their own is on",
+    "torchair": "TorchAir, where no dump of its own is on",
+    "torch": "PyTorch, operator by operator",
+}
+
+
+def _claim(name: str, is_exact: bool) -> Path:
+    from msdump.process.default_folder import claim_folder
+
+    return claim_folder(Path(os.path.abspath(name)), is_exact=is_exact)
+
+
+def _configure(folder: Path, iteration: str, saved: str, names: Sequence[str]) -> None:
+    """For this process and those that it starts."""
+    from msdump.config.default import BUDGET as DEFAULT_BUDGET
+    from msdump.config.default import file_text, graphs_config, models_config
+    from msdump.engine import opening
+    from msdump.formats.atomic import write_file
+
+    file = folder / CONFIG_NAME
+    # Whole or not there: ranks of a job write the same.
+    write_file(file, [file_text(graphs_config(folder, iteration, saved, names))], 0o600, replace=True)
+    os.environ[DUMP_CONFIG] = str(file)
+    if not os.environ.get(BUDGET, "").strip():
+        os.environ[BUDGET] = DEFAULT_BUDGET
+    opening.dump_models_by_default(models_config(folder, iteration, saved, names))
+
+
+def _answer(paths: Sequence[str]) -> None:
+    """What `msdump nan` says of these dumps, on the stream of the report."""
+    from msdump.cli.main import main
+
+    for path in paths:
+        name = os.path.relpath(path)
+        shown = path if name.startswith(os.pardir) else name
+        complain(f"\n$ msdump nan {shlex.quote(shown)}")
+        with contextlib.redirect_stdout(sys.stderr):
+            main(["nan", "--", shown] if shown.startswith("-") else ["nan", shown])
