@@ -19,6 +19,7 @@ NEEDS_ONNX = {
 NEEDS_TORCH = {
     *("docs/msprobe.md", "docs/reload.md", "docs/torch-eager.md", "docs/torchair-debug-save.md"),
     *("docs/torchair-graph-dump.md", "docs/torchair-graph-mode.md"),
+    *("docs/without-a-file.md", "docs/zh/without-a-file.md"),
 }
 _CODE = re.compile(r"^(`{3,})(\w*).*?\n(.*?)^\1$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
@@ -141,7 +142,7 @@ def test_the_chinese_home_page_has_the_commands_of_the_english_one() -> None:
     assert re.findall(r"`(msdump [^`]*)`", english) == re.findall(r"`(msdump [^`]*)`", chinese)
 
 
-@pytest.mark.parametrize("page", ["getting-started.md", "questions/my-loss-is-nan.md"])
+@pytest.mark.parametrize("page", ["getting-started.md", "without-a-file.md", "questions/my-loss-is-nan.md"])
 def test_the_chinese_pages_have_the_code_of_the_english_ones(page: str) -> None:
     """Which is run, so that this is right as well."""
     english = (ROOT / "docs" / page).read_text(encoding="utf-8")

@@ -44,7 +44,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run.add_argument(
         "--random", type=int, metavar="SEED", help="draw the inputs that are not given; open sizes become 1"
     )
-    run.add_argument("--dump", metavar="ACL.JSON", help="what to dump; without it the model just runs")
+    run.add_argument(
+        "--dump", metavar="ACL.JSON", help="what to dump; without it statistics of everything go to ./msdump_dump"
+    )
+    run.add_argument("--no-dump", action="store_true", help="just run the model")
     add_output_option(run, "where the outputs go, one .npy file for each", "DIR")
     add_verbose_option(run)
     run.add_argument("--times", type=int, default=1, metavar="N", help="how often the model runs (1)")
@@ -64,9 +67,12 @@ def _run(args: argparse.Namespace) -> int:
     tell_skipped(args)
     if args.times < 1:
         raise ConfigError(f"--times: expected a number from 1, got {args.times}.")
+    from msdump.cli.unconfigured import answer, statistics_of_models
     from msdump.frontends.acl import dump, load
 
-    scope = None if args.dump is None else dump(args.dump)
+    default = statistics_of_models() if args.dump is None and not args.no_dump else None
+    config = args.dump if default is None else default.config
+    scope = None if config is None else dump(config)
     outputs: dict[str, Any] = {}
     try:
         with noted(Command(ACL_RUN, (), tuple(_typed(args)), os.getcwd())), scope or contextlib.nullcontext():
@@ -77,6 +83,8 @@ def _run(args: argparse.Namespace) -> int:
     except DumpError:
         pass  # the report says it
     except BaseException:
+        if default is not None:
+            default.remove_empty()
         # Also Ctrl-C and SIGTERM: what came before is on disk, and the user looks for it.
         report = None if scope is None else scope.report()
         if report is not None and report.files:
@@ -88,7 +96,10 @@ def _run(args: argparse.Namespace) -> int:
         return FINE
     print_report(report, sys.stderr)
     status = conclude([report], False, sys.stderr)
-    say_next_of([report], sys.stderr)
+    if default is None:
+        say_next_of([report], sys.stderr)
+    elif report.tensors_written:
+        answer([str(default.folder)])
     return status
 
 

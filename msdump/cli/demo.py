@@ -1,4 +1,5 @@
-"""`msdump demo`: trains AlexNet for a few steps on real pictures, dumps the first step, and shows what is there."""
+"""`msdump demo`: trains AlexNet for a few steps on real pictures, as it is and with a planted fault, and shows what
+msdump says of both; or dumps all tensors of a step, and shows what is there."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from typing import TextIO
 from msdump.cli.exit_status import FINE
 from msdump.cli.options import add_output_option
 from msdump.cli.printing import print_table, say, say_next
-from msdump.config.environment import CONTAINER, STRICT, UPLOAD, format_size
+from msdump.config.environment import CONTAINER, DUMP_CONFIG, STRICT, UPLOAD, format_size
 from msdump.errors import ConfigError, DumpError, WriteError
 from msdump.formats.paths.sync import SyncPaths, parse_data_file_name, short_op_name
 from msdump.formats.sidecars import read_order
@@ -25,8 +26,14 @@ from msdump.tables.messages import message
 
 NET_NAME = "AlexNet"
 SCRIPT, CONFIG, DIGITS, DUMP = "train_alexnet.py", "data_dump.json", "datasets/digits", "dump"
+HEALTHY, FAULTY, FAULTY_SCRIPT, REPORT = "healthy", "faulty", "train_alexnet_faulty.py", "report.html"
+# The line of the script that the planted one follows.
+BEFORE_FAULT = "        x = self.flatten(x)\n"
+FAULT = "        x = ops.sqrt(x - x.mean())  # the planted fault: half of these numbers are negative\n"
+_IMPORTS = "from mindspore import nn\n"
 # What one dumped step needs: weights and momenta before and after, gradients (five times 58.3 million floats), and what
 # each picture adds. 1.27 GB were measured with a batch of 8.
+STATISTICS_BYTES = 50_000_000
 SPACE_BYTES = 5 * 4 * 58_300_000
 SPACE_BYTES_PER_PICTURE = 13_000_000
 
@@ -34,28 +41,53 @@ SPACE_BYTES_PER_PICTURE = 13_000_000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.description = (
-        "Train AlexNet for a few steps on real pictures, dump the first step, and show what was dumped."
+        "Train AlexNet for a few steps on real pictures, with and without a planted fault, and show what is found."
     )
     parser.add_argument("--steps", type=int, default=3, help="training steps (default %(default)s)")
     parser.add_argument("--batch-size", type=int, default=8, help="pictures in each step (default %(default)s)")
+    parser.add_argument("--full", action="store_true", help="dump all tensors of the first step instead, 1.2 GB")
     add_output_option(parser, "folder for everything (default %(default)s)", "DIR", "msdump_demo", ("--out",))
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prepare data, train with a dump, show it. The result is the exit status of the training."""
+    """Prepare data, train with a dump, show it. The result is the exit status of the first command that fails."""
     for option, number in (("--steps", args.steps), ("--batch-size", args.batch_size)):
         if number < 1:
             raise ConfigError(f"{option}: expected a number of at least 1, got {number}.")
     folder = Path(args.output).absolute()
-    dump = _prepare(folder, args.batch_size)
-    command = ["run", "--config", CONFIG, SCRIPT, "--data_path", DIGITS]
-    command += ["--steps", str(args.steps), "--batch_size", str(args.batch_size)]
-    say(f"In {folder}:\n$ msdump {' '.join(command)}", flush=True)
-    status = subprocess.run(
-        [sys.executable, "-m", "msdump", *command], cwd=folder, env=_environment(), check=False
-    ).returncode
-    if status != 0:
-        return status if status > 0 else 128 - status
+    training = ["--data_path", DIGITS, "--steps", str(args.steps), "--batch_size", str(args.batch_size)]
+    return (_show_tensors if args.full else _show_fault)(folder, training, args.batch_size)
+
+
+def _show_fault(folder: Path, training: list[str], _: int) -> int:
+    """Two runs, and the report of the second one."""
+    _prepare(folder, STATISTICS_BYTES)
+    source = (folder / SCRIPT).read_text(encoding="utf-8")
+    faulty = source.replace(BEFORE_FAULT, BEFORE_FAULT + FAULT, 1).replace(_IMPORTS, f"{_IMPORTS[:-1]}, ops\n", 1)
+    (folder / FAULTY_SCRIPT).write_text(faulty, encoding="utf-8")
+    line = faulty[: faulty.index(FAULT)].count("\n") + 1
+    healthy_dump, faulty_dump = (_unused(folder, name).name for name in (HEALTHY, FAULTY))
+    say(f"In {folder}:")
+    status = _run(folder, ["run", "--out", healthy_dump, SCRIPT, *training])
+    if status == FINE:
+        say(f"\nThe same with a fault, in line {line} of {FAULTY_SCRIPT}:\n  {FAULT.strip()}\n")
+        status = _run(folder, ["run", "--out", faulty_dump, FAULTY_SCRIPT, *training])
+    if status == FINE:
+        say()
+        status = _run(folder, ["report", faulty_dump, "-o", REPORT])
+    if status == FINE:
+        say(f"\nOpen it in a browser: {(folder / REPORT).as_uri()}")
+    return status
+
+
+def _show_tensors(folder: Path, training: list[str], batch_size: int) -> int:
+    """One step with all tensors, and where they are."""
+    dump = _unused(_prepare(folder, SPACE_BYTES + SPACE_BYTES_PER_PICTURE * batch_size), DUMP)
+    (folder / CONFIG).write_text(_configuration(dump), encoding="utf-8")
+    say(f"In {folder}:")
+    status = _run(folder, ["run", "--config", CONFIG, SCRIPT, *training])
+    if status != FINE:
+        return status
     say("\nDumped in the first step:")
     print_summaries(summaries(dump, NET_NAME), sys.stdout)
     say(f"\nWhere to look next, from {folder}:")
@@ -72,35 +104,41 @@ def run(args: argparse.Namespace) -> int:
     return FINE
 
 
-def _prepare(folder: Path, batch_size: int) -> Path:
-    """Write pictures, script and configuration; the result is the folder of the dump.
+def _run(folder: Path, command: list[str]) -> int:
+    """Say a command of msdump and run it."""
+    say(f"$ msdump {' '.join(command)}", flush=True)
+    status = subprocess.run(
+        [sys.executable, "-m", "msdump", *command], cwd=folder, env=_environment(), check=False
+    ).returncode
+    return status if status >= 0 else 128 - status
+
+
+def _prepare(folder: Path, needed_bytes: int) -> Path:
+    """Write pictures and script.   Returns: the folder
 
     Raises: ConfigError (no scikit-learn, no space on the disk), WriteError.
     """
     front_end("mindspore", "dataset.digits").write_digits_as_cifar10(folder / DIGITS)
     try:
         free_bytes = shutil.disk_usage(folder).free
-        dump = _unused(folder)
         source = importlib.resources.files("msdump.cli.samples").joinpath(SCRIPT)
         (folder / SCRIPT).write_bytes(source.read_bytes())
-        (folder / CONFIG).write_text(_configuration(dump), encoding="utf-8")
     except OSError as error:
         raise WriteError(f"{folder}: expected to write the demo there, got {error.strerror}. Try --output.") from error
-    needed_bytes = SPACE_BYTES + SPACE_BYTES_PER_PICTURE * batch_size
     if free_bytes < needed_bytes:
         raise ConfigError(
-            f"{folder}: expected {needed_bytes / 1e9:.1f} GB of free space for one dumped step, got "
-            f"{free_bytes / 1e9:.1f} GB. Use --output to choose another disk."
+            f"{folder}: expected {needed_bytes / 1e9:.2g} GB of free space for the dump, got "
+            f"{free_bytes / 1e9:.2g} GB. Use --output to choose another disk."
         )
-    return dump
+    return folder
 
 
-def _unused(folder: Path) -> Path:
+def _unused(folder: Path, name: str) -> Path:
     """A dump folder that no earlier demo has filled: dump, dump_2, dump_3, ..."""
-    number, dump = 1, folder / DUMP
+    number, dump = 1, folder / name
     while dump.exists():
         number += 1
-        dump = folder / f"{DUMP}_{number}"
+        dump = folder / f"{name}_{number}"
     return dump
 
 
@@ -124,9 +162,8 @@ def _environment() -> dict[str, str]:
     with a configuration that the strict mode refuses."""
     home = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, [home, os.environ.get("PYTHONPATH")]))
-    return {name: value for name, value in os.environ.items() if name not in (STRICT, CONTAINER, UPLOAD)} | {
-        "PYTHONPATH": path
-    }
+    unset = (STRICT, CONTAINER, UPLOAD, DUMP_CONFIG)
+    return {name: value for name, value in os.environ.items() if name not in unset} | {"PYTHONPATH": path}
 
 
 LINE = "x = self.conv3(x)"

@@ -28,8 +28,8 @@ from msdump.errors import ConfigError, FormatError, MsdumpError, NothingFoundErr
 # imported.
 COMMAND_GROUPS = {
     "dump": {
-        "demo": "train a small AlexNet on real data, and dump it",
-        "run": "run a training script and dump what its configuration selects",
+        "demo": "train a small AlexNet on real data, and find a planted fault",
+        "run": "run a script, dump what it computes, say what is wrong in it",
         "acl": "run an ONNX model and dump what an acl.json selects",
         "init": "answer five questions and get a configuration",
         "plan": "explain what a configuration will dump, without a run",
@@ -73,8 +73,8 @@ UNLISTED_COMMANDS = {
 LISTED_COMMANDS = {name: summary for group in COMMAND_GROUPS.values() for name, summary in group.items()}
 COMMANDS = {**LISTED_COMMANDS, **UNLISTED_COMMANDS}
 _EXAMPLES = """examples:
-  msdump demo                           a dump to look at
-  msdump run --config dump.json train.py
+  msdump demo                           a fault, and how it is found
+  msdump run train.py                   statistics of every step, and the first NaN
   msdump compare mine/ golden/          the first operator that differs
 """
 

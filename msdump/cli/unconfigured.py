@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msdump.cli.imports import Imports, imports_of
 from msdump.cli.options import add_output_option
@@ -68,7 +68,7 @@ class Default:
         """Say what `msdump nan` finds in dumps that have been written.   paths: of them"""
         own = [path for path in paths if self.is_in_folder(path)]
         others = [path for path in dict.fromkeys(paths) if path not in own]
-        _answer([str(self.folder)] * bool(own) + others)
+        answer([str(self.folder)] * bool(own) + others)
 
     def remove_empty(self) -> None:
         """Leave no folder behind that holds nothing."""
@@ -176,8 +176,31 @@ def _configure(folder: Path, iteration: str, saved: str, names: Sequence[str]) -
     opening.dump_models_by_default(models_config(folder, iteration, saved, names))
 
 
-def _answer(paths: Sequence[str]) -> None:
-    """What `msdump nan` says of these dumps, on the stream of the report."""
+@dataclass(frozen=True)
+class DefaultOfModels:
+    """What takes the place of an acl.json.   config: what that would hold"""
+
+    folder: Path
+    config: dict[str, Any]
+
+    def remove_empty(self) -> None:
+        """As of `Default`."""
+        from msdump.process.default_folder import release_empty
+
+        release_empty(self.folder)
+
+
+def statistics_of_models() -> DefaultOfModels:
+    """Statistics of all operators in each run of a model, for `msdump acl run`."""
+    from msdump.config.default import FOLDER, models_config
+
+    folder = _claim(FOLDER, is_exact=False)
+    complain(f"msdump: statistics of every run go to {shlex.quote(os.path.relpath(folder))}.")
+    return DefaultOfModels(folder, models_config(folder))
+
+
+def answer(paths: Sequence[str]) -> None:
+    """Say what `msdump nan` finds in these dumps, on the stream of the report."""
     from msdump.cli.main import main
 
     for path in paths:

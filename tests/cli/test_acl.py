@@ -99,11 +99,26 @@ def test_acl_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(tensors) == 2 * 2 * (len(proto.graph.node) + 1) == len(files(tmp_path)) - 2
 
 
+def test_acl_run_without_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Statistics, and what is wrong in them."""
+    monkeypatch.chdir(tmp_path)
+    path = small_model(tmp_path)
+    assert main(["acl", "run", path, "--random", "1", "--times", "3"]) == 0
+    printed = capsys.readouterr()
+    assert "statistics of every run go to msdump_dump." in printed.err and "3 of 3 dumped" in printed.err
+    assert "$ msdump nan msdump_dump" in printed.err and "finite: " in printed.err
+    assert {row.step.iteration for row in msdump.stat("msdump_dump").rows} == {0, 1, 2}
+    assert main(["acl", "run", path]) == 1
+    assert not (tmp_path / "msdump_dump_2").exists()
+
+
 def test_random_inputs_are_the_same_for_one_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = small_model(tmp_path)
     found = []
     for seed in ("1", "1", "2"):
-        assert main(["acl", "run", path, "--random", seed, "--output", str(tmp_path)]) == 0
+        assert main(["acl", "run", path, "--random", seed, "--output", str(tmp_path), "--no-dump"]) == 0
         found.append(np.load(tmp_path / "0_y.npy"))
     assert same_bits(found[0], found[1]) and not same_bits(found[0], found[2])
     assert capsys.readouterr().err == ""
@@ -167,7 +182,7 @@ def test_acl_run_with_dtypes_that_npy_files_do_not_have(tmp_path: Path, capsys: 
         needs(dtype)
         onnx.save(narrow_ends(dtype, 5), tmp_path / "net.onnx")
         np.save(tmp_path / "x.npy", np.array([0, 1, -2, 3, -4], wide))
-        arguments = ["--input", str(tmp_path / "x.npy"), "--output", str(tmp_path / dtype)]
+        arguments = ["--no-dump", "--input", str(tmp_path / "x.npy"), "--output", str(tmp_path / dtype)]
         assert main(["acl", "run", str(tmp_path / "net.onnx"), *arguments]) == 0
         found = np.load(tmp_path / dtype / "0_y.npy")
         assert found.dtype == wide and found.tolist() == [0, 1, -2, 3, -4]

@@ -24,8 +24,8 @@ pytestmark = pytest.mark.usefixtures("needs_mindspore")
 CONV3 = "Default/network-WithLossCell/_backbone-AlexNet/conv3-Conv2d/Conv2D-op4"
 
 
-def arguments(folder: Path, steps: int = 1, batch_size: int = 1) -> argparse.Namespace:
-    return argparse.Namespace(steps=steps, batch_size=batch_size, output=str(folder))
+def arguments(folder: Path, steps: int = 1, batch_size: int = 1, full: bool = False) -> argparse.Namespace:
+    return argparse.Namespace(steps=steps, batch_size=batch_size, output=str(folder), full=full)
 
 
 @pytest.fixture
@@ -98,7 +98,9 @@ def test_a_full_disk_is_noticed_before_training(tmp_path: Path, monkeypatch: pyt
     pytest.importorskip("sklearn")
     usage = collections.namedtuple("usage", ["total", "used", "free"])
     monkeypatch.setattr("shutil.disk_usage", lambda path: usage(10**9, 10**9, 5))
-    with pytest.raises(ConfigError, match=r"expected 1\.2 GB of free space .* got 0\.0 GB\. Use --out"):
+    with pytest.raises(ConfigError, match=r"expected 1\.2 GB of free space .* got 5e-09 GB\. Use --out"):
+        demo.run(arguments(tmp_path, full=True))
+    with pytest.raises(ConfigError, match=r"expected 0\.05 GB of free space"):
         demo.run(arguments(tmp_path))
 
 
@@ -109,19 +111,40 @@ def test_a_file_in_the_way_is_named(tmp_path: Path) -> None:
         demo.run(arguments(tmp_path / "out"))
 
 
-@pytest.mark.slow
-def test_demo_ends_with_the_table_and_the_files_it_names(tmp_path: Path) -> None:
-    pytest.importorskip("sklearn")
-    command = [sys.executable, "-m", "msdump", "demo", "--steps", "1", "--batch-size", "1", "--out", "out"]
+def run_demo(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "msdump", "demo", "--steps", "1", "--batch-size", "1", "--out", "out", *options]
     environment = {
         **os.environ,
         "PYTHONPATH": os.getcwd(),
         "MSDUMP_STRICT": "1",
         "MSDUMP_CONTAINER": "pack",
         "MSDUMP_UPLOAD": "nosuch://x/y",
+        "MINDSPORE_DUMP_CONFIG": "of another program.json",
     }
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+@pytest.mark.slow
+def test_demo_finds_the_fault_that_it_has_planted(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    done = run_demo(tmp_path)
+    out = tmp_path / "out"
+    lines = (out / demo.FAULTY_SCRIPT).read_text().splitlines()
+    (number,) = [number for number, line in enumerate(lines, 1) if "the planted fault" in line]
+    assert f"The same with a fault, in line {number} of {demo.FAULTY_SCRIPT}:" in done.stdout
+    assert done.stderr.count("\nfinite: ") == done.stderr.count("\nfirst NaN, made out of finite inputs: ") == 1
+    assert f"{demo.FAULTY_SCRIPT}:{number}  {lines[number - 1].strip()}" in done.stderr
+    address = done.stdout.split()[-1]
+    assert address == (out / "report.html").as_uri() and (out / "report.html").is_file()
+    assert sum(path.stat().st_size for path in out.rglob("*") if path.is_file()) < 100e6
+
+
+@pytest.mark.slow
+def test_a_full_demo_ends_with_the_table_and_the_files_it_names(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    done = run_demo(tmp_path, "--full")
     out = tmp_path / "out"
     lines = done.stdout.splitlines()
     assert any(line.startswith("step: 1, losses: ") for line in lines)
@@ -135,4 +158,4 @@ def test_demo_ends_with_the_table_and_the_files_it_names(tmp_path: Path) -> None
     assert LINE in (out / path).read_text().splitlines()[int(number) - 1]
     assert json.loads((out / "data_dump.json").read_text())["common_dump_settings"]["path"] == str(out / "dump")
     # A second demo leaves the first dump alone.
-    assert demo._unused(out) == out / "dump_2"
+    assert demo._unused(out, "dump") == out / "dump_2"

@@ -8,9 +8,9 @@
 _shtab_msdump_acl_subparsers=(run check)
 _shtab_msdump_subparsers=(demo run acl init plan recorder trigger ls show view report plot stat nan compare ranks replay zoom pack convert export)
 
-_shtab_msdump_demo_option_strings=(-h --help --steps --batch-size -o --output)
+_shtab_msdump_demo_option_strings=(-h --help --steps --batch-size --full -o --output)
 _shtab_msdump_run_option_strings=(-h --help --config --tensors --steps --ops -o --output --no-dump --real-mindspore --torch-backend --torch-rnn --torch-eager --torch-module --as --tables --json -v --verbose -m)
-_shtab_msdump_acl_run_option_strings=(-h --help --input --random --dump -o --output -v --verbose --times)
+_shtab_msdump_acl_run_option_strings=(-h --help --input --random --dump --no-dump -o --output -v --verbose --times)
 _shtab_msdump_acl_check_option_strings=(-h --help)
 _shtab_msdump_acl_option_strings=(-h --help)
 _shtab_msdump_init_option_strings=(-h --help -o --output --path --answers --force)
@@ -145,6 +145,7 @@ _shtab_msdump_pos_0_choices=(demo run acl init plan recorder trigger ls show vie
 
 _shtab_msdump_demo__h_nargs=0
 _shtab_msdump_demo___help_nargs=0
+_shtab_msdump_demo___full_nargs=0
 _shtab_msdump_run_pos_0_nargs=...
 _shtab_msdump_run__h_nargs=0
 _shtab_msdump_run___help_nargs=0
@@ -157,6 +158,7 @@ _shtab_msdump_run___verbose_nargs=0
 _shtab_msdump_run__m_nargs=...
 _shtab_msdump_acl_run__h_nargs=0
 _shtab_msdump_acl_run___help_nargs=0
+_shtab_msdump_acl_run___no_dump_nargs=0
 _shtab_msdump_acl_run__v_nargs=0
 _shtab_msdump_acl_run___verbose_nargs=0
 _shtab_msdump_acl_check__h_nargs=0

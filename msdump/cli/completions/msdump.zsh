@@ -13,7 +13,7 @@ _shtab_msdump_commands() {
     acl:'run an ONNX model and dump what an acl.json selects'
     compare:'Compare two dumps tensor by tensor and name the first operator that goes wrong.'
     convert:'Convert dump files, and all files below folders, to files that other tools read.'
-    demo:'Train AlexNet for a few steps on real pictures, dump the first step, and show what was dumped.'
+    demo:'Train AlexNet for a few steps on real pictures, with and without a planted fault, and show what is found.'
     export:'Write a dump in the form of another tool.'
     init:'Ask five questions and write the configuration that follows from the answers.'
     ls:'List what a dump holds, which of its files are damaged or foreign, and what to ask of it.'
@@ -70,7 +70,8 @@ _shtab_msdump_acl_run_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "*--input[an input\: by its name, or in the order of the model\; may be given several times]:[NAME=]FILE.npy:_files"
   "--random[draw the inputs that are not given\; open sizes become 1]:SEED:"
-  "--dump[what to dump\; without it the model just runs]:ACL.JSON:_files"
+  "--dump[what to dump\; without it statistics of everything go to .\/msdump_dump]:ACL.JSON:_files"
+  "--no-dump[just run the model]"
   {-o,--output}"[where the outputs go, one .npy file for each]:DIR:_files"
   {-v,--verbose}"[name what is not dumped, and why]"
   "--times[how often the model runs (1)]:N:"
@@ -130,6 +131,7 @@ _shtab_msdump_demo_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--steps[training steps (default 3)]:steps:"
   "--batch-size[pictures in each step (default 8)]:batch_size:"
+  "--full[dump all tensors of the first step instead, 1.2 GB]"
   {-o,--output}"[folder for everything (default msdump_demo)]:DIR:_files"
 )
 
