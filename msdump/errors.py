@@ -21,7 +21,6 @@ MsdumpError
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -146,6 +145,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """
     candidates = list(dict.fromkeys(known))
     by_lower = {candidate.lower(): candidate for candidate in reversed(candidates)}
+    import difflib  # only where something goes wrong
+
     near = difflib.get_close_matches(name.lower(), list(by_lower), n=3, cutoff=0.6)
     if not near:
         return ""

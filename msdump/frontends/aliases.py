@@ -6,12 +6,18 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Iterable, Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from msdump.errors import ConfigError, did_you_mean
 from msdump.process.front_ends import FRONTENDS, absence, is_installed
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader, MetaPathFinder
+else:
+    # That module imports half of the standard library on some versions of Python, and nobody asks for the classes.
+    Loader = MetaPathFinder = object
 
 
 class AliasFinder(MetaPathFinder):

@@ -260,10 +260,8 @@ def try_msdump(emulator: Emulator, root: Path, arguments: Sequence[str]) -> None
     if not arguments:
         shutil.rmtree(root / "demo", ignore_errors=True)
         # The dump is of the first step; each picture of it takes most of a minute here.
-        commands.insert(
-            0,
-            ("msdump demo", 4096, ["msdump", "demo", "--full", "--steps", "1", "--batch-size", "1", "--out", "/demo"]),
-        )
+        demo = ["msdump", "demo", "--full", "--steps", "1", "--batch-size", "1", "--out", "/demo"]
+        commands.insert(0, ("msdump demo", 4096, demo))
     failures = []
     for name, page_bytes, command in commands:
         try:
