@@ -101,6 +101,8 @@ def _store_key(tensor: DumpedTensor) -> StoreKey | None:
     except (OSError, FormatError):
         return None
     member = "" if tensor.offset >= 0 else f"{tensor.io} {tensor.slot}"
+    if tensor.file.member is not None:
+        member = str(tensor.file.member.view_id(tensor.offset))
     return device, inode, start + max(0, tensor.offset) if start else tensor.offset, member, size, time
 
 

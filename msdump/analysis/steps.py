@@ -26,11 +26,13 @@ from msdump.formats.selection import ALL_STEPS, Numbers, StepSelection, is_selec
 from msdump.formats.statistic_csv import StatisticRow, read_statistic_csv
 from msdump.graph.traits import subgraph_labels
 from msdump.storage.plain import readable
-from msdump.tables.messages import COMMA, joined, message
+from msdump.tables.messages import COMMA, Message, joined, message
 from msdump.tensors.makers import maker
 from msdump.tensors.records import DEFAULT_FORMAT, INPUT, OUTPUT
 
 PARAMETER = "Parameter"
+# Scopes that only wrap the model of the script, and those that autodiff adds.
+_WRAPPER = re.compile(r"(?:Gradients|Default|network-.*|_backbone-.*|grad\w+-(?:expand|meta))")
 _OP_NUMBER = re.compile(r"-op[0-9]+$")
 STATISTIC = "statistic"  # form of the file of a tensor without bytes
 
@@ -76,6 +78,17 @@ def stage_of(label: str) -> str:
     if label.startswith("Gradients"):
         return "backward"
     return "optimizer" if "optimizer-" in label else "forward"
+
+
+def layer_of(full_name: str) -> str | None:
+    """Names of the modules around an operator, without their classes; None where its name has no scope.
+
+    `Default/network-WithLossCell/_backbone-Net/fc2-Dense/MatMul-op3` -> "fc2"; the model itself is "".
+    """
+    if "/" not in full_name:
+        return None
+    scopes = full_name.split("/")[:-1]
+    return ".".join(scope.rpartition("-")[0] or scope for scope in scopes if not _WRAPPER.fullmatch(scope))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -190,6 +203,13 @@ def operator_id(step: StepKey, operator: Operator) -> str:
     """
     name = operator.label if step.graph_id is None else short_label(operator.label)
     return f"{name}@{'.'.join('-' if part is None else str(part) for part in step)}"
+
+
+def place_text(operator: Operator, where: object) -> Message:
+    """An operator, its type where it has one, and where it is."""
+    if not operator.op_type:
+        return message("{name}, {where}", name=operator.label, where=where)
+    return message("{name} ({type}), {where}", name=operator.label, type=operator.op_type, where=where)
 
 
 def opened(dump: DumpDir | str | os.PathLike[str]) -> DumpDir:

@@ -198,7 +198,7 @@ def _next_steps(comparison: Any, args: argparse.Namespace) -> Iterator[tuple[str
     if result is not None and not args.merge:
         step, operator = result.step, result.pair.mine
         yield operator_line("show", args.mine, operator, step), message("its tensors, attributes and source")
-        if not operator.is_parameter:
+        if operator.op_type and not operator.is_parameter:
             yield (
                 operator_line("replay", args.mine, operator, step),
                 message("whether it computed what its inputs give"),

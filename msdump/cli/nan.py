@@ -155,10 +155,9 @@ def _print_between(found: BadGradients | None) -> None:
 
 def _first_text(result: NonFinite) -> Message:
     from msdump.analysis.find.nan import NAN
+    from msdump.analysis.steps import place_text
 
-    operator = message(
-        "{name} ({type}), {where}", name=result.operator.label, type=result.operator.op_type, where=result.step
-    )
+    operator = place_text(result.operator, result.step)
     if result.kind == NAN:
         return message("first NaN, {how}: {operator}", how=_head(result), operator=operator)
     return message("first unexpected Inf, {how}: {operator}", how=_head(result), operator=operator)
@@ -263,11 +262,12 @@ def _leads(growth: Growth, first: NonFinite | None) -> bool:
 
 
 def _print_growth(growth: Growth, what: str) -> None:
+    from msdump.analysis.steps import place_text
+
+    place = place_text(growth.operator, growth.step)
     text = message(
-        "{what}: {operand} of {name} ({type}), {where}",
-        what=what, operand=operand(growth.io, growth.slot), name=growth.operator.label, type=growth.operator.op_type,
-        where=growth.step,
-    )  # fmt: skip
+        "{what}: {operand} of {operator}", what=what, operand=operand(growth.io, growth.slot), operator=place
+    )
     say(text)
     if growth.line is not None:
         say(f"  {growth.line}  {growth.line.code.strip()}")

@@ -68,8 +68,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(shown: ShownOperator, dump: str) -> None:
+    from msdump.analysis.steps import place_text
+
     operator = shown.found.operator
-    say(f"{operator.label} ({operator.op_type}), {shown.found.key}")
+    say(place_text(operator, shown.found.key))
     rows = [_cells(tensor) for tensor in shown.tensors]
     print_table(_TITLES, rows, sys.stdout, numbers=range(4, 10), wraps=(10,))
     pictures = [cells for tensor in shown.tensors if any((cells := _pictures(tensor))[1:])]
@@ -95,7 +97,7 @@ def _next_steps(shown: ShownOperator, dump: str) -> Iterator[tuple[str, str]]:
     operator, step = shown.found.operator, shown.found.key
     if shown.found.table is not None:
         yield zoom_line(dump, operator), message("dumps its tensors")
-    elif not operator.is_parameter:
+    elif operator.op_type and not operator.is_parameter:
         yield operator_line("replay", dump, operator, step), message("whether it computed what its inputs give")
     yield command_line("view", path_word(dump)), message("every element in the browser")
 

@@ -38,9 +38,12 @@ from msdump.formats.msprobe_json import (
     read_msprobe_records,
     read_msprobe_stacks,
 )
+from msdump.formats.other_tools.containers import suffix_of
+from msdump.formats.other_tools.files import NamedFiles
+from msdump.formats.other_tools.members import natural_key
 from msdump.formats.paths import parse
 from msdump.formats.paths.acl import parse_stats_file_name
-from msdump.formats.paths.parse import MODEL, MSPROBE, OPERATOR, SYNC, FolderLevels, safe_text
+from msdump.formats.paths.parse import BARE, MODEL, MSPROBE, OPERATOR, SYNC, FolderLevels, safe_text
 from msdump.formats.paths.sync import MAPPING_FILE, METADATA_FOLDER, STATISTIC_FILE
 from msdump.formats.selection import StepSelection
 from msdump.formats.sharding_json import LAYOUT_FILE, RankSharding, read_sharding
@@ -210,6 +213,8 @@ class DumpDir:
 
     def read(self, file: DumpedFile) -> list[DumpedTensor]:
         """Tensors of one file; what is damaged in it goes to `damaged`, or raises when opened strictly."""
+        if file.member is not None:
+            return file.tensors()  # the header was read to tell that it is there
         if self._headers is not None and file.path in self._headers:
             return self._headers[file.path]
         tensors, errors = file.scan()
@@ -467,14 +472,22 @@ class DumpDir:
         """Files of a folder whose names are those of data files, with long names restored."""
         parse_name = parse.parse_msprobe_name if folder.levels.grammar == MSPROBE else parse.parse_dump_name
         before, place = os.path.join(folder.path, ""), folder.levels
+        others = NamedFiles(place, folder.scope, self._damage) if place.grammar == BARE else None
         for name, original in names:
             parsed = parse_name(original)
-            if parsed is not None:
+            if others is not None and (parsed.is_bare if parsed is not None else suffix_of(original)):
+                if parsed is not None:
+                    yield others.plain(before + name, original, parsed)
+                elif not others.add(before + name, original) and not _is_side_file(folder, original):
+                    self._foreign.add(before + name)
+            elif parsed is not None:
                 position = order.find(parsed.op_name)
                 full_name = None if position is None else order.full_names[position]
                 yield _dumped_file(before + name, place, parsed, original, position, full_name)
             elif not _is_side_file(folder, original):
                 self._foreign.add(before + name)
+        if others is not None:
+            yield from others.held()
 
     def _original_names(self, folder: DumpedFolder) -> list[tuple[str, str]]:
         """Names of a folder's files, each with the one that it stands for."""
@@ -580,7 +593,8 @@ def _file_order(file: DumpedFile) -> tuple[Any, ...]:
     name = file.name
     time = name.timestamp_us
     stamp = 0 if file.position is not None else (last if time is None else time)
-    return (position, stamp, name.io == "output", name.slot or 0, name.part or 0, time or 0, file.path)
+    path = natural_key(file.path) if name.is_bare else (file.path,)
+    return (position, stamp, name.io == "output", name.slot or 0, name.part or 0, time or 0, path)
 
 
 def _is_one_of(value: Any, wanted: Any) -> bool:

@@ -6,13 +6,15 @@ Links that lead out of a dump are not followed, and cycles of links end.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from msdump.errors import FormatError
-from msdump.formats.paths.parse import FX, FolderLevels, parse_folder
+from msdump.formats.other_tools.files import divide
+from msdump.formats.other_tools.members import natural_key
+from msdump.formats.paths.parse import BARE, FX, MSPROBE, FolderLevels, parse_folder, parse_msprobe_name
 from msdump.storage import files as storage
 from msdump.storage.pack_format import PART_SUFFIX
 from msdump.storage.packs import is_pack_name, split_pack_path, without_packs
@@ -24,11 +26,16 @@ _MAX_DEPTH = 40
 
 @dataclass(frozen=True, slots=True)
 class DumpedFolder:
-    """One folder of a dump and the names of its plain files, sorted."""
+    """One folder of a dump and the names of its plain files, sorted.
+
+    scope   of a folder of another tool: folders on the way to it that are parts of the names of its tensors, joined by
+            "/"; such a folder is there once for each rank and iteration that its files are of
+    """
 
     path: str
     levels: FolderLevels
     names: tuple[str, ...]
+    scope: str = ""
 
 
 class FolderWalk:
@@ -46,14 +53,18 @@ class FolderWalk:
     def folders(self) -> list[DumpedFolder]:
         """Every folder that holds files, in the order in which a run fills them. They are listed now."""
         path = os.fspath(self._path)
+        root = path if is_remote(path) or storage.is_folder(path) else os.fspath(self._path.parent)
+        return sorted(_with_other_tools(root, self._listed(path)), key=_folder_order)
+
+    def _listed(self, path: str) -> list[DumpedFolder]:
         if is_remote(path):
-            return sorted(self._remote_folders(path), key=_folder_order)
+            return self._remote_folders(path)
         if not storage.is_folder(path):
             parent = os.fspath(self._path.parent)
             return [DumpedFolder(parent, _levels_of(parent), (self._path.name,))]
         if not os.path.isdir(path):
-            return sorted(self._packed_folders(path), key=_folder_order)
-        return sorted(self._local_folders(), key=_folder_order)
+            return self._packed_folders(path)
+        return self._local_folders()
 
     def _packed_folders(self, path: str) -> list[DumpedFolder]:
         """Folders in a pack, or below one of its folders; none where it is damaged."""
@@ -117,6 +128,23 @@ class FolderWalk:
         return folders
 
 
+def _with_other_tools(root: str, folders: Sequence[DumpedFolder]) -> Iterator[DumpedFolder]:
+    """The folders, those that no grammar of dumps knows by the ranks and iterations of other tools."""
+    others = [folder for folder in folders if _is_of_another_tool(folder)]
+    known = {id(folder) for folder in others}
+    yield from (folder for folder in folders if id(folder) not in known)
+    for path, parts in divide(root, [(folder.path, folder.names) for folder in others]):
+        yield from (DumpedFolder(path, part.levels, part.names, part.scope) for part in parts)
+
+
+def _is_of_another_tool(folder: DumpedFolder) -> bool:
+    grammar = folder.levels.grammar
+    if grammar == MSPROBE:
+        # Its folders are called as others may call theirs, but it leaves none without its records.
+        return not any(name.endswith(".json") or parse_msprobe_name(name) is not None for name in folder.names)
+    return grammar == BARE
+
+
 def _packs_once(packs: Mapping[str, int]) -> list[str]:
     """Packs of a folder, by path with their inodes, without those that are also there under their last names: a writer
     that was killed meanwhile leaves both."""
@@ -139,7 +167,8 @@ def _folder_order(folder: DumpedFolder) -> tuple[Any, ...]:
     if folder.levels.grammar == FX:
         stamps = [stamp for name in folder.names if (stamp := name.rpartition(".npy")[0].rpartition(".")[2]).isdigit()]
     rank, time, *rest = folder.levels.sort_key
-    return (rank, max(stamps, default=time), *rest, folder.path)
+    path: tuple[str | int, ...] = natural_key(folder.path) if folder.levels.grammar == BARE else (folder.path,)
+    return (rank, max(stamps, default=time), *rest, path)
 
 
 def _stays_inside(entry: os.DirEntry[str], root: str) -> bool:

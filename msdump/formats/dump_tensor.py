@@ -12,6 +12,7 @@ from msdump.errors import FormatError, LayoutError, TruncatedFileError, UnknownD
 from msdump.formats.bin import BinTensor
 from msdump.formats.dump_file import read_dump
 from msdump.formats.npy_reader import SmallNpy, read_npy, scan_npy
+from msdump.formats.other_tools.members import Member
 from msdump.formats.paths import parse
 from msdump.formats.paths.parse import DumpName, FolderLevels
 from msdump.formats.pt_tensor import read_pt_tensor
@@ -34,6 +35,7 @@ class DumpedFile:
     original_name    name of the file, restored where mapping.csv had shortened it
     position         in the execution order of its graph; None where no csv tells it
     known_full_name  full name with scope where the execution order tells it
+    member           the one tensor that is meant of a file of another tool
     """
 
     path: str
@@ -42,10 +44,11 @@ class DumpedFile:
     original_name: str
     position: int | None = None
     known_full_name: str | None = None
+    member: Member | None = None
 
     @property
     def form(self) -> str:
-        """ "npy", "bin", "raw", "overflow" or "pt"."""
+        """ "npy", "bin", "raw", "overflow", "pt" or "member"."""
         return self.name.form
 
     @property
@@ -91,6 +94,8 @@ class DumpedFile:
                 return [_raw_tensor(self)], []
             if self.form == parse.PT:
                 return [_pt_tensor(self)], []
+            if self.member is not None:
+                return [_member_tensor(self, self.member)], []
             return _bin_tensors(self)
         except UnknownDtypeError as error:
             return [], [] if self.name.is_argument else [error]
@@ -217,11 +222,17 @@ class DumpedTensor:
 
     @property
     def content_id(self) -> tuple[int, int, int]:
-        """(device, inode, offset): equal ids are the same bytes, hard links included.   Raises: OSError."""
+        """(device, inode, offset): equal ids are the same bytes, hard links included.   Raises: OSError.
+
+        Edges: views of one storage may begin at one offset and differ in more: a number that tells all of it stands
+               for the offset then.
+        """
         if self.small is not None:
             return self.small.device, self.small.inode, self.offset
         device, inode, offset, _, _ = files.content_id(self.path)
-        return device, inode, offset + max(0, self.offset) if offset else self.offset
+        place = offset + max(0, self.offset) if offset else self.offset
+        member = self.file.member
+        return device, inode, place if member is None else member.view_id(place)
 
     @property
     def claimed_hash(self) -> str | None:
@@ -238,7 +249,8 @@ class DumpedTensor:
 
     @property
     def where(self) -> str:
-        return f"{self.path}, {self.io} {self.slot_text}"
+        name = "" if self.file.member is None else f", {self.op_name}"
+        return f"{self.path}{name}, {self.io} {self.slot_text}"
 
     def load(self) -> Array:
         """The tensor as it is stored, read-only and mapped from the file where no bits have to be unpacked.
@@ -250,6 +262,8 @@ class DumpedTensor:
                 return self.small.array(self.path)
             if self.file.form == parse.NPY:
                 return read_npy(self.path)
+            if self.file.member is not None:
+                return self.file.member.array(self.path)
             if self.block is None:
                 raise FormatError(f"{self.where}: expected a block of a dump file, got none.")
             return self._filled(self.block).array()
@@ -349,6 +363,14 @@ def _pt_tensor(file: DumpedFile) -> DumpedTensor:
         file.known_full_name,
         name.part,
         block=block,
+    )
+
+
+def _member_tensor(file: DumpedFile, member: Member) -> DumpedTensor:
+    name = file.name
+    assert name.io is not None and name.slot is not None
+    return _dumped_tensor(
+        file, name.io, name.slot, member.dtype, member.shape, DEFAULT_FORMAT, member.offset, member.size_bytes
     )
 
 

@@ -51,6 +51,16 @@ def read_npy(path: str | os.PathLike[str], mmap: bool = True) -> Array:
         return _data(where, file, _header(where, file), mmap)
 
 
+def npy_header_in(where: str, file: OpenFile) -> NpyHeader:
+    """Header of an npy file that is open; `where` names it in errors.   Raises: as `read_npy`"""
+    return _header(where, file)
+
+
+def npy_array_in(where: str, file: OpenFile) -> Array:
+    """As `read_npy`, of an npy file that is open."""
+    return _data(where, file, _header(where, file), mmap=True)
+
+
 @dataclass(frozen=True, slots=True)
 class NpyHeader:
     """Header of a file.

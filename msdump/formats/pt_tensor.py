@@ -10,7 +10,6 @@ Source: torch.serialization, format of the zip file.
 
 from __future__ import annotations
 
-import errno
 import io
 import math
 import os
@@ -19,25 +18,21 @@ import pickletools
 import struct
 import warnings
 import zipfile
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO, Any, cast
 
 from msdump.errors import FormatError
+from msdump.formats.zip_members import LimitedFile, small_member, stored_place
 from msdump.storage.files import OpenFile, open_file
 from msdump.tensors import dtypes
 
-_DIRECTORY_BYTES = 1 << 20  # of the zip archive's list of members; a file with one tensor has seven of them
 _PICKLE_BYTES = 1 << 16
 _MAX_OPCODES = 1 << 10  # a tensor of 64 axes has some 200; a chain of many more would exhaust the stack of the process
 _ORDER_BYTES = 16
 _SHOWN_CHARACTERS = 200
-_LOCAL_HEADER = struct.Struct("<4s5H3I2H")
-_LOCAL_SIGNATURE = b"PK\x03\x04"
-_IS_ENCRYPTED = 1
 # Source: torch, storage types by the dtypes of tensors.
-_DTYPE_BY_STORAGE = {
+STORAGE_DTYPES = {
     "DoubleStorage": "float64",
     "FloatStorage": "float32",
     "HalfStorage": "float16",
@@ -126,8 +121,8 @@ _CALLS: dict[tuple[str, str], Callable[..., Any]] = {
 
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        if module == "torch" and name in _DTYPE_BY_STORAGE:
-            return _StorageType(_DTYPE_BY_STORAGE[name])
+        if module == "torch" and name in STORAGE_DTYPES:
+            return _StorageType(STORAGE_DTYPES[name])
         call = _CALLS.get((module, name))
         if call is None:
             raise ValueError(f"{module[:80]}.{name[:80]}")
@@ -140,36 +135,6 @@ class _Unpickler(pickle.Unpickler):
         return _Storage(storage_type.dtype, key)
 
 
-class _Limited:
-    """An open file as Python's reader of archives takes it, of which no read takes more than a directory may have."""
-
-    def __init__(self, file: OpenFile) -> None:
-        self._file = file
-        self._offset = 0
-
-    def read(self, size: int = -1) -> bytes:
-        if size > _DIRECTORY_BYTES:
-            raise ValueError(f"an archive whose directory has {size} bytes")
-        data = self._file.read(self._offset, _DIRECTORY_BYTES if size < 0 else size)
-        self._offset += len(data)
-        return data
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        if whence == os.SEEK_SET and not 0 <= offset < 1 << 62:
-            raise ValueError("an archive whose directory begins nowhere")
-        offset += {os.SEEK_SET: 0, os.SEEK_CUR: self._offset, os.SEEK_END: self._file.size}[whence]
-        if offset < 0:
-            raise OSError(errno.EINVAL, "an offset before the beginning")
-        self._offset = offset
-        return offset
-
-    def tell(self) -> int:
-        return self._offset
-
-    def seekable(self) -> bool:
-        return True
-
-
 def read_pt_tensor(path: str | os.PathLike[str]) -> PtTensor:
     """The tensor that a file of `torch.save` holds.
 
@@ -179,11 +144,11 @@ def read_pt_tensor(path: str | os.PathLike[str]) -> PtTensor:
     where = os.fspath(path)
     with open_file(path) as file:
         try:
-            with zipfile.ZipFile(cast("IO[bytes]", _Limited(file))) as archive:
+            with zipfile.ZipFile(cast("IO[bytes]", LimitedFile(file))) as archive:
                 root = _root(archive)
-                view = _unpickled(_content(archive, file, f"{root}/data.pkl", _PICKLE_BYTES))
+                view = _unpickled(small_member(archive, file, f"{root}/data.pkl", _PICKLE_BYTES))
                 _check_order(archive, file, f"{root}/byteorder")
-                place, size = _place(archive, file, f"{root}/data/{view.storage.key}")
+                place, size = stored_place(archive, file, f"{root}/data/{view.storage.key}")
         except (zipfile.BadZipFile, pickle.UnpicklingError, struct.error, EOFError, NotImplementedError) as error:
             raise FormatError(f"{where}: expected a file of torch.save, got a damaged one: {_shown(error)}.") from error
         except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, MemoryError) as error:
@@ -206,7 +171,7 @@ def _root(archive: zipfile.ZipFile) -> str:
 
 def _check_order(archive: zipfile.ZipFile, file: OpenFile, name: str) -> None:
     """Raises: ValueError for bytes of another order; files of older versions do not tell theirs."""
-    if name in archive.namelist() and _content(archive, file, name, _ORDER_BYTES) != b"little":
+    if name in archive.namelist() and small_member(archive, file, name, _ORDER_BYTES) != b"little":
         raise ValueError("the bytes of another machine's order")
 
 
@@ -231,34 +196,6 @@ def _read_pickle(content: bytes) -> _View:
     if not isinstance(value, _View):
         raise ValueError(f"{type(value).__name__}")
     return value
-
-
-def _content(archive: zipfile.ZipFile, file: OpenFile, name: str, max_bytes: int) -> bytes:
-    """A small member as a whole."""
-    info = archive.getinfo(name)
-    if info.file_size > max_bytes:
-        raise ValueError(f"more than a tensor: {name} has {info.file_size} bytes")
-    content = file.read(*_place(archive, file, name))
-    if zlib.crc32(content) != info.CRC:
-        raise zipfile.BadZipFile(f"{name} has another checksum")
-    return content
-
-
-def _place(archive: zipfile.ZipFile, file: OpenFile, name: str) -> tuple[int, int]:
-    """Offset and size of a member."""
-    info = archive.getinfo(name)
-    if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & _IS_ENCRYPTED:
-        raise ValueError(f"compressed or encrypted data: {name}")
-    if info.header_offset < 0:
-        raise ValueError("no member where the directory says")
-    header = file.read(info.header_offset, _LOCAL_HEADER.size)
-    signature, *_, name_size, extra_size = _LOCAL_HEADER.unpack(header)
-    if signature != _LOCAL_SIGNATURE:
-        raise ValueError("no member where the directory says")
-    place, size = info.header_offset + _LOCAL_HEADER.size + name_size + extra_size, info.file_size
-    if place + size > file.size:
-        raise EOFError(f"{name} ends behind the end of the file")
-    return place, size
 
 
 def _located(where: str, view: _View, place: int, size: int) -> PtTensor:

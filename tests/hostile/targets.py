@@ -110,6 +110,35 @@ def pt_pickle(data: bytes) -> None:
     pt(archive.getvalue())
 
 
+def torch_archive(data: bytes) -> None:
+    with _file(data, "acts.pt") as path:
+        _load_all(path)
+
+
+def torch_pickle(data: bytes) -> None:
+    """As `pt_pickle`, of a dictionary."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        for name, content in (("data.pkl", data), ("byteorder", b"little"), ("data/0", bytes(128))):
+            file.writestr(f"x/{name}", content)
+    torch_archive(archive.getvalue())
+
+
+def npz(data: bytes) -> None:
+    with _file(data, "acts.npz") as path:
+        _load_all(path)
+
+
+def named_tensors(data: bytes) -> None:
+    with _file(data, "acts.safetensors") as path:
+        _load_all(path)
+
+
+def polygraphy(data: bytes) -> None:
+    with _file(data, "outputs.json") as path:
+        _load_all(path)
+
+
 def dump_folder_bin(data: bytes) -> None:
     with _file(data, _BIN_NAME) as path:
         _load_all(path)
@@ -340,6 +369,7 @@ TARGETS: dict[str, Target] = {
     target.__name__.replace("_", "-"): target
     for target in (
         *(npy, bin, core, dump, dump_folder_bin, dump_folder_npy, pt, pt_pickle, pack),
+        *(torch_archive, torch_pickle, npz, named_tensors, polygraphy),
         *(statistic, acl_stats, mapping, metadata, layout, strategy, history, order, ir, pb, ge, graph_ir, graph_pb),
         *(opdebug, opdebug_json, mindspore_json, acl_json, fusion_json, operator_map, names, address),
         *((checkpoint, safetensors, mindir) if is_installed("mindspore") else ()),

@@ -121,12 +121,12 @@ def cross(
 ) -> list[Crossing]:
     """Pair the operators of two dumps of different frameworks, iteration by iteration, in mine's order."""
     crossings: list[Crossing] = []
-    for my_steps, golden_steps in _iterations(mine, golden):
+    for my_steps, golden_steps in iterations_of(mine, golden):
         crossings += _Iteration(my_steps, golden_steps, tolerance).paired(mapping)
     return crossings
 
 
-def _iterations(mine: Sequence[Step], golden: Sequence[Step]) -> list[tuple[list[Step], list[Step]]]:
+def iterations_of(mine: Sequence[Step], golden: Sequence[Step]) -> list[tuple[list[Step], list[Step]]]:
     """Steps of one iteration of one rank on both sides; by number where both have it, else in their order."""
     sides = [_by_iteration(side) for side in (mine, golden)]
     pairs = []

@@ -18,6 +18,7 @@ from msdump.analysis.compare.bounds import Bounds, Errors, bounds_of, errors_of,
 from msdump.analysis.compare.hashes import compare_hashes
 from msdump.analysis.compare.mapping import OperatorMap, gathered, read_mapping, unused_rules
 from msdump.analysis.compare.metrics import PairMetrics
+from msdump.analysis.compare.named import is_named_only, without_inputs
 from msdump.analysis.compare.pairing import (
     OperatorPair,
     common_tensors,
@@ -26,7 +27,14 @@ from msdump.analysis.compare.pairing import (
     pair_operators,
     pair_steps,
 )
-from msdump.analysis.compare.pipeline import ComparedSide, StepPair, compare_pairs, cross_sides, pair_sides
+from msdump.analysis.compare.pipeline import (
+    ComparedSide,
+    StepPair,
+    compare_pairs,
+    cross_sides,
+    name_sides,
+    pair_sides,
+)
 from msdump.analysis.compare.quantised.signs import quantised_types
 from msdump.analysis.compare.result import (
     AGREES,
@@ -118,12 +126,17 @@ def compare_dumps(
             raise _no_tensors(dump, selection)
     operator_map = mapping if isinstance(mapping, OperatorMap) else read_mapping(mapping) if mapping else OperatorMap()
     gathered_steps = gathered(steps_of_dumps, operator_map.originals)
+    is_named = [is_named_only(steps) for steps in (gathered_steps[0], gathered_steps[-1])]
+    if is_named[0] != is_named[1]:
+        gathered_steps = [without_inputs(steps) if is_named_only(steps) else steps for steps in gathered_steps]
     sides = [ComparedSide(steps, files) for steps, files in zip(gathered_steps, graphs, strict=True)]
     # Against a reference the other run of the same precision tells what rounding costs.
     quantised = None if reference is not None else _pair_quantised(sides[0], sides[-1], operator_map)
     pairs: Sequence[StepPair]
     if quantised is not None:
         pairs = quantised.pairs
+    elif is_named[0] != is_named[1]:
+        pairs = name_sides(sides[0], sides[-1], operator_map, tolerance)
     elif is_between_frameworks(sides[0].steps, sides[-1].steps):
         pairs = cross_sides(sides[0], sides[-1], operator_map, tolerance)
     else:

@@ -11,6 +11,7 @@ from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.compare.across import Crossing, cross
 from msdump.analysis.compare.in_order import align
 from msdump.analysis.compare.mapping import OperatorMap
+from msdump.analysis.compare.named import pair_named
 from msdump.analysis.compare.pairing import (
     BY_MAPPING,
     Extra,
@@ -91,6 +92,13 @@ def cross_sides(
 ) -> list[StepPair]:
     """`pair_sides` of dumps of two frameworks, which may have other graphs."""
     return _crossed((mine, golden), cross(mine.steps, golden.steps, mapping, tolerance))
+
+
+def name_sides(
+    mine: ComparedSide, golden: ComparedSide, mapping: OperatorMap, tolerance: float | None
+) -> list[StepPair]:
+    """`pair_sides` where one side has names of tensors in place of operators."""
+    return _crossed((mine, golden), pair_named(mine.steps, golden.steps, mapping, tolerance))
 
 
 def align_sides(mine: ComparedSide, golden: ComparedSide, mapping: OperatorMap) -> list[StepPair]:

@@ -36,7 +36,7 @@ from msdump.analysis.compare.vocabulary import (
 )
 from msdump.analysis.graph_info import GraphFiles, Origin
 from msdump.analysis.json_values import damaged_values, location_value, operator_value, step_value
-from msdump.analysis.steps import Operator, Slot, StepKey, has_several_graphs, operator_id
+from msdump.analysis.steps import Operator, Slot, StepKey, has_several_graphs, operator_id, place_text
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.tables.messages import AND, COMMA, SEMICOLON, Message, counted, joined, message, messages, operand
@@ -208,7 +208,7 @@ def _came_in(
         text = message("{difference}; whether its inputs agree, no hash tells",
             difference=_first_difference(result.outputs))  # fmt: skip
         return [*lines, "  " + text]
-    if is_all:
+    if is_all and (result.pair.mine.op_type and result.pair.golden.op_type):
         text = message("no operator goes wrong by itself: none has inputs that agree and an output that does not.")
         lines.insert(0, text)
     parameter = result if result.pair.mine.is_parameter else _parameter_read(comparison, result, graphs)
@@ -363,7 +363,7 @@ def _attributes_across(result: OperatorResult, graphs: GraphFiles, golden: Graph
         ]
         if any(numbers) and numbers[0] != numbers[1]:
             texts.append(_against(numbers, [bool(side) for side in sides]))
-    return [there, *texts] if len(kinds) == len(sides) else texts
+    return [there, *texts] if len(kinds) == len(sides) and result.pair.golden.op_type else texts
 
 
 def _against(numbers: Sequence[str], have_graphs: Sequence[bool]) -> str:
@@ -542,8 +542,7 @@ def _hash_names(comparison: Comparison) -> str:
 def _place(operator: Operator, step: StepKey, graphs: GraphFiles) -> str:
     """An operator, its step, and its line."""
     where = log_place(operator) or str(step)
-    text = message("{name} ({type}), {where}", name=operator.label, type=operator.op_type, where=where)
-    return text + _line_text(operator, step, graphs)
+    return place_text(operator, where) + _line_text(operator, step, graphs)
 
 
 def _line_text(operator: Operator, step: StepKey, graphs: GraphFiles) -> str:
@@ -578,7 +577,7 @@ def summary(comparison: Comparison) -> list[str]:
     lines += [
         message("rank {mine} of mine against rank {golden} of golden", mine=mine, golden=golden)
         for mine, golden in ranks.items()
-        if mine != golden
+        if mine != golden and None not in (mine, golden)
     ]
     for step in comparison.steps:
         for side, unpaired in (("mine", step.only_mine), ("golden", step.only_golden)):

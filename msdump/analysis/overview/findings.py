@@ -10,7 +10,7 @@ from msdump.analysis.compare.result import Comparison
 from msdump.analysis.find.nan import HOW, MADE, NAN, NonFinite
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.overview.contents import Contents
-from msdump.analysis.steps import Operator, StepKey
+from msdump.analysis.steps import Operator, StepKey, place_text
 from msdump.formats.dump_dir import DumpDir
 from msdump.graph.types import SourceLine
 from msdump.tables.messages import COMMA, joined, message, operand
@@ -85,7 +85,7 @@ def _of_job(contents: Contents) -> Iterator[Finding]:
 def _of_value(kind: str, result: NonFinite) -> Finding:
     operator = result.operator
     how = message("made out of finite inputs") if result.how == MADE and not result.sources else HOW[result.how]
-    place = message("{name} ({type}), {where}", name=operator.label, type=operator.op_type, where=result.step)
+    place = place_text(operator, result.step)
     lines: list[str] = [message("{operator}: {how}", operator=place, how=how)]
     for bad in result.tensors:
         what = {"operand": operand(bad.io, bad.slot), "dtype": bad.tensor.true_dtype, "shape": list(bad.tensor.shape)}

@@ -178,6 +178,11 @@ def call_of(dump: DumpDir, target: FoundOperator, model: str | os.PathLike[str] 
     file = next(tensor.file for _, _, tensor in operator.all_tensors())
     if model is not None:
         return _call_of_model(target, os.fspath(model))
+    if not operator.op_type:
+        raise ConfigError(
+            f"{operator.label}: expected an operator, got a tensor with a name alone: no file says what made it. "
+            "Dump the model, and compare the file with that dump."
+        )
     if file.levels.grammar == MSPROBE:
         return msprobe_call(dump, target)
     if file.levels.grammar == FX:

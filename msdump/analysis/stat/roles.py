@@ -7,14 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from msdump.analysis.graph_info import GraphFile, GraphFiles, GraphNode
-from msdump.analysis.steps import Operator, Slot, StepKey
+from msdump.analysis.steps import Operator, Slot, StepKey, layer_of
 from msdump.graph.traits import memory_use
 from msdump.tensors.makers import maker
 from msdump.tensors.records import INPUT
 
 _GRADIENTS = "Gradients/"
-# Scopes that only wrap the model of the script, and those that autodiff adds.
-_WRAPPER = re.compile(r"(?:Gradients|Default|network-.*|_backbone-.*|grad\w+-(?:expand|meta))")
 _GRADIENT_INPUT = frozenset({"gradient", "grad", "gradients"})
 _TANGENT = re.compile(r"tangents_[0-9]+")
 
@@ -88,17 +86,6 @@ class Roles:
         if roles is None:
             roles = self._roles[id(graph)] = _roles_of(graph)
         return roles
-
-
-def layer_of(full_name: str) -> str | None:
-    """Names of the modules around an operator, without their classes; None where its name has no scope.
-
-    `Default/network-WithLossCell/_backbone-Net/fc2-Dense/MatMul-op3` -> "fc2"; the model itself is "".
-    """
-    if "/" not in full_name:
-        return None
-    scopes = full_name.split("/")[:-1]
-    return ".".join(scope.rpartition("-")[0] or scope for scope in scopes if not _WRAPPER.fullmatch(scope))
 
 
 def _is_backward(graph: GraphFile) -> bool:

@@ -17,7 +17,7 @@ Folders:
     operator         [{step}/]{time}/{device}[/{iteration}]
     fx               worldsizeN_global_rankM/graph_G/{step}
     exception        extra-info/data-dump/{device}
-    bare             anything else
+    bare             anything else; `other_tools.layouts` says which ranks and iterations other tools have there
 
 The grammars "model" and "operator" may be below worldsizeN_global_rankM, which then gives the rank.
 Source: MindSpore dump guide; CANN, names and directories of a dump; TorchAir, names and folders of its two data dumps.
@@ -39,7 +39,7 @@ from msdump.tensors import dtypes
 from msdump.tensors.makers import maker
 from msdump.tensors.records import INPUT, OUTPUT
 
-NPY, BIN, RAW, OVERFLOW, PT = "npy", "bin", "raw", "overflow", "pt"
+NPY, BIN, RAW, OVERFLOW, PT, MEMBER = "npy", "bin", "raw", "overflow", "pt", "member"
 
 _CONVERTED = re.compile(
     rf"(?P<dump>.+)\.(?P<io>{INPUT}|{OUTPUT})\.(?P<slot>{NUMBER})"
@@ -70,7 +70,8 @@ def safe_text(name: str) -> str:
 class DumpName:
     """The pieces of a name; None where its form has no such piece.
 
-    form    "npy", "bin", "raw" (bytes whose name tells shape and dtype), "overflow" or "pt" (of torch.save)
+    form    "npy", "bin", "raw" (bytes whose name tells shape and dtype), "overflow", "pt" (of torch.save) or "member"
+            (one tensor of a file of another tool)
     slot    None in bin names: the file holds all tensors of its operator
     part    index in a list of tensors that is one argument
     shape   of raw files
@@ -93,6 +94,11 @@ class DumpName:
     task_part: tuple[int, ...] = ()
     keyword: str | None = None
     is_argument: bool = False
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it is of any other .npy file, which no tool of a dump has named."""
+        return not self.op_type and self.form == NPY and self.timestamp_us is None
 
 
 _dump_name = maker(DumpName)

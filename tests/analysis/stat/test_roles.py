@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msdump.analysis import tensor_statistics, write_statistic_files
-from msdump.analysis.stat.roles import layer_of
 from msdump.analysis.stat.statistics import TensorStatistics
+from msdump.analysis.steps import layer_of
 from msdump.cli.main import main
 from msdump.formats.statistic_csv import read_statistic_csv
 from tests.analysis.small_dump import write_dump
