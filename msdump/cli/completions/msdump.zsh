@@ -237,8 +237,9 @@ _shtab_msdump_plot_defaults_added=0
 
 _shtab_msdump_ranks_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--ask[of tables\: one question alone]:ask:(hashes messages outliers first-divergence)"
-  "--sql[of tables\: a query of your own, about the table \`tensors\`]:SQL:_files"
+  "--ask[one question alone]:ask:(hashes messages outliers first-divergence)"
+  "--sql[a query of your own, about the table \`tensors\`]:SQL:_files"
+  "--read-only[of --sql\: refuse what writes, or reads another file than the tables]"
   "--golden[tables of another job\: also name the first tensor of each rank that differs from it]:TABLES:_files"
   "--tolerance[with --golden\: relative difference of l2norm that agrees (1e-05)]:X:"
   "--tables[folder of the tables\; existing tables are not measured again]:FOLDER:_files"
