@@ -33,7 +33,7 @@ ALLOWED = {
     "starlette": ("viewing/server.py",),
     "uvicorn": ("viewing/server.py", "viewing/serving.py"),
     "transformers": ("integrations/transformers.py",),
-    "PIL": ("frontends/acl/media.py", "mindspore/dataset/"),
+    "PIL": ("frontends/acl/media.py", "mindspore/dataset/", "viewing/pictures.py"),
     "google": (
         "graph/_proto/",
         "mindspore/_proto/",

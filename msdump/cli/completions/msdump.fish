@@ -57,7 +57,7 @@ function _shtab_msdump_using
 end
 
 set -g _shtab_msdump_commands demo run acl 'acl run' 'acl check' init plan recorder trigger ls show view report plot stat nan compare ranks replay zoom pack convert export
-set -g _shtab_msdump_opts_with_value --allowed-host --answers --around --as --ask --batch-size --by --columns --config --csv --custom --device-id --device-target --dims --dry-run --dump --engine --file --format --golden --graph --host --in --input --input-tensor --iteration --jobs --json --mapping --max-size --md --mesh --model --op-type --output --output-tensor --parquet --part --path --port --random --rank --reference --run --shape --sort --sql --steps --strategy --tables --threads --times --to --tolerance --tolerance-from --top --torch-backend --torch-module --type --upload --where --why --write-mapping --y -c -f -m -o -s -t
+set -g _shtab_msdump_opts_with_value --allowed-host --answers --around --as --ask --batch-size --by --cells --columns --config --csv --custom --device-id --device-target --dims --dry-run --dump --engine --file --format --golden --graph --host --in --index --input --input-tensor --iteration --jobs --json --mapping --max-size --md --mesh --model --op-type --output --output-tensor --parquet --part --path --picture --port --random --rank --reference --run --shape --sort --sql --steps --strategy --tables --tensor --threads --times --to --tolerance --tolerance-from --top --torch-backend --torch-module --type --upload --where --why --write-mapping --y -c -f -m -o -s -t
 
 complete -c msdump -e
 complete -c msdump -f
@@ -126,16 +126,21 @@ complete -c msdump -n '_shtab_msdump_using ls' -s h -l help -d 'show this help m
 complete -c msdump -n '_shtab_msdump_using ls' -l rank -x -d 'only these rank numbers: "all", or ranges such as "0|5-8" or 0,3'
 complete -c msdump -n '_shtab_msdump_using ls' -l graph -x -d 'only these graph numbers: "all", or ranges such as "0|5-8" or 0,3'
 complete -c msdump -n '_shtab_msdump_using ls' -l iteration -x -d 'only these iteration numbers: "all", or ranges such as "0|5-8" or 0,3'
+complete -c msdump -n '_shtab_msdump_using ls' -l dumps -d 'list the dumps at DIR or below it, each as one line'
 complete -c msdump -n '_shtab_msdump_using ls' -l verify -d 'read the tensors in packs, and compare them with the hashes of these'
 complete -c msdump -n '_shtab_msdump_using ls' -l all -d 'show everything, not only the first 20'
 complete -c msdump -n '_shtab_msdump_using ls' -l json -xka "(__fish_complete_path (commandline -ct))" -d 'write the answer as JSON (docs/json.md); - for standard output, which then holds nothing else'
 complete -c msdump -n '_shtab_msdump_using ls; and test $_shtab_msdump_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a dump, any folder of one, or a statistic.csv'
-complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a show -d 'Show one operator: inputs, outputs, shapes, statistics, first elements, attributes, source trace. Of a line of the script: the operators that it led to, and where their files lie.'
+complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a show -d 'Show one operator: inputs, outputs, shapes, statistics, first elements, attributes, source trace. Of a line of the script: the operators that it led to, and where their files lie. With --tensor: the elements.'
 complete -c msdump -n '_shtab_msdump_using show' -s h -l help -d 'show this help message and exit'
 complete -c msdump -n '_shtab_msdump_using show' -l rank -x -d 'only these rank numbers: "all", or ranges such as "0|5-8" or 0,3'
 complete -c msdump -n '_shtab_msdump_using show' -l graph -x -d 'only these graph numbers: "all", or ranges such as "0|5-8" or 0,3'
 complete -c msdump -n '_shtab_msdump_using show' -l iteration -x -d 'only these iteration numbers: "all", or ranges such as "0|5-8" or 0,3'
 complete -c msdump -n '_shtab_msdump_using show' -l raw -d 'measure device formats (NC1HWC0, FRACTAL_NZ, ...) as stored, with padding, not in the form of the host'
+complete -c msdump -n '_shtab_msdump_using show' -l tensor -x -d 'elements of one of its tensors: input:0, output:0, output:1.2 of a list'
+complete -c msdump -n '_shtab_msdump_using show' -l index -xka "(__fish_complete_path (commandline -ct))" -d 'of --tensor: the part, such as '"'"'0, :, 3:5'"'"' (the first matrix)'
+complete -c msdump -n '_shtab_msdump_using show' -l picture -xka "(__fish_complete_path (commandline -ct))" -d 'of --tensor: write the part as a PNG, dark to light, NaN red, Inf orange'
+complete -c msdump -n '_shtab_msdump_using show' -l cells -x -d 'of --picture: at most so many cells in each direction (512)'
 complete -c msdump -n '_shtab_msdump_using show' -l files -d 'of a line: name each file'
 complete -c msdump -n '_shtab_msdump_using show' -l json -xka "(__fish_complete_path (commandline -ct))" -d 'write the answer as JSON (docs/json.md); - for standard output, which then holds nothing else'
 complete -c msdump -n '_shtab_msdump_using show; and test $_shtab_msdump_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a dump, or any folder of one'

@@ -26,7 +26,7 @@ _shtab_msdump_commands() {
     replay:'Run one operator again on its dumped inputs and say how far the dumped output is from that. With --output: write a stand-alone script that does, with the inputs beside it.'
     report:'Write what is in a dump, and what is wrong with it, as one HTML file.'
     run:'run a training script and dump what its configuration selects'
-    show:'Show one operator: inputs, outputs, shapes, statistics, first elements, attributes, source trace. Of a line of the script: the operators that it led to, and where their files lie.'
+    show:'Show one operator: inputs, outputs, shapes, statistics, first elements, attributes, source trace. Of a line of the script: the operators that it led to, and where their files lie. With --tensor: the elements.'
     stat:'Measure every tensor of a dump, or compare the statistics of two dumps without their tensors.'
     trigger:'Ask a running job to keep its last steps, those of all ranks: the recorder sees it within a step.'
     view:'Look at a dump in the browser: operators, elements of tensors, what is wrong, two dumps.'
@@ -168,6 +168,7 @@ _shtab_msdump_ls_options=(
   "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--graph[only these graph numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--iteration[only these iteration numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
+  "--dumps[list the dumps at DIR or below it, each as one line]"
   "--verify[read the tensors in packs, and compare them with the hashes of these]"
   "--all[show everything, not only the first 20]"
   "--json[write the answer as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
@@ -333,6 +334,10 @@ _shtab_msdump_show_options=(
   "--graph[only these graph numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--iteration[only these iteration numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--raw[measure device formats (NC1HWC0, FRACTAL_NZ, ...) as stored, with padding, not in the form of the host]"
+  "--tensor[elements of one of its tensors\: input\:0, output\:0, output\:1.2 of a list]:NAME:"
+  "--index[of --tensor\: the part, such as \'0, \:, 3\:5\' (the first matrix)]:INDEX:_files"
+  "--picture[of --tensor\: write the part as a PNG, dark to light, NaN red, Inf orange]:FILE:_files"
+  "--cells[of --picture\: at most so many cells in each direction (512)]:N:"
   "--files[of a line\: name each file]"
   "--json[write the answer as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   ":a dump, or any folder of one:_files"
