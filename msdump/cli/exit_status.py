@@ -121,6 +121,7 @@ BY_COMMAND: Mapping[str, Mapping[int, str]] = {
         INCOMPLETE: "something could not be converted",
     },
     "export": _WRITTEN,
+    "docs": {FINE: "printed", NOTHING: "no page has such words, or that name"},
     "doctor": {FINE: "no problem", FOUND: "problems were found and printed"},
     "completion": {FINE: "printed"},
 }

@@ -62,6 +62,7 @@ UNLISTED_COMMANDS = {
     "schema": "print the JSON schema of a configuration",
     "completion": "print the script with which a shell completes commands",
     "msaccucmp": "take the command lines of CANN's msaccucmp.py",
+    "docs": "search the documentation",
     "doctor": "print what an issue should say of a machine and a dump",
     "where": "name the operators of a line of the script: see show",
     "repro": "write a stand-alone script for an operator: see replay",
