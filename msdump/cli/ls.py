@@ -75,6 +75,7 @@ def _list_dumps(args: argparse.Namespace) -> int:
         for dump in found
     ]
     most = None if args.shows_all else ROWS
+    say(os.path.abspath(args.dump))
     print_table(_DUMP_TITLES, rows, sys.stdout, numbers=(4,), named=range(len(_DUMP_TITLES)), most=most)
     say_next(_advice_on_dumps(found))
     return FINE

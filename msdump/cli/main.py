@@ -34,7 +34,6 @@ COMMAND_GROUPS = {
         "init": "answer five questions and get a configuration",
         "plan": "explain what a configuration will dump, without a run",
         "recorder": "list what a flight recorder kept, or collect it",
-        "trigger": "make a job with a flight recorder keep its last steps",
     },
     "look": {
         "ls": "list ranks, graphs, iterations, bytes, damaged files",
@@ -43,6 +42,7 @@ COMMAND_GROUPS = {
         "report": "write the findings as one HTML page",
         "plot": "draw a statistic over layers, operators, iterations or ranks",
         "stat": "measure every tensor, or compare statistics of two dumps",
+        "mcp": "answer an agent's questions about dumps (MCP)",
     },
     "find what is wrong": {
         "nan": "find the first NaN or unexpected Inf, and what grew before",
@@ -67,6 +67,8 @@ UNLISTED_COMMANDS = {
     "where": "name the operators of a line of the script: see show",
     "repro": "write a stand-alone script for an operator: see replay",
     "query": "query the tables of a job: see ranks",
+    "skill": "print a file that teaches an agent to use msdump: see mcp",
+    "trigger": "make a job with a flight recorder keep its last steps",
     "unpack": "make folders of packs again: see pack",
     "recover": "complete packs whose writer was killed: see pack",
     "upload": "send a dump to an object store: see pack",

@@ -208,6 +208,8 @@ LINES = {
     "completion bash": "",
     "msaccucmp --help": "usage",
     "doctor good": "versions",
+    "mcp nowhere": "expected a folder",
+    "skill": "msdump nan DUMP",
     "docs loss is NaN": "my-loss-is-nan.md",
     "docs --page ranks.md#questions": "first-divergence",
     "ls . --dumps": "gelu",
@@ -223,7 +225,7 @@ LINES = {
     "compare nowhere good": "nowhere",
 }
 # Documents and code, whose lines are theirs.
-RAW = ("schema", "completion", "export bad --to github")
+RAW = ("schema", "completion", "skill", "export bad --to github")
 NARROW = (
     "ls good", "show bad aten.div.Tensor-op0@0.0.1", "stat bad", "nan bad", "compare gelu good",
     "compare gelu good --brief", "ranks job --jobs 1", "plot good", "replay good aten.gelu.default-op0@0.0.0", "--help",

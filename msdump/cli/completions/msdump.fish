@@ -56,8 +56,8 @@ function _shtab_msdump_using
   test "$_shtab_msdump_cmdpath" = "$argv"
 end
 
-set -g _shtab_msdump_commands demo run acl 'acl run' 'acl check' init plan recorder trigger ls show view report plot stat nan compare ranks replay zoom pack convert export
-set -g _shtab_msdump_opts_with_value --allowed-host --answers --around --as --ask --batch-size --by --cells --columns --config --csv --custom --device-id --device-target --dims --dry-run --dump --engine --file --format --golden --graph --host --in --index --input --input-tensor --iteration --jobs --json --mapping --max-size --md --mesh --model --op-type --output --output-tensor --parquet --part --path --picture --port --random --rank --reference --run --shape --sort --sql --steps --strategy --tables --tensor --threads --times --to --tolerance --tolerance-from --top --torch-backend --torch-module --type --upload --where --why --write-mapping --y -c -f -m -o -s -t
+set -g _shtab_msdump_commands demo run acl 'acl run' 'acl check' init plan recorder ls show view report plot stat mcp nan compare ranks replay zoom pack convert export
+set -g _shtab_msdump_opts_with_value --allowed-host --answers --around --as --ask --batch-size --by --cells --columns --config --csv --custom --device-id --device-target --dims --dry-run --dump --engine --file --format --golden --graph --host --index --input --input-tensor --iteration --jobs --json --mapping --max-size --md --mesh --model --op-type --output --output-tensor --parquet --part --path --picture --port --random --rank --reference --run --shape --sort --sql --steps --strategy --tables --tensor --threads --timeout --times --to --tolerance --tolerance-from --top --torch-backend --torch-module --type --upload --where --write-mapping --y -c -f -m -o -s -t
 
 complete -c msdump -e
 complete -c msdump -f
@@ -116,11 +116,6 @@ complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' 
 complete -c msdump -n '_shtab_msdump_using recorder' -s h -l help -d 'show this help message and exit'
 complete -c msdump -n '_shtab_msdump_using recorder; and test $_shtab_msdump_npos -eq 0' -ka "list collect" -d action
 complete -c msdump -n '_shtab_msdump_using recorder; and test $_shtab_msdump_npos -eq 1' -ka "(__fish_complete_path (commandline -ct))" -d 'the folder that the recorder was given'
-complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a trigger -d 'Ask a running job to keep its last steps, those of all ranks: the recorder sees it within a step.'
-complete -c msdump -n '_shtab_msdump_using trigger' -s h -l help -d 'show this help message and exit'
-complete -c msdump -n '_shtab_msdump_using trigger' -l why -x -d 'for people who read the incident'
-complete -c msdump -n '_shtab_msdump_using trigger' -l in -x -d 'so many steps from now'
-complete -c msdump -n '_shtab_msdump_using trigger; and test $_shtab_msdump_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'the folder that the recorder was given'
 complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a ls -d 'List what a dump holds, which of its files are damaged or foreign, and what to ask of it.'
 complete -c msdump -n '_shtab_msdump_using ls' -s h -l help -d 'show this help message and exit'
 complete -c msdump -n '_shtab_msdump_using ls' -l rank -x -d 'only these rank numbers: "all", or ranges such as "0|5-8" or 0,3'
@@ -219,6 +214,10 @@ complete -c msdump -n '_shtab_msdump_using stat' -l iteration -x -d 'only these 
 complete -c msdump -n '_shtab_msdump_using stat' -l raw -d 'measure device formats (NC1HWC0, FRACTAL_NZ, ...) as stored, with padding, not in the form of the host'
 complete -c msdump -n '_shtab_msdump_using stat' -l threads -x -d 'threads (one for each core)'
 complete -c msdump -n '_shtab_msdump_using stat; and test $_shtab_msdump_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a dump, any folder of one, or a statistic.csv'
+complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a mcp -d 'Serve the answers of msdump to an agent as tools of the Model Context Protocol (MCP).'
+complete -c msdump -n '_shtab_msdump_using mcp' -s h -l help -d 'show this help message and exit'
+complete -c msdump -n '_shtab_msdump_using mcp' -l timeout -xka "(__fish_complete_path (commandline -ct))" -d 'longest time of an answer (300)'
+complete -c msdump -n '_shtab_msdump_using mcp; and test $_shtab_msdump_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a dump, or a folder with dumps somewhere below it'
 complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a nan -d 'Find the first NaN and the first unexpected Inf, the operators they infect, and what grew before.'
 complete -c msdump -n '_shtab_msdump_using nan' -s h -l help -d 'show this help message and exit'
 complete -c msdump -n '_shtab_msdump_using nan' -l rank -x -d 'only these rank numbers: "all", or ranges such as "0|5-8" or 0,3'

@@ -17,6 +17,7 @@ _shtab_msdump_commands() {
     export:'Write a dump in the form of another tool.'
     init:'Ask five questions and write the configuration that follows from the answers.'
     ls:'List what a dump holds, which of its files are damaged or foreign, and what to ask of it.'
+    mcp:'Serve the answers of msdump to an agent as tools of the Model Context Protocol (MCP).'
     nan:'Find the first NaN and the first unexpected Inf, the operators they infect, and what grew before.'
     pack:'Put each folder of an iteration into one tar archive beside it, with an index at its end. Commands read packs as they read folders; `tar xf` brings the folder back.'
     plan:'Say in words what a dump configuration will dump; with graph files or a dry run also how much.'
@@ -28,7 +29,6 @@ _shtab_msdump_commands() {
     run:'run a training script and dump what its configuration selects'
     show:'Show one operator: inputs, outputs, shapes, statistics, first elements, attributes, source trace. Of a line of the script: the operators that it led to, and where their files lie. With --tensor: the elements.'
     stat:'Measure every tensor of a dump, or compare the statistics of two dumps without their tensors.'
-    trigger:'Ask a running job to keep its last steps, those of all ranks: the recorder sees it within a step.'
     view:'Look at a dump in the browser: operators, elements of tensors, what is wrong, two dumps.'
     zoom:'Write the configuration that dumps one operator'"'"'s tensors around an iteration, and run it.'
   )
@@ -177,6 +177,15 @@ _shtab_msdump_ls_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_msdump_ls_defaults_added=0
+
+_shtab_msdump_mcp_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--timeout[longest time of an answer (300)]:SECONDS:_files"
+  "(*):a dump, or a folder with dumps somewhere below it:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_msdump_mcp_defaults_added=0
 
 _shtab_msdump_nan_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -384,16 +393,6 @@ _shtab_msdump_stat_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_msdump_stat_defaults_added=0
 
-_shtab_msdump_trigger_options=(
-  "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--why[for people who read the incident]:TEXT:"
-  "--in[so many steps from now]:STEPS:"
-  ":the folder that the recorder was given:_files"
-)
-
-# guard to ensure default positional specs are added only once per session
-_shtab_msdump_trigger_defaults_added=0
-
 _shtab_msdump_view_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--file[write the page to a file, as \`msdump report\` does, and serve nothing]:FILE:_files"
@@ -459,6 +458,7 @@ _shtab_msdump() {
         export) _arguments -C -s $_shtab_msdump_export_options ;;
         init) _arguments -C -s $_shtab_msdump_init_options ;;
         ls) _arguments -C -s $_shtab_msdump_ls_options ;;
+        mcp) _arguments -C -s $_shtab_msdump_mcp_options ;;
         nan) _arguments -C -s $_shtab_msdump_nan_options ;;
         pack) _arguments -C -s $_shtab_msdump_pack_options ;;
         plan) _arguments -C -s $_shtab_msdump_plan_options ;;
@@ -470,7 +470,6 @@ _shtab_msdump() {
         run) _arguments -C -s $_shtab_msdump_run_options ;;
         show) _arguments -C -s $_shtab_msdump_show_options ;;
         stat) _arguments -C -s $_shtab_msdump_stat_options ;;
-        trigger) _arguments -C -s $_shtab_msdump_trigger_options ;;
         view) _arguments -C -s $_shtab_msdump_view_options ;;
         zoom) _arguments -C -s $_shtab_msdump_zoom_options ;;
       esac
