@@ -19,7 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # Package -> where it may be imported, as the beginning of a path below msdump/. What is absent here may be
 # imported nowhere; the standard library and numpy may be imported everywhere.
 ALLOWED = {
-    "anyio": ("viewing/server.py",),
+    "anyio": ("cli/agents/answers.py", "viewing/server.py"),
+    "mcp": ("cli/agents/server.py",),
     "anywidget": ("viewing/widget.py",),
     "traitlets": ("viewing/widget.py",),
     "fsspec": ("storage/remote.py",),
@@ -33,7 +34,7 @@ ALLOWED = {
     "starlette": ("viewing/server.py",),
     "uvicorn": ("viewing/server.py", "viewing/serving.py"),
     "transformers": ("integrations/transformers.py",),
-    "PIL": ("frontends/acl/media.py", "mindspore/dataset/"),
+    "PIL": ("frontends/acl/media.py", "mindspore/dataset/", "viewing/pictures.py"),
     "google": (
         "graph/_proto/",
         "mindspore/_proto/",
@@ -59,7 +60,7 @@ ALLOWED = {
     ),
     "onnx": ("frontends/acl/", "frontends/onnx/"),
     "onnxruntime": ("frontends/onnx/",),
-    "pydantic": ("config/", "mindspore/"),
+    "pydantic": ("cli/agents/server.py", "config/", "mindspore/"),
     "pydantic_core": ("config/", "mindspore/"),
     "pytest": ("testing/", "integrations/pytest_plugin.py"),
     "rich": ("cli/",),
@@ -81,6 +82,7 @@ ALLOWED = {
 LATE = {
     "torch", "onnx", "onnxruntime", "google.protobuf", "pydantic", "numba", "rich", "PIL", "sklearn", "hypothesis",
     "llvmlite", "pyarrow", "starlette", "uvicorn", "obstore", "fsspec", "xxhash", "msdump_native",
+    "mcp",
 }  # fmt: skip
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import email
+import os
 import re
 import subprocess
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,32 @@ def test_the_source_distribution_holds_every_file(tmp_path: Path) -> None:
     assert fields["License-Expression"] == "Apache-2.0" and fields["License-File"] == "LICENSE"
     assert not [text for text in fields.get_all("Classifier", []) if text.startswith("License ::")]
     assert fields["Requires-Python"] == ">=3.10"
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_the_package_and_the_pages_that_it_searches(tmp_path: Path) -> None:
+    pytest.importorskip("setuptools")
+    names = [name for name in tracked_files() if not name.startswith(("tests/", "frontend/", "docs/gallery/"))]
+    for name in names:
+        (tmp_path / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "tree" / name).write_bytes((ROOT / name).read_bytes())
+    code = f"from setuptools import build_meta; build_meta.build_wheel({str(tmp_path)!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path / "tree", capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if ".dist-info/" not in name}
+        archive.extractall(tmp_path / "site")
+    pages = {f"msdump/pages/{name[5:]}" for name in names if re.match(r"docs/(?!zh/).*\.md$", name)}
+    assert packed == pages | {name for name in names if re.match(r"msdump/", name)}
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+    answer = subprocess.run(
+        [sys.executable, "-m", "msdump", "docs", "loss", "is", "NaN"],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert answer.stdout.startswith("questions/my-loss-is-nan.md"), answer.stderr
 
 
 def test_the_changelog_has_this_version() -> None:

@@ -121,6 +121,9 @@ BY_COMMAND: Mapping[str, Mapping[int, str]] = {
         INCOMPLETE: "something could not be converted",
     },
     "export": _WRITTEN,
+    "mcp": {FINE: "the agent has closed standard input"},
+    "skill": {FINE: "printed"},
+    "docs": {FINE: "printed", NOTHING: "no page has such words, or that name"},
     "doctor": {FINE: "no problem", FOUND: "problems were found and printed"},
     "completion": {FINE: "printed"},
 }

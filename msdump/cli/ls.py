@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from msdump.cli.exit_status import FINE, INCOMPLETE
@@ -11,12 +14,15 @@ from msdump.cli.options import add_all_option, add_json_option, add_step_options
 from msdump.cli.printing import ROWS, complain, print_table, say, say_next
 from msdump.cli.report_text import format_count
 from msdump.config.environment import format_size
+from msdump.errors import NothingFoundError
 from msdump.tables.messages import message
 
 if TYPE_CHECKING:
+    from msdump.analysis.overview.dumps import FoundDump
     from msdump.analysis.overview.listing import DumpListing, ListedStep
 
 _WIDTH = 40  # of a list of ranges
+_DUMP_TITLES = ("dump", "ranks", "graphs", "iterations", "files")
 _TITLES = ("rank", "graph", "iteration", "model", "operators", "tensors", "bytes")
 _EPILOG = """
 Names and headers are read, and elements with --verify alone.
@@ -29,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("dump", metavar="DIR", help="a dump, any folder of one, or a statistic.csv")
     add_step_options(parser)
+    parser.add_argument("--dumps", action="store_true", help="list the dumps at DIR or below it, each as one line")
     parser.add_argument(
         "--verify", action="store_true", help="read the tensors in packs, and compare them with the hashes of these"
     )
@@ -38,6 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """List; the result is the exit status that `--help` explains."""
+    if args.dumps:
+        return _list_dumps(args)
     from msdump.analysis.overview.listing import list_dump
 
     listing = list_dump(args.dump, **selected_steps(args), verifies=args.verify)
@@ -46,6 +55,41 @@ def run(args: argparse.Namespace) -> int:
     _complain_of("foreign", [(path, "no file of a dump") for path in listing.foreign], args.shows_all)
     _complain_of("damaged", [(path, str(error)) for path, error in listing.damaged], args.shows_all)
     return INCOMPLETE if listing.damaged else FINE
+
+
+def _list_dumps(args: argparse.Namespace) -> int:
+    from msdump.analysis.overview.dumps import dumps_below
+    from msdump.analysis.steps import ranges_text
+
+    found = dumps_below(args.dump)
+    if not found:
+        raise NothingFoundError(f"{args.dump}: expected a dump in this folder or below it, got none.")
+    if write_json(args, lambda: {"dumps": [asdict(dump) for dump in found]}):
+        return FINE
+    rows = [
+        (
+            os.path.relpath(dump.path, args.dump),
+            *(shortened(ranges_text(numbers), _WIDTH) or "-" for numbers in (dump.ranks, dump.graphs, dump.iterations)),
+            str(dump.file_count),
+        )
+        for dump in found
+    ]
+    most = None if args.shows_all else ROWS
+    say(os.path.abspath(args.dump))
+    print_table(_DUMP_TITLES, rows, sys.stdout, numbers=(4,), named=range(len(_DUMP_TITLES)), most=most)
+    say_next(_advice_on_dumps(found))
+    return FINE
+
+
+def _advice_on_dumps(found: Sequence[FoundDump]) -> list[tuple[str, str]]:
+    from msdump.analysis.find.hints import command_line, path_word
+
+    first = path_word(found[0].path)
+    advice: list[tuple[str, str]] = [(command_line("ls", first), message("its steps, and what to ask of them"))]
+    if len(found) > 1:
+        line = command_line("compare", first, path_word(found[1].path))
+        advice.append((line, message("the first operator in which the two differ")))
+    return advice
 
 
 def _print(listing: DumpListing, path: str, shows_all: bool) -> None:

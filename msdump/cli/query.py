@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("sql", metavar="SQL", nargs="?", help="a question of your own")
     add("--ask", choices=ASKS, help="a ready question (without SQL: hashes)")
     add("--golden", metavar="TABLES", help="tables of a job to compare with")
+    add("--read-only", action="store_true", help="refuse SQL that writes, or reads another file than the tables")
     add("--tolerance", type=float, default=1e-5, metavar="X", help="relative difference that agrees (%(default)s)")
     add_all_option(parser)
     add_json_option(parser)
@@ -45,12 +46,13 @@ def run(args: argparse.Namespace) -> int:
 
 def query_tables(args: argparse.Namespace, folders: str | Sequence[str]) -> int:
     """Answer `args.sql` or `args.ask` from tables; the exit status."""
-    from msdump.analysis.ranks.questions import Answer, Tables
+    from msdump.analysis.ranks.questions import Tables
 
     tables = Tables(folders, args.golden)
     if args.sql is not None:
-        relation = tables.sql(args.sql)
-        answer = Answer(tuple(relation.columns), tuple(relation.fetchall())) if relation is not None else Answer((), ())
+        if args.read_only:
+            tables.confine()
+        answer = tables.answer(args.sql)
     elif args.ask == "outliers":
         answer = tables.outliers()
     elif args.ask == "messages":

@@ -38,8 +38,8 @@ all-gather and broadcast, replicated DTensors, and what a rank sends to another 
 where a dump has nothing else, so no golden run is needed. A parameter or buffer that nothing declares equal and that
 differs between replicas is named, too.
 
-Tables alone are enough: `msdump stat DIR --tables FOLDER` writes them, and then the dump is not read any more,
-and --ask and --sql query them (needs duckdb).
+Tables alone are enough: `msdump stat DIR --tables FOLDER` writes them, and then the dump is not read any more.
+--ask and --sql query them, or those that are made of a dump for the moment (needs duckdb).
 """
 
 
@@ -49,8 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = f"{_EPILOG}\n{QUERY_HELP}"
     add = parser.add_argument
     add("dumps", metavar="DIR", nargs="+", help="dumps of one job, as of several machines; or folders of its tables")
-    add("--ask", choices=ASKS, help="of tables: one question alone")
-    add("--sql", metavar="SQL", help="of tables: a query of your own, about the table `tensors`")
+    add("--ask", choices=ASKS, help="one question alone")
+    add("--sql", metavar="SQL", help="a query of your own, about the table `tensors`")
+    add("--read-only", action="store_true", help="of --sql: refuse what writes, or reads another file than the tables")
     add("--golden", metavar="TABLES", help="tables of another job: also name the first tensor of each rank that "
         "differs from it")  # fmt: skip
     add("--tolerance", type=float, default=1e-5, metavar="X", help="with --golden: relative difference of l2norm that "
@@ -67,8 +68,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Judge; the result is the exit status that `--help` explains."""
-    if args.ask is not None or args.sql is not None:
-        return query_tables(args, args.dumps)
     from msdump.analysis.ranks.job import job_report
     from msdump.analysis.ranks.questions import Tables
     from msdump.analysis.ranks.tables import are_tables
@@ -85,6 +84,9 @@ def run(args: argparse.Namespace) -> int:
             folder = args.tables or stack.enter_context(tempfile.TemporaryDirectory(prefix="msdump-tables-"))
             dumps, folders = args.dumps, [folder]
             problems = _measure(args, folder, selection)
+        if args.ask is not None or args.sql is not None:
+            status = query_tables(args, folders)
+            return INCOMPLETE if status == FINE and problems else status
         tables = Tables(folders, args.golden, selection)
         report = job_report(tables, dumps, tolerance=args.tolerance)
     status = FOUND if report.has_finding else FINE

@@ -23,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "collect: keep also what killed processes of this machine have left in their rings, and empty these. Type it "
         "on each machine of the job."
     )
+    parser.epilog = "`msdump trigger PATH` makes a running job keep its last steps now."
     parser.add_argument("action", choices=("list", "collect"))
     parser.add_argument("path", metavar="PATH", help="the folder that the recorder was given")
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from msdump.cli.elements import add_element_options, check_element_options, print_elements
 from msdump.cli.exit_status import FINE, INCOMPLETE
 from msdump.cli.options import (
     OP_HELP,
@@ -18,7 +19,7 @@ from msdump.cli.options import (
     write_json,
 )
 from msdump.cli.printing import complain, exponent_bars, print_table, say, say_next, sparkline, value_verdict
-from msdump.cli.where import print_hits
+from msdump.cli.where import COUNTS, NAMES, print_hits
 from msdump.errors import MsdumpError, NothingFoundError
 from msdump.tables.messages import message
 
@@ -34,12 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.description = (
         "Show one operator: inputs, outputs, shapes, statistics, first elements, attributes, source trace. Of a line "
-        "of the script: the operators that it led to, and where their files lie."
+        "of the script: the operators that it led to, and where their files lie. With --tensor: the elements."
     )
     parser.add_argument("dump", metavar="DIR", help="a dump, or any folder of one")
     add_operator_argument(parser, f"{OP_HELP}; or a part of a line of the script, or FILE:LINE")
     add_step_options(parser)
     parser.add_argument("--raw", action="store_true", help=RAW_HELP)
+    add_element_options(parser)
     parser.add_argument("--files", action="store_true", help="of a line: name each file")
     add_json_option(parser)
 
@@ -49,6 +51,9 @@ def run(args: argparse.Namespace) -> int:
     from msdump.analysis.find.look_up import find_source_line, show_operator
     from msdump.analysis.overview.answers import shown_value
 
+    check_element_options(args)
+    if args.tensor is not None:
+        return print_elements(args)
     try:
         shown = show_operator(args.dump, args.operator, **selected_steps(args), is_raw=args.raw)
     except NothingFoundError:
@@ -58,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
             hits = []  # what the operator lacks is the nearer answer
         if not hits:
             raise
-        return print_hits(hits, args, args.files)
+        return print_hits(hits, args, NAMES if args.files else COUNTS)
     if not write_json(args, lambda: shown_value(shown)):
         _print(shown, args.dump)
     problems = [tensor for tensor in shown.tensors if tensor.problem]

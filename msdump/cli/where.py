@@ -33,15 +33,18 @@ def run(args: argparse.Namespace) -> int:
     from msdump.analysis.find.look_up import find_source_line, nearest_lines
 
     hits = find_source_line(args.dump, args.line, **selected_steps(args))
-    shown = print_hits(hits, args, has_files=not args.no_files)
+    shown = print_hits(hits, args, files="" if args.no_files else NAMES)
     if not hits:
         hint = nearest_lines(args.dump, args.line)
         complain(f'msdump where: no operator comes from "{args.line}". {hint}'.rstrip())
     return shown
 
 
-def print_hits(hits: Sequence[SourceHit], args: argparse.Namespace, has_files: bool) -> int:
-    """Lines, their operators, and their files: each by its name, or how many there are; the exit status."""
+NAMES, COUNTS = "names", "counts"
+
+
+def print_hits(hits: Sequence[SourceHit], args: argparse.Namespace, files: str) -> int:
+    """Lines, their operators, and their files by NAMES, or how many there are by COUNTS; the exit status."""
     from msdump.analysis.overview.answers import source_value
 
     if write_json(args, lambda: source_value(hits)) or not hits:
@@ -52,9 +55,13 @@ def print_hits(hits: Sequence[SourceHit], args: argparse.Namespace, has_files: b
             shown = hit.line
             say(f"{hit.line}  {hit.line.code.strip()}")
         say(f"  {hit.node.full_name}")
+        if not files:
+            continue
         paths = [os.path.relpath(path, args.dump) for path in hit.files]
         folders = Counter(os.path.dirname(path) for path in paths)
-        for text in paths if has_files else [f"{format_count(n, 'file')} in {name}" for name, n in folders.items()]:
+        for text in (
+            paths if files == NAMES else [f"{format_count(n, 'file')} in {name}" for name, n in folders.items()]
+        ):
             say(f"    {text}")
     say_next(_next_steps(hits, args.dump))
     return FINE

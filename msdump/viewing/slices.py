@@ -31,6 +31,21 @@ _Index = tuple[int | slice, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Cells:
+    """A part of an array in cells of `steps` elements.
+
+    Shapes:  all (rows, columns); least, largest and mean are NaN where no element is finite
+    flags    NAN + POSITIVE_INF + NEGATIVE_INF for what else is among the elements of a cell
+    """
+
+    least: Array
+    largest: Array
+    mean: Array
+    flags: Array
+    steps: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ArraySlice:
     """The part of an array that an expression names.
 
@@ -66,32 +81,37 @@ class ArraySlice:
             raise ConfigError(f"index: expected {wanted}, got {values.size}. Take fewer, such as 0:4096.")
         return cls(values, _written(index), axes)
 
+    def cells(self, most: int | None = None) -> Cells:
+        """Cells, each of equally many elements but for the last ones, at most `most` (`CELLS`) in each direction."""
+        matrix = self._matrix
+        steps = tuple(max(1, math.ceil(size / (most or CELLS))) for size in matrix.shape)
+        parts = [_pooled(block, steps) for block in _blocks(matrix, steps[0])]
+        least, largest, mean, flags = (np.concatenate([part[i] for part in parts]) for i in range(4))
+        return Cells(least, largest, mean, flags, steps)
+
     def picture(self) -> bytes:
-        """Cells, each of equally many elements but for the last ones.
+        """The cells as the page takes them.
 
         Four bytes with the length n of a JSON text, the text in n bytes, then for all cells, row by row: the least
         values, the largest, the means (little-endian float32; NaN where no element is finite) and one byte each of
         NAN + POSITIVE_INF + NEGATIVE_INF for what else is among its elements.
         """
-        matrix = self._matrix
-        rows, columns = matrix.shape
-        steps = [max(1, math.ceil(size / CELLS)) for size in (rows, columns)]
-        parts = [_pooled(block, steps) for block in _blocks(matrix, steps[0])]
-        least, largest, mean, flags = (np.concatenate([part[i] for part in parts]) for i in range(4))
+        cells = self.cells()
+        rows, columns = self._matrix.shape
         about = {
             "index": self.index,
             "axes": self.axes,
             "rows": rows,
             "columns": columns,
-            "row_step": steps[0],
-            "column_step": steps[1],
-            "cell_rows": least.shape[0],
-            "cell_columns": least.shape[1],
+            "row_step": cells.steps[0],
+            "column_step": cells.steps[1],
+            "cell_rows": cells.least.shape[0],
+            "cell_columns": cells.least.shape[1],
         }
         text = json.dumps(about, separators=(",", ":")).encode()
         text += b" " * (-len(text) % 4)  # floats begin where a program can map them
-        floats = [_narrow(number).tobytes() for number in (least, largest, mean)]
-        return b"".join([struct.pack("<I", len(text)), text, *floats, flags.astype(np.uint8).tobytes()])
+        floats = [_narrow(number).tobytes() for number in (cells.least, cells.largest, cells.mean)]
+        return b"".join([struct.pack("<I", len(text)), text, *floats, cells.flags.astype(np.uint8).tobytes()])
 
     def text(self) -> dict[str, Any]:
         """The first elements, each as Python writes it: `rows` of the part, `columns`, and `text`, a list of rows."""

@@ -145,6 +145,11 @@ IN_PROCESS = rows(f"""
     export empty --to sqlite -o x.sqlite        {NOTHING}
     export nowhere --to sqlite -o x.sqlite      {REFUSED}
     export damaged --to sqlite -o x.sqlite      {INCOMPLETE}
+    mcp nowhere                                 {REFUSED}
+    skill                                       {FINE}
+    docs exit status                            {FINE}
+    docs zzzz                                   {NOTHING}
+    docs                                        {REFUSED}
     doctor nowhere                              {REFUSED}
     acl run net.onnx                            {REFUSED}
     run nowhere.py                              {REFUSED}

@@ -208,6 +208,12 @@ LINES = {
     "completion bash": "",
     "msaccucmp --help": "usage",
     "doctor good": "versions",
+    "mcp nowhere": "expected a folder",
+    "skill": "msdump nan DUMP",
+    "docs loss is NaN": "my-loss-is-nan.md",
+    "docs --page ranks.md#questions": "first-divergence",
+    "ls . --dumps": "gelu",
+    "show bad aten.div.Tensor-op0@0.0.1 --tensor output:0": "Inf at",
     "where good F.gelu --no-files": "aten.gelu.default-op",
     "where good F.gelu": "aten.gelu.default-op",
     "repro good aten.gelu.default-op1@0.0.0 -o script2": r"\.py",
@@ -219,7 +225,7 @@ LINES = {
     "compare nowhere good": "nowhere",
 }
 # Documents and code, whose lines are theirs.
-RAW = ("schema", "completion", "export bad --to github")
+RAW = ("schema", "completion", "skill", "export bad --to github")
 NARROW = (
     "ls good", "show bad aten.div.Tensor-op0@0.0.1", "stat bad", "nan bad", "compare gelu good",
     "compare gelu good --brief", "ranks job --jobs 1", "plot good", "replay good aten.gelu.default-op0@0.0.0", "--help",

@@ -60,15 +60,15 @@ class DumpListing:
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        return _numbers(step.key.rank_id for step in self.steps)
+        return distinct(step.key.rank_id for step in self.steps)
 
     @property
     def graphs(self) -> tuple[int, ...]:
-        return _numbers(step.key.graph_id for step in self.steps)
+        return distinct(step.key.graph_id for step in self.steps)
 
     @property
     def iterations(self) -> tuple[int, ...]:
-        return _numbers(step.key.iteration for step in self.steps)
+        return distinct(step.key.iteration for step in self.steps)
 
 
 def list_dump(
@@ -116,5 +116,6 @@ def _listed(step: Step, is_statistic: bool) -> ListedStep:
     return ListedStep(step.key, model, len(step.operators), len(tensors), size, is_statistic)
 
 
-def _numbers(values: Iterable[int | None]) -> tuple[int, ...]:
+def distinct(values: Iterable[int | None]) -> tuple[int, ...]:
+    """The numbers among them, each once, ascending."""
     return tuple(sorted({value for value in values if value is not None}))

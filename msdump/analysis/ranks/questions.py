@@ -236,6 +236,7 @@ class Tables:
         self._duckdb = optional_package("duckdb", "query")
         self._database = self._duckdb.connect()
         self.damaged: list[tuple[str, FormatError]] = []
+        self._paths: list[str] = []
         self._add("tensors", parts_of(tables, selection))
         self.has_golden = golden is not None
         if golden is not None:
@@ -248,6 +249,7 @@ class Tables:
                 path = duckdb_path(part)
                 self._database.read_parquet([path], hive_partitioning=False).limit(0).fetchall()
                 whole.append(path)
+                self._paths += [path, os.path.abspath(part)]  # DuckDB checks the pattern, and then what it matches
             except self._duckdb.Error as error:
                 problem = FormatError(f"{part}: expected a whole table, got: {str(error).splitlines()[0]}.")
                 self.damaged.append((os.fspath(part), problem))
@@ -260,6 +262,15 @@ class Tables:
         absent = [f"NULL AS {column.name}" for column in MORE_COLUMNS if column.name not in rows.columns]
         rows.project(", ".join(["*", *absent])).create_view(name)
 
+    def confine(self) -> None:
+        """From now on refuse every query that writes a file, or reads another one than these tables."""
+        paths = ", ".join("'" + path.replace("'", "''") + "'" for path in self._paths)
+        self._database.execute(f"SET allowed_paths = [{paths}]")
+        # Without it a query may name variables of this program as its tables.
+        self._database.execute("SET python_enable_replacements = false")
+        self._database.execute("SET enable_external_access = false")
+        self._database.execute("SET lock_configuration = true")
+
     def sql(self, query: str) -> Any:
         """The result of a query of your own, about the table `tensors`, and `golden` where there is one.
 
@@ -269,6 +280,17 @@ class Tables:
             return self._database.sql(query)
         except self._duckdb.Error as error:
             raise ConfigError(f"SQL: expected a query about the table tensors, got: {error}") from error
+
+    def answer(self, query: str) -> Answer:
+        """The rows of `sql`.   Raises: as `sql`, also for what fails on the way."""
+        relation = self.sql(query)
+        if relation is None:  # a statement without a result
+            return Answer((), ())
+        try:
+            rows = relation.fetchall()
+        except self._duckdb.Error as error:
+            raise ConfigError(f"SQL: expected a query about the table tensors, got: {error}") from error
+        return Answer(tuple(relation.columns), tuple(rows))
 
     def hashes(self) -> Answer:
         """Tensors that must be equal on some ranks and are not, in logical time; a tie makes all of them suspects.

@@ -56,8 +56,8 @@ function _shtab_msdump_using
   test "$_shtab_msdump_cmdpath" = "$argv"
 end
 
-set -g _shtab_msdump_commands demo run acl 'acl run' 'acl check' init plan recorder trigger ls show view report plot stat nan compare ranks replay zoom pack convert export
-set -g _shtab_msdump_opts_with_value --allowed-host --answers --around --as --ask --batch-size --by --columns --config --csv --custom --device-id --device-target --dims --dry-run --dump --engine --file --format --golden --graph --host --in --input --input-tensor --iteration --jobs --json --mapping --max-size --md --mesh --model --op-type --ops --output --output-tensor --parquet --part --path --port --random --rank --reference --run --shape --sort --sql --steps --strategy --tables --tensors --threads --times --to --tolerance --tolerance-from --top --torch-backend --torch-module --type --upload --where --why --write-mapping --y -c -f -m -o -s -t
+set -g _shtab_msdump_commands demo run acl 'acl run' 'acl check' init plan recorder ls show view report plot stat mcp nan compare ranks replay zoom pack convert export
+set -g _shtab_msdump_opts_with_value --allowed-host --answers --around --as --ask --batch-size --by --cells --columns --config --csv --custom --device-id --device-target --dims --dry-run --dump --engine --file --format --golden --graph --host --index --input --input-tensor --iteration --jobs --json --mapping --max-size --md --mesh --model --op-type --ops --output --output-tensor --parquet --part --path --picture --port --random --rank --reference --run --shape --sort --sql --steps --strategy --tables --tensor --tensors --threads --timeout --times --to --tolerance --tolerance-from --top --torch-backend --torch-module --type --upload --where --write-mapping --y -c -f -m -o -s -t
 
 complete -c msdump -e
 complete -c msdump -f
@@ -123,26 +123,26 @@ complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' 
 complete -c msdump -n '_shtab_msdump_using recorder' -s h -l help -d 'show this help message and exit'
 complete -c msdump -n '_shtab_msdump_using recorder; and test $_shtab_msdump_npos -eq 0' -ka "list collect" -d action
 complete -c msdump -n '_shtab_msdump_using recorder; and test $_shtab_msdump_npos -eq 1' -ka "(__fish_complete_path (commandline -ct))" -d 'the folder that the recorder was given'
-complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a trigger -d 'Ask a running job to keep its last steps, those of all ranks: the recorder sees it within a step.'
-complete -c msdump -n '_shtab_msdump_using trigger' -s h -l help -d 'show this help message and exit'
-complete -c msdump -n '_shtab_msdump_using trigger' -l why -x -d 'for people who read the incident'
-complete -c msdump -n '_shtab_msdump_using trigger' -l in -x -d 'so many steps from now'
-complete -c msdump -n '_shtab_msdump_using trigger; and test $_shtab_msdump_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'the folder that the recorder was given'
 complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a ls -d 'List what a dump holds, which of its files are damaged or foreign, and what to ask of it.'
 complete -c msdump -n '_shtab_msdump_using ls' -s h -l help -d 'show this help message and exit'
 complete -c msdump -n '_shtab_msdump_using ls' -l rank -x -d 'only these rank numbers: "all", or ranges such as "0|5-8" or 0,3'
 complete -c msdump -n '_shtab_msdump_using ls' -l graph -x -d 'only these graph numbers: "all", or ranges such as "0|5-8" or 0,3'
 complete -c msdump -n '_shtab_msdump_using ls' -l iteration -x -d 'only these iteration numbers: "all", or ranges such as "0|5-8" or 0,3'
+complete -c msdump -n '_shtab_msdump_using ls' -l dumps -d 'list the dumps at DIR or below it, each as one line'
 complete -c msdump -n '_shtab_msdump_using ls' -l verify -d 'read the tensors in packs, and compare them with the hashes of these'
 complete -c msdump -n '_shtab_msdump_using ls' -l all -d 'show everything, not only the first 20'
 complete -c msdump -n '_shtab_msdump_using ls' -l json -xka "(__fish_complete_path (commandline -ct))" -d 'write the answer as JSON (docs/json.md); - for standard output, which then holds nothing else'
 complete -c msdump -n '_shtab_msdump_using ls; and test $_shtab_msdump_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a dump, any folder of one, or a statistic.csv'
-complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a show -d 'Show one operator: inputs, outputs, shapes, statistics, first elements, attributes, source trace. Of a line of the script: the operators that it led to, and where their files lie.'
+complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a show -d 'Show one operator: inputs, outputs, shapes, statistics, first elements, attributes, source trace. Of a line of the script: the operators that it led to, and where their files lie. With --tensor: the elements.'
 complete -c msdump -n '_shtab_msdump_using show' -s h -l help -d 'show this help message and exit'
 complete -c msdump -n '_shtab_msdump_using show' -l rank -x -d 'only these rank numbers: "all", or ranges such as "0|5-8" or 0,3'
 complete -c msdump -n '_shtab_msdump_using show' -l graph -x -d 'only these graph numbers: "all", or ranges such as "0|5-8" or 0,3'
 complete -c msdump -n '_shtab_msdump_using show' -l iteration -x -d 'only these iteration numbers: "all", or ranges such as "0|5-8" or 0,3'
 complete -c msdump -n '_shtab_msdump_using show' -l raw -d 'measure device formats (NC1HWC0, FRACTAL_NZ, ...) as stored, with padding, not in the form of the host'
+complete -c msdump -n '_shtab_msdump_using show' -l tensor -x -d 'elements of one of its tensors: input:0, output:0, output:1.2 of a list'
+complete -c msdump -n '_shtab_msdump_using show' -l index -xka "(__fish_complete_path (commandline -ct))" -d 'of --tensor: the part, such as '"'"'0, :, 3:5'"'"' (the first matrix)'
+complete -c msdump -n '_shtab_msdump_using show' -l picture -xka "(__fish_complete_path (commandline -ct))" -d 'of --tensor: write the part as a PNG, dark to light, NaN red, Inf orange'
+complete -c msdump -n '_shtab_msdump_using show' -l cells -x -d 'of --picture: at most so many cells in each direction (512)'
 complete -c msdump -n '_shtab_msdump_using show' -l files -d 'of a line: name each file'
 complete -c msdump -n '_shtab_msdump_using show' -l json -xka "(__fish_complete_path (commandline -ct))" -d 'write the answer as JSON (docs/json.md); - for standard output, which then holds nothing else'
 complete -c msdump -n '_shtab_msdump_using show; and test $_shtab_msdump_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a dump, or any folder of one'
@@ -221,6 +221,10 @@ complete -c msdump -n '_shtab_msdump_using stat' -l iteration -x -d 'only these 
 complete -c msdump -n '_shtab_msdump_using stat' -l raw -d 'measure device formats (NC1HWC0, FRACTAL_NZ, ...) as stored, with padding, not in the form of the host'
 complete -c msdump -n '_shtab_msdump_using stat' -l threads -x -d 'threads (one for each core)'
 complete -c msdump -n '_shtab_msdump_using stat; and test $_shtab_msdump_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a dump, any folder of one, or a statistic.csv'
+complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a mcp -d 'Serve the answers of msdump to an agent as tools of the Model Context Protocol (MCP).'
+complete -c msdump -n '_shtab_msdump_using mcp' -s h -l help -d 'show this help message and exit'
+complete -c msdump -n '_shtab_msdump_using mcp' -l timeout -xka "(__fish_complete_path (commandline -ct))" -d 'longest time of an answer (300)'
+complete -c msdump -n '_shtab_msdump_using mcp; and test $_shtab_msdump_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a dump, or a folder with dumps somewhere below it'
 complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a nan -d 'Find the first NaN and the first unexpected Inf, the operators they infect, and what grew before.'
 complete -c msdump -n '_shtab_msdump_using nan' -s h -l help -d 'show this help message and exit'
 complete -c msdump -n '_shtab_msdump_using nan' -l rank -x -d 'only these rank numbers: "all", or ranges such as "0|5-8" or 0,3'
@@ -256,8 +260,9 @@ complete -c msdump -n '_shtab_msdump_using compare; and test $_shtab_msdump_npos
 complete -c msdump -n '_shtab_msdump_using compare; and test $_shtab_msdump_npos -eq 1' -ka "(__fish_complete_path (commandline -ct))" -d 'the dump it should agree with'
 complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a ranks -d 'Find what the ranks of a job disagree about although it must be equal, and who is outvoted.'
 complete -c msdump -n '_shtab_msdump_using ranks' -s h -l help -d 'show this help message and exit'
-complete -c msdump -n '_shtab_msdump_using ranks' -l ask -xka "hashes messages outliers first-divergence" -d 'of tables: one question alone'
-complete -c msdump -n '_shtab_msdump_using ranks' -l sql -xka "(__fish_complete_path (commandline -ct))" -d 'of tables: a query of your own, about the table `tensors`'
+complete -c msdump -n '_shtab_msdump_using ranks' -l ask -xka "hashes messages outliers first-divergence" -d 'one question alone'
+complete -c msdump -n '_shtab_msdump_using ranks' -l sql -xka "(__fish_complete_path (commandline -ct))" -d 'a query of your own, about the table `tensors`'
+complete -c msdump -n '_shtab_msdump_using ranks' -l read-only -d 'of --sql: refuse what writes, or reads another file than the tables'
 complete -c msdump -n '_shtab_msdump_using ranks' -l golden -xka "(__fish_complete_path (commandline -ct))" -d 'tables of another job: also name the first tensor of each rank that differs from it'
 complete -c msdump -n '_shtab_msdump_using ranks' -l tolerance -x -d 'with --golden: relative difference of l2norm that agrees (1e-05)'
 complete -c msdump -n '_shtab_msdump_using ranks' -l tables -xka "(__fish_complete_path (commandline -ct))" -d 'folder of the tables; existing tables are not measured again'

@@ -17,6 +17,7 @@ _shtab_msdump_commands() {
     export:'Write a dump in the form of another tool.'
     init:'Ask five questions and write the configuration that follows from the answers.'
     ls:'List what a dump holds, which of its files are damaged or foreign, and what to ask of it.'
+    mcp:'Serve the answers of msdump to an agent as tools of the Model Context Protocol (MCP).'
     nan:'Find the first NaN and the first unexpected Inf, the operators they infect, and what grew before.'
     pack:'Put each folder of an iteration into one tar archive beside it, with an index at its end. Commands read packs as they read folders; `tar xf` brings the folder back.'
     plan:'Say in words what a dump configuration will dump; with graph files or a dry run also how much.'
@@ -26,9 +27,8 @@ _shtab_msdump_commands() {
     replay:'Run one operator again on its dumped inputs and say how far the dumped output is from that. With --output: write a stand-alone script that does, with the inputs beside it.'
     report:'Write what is in a dump, and what is wrong with it, as one HTML file.'
     run:'Run a script as Python would, and dump what it computes. A configuration says what: --config, or MINDSPORE_DUMP_CONFIG. Without one, statistics of every step go to ./msdump_dump, at most 4 GiB, and the run ends with what `msdump nan` says of them. What the script imports (MindSpore, PyTorch, TorchAir, acl, msprobe) says how it is run.'
-    show:'Show one operator: inputs, outputs, shapes, statistics, first elements, attributes, source trace. Of a line of the script: the operators that it led to, and where their files lie.'
+    show:'Show one operator: inputs, outputs, shapes, statistics, first elements, attributes, source trace. Of a line of the script: the operators that it led to, and where their files lie. With --tensor: the elements.'
     stat:'Measure every tensor of a dump, or compare the statistics of two dumps without their tensors.'
-    trigger:'Ask a running job to keep its last steps, those of all ranks: the recorder sees it within a step.'
     view:'Look at a dump in the browser: operators, elements of tensors, what is wrong, two dumps.'
     zoom:'Write the configuration that dumps one operator'"'"'s tensors around an iteration, and run it.'
   )
@@ -170,6 +170,7 @@ _shtab_msdump_ls_options=(
   "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--graph[only these graph numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--iteration[only these iteration numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
+  "--dumps[list the dumps at DIR or below it, each as one line]"
   "--verify[read the tensors in packs, and compare them with the hashes of these]"
   "--all[show everything, not only the first 20]"
   "--json[write the answer as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
@@ -178,6 +179,15 @@ _shtab_msdump_ls_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_msdump_ls_defaults_added=0
+
+_shtab_msdump_mcp_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--timeout[longest time of an answer (300)]:SECONDS:_files"
+  "(*):a dump, or a folder with dumps somewhere below it:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_msdump_mcp_defaults_added=0
 
 _shtab_msdump_nan_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -239,8 +249,9 @@ _shtab_msdump_plot_defaults_added=0
 
 _shtab_msdump_ranks_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--ask[of tables\: one question alone]:ask:(hashes messages outliers first-divergence)"
-  "--sql[of tables\: a query of your own, about the table \`tensors\`]:SQL:_files"
+  "--ask[one question alone]:ask:(hashes messages outliers first-divergence)"
+  "--sql[a query of your own, about the table \`tensors\`]:SQL:_files"
+  "--read-only[of --sql\: refuse what writes, or reads another file than the tables]"
   "--golden[tables of another job\: also name the first tensor of each rank that differs from it]:TABLES:_files"
   "--tolerance[with --golden\: relative difference of l2norm that agrees (1e-05)]:X:"
   "--tables[folder of the tables\; existing tables are not measured again]:FOLDER:_files"
@@ -339,6 +350,10 @@ _shtab_msdump_show_options=(
   "--graph[only these graph numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--iteration[only these iteration numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--raw[measure device formats (NC1HWC0, FRACTAL_NZ, ...) as stored, with padding, not in the form of the host]"
+  "--tensor[elements of one of its tensors\: input\:0, output\:0, output\:1.2 of a list]:NAME:"
+  "--index[of --tensor\: the part, such as \'0, \:, 3\:5\' (the first matrix)]:INDEX:_files"
+  "--picture[of --tensor\: write the part as a PNG, dark to light, NaN red, Inf orange]:FILE:_files"
+  "--cells[of --picture\: at most so many cells in each direction (512)]:N:"
   "--files[of a line\: name each file]"
   "--json[write the answer as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   ":a dump, or any folder of one:_files"
@@ -384,16 +399,6 @@ _shtab_msdump_stat_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_msdump_stat_defaults_added=0
-
-_shtab_msdump_trigger_options=(
-  "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--why[for people who read the incident]:TEXT:"
-  "--in[so many steps from now]:STEPS:"
-  ":the folder that the recorder was given:_files"
-)
-
-# guard to ensure default positional specs are added only once per session
-_shtab_msdump_trigger_defaults_added=0
 
 _shtab_msdump_view_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -460,6 +465,7 @@ _shtab_msdump() {
         export) _arguments -C -s $_shtab_msdump_export_options ;;
         init) _arguments -C -s $_shtab_msdump_init_options ;;
         ls) _arguments -C -s $_shtab_msdump_ls_options ;;
+        mcp) _arguments -C -s $_shtab_msdump_mcp_options ;;
         nan) _arguments -C -s $_shtab_msdump_nan_options ;;
         pack) _arguments -C -s $_shtab_msdump_pack_options ;;
         plan) _arguments -C -s $_shtab_msdump_plan_options ;;
@@ -471,7 +477,6 @@ _shtab_msdump() {
         run) _arguments -C -s $_shtab_msdump_run_options ;;
         show) _arguments -C -s $_shtab_msdump_show_options ;;
         stat) _arguments -C -s $_shtab_msdump_stat_options ;;
-        trigger) _arguments -C -s $_shtab_msdump_trigger_options ;;
         view) _arguments -C -s $_shtab_msdump_view_options ;;
         zoom) _arguments -C -s $_shtab_msdump_zoom_options ;;
       esac

@@ -153,6 +153,44 @@ def test_a_folder_of_any_name_is_itself_and_no_pattern(
         assert opened.damaged == []
         assert opened.sql("select distinct iteration from tensors").fetchall() == [(1,)], name
         assert len(opened.sql("from tensors").columns) == len(TABLE_COLUMNS)
+        opened.confine()
+        assert opened.sql("select distinct iteration from tensors").fetchall() == [(1,)], name
     shutil.copytree("~", "g\\h*")
     with pytest.raises(FormatError, match="without a backslash beside"):
         Tables("g\\h*")
+
+
+def test_a_dump_is_queried_without_tables(make_job: MakeJob, capsys: pytest.CaptureFixture[str]) -> None:
+    job = make_job()
+    query = "select rank, count(*) as tensors from tensors group by rank order by rank"
+    assert main(["ranks", str(job), "--sql", query, "--jobs", "1", "--json", "-"]) == 0
+    assert [row[0] for row in json.loads(capsys.readouterr().out)["rows"]] == [0, 1, 2, 3]
+    assert main(["ranks", str(job), "--ask", "hashes", "--jobs", "1"]) == 0
+    assert "nothing found" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select * from read_text('{folder}/secret')",
+        "select * from '{folder}/secret.csv'",
+        "copy tensors to '{folder}/written.csv'",
+        "copy tensors to '{part}' (format parquet)",
+        "attach '{folder}/written.db'",
+        "set enable_external_access = true",
+        "install httpfs",
+        "select * from secret",
+    ],
+)
+def test_a_confined_query_reads_the_tables_alone(make_job: MakeJob, tmp_path: Path, query: str) -> None:
+    for name in ("secret", "secret.csv"):
+        (tmp_path / name).write_text("a\n1\n")
+    secret = {"a": np.ones(3)}  # a variable that a query could name
+    opened = tables(make_job(), tmp_path / "t")
+    opened.confine()
+    part = next((tmp_path / "t").glob("*.parquet"))
+    before = part.read_bytes()
+    with pytest.raises(ConfigError, match="SQL: expected a query about the table tensors"):
+        opened.answer(query.format(folder=tmp_path, part=part))
+    assert opened.answer("select count(*) > 0 from tensors").rows == ((True,),)
+    assert part.read_bytes() == before and not list(tmp_path.glob("written*")) and secret
