@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
+
+from msdump.mindspore.common.signatures import signature_of
 
 
 def in_forms(table: str, functions: Mapping[str, Any], module: str) -> dict[str, Callable[..., Any]]:
@@ -22,20 +23,6 @@ def in_forms(table: str, functions: Mapping[str, Any], module: str) -> dict[str,
         name, _, other = head.partition(":")
         made[name] = _in_form(name, functions[other or name], signature_of(parameters), module)
     return made
-
-
-def signature_of(words: list[str]) -> inspect.Signature:
-    """Parameters as words: `input`, `dim=None`, and `|` before those that go by name."""
-    kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters = []
-    for word in words:
-        if word == "|":
-            kind = inspect.Parameter.KEYWORD_ONLY
-            continue
-        name, has_default, text = word.partition("=")
-        default = ast.literal_eval(text) if has_default else inspect.Parameter.empty
-        parameters.append(inspect.Parameter(name, kind, default=default))
-    return inspect.Signature(parameters)
 
 
 def _in_form(name: str, compute: Callable[..., Any], signature: inspect.Signature, module: str) -> Callable[..., Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msdump.mindspore.common.signatures import signature_of
 from msdump.mindspore.common.tensor import Tensor
-from msdump.mindspore.mint.forms import signature_of
 from msdump.mindspore.mint.nn import functional as F
 from msdump.mindspore.nn.cell import Cell
 
