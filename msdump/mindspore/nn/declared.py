@@ -46,6 +46,33 @@ def _check_count(where: str, name: str, value: Any) -> None:
         raise ValueError(f"For '{where}', the '{name}' must be > 0, but got {value}.")
 
 
+def check_rate(where: str, name: str, value: Any, least: float | None = None) -> None:
+    """Raises: TypeError for what is no float, ValueError below `least`; without it for what is not above 0."""
+    if isinstance(value, bool) or not isinstance(value, float):
+        raise TypeError(f"For '{where}', the argument '{name}' must be type of float, but got {type(value).__name__}.")
+    if value <= 0 and (least is None or value < least):
+        bound = "> 0.0" if least is None else f">= {least}"
+        raise ValueError(f"For '{where}', the '{name}' must be {bound}, but got {value}.")
+
+
+def check_steps(where: str, name: str, value: Any) -> None:
+    """Raises: TypeError for what is no int, ValueError for what is not above 0."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"For '{where}', the '{name}' must be int, but got {type(value).__name__}.")
+    if value < 1:
+        raise ValueError(f"For '{where}', the '{name}' must be > 0, but got {value}.")
+
+
+def _check_above(where: str, name: str, value: Any) -> None:
+    if value <= 0:
+        raise ValueError(f"For '{where}', the '{name}' must be > 0, but got {value}.")
+
+
+def _check_least(where: str, name: str, value: Any) -> None:
+    if value < 0:
+        raise ValueError(f"For '{where}', the '{name}' must be >= 0, but got {value}.")
+
+
 def _check_way(where: str, name: str, value: Any) -> None:
     ways = ["mean", "sum", "none"]
     if value not in ways:
@@ -60,7 +87,22 @@ KINDS: dict[str, Callable[[str, str, Any], None]] = {
     "bool": lambda where, name, value: check_type(where, name, value, bool),
     "count": _check_count,
     "way": _check_way,
+    "rate": check_rate,
+    "rate_from_0": lambda where, name, value: check_rate(where, name, value, 0.0),
+    "steps": check_steps,
+    "above_0": _check_above,
+    "from_0": _check_least,
 }
+
+
+def checked_settings(
+    where: str, signature: inspect.Signature, kinds: Mapping[str, str], args: Any, kwargs: Any
+) -> dict[str, Any]:
+    """Settings by name, each checked as its kind says.   Raises: TypeError, ValueError."""
+    settings = bound_arguments(where, signature, args, kwargs)
+    for name, kind in kinds.items():
+        KINDS[kind](where, name, settings[name])
+    return settings
 
 
 _SELF = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -70,7 +112,7 @@ class Declared(Cell):
     """A cell whose constructor is declared as text.
 
     takes   settings, as `signature_of` reads them; `name:kind=default` is checked as KINDS say
-    shows   those that `repr` shows, as `name` or `label:name`
+    shows   those that `repr` shows, as `name` or `label:name`; "*" shows all
 
     Each setting becomes an attribute, but those that `_set_up` names as its parameters (all for `**settings`): it gets
     them, after the others are set, and makes what the cell computes with.
@@ -83,15 +125,15 @@ class Declared(Cell):
         if takes is not None:
             cls.__init__ = _constructor(cls, takes)  # type: ignore[method-assign]
         if shows:
-            words = [word.partition(":") for word in shows.split()]
+            words = [word.partition(":") for word in (cls.settings if shows == "*" else shows.split())]
             cls._shown = tuple((label, name or label) for label, _, name in words)
         super().__init_subclass__(**kwargs)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
 
-    def _begin(self, settings: Mapping[str, Any]) -> None:
-        """Be a cell, before a setting is checked."""
+    def _begin(self, settings: dict[str, Any]) -> None:
+        """Be a cell, before it has a setting; what a base class has use for it may take away."""
         Cell.__init__(self)
 
     def _set_up(self, *args: Any, **settings: Any) -> None:
@@ -110,12 +152,11 @@ def _constructor(cls: type[Declared], takes: str | inspect.Signature) -> Callabl
     kept = tuple(name for name in signature.parameters if name not in handed)
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        settings = bound_arguments(type(self).__name__, signature, args, kwargs)
+        settings = checked_settings(type(self).__name__, signature, kinds, args, kwargs)
         self._begin(settings)
-        for name, kind in kinds.items():
-            KINDS[kind](self.cls_name, name, settings[name])
         for name in kept:
-            setattr(self, name, settings[name])
+            if name in settings:
+                setattr(self, name, settings[name])
         self._set_up(**{name: settings[name] for name in handed})
 
     cls.settings = kept

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 from msdump.mindspore.common.initializer import initializer
@@ -28,7 +27,13 @@ def _check_features(where: str, name: str, value: Any) -> None:
         raise ValueError(f"For '{where}', the '{name}' must be at least 1, but got {value}.")
 
 
-KINDS.update(features=_check_features, momentum=_check_momentum)
+def _check_channels(where: str, name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"For '{where}', the type of '{name}' must be int, got {value!r}.")
+    _check_features(where, name, value)
+
+
+KINDS.update(channels=_check_channels, features=_check_features, momentum=_check_momentum)
 
 
 class _Statistics(Declared):
@@ -103,7 +108,7 @@ class SyncBatchNorm(_BatchNorm, takes=f"{_SETTINGS} process_groups=None"):
     Raises: RuntimeError where several processes train together: their statistics would have to be gathered.
     """
 
-    def _begin(self, settings: Mapping[str, Any]) -> None:
+    def _begin(self, settings: dict[str, Any]) -> None:
         process_groups = settings["process_groups"]
         if process_groups is not None and any(len(group) > 1 for group in process_groups):
             raise RuntimeError(
@@ -115,18 +120,12 @@ class SyncBatchNorm(_BatchNorm, takes=f"{_SETTINGS} process_groups=None"):
 
 class _InstanceNorm(
     _Statistics,
-    takes="num_features:features eps=1e-05 momentum:momentum=0.1 affine=True gamma_init='ones' beta_init='zeros'",
+    takes="num_features:channels eps=1e-05 momentum:momentum=0.1 affine=True gamma_init='ones' beta_init='zeros'",
     shows="num_features eps momentum",
 ):
     """Base of normalisations of each channel of each sample.   ndim: axes of the data."""
 
     ndim = 4
-
-    def _begin(self, settings: Mapping[str, Any]) -> None:
-        super()._begin(settings)
-        count = settings["num_features"]
-        if isinstance(count, bool) or not isinstance(count, int):
-            raise TypeError(f"For '{self.cls_name}', the type of 'num_features' must be int, got {count!r}.")
 
     def _set_up(self, gamma_init: Any, beta_init: Any) -> None:
         self._make(self.affine, gamma_init, beta_init)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -215,7 +215,7 @@ def _reversed(x: Tensor, lengths: Tensor | None) -> Tensor:
 class _ByNonlinearity(Declared):
     """Base of what computes tanh, or `nonlinearity` "relu", of the sum of both products."""
 
-    def _begin(self, settings: Mapping[str, Any]) -> None:
+    def _begin(self, settings: dict[str, Any]) -> None:
         chosen = settings["nonlinearity"]
         if chosen not in ("tanh", "relu"):
             name = type(self).__name__
