@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from msdump.mindspore.common.dtype import Type, bool_, complex64, complex128, float_type, int64
@@ -13,12 +15,34 @@ from msdump.mindspore.ops import function as F
 _TABLE = """
     all input dim=None keepdim=False
     any input dim=None keepdim=False
+    argmax input dim=None keepdim=False
+    argmin input dim=None keepdim=False
+    cummax input dim
+    cummin input dim
     logsumexp input dim keepdim=False
     nansum input dim=None keepdim=False | dtype=None
     norm input p='fro' dim=None keepdim=False | dtype=None
+    topk input k dim=-1 largest=True sorted=True
 """
 
-globals().update(in_forms(_TABLE, vars(F), __name__))
+
+def _with_places(compute: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, whose places, its last or only result, become int64."""
+
+    @functools.wraps(compute)
+    def wide(*args: Any, **kwargs: Any) -> Any:
+        result = compute(*args, **kwargs)
+        return (result[0], F.cast(result[1], int64)) if isinstance(result, tuple) else F.cast(result, int64)
+
+    return wide
+
+
+_PLACED = {
+    name: _with_places(vars(F)[name])
+    for name in ("argmax", "argmin", "argsort", "cummax", "cummin", "max", "min", "sort", "topk")
+}
+
+globals().update(in_forms(_TABLE, {**vars(F), **_PLACED}, __name__))
 
 
 def _in(input: Tensor, dtype: Type | None) -> Tensor:
@@ -73,8 +97,7 @@ def _extreme(name: str, input: Tensor, args: tuple[Any, ...], kwargs: dict[str, 
     keepdim = kwargs.get("keepdim", args[1] if len(args) > 1 else False)
     if dim is None:
         return (F.amax if name == "max" else F.amin)(input)
-    values, places = (F.max if name == "max" else F.min)(input, dim, keepdim)
-    return values, F.cast(places, int64)
+    return _PLACED[name](input, dim, keepdim)
 
 
 def max(input: Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -89,47 +112,19 @@ def min(input: Tensor, *args: Any, **kwargs: Any) -> Any:
 
 def sort(input: Tensor, *, dim: int = -1, descending: bool = False, stable: bool = False) -> tuple[Tensor, Tensor]:
     """In order along an axis, and where each came from."""
-    values, places = F.sort(input, dim, descending)
-    return values, F.cast(places, int64)
+    values, places = _PLACED["sort"](input, dim, descending)
+    return values, places
 
 
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """Places of the elements in order along an axis."""
-    return F.cast(F.argsort(input, dim, descending), int64)
-
-
-def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """Place of the greatest element along an axis, of the flat tensor without one."""
-    return F.cast(F.argmax(input, dim, keepdim), int64)
-
-
-def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """Place of the least element along an axis, of the flat tensor without one."""
-    return F.cast(F.argmin(input, dim, keepdim), int64)
-
-
-def cummax(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """Greatest element so far along an axis, and its place."""
-    values, places = F.cummax(input, dim)
-    return values, F.cast(places, int64)
-
-
-def cummin(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """Least element so far along an axis, and its place."""
-    values, places = F.cummin(input, dim)
-    return values, F.cast(places, int64)
+    return _PLACED["argsort"](input, dim, descending)
 
 
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each whole number occurs, or the sum of its weights."""
     counts = F.bincount(input, weights, minlength)
     return F.cast(counts, int64) if weights is None else counts
-
-
-def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Tensor, Tensor]:
-    """The greatest or least k along an axis, and their places."""
-    values, places = F.topk(input, k, dim, largest, sorted)
-    return values, F.cast(places, int64)
 
 
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
@@ -146,10 +141,6 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     return kthvalue(input, (input.shape[dim] + 1) // 2, dim, keepdim)
 
 
-def _spread(input: Tensor, dim: Any, correction: int, keepdim: bool) -> tuple[Tensor, Tensor]:
-    return F.var_mean(input, _axis(dim), correction, keepdim)
-
-
 def var(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = False) -> Any:
     """Squared deviations added up, over the count less `correction`."""
     return F.var(input, _axis(dim), correction, keepdim)
@@ -162,12 +153,12 @@ def std(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = 
 
 def var_mean(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """`var` and `mean`."""
-    return _spread(input, dim, correction, keepdim)
+    return F.var_mean(input, _axis(dim), correction, keepdim)
 
 
 def std_mean(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """`std` and `mean`."""
-    variance, center = _spread(input, dim, correction, keepdim)
+    variance, center = F.var_mean(input, _axis(dim), correction, keepdim)
     return F.sqrt(variance), center
 
 
