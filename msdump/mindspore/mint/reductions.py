@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from msdump.mindspore.common.dtype import Type, bool_, complex64, complex128, float_type, int64
+from msdump.mindspore.common.signatures import in_forms
 from msdump.mindspore.common.tensor import Tensor
-from msdump.mindspore.mint.forms import in_forms
 from msdump.mindspore.names import publish
 from msdump.mindspore.ops import function as F
 

@@ -7,11 +7,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from msdump.mindspore.common.declared import check_rate, check_steps, checked_settings
 from msdump.mindspore.common.signatures import declared
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.names import publish
 from msdump.mindspore.nn.cell import Cell
-from msdump.mindspore.nn.declared import Declared, check_rate, check_steps, checked_settings
+from msdump.mindspore.nn.declared import Declared
 from msdump.mindspore.ops import function as F
 
 

@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from msdump.mindspore.common.declared import KINDS
 from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import call
 from msdump.mindspore.experimental.optim.optimizer import _Stepping
 from msdump.mindspore.names import publish
-from msdump.mindspore.nn.declared import KINDS
 from msdump.mindspore.ops import function as F
 
 

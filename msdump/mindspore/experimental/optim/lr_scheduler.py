@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from msdump.mindspore.common.declared import KINDS, Declared
 from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.experimental.optim.optimizer import Optimizer
@@ -22,6 +23,10 @@ def _check_kind(cls_name: str, name: str, value: Any, *kinds: type) -> None:
     if isinstance(value, bool) or not isinstance(value, kinds):
         expected = " or ".join(kind.__name__ for kind in kinds)
         raise TypeError(f"For '{cls_name}', the '{name}' must be {expected}, but got {type(value)}.")
+
+
+KINDS["epochs"] = lambda where, name, value: _check_kind(where, name, value, int)
+KINDS["factor"] = lambda where, name, value: _check_kind(where, name, value, float)
 
 
 def _set(parameter: Parameter, value: float) -> None:
@@ -115,11 +120,14 @@ class LRScheduler(_Schedule):
         return int(self.last_epoch)
 
 
-class _ClosedForm(LRScheduler):
+class _ClosedForm(Declared, LRScheduler):
     """Base of schedules that say what the rate is in an epoch: `rate(base, epoch)`, whatever it was before.
 
     In training they multiply the last rate by what the closed form changes by, so that schedules can be chained.
     """
+
+    def _set_up(self, optimizer: Optimizer, last_epoch: int) -> None:
+        LRScheduler.__init__(self, optimizer, last_epoch)
 
     def rate(self, base: float, epoch: int) -> float:
         raise NotImplementedError
@@ -137,48 +145,39 @@ class _ClosedForm(LRScheduler):
         return [rate if now == before else rate * now / before for rate in self._rates()]
 
 
-class StepLR(_ClosedForm):
+class StepLR(_ClosedForm, takes="optimizer step_size:epochs gamma:factor=0.1 last_epoch=-1"):
     """Times gamma every step_size epochs."""
-
-    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
-        _check_kind("StepLR", "step_size", step_size, int)
-        _check_kind("StepLR", "gamma", gamma, float)
-        self.step_size, self.gamma = step_size, gamma
-        super().__init__(optimizer, last_epoch)
 
     def rate(self, base: float, epoch: int) -> float:
         return float(base * self.gamma ** (epoch // self.step_size))
 
 
-class MultiStepLR(_ClosedForm):
+class MultiStepLR(_ClosedForm, takes="optimizer milestones gamma=0.1 last_epoch=-1"):
     """Times gamma at each of the milestones."""
 
-    def __init__(self, optimizer: Optimizer, milestones: list[int], gamma: float = 0.1, last_epoch: int = -1) -> None:
-        _check_kind("MultiStepLR", "milestones", milestones, list)
-        for milestone in milestones:
+    milestones: Any
+
+    def _set_up(self, optimizer: Optimizer, last_epoch: int) -> None:
+        _check_kind("MultiStepLR", "milestones", self.milestones, list)
+        for milestone in self.milestones:
             _check_kind("MultiStepLR", "milestones", milestone, int)
-        _check_kind("MultiStepLR", "gamma", gamma, float, int)
-        self.milestones, self.gamma = Counter(milestones), gamma
-        super().__init__(optimizer, last_epoch)
+        _check_kind("MultiStepLR", "gamma", self.gamma, float, int)
+        self.milestones = Counter(self.milestones)
+        super()._set_up(optimizer, last_epoch)
 
     def rate(self, base: float, epoch: int) -> float:
         return float(base * self.gamma ** sum(n for place, n in self.milestones.items() if place <= epoch))
 
 
-class ExponentialLR(_ClosedForm):
+class ExponentialLR(_ClosedForm, takes="optimizer gamma:factor last_epoch=-1"):
     """Times gamma in every epoch."""
-
-    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
-        _check_kind("ExponentialLR", "gamma", gamma, float)
-        self.gamma = gamma
-        super().__init__(optimizer, last_epoch)
 
     def rate(self, base: float, epoch: int) -> float:
         return float(base * self.gamma**epoch)
 
 
-class _ByFunctions(LRScheduler):
-    """Base of schedules by functions of the epoch, one for each group."""
+class LambdaLR(LRScheduler):
+    """The rate at the start times a function of the epoch, one for all groups or one for each."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
         count = len(optimizer.param_groups)
@@ -187,43 +186,31 @@ class _ByFunctions(LRScheduler):
             raise ValueError(f"Expected {count} lr_lambdas, but got {len(self.lr_lambdas)}")
         super().__init__(optimizer, last_epoch)
 
-    def _factors(self) -> list[float]:
-        return [float(function(_held(self.last_epoch))) for function in self.lr_lambdas]
-
-
-class LambdaLR(_ByFunctions):
-    """The rate at the start times a function of the epoch."""
-
     def get_lr(self) -> list[float]:
-        return [base * factor for base, factor in zip(self.base_lrs, self._factors(), strict=True)]
+        factors = [float(function(_held(self.last_epoch))) for function in self.lr_lambdas]
+        return [base * factor for base, factor in zip(self.base_lrs, factors, strict=True)]
 
 
-class ReduceLROnPlateau(_Schedule):
+class ReduceLROnPlateau(
+    Declared,
+    _Schedule,
+    takes="optimizer mode='min' factor=0.1 patience=10 threshold=0.0001 threshold_mode='rel' cooldown=0 min_lr=0 "
+    "eps=1e-08",
+):
     """Times a factor when a metric has not become better for more than `patience` epochs."""
 
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        mode: str = "min",
-        factor: float = 0.1,
-        patience: int = 10,
-        threshold: float = 1e-4,
-        threshold_mode: str = "rel",
-        cooldown: int = 0,
-        min_lr: Any = 0,
-        eps: float = 1e-8,
-    ) -> None:
-        if factor >= 1.0:
+    best: float
+
+    def _set_up(self, optimizer: Optimizer, min_lr: Any) -> None:
+        if self.factor >= 1.0:
             raise ValueError("The lr factor should be less than 1.0.")
-        super().__init__(optimizer)
-        if mode not in ("min", "max"):
-            raise ValueError(f"`mode` should be 'min' or 'max', but got {mode}.")
-        if threshold_mode not in ("rel", "abs"):
-            raise ValueError(f"`threshold mode` should be 'rel' or 'abs', but got {threshold_mode}.")
+        _Schedule.__init__(self, optimizer)
+        if self.mode not in ("min", "max"):
+            raise ValueError(f"`mode` should be 'min' or 'max', but got {self.mode}.")
+        if self.threshold_mode not in ("rel", "abs"):
+            raise ValueError(f"`threshold mode` should be 'rel' or 'abs', but got {self.threshold_mode}.")
         self.min_lrs = _of_groups(optimizer, min_lr, "min_lr")
-        self.mode, self.factor, self.patience, self.cooldown, self.eps = mode, factor, patience, cooldown, eps
-        self.threshold, self.threshold_mode = threshold, threshold_mode
-        self.best = math.inf if mode == "min" else -math.inf
+        self.best = math.inf if self.mode == "min" else -math.inf
         self.wait = self.cooldown_counter = 0
         self.last_epoch = _number("last_epoch_ReduceLROnPlateau", 0)
 

@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from msdump.mindspore.common.declared import KINDS
 from msdump.mindspore.common.parameter import Parameter, ParameterTuple, count_change
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import call, cast
 from msdump.mindspore.iterations import add_optimizer, updating
 from msdump.mindspore.names import publish
 from msdump.mindspore.nn.cell import Cell
-from msdump.mindspore.nn.declared import KINDS, Declared
+from msdump.mindspore.nn.declared import Declared
 from msdump.mindspore.ops import function as F
 from msdump.mindspore.tracer import current_tracer
 

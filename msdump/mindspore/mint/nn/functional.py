@@ -9,10 +9,10 @@ from typing import Any
 
 from msdump.mindspore.common.dtype import Type
 from msdump.mindspore.common.parameter import Parameter
+from msdump.mindspore.common.signatures import in_forms
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import execute
 from msdump.mindspore.mint import shapes
-from msdump.mindspore.mint.forms import in_forms
 from msdump.mindspore.mint.nn import windows
 from msdump.mindspore.names import explain_missing, publish
 from msdump.mindspore.ops import function as F

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from msdump.errors import did_you_mean
+from msdump.mindspore.common.declared import KINDS, check_number
 from msdump.mindspore.common.dtype import float16, float32, int_type
 from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.names import explain_missing, publish
 from msdump.mindspore.nn.cell import Cell
-from msdump.mindspore.nn.declared import KINDS, Declared, as_layer, check_number, layers
+from msdump.mindspore.nn.declared import Declared, as_layer, layers
 from msdump.mindspore.ops import function as F
 
 _TABLE = """

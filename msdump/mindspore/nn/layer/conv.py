@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from msdump.mindspore.common.declared import check_sizes
 from msdump.mindspore.common.dtype import float32
 from msdump.mindspore.common.initializer import initializer, layer_initializers
 from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import call
 from msdump.mindspore.names import explain_missing, publish
-from msdump.mindspore.nn.declared import Declared, check_sizes
+from msdump.mindspore.nn.declared import Declared
 from msdump.mindspore.ops import function as F
 from msdump.mindspore.ops import operations as P
 from msdump.mindspore.ops.operations import pair

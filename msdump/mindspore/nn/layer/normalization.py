@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from msdump.mindspore.common.declared import KINDS
 from msdump.mindspore.common.initializer import initializer
 from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import call, execute
 from msdump.mindspore.names import publish
-from msdump.mindspore.nn.declared import KINDS, Declared
+from msdump.mindspore.nn.declared import Declared
 from msdump.mindspore.ops import function as F
 from msdump.mindspore.ops.layer_operators import instance_norm_of
 from msdump.mindspore.ops.primitive import Primitive

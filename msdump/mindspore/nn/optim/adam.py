@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from msdump.mindspore.common.declared import KINDS, check_type
 from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import call
 from msdump.mindspore.names import publish
-from msdump.mindspore.nn.declared import KINDS, check_type
 from msdump.mindspore.nn.optim.optimizer import _DeclaredOptimizer
 from msdump.mindspore.ops import function as F
 
