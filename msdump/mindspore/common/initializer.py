@@ -13,6 +13,7 @@ from msdump.mindspore.common.dtype import DType, dtype_name, float32
 from msdump.mindspore.common.generator import random_generator
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.located import located
+from msdump.mindspore.names import explain_missing
 from msdump.mindspore.releases import LAYER_INITIALIZERS
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
@@ -173,38 +174,6 @@ class Orthogonal(Initializer, takes="gain=1.0"):
         return (q if rows >= columns else q.T).reshape(shape) * self.gain
 
 
-class Sparse(Initializer, takes="sparsity sigma=0.01"):
-    """A matrix of normal values in which a share `sparsity` of each column is zero."""
-
-    def values(self, shape: tuple[int, ...]) -> Array:
-        _check_axes("Sparse", len(shape) == 2, "2", shape)
-        generator = random_generator()
-        values = generator.normal(0.0, self.sigma, shape)
-        count = math.ceil(self.sparsity * shape[0])
-        for column in range(shape[1]):
-            values[generator.permutation(shape[0])[:count], column] = 0
-        return values
-
-
-class Dirac(Initializer, takes="groups=1"):
-    """A convolution that hands its input on: a one at the middle of each kernel from a channel to itself."""
-
-    def values(self, shape: tuple[int, ...]) -> Array:
-        _check_axes("Dirac", len(shape) in (3, 4, 5), "3, 4 or 5", shape)
-        if shape[0] % self.groups:
-            raise ValueError(
-                "For Dirac initializer, the first dimension of the initialized tensor must be divisible by groups, "
-                f"but got first dimension {shape[0]}, groups {self.groups}."
-            )
-        values = np.zeros(shape)
-        each = shape[0] // self.groups
-        middle = tuple(size // 2 for size in shape[2:])
-        for group in range(self.groups):
-            for channel in range(min(each, shape[1])):
-                values[(group * each + channel, channel, *middle)] = 1
-        return values
-
-
 def _check_axes(name: str, is_fitting: bool, expected: str, shape: tuple[int, ...]) -> None:
     if not is_fitting:
         raise ValueError(
@@ -288,8 +257,6 @@ _BY_NAME: dict[str, type[Initializer]] = {
     "variancescaling": VarianceScaling,
     "identity": Identity,
     "orthogonal": Orthogonal,
-    "sparse": Sparse,
-    "dirac": Dirac,
 }
 
 
@@ -324,3 +291,6 @@ def initializer(init: Any, shape: Any = None, dtype: DType = float32) -> Tensor:
     array = np.zeros(sizes, numpy_dtype)
     init(array)
     return Tensor.of_array(array)
+
+
+__getattr__ = explain_missing(__name__)

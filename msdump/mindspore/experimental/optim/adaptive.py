@@ -1,4 +1,4 @@
-"""SGD, and optimizers that divide the gradient by what it was before: Adam, AdamW, Adagrad, Adadelta."""
+"""SGD, Adam and AdamW."""
 
 from __future__ import annotations
 
@@ -6,21 +6,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from msdump.mindspore.common.declared import KINDS
 from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import call
 from msdump.mindspore.experimental.optim.optimizer import _Stepping
 from msdump.mindspore.names import publish
 from msdump.mindspore.ops import function as F
-
-
-def _check_rho(where: str, name: str, value: Any) -> None:
-    if not 0 <= value <= 1:
-        raise ValueError(f"For '{where}', the '{name}' must be in range [0.0, 1.0], but got {value}.")
-
-
-KINDS["rho"] = _check_rho
 
 
 class SGD(
@@ -118,41 +109,6 @@ class AdamW(_Moments, takes=f"{_SETTINGS} weight_decay:from_0=0.01 amsgrad=False
         spread = F.sqrt(second) / F.sqrt(self.bias(beta2)) + group["eps"]
         decayed = weight * (1.0 - rate * group["weight_decay"])
         F.assign(weight, decayed - first / spread * (rate / self.bias(beta1)))
-
-
-class Adagrad(
-    _Stepping,
-    takes="params lr:above_0=0.01 lr_decay:from_0=0.0 weight_decay:from_0=0.0 initial_accumulator_value:from_0=0.0 "
-    "eps:above_0=1e-10 | maximize=False",
-):
-    """Gradients over the root of the sum of their squares, with a rate that falls."""
-
-    counter = "step_t"
-
-    accum: Any
-
-    def _starts(self) -> dict[str, Any]:
-        return {"accum": self.defaults["initial_accumulator_value"]}
-
-    def update(self, index: int, gradient: Tensor, rate: Parameter, group: dict[str, Any]) -> None:
-        own = rate / (1.0 + (self.step() - 1.0) * group["lr_decay"])
-        states = self.parameters[index], self.accum[index]
-        call("ApplyAdagradV2", *states, own, gradient, epsilon=float(group["eps"]), update_slots=True)
-
-
-class Adadelta(
-    _Stepping, takes="params lr:above_0=1.0 rho:rho=0.9 eps:above_0=1e-06 weight_decay:from_0=0.0 | maximize=False"
-):
-    """Gradients over the root of the mean of their squares, times the root of the mean of squared steps."""
-
-    states: ClassVar[dict[str, Any]] = {"accum": "zeros", "accum_update": "zeros"}
-
-    accum: Any
-    accum_update: Any
-
-    def update(self, index: int, gradient: Tensor, rate: Parameter, group: dict[str, Any]) -> None:
-        states = self.parameters[index], self.accum[index], self.accum_update[index]
-        call("ApplyAdadelta", *states, rate, _number(group["rho"]), _number(group["eps"]), gradient)
 
 
 publish(__name__)

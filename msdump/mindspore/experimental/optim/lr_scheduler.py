@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -40,16 +39,6 @@ def _held(parameter: Parameter) -> Tensor:
 
 def _number(name: str, value: float) -> Parameter:
     return Parameter(Tensor(np.float32(value)), name, requires_grad=False)
-
-
-def _of_groups(optimizer: Optimizer, rate: Any, name: str) -> list[float]:
-    """A rate of each group, from one for all or a list.   Raises: ValueError for a list of another length."""
-    count = len(optimizer.param_groups)
-    if isinstance(rate, list | tuple):
-        if len(rate) != count:
-            raise ValueError(f"Expected {count} values for {name}, got {len(rate)}")
-        return [float(each) for each in rate]
-    return [float(rate)] * count
 
 
 class _Schedule:
@@ -189,60 +178,6 @@ class LambdaLR(LRScheduler):
     def get_lr(self) -> list[float]:
         factors = [float(function(_held(self.last_epoch))) for function in self.lr_lambdas]
         return [base * factor for base, factor in zip(self.base_lrs, factors, strict=True)]
-
-
-class ReduceLROnPlateau(
-    Declared,
-    _Schedule,
-    takes="optimizer mode='min' factor=0.1 patience=10 threshold=0.0001 threshold_mode='rel' cooldown=0 min_lr=0 "
-    "eps=1e-08",
-):
-    """Times a factor when a metric has not become better for more than `patience` epochs."""
-
-    best: float
-
-    def _set_up(self, optimizer: Optimizer, min_lr: Any) -> None:
-        if self.factor >= 1.0:
-            raise ValueError("The lr factor should be less than 1.0.")
-        _Schedule.__init__(self, optimizer)
-        if self.mode not in ("min", "max"):
-            raise ValueError(f"`mode` should be 'min' or 'max', but got {self.mode}.")
-        if self.threshold_mode not in ("rel", "abs"):
-            raise ValueError(f"`threshold mode` should be 'rel' or 'abs', but got {self.threshold_mode}.")
-        self.min_lrs = _of_groups(optimizer, min_lr, "min_lr")
-        self.best = math.inf if self.mode == "min" else -math.inf
-        self.wait = self.cooldown_counter = 0
-        self.last_epoch = _number("last_epoch_ReduceLROnPlateau", 0)
-
-    def step(self, metrics: Any) -> bool:
-        """An epoch has ended with this metric."""
-        self._check_place()
-        _set(self.last_epoch, float(self.last_epoch) + 1)
-        current = float(metrics)
-        is_better = self._is_improvement(current, self.best)
-        self.best, self.wait = (current, 0) if is_better else (self.best, self.wait + 1)
-        if self.in_cooldown():
-            self.cooldown_counter -= 1
-            self.wait = 0
-        if self.wait > self.patience:
-            self._reduce()
-            self.cooldown_counter, self.wait = self.cooldown, 0
-        return True
-
-    def _reduce(self) -> None:
-        old = self._rates()
-        new = [max(rate * self.factor, lowest) for rate, lowest in zip(old, self.min_lrs, strict=True)]
-        self._set_rates([a if b > a + self.eps else b for a, b in zip(new, old, strict=True)])
-
-    def in_cooldown(self) -> bool:
-        """Does it wait for the last change of the rate to show?"""
-        return self.cooldown_counter > 0
-
-    def _is_improvement(self, current: float, best: float) -> bool:
-        distance = self.threshold * (best if self.threshold_mode == "rel" else 1.0)
-        if self.mode == "min":
-            return current < (best if math.isinf(best) else best - distance)
-        return current > (best if math.isinf(best) else best + distance)
 
 
 publish(__name__)

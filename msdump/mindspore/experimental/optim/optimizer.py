@@ -148,11 +148,8 @@ class _Stepping(Declared, Optimizer):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         super().add_param_group(param_group)
         new = ParameterTuple(self.parameters[self.group_start_id[-2] :])
-        for name, start in self._starts().items():
+        for name, start in self.states.items():
             setattr(self, name, ParameterTuple((*getattr(self, name, ()), *new.clone(name, start))))
-
-    def _starts(self) -> dict[str, Any]:
-        return self.states
 
     def construct(self, gradients: Sequence[Tensor]) -> bool:
         tracer = current_tracer()

@@ -125,24 +125,7 @@ class PReLU(Declared, takes="channel:size=1 w=0.25"):
         return F.prelu(x, F.cast(self.w, x.dtype))
 
 
-class RReLU(Declared, takes="lower:number=0.125 upper:number=0.3333333333333333"):
-    """x above zero, below a slope drawn between `lower` and `upper` for each element."""
-
-    def _set_up(self, lower: float, upper: float) -> None:
-        if lower > upper:
-            raise ValueError(
-                f"For 'RReLU', the value of 'upper' must be greater than or equal to 'lower', got {upper}, {lower}."
-            )
-        self.lower, self.upper = Tensor(np.float32(lower)), Tensor(np.float32(upper))
-
-    def construct(self, x: Tensor) -> Tensor:
-        signs = F.sign(x)
-        slopes = F.cast(F.uniform(x.shape, self.lower, self.upper), x.dtype)
-        below = F.mul(F.mul(F.minimum(signs, 0), slopes), -1)
-        return F.mul(F.add(below, F.maximum(signs, 0)), x)
-
-
-_NAMES = """Softmin Softmax Softmax2d LogSoftmax ReLU ReLU6 RReLU SiLU Tanh Tanhshrink Hardtanh GELU FastGelu ELU
+_NAMES = """Softmin Softmax Softmax2d LogSoftmax ReLU ReLU6 SiLU Tanh Tanhshrink Hardtanh GELU FastGelu ELU
     Sigmoid Softsign PReLU LeakyReLU HSwish HSigmoid LogSigmoid SoftShrink HShrink Mish"""
 _BY_NAME = {{"FastGelu": "fast_gelu"}.get(name, name.lower()): name for name in _NAMES.split()}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from msdump.mindspore.nn.layer.activation import get_activation
 from msdump.mindspore.ops import function as F
 from msdump.mindspore.ops import operations as P
 from msdump.mindspore.ops.layer_operators import clip_by_norm_of, extract_image_patches
-from msdump.mindspore.ops.primitive import functional_classes
 
 
 class Dense(
@@ -152,50 +151,6 @@ class Embedding(
         return F.reshape(F.matmul(rows, self.embedding_table), (*ids.shape, self.embedding_size))
 
 
-class EmbeddingLookup(
-    Declared,
-    takes="vocab_size:size embedding_size:size param_init='normal' target='CPU' slice_mode='batch_slice' "
-    "manual_shapes=None max_norm=None sparse=True vocab_cache_size=0 dtype=float32",
-):
-    """One row of a table per index; with `max_norm` no row is longer.   target: CPU reads through EmbeddingLookup."""
-
-    def _set_up(self, param_init: Any, slice_mode: Any, manual_shapes: Any, vocab_cache_size: int, dtype: Any) -> None:
-        target, max_norm = self.target, self.max_norm
-        if target not in ("CPU", "DEVICE"):
-            raise ValueError(
-                f"For '{self.cls_name}', the 'target' must be one of values in ('CPU', 'DEVICE'), but got {target}."
-            )
-        if max_norm is not None and max_norm <= 0:
-            raise ValueError(f"For '{self.cls_name}', the 'max_norm' must be > 0.0, but got {max_norm}.")
-        if vocab_cache_size:
-            raise ValueError(f"For '{self.cls_name}', 'vocab_cache_size' must be 0 here, but got {vocab_cache_size}.")
-        table = initializer(param_init, [self.vocab_size, self.embedding_size], dtype)
-        self.embedding_table = Parameter(table, name="embedding_table")
-
-    def construct(self, indices: Tensor) -> Tensor:
-        if self.target == "CPU":
-            rows = call("EmbeddingLookup", self.embedding_table, indices, offset=0)
-        else:
-            rows = F.gather(self.embedding_table, indices)
-        if self.max_norm is not None:
-            axes = tuple(range(indices.ndim, rows.ndim))
-            rows = clip_by_norm_of(rows, as_tensor(self.max_norm, rows.type_.dtype), axes)
-        return rows
-
-
-class Range(Declared, takes="start limit=None delta=1"):
-    """A constant: numbers from start to limit (or 0 to start), delta apart; int32 or float32."""
-
-    def _set_up(self, start: float, limit: float | None, delta: float) -> None:
-        if delta == 0:
-            raise ValueError(f"For 'Range', the 'delta' can not be zero, but got {delta}.")
-        numbers = np.arange(start, limit, delta)
-        self.result_tensor = Tensor(numbers.astype(np.float32 if numbers.dtype.kind == "f" else np.int32))
-
-    def construct(self) -> Tensor:
-        return self.result_tensor
-
-
 @as_layer()
 def MatMul(x1: Tensor, x2: Tensor, *, transpose_x1: bool = False, transpose_x2: bool = False) -> Tensor:
     """Matrix product, with either operand transposed on the way; batches broadcast."""
@@ -236,22 +191,6 @@ def Tril(x: Tensor, k: int = 0) -> Tensor:
 def Triu(x: Tensor, k: int = 0) -> Tensor:
     """x at and above diagonal k, 0 below."""
     return _triangle(x, k, np.triu)
-
-
-class ResizeBilinear(Declared, takes="half_pixel_centers=False"):
-    """Pictures of another size, by straight lines between elements; the layer of MindSpore 2.0."""
-
-    def construct(
-        self, x: Tensor, size: Sequence[int] | None = None, scale_factor: int | None = None, align_corners: bool = False
-    ) -> Tensor:
-        """Raises: ValueError for neither or both of `size`, (height, width), and `scale_factor`."""
-        if (size is None) == (scale_factor is None):
-            what = "none" if size is None else "not none"
-            raise ValueError(f"For 'ResizeBilinear', the 'size' and 'scale' both {what}.")
-        sizes = size or [each * (scale_factor or 1) for each in x.shape[2:]]
-        make: Any = functional_classes["ResizeBilinear"]
-        result: Tensor = make(sizes, align_corners, self.half_pixel_centers)(x)
-        return result
 
 
 class Unfold(Declared, takes="ksizes strides rates padding='valid'"):
