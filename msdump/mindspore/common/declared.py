@@ -4,90 +4,85 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from msdump.mindspore.common.signatures import bound_arguments, declared
 
 
-def check_whole(where: str, name: str, value: Any) -> None:
-    """Raises: TypeError for what is no int, ValueError for one below 1."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"For '{where}', the '{name}' must be int, but got {type(value).__name__} {value!r}.")
-    if value < 1:
-        raise ValueError(f"For '{where}', the '{name}' must be int and must > 0, but got {value!r}.")
+@dataclass(frozen=True)
+class Kind:
+    """What a setting of one kind must be.
+
+    types   its classes, () for any; a bool is an instance of bool alone
+    fits    whether a value of these classes is right
+    must    what a value that is not must, for the message
+    says    the message for another class, of `name`, `types`, `value`, its class `cls` and the name of that, `type`
+    """
+
+    types: tuple[type, ...] = ()
+    fits: Callable[[Any], bool] = lambda _: True
+    must: str = ""
+    says: str = "the type of '{name}' must be {types}, but got {type}."
+
+    def __call__(self, where: str, name: str, value: Any) -> None:
+        """Raises: TypeError, ValueError for a value that `where` cannot take."""
+        if self.types and (not isinstance(value, self.types) or (isinstance(value, bool) and bool not in self.types)):
+            types = " or ".join(each.__name__ for each in self.types)
+            text = self.says.format(name=name, types=types, value=value, cls=type(value), type=type(value).__name__)
+            raise TypeError(f"For '{where}', {text}")
+        if not self.fits(value):
+            raise ValueError(f"For '{where}', the '{name}' must {self.must}, but got {value}.")
 
 
 def check_sizes(where: str, **sizes: Any) -> None:
-    """Raises: as `check_whole`, for each size, and for each of a tuple or list of sizes."""
+    """Raises: as `_WHOLE`, for each size, and for each of a tuple or list of sizes."""
     for name, size in sizes.items():
         for each in size if isinstance(size, tuple | list) else (size,):
-            check_whole(where, name, each)
+            _WHOLE(where, name, each)
 
 
-def check_type(where: str, name: str, value: Any, *kinds: type) -> None:
-    """Raises: TypeError for another type than these; a bool is no number."""
-    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-        expected = " or ".join(kind.__name__ for kind in kinds)
-        raise TypeError(f"For '{where}', the type of '{name}' must be {expected}, but got {type(value).__name__}.")
+def _above_0(value: Any) -> bool:
+    return bool(value > 0)
 
 
-def check_number(where: str, name: str, value: Any) -> None:
-    """Raises: TypeError for what is no number."""
-    check_type(where, name, value, float, int)
+def _from_0(value: Any) -> bool:
+    return bool(value >= 0)
 
 
-def _check_count(where: str, name: str, value: Any) -> None:
-    check_type(where, name, value, int)
-    if value < 1:
-        raise ValueError(f"For '{where}', the '{name}' must be > 0, but got {value}.")
-
-
-def check_rate(where: str, name: str, value: Any, least: float | None = None) -> None:
-    """Raises: TypeError for what is no float, ValueError below `least`; without it for what is not above 0."""
-    if isinstance(value, bool) or not isinstance(value, float):
-        raise TypeError(f"For '{where}', the argument '{name}' must be type of float, but got {type(value).__name__}.")
-    if value <= 0 and (least is None or value < least):
-        bound = "> 0.0" if least is None else f">= {least}"
-        raise ValueError(f"For '{where}', the '{name}' must be {bound}, but got {value}.")
-
-
-def check_steps(where: str, name: str, value: Any) -> None:
-    """Raises: TypeError for what is no int, ValueError for what is not above 0."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"For '{where}', the '{name}' must be int, but got {type(value).__name__}.")
-    if value < 1:
-        raise ValueError(f"For '{where}', the '{name}' must be > 0, but got {value}.")
-
-
-def _check_above(where: str, name: str, value: Any) -> None:
-    if value <= 0:
-        raise ValueError(f"For '{where}', the '{name}' must be > 0, but got {value}.")
-
-
-def _check_least(where: str, name: str, value: Any) -> None:
-    if value < 0:
-        raise ValueError(f"For '{where}', the '{name}' must be >= 0, but got {value}.")
-
-
-def _check_way(where: str, name: str, value: Any) -> None:
-    ways = ["mean", "sum", "none"]
-    if value not in ways:
-        raise ValueError(f"For '{where}', the '{name}' must be in {ways}, but got {value}.")
-
-
-# Kind of a setting -> its check, which gets the class, the name and the value.
+_WHOLE = Kind((int,), _above_0, "be int and must > 0", "the '{name}' must be int, but got {type} {value!r}.")
+_RATE = "the argument '{name}' must be type of {types}, but got {type}."
+_VALUE = "the type of '{name}' must be {types}, but got {value!r}."
+_CLASS = "the '{name}' must be {types}, but got {cls}."
 KINDS: dict[str, Callable[[str, str, Any], None]] = {
     "size": lambda where, name, value: check_sizes(where, **{name: value}),
-    "number": check_number,
-    "float": lambda where, name, value: check_type(where, name, value, float),
-    "bool": lambda where, name, value: check_type(where, name, value, bool),
-    "count": _check_count,
-    "way": _check_way,
-    "rate": check_rate,
-    "rate_from_0": lambda where, name, value: check_rate(where, name, value, 0.0),
-    "steps": check_steps,
-    "above_0": _check_above,
-    "from_0": _check_least,
+    "number": Kind((float, int)),
+    "float": Kind((float,)),
+    "bool": Kind((bool,)),
+    "count": Kind((int,), _above_0, "be > 0"),
+    "width": Kind((float, int), _from_0, "be >= 0"),
+    "part": Kind((float,), lambda value: 0 <= value < 1, "be a number in range [0, 1)"),
+    "beta": Kind((float,), lambda value: 0 < value < 1, "be in range (0.0, 1.0)"),
+    "epsilon": Kind((float,), _above_0, "be > 0"),
+    "amount": Kind((float,), _from_0, "be >= 0"),
+    "above_0": Kind(fits=_above_0, must="be > 0"),
+    "from_0": Kind(fits=_from_0, must="be >= 0"),
+    "least_0": Kind(fits=_from_0, must="be at least 0.0"),
+    "share": Kind(fits=lambda value: 0 <= value <= 1, must="be in range [0, 1]"),
+    "features": Kind(fits=lambda value: value >= 1, must="be at least 1"),
+    "channels": Kind((int,), _above_0, "be at least 1", "the type of '{name}' must be {types}, got {value!r}."),
+    "parts": Kind((int,), _above_0, "be > 0", _VALUE),
+    "window": Kind((int,), _above_0, "be positive"),
+    "margin": Kind((int,), _from_0, "be positive"),
+    "steps": Kind((int,), _above_0, "be > 0", "the '{name}' must be {types}, but got {type}."),
+    "rate": Kind((float,), _above_0, "be > 0.0", _RATE),
+    "rate_from_0": Kind((float,), _from_0, "be >= 0.0", _RATE),
+    "any_rate": Kind((float,), says=_RATE),
+    "epochs": Kind((int,), says=_CLASS),
+    "factor": Kind((float,), says=_CLASS),
+    "factors": Kind((float, int), says=_CLASS),
+    "list": Kind((list,), says=_CLASS),
+    "way": Kind(fits=("mean", "sum", "none").__contains__, must="be in ['mean', 'sum', 'none']"),
 }
 
 

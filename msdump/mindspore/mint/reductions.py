@@ -15,14 +15,22 @@ from msdump.mindspore.ops import function as F
 _TABLE = """
     all input dim=None keepdim=False
     any input dim=None keepdim=False
+    amax input dim=() keepdim=False
+    amin input dim=() keepdim=False
     argmax input dim=None keepdim=False
     argmin input dim=None keepdim=False
     cummax input dim
     cummin input dim
     logsumexp input dim keepdim=False
+    mean input dim=None keepdim=False | dtype=None
     nansum input dim=None keepdim=False | dtype=None
     norm input p='fro' dim=None keepdim=False | dtype=None
+    prod input dim=None keepdim=False | dtype=None
+    std input dim=None | correction=1 keepdim=False
+    sum input dim=None keepdim=False | dtype=None
     topk input k dim=-1 largest=True sorted=True
+    var input dim=None | correction=1 keepdim=False
+    var_mean input dim=None | correction=1 keepdim=False
 """
 
 
@@ -42,8 +50,6 @@ _PLACED = {
     for name in ("argmax", "argmin", "argsort", "cummax", "cummin", "max", "min", "sort", "topk")
 }
 
-globals().update(in_forms(_TABLE, {**vars(F), **_PLACED}, __name__))
-
 
 def _in(input: Tensor, dtype: Type | None) -> Tensor:
     return input if dtype is None else F.cast(input, dtype)
@@ -58,29 +64,35 @@ def _axis(dim: Any) -> Any:
     return None if isinstance(dim, tuple | list) and not dim else dim
 
 
-def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Type | None = None) -> Tensor:
-    """Sum over axes, of all without any."""
-    return F.sum(_summed(input, dtype), _axis(dim), keepdim)
+def _over(compute: Callable[..., Any], widens: bool = False) -> Callable[..., Any]:
+    """The function over axes, of all for (); its operand is cast first.   widens: sums of whole numbers are int64"""
+
+    @functools.wraps(compute)
+    def over(input: Tensor, dim: Any, keepdim: bool, dtype: Type | None = None) -> Any:
+        return compute(_summed(input, dtype) if widens else _in(input, dtype), _axis(dim), keepdim)
+
+    return over
 
 
-def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Type | None = None) -> Tensor:
-    """Product over an axis, of all without one."""
-    return F.prod(_summed(input, dtype), dim, keepdim)
+def _spread(compute: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of squared deviations: added up, over the count less `correction`."""
+
+    @functools.wraps(compute)
+    def spread(input: Tensor, dim: Any, correction: int, keepdim: bool) -> Any:
+        return compute(input, _axis(dim), correction, keepdim)
+
+    return spread
 
 
-def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Type | None = None) -> Tensor:
-    """Mean over axes, of all without any."""
-    return F.mean(_in(input, dtype), _axis(dim), keepdim)
+_COMPUTING = {
+    **vars(F),
+    **_PLACED,
+    **{name: _over(vars(F)[name]) for name in ("amax", "amin", "mean")},
+    **{name: _over(vars(F)[name], widens=True) for name in ("prod", "sum")},
+    **{name: _spread(vars(F)[name]) for name in ("std", "var", "var_mean")},
+}
 
-
-def amax(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
-    """Greatest element over axes, of all without any."""
-    return F.amax(input, _axis(dim), keepdim)
-
-
-def amin(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
-    """Least element over axes, of all without any."""
-    return F.amin(input, _axis(dim), keepdim)
+globals().update(in_forms(_TABLE, _COMPUTING, __name__))
 
 
 def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
@@ -141,21 +153,6 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     return kthvalue(input, (input.shape[dim] + 1) // 2, dim, keepdim)
 
 
-def var(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = False) -> Any:
-    """Squared deviations added up, over the count less `correction`."""
-    return F.var(input, _axis(dim), correction, keepdim)
-
-
-def std(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = False) -> Any:
-    """Square root of `var`."""
-    return F.std(input, _axis(dim), correction, keepdim)
-
-
-def var_mean(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """`var` and `mean`."""
-    return F.var_mean(input, _axis(dim), correction, keepdim)
-
-
 def std_mean(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """`std` and `mean`."""
     variance, center = F.var_mean(input, _axis(dim), correction, keepdim)
@@ -169,7 +166,7 @@ def softmax(input: Tensor, dim: int, *, dtype: Type | None = None) -> Tensor:
 
 def trace(input: Tensor) -> Tensor:
     """Sum of the diagonal."""
-    return sum(F.diagonal(input))
+    return F.sum(_summed(F.diagonal(input), None))
 
 
 def equal(input: Tensor, other: Tensor) -> Any:

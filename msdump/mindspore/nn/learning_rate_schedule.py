@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from msdump.mindspore.common.declared import check_rate, check_steps, checked_settings
+from msdump.mindspore.common.declared import KINDS, checked_settings
 from msdump.mindspore.common.signatures import declared
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.names import publish
@@ -137,8 +137,8 @@ def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[flo
         )
     rates: list[float] = []
     for last, rate in zip(milestone, learning_rates, strict=True):
-        check_steps(where, "milestone", last)
-        check_rate(where, "learning_rates", rate, -math.inf)
+        KINDS["steps"](where, "milestone", last)
+        KINDS["any_rate"](where, "learning_rates", rate)
         if last < len(rates):
             raise ValueError(f"For '{where}', the 'milestone' must rise, but got {milestone}.")
         rates.extend([rate] * (last - len(rates)))

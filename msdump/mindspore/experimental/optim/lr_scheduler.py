@@ -17,17 +17,6 @@ from msdump.mindspore.sources import user_line
 from msdump.mindspore.tracer import current_tracer
 
 
-def _check_kind(cls_name: str, name: str, value: Any, *kinds: type) -> None:
-    """Raises: TypeError."""
-    if isinstance(value, bool) or not isinstance(value, kinds):
-        expected = " or ".join(kind.__name__ for kind in kinds)
-        raise TypeError(f"For '{cls_name}', the '{name}' must be {expected}, but got {type(value)}.")
-
-
-KINDS["epochs"] = lambda where, name, value: _check_kind(where, name, value, int)
-KINDS["factor"] = lambda where, name, value: _check_kind(where, name, value, float)
-
-
 def _set(parameter: Parameter, value: float) -> None:
     parameter.set_data(Tensor(np.array(value, np.float32)))
 
@@ -79,7 +68,7 @@ class LRScheduler(_Schedule):
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         super().__init__(optimizer)
-        _check_kind(type(self).__name__, "last_epoch", last_epoch, int)
+        KINDS["epochs"](type(self).__name__, "last_epoch", last_epoch)
         if last_epoch < -1:
             raise ValueError(f"Invalid last_epoch: {last_epoch}")
         for number, group in enumerate(optimizer.param_groups):
@@ -141,16 +130,14 @@ class StepLR(_ClosedForm, takes="optimizer step_size:epochs gamma:factor=0.1 las
         return float(base * self.gamma ** (epoch // self.step_size))
 
 
-class MultiStepLR(_ClosedForm, takes="optimizer milestones gamma=0.1 last_epoch=-1"):
+class MultiStepLR(_ClosedForm, takes="optimizer milestones:list gamma:factors=0.1 last_epoch=-1"):
     """Times gamma at each of the milestones."""
 
     milestones: Any
 
     def _set_up(self, optimizer: Optimizer, last_epoch: int) -> None:
-        _check_kind("MultiStepLR", "milestones", self.milestones, list)
         for milestone in self.milestones:
-            _check_kind("MultiStepLR", "milestones", milestone, int)
-        _check_kind("MultiStepLR", "gamma", self.gamma, float, int)
+            KINDS["epochs"]("MultiStepLR", "milestones", milestone)
         self.milestones = Counter(self.milestones)
         super()._set_up(optimizer, last_epoch)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from msdump.errors import did_you_mean
-from msdump.mindspore.common.declared import KINDS, check_number
+from msdump.mindspore.common.declared import KINDS
 from msdump.mindspore.common.dtype import float16, float32, int_type
 from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
@@ -42,15 +42,9 @@ _TABLE = """
 
 
 def _check_slope(where: str, name: str, value: Any) -> None:
-    check_number("CeLU", name, value)
+    KINDS["number"]("CeLU", name, value)
     if value == 0:
         raise ValueError(f"For 'CeLU', the '{name}' must not be 0.0.")
-
-
-def _check_width(where: str, name: str, value: Any) -> None:
-    check_number(where, name, value)
-    if value < 0:
-        raise ValueError(f"For '{where}', the '{name}' must be >= 0, but got {value}.")
 
 
 def _threshold(x: Tensor, threshold: float, value: float) -> Tensor:
@@ -58,7 +52,7 @@ def _threshold(x: Tensor, threshold: float, value: float) -> Tensor:
     return F.threshold(x, threshold, value)
 
 
-KINDS.update(slope=_check_slope, width=_check_width)
+KINDS["slope"] = _check_slope
 globals().update(layers(_TABLE, {**vars(F), "_threshold": _threshold}, __name__))
 
 
@@ -76,8 +70,8 @@ def LeakyReLU(x: Tensor, *, alpha: float = 0.2) -> Tensor:
 
 
 def _check_hardtanh(min_val: float, max_val: float) -> None:
-    check_number("Hardtanh", "min_val", min_val)
-    check_number("Hardtanh", "max_val", max_val)
+    KINDS["number"]("Hardtanh", "min_val", min_val)
+    KINDS["number"]("Hardtanh", "max_val", max_val)
     if min_val >= max_val:
         raise ValueError(
             f"For 'Hardtanh', min_val should be less than max_val, but got min_val: {min_val}, max_val: {max_val}."

@@ -73,14 +73,10 @@ class Dropout(Declared, takes="keep_prob=0.5 p=None dtype=float32", shows="p"):
         return F.dropout(x, self.p, self.training)
 
 
-class _ChannelDropout(Declared, takes="p:float=0.5", shows="p"):
+class _ChannelDropout(Declared, takes="p:part=0.5", shows="p"):
     """Base of dropouts of whole channels. `p` is the part that is dropped.   function: of this number of axes"""
 
     function: Callable[..., Tensor]
-
-    def _set_up(self) -> None:
-        if not 0 <= self.p < 1:
-            raise ValueError(f"For '{self.cls_name}', the 'p' must be a number in range [0, 1), but got {self.p}.")
 
     def construct(self, x: Tensor) -> Tensor:
         return self.function(x, self.p) if self.training and self.p else x

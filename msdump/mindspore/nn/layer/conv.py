@@ -142,15 +142,6 @@ class Conv2dTranspose(
         return P.Pad(((0, 0), (0, 0), *((0, more) for more in self.output_padding)))(output)
 
 
-def _check_ints(cls_name: str, **numbers: Any) -> None:
-    """Raises: TypeError for what is no int, ValueError for negative ones, and for 0 but as padding."""
-    for name, number in numbers.items():
-        if isinstance(number, bool) or not isinstance(number, int):
-            raise TypeError(f"For '{cls_name}', the type of '{name}' must be int, but got {type(number).__name__}.")
-        if number < (0 if name == "padding" else 1):
-            raise ValueError(f"For '{cls_name}', the '{name}' must be positive, but got {number}.")
-
-
 def _flat(init: Any) -> Any:
     """First values of a weight (O, I, L) as (O, I, 1, L)."""
     return F.expand_dims(init, 2) if isinstance(init, Tensor) and init.ndim == 3 else init
@@ -160,22 +151,24 @@ class _OfOneAxis(_Convolution):
     """A convolution of two dimensions on data of height 1."""
 
     def _set_up(self, weight_init: Any, bias_init: Any, data_format: str = "NCHW", dtype: Any = float32) -> None:
-        window = {name: getattr(self, name) for name in ("kernel_size", "stride", "padding", "dilation")}
-        _check_ints(self.cls_name, **window)
         self.padding = (0, 0, self.padding, self.padding)
         for name in ("kernel_size", "stride", "dilation"):
-            setattr(self, name, (1, window[name]))
+            setattr(self, name, (1, getattr(self, name)))
         super()._set_up(_flat(weight_init), bias_init, data_format, dtype)
 
     def construct(self, x: Tensor) -> Tensor:
         return F.squeeze(super().construct(F.expand_dims(x, 2)), 2)
 
 
-class Conv1d(_OfOneAxis, Conv2d, takes=f"{_WINDOW} dilation=1 group=1 {_WEIGHTS}"):
+_ONE_AXIS = f"""in_channels out_channels kernel_size:window stride:window=1 pad_mode='same' padding:margin=0
+    dilation:window=1 group=1 {_WEIGHTS}"""
+
+
+class Conv1d(_OfOneAxis, Conv2d, takes=_ONE_AXIS):
     """1-D convolution: (N, in_channels, L) -> (N, out_channels, L'). Its weight is (O, I / group, 1, kernel_size)."""
 
 
-class Conv1dTranspose(_OfOneAxis, Conv2dTranspose, takes=f"{_WINDOW} dilation=1 group=1 {_WEIGHTS}"):
+class Conv1dTranspose(_OfOneAxis, Conv2dTranspose, takes=_ONE_AXIS):
     """Transposed 1-D convolution: the gradient of Conv1d with respect to its signal."""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from msdump.mindspore.common.declared import KINDS
 from msdump.mindspore.common.initializer import initializer
 from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
@@ -16,25 +15,6 @@ from msdump.mindspore.ops import function as F
 from msdump.mindspore.ops.layer_operators import instance_norm_of
 from msdump.mindspore.ops.primitive import Primitive
 from msdump.mindspore.releases import GROUP_NORM
-
-
-def _check_momentum(where: str, name: str, value: Any) -> None:
-    if not 0 <= value <= 1:
-        raise ValueError(f"For '{where}', the '{name}' must be in range [0, 1], but got {value}.")
-
-
-def _check_features(where: str, name: str, value: Any) -> None:
-    if value < 1:
-        raise ValueError(f"For '{where}', the '{name}' must be at least 1, but got {value}.")
-
-
-def _check_channels(where: str, name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"For '{where}', the type of '{name}' must be int, got {value!r}.")
-    _check_features(where, name, value)
-
-
-KINDS.update(channels=_check_channels, features=_check_features, momentum=_check_momentum)
 
 
 class _Statistics(Declared):
@@ -48,7 +28,7 @@ class _Statistics(Declared):
         self.beta = Parameter(initializer(beta, count), "beta", requires_grad=affine)
 
 
-_SETTINGS = """num_features:features eps=1e-05 momentum:momentum=0.9 affine=True gamma_init='ones' beta_init='zeros'
+_SETTINGS = """num_features:features eps=1e-05 momentum:share=0.9 affine=True gamma_init='ones' beta_init='zeros'
     moving_mean_init='zeros' moving_var_init='ones' use_batch_statistics=None"""
 
 
@@ -121,7 +101,7 @@ class SyncBatchNorm(_BatchNorm, takes=f"{_SETTINGS} process_groups=None"):
 
 class _InstanceNorm(
     _Statistics,
-    takes="num_features:channels eps=1e-05 momentum:momentum=0.1 affine=True gamma_init='ones' beta_init='zeros'",
+    takes="num_features:channels eps=1e-05 momentum:share=0.1 affine=True gamma_init='ones' beta_init='zeros'",
     shows="num_features eps momentum",
 ):
     """Base of normalisations of each channel of each sample.   ndim: axes of the data."""

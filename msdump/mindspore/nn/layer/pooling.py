@@ -177,17 +177,10 @@ class AvgPool3d(_AvgPool):
 # -- adaptive ----------------------------------------------------------------------------------------------------------
 
 
-class _Adaptive1d(Declared, takes="output_size"):
+class _Adaptive1d(Declared, takes="output_size:parts"):
     """Base of adaptive poolings of one axis: equal parts, whose number divides the length.   window: pools one part"""
 
     window: Callable[..., Any]
-
-    def _set_up(self) -> None:
-        size = self.output_size
-        if isinstance(size, bool) or not isinstance(size, int):
-            raise TypeError(f"For '{self.cls_name}', the type of 'output_size' must be int, but got {size!r}.")
-        if size < 1:
-            raise ValueError(f"For '{self.cls_name}', the 'output_size' must be > 0, but got {size}.")
 
     def construct(self, input: Tensor) -> Tensor:
         if input.ndim != 3 or input.shape[2] < self.output_size or input.shape[2] % self.output_size:

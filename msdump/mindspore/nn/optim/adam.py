@@ -6,34 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from msdump.mindspore.common.declared import KINDS, check_type
+from msdump.mindspore.common.declared import KINDS
 from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import call
 from msdump.mindspore.names import publish
 from msdump.mindspore.nn.optim.optimizer import _DeclaredOptimizer
 from msdump.mindspore.ops import function as F
-
-
-def _check_beta(where: str, name: str, value: Any) -> None:
-    check_type(where, name, value, float)
-    if not 0 < value < 1:
-        raise ValueError(f"For '{where}', the '{name}' must be in range (0.0, 1.0), but got {value}.")
-
-
-def _check_epsilon(where: str, name: str, value: Any) -> None:
-    check_type(where, name, value, float)
-    if value <= 0:
-        raise ValueError(f"For '{where}', the '{name}' must be > 0, but got {value}.")
-
-
-def _check_amount(where: str, name: str, value: Any) -> None:
-    check_type(where, name, value, float)
-    if value < 0:
-        raise ValueError(f"For '{where}', the '{name}' must be >= 0, but got {value}.")
-
-
-KINDS.update(beta=_check_beta, epsilon=_check_epsilon, amount=_check_amount)
 
 
 class _Adaptive(_DeclaredOptimizer):
@@ -212,7 +191,7 @@ class FTRL(
                 "For 'FTRL', dynamic learning rate and group learning rate are currently not supported, they should "
                 f"all be false, but got dynamic learning rate {self.dynamic_lr} and group {self.is_group_lr}."
             )
-        _check_amount("FTRL", "learning_rate", rate)
+        KINDS["amount"]("FTRL", "learning_rate", rate)
 
     def _set_up(self, initial_accum: float) -> None:
         if self.lr_power > 0:

@@ -61,15 +61,12 @@ class SGD(
 
 class RMSProp(
     _DeclaredOptimizer,
-    takes="params learning_rate=0.1 decay=0.9 momentum=0.0 epsilon:above_0=1e-10 use_locking=False centered=False "
-    "loss_scale=1.0 weight_decay=0.0",
+    takes="params learning_rate=0.1 decay:least_0=0.9 momentum:least_0=0.0 epsilon:above_0=1e-10 use_locking=False "
+    "centered=False loss_scale=1.0 weight_decay=0.0",
 ):
     """Gradients divided by the root of their running mean square."""
 
     def _set_up(self, decay: float, momentum: float, epsilon: float, use_locking: bool) -> None:
-        for name, number in (("decay", decay), ("momentum", momentum)):
-            if number < 0:
-                raise ValueError(f"For 'RMSProp', the '{name}' must be at least 0.0, but got {number}.")
         self._numbers = {"rho": float(decay), "momentum": float(momentum), "epsilon": float(epsilon)}
         self._numbers["use_locking"] = use_locking
         self.mean_square = self.parameters.clone("mean_square", "ones")
