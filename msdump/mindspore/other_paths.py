@@ -82,8 +82,7 @@ _SHOWN = {
     "ops.primitive": {"ops": "constexpr"},
     "train.model": {
         "context": "ParallelMode",
-        "train": "DatasetHelper ModelCheckpoint connect_network_with_dataset load_checkpoint load_param_into_net "
-        "save_checkpoint",
+        "train": "DatasetHelper ModelCheckpoint load_checkpoint load_param_into_net save_checkpoint",
     },
 }
 SHOWN = {
@@ -148,6 +147,7 @@ LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
             "Cast the tensors with ops.cast, or call to_float.": "cast_inputs",
             "Keep it in an attribute of your own.": "cell_init_args jit_config_dict update_cell_type",
         },
+        "amp": {"Call auto_mixed_precision, or to_float of the cells.": "custom_mixed_precision"},
         "common.initializer": {
             "Give initializer a Tensor that numpy has filled.": "Dirac Sparse",
         },
@@ -180,7 +180,10 @@ LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
             "CyclicLR LinearLR MultiplicativeLR PolynomialLR SequentialLR",
             'Set the group\'s "lr" when a metric has not become better.': "ReduceLROnPlateau",
         },
-        "mint.nn": {"Write it as an nn.Cell of your own, of ops.Conv2DTranspose.": "ConvTranspose2d"},
+        "mint.nn": {
+            "Write it as an nn.Cell of your own, of ops.Conv2DTranspose.": "ConvTranspose2d",
+            "Take BatchNorm2d: on one device its statistics are those of all.": "SyncBatchNorm",
+        },
         "mint.nn.functional": {"Call ops.Conv2DTranspose.": "conv_transpose2d"},
         "train": {
             "Compute it in a train.Metric of your own, with scikit-learn, scipy or numpy on arrays.": "BleuScore "
@@ -190,6 +193,7 @@ LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
             "Give the optimizer a list of rates or an nn.LearningRateSchedule.": "LearningRateScheduler",
             "Load it with load_checkpoint, and save it in the other format.": "ckpt_to_safetensors safetensors_to_ckpt",
             "Call load_checkpoint.": "load_checkpoint_async",
+            "Call the network with the rows of the dataset.": "connect_network_with_dataset",
             "Leave it away: one device computes all, and nothing is cut.": "build_searched_strategy "
             "merge_sliced_parameter",
             "Compute the loss beside the weights in the script: msdump draws no summaries.": "SummaryLandscape",

@@ -17,8 +17,8 @@ _TABLE = "\n".join(
         "*tensors | indexing='ij'": "meshgrid",
         "input": """abs acos acosh arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh
             bitwise_not:invert ceil clone:identity cos cosh erf erfc erfinv exp exp2 expm1 floor frac inverse isfinite
-            isinf isnan isneginf log log10 log1p log2 logical_not neg negative ravel reciprocal rsqrt sigmoid sign sin sinc sinh
-            sqrt square t tan tanh""",
+            isinf isnan isneginf log log10 log1p log2 logical_not neg negative ravel reciprocal rsqrt sigmoid sign
+            sin sinc sinh sqrt square t tan tanh""",
         "input other": """arctan2 atan2 bitwise_and bitwise_or bitwise_xor eq:equal floor_divide:floor_div fmod gcd
             greater greater_equal gt le less less_equal logaddexp logaddexp2 logical_and logical_or logical_xor lt
             matmul maximum minimum mul ne not_equal remainder xlogy""",

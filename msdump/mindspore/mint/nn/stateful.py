@@ -161,24 +161,6 @@ class BatchNorm3d(_Norm):
     ranks = (5,)
 
 
-class SyncBatchNorm(_Norm, takes=f"{_NORM} process_group=None dtype=None"):
-    """Batch normalisation with the statistics of all devices: on one device those of its batch.
-
-    Raises: RuntimeError for a group: its statistics would have to be gathered.
-    """
-
-    ranks = (2, 3, 4, 5)
-
-    def _begin(self, settings: dict[str, Any]) -> None:
-        process_group = settings.pop("process_group")
-        if process_group is not None:
-            raise RuntimeError(
-                f"mint.nn.SyncBatchNorm: expected process_group=None, got {process_group!r}. Use BatchNorm2d, whose "
-                "statistics are those of each device."
-            )
-        super()._begin(settings)
-
-
 class GroupNorm(Declared, takes="num_groups num_channels eps=1e-05 affine=True dtype=None"):
     """Normalisation of groups of channels."""
 
