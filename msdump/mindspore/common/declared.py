@@ -149,3 +149,10 @@ def _constructor(cls: type[Declared], takes: str | inspect.Signature) -> Callabl
     __init__.__qualname__ = f"{cls.__name__}.__init__"
     __init__.__signature__ = inspect.Signature([SELF, *signature.parameters.values()])  # type: ignore[attr-defined]
     return __init__
+
+
+def variants(base: type[Any], module: str, **rows: tuple[str, dict[str, Any]]) -> dict[str, Any]:
+    """Classes that differ from their base by attributes alone, by name: of each what it says, and the attributes."""
+    return {
+        name: type(name, (base,), {"__doc__": doc, "__module__": module, **own}) for name, (doc, own) in rows.items()
+    }

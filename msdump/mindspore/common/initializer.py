@@ -121,6 +121,10 @@ class HeNormal(Initializer, takes="negative_slope=0 mode='fan_in' nonlinearity='
         return random_generator().normal(0.0, _he_deviation(self, shape), shape)
 
 
+_FANS = ("fan_in", "fan_out", "fan_avg")
+_DISTRIBUTIONS = ("uniform", "truncated_normal", "untruncated_normal")
+
+
 class VarianceScaling(Initializer, takes="scale=1.0 mode='fan_in' distribution='truncated_normal'"):
     """Values whose variance is `scale` over the fan of `mode`.
 
@@ -128,12 +132,17 @@ class VarianceScaling(Initializer, takes="scale=1.0 mode='fan_in' distribution='
     """
 
     def _set_up(self, kwargs: Any = None) -> None:
-        if self.scale <= 0:
-            raise ValueError(
-                f"For VarianceScaling initializer, the argument 'scale' must be greater than 0, but got {self.scale}."
-            )
-        _check_one_of("mode", self.mode, ("fan_in", "fan_out", "fan_avg"))
-        _check_one_of("distribution", self.distribution, ("uniform", "truncated_normal", "untruncated_normal"))
+        checks = {
+            "scale": (self.scale > 0, "greater than 0"),
+            "mode": (self.mode in _FANS, f"one of {', '.join(_FANS)}"),
+            "distribution": (self.distribution in _DISTRIBUTIONS, f"one of {', '.join(_DISTRIBUTIONS)}"),
+        }
+        for name, (is_fine, must) in checks.items():
+            if not is_fine:
+                raise ValueError(
+                    f"For VarianceScaling initializer, the argument '{name}' must be {must}, but got "
+                    f"{getattr(self, name)}."
+                )
 
     def values(self, shape: tuple[int, ...]) -> Array:
         fan_in, fan_out = fans(shape)
@@ -143,14 +152,6 @@ class VarianceScaling(Initializer, takes="scale=1.0 mode='fan_in' distribution='
             return random_generator().normal(0.0, math.sqrt(variance), shape)
         bound = math.sqrt(3 * variance)
         return random_generator().uniform(-bound, bound, shape)
-
-
-def _check_one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ValueError(
-            f"For VarianceScaling initializer, the argument '{name}' must be one of {', '.join(allowed)}, but got "
-            f"{value}."
-        )
 
 
 class Identity(Initializer):
@@ -238,25 +239,16 @@ def layer_initializers(weight_init: Any, bias_init: Any, fan_in: int) -> tuple[A
     return (defaults[0] if weight_init is None else weight_init, defaults[1] if bias_init is None else bias_init)
 
 
+_CLASSES = (Zero, One, Normal, Uniform, TruncatedNormal, XavierUniform, XavierNormal, HeUniform, HeNormal,
+            VarianceScaling, Identity, Orthogonal)  # fmt: skip
 _BY_NAME: dict[str, type[Initializer]] = {
-    "zero": Zero,
+    **{each.__name__.lower(): each for each in _CLASSES},
     "zeros": Zero,
-    "one": One,
     "ones": One,
-    "normal": Normal,
-    "uniform": Uniform,
-    "truncatednormal": TruncatedNormal,
     "xavier_uniform": XavierUniform,
-    "xavieruniform": XavierUniform,
     "xavier_normal": XavierNormal,
-    "xaviernormal": XavierNormal,
     "he_uniform": HeUniform,
-    "heuniform": HeUniform,
     "he_normal": HeNormal,
-    "henormal": HeNormal,
-    "variancescaling": VarianceScaling,
-    "identity": Identity,
-    "orthogonal": Orthogonal,
 }
 
 

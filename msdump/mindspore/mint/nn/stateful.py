@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from msdump.mindspore.common.declared import variants
 from msdump.mindspore.common.dtype import DType, float32, int64
 from msdump.mindspore.common.initializer import HeUniform, Normal, Uniform, initializer
 from msdump.mindspore.common.parameter import Parameter
@@ -94,26 +95,16 @@ class _Conv(
         )
 
 
-class Conv1d(_Conv):
-    """Convolution of (N, C, L)."""
-
-    ndim = 1
-
-
-class Conv2d(_Conv):
-    """Convolution of (N, C, H, W)."""
-
-
-class Conv3d(_Conv):
-    """Convolution of (N, C, D, H, W)."""
-
-    ndim = 3
+_CONVS = variants(
+    _Conv,
+    __name__,
+    Conv1d=("Convolution of (N, C, L).", {"ndim": 1}),
+    Conv2d=("Convolution of (N, C, H, W).", {"ndim": 2}),
+    Conv3d=("Convolution of (N, C, D, H, W).", {"ndim": 3}),
+)
 
 
-_NORM = "num_features eps=1e-05 momentum=0.1 affine=True track_running_stats=True"
-
-
-class _Norm(Declared, takes=f"{_NORM} dtype=None"):
+class _Norm(Declared, takes="num_features eps=1e-05 momentum=0.1 affine=True track_running_stats=True dtype=None"):
     """Batch normalisation.   ranks: axes that the input may have."""
 
     ranks: tuple[int, ...] = (4,)
@@ -145,20 +136,14 @@ class _Norm(Declared, takes=f"{_NORM} dtype=None"):
         )
 
 
-class BatchNorm1d(_Norm):
-    """Batch normalisation of (N, C) or (N, C, L)."""
-
-    ranks = (2, 3)
-
-
-class BatchNorm2d(_Norm):
-    """Batch normalisation of (N, C, H, W)."""
-
-
-class BatchNorm3d(_Norm):
-    """Batch normalisation of (N, C, D, H, W)."""
-
-    ranks = (5,)
+_NORMS = variants(
+    _Norm,
+    __name__,
+    BatchNorm1d=("Batch normalisation of (N, C) or (N, C, L).", {"ranks": (2, 3)}),
+    BatchNorm2d=("Batch normalisation of (N, C, H, W).", {"ranks": (4,)}),
+    BatchNorm3d=("Batch normalisation of (N, C, D, H, W).", {"ranks": (5,)}),
+)
+globals().update(_CONVS | _NORMS)
 
 
 class GroupNorm(Declared, takes="num_groups num_channels eps=1e-05 affine=True dtype=None"):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
+from msdump.mindspore.common.declared import variants
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.mint.nn import functional as F
 from msdump.mindspore.names import publish
@@ -86,15 +86,11 @@ class _OtherPad(_Pad, takes="padding"):
 _PADS = {"Constant": "constant", "Zero": "constant", "Reflection": "reflect", "Replication": "replicate"}
 
 
-def _pads() -> Iterator[type[_Pad]]:
-    for kind, mode in _PADS.items():
-        for ndim in (1, 2, 3):
-            base = _ConstantPad if kind == "Constant" else _OtherPad
-            own = {"ndim": ndim, "mode": mode, "__module__": __name__}
-            yield type(f"{kind}Pad{ndim}d", (base,), {**own, "__doc__": f"Pads the last {ndim} axes: {mode}."})
-
-
-globals().update((each.__name__, each) for each in _pads())
+for _kind, _mode in _PADS.items():
+    for _ndim in (1, 2, 3):
+        _base = _ConstantPad if _kind == "Constant" else _OtherPad
+        _row = (f"Pads the last {_ndim} axes: {_mode}.", {"ndim": _ndim, "mode": _mode})
+        globals().update(variants(_base, __name__, **{f"{_kind}Pad{_ndim}d": _row}))
 
 
 class Dropout(Declared, takes="p=0.5 inplace=False"):

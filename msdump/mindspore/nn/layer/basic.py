@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from msdump.mindspore.common.declared import variants
 from msdump.mindspore.common.initializer import initializer, layer_initializers
 from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
@@ -82,22 +83,17 @@ class _ChannelDropout(Declared, takes="p:part=0.5", shows="p"):
         return self.function(x, self.p) if self.training and self.p else x
 
 
-class Dropout1d(_ChannelDropout):
-    """While training: channels of (N, C, L) or (C, L) zero at random."""
-
-    function = staticmethod(F.dropout1d)
-
-
-class Dropout2d(_ChannelDropout):
-    """While training: channels of (N, C, H, W) zero at random."""
-
-    function = staticmethod(F.dropout2d)
-
-
-class Dropout3d(_ChannelDropout):
-    """While training: channels of (N, C, D, H, W) zero at random."""
-
-    function = staticmethod(F.dropout3d)
+_DROPOUTS = variants(
+    _ChannelDropout,
+    __name__,
+    Dropout1d=(
+        "Channels of (N, C, L) or (C, L) zero at random in training.",
+        {"function": staticmethod(F.dropout1d)},
+    ),
+    Dropout2d=("Channels of (N, C, H, W) zero at random in training.", {"function": staticmethod(F.dropout2d)}),
+    Dropout3d=("Channels of (N, C, D, H, W) zero at random in training.", {"function": staticmethod(F.dropout3d)}),
+)
+globals().update(_DROPOUTS)
 
 
 class OneHot(Declared, takes="axis=-1 depth=1 on_value=1.0 off_value=0.0 dtype=float32"):

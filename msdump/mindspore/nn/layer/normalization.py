@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from msdump.mindspore.common.declared import variants
 from msdump.mindspore.common.initializer import initializer
 from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
@@ -118,20 +119,14 @@ class _InstanceNorm(
         return instance_norm_of(x, self.gamma, self.beta, *statistics, self.eps, self.momentum)[0]
 
 
-class InstanceNorm1d(_InstanceNorm):
-    """Normalisation of each channel of each sample of (N, C, L)."""
-
-    ndim = 3
-
-
-class InstanceNorm2d(_InstanceNorm):
-    """Normalisation of each channel of each sample of (N, C, H, W)."""
-
-
-class InstanceNorm3d(_InstanceNorm):
-    """Normalisation of each channel of each sample of (N, C, D, H, W)."""
-
-    ndim = 5
+_INSTANCES = variants(
+    _InstanceNorm,
+    __name__,
+    InstanceNorm1d=("Normalisation of each channel of each sample of (N, C, L).", {"ndim": 3}),
+    InstanceNorm2d=("Normalisation of each channel of each sample of (N, C, H, W).", {"ndim": 4}),
+    InstanceNorm3d=("Normalisation of each channel of each sample of (N, C, D, H, W).", {"ndim": 5}),
+)
+globals().update(_INSTANCES)
 
 
 class LayerNorm(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
+from msdump.mindspore.common.declared import variants
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.names import publish
 from msdump.mindspore.nn.declared import Declared
@@ -89,14 +89,9 @@ class ZeroPad2d(_ConstantPad, takes="padding"):
     axes = 2
 
 
-def _of_axes() -> Iterator[type[_Pad]]:
-    """A class of each family for one, two and three axes."""
-    for family in (_ConstantPad, _ReflectionPad, _ReplicationPad):
-        for axes in (1, 2, 3):
-            name = f"{family.__name__[1:]}{axes}d"
-            yield type(name, (family,), {"axes": axes, "__doc__": family.__doc__, "__module__": __name__})
-
-
-globals().update((each.__name__, each) for each in _of_axes())
+for _family in (_ConstantPad, _ReflectionPad, _ReplicationPad):
+    for _axes in (1, 2, 3):
+        _row = {f"{_family.__name__[1:]}{_axes}d": (str(_family.__doc__), {"axes": _axes})}
+        globals().update(variants(_family, __name__, **_row))
 
 publish(__name__)

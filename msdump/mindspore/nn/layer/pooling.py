@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from msdump.mindspore.common.declared import variants
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import call, execute
 from msdump.mindspore.names import explain_missing, publish
@@ -100,20 +101,13 @@ class _MaxPool(
         return call("MaxPool3D", x, **attrs, pad_list=self.padding, ceil_mode=self.ceil_mode)
 
 
-class _MaxPool2d(_MaxPool):
-    """What MaxPool2d cannot do by the operator of two axes."""
-
-    ndim = 2
-
-
-class MaxPool1d(_MaxPool):
-    """Largest element under a window of (N, C, L)."""
-
-    ndim = 1
-
-
-class MaxPool3d(_MaxPool):
-    """Largest element under a window of (N, C, D, H, W)."""
+_LARGEST = variants(
+    _MaxPool,
+    __name__,
+    _MaxPool2d=("What MaxPool2d cannot do by the operator of two axes.", {"ndim": 2}),
+    MaxPool1d=("Largest element under a window of (N, C, L).", {"ndim": 1}),
+    MaxPool3d=("Largest element under a window of (N, C, D, H, W).", {}),
+)
 
 
 class _AvgPool(
@@ -155,10 +149,13 @@ class _AvgPool(
         )[0]
 
 
-class _AvgPool2d(_AvgPool):
-    """What AvgPool2d cannot do by the operator of two axes."""
-
-    ndim = 2
+_MEANS = variants(
+    _AvgPool,
+    __name__,
+    _AvgPool2d=("What AvgPool2d cannot do by the operator of two axes.", {"ndim": 2}),
+    AvgPool3d=('Mean under a window of (N, C, D, H, W); zeros around count in pad_mode "same", too.', {}),
+)
+globals().update(_LARGEST | _MEANS)
 
 
 class AvgPool1d(
@@ -168,10 +165,6 @@ class AvgPool1d(
     """Mean under a window of (N, C, L)."""
 
     ndim = 1
-
-
-class AvgPool3d(_AvgPool):
-    """Mean under a window of (N, C, D, H, W); zeros around count in pad_mode "same", too."""
 
 
 # -- adaptive ----------------------------------------------------------------------------------------------------------
@@ -193,18 +186,12 @@ class _Adaptive1d(Declared, takes="output_size:parts"):
         return F.squeeze(result, 2)
 
 
-class AdaptiveAvgPool1d(_Adaptive1d):
-    """Means of equal parts of (N, C, L)."""
-
-    window = P.AvgPool
-
-
-class AdaptiveMaxPool1d(_Adaptive1d):
-    """Largest elements of equal parts of (N, C, L)."""
-
-    window = P.MaxPool
-
-
+_PARTS = variants(
+    _Adaptive1d,
+    __name__,
+    AdaptiveAvgPool1d=("Means of equal parts of (N, C, L).", {"window": P.AvgPool}),
+    AdaptiveMaxPool1d=("Largest elements of equal parts of (N, C, L).", {"window": P.MaxPool}),
+)
 _ADAPTIVE = """
     AdaptiveAvgPool2d adaptive_avg_pool2d input | output_size
     AdaptiveAvgPool3d adaptive_avg_pool3d input | output_size
@@ -212,7 +199,7 @@ _ADAPTIVE = """
     AdaptiveMaxPool3d adaptive_max_pool3d input | output_size return_indices=False
 """
 
-globals().update(layers(_ADAPTIVE, vars(F), __name__))
+globals().update(_PARTS | layers(_ADAPTIVE, vars(F), __name__))
 
 # -- of pictures -------------------------------------------------------------------------------------------------------
 
@@ -257,7 +244,7 @@ class MaxPool2d(
         window = (self.kernel_size, self.stride, self.pad_mode)
         self.max_pool = P.MaxPool(*window, pad=self._around(padding))
         if return_indices or ceil_mode or any(item != 1 for item in pair(dilation)):
-            self._special = (_MaxPool2d(*window, padding, dilation, return_indices, ceil_mode),)
+            self._special = (_LARGEST["_MaxPool2d"](*window, padding, dilation, return_indices, ceil_mode),)
 
     def pooled(self, x: Tensor) -> Any:
         return self.max_pool(x)
@@ -276,7 +263,7 @@ class AvgPool2d(
         self._check(padding, data_format)
         window = (self.kernel_size, self.stride, self.pad_mode)
         if ceil_mode or divisor_override is not None:
-            self._special = (_AvgPool2d(*window, padding, ceil_mode, count_include_pad, divisor_override),)
+            self._special = (_MEANS["_AvgPool2d"](*window, padding, ceil_mode, count_include_pad, divisor_override),)
         height, width = pair(padding)
         self.pad = None
         if count_include_pad and self._mode == "PAD":

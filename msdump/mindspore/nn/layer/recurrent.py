@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from msdump.mindspore.common.declared import variants
 from msdump.mindspore.common.dtype import DType, float16, float32, int32, int64
 from msdump.mindspore.common.initializer import Uniform, initializer
 from msdump.mindspore.common.parameter import Parameter, ParameterTuple
@@ -228,14 +229,12 @@ class RNN(_ByNonlinearity, _Recurrent, takes=f"{_SETTINGS} | nonlinearity='tanh'
     """Elman networks: tanh, or `nonlinearity` "relu", of the sum of both products."""
 
 
-class GRU(_Recurrent):
-    """Gated recurrent units."""
-
-    mode = "GRU"
-
-
-class LSTM(_Recurrent):
-    """Long short-term memory; its state is a pair (h, c)."""
+_LAYERS = variants(
+    _Recurrent,
+    __name__,
+    GRU=("Gated recurrent units.", {"mode": "GRU"}),
+    LSTM=("Long short-term memory; its state is a pair (h, c).", {"mode": "LSTM"}),
+)
 
 
 class _RecurrentCell(Declared, takes="input_size:count hidden_size:count has_bias:bool=True dtype=float32"):
@@ -273,14 +272,12 @@ class RNNCell(
     """One step of an Elman network."""
 
 
-class GRUCell(_RecurrentCell):
-    """One step of a gated recurrent unit."""
-
-    mode = "GRU"
-
-
-class LSTMCell(_RecurrentCell):
-    """One step of long short-term memory: (x, (h, c)) -> (h, c)."""
-
+_CELLS = variants(
+    _RecurrentCell,
+    __name__,
+    GRUCell=("One step of a gated recurrent unit.", {"mode": "GRU"}),
+    LSTMCell=("One step of long short-term memory: (x, (h, c)) -> (h, c).", {"mode": "LSTM"}),
+)
+globals().update(_LAYERS | _CELLS)
 
 publish(__name__)
