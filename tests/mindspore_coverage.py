@@ -97,8 +97,9 @@ def _left_out() -> str:
     """What msdump does not mean to have, and what to do instead."""
     advice = {f"`mindspore.{path}`": text for path, text in NOT_HERE.items()} | _STAYS_MISSING
     for module, listed in LEFT_OUT.items():
+        shown = "nn.Cell" if module == "Cell" else module
         for text, left in listed.items():
-            advice[f"`mindspore.{module}`: {', '.join(f'`{name}`' for name in sorted(left))}"] = text
+            advice[f"`mindspore.{shown}`: {', '.join(f'`{name}`' for name in sorted(left))}"] = text
     rows = "".join(f"| {name} | {text} |\n" for name, text in advice.items())
     return f"\n## What stays missing\n\n| of MindSpore | instead |\n|---|---|\n{rows}"
 

@@ -82,8 +82,7 @@ _SHOWN = {
     "ops.primitive": {"ops": "constexpr"},
     "train.model": {
         "context": "ParallelMode",
-        "train": "DatasetHelper ModelCheckpoint connect_network_with_dataset load_checkpoint load_param_into_net "
-        "save_checkpoint",
+        "train": "DatasetHelper ModelCheckpoint load_checkpoint load_param_into_net save_checkpoint",
     },
 }
 SHOWN = {
@@ -139,6 +138,19 @@ LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
             "SentencePieceVocab",
             "Look the vectors up in an array, in a function that map calls.": "FastText GloVe ToVectors Vectors",
         },
+        "Cell": {
+            "Leave it away: one device computes all.": "flatten_weights parallel_parameter_merge_net_dict "
+            "parallel_parameter_name_list parameter_layout_dict parameters_broadcast_dict remove_redundant_parameters "
+            "set_boost set_broadcast_flag set_data_parallel",
+            "Call the cell, or its construct.": "compile_and_run run_construct",
+            "Look for it among cells_and_names() or parameters_and_names().": "check_names get_sub_cell",
+            "Cast the tensors with ops.cast, or call to_float.": "cast_inputs",
+            "Keep it in an attribute of your own.": "cell_init_args jit_config_dict update_cell_type",
+        },
+        "amp": {"Call auto_mixed_precision, or to_float of the cells.": "custom_mixed_precision"},
+        "common.initializer": {
+            "Give initializer a Tensor that numpy has filled.": "Dirac Sparse",
+        },
         "numpy": {
             "Compute it with functions of mindspore.ops.": "array_equal average geomspace logspace take",
         },
@@ -149,7 +161,10 @@ LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
             "CosineEmbeddingLoss DiGamma DiceLoss FocalLoss GaussianNLLLoss IGamma ImageGradients L1Regularizer LBeta "
             "LRN LPPool1d LPPool2d MSSSIM MatrixDiag MatrixDiagPart MatrixSetDiag MaxUnpool1d MaxUnpool2d MaxUnpool3d "
             "Moments MultiClassDiceLoss MultiMarginLoss PSNR PoissonNLLLoss ReduceLogSumExp Roll SSIM "
-            "SampledSoftmaxLoss SparseToDense TimeDistributed TripletMarginLoss Unflatten",
+            "RReLU Range ResizeBilinear SampledSoftmaxLoss SparseToDense TimeDistributed TripletMarginLoss Unflatten",
+            "Look rows up with nn.Embedding.": "EmbeddingLookup",
+            "Build it of nn.MultiheadAttention, nn.LayerNorm and nn.Dense.": "Transformer TransformerDecoder "
+            "TransformerDecoderLayer",
             "Make a cell of nn.Conv2d or nn.Dense, a normalisation and the activation.": "Conv2dBnAct DenseBnAct",
             "Keep the cells in an nn.CellList, and their names beside it.": "CellDict",
             "Call mindspore.grad, value_and_grad, vjp or jvp.": "ForwardValueAndGrad Jvp Vjp WithGradCell",
@@ -157,23 +172,28 @@ LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
             "Leave it away: one device computes all.": "GetNextSingleOp VirtualDatasetCellTriple",
         },
         "experimental.optim": {
-            "Write it as an experimental.optim.Optimizer of your own, or take Adam, AdamW or SGD.": "ASGD Adamax NAdam "
-            "RAdam RMSprop Rprop",
+            "Write it as an experimental.optim.Optimizer of your own, or take Adam, AdamW or SGD.": "ASGD Adadelta "
+            "Adagrad Adamax NAdam RAdam RMSprop Rprop",
         },
         "experimental.optim.lr_scheduler": {
             "Give LambdaLR a function of the epoch.": "ConstantLR CosineAnnealingLR CosineAnnealingWarmRestarts "
             "CyclicLR LinearLR MultiplicativeLR PolynomialLR SequentialLR",
+            'Set the group\'s "lr" when a metric has not become better.': "ReduceLROnPlateau",
         },
-        "mint.nn": {"Write it as an nn.Cell of your own, of ops.Conv2DTranspose.": "ConvTranspose2d"},
+        "mint.nn": {
+            "Write it as an nn.Cell of your own, of ops.Conv2DTranspose.": "ConvTranspose2d",
+            "Take BatchNorm2d: on one device its statistics are those of all.": "SyncBatchNorm",
+        },
         "mint.nn.functional": {"Call ops.Conv2DTranspose.": "conv_transpose2d"},
         "train": {
             "Compute it in a train.Metric of your own, with scikit-learn, scipy or numpy on arrays.": "BleuScore "
             "ConfusionMatrix ConfusionMatrixMetric CosineSimilarity Dice HausdorffDistance MeanSurfaceDistance "
-            "OcclusionSensitivity ROC RootMeanSquareDistance auc",
+            "OcclusionSensitivity Perplexity ROC RootMeanSquareDistance auc",
             "Save and load with train.ModelCheckpoint and load_checkpoint.": "BackupAndRestore",
             "Give the optimizer a list of rates or an nn.LearningRateSchedule.": "LearningRateScheduler",
             "Load it with load_checkpoint, and save it in the other format.": "ckpt_to_safetensors safetensors_to_ckpt",
             "Call load_checkpoint.": "load_checkpoint_async",
+            "Call the network with the rows of the dataset.": "connect_network_with_dataset",
             "Leave it away: one device computes all, and nothing is cut.": "build_searched_strategy "
             "merge_sliced_parameter",
             "Compute the loss beside the weights in the script: msdump draws no summaries.": "SummaryLandscape",

@@ -50,7 +50,7 @@ STEP_COUNT = Change(
     "every step of every optimizer counts; `get_lr()` does not",
 )
 TRANSFORMER_NAMES = Change(
-    "the two dense layers of `nn.TransformerEncoderLayer` and `nn.TransformerDecoderLayer`",
+    "the two dense layers of `nn.TransformerEncoderLayer`",
     (2, 1),
     "`linear1` and `linear2`",
     "`dense1` and `dense2`",

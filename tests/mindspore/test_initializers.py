@@ -10,11 +10,9 @@ import pytest
 import msdump.mindspore as ms
 from msdump.mindspore import nn
 from msdump.mindspore.common.initializer import (
-    Dirac,
     Identity,
     Initializer,
     Orthogonal,
-    Sparse,
     TruncatedNormal,
     VarianceScaling,
     initializer,
@@ -81,26 +79,9 @@ def test_orthogonal(shape: list[int]) -> None:
     np.testing.assert_allclose(product, 4 * np.eye(len(product)), atol=1e-5)
 
 
-def test_sparse() -> None:
-    drawn = values(Sparse(0.3, sigma=0.1), [10, 50])
-    assert set((drawn == 0).sum(0).tolist()) == {3}
-    np.testing.assert_allclose(drawn[drawn != 0].std(), 0.1, rtol=0.2)
-
-
-def test_dirac() -> None:
-    drawn = values(Dirac(groups=2), [4, 2, 3])
-    expected = np.zeros((4, 2, 3))
-    for first in (0, 2):
-        expected[first, 0, 1] = expected[first + 1, 1, 1] = 1
-    np.testing.assert_array_equal(drawn, expected)
-
-
 WRONG: list[tuple[Any, list[int], str]] = [
     ("identity", [3, 3, 2], "should be 2, but got 3"),
     ("orthogonal", [3], "no less than 2, but got 1"),
-    (Sparse(0.5), [2, 2, 2], "should be 2, but got 3"),
-    ("dirac", [2, 3], "3, 4 or 5, but got 2"),
-    (Dirac(3), [4, 2, 3], "divisible by groups"),
 ]
 
 

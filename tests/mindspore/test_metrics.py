@@ -49,8 +49,6 @@ def test_rates_of_classes(data: tuple[Array, Array], is_one_hot: bool) -> None:
     np.testing.assert_allclose(of_two_batches(train.Fbeta(2), scores, true), f2)
     place = (-scores).argsort(axis=1).argsort(axis=1)[np.arange(len(labels)), labels]
     assert of_two_batches(train.TopKCategoricalAccuracy(2), scores, true) == (place < 2).mean()
-    surprise = -np.log(scores[np.arange(len(labels)), labels])
-    np.testing.assert_allclose(of_two_batches(train.Perplexity(), scores, labels), np.exp(surprise.mean()))
 
 
 def test_averages_and_multilabel() -> None:
@@ -63,7 +61,6 @@ def test_averages_and_multilabel() -> None:
     precision.update(rows, true)
     np.testing.assert_allclose(precision.eval(), [1.0, 0.5], err_msg="one number for each sample")
     assert precision.eval(True) == pytest.approx(0.75)
-    assert train.Perplexity(ignore_label=2)(SCORES, LABELS) == pytest.approx((0.7 * 0.5 * 0.2) ** (-1 / 3))
 
 
 def test_means_of_errors_and_losses() -> None:
@@ -104,7 +101,7 @@ def test_names_make_metrics_and_indexes_choose_outputs() -> None:
         train.Metric()
 
 
-@pytest.mark.parametrize("name", ["Accuracy", "Precision", "Recall", "F1", "MAE", "Loss", "Perplexity"])
+@pytest.mark.parametrize("name", ["Accuracy", "Precision", "Recall", "F1", "MAE", "Loss"])
 def test_nothing_comes_of_no_batch(name: str) -> None:
     with pytest.raises(RuntimeError):
         getattr(train, name)().eval()

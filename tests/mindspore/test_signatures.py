@@ -94,7 +94,6 @@ _CALLS = {
     "mnp.in1d(x, ar2=[1.0, 4.0])": np.isin(_ARRAY, [1, 4]).reshape(-1),
     "mnp.negative(a=x)": -_ARRAY,
     "ms.jit(function=lambda y: y + 1)(x)": _ARRAY + 1,
-    "ms.nn.ReLU().cast_inputs(((x,), x), ms.float16)[0][0]": _ARRAY.astype(np.float16),
     "len([*ms.nn.SequentialCell(ms.nn.ReLU()).cells_and_names(None, 'a')])": np.array(2),
 }
 

@@ -306,7 +306,6 @@ TABLE = """
     nn.LSTMCell(4, 3) @ net(x4, (h3, c3))[0]
     nn.MultiheadAttention(8, 2) @ net(s8, s8, s8)[0]
     nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0) @ net(s8)
-    nn.TransformerDecoderLayer(8, 2, 16, dropout=0.0) @ net(s8, s8b)
     nn.Momentum(params, 0.1, 0.9) @ net((gw, gb))  !
     nn.Momentum(params, 0.1, 0.9, weight_decay=0.01) @ net((gw, gb))  !
     nn.Momentum(params, [0.1, 0.2, 0.3], 0.9) @ net((gw, gb))  !

@@ -22,7 +22,6 @@ LAYERS = {
     "Conv2dTranspose": lambda nn: nn.Conv2dTranspose(30, 80, (3, 5), has_bias=True, group=2),
     "Conv3dTranspose": lambda nn: nn.Conv3dTranspose(12, 80, (3, 2, 4), has_bias=True),
     "Embedding": lambda nn: nn.Embedding(200, 300),
-    "EmbeddingLookup": lambda nn: nn.EmbeddingLookup(200, 300),
     "PReLU": lambda nn: nn.PReLU(50),
     "BatchNorm1d": lambda nn: nn.BatchNorm1d(50),
     "BatchNorm2d": lambda nn: nn.BatchNorm2d(50),
@@ -38,8 +37,6 @@ LAYERS = {
     "MultiheadAttention": lambda nn: nn.MultiheadAttention(64, 4),
     "MultiheadAttention of widths": lambda nn: nn.MultiheadAttention(64, 4, kdim=80, vdim=96, add_bias_kv=True),
     "TransformerEncoderLayer": lambda nn: nn.TransformerEncoderLayer(64, 4, 128),
-    "TransformerDecoderLayer": lambda nn: nn.TransformerDecoderLayer(64, 4, 128),
-    "Transformer": lambda nn: nn.Transformer(64, 4, 1, 1, 128),
 }
 # Layers of `mindspore.mint.nn`, which 2.0 does not have.
 MINT_LAYERS = {

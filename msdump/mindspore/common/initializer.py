@@ -8,20 +8,23 @@ from typing import Any
 import numpy as np
 
 from msdump.errors import did_you_mean
+from msdump.mindspore.common.declared import Declared
 from msdump.mindspore.common.dtype import DType, dtype_name, float32
 from msdump.mindspore.common.generator import random_generator
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.located import located
+from msdump.mindspore.names import explain_missing
 from msdump.mindspore.releases import LAYER_INITIALIZERS
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
 
 
-class Initializer:
+class Initializer(Declared, takes="**kwargs"):
     """Interface: `_initialize(arr)` fills an array in place; or `values(shape)` gives float64 values of that shape."""
 
-    def __init__(self, **kwargs: Any) -> None:
-        self._kwargs = kwargs
+    def _set_up(self, kwargs: Any = None) -> None:
+        if kwargs is not None:
+            self._kwargs = kwargs
 
     def values(self, shape: tuple[int, ...]) -> Array:
         raise NotImplementedError(f"{type(self).__name__}: expected a method _initialize(self, arr) that fills arr.")
@@ -34,11 +37,8 @@ class Initializer:
         self._initialize(arr)
 
 
-class Constant(Initializer):
+class Constant(Initializer, takes="value"):
     """Every element is `value`; `value` may be an array of the shape."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
 
     def values(self, shape: tuple[int, ...]) -> Array:
         return np.broadcast_to(np.asarray(self.value, np.float64), shape)
@@ -54,26 +54,20 @@ class One(Initializer):
         return np.ones(shape)
 
 
-class Normal(Initializer):
+class Normal(Initializer, takes="sigma=0.01 mean=0.0"):
     """Normal distribution with standard deviation `sigma`."""
-
-    def __init__(self, sigma: float = 0.01, mean: float = 0.0) -> None:
-        self.sigma, self.mean = sigma, mean
 
     def values(self, shape: tuple[int, ...]) -> Array:
         return random_generator().normal(self.mean, self.sigma, shape)
 
 
-class TruncatedNormal(Initializer):
+class TruncatedNormal(Initializer, takes="sigma=0.01 mean=0.0 a=-2.0 b=2.0"):
     """Normal distribution whose values outside of [a, b] are drawn again.
 
     Source: MindSpore 2.0 and 2.7: the bounds are values, not standard deviations, so that the normal distribution of a
     small `sigma` is not cut off at all.
     Raises: ValueError for bounds so far from the mean that a thousand rounds leave values outside.
     """
-
-    def __init__(self, sigma: float = 0.01, mean: float = 0.0, a: float = -2.0, b: float = 2.0) -> None:
-        self.sigma, self.mean, self.a, self.b = sigma, mean, a, b
 
     def values(self, shape: tuple[int, ...]) -> Array:
         drawn = random_generator().normal(self.mean, self.sigma, math.prod(shape))
@@ -88,21 +82,15 @@ class TruncatedNormal(Initializer):
         )
 
 
-class Uniform(Initializer):
+class Uniform(Initializer, takes="scale=0.07"):
     """Uniform in [-scale, scale]."""
-
-    def __init__(self, scale: float = 0.07) -> None:
-        self.scale = scale
 
     def values(self, shape: tuple[int, ...]) -> Array:
         return random_generator().uniform(-self.scale, self.scale, shape)
 
 
-class XavierUniform(Initializer):
+class XavierUniform(Initializer, takes="gain=1.0"):
     """Uniform in +-gain * sqrt(6 / (fan_in + fan_out))."""
-
-    def __init__(self, gain: float = 1.0) -> None:
-        self.gain = gain
 
     def values(self, shape: tuple[int, ...]) -> Array:
         fan_in, fan_out = fans(shape)
@@ -110,52 +98,51 @@ class XavierUniform(Initializer):
         return random_generator().uniform(-bound, bound, shape)
 
 
-class XavierNormal(Initializer):
+class XavierNormal(Initializer, takes="gain=1.0"):
     """Normal with standard deviation gain * sqrt(2 / (fan_in + fan_out))."""
-
-    def __init__(self, gain: float = 1.0) -> None:
-        self.gain = gain
 
     def values(self, shape: tuple[int, ...]) -> Array:
         fan_in, fan_out = fans(shape)
         return random_generator().normal(0.0, self.gain * math.sqrt(2.0 / (fan_in + fan_out)), shape)
 
 
-class HeUniform(Initializer):
+class HeUniform(Initializer, takes="negative_slope=0 mode='fan_in' nonlinearity='leaky_relu'"):
     """Uniform in +-gain * sqrt(3 / fan)."""
-
-    def __init__(self, negative_slope: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> None:
-        self.negative_slope, self.mode, self.nonlinearity = negative_slope, mode, nonlinearity
 
     def values(self, shape: tuple[int, ...]) -> Array:
         bound = math.sqrt(3.0) * _he_deviation(self, shape)
         return random_generator().uniform(-bound, bound, shape)
 
 
-class HeNormal(Initializer):
+class HeNormal(Initializer, takes="negative_slope=0 mode='fan_in' nonlinearity='leaky_relu'"):
     """Normal with standard deviation gain / sqrt(fan)."""
-
-    def __init__(self, negative_slope: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> None:
-        self.negative_slope, self.mode, self.nonlinearity = negative_slope, mode, nonlinearity
 
     def values(self, shape: tuple[int, ...]) -> Array:
         return random_generator().normal(0.0, _he_deviation(self, shape), shape)
 
 
-class VarianceScaling(Initializer):
+_FANS = ("fan_in", "fan_out", "fan_avg")
+_DISTRIBUTIONS = ("uniform", "truncated_normal", "untruncated_normal")
+
+
+class VarianceScaling(Initializer, takes="scale=1.0 mode='fan_in' distribution='truncated_normal'"):
     """Values whose variance is `scale` over the fan of `mode`.
 
     Edges:  "truncated_normal" draws from the uniform distribution of that variance.   Source: MindSpore 2.0 and 2.7.
     """
 
-    def __init__(self, scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal") -> None:
-        if scale <= 0:
-            raise ValueError(
-                f"For VarianceScaling initializer, the argument 'scale' must be greater than 0, but got {scale}."
-            )
-        _check_one_of("mode", mode, ("fan_in", "fan_out", "fan_avg"))
-        _check_one_of("distribution", distribution, ("uniform", "truncated_normal", "untruncated_normal"))
-        self.scale, self.mode, self.distribution = scale, mode, distribution
+    def _set_up(self, kwargs: Any = None) -> None:
+        checks = {
+            "scale": (self.scale > 0, "greater than 0"),
+            "mode": (self.mode in _FANS, f"one of {', '.join(_FANS)}"),
+            "distribution": (self.distribution in _DISTRIBUTIONS, f"one of {', '.join(_DISTRIBUTIONS)}"),
+        }
+        for name, (is_fine, must) in checks.items():
+            if not is_fine:
+                raise ValueError(
+                    f"For VarianceScaling initializer, the argument '{name}' must be {must}, but got "
+                    f"{getattr(self, name)}."
+                )
 
     def values(self, shape: tuple[int, ...]) -> Array:
         fan_in, fan_out = fans(shape)
@@ -167,14 +154,6 @@ class VarianceScaling(Initializer):
         return random_generator().uniform(-bound, bound, shape)
 
 
-def _check_one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ValueError(
-            f"For VarianceScaling initializer, the argument '{name}' must be one of {', '.join(allowed)}, but got "
-            f"{value}."
-        )
-
-
 class Identity(Initializer):
     """Ones on the diagonal of a matrix."""
 
@@ -183,11 +162,8 @@ class Identity(Initializer):
         return np.eye(shape[0], shape[1])
 
 
-class Orthogonal(Initializer):
+class Orthogonal(Initializer, takes="gain=1.0"):
     """A matrix with orthonormal rows or columns, times `gain`; axes behind the first count as one."""
-
-    def __init__(self, gain: float = 1.0) -> None:
-        self.gain = gain
 
     def values(self, shape: tuple[int, ...]) -> Array:
         _check_axes("Orthogonal", len(shape) >= 2, "no less than 2", shape)
@@ -197,44 +173,6 @@ class Orthogonal(Initializer):
         # Each sign is as likely as the other, whatever the factorisation prefers.
         q = q * np.where(np.diag(r) < 0, -1.0, 1.0)
         return (q if rows >= columns else q.T).reshape(shape) * self.gain
-
-
-class Sparse(Initializer):
-    """A matrix of normal values in which a share `sparsity` of each column is zero."""
-
-    def __init__(self, sparsity: float, sigma: float = 0.01) -> None:
-        self.sparsity, self.sigma = sparsity, sigma
-
-    def values(self, shape: tuple[int, ...]) -> Array:
-        _check_axes("Sparse", len(shape) == 2, "2", shape)
-        generator = random_generator()
-        values = generator.normal(0.0, self.sigma, shape)
-        count = math.ceil(self.sparsity * shape[0])
-        for column in range(shape[1]):
-            values[generator.permutation(shape[0])[:count], column] = 0
-        return values
-
-
-class Dirac(Initializer):
-    """A convolution that hands its input on: a one at the middle of each kernel from a channel to itself."""
-
-    def __init__(self, groups: int = 1) -> None:
-        self.groups = groups
-
-    def values(self, shape: tuple[int, ...]) -> Array:
-        _check_axes("Dirac", len(shape) in (3, 4, 5), "3, 4 or 5", shape)
-        if shape[0] % self.groups:
-            raise ValueError(
-                "For Dirac initializer, the first dimension of the initialized tensor must be divisible by groups, "
-                f"but got first dimension {shape[0]}, groups {self.groups}."
-            )
-        values = np.zeros(shape)
-        each = shape[0] // self.groups
-        middle = tuple(size // 2 for size in shape[2:])
-        for group in range(self.groups):
-            for channel in range(min(each, shape[1])):
-                values[(group * each + channel, channel, *middle)] = 1
-        return values
 
 
 def _check_axes(name: str, is_fitting: bool, expected: str, shape: tuple[int, ...]) -> None:
@@ -301,27 +239,16 @@ def layer_initializers(weight_init: Any, bias_init: Any, fan_in: int) -> tuple[A
     return (defaults[0] if weight_init is None else weight_init, defaults[1] if bias_init is None else bias_init)
 
 
+_CLASSES = (Zero, One, Normal, Uniform, TruncatedNormal, XavierUniform, XavierNormal, HeUniform, HeNormal,
+            VarianceScaling, Identity, Orthogonal)  # fmt: skip
 _BY_NAME: dict[str, type[Initializer]] = {
-    "zero": Zero,
+    **{each.__name__.lower(): each for each in _CLASSES},
     "zeros": Zero,
-    "one": One,
     "ones": One,
-    "normal": Normal,
-    "uniform": Uniform,
-    "truncatednormal": TruncatedNormal,
     "xavier_uniform": XavierUniform,
-    "xavieruniform": XavierUniform,
     "xavier_normal": XavierNormal,
-    "xaviernormal": XavierNormal,
     "he_uniform": HeUniform,
-    "heuniform": HeUniform,
     "he_normal": HeNormal,
-    "henormal": HeNormal,
-    "variancescaling": VarianceScaling,
-    "identity": Identity,
-    "orthogonal": Orthogonal,
-    "sparse": Sparse,
-    "dirac": Dirac,
 }
 
 
@@ -356,3 +283,6 @@ def initializer(init: Any, shape: Any = None, dtype: DType = float32) -> Tensor:
     array = np.zeros(sizes, numpy_dtype)
     init(array)
     return Tensor.of_array(array)
+
+
+__getattr__ = explain_missing(__name__)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from msdump.mindspore.common.dtype import Type, float32, int64
+from msdump.mindspore.common.signatures import in_forms
 from msdump.mindspore.common.tensor import Tensor
-from msdump.mindspore.mint.forms import in_forms, refuse_generator
+from msdump.mindspore.mint.forms import refuse_generator
 from msdump.mindspore.names import publish
 from msdump.mindspore.ops import function as F
 
@@ -14,7 +15,9 @@ _TABLE = """
     arange start=0 end=None step=1 | dtype=None
     full size fill_value | dtype=None
     full_like input fill_value | dtype=None
+    ones size | dtype=None
     ones_like input | dtype=None
+    zeros size | dtype=None
     zeros_like input | dtype=None
     rand_like input | dtype=None
     randn_like input | dtype=None
@@ -26,16 +29,6 @@ globals().update(in_forms(_TABLE, vars(F), __name__))
 def _shape(size: Any) -> tuple[int, ...]:
     given = size[0] if len(size) == 1 and isinstance(size[0], tuple | list) else size
     return tuple(int(each) for each in given)
-
-
-def zeros(size: Any, *, dtype: Type | None = None) -> Tensor:
-    """Zeros."""
-    return F.zeros(size, dtype)
-
-
-def ones(size: Any, *, dtype: Type | None = None) -> Tensor:
-    """Ones."""
-    return F.ones(size, dtype)
 
 
 def eye(n: int, m: int | None = None, dtype: Type | None = None) -> Tensor:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from msdump.mindspore.common.signatures import in_forms
 from msdump.mindspore.common.tensor import Tensor
-from msdump.mindspore.mint.forms import in_forms
 from msdump.mindspore.names import publish
 from msdump.mindspore.ops import function as F
 
 _TABLE = "\n".join(
     f"{name} {parameters}"
     for parameters, names in {
+        "input other dim=None": "cross",
+        "equation *operands": "einsum",
+        "*tensors | indexing='ij'": "meshgrid",
         "input": """abs acos acosh arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh
-            bitwise_not:invert ceil cos cosh erf erfc erfinv exp exp2 expm1 floor frac inverse isfinite isinf isnan
-            isneginf log log10 log1p log2 logical_not neg negative ravel reciprocal rsqrt sigmoid sign sin sinc sinh
-            sqrt square t tan tanh""",
+            bitwise_not:invert ceil clone:identity cos cosh erf erfc erfinv exp exp2 expm1 floor frac inverse isfinite
+            isinf isnan isneginf log log10 log1p log2 logical_not neg negative ravel reciprocal rsqrt sigmoid sign
+            sin sinc sinh sqrt square t tan tanh""",
         "input other": """arctan2 atan2 bitwise_and bitwise_or bitwise_xor eq:equal floor_divide:floor_div fmod gcd
             greater greater_equal gt le less less_equal logaddexp logaddexp2 logical_and logical_or logical_xor lt
             matmul maximum minimum mul ne not_equal remainder xlogy""",
@@ -76,21 +79,11 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) 
     return F.add(input, F.mul(F.div(tensor1, tensor2), value))
 
 
-def clone(input: Tensor) -> Any:
-    """A copy, through which gradients flow."""
-    return F.identity(input)
-
-
 def dot(input: Tensor, other: Tensor) -> Tensor:
     """Product of two vectors."""
     if input.ndim != 1 or other.ndim != 1:
         raise ValueError(f"For 'dot', expected two vectors, but got {input.ndim} and {other.ndim} axes.")
     return F.sum(F.mul(input, other))
-
-
-def einsum(equation: str, *operands: Any) -> Any:
-    """Sums of products, as Einstein writes them."""
-    return F.einsum(equation, *operands)
 
 
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
@@ -104,16 +97,6 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e
     """Whether all elements are close."""
     near = F.all(F.isclose(input, other, rtol, atol, equal_nan))
     return bool(near) if near.is_concrete else near
-
-
-def meshgrid(*tensors: Any, indexing: str = "ij") -> Any:
-    """Coordinates of a grid; the first tensor goes along the rows."""
-    return F.meshgrid(*tensors, indexing=indexing)
-
-
-def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Any:
-    """Product of vectors of three along an axis, the first of size 3 by default."""
-    return F.cross(input, other, dim)
 
 
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Any:

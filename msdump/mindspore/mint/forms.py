@@ -1,56 +1,22 @@
-"""Functions of `mindspore.ops` under the parameters that `mindspore.mint` gives them: PyTorch's names and defaults."""
+"""What functions of `mindspore.mint` share: one for each number of axes, and the generator that none of them takes."""
 
 from __future__ import annotations
 
-import ast
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 
-def in_forms(table: str, functions: Mapping[str, Any], module: str) -> dict[str, Callable[..., Any]]:
-    """Name -> function, of a table with a line for each.
+def of_axes(name: str, compute: Callable[..., Any], doc: str) -> dict[str, Callable[..., Any]]:
+    """Name -> function for one, two and three axes, whose number `compute` gets first and {} stands for."""
 
-    table      `name parameter ...`, a parameter as `input` or `dim=None`; those behind `|` go by their names alone;
-               `name:other` takes the function `other`. Arguments go on in their order, those behind `|` by name
-    functions  those that compute
-    Raises: KeyError for a function that is not there.
-    """
-    made: dict[str, Callable[..., Any]] = {}
-    for line in table.strip().splitlines():
-        head, *parameters = line.split()
-        name, _, other = head.partition(":")
-        made[name] = _in_form(name, functions[other or name], signature_of(parameters), module)
-    return made
+    def of(ndim: int) -> Callable[..., Any]:
+        def function(*args: Any) -> Any:
+            return compute(ndim, *args)
 
+        function.__doc__ = doc.format(ndim)
+        return function
 
-def signature_of(words: list[str]) -> inspect.Signature:
-    """Parameters as words: `input`, `dim=None`, and `|` before those that go by name."""
-    kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters = []
-    for word in words:
-        if word == "|":
-            kind = inspect.Parameter.KEYWORD_ONLY
-            continue
-        name, has_default, text = word.partition("=")
-        default = ast.literal_eval(text) if has_default else inspect.Parameter.empty
-        parameters.append(inspect.Parameter(name, kind, default=default))
-    return inspect.Signature(parameters)
-
-
-def _in_form(name: str, compute: Callable[..., Any], signature: inspect.Signature, module: str) -> Callable[..., Any]:
-    def function(*args: Any, **kwargs: Any) -> Any:
-        try:
-            bound = signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"For '{name}', {error}.") from None
-        bound.apply_defaults()
-        return compute(*bound.args, **bound.kwargs)
-
-    own: Any = function
-    own.__name__ = own.__qualname__ = name
-    own.__doc__, own.__module__, own.__signature__ = compute.__doc__, module, signature
-    return function
+    return {name.format(ndim): of(ndim) for ndim in (1, 2, 3)}
 
 
 def refuse_generator(where: str, generator: Any) -> None:

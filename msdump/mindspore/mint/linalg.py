@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from msdump.mindspore.common.dtype import Type
+from msdump.mindspore.common.signatures import in_forms
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.names import explain_missing, publish
 from msdump.mindspore.ops import function as F
 
+_TABLE = """
+    inv:inverse input
+    norm A ord=None dim=None keepdim=False | dtype=None
+    qr A mode='reduced'
+"""
 
-def inv(input: Tensor) -> Any:
-    """The inverse of square matrices."""
-    return F.inverse(input)
+globals().update(in_forms(_TABLE, vars(F), __name__))
 
 
 def matrix_norm(
@@ -20,11 +24,6 @@ def matrix_norm(
 ) -> Any:
     """Norm of matrices over two axes."""
     return F.norm(A, ord, tuple(dim), keepdim, dtype=dtype)
-
-
-def norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Type | None = None) -> Any:
-    """Norm of vectors over one axis, of matrices over two."""
-    return F.norm(A, ord, dim, keepdim, dtype=dtype)
 
 
 def vector_norm(x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Type | None = None) -> Any:
@@ -43,11 +42,6 @@ def vector_norm(x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False,
         if keepdim
         else result
     )
-
-
-def qr(A: Tensor, mode: str = "reduced") -> Any:
-    """Orthogonal and upper triangular factor."""
-    return F.qr(A, mode)
 
 
 publish(__name__)

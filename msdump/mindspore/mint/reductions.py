@@ -2,23 +2,53 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from msdump.mindspore.common.dtype import Type, bool_, complex64, complex128, float_type, int64
+from msdump.mindspore.common.signatures import in_forms
 from msdump.mindspore.common.tensor import Tensor
-from msdump.mindspore.mint.forms import in_forms
 from msdump.mindspore.names import publish
 from msdump.mindspore.ops import function as F
 
 _TABLE = """
     all input dim=None keepdim=False
     any input dim=None keepdim=False
+    amax input dim=() keepdim=False
+    amin input dim=() keepdim=False
+    argmax input dim=None keepdim=False
+    argmin input dim=None keepdim=False
+    cummax input dim
+    cummin input dim
     logsumexp input dim keepdim=False
+    mean input dim=None keepdim=False | dtype=None
     nansum input dim=None keepdim=False | dtype=None
     norm input p='fro' dim=None keepdim=False | dtype=None
+    prod input dim=None keepdim=False | dtype=None
+    std input dim=None | correction=1 keepdim=False
+    sum input dim=None keepdim=False | dtype=None
+    topk input k dim=-1 largest=True sorted=True
+    var input dim=None | correction=1 keepdim=False
+    var_mean input dim=None | correction=1 keepdim=False
 """
 
-globals().update(in_forms(_TABLE, vars(F), __name__))
+
+def _with_places(compute: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, whose places, its last or only result, become int64."""
+
+    @functools.wraps(compute)
+    def wide(*args: Any, **kwargs: Any) -> Any:
+        result = compute(*args, **kwargs)
+        return (result[0], F.cast(result[1], int64)) if isinstance(result, tuple) else F.cast(result, int64)
+
+    return wide
+
+
+_PLACED = {
+    name: _with_places(vars(F)[name])
+    for name in ("argmax", "argmin", "argsort", "cummax", "cummin", "max", "min", "sort", "topk")
+}
 
 
 def _in(input: Tensor, dtype: Type | None) -> Tensor:
@@ -34,29 +64,35 @@ def _axis(dim: Any) -> Any:
     return None if isinstance(dim, tuple | list) and not dim else dim
 
 
-def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Type | None = None) -> Tensor:
-    """Sum over axes, of all without any."""
-    return F.sum(_summed(input, dtype), _axis(dim), keepdim)
+def _over(compute: Callable[..., Any], widens: bool = False) -> Callable[..., Any]:
+    """The function over axes, of all for (); its operand is cast first.   widens: sums of whole numbers are int64"""
+
+    @functools.wraps(compute)
+    def over(input: Tensor, dim: Any, keepdim: bool, dtype: Type | None = None) -> Any:
+        return compute(_summed(input, dtype) if widens else _in(input, dtype), _axis(dim), keepdim)
+
+    return over
 
 
-def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Type | None = None) -> Tensor:
-    """Product over an axis, of all without one."""
-    return F.prod(_summed(input, dtype), dim, keepdim)
+def _spread(compute: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of squared deviations: added up, over the count less `correction`."""
+
+    @functools.wraps(compute)
+    def spread(input: Tensor, dim: Any, correction: int, keepdim: bool) -> Any:
+        return compute(input, _axis(dim), correction, keepdim)
+
+    return spread
 
 
-def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Type | None = None) -> Tensor:
-    """Mean over axes, of all without any."""
-    return F.mean(_in(input, dtype), _axis(dim), keepdim)
+_COMPUTING = {
+    **vars(F),
+    **_PLACED,
+    **{name: _over(vars(F)[name]) for name in ("amax", "amin", "mean")},
+    **{name: _over(vars(F)[name], widens=True) for name in ("prod", "sum")},
+    **{name: _spread(vars(F)[name]) for name in ("std", "var", "var_mean")},
+}
 
-
-def amax(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
-    """Greatest element over axes, of all without any."""
-    return F.amax(input, _axis(dim), keepdim)
-
-
-def amin(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
-    """Least element over axes, of all without any."""
-    return F.amin(input, _axis(dim), keepdim)
+globals().update(in_forms(_TABLE, _COMPUTING, __name__))
 
 
 def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
@@ -73,8 +109,7 @@ def _extreme(name: str, input: Tensor, args: tuple[Any, ...], kwargs: dict[str, 
     keepdim = kwargs.get("keepdim", args[1] if len(args) > 1 else False)
     if dim is None:
         return (F.amax if name == "max" else F.amin)(input)
-    values, places = (F.max if name == "max" else F.min)(input, dim, keepdim)
-    return values, F.cast(places, int64)
+    return _PLACED[name](input, dim, keepdim)
 
 
 def max(input: Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -89,47 +124,19 @@ def min(input: Tensor, *args: Any, **kwargs: Any) -> Any:
 
 def sort(input: Tensor, *, dim: int = -1, descending: bool = False, stable: bool = False) -> tuple[Tensor, Tensor]:
     """In order along an axis, and where each came from."""
-    values, places = F.sort(input, dim, descending)
-    return values, F.cast(places, int64)
+    values, places = _PLACED["sort"](input, dim, descending)
+    return values, places
 
 
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """Places of the elements in order along an axis."""
-    return F.cast(F.argsort(input, dim, descending), int64)
-
-
-def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """Place of the greatest element along an axis, of the flat tensor without one."""
-    return F.cast(F.argmax(input, dim, keepdim), int64)
-
-
-def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """Place of the least element along an axis, of the flat tensor without one."""
-    return F.cast(F.argmin(input, dim, keepdim), int64)
-
-
-def cummax(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """Greatest element so far along an axis, and its place."""
-    values, places = F.cummax(input, dim)
-    return values, F.cast(places, int64)
-
-
-def cummin(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """Least element so far along an axis, and its place."""
-    values, places = F.cummin(input, dim)
-    return values, F.cast(places, int64)
+    return _PLACED["argsort"](input, dim, descending)
 
 
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each whole number occurs, or the sum of its weights."""
     counts = F.bincount(input, weights, minlength)
     return F.cast(counts, int64) if weights is None else counts
-
-
-def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Tensor, Tensor]:
-    """The greatest or least k along an axis, and their places."""
-    values, places = F.topk(input, k, dim, largest, sorted)
-    return values, F.cast(places, int64)
 
 
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
@@ -146,28 +153,9 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     return kthvalue(input, (input.shape[dim] + 1) // 2, dim, keepdim)
 
 
-def _spread(input: Tensor, dim: Any, correction: int, keepdim: bool) -> tuple[Tensor, Tensor]:
-    return F.var_mean(input, _axis(dim), correction, keepdim)
-
-
-def var(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = False) -> Any:
-    """Squared deviations added up, over the count less `correction`."""
-    return F.var(input, _axis(dim), correction, keepdim)
-
-
-def std(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = False) -> Any:
-    """Square root of `var`."""
-    return F.std(input, _axis(dim), correction, keepdim)
-
-
-def var_mean(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """`var` and `mean`."""
-    return _spread(input, dim, correction, keepdim)
-
-
 def std_mean(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """`std` and `mean`."""
-    variance, center = _spread(input, dim, correction, keepdim)
+    variance, center = F.var_mean(input, _axis(dim), correction, keepdim)
     return F.sqrt(variance), center
 
 
@@ -178,7 +166,7 @@ def softmax(input: Tensor, dim: int, *, dtype: Type | None = None) -> Tensor:
 
 def trace(input: Tensor) -> Tensor:
     """Sum of the diagonal."""
-    return sum(F.diagonal(input))
+    return F.sum(_summed(F.diagonal(input), None))
 
 
 def equal(input: Tensor, other: Tensor) -> Any:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from msdump.mindspore.common.dtype import float32
+from msdump.mindspore.common.signatures import in_forms
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.names import publish
 from msdump.mindspore.ops import function as F
 from msdump.mindspore.ops.own_methods import index_add as _index_add
+
+globals().update(in_forms("gather:gather_elements input dim index", vars(F), __name__))
 
 
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
@@ -29,11 +32,6 @@ def squeeze(input: Tensor, dim: Any) -> Tensor:
     dims = dim if isinstance(dim, tuple | list) else (dim,)
     gone = tuple(each for each in dims if input.shape[each] == 1)
     return F.squeeze(input, gone) if gone else input
-
-
-def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
-    """Elements along an axis at the places of an index of the result's shape."""
-    return F.gather_elements(input, dim, index)
 
 
 def scatter(input: Tensor, dim: int, index: Tensor, src: Any) -> Any:

@@ -18,6 +18,7 @@ from msdump.mindspore.dispatch import cast
 from msdump.mindspore.hooks import CellHooks, Hook
 from msdump.mindspore.located import located, tell
 from msdump.mindspore.nn.one_device import OneDevice
+from msdump.mindspore.other_paths import left_out
 from msdump.mindspore.own_gradient import with_bprop
 from msdump.mindspore.precision import Precision, computing_in
 from msdump.mindspore.pynative import call_in_graph_mode, run_recorded, run_step, step_session
@@ -157,12 +158,6 @@ class Cell(OneDevice):
             return args
         return [_cast_floats(arg, precision.dtype) for arg in args]
 
-    def cast_inputs(self, inputs: Sequence[Any], dst_type: Any) -> tuple[Any, ...]:
-        """Tensors in another dtype, also those inside of tuples."""
-        return tuple(
-            self.cast_inputs(each, dst_type) if isinstance(each, tuple) else each.astype(dst_type) for each in inputs
-        )
-
     def compile_flags(self) -> tuple[object, ...]:
         """What a graph depends on besides its inputs."""
         return (
@@ -262,7 +257,7 @@ class Cell(OneDevice):
         names = [key for key in (*dir(type(self)), *self.__dict__) if not key.startswith("_")]
         message = f"The '{type(self).__name__}' object has no attribute '{name}'."
         # Python itself asks for some, to see what an object can do.
-        text = message if name.startswith("__") else f"{message} {advice('Cell', name, names)}"
+        text = message if name.startswith("__") else f"{message} {advice('Cell', name, names, left_out('Cell', name))}"
         raise AttributeError(text, name=name, obj=self)
 
     def insert_param_to_cell(

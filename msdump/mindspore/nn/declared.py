@@ -1,65 +1,94 @@
-"""Cells without parameters, each declared as the one function that it computes; and the check of their sizes."""
+"""Cells whose constructors are declared, and layers that are one function and its settings."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
-from typing import Any
+import re
+import types
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
+from msdump.mindspore.common import declared
+from msdump.mindspore.common.declared import SELF
+from msdump.mindspore.common.signatures import signature_of
 from msdump.mindspore.nn.cell import Cell
-from msdump.mindspore.ops.primitive import bound_arguments
 
 
-def check_whole(where: str, name: str, value: Any) -> None:
-    """Raises: TypeError for what is no int, ValueError for one below 1."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"For '{where}', the '{name}' must be int, but got {type(value).__name__} {value!r}.")
-    if value < 1:
-        raise ValueError(f"For '{where}', the '{name}' must be int and must > 0, but got {value!r}.")
+class Declared(declared.Declared, Cell):
+    """A cell whose constructor is declared as text.
+
+    shows   settings that `repr` shows, as `name` or `label:name`; "*" shows all
+    """
+
+    _shown: ClassVar[tuple[tuple[str, str], ...]] = ()
+
+    def __init_subclass__(cls, shows: str = "", **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if shows:
+            words = [word.partition(":") for word in (cls.settings if shows == "*" else shows.split())]
+            cls._shown = tuple((label, name or label) for label, _, name in words)
+
+    def _begin(self, settings: dict[str, Any]) -> None:
+        Cell.__init__(self)
+
+    def extend_repr(self) -> str:
+        return ", ".join(f"{label}={getattr(self, name)}" for label, name in self._shown)
 
 
-def check_sizes(where: str, **sizes: Any) -> None:
-    """Raises: as `check_whole`, for each size, and for each of a tuple or list of sizes."""
-    for name, size in sizes.items():
-        for each in size if isinstance(size, tuple | list) else (size,):
-            check_whole(where, name, each)
-
-
-def as_layer(check: Callable[..., None] | None = None, base: type[Cell] = Cell) -> Callable[[Callable[..., Any]], Any]:
+def as_layer(check: Callable[..., None] | None = None, base: type[Declared] = Declared) -> Callable[..., Any]:
     """Decorator: the function becomes the cell that calls it.
 
     Its parameters are those of `construct`; what stands behind `*` are settings: the constructor takes them in this
     order, and each is an attribute of the cell.
 
     check   gets the settings by name, and raises for those that do not fit
-    base    of the cell; its constructor gets the settings that it takes
     """
 
     def declare(function: Callable[..., Any]) -> Any:
-        name, parameters = function.__name__, inspect.signature(function).parameters.values()
-        settings = [each for each in parameters if each.kind is each.KEYWORD_ONLY]
+        parameters = inspect.signature(function).parameters.values()
         inputs = [each for each in parameters if each.kind is not each.KEYWORD_ONLY]
-        of_class = inspect.Signature([each.replace(kind=each.POSITIONAL_OR_KEYWORD) for each in settings])
-        names = tuple(of_class.parameters)
-        of_base = [each for each in inspect.signature(base).parameters if each in names]
-
-        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-            bound = bound_arguments(name, of_class, args, kwargs)
-            base.__init__(self, **{each: bound[each] for each in of_base})
-            if check is not None:
-                check(**bound)
-            for each, value in bound.items():
-                setattr(self, each, value)
-
-        def construct(self: Any, *args: Any, **kwargs: Any) -> Any:
-            return function(*args, **kwargs, **{each: getattr(self, each) for each in names})
-
-        own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        methods: dict[Any, Iterable[inspect.Parameter]] = {__init__: of_class.parameters.values(), construct: inputs}
-        for method, rest in methods.items():
-            method.__qualname__ = f"{name}.{method.__name__}"
-            method.__signature__ = inspect.Signature([own, *rest])
-        namespace = {"__init__": __init__, "construct": construct, "__doc__": function.__doc__}
-        return type(name, (base,), {**namespace, "__module__": function.__module__})
+        positional = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        takes = [each.replace(kind=positional) for each in parameters if each.kind is each.KEYWORD_ONLY]
+        made = _layer(function.__name__, function, inputs, function.__module__, base, takes=inspect.Signature(takes))
+        if check is not None:
+            made._set_up = lambda self: check(**{name: getattr(self, name) for name in made.settings})
+        return made
 
     return declare
+
+
+def layers(
+    table: str, functions: Mapping[str, Any], module: str, base: type[Declared] = Declared, **options: Any
+) -> dict[str, Any]:
+    """Name -> cell that calls one function with its settings, of a table with a line for each.
+
+    table      `Name function input ... | setting ...`; the settings, as `Declared` takes them, go on by name. A line
+               may break before `|`
+    functions  those that compute, by name; a cell says what its function says
+    options    of the classes
+    """
+    made = {}
+    for line in re.sub(r"\n\s*\|", " |", table).strip().splitlines():
+        head, _, takes = line.partition("|")
+        name, function, *inputs = head.split()
+        parameters = list(signature_of(inputs).parameters.values())
+        made[name] = _layer(name, functions[function], parameters, module, base, takes=takes, **options)
+    return made
+
+
+def _layer(
+    name: str,
+    function: Callable[..., Any],
+    inputs: list[inspect.Parameter],
+    module: str,
+    base: type[Declared],
+    **options: Any,
+) -> Any:
+    def construct(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs, **{each: getattr(self, each) for each in made.settings})
+
+    construct.__qualname__ = f"{name}.construct"
+    construct.__signature__ = inspect.Signature([SELF, *inputs])  # type: ignore[attr-defined]
+    namespace = {"construct": construct, "__doc__": function.__doc__, "__module__": module}
+    made: Any = types.new_class(name, (base,), options, lambda own: own.update(namespace))
+    return made

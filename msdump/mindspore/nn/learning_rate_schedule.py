@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from msdump.mindspore.common.declared import KINDS, checked_settings
+from msdump.mindspore.common.signatures import declared
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.names import publish
 from msdump.mindspore.nn.cell import Cell
+from msdump.mindspore.nn.declared import Declared
 from msdump.mindspore.ops import function as F
 
 
@@ -19,15 +23,10 @@ class LearningRateSchedule(Cell):
         raise NotImplementedError(f"{self.cls_name}: expected a construct(global_step) method.")
 
 
-class _Decay(LearningRateSchedule):
+class _Decay(
+    LearningRateSchedule, Declared, takes="learning_rate:rate decay_rate:rate decay_steps:steps is_stair=False"
+):
     """What falling rates share; with `is_stair` they fall once in `decay_steps` steps."""
-
-    def __init__(self, learning_rate: float, decay_rate: float, decay_steps: int, is_stair: bool = False) -> None:
-        super().__init__()
-        _check_rates(self.cls_name, learning_rate=learning_rate, decay_rate=decay_rate)
-        _check_steps(self.cls_name, decay_steps=decay_steps)
-        self.learning_rate, self.decay_rate, self.decay_steps = learning_rate, decay_rate, decay_steps
-        self.is_stair = is_stair
 
     def _part(self, global_step: Tensor) -> Tensor:
         """The step in units of `decay_steps`."""
@@ -59,19 +58,11 @@ class InverseDecayLR(_Decay):
         return F.div(self.learning_rate, F.add(F.mul(self._part(global_step), self.decay_rate), 1.0))
 
 
-class CosineDecayLR(LearningRateSchedule):
+class CosineDecayLR(LearningRateSchedule, Declared, takes="min_lr:rate_from_0 max_lr:rate decay_steps:steps"):
     """From max_lr to min_lr along half a cosine of decay_steps steps."""
 
-    def __init__(self, min_lr: float, max_lr: float, decay_steps: int) -> None:
-        super().__init__()
-        _check_rates(self.cls_name, 0.0, min_lr=min_lr)
-        _check_rates(self.cls_name, max_lr=max_lr)
-        _check_steps(self.cls_name, decay_steps=decay_steps)
-        if min_lr >= max_lr:
-            raise ValueError(
-                f"For 'CosineDecayLR', the 'max_lr' must be greater than the 'min_lr', got {max_lr}, {min_lr}."
-            )
-        self.min_lr, self.max_lr, self.decay_steps = min_lr, max_lr, decay_steps
+    def _set_up(self) -> None:
+        _check_order(self.cls_name, self.min_lr, self.max_lr)
 
     def construct(self, global_step: Tensor) -> Tensor:
         step = F.cast(F.minimum(global_step, self.decay_steps), "float32")
@@ -79,23 +70,15 @@ class CosineDecayLR(LearningRateSchedule):
         return F.add(F.mul(F.add(wave, 1.0), 0.5 * (self.max_lr - self.min_lr)), self.min_lr)
 
 
-class PolynomialDecayLR(LearningRateSchedule):
+class PolynomialDecayLR(
+    LearningRateSchedule,
+    Declared,
+    takes="learning_rate:rate end_learning_rate:rate_from_0 decay_steps:steps power:rate update_decay_steps=False",
+):
     """From learning_rate to end_learning_rate; with `update_decay_steps` again from the start after decay_steps."""
 
-    def __init__(
-        self,
-        learning_rate: float,
-        end_learning_rate: float,
-        decay_steps: int,
-        power: float,
-        update_decay_steps: bool = False,
-    ) -> None:
-        super().__init__()
-        _check_rates(self.cls_name, learning_rate=learning_rate, power=power)
-        _check_rates(self.cls_name, 0.0, end_learning_rate=end_learning_rate)
-        _check_steps(self.cls_name, decay_steps=decay_steps)
-        self.start_learning_rate, self.end_learning_rate = learning_rate, end_learning_rate
-        self.decay_steps, self.power, self.update_decay_steps = decay_steps, power, update_decay_steps
+    def _set_up(self, learning_rate: float) -> None:
+        self.start_learning_rate = learning_rate
 
     def construct(self, global_step: Tensor) -> Tensor:
         step, length = F.cast(global_step, "float32"), float(self.decay_steps)
@@ -108,43 +91,37 @@ class PolynomialDecayLR(LearningRateSchedule):
         return F.add(F.mul(rest, self.start_learning_rate - self.end_learning_rate), self.end_learning_rate)
 
 
-class WarmUpLR(LearningRateSchedule):
+class WarmUpLR(LearningRateSchedule, Declared, takes="learning_rate:rate_from_0 warmup_steps:steps"):
     """From 0 to learning_rate in warmup_steps steps."""
-
-    def __init__(self, learning_rate: float, warmup_steps: int) -> None:
-        super().__init__()
-        _check_rates(self.cls_name, 0.0, learning_rate=learning_rate)
-        _check_steps(self.cls_name, warmup_steps=warmup_steps)
-        self.learning_rate, self.warmup_steps = learning_rate, warmup_steps
 
     def construct(self, global_step: Tensor) -> Tensor:
         step = F.cast(F.minimum(global_step, self.warmup_steps), "float32")
         return F.mul(F.div(step, float(self.warmup_steps)), self.learning_rate)
 
 
-def _check_rates(where: str, least: float | None = None, /, **numbers: float) -> None:
-    """Raises: TypeError for what is no float, ValueError below `least`; without it for what is not above 0."""
-    for name, number in numbers.items():
-        if isinstance(number, bool) or not isinstance(number, float):
-            raise TypeError(
-                f"For '{where}', the argument '{name}' must be type of float, but got {type(number).__name__}."
-            )
-        if number <= 0 and (least is None or number < least):
-            bound = "> 0.0" if least is None else f">= {least}"
-            raise ValueError(f"For '{where}', the '{name}' must be {bound}, but got {number}.")
+def _check_order(where: str, min_lr: float, max_lr: float) -> None:
+    if min_lr >= max_lr:
+        raise ValueError(f"For '{where}', the 'max_lr' must be greater than the 'min_lr', got {max_lr}, {min_lr}.")
 
 
-def _check_steps(where: str, **numbers: int) -> None:
-    """Raises: TypeError for what is no int, ValueError for what is not above 0."""
-    for name, number in numbers.items():
-        if isinstance(number, bool) or not isinstance(number, int):
-            raise TypeError(f"For '{where}', the '{name}' must be int, but got {type(number).__name__}.")
-        if number < 1:
-            raise ValueError(f"For '{where}', the '{name}' must be > 0, but got {number}.")
+def _listed(takes: str) -> Callable[[Callable[..., float]], Any]:
+    """Decorator: the rate of an epoch, counted from 0, becomes the function that lists the rates of all steps.
 
+    takes   settings, as `declared` reads them; "total_step" and "step_per_epoch" are not for the rate
+    """
+    signature, kinds = declared(takes)
 
-def _by_epoch(total_step: int, step_per_epoch: int, rate: Callable[[int], float]) -> list[float]:
-    return [rate(step // step_per_epoch) for step in range(total_step)]
+    def declare(rate: Callable[..., float]) -> Any:
+        def function(*args: Any, **kwargs: Any) -> list[float]:
+            settings = checked_settings(rate.__name__, signature, kinds, args, kwargs)
+            steps, each = settings.pop("total_step"), settings.pop("step_per_epoch")
+            return [rate(step // each, **settings) for step in range(steps)]
+
+        made: Any = functools.wraps(rate)(function)
+        made.__signature__ = signature
+        return made
+
+    return declare
 
 
 def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[float]) -> list[float]:
@@ -160,120 +137,68 @@ def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[flo
         )
     rates: list[float] = []
     for last, rate in zip(milestone, learning_rates, strict=True):
-        _check_steps(where, milestone=last)
-        _check_rates(where, -math.inf, learning_rates=rate)
+        KINDS["steps"](where, "milestone", last)
+        KINDS["any_rate"](where, "learning_rates", rate)
         if last < len(rates):
             raise ValueError(f"For '{where}', the 'milestone' must rise, but got {milestone}.")
         rates.extend([rate] * (last - len(rates)))
     return rates
 
 
+_STEPS = "total_step:steps step_per_epoch:steps"
+_DECAY = f"learning_rate:rate decay_rate:rate {_STEPS} decay_epoch:steps is_stair=False"
+
+
+@_listed(_DECAY)
 def exponential_decay_lr(
-    learning_rate: float,
-    decay_rate: float,
-    total_step: int,
-    step_per_epoch: int,
-    decay_epoch: int,
-    is_stair: bool = False,
-) -> list[float]:
+    epoch: int, learning_rate: float, decay_rate: float, decay_epoch: int, is_stair: bool
+) -> float:
     """learning_rate * decay_rate ** (epoch / decay_epoch)."""
-    where = "exponential_decay_lr"
-    _check_rates(where, learning_rate=learning_rate, decay_rate=decay_rate)
-    _check_steps(where, total_step=total_step, step_per_epoch=step_per_epoch, decay_epoch=decay_epoch)
-
-    def rate(epoch: int) -> float:
-        return learning_rate * decay_rate ** (epoch // decay_epoch if is_stair else epoch / decay_epoch)
-
-    return _by_epoch(total_step, step_per_epoch, rate)
+    return float(learning_rate * decay_rate ** (epoch // decay_epoch if is_stair else epoch / decay_epoch))
 
 
+@_listed(_DECAY)
 def natural_exp_decay_lr(
-    learning_rate: float,
-    decay_rate: float,
-    total_step: int,
-    step_per_epoch: int,
-    decay_epoch: int,
-    is_stair: bool = False,
-) -> list[float]:
+    epoch: int, learning_rate: float, decay_rate: float, decay_epoch: int, is_stair: bool
+) -> float:
     """learning_rate * e ** (-decay_rate * epoch); with `is_stair` it falls once in decay_epoch epochs."""
-    where = "natural_exp_decay_lr"
-    _check_rates(where, learning_rate=learning_rate, decay_rate=decay_rate)
-    _check_steps(where, total_step=total_step, step_per_epoch=step_per_epoch, decay_epoch=decay_epoch)
-
-    def rate(epoch: int) -> float:
-        reached = epoch // decay_epoch * decay_epoch if is_stair else epoch
-        return float(learning_rate * math.e ** (-decay_rate * reached))
-
-    return _by_epoch(total_step, step_per_epoch, rate)
+    return float(learning_rate * math.e ** (-decay_rate * (epoch // decay_epoch * decay_epoch if is_stair else epoch)))
 
 
-def inverse_decay_lr(
-    learning_rate: float,
-    decay_rate: float,
-    total_step: int,
-    step_per_epoch: int,
-    decay_epoch: int,
-    is_stair: bool = False,
-) -> list[float]:
+@_listed(_DECAY)
+def inverse_decay_lr(epoch: int, learning_rate: float, decay_rate: float, decay_epoch: int, is_stair: bool) -> float:
     """learning_rate / (1 + decay_rate * epoch / decay_epoch)."""
-    where = "inverse_decay_lr"
-    _check_rates(where, learning_rate=learning_rate, decay_rate=decay_rate)
-    _check_steps(where, total_step=total_step, step_per_epoch=step_per_epoch, decay_epoch=decay_epoch)
-
-    def rate(epoch: int) -> float:
-        part = decay_rate * (epoch // decay_epoch) if is_stair else decay_rate * epoch / decay_epoch
-        return learning_rate / (1 + part)
-
-    return _by_epoch(total_step, step_per_epoch, rate)
+    return learning_rate / (1 + (decay_rate * (epoch // decay_epoch) if is_stair else decay_rate * epoch / decay_epoch))
 
 
-def cosine_decay_lr(
-    min_lr: float, max_lr: float, total_step: int, step_per_epoch: int, decay_epoch: int
-) -> list[float]:
+@_listed(f"min_lr:rate_from_0 max_lr:rate {_STEPS} decay_epoch:steps")
+def cosine_decay_lr(epoch: int, min_lr: float, max_lr: float, decay_epoch: int) -> float:
     """From max_lr to min_lr along half a cosine of decay_epoch epochs."""
-    where = "cosine_decay_lr"
-    _check_rates(where, 0.0, min_lr=min_lr)
-    _check_rates(where, max_lr=max_lr)
-    _check_steps(where, total_step=total_step, step_per_epoch=step_per_epoch, decay_epoch=decay_epoch)
-    if min_lr >= max_lr:
-        raise ValueError(f"For '{where}', the 'max_lr' must be greater than the 'min_lr', got {max_lr}, {min_lr}.")
-    delta = 0.5 * (max_lr - min_lr)
-
-    def rate(epoch: int) -> float:
-        return min_lr + delta * (1 + math.cos(math.pi * min(epoch, decay_epoch) / decay_epoch))
-
-    return _by_epoch(total_step, step_per_epoch, rate)
+    _check_order("cosine_decay_lr", min_lr, max_lr)
+    return min_lr + 0.5 * (max_lr - min_lr) * (1 + math.cos(math.pi * min(epoch, decay_epoch) / decay_epoch))
 
 
+@_listed(
+    f"learning_rate:rate end_learning_rate:rate_from_0 {_STEPS} decay_epoch:steps power:rate update_decay_epoch=False"
+)
 def polynomial_decay_lr(
+    epoch: int,
     learning_rate: float,
     end_learning_rate: float,
-    total_step: int,
-    step_per_epoch: int,
     decay_epoch: int,
     power: float,
-    update_decay_epoch: bool = False,
-) -> list[float]:
+    update_decay_epoch: bool,
+) -> float:
     """From learning_rate to end_learning_rate; with `update_decay_epoch` again from the start after decay_epoch."""
-    where = "polynomial_decay_lr"
-    _check_rates(where, learning_rate=learning_rate, power=power)
-    _check_rates(where, 0.0, end_learning_rate=end_learning_rate)
-    _check_steps(where, total_step=total_step, step_per_epoch=step_per_epoch, decay_epoch=decay_epoch)
-
-    def rate(epoch: int) -> float:
-        length = decay_epoch * max(math.ceil(epoch / decay_epoch), 1) if update_decay_epoch else decay_epoch
-        rest: float = (1 - min(epoch, length) / length) ** power
-        return (learning_rate - end_learning_rate) * rest + end_learning_rate
-
-    return _by_epoch(total_step, step_per_epoch, rate)
+    length = decay_epoch * max(math.ceil(epoch / decay_epoch), 1) if update_decay_epoch else decay_epoch
+    rest: float = (1 - min(epoch, length) / length) ** power
+    return (learning_rate - end_learning_rate) * rest + end_learning_rate
 
 
-def warmup_lr(learning_rate: float, total_step: int, step_per_epoch: int, warmup_epoch: int) -> list[float]:
+@_listed(f"learning_rate:rate_from_0 {_STEPS} warmup_epoch:steps")
+def warmup_lr(epoch: int, learning_rate: float, warmup_epoch: int) -> float:
     """From 0 to learning_rate in warmup_epoch epochs."""
-    where = "warmup_lr"
-    _check_rates(where, 0.0, learning_rate=learning_rate)
-    _check_steps(where, total_step=total_step, step_per_epoch=step_per_epoch, warmup_epoch=warmup_epoch)
-    return _by_epoch(total_step, step_per_epoch, lambda epoch: learning_rate * min(epoch, warmup_epoch) / warmup_epoch)
+    return learning_rate * min(epoch, warmup_epoch) / warmup_epoch
 
 
 publish(__name__)

@@ -7,9 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from msdump.errors import did_you_mean
-from msdump.mindspore.common.parameter import Parameter
-from msdump.mindspore.common.settings import Setting, flag, is_whole, of_kind
+from msdump.mindspore.common.settings import Setting, flag, is_whole
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.context import PYNATIVE_MODE, get_context
 from msdump.mindspore.parallel_context import get_auto_parallel_context
@@ -27,11 +25,7 @@ class OneDevice:
     """Base of Cell."""
 
     bprop_debug = flag(False)
-    cell_init_args = of_kind(str, "text", "")
     cell_type: Any = None
-    parallel_parameter_merge_net_dict = of_kind(dict, "a dict", dict)
-    parallel_parameter_name_list = of_kind(list, "a list", list)
-    parameter_layout_dict = of_kind(dict, "a dict", dict)
     pipeline_stage = Setting(-1, "an int of 0 or more", is_whole)
 
     # -- the tree -----------------------------------------------------------------------------------
@@ -43,47 +37,9 @@ class OneDevice:
         fn(self)
         return self
 
-    def get_sub_cell(self: Any, target: str) -> Any:
-        """The cell at a path such as "block.0.conv".   Raises: AttributeError with the nearest path."""
-        cells = dict(self.cells_and_names())
-        if target not in cells:
-            raise AttributeError(f"{self.cls_name}: no cell '{target}'. {did_you_mean(target, list(cells))}".rstrip())
-        return cells[target]
-
-    def check_names(self: Any) -> None:
-        """Raises: ValueError for two parameters of one name."""
-        names: set[str] = set()
-        for value, parameter in self.parameters_and_names():
-            if parameter.name in names:
-                raise ValueError(
-                    f"The value of {value} is {parameter}, its name '{parameter.name}' already exists. "
-                    "Please set a unique name for the parameter."
-                )
-            names.add(parameter.name)
-
     def get_inputs(self: Any) -> Any:
         """What `set_inputs` declared, None without it."""
         return self._declared_inputs
-
-    def update_cell_type(self: Any, cell_type: Any) -> None:
-        """Note what kind of cell it is, such as "second-order"."""
-        self.cell_type = cell_type
-
-    @property
-    def jit_config_dict(self: Any) -> dict[str, Any]:
-        """What `set_jit_config` set."""
-        config = self.get_flags().get("jit_config")
-        return dict(config.jit_config_dict) if config is not None else {}
-
-    # -- running ------------------------------------------------------------------------------------
-
-    def compile_and_run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run as a graph, whatever the mode."""
-        return self._run_compiled(args, kwargs)
-
-    def run_construct(self: Any, cast_inputs: Any, kwargs: Any) -> Any:
-        """`construct` of these arguments."""
-        return self.construct(*cast_inputs, **kwargs)
 
     # -- parameters ---------------------------------------------------------------------------------
 
@@ -109,28 +65,6 @@ class OneDevice:
             ours[name].set_data(Tensor(state_dict[name]))
         return StateKeys(missing, unexpected)
 
-    def init_parameters_data(self: Any, auto_parallel_mode: bool = False) -> dict[Parameter, Parameter]:
-        """Parameter -> itself: they have their data from the beginning."""
-        return {parameter: parameter for parameter in self.get_parameters()}
-
-    def parameters_broadcast_dict(self: Any, recurse: bool = True) -> OrderedDict[str, Parameter] | None:
-        """Parameters that every device has whole, by name; None without any."""
-        whole = [each for each in self.get_parameters(expand=recurse) if not each.layerwise_parallel]
-        return OrderedDict((each.name, each) for each in whole) or None
-
-    def remove_redundant_parameters(self: Any) -> None:
-        """Drop parameters that `parallel_parameter_name_list` does not name."""
-        names = self.parallel_parameter_name_list
-        for _, cell in self.cells_and_names():
-            for name, parameter in list(cell._params.items()):
-                if parameter.name not in names:
-                    cell._params.pop(name)
-
-    def flatten_weights(self: Any, fusion_size: int = 0) -> None:
-        """Nothing moves: kernels read each weight where it lies.   Raises: ValueError for a size below 0."""
-        if fusion_size < 0:
-            raise ValueError(f"Negative 'fusion_size' {fusion_size} is invalid.")
-
     # -- devices ------------------------------------------------------------------------------------
 
     def set_comm_fusion(self: Any, fusion_type: int, recurse: bool = True) -> Any:
@@ -138,21 +72,6 @@ class OneDevice:
         for parameter in self.trainable_params(recurse):
             parameter.comm_fusion = fusion_type
         return self
-
-    def set_broadcast_flag(self: Any, mode: bool = True) -> Any:
-        """Note whether parameters are sent to all devices first."""
-        return self.add_flags_recursive(broadcast_flag=mode)
-
-    def set_boost(self: Any, boost_type: str) -> Any:
-        """Note that batch normalisations would be thinned out.   Raises: ValueError for another type."""
-        if boost_type != "less_bn":
-            raise ValueError(f"For 'set_boost', the argument 'boost_type' must be 'less_bn', but got {boost_type}.")
-        return self.add_flags_recursive(less_bn=True)
-
-    def set_data_parallel(self: Any) -> None:
-        """Every device computes whole tensors, as one does.   Raises: ValueError in PyNative mode."""
-        if get_context("mode") == PYNATIVE_MODE:
-            raise ValueError("set_data_parallel: does not support PyNative mode.")
 
     def set_param_ps(self: Any, recurse: bool = True, init_in_server: bool = False) -> None:
         """Raises: RuntimeError where there are parameters: no server of parameters is there."""

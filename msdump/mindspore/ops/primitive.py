@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
+from msdump.mindspore.common.signatures import bound_arguments as bound_arguments
 from msdump.mindspore.dispatch import as_tensor, execute
 from msdump.mindspore.located import tell
 from msdump.mindspore.names import explain_missing, publish
@@ -96,16 +97,6 @@ def signature_of(attributes: Mapping[str, Any]) -> inspect.Signature:
         inspect.Parameter(each, kind, default=none if value is ... else value) for each, value in attributes.items()
     ]
     return inspect.Signature(sorted(listed, key=lambda each: each.default is not none))
-
-
-def bound_arguments(where: str, signature: inspect.Signature, args: Any, kwargs: Any) -> dict[str, Any]:
-    """Arguments by name, with the defaults of those that are left out.   Raises: TypeError."""
-    try:
-        bound = signature.bind(*args, **kwargs)
-    except TypeError as error:
-        raise TypeError(f"For '{where}', {error}.") from None
-    bound.apply_defaults()
-    return dict(bound.arguments)
 
 
 def operator_class(*names: str) -> Callable[[_Function], _Function]:

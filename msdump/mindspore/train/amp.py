@@ -18,7 +18,6 @@ from msdump.mindspore.nn.wrap.cell_wrapper import TrainOneStepCell, WithLossCell
 from msdump.mindspore.nn.wrap.loss_scale import TrainOneStepWithLossScaleCell
 from msdump.mindspore.ops import function as F
 from msdump.mindspore.ops import operations
-from msdump.mindspore.ops.primitive import Primitive
 from msdump.mindspore.precision import Precision, computing_in
 from msdump.mindspore.train.loss_scale_manager import (
     DynamicLossScaleManager,
@@ -61,19 +60,6 @@ def black_list() -> list[type[Any]]:
 
 def _classes(module: Any, names: tuple[str, ...]) -> list[type[Any]]:
     return [entry for name in names if (entry := getattr(module, name, None)) is not None]
-
-
-def check_list(classes: Any, name: str, takes_operators: bool) -> None:
-    """Raises: TypeError for anything but a list of classes of cells, or of operators where these may be."""
-    if not isinstance(classes, list):
-        raise TypeError(f"The type of {name} should be list, but got {type(classes)}")
-    bases: tuple[type, ...] = (Cell, Primitive) if takes_operators else (Cell,)
-    for item in classes:
-        if not isinstance(item, type):
-            raise TypeError(f"The element in {name} should be a class, but got {item}")
-        if not issubclass(item, bases):
-            kinds = " or ".join(base.__name__ for base in bases)
-            raise TypeError(f"The element in {name} should be a subclass of {kinds}, but got {item}")
 
 
 _LEVELS = ("O0", "O1", "O2", "O3", "auto")
@@ -145,29 +131,6 @@ def auto_mixed_precision(network: Any, amp_level: str = "O0", dtype: DType = flo
     if amp_level == "O3":
         return _OutputTo32(network.to_float(dtype))
     return _lower_by_operator(network, dtype) if amp_level == "auto" else network
-
-
-def custom_mixed_precision(
-    network: Cell,
-    *,
-    white_list: list[type[Any]] | None = None,
-    black_list: list[type[Any]] | None = None,
-    dtype: DType = float16,
-) -> Cell:
-    """The network with the cells and operators of `white_list` lowered, or all but the cells of `black_list`.
-
-    Raises: TypeError for anything but a Cell and lists of classes; ValueError without a list, or with both.
-    """
-    if not isinstance(network, Cell):
-        raise TypeError("The network type should be Cell.")
-    if (white_list is None) == (black_list is None):
-        raise ValueError("For custom_mixed_precision, expected either white_list or black_list.")
-    _check_dtype(dtype)
-    if white_list is not None:
-        check_list(white_list, "white_list", takes_operators=True)
-        return _lower_listed(network, white_list, dtype)
-    check_list(black_list, "black_list", takes_operators=False)
-    return _OutputTo32(_lower_all_but(network, tuple(black_list or ()), dtype))
 
 
 def _check_dtype(dtype: Any) -> None:

@@ -5,9 +5,10 @@ What needs a strategy file, which says how parameters were cut, is an error that
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from msdump.mindspore.common.signatures import in_forms
 from msdump.mindspore.names import publish
 from msdump.mindspore.nn.cell import Cell
 from msdump.mindspore.train.serialization import load_checkpoint, load_param_into_net
@@ -18,6 +19,25 @@ def _no_strategy(name: str) -> NoReturn:
         f"{name}: expected parameters that every rank has whole, got a strategy of cutting them. msdump cuts no "
         "parameters; convert the checkpoint with MindSpore and load the result."
     )
+
+
+def _refusing(name: str) -> Callable[..., NoReturn]:
+    def refuse(*args: Any) -> NoReturn:
+        """Raises: RuntimeError."""
+        _no_strategy(name)
+
+    return refuse
+
+
+_FILES = "src_strategy_file=None dst_strategy_file=None"
+_OUTPUT = "process_num=1 output_format='ckpt'"
+_SLICED = f"""
+    merge_pipeline_strategys src_strategy_dirs dst_strategy_file
+    rank_list_for_transform rank_id {_FILES}
+    restore_group_info_list group_info_file_name
+    transform_checkpoint_by_rank rank_id checkpoint_files_map save_checkpoint_file_name {_FILES}
+    transform_checkpoints src_checkpoints_dir dst_checkpoints_dir ckpt_prefix {_FILES} {_OUTPUT}
+"""
 
 
 def load_distributed_checkpoint(
@@ -38,45 +58,7 @@ def load_distributed_checkpoint(
     load_param_into_net(network, parameters, strict_load)
 
 
-def restore_group_info_list(group_info_file_name: str) -> NoReturn:
-    """Raises: RuntimeError."""
-    _no_strategy("restore_group_info_list")
-
-
-def merge_pipeline_strategys(src_strategy_dirs: str, dst_strategy_file: str) -> NoReturn:
-    """Raises: RuntimeError."""
-    _no_strategy("merge_pipeline_strategys")
-
-
-def rank_list_for_transform(
-    rank_id: int, src_strategy_file: str | None = None, dst_strategy_file: str | None = None
-) -> NoReturn:
-    """Raises: RuntimeError."""
-    _no_strategy("rank_list_for_transform")
-
-
-def transform_checkpoint_by_rank(
-    rank_id: int,
-    checkpoint_files_map: Mapping[int, str],
-    save_checkpoint_file_name: str,
-    src_strategy_file: str | None = None,
-    dst_strategy_file: str | None = None,
-) -> NoReturn:
-    """Raises: RuntimeError."""
-    _no_strategy("transform_checkpoint_by_rank")
-
-
-def transform_checkpoints(
-    src_checkpoints_dir: str,
-    dst_checkpoints_dir: str,
-    ckpt_prefix: str,
-    src_strategy_file: str | None = None,
-    dst_strategy_file: str | None = None,
-    process_num: int = 1,
-    output_format: str = "ckpt",
-) -> NoReturn:
-    """Raises: RuntimeError."""
-    _no_strategy("transform_checkpoints")
-
+_NAMES = [line.split()[0] for line in _SLICED.strip().splitlines()]
+globals().update(in_forms(_SLICED, {name: _refusing(name) for name in _NAMES}, __name__))
 
 publish(__name__)

@@ -179,7 +179,5 @@ EXPERIMENTAL: dict[str, Row] = {
     "Adam amsgrad": _same("Adam", betas=(0.8, 0.7), eps=TINY, amsgrad=True),
     "AdamW": _same("AdamW", betas=(0.8, 0.95), eps=0.1, weight_decay=0.2, maximize=True),
     "AdamW amsgrad": _same("AdamW", betas=(0.8, 0.7), eps=0.1, weight_decay=0.2, amsgrad=True),
-    "Adagrad": _same("Adagrad", lr_decay=0.3, weight_decay=0.2, initial_accumulator_value=0.1, eps=0.1, maximize=True),
-    "Adadelta": _same("Adadelta", rho=0.7, eps=0.01, weight_decay=0.2, maximize=True),
 }
 REFUSED = {"thor": "needs operators of an Ascend device"}

@@ -95,30 +95,11 @@ def test_layers_equal_torch(name: str, either_mode: int) -> None:
     check(make(), reference, data, rtol=3e-5, atol=2e-5)
 
 
-def test_pictures_of_the_documentation(either_mode: int) -> None:
-    """Source: values that MindSpore 2.0 gave on a CPU."""
-    lines = Tensor(np.arange(1, 9, dtype=np.float32).reshape(1, 1, 2, 4))
-    wide = nn.ResizeBilinear(True)(lines, scale_factor=2).asnumpy()
-    np.testing.assert_array_equal(wide[0, 0, 1], [2.0, 2.25, 2.75, 3.25, 3.75, 4.25, 4.75, 5.0])
-    tall = nn.ResizeBilinear()(lines, (5, 5)).asnumpy()
-    np.testing.assert_allclose(tall[0, 0, 1], [2.6, 3.4, 4.2, 5.0, 5.6], rtol=1e-6)
-
-
 def test_patches_as_channels(either_mode: int) -> None:
     """Source: ExtractImagePatches: the place in the window counts before the channel."""
     patches = nn.Unfold([1, 2, 3, 1], [1, 2, 1, 1], [1, 1, 1, 1])(Tensor(IMAGE)).asnumpy()
     expected = F.unfold(torch.tensor(IMAGE), (2, 3), stride=(2, 1)).view(2, 4, 6, 3, 5).transpose(1, 2)
     np.testing.assert_array_equal(patches, expected.reshape(2, 24, 3, 5).numpy())
-
-
-def test_constants_and_bounded_rows(either_mode: int) -> None:
-    assert nn.Range(1, 8, 2)().asnumpy().tolist() == [1, 3, 5, 7]
-    lookup = nn.EmbeddingLookup(
-        3, 2, max_norm=1.0, param_init=Tensor(np.array([[3, 4], [0, 1], [0.3, 0.4]], np.float32))
-    )
-    rows = lookup(Tensor(np.array([0, 2], np.int32)))
-    np.testing.assert_allclose(rows.asnumpy(), [[0.6, 0.8], [0.3, 0.4]], rtol=1e-6)
-    assert [each.name for each in lookup.trainable_params()] == ["embedding_table"]
 
 
 @pytest.mark.parametrize("make", [nn.Dropout1d, nn.Dropout2d, nn.Dropout3d])
@@ -167,12 +148,12 @@ def test_attention_equals_torch(options: dict[str, Any], either_mode: int) -> No
 
 
 @pytest.mark.parametrize("norm_first", [False, True])
-def test_transformer_equals_torch(norm_first: bool, either_mode: int) -> None:
+def test_encoders_equal_torch(norm_first: bool, either_mode: int) -> None:
     options = {"dim_feedforward": 16, "dropout": 0.0, "norm_first": norm_first}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PyTorch tells which of its fast paths it cannot take
-        theirs = torch.nn.Transformer(8, 2, 2, 1, **options)
-    ours = nn.Transformer(8, 2, 2, 1, **options)
+        theirs = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(8, 2, **options), 2)
+    ours = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, **options), 2)
     named = ours.parameters_dict()
     for name, weight in theirs.named_parameters():
         ms_name = name.replace("linear", "dense")
@@ -180,9 +161,9 @@ def test_transformer_equals_torch(norm_first: bool, either_mode: int) -> None:
             ms_name = ms_name.replace("weight", "gamma").replace("bias", "beta")
         named.pop(ms_name).set_data(Tensor(weight.detach().numpy()))
     assert not named
-    source, target = numbers(3, 2, 8), numbers(4, 2, 8)
-    expected = theirs(torch.tensor(source), torch.tensor(target)).detach().numpy()
-    np.testing.assert_allclose(ours(Tensor(source), Tensor(target)).asnumpy(), expected, rtol=1e-4, atol=1e-5)
+    data, mask = numbers(3, 2, 8), np.triu(np.full((3, 3), -1.0, np.float32), 1)
+    expected = theirs(torch.tensor(data), mask=torch.tensor(mask)).detach().numpy()
+    np.testing.assert_allclose(ours(Tensor(data), Tensor(mask)).asnumpy(), expected, rtol=1e-4, atol=1e-5)
 
 
 class _Loss(nn.Cell):
@@ -218,8 +199,6 @@ def test_wrappers(either_mode: int) -> None:
         (lambda: nn.TransformerEncoderLayer(8, 2, activation="tanh"), ValueError),
         (lambda: nn.PipelineCell(_Loss(), 0), ValueError),
         (lambda: nn.PipelineCell(_Loss(), 3)(Tensor(numbers(4, 3))), ValueError),
-        (lambda: nn.ResizeBilinear()(Tensor(numbers(1, 1, 2, 2))), ValueError),
-        (lambda: nn.ResizeBilinear()(Tensor(numbers(1, 1, 2, 2)), (3, 3), 2), ValueError),
     ],
 )
 def test_bad_arguments(make: Any, error: type[Exception]) -> None:

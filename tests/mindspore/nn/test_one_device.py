@@ -39,22 +39,6 @@ def test_apply_visits_children_before_parents() -> None:
     assert visited == ["Dense", "ReLU", "SequentialCell", "Dense", "Network"]
 
 
-def test_cells_are_given_by_their_path() -> None:
-    net = Network()
-    assert net.get_sub_cell("block.1") is net.block[1]
-    assert net.get_sub_cell("") is net
-    with pytest.raises(AttributeError, match=r"no cell 'blok'. Did you mean \"block\""):
-        net.get_sub_cell("blok")
-
-
-def test_two_parameters_of_one_name_are_told() -> None:
-    net = Network()
-    net.check_names()
-    net.head.weight.name = "block.0.weight"
-    with pytest.raises(ValueError, match=r"its name 'block.0.weight' already exists"):
-        net.check_names()
-
-
 def test_a_state_goes_from_one_network_to_another() -> None:
     net, other = Network(), Network()
     state = net.state_dict()
@@ -76,48 +60,26 @@ def test_a_state_of_other_names_is_refused() -> None:
     assert net.load_state_dict(state, strict=False).unexpected_keys == ["tail"]
 
 
-@pytest.mark.parametrize("mode", [ms.PYNATIVE_MODE, ms.GRAPH_MODE])
-def test_compile_and_run_gives_what_a_call_gives(mode: int) -> None:
-    ms.set_context(mode=mode)
-    net = Network()
-    np.testing.assert_allclose(net.compile_and_run(X).asnumpy(), net(X).asnumpy(), rtol=1e-6)
-    np.testing.assert_allclose(net.run_construct((X,), {}).asnumpy(), net(X).asnumpy(), rtol=1e-6)
-
-
-def test_parameters_that_all_devices_have() -> None:
-    net = Network()
-    net.head.weight.layerwise_parallel = True
-    whole = net.parameters_broadcast_dict()
-    assert whole is not None and list(whole) == ["block.0.weight", "block.0.bias"]
-    assert nn.ReLU().parameters_broadcast_dict() is None
-    assert all(old is new for old, new in net.init_parameters_data().items())
-    net.parallel_parameter_name_list = ["head.weight"]
-    net.remove_redundant_parameters()
-    assert list(net.parameters_dict()) == ["head.weight"]
+def test_what_is_left_out_says_what_to_use() -> None:
+    with pytest.raises(AttributeError, match=r"no attribute 'run_construct'. Call the cell, or its construct"):
+        Network().run_construct((X,), {})
+    assert all(old is new for old, new in Network().init_parameters_data().items())
 
 
 def test_settings_are_kept() -> None:
-    net = Network().set_broadcast_flag().set_boost("less_bn").set_comm_fusion(2)
-    assert net.head.get_flags()["broadcast_flag"] and net.get_flags()["less_bn"]
+    net = Network().set_comm_fusion(2)
     assert [parameter.comm_fusion for parameter in net.get_parameters()] == [2, 2, 2]
-    net.update_cell_type("second-order")
-    assert net.cell_type == "second-order"
-    net.set_jit_config(ms.JitConfig(jit_level="O1"))
-    assert net.jit_config_dict["jit_level"] == "O1"
+    net.cell_type = "second-order"
     net.set_inputs(X)
     assert net.get_inputs() == (X,)
     net.place("MS_WORKER", 0)
-    net.flatten_weights()
-    assert Network().parallel_parameter_name_list == [], "each cell has its own"
+    assert Network().cell_type is None, "each cell has its own"
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
         ("bprop_debug", 1),
-        ("cell_init_args", 3),
-        ("parameter_layout_dict", []),
-        ("parallel_parameter_name_list", ()),
         ("pipeline_stage", -1),
     ],
 )
@@ -132,12 +94,6 @@ def test_what_one_device_cannot_do_is_an_error() -> None:
         net.place("MS_WORKER", 1)
     with pytest.raises(RuntimeError, match=r"no server of parameters"):
         net.set_param_ps()
-    with pytest.raises(ValueError, match=r"must be 'less_bn'"):
-        net.set_boost("more")
-    with pytest.raises(ValueError, match=r"Negative 'fusion_size' -1"):
-        net.flatten_weights(-1)
-    with pytest.raises(ValueError, match=r"does not support PyNative"):
-        net.set_data_parallel()
 
 
 def test_sharding_needs_automatic_parallelism_and_cuts_nothing() -> None:

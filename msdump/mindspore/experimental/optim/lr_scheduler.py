@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from msdump.mindspore.common.declared import KINDS, Declared
 from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.experimental.optim.optimizer import Optimizer
 from msdump.mindspore.names import explain_missing, publish
 from msdump.mindspore.sources import user_line
 from msdump.mindspore.tracer import current_tracer
-
-
-def _check_kind(cls_name: str, name: str, value: Any, *kinds: type) -> None:
-    """Raises: TypeError."""
-    if isinstance(value, bool) or not isinstance(value, kinds):
-        expected = " or ".join(kind.__name__ for kind in kinds)
-        raise TypeError(f"For '{cls_name}', the '{name}' must be {expected}, but got {type(value)}.")
 
 
 def _set(parameter: Parameter, value: float) -> None:
@@ -35,16 +28,6 @@ def _held(parameter: Parameter) -> Tensor:
 
 def _number(name: str, value: float) -> Parameter:
     return Parameter(Tensor(np.float32(value)), name, requires_grad=False)
-
-
-def _of_groups(optimizer: Optimizer, rate: Any, name: str) -> list[float]:
-    """A rate of each group, from one for all or a list.   Raises: ValueError for a list of another length."""
-    count = len(optimizer.param_groups)
-    if isinstance(rate, list | tuple):
-        if len(rate) != count:
-            raise ValueError(f"Expected {count} values for {name}, got {len(rate)}")
-        return [float(each) for each in rate]
-    return [float(rate)] * count
 
 
 class _Schedule:
@@ -85,7 +68,7 @@ class LRScheduler(_Schedule):
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         super().__init__(optimizer)
-        _check_kind(type(self).__name__, "last_epoch", last_epoch, int)
+        KINDS["epochs"](type(self).__name__, "last_epoch", last_epoch)
         if last_epoch < -1:
             raise ValueError(f"Invalid last_epoch: {last_epoch}")
         for number, group in enumerate(optimizer.param_groups):
@@ -115,11 +98,14 @@ class LRScheduler(_Schedule):
         return int(self.last_epoch)
 
 
-class _ClosedForm(LRScheduler):
+class _ClosedForm(Declared, LRScheduler):
     """Base of schedules that say what the rate is in an epoch: `rate(base, epoch)`, whatever it was before.
 
     In training they multiply the last rate by what the closed form changes by, so that schedules can be chained.
     """
+
+    def _set_up(self, optimizer: Optimizer, last_epoch: int) -> None:
+        LRScheduler.__init__(self, optimizer, last_epoch)
 
     def rate(self, base: float, epoch: int) -> float:
         raise NotImplementedError
@@ -137,48 +123,37 @@ class _ClosedForm(LRScheduler):
         return [rate if now == before else rate * now / before for rate in self._rates()]
 
 
-class StepLR(_ClosedForm):
+class StepLR(_ClosedForm, takes="optimizer step_size:epochs gamma:factor=0.1 last_epoch=-1"):
     """Times gamma every step_size epochs."""
-
-    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
-        _check_kind("StepLR", "step_size", step_size, int)
-        _check_kind("StepLR", "gamma", gamma, float)
-        self.step_size, self.gamma = step_size, gamma
-        super().__init__(optimizer, last_epoch)
 
     def rate(self, base: float, epoch: int) -> float:
         return float(base * self.gamma ** (epoch // self.step_size))
 
 
-class MultiStepLR(_ClosedForm):
+class MultiStepLR(_ClosedForm, takes="optimizer milestones:list gamma:factors=0.1 last_epoch=-1"):
     """Times gamma at each of the milestones."""
 
-    def __init__(self, optimizer: Optimizer, milestones: list[int], gamma: float = 0.1, last_epoch: int = -1) -> None:
-        _check_kind("MultiStepLR", "milestones", milestones, list)
-        for milestone in milestones:
-            _check_kind("MultiStepLR", "milestones", milestone, int)
-        _check_kind("MultiStepLR", "gamma", gamma, float, int)
-        self.milestones, self.gamma = Counter(milestones), gamma
-        super().__init__(optimizer, last_epoch)
+    milestones: Any
+
+    def _set_up(self, optimizer: Optimizer, last_epoch: int) -> None:
+        for milestone in self.milestones:
+            KINDS["epochs"]("MultiStepLR", "milestones", milestone)
+        self.milestones = Counter(self.milestones)
+        super()._set_up(optimizer, last_epoch)
 
     def rate(self, base: float, epoch: int) -> float:
         return float(base * self.gamma ** sum(n for place, n in self.milestones.items() if place <= epoch))
 
 
-class ExponentialLR(_ClosedForm):
+class ExponentialLR(_ClosedForm, takes="optimizer gamma:factor last_epoch=-1"):
     """Times gamma in every epoch."""
-
-    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
-        _check_kind("ExponentialLR", "gamma", gamma, float)
-        self.gamma = gamma
-        super().__init__(optimizer, last_epoch)
 
     def rate(self, base: float, epoch: int) -> float:
         return float(base * self.gamma**epoch)
 
 
-class _ByFunctions(LRScheduler):
-    """Base of schedules by functions of the epoch, one for each group."""
+class LambdaLR(LRScheduler):
+    """The rate at the start times a function of the epoch, one for all groups or one for each."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
         count = len(optimizer.param_groups)
@@ -187,75 +162,9 @@ class _ByFunctions(LRScheduler):
             raise ValueError(f"Expected {count} lr_lambdas, but got {len(self.lr_lambdas)}")
         super().__init__(optimizer, last_epoch)
 
-    def _factors(self) -> list[float]:
-        return [float(function(_held(self.last_epoch))) for function in self.lr_lambdas]
-
-
-class LambdaLR(_ByFunctions):
-    """The rate at the start times a function of the epoch."""
-
     def get_lr(self) -> list[float]:
-        return [base * factor for base, factor in zip(self.base_lrs, self._factors(), strict=True)]
-
-
-class ReduceLROnPlateau(_Schedule):
-    """Times a factor when a metric has not become better for more than `patience` epochs."""
-
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        mode: str = "min",
-        factor: float = 0.1,
-        patience: int = 10,
-        threshold: float = 1e-4,
-        threshold_mode: str = "rel",
-        cooldown: int = 0,
-        min_lr: Any = 0,
-        eps: float = 1e-8,
-    ) -> None:
-        if factor >= 1.0:
-            raise ValueError("The lr factor should be less than 1.0.")
-        super().__init__(optimizer)
-        if mode not in ("min", "max"):
-            raise ValueError(f"`mode` should be 'min' or 'max', but got {mode}.")
-        if threshold_mode not in ("rel", "abs"):
-            raise ValueError(f"`threshold mode` should be 'rel' or 'abs', but got {threshold_mode}.")
-        self.min_lrs = _of_groups(optimizer, min_lr, "min_lr")
-        self.mode, self.factor, self.patience, self.cooldown, self.eps = mode, factor, patience, cooldown, eps
-        self.threshold, self.threshold_mode = threshold, threshold_mode
-        self.best = math.inf if mode == "min" else -math.inf
-        self.wait = self.cooldown_counter = 0
-        self.last_epoch = _number("last_epoch_ReduceLROnPlateau", 0)
-
-    def step(self, metrics: Any) -> bool:
-        """An epoch has ended with this metric."""
-        self._check_place()
-        _set(self.last_epoch, float(self.last_epoch) + 1)
-        current = float(metrics)
-        is_better = self._is_improvement(current, self.best)
-        self.best, self.wait = (current, 0) if is_better else (self.best, self.wait + 1)
-        if self.in_cooldown():
-            self.cooldown_counter -= 1
-            self.wait = 0
-        if self.wait > self.patience:
-            self._reduce()
-            self.cooldown_counter, self.wait = self.cooldown, 0
-        return True
-
-    def _reduce(self) -> None:
-        old = self._rates()
-        new = [max(rate * self.factor, lowest) for rate, lowest in zip(old, self.min_lrs, strict=True)]
-        self._set_rates([a if b > a + self.eps else b for a, b in zip(new, old, strict=True)])
-
-    def in_cooldown(self) -> bool:
-        """Does it wait for the last change of the rate to show?"""
-        return self.cooldown_counter > 0
-
-    def _is_improvement(self, current: float, best: float) -> bool:
-        distance = self.threshold * (best if self.threshold_mode == "rel" else 1.0)
-        if self.mode == "min":
-            return current < (best if math.isinf(best) else best - distance)
-        return current > (best if math.isinf(best) else best + distance)
+        factors = [float(function(_held(self.last_epoch))) for function in self.lr_lambdas]
+        return [base * factor for base, factor in zip(self.base_lrs, factors, strict=True)]
 
 
 publish(__name__)

@@ -8,12 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from msdump.mindspore.common.declared import KINDS
 from msdump.mindspore.common.parameter import Parameter, ParameterTuple, count_change
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import call, cast
 from msdump.mindspore.iterations import add_optimizer, updating
 from msdump.mindspore.names import publish
 from msdump.mindspore.nn.cell import Cell
+from msdump.mindspore.nn.declared import Declared
 from msdump.mindspore.ops import function as F
 from msdump.mindspore.tracer import current_tracer
 
@@ -124,7 +126,7 @@ class Optimizer(Cell):
         raise NotImplementedError(f"{self.cls_name}: expected a construct(gradients) method.")
 
 
-class _Stepping(Optimizer):
+class _Stepping(Declared, Optimizer):
     """Base of the optimizers here: they write `update`, for one parameter.
 
     states     what they keep beside each parameter: name -> what it holds at the start
@@ -133,26 +135,21 @@ class _Stepping(Optimizer):
     """
 
     states: ClassVar[dict[str, Any]] = {}
-    scalars: ClassVar[dict[str, float]] = {}
     counter: ClassVar[str] = ""
     decays: ClassVar[bool] = True
 
-    def __init__(self, params: Any, **defaults: Any) -> None:
-        super().__init__(params, defaults)
+    def _begin(self, settings: dict[str, Any]) -> None:
+        defaults = dict(settings)
+        settings.clear()
+        Optimizer.__init__(self, defaults.pop("params"), defaults)
         if self.counter:
             self._steps = Parameter(Tensor(0, "int32"), self.counter, requires_grad=False)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         super().add_param_group(param_group)
         new = ParameterTuple(self.parameters[self.group_start_id[-2] :])
-        for name, start in self._starts().items():
+        for name, start in self.states.items():
             setattr(self, name, ParameterTuple((*getattr(self, name, ()), *new.clone(name, start))))
-        for name, number in self.scalars.items():
-            beside = [Parameter(Tensor(np.float32(number)), f"{name}_{each.name}", requires_grad=False) for each in new]
-            setattr(self, name, ParameterTuple((*getattr(self, name, ()), *beside)))
-
-    def _starts(self) -> dict[str, Any]:
-        return self.states
 
     def construct(self, gradients: Sequence[Tensor]) -> bool:
         tracer = current_tracer()
@@ -177,18 +174,12 @@ class _Stepping(Optimizer):
         return F.cast(self._steps, "float32")
 
 
-def _check_numbers(cls_name: str, above_zero: dict[str, Any], from_zero: dict[str, Any]) -> None:
-    """Raises: ValueError for numbers out of range."""
-    for name, number in {**above_zero, **from_zero}.items():
-        if number < 0 or (name in above_zero and number == 0):
-            sign = ">" if name in above_zero else ">="
-            raise ValueError(f"For '{cls_name}', the '{name}' must be {sign} 0, but got {number}.")
-
-
-def _check_betas(cls_name: str, betas: tuple[float, float]) -> None:
+def _check_betas(where: str, name: str, betas: tuple[float, float]) -> None:
     for index, beta in enumerate(betas):
         if not 0 <= beta < 1:
-            raise ValueError(f"For '{cls_name}', the 'betas[{index}]' must be in range [0.0, 1.0), but got {beta}.")
+            raise ValueError(f"For '{where}', the '{name}[{index}]' must be in range [0.0, 1.0), but got {beta}.")
 
+
+KINDS["betas"] = _check_betas
 
 publish(__name__)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 from msdump.mindspore.common.dtype import Type
 from msdump.mindspore.common.parameter import Parameter
+from msdump.mindspore.common.signatures import in_forms
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import execute
 from msdump.mindspore.mint import shapes
-from msdump.mindspore.mint.forms import in_forms
 from msdump.mindspore.mint.nn import windows
 from msdump.mindspore.names import explain_missing, publish
 from msdump.mindspore.ops import function as F
@@ -110,7 +112,11 @@ _TABLE = """
     adaptive_avg_pool2d input output_size
     adaptive_avg_pool3d input output_size
     binary_cross_entropy input target weight=None reduction='mean'
+    cross_entropy input target weight=None ignore_index=-100 reduction='mean' label_smoothing=0.0
+    dropout input p=0.5 training=True inplace=False
     dropout2d input p=0.5 training=True
+    elu input alpha=1.0 inplace=False
+    elu_ input alpha=1.0
     fold input output_size kernel_size dilation=1 padding=0 stride=1
     gelu input | approximate='none'
     glu input dim=-1
@@ -118,19 +124,30 @@ _TABLE = """
     hardshrink input lambd=0.5
     hardsigmoid input
     hardswish input
+    hardtanh input min_val=-1.0 max_val=1.0 inplace=False
+    hardtanh_ input min_val=-1 max_val=1
     interpolate input size=None scale_factor=None mode='nearest' align_corners=None recompute_scale_factor=None
     l1_loss input target reduction='mean'
     leaky_relu input negative_slope=0.01
+    linear:dense input weight bias=None
     logsigmoid input
     mish input
     mse_loss input target reduction='mean'
+    nll_loss input target weight=None ignore_index=-100 reduction='mean'
+    pad input pad mode='constant' value=None
     pixel_shuffle input upscale_factor
     prelu input weight
+    relu input inplace=False
+    relu_ input
+    relu6 input inplace=False
     selu input
     sigmoid input
+    silu input inplace=False
     soft_margin_loss input target reduction='mean'
     softshrink input lambd=0.5
     tanh input
+    threshold input threshold value inplace=False
+    threshold_ input threshold value
     unfold input kernel_size dilation=1 padding=0 stride=1
     upsample input size=None scale_factor=None mode='nearest' align_corners=None
 """
@@ -155,69 +172,33 @@ def _interpolate(
     return F.interpolate(input, size, scale_factor, mode, *options)
 
 
-_COMPUTING = {**vars(F), "interpolate": _interpolate, "upsample": _interpolate}
+def _in_place(name: str, compute: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+    """The function whose last argument says whether the result goes into its operand, and the one that always does."""
 
-globals().update({**in_forms(_TABLE, _COMPUTING, __name__), **_OTHERS})
+    @functools.wraps(compute)
+    def chosen(input: Tensor, *settings: Any) -> Tensor:
+        *own, inplace = settings
+        return always(input, *own) if inplace else compute(input, *own)
 
-# -- activations -------------------------------------------------------------------------------------------------------
+    def always(input: Tensor, *settings: Any) -> Tensor:
+        input[...] = compute(input, *settings)
+        return input
 
-
-def _in_place(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
-    if not inplace:
-        return result
-    input[...] = result
-    return input
-
-
-def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """max(x, 0)."""
-    return _in_place(input, F.relu(input), inplace)
+    always.__doc__ = f"`{name}` into its operand."
+    return {name: chosen, f"{name}_": always}
 
 
-def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """x kept between 0 and 6."""
-    return _in_place(input, F.relu6(input), inplace)
-
-
-def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """x * sigmoid(x)."""
-    return _in_place(input, F.silu(input), inplace)
-
-
-def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+def _elu(input: Tensor, alpha: float) -> Tensor:
     """x above 0, alpha * (exp(x) - 1) below."""
     below = F.mul(F.expm1(F.minimum(input, 0)), alpha)
-    return _in_place(input, F.elu(input) if alpha == 1 else F.where(F.greater(input, 0), input, below), inplace)
+    return F.elu(input) if alpha == 1 else F.where(F.greater(input, 0), input, below)
 
 
-def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """x kept between two bounds."""
-    return _in_place(input, F.hardtanh(input, min_val, max_val), inplace)
+_COMPUTING = {**vars(F), "interpolate": _interpolate, "upsample": _interpolate}
+for _name in ("relu", "relu6", "silu", "elu", "hardtanh", "threshold", "dropout"):
+    _COMPUTING |= _in_place(_name, {**vars(F), "elu": _elu}[_name])
 
-
-def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """x above the threshold, a value elsewhere."""
-    return _in_place(input, F.threshold(input, threshold, value), inplace)
-
-
-def relu_(input: Tensor) -> Tensor:
-    """`relu` into its operand."""
-    return relu(input, inplace=True)
-
-
-def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """`elu` into its operand."""
-    return elu(input, alpha, inplace=True)
-
-
-def hardtanh_(input: Tensor, min_val: float = -1, max_val: float = 1) -> Tensor:
-    """`hardtanh` into its operand."""
-    return hardtanh(input, min_val, max_val, inplace=True)
-
-
-def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
-    """`threshold` into its operand."""
-    return _in_place(input, F.threshold(input, threshold, value), True)
+globals().update({**in_forms(_TABLE, _COMPUTING, __name__), **_OTHERS})
 
 
 def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
@@ -242,11 +223,6 @@ def log_softmax(input: Tensor, dim: int | None = None, *, dtype: Type | None = N
     return F.log_softmax(input if dtype is None else F.cast(input, dtype), _chosen(input, dim))
 
 
-def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Elements set to 0 with probability p, others over 1 - p."""
-    return _in_place(input, F.dropout(input, p, training), inplace)
-
-
 # -- losses ------------------------------------------------------------------------------------------------------------
 
 
@@ -261,25 +237,6 @@ def binary_cross_entropy_with_logits(
 ) -> Tensor:
     """Cross entropy of the sigmoid of logits."""
     return F.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
-
-
-def cross_entropy(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
-) -> Tensor:
-    """Cross entropy of the softmax of logits and classes, or their probabilities."""
-    return F.cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
-
-
-def nll_loss(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
-) -> Tensor:
-    """Negative log likelihood of classes."""
-    return F.nll_loss(input, target, weight, ignore_index, reduction)
 
 
 def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
@@ -297,22 +254,9 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta:
     return F.smooth_l1_loss(input, target, beta, reduction)
 
 
-# -- products ----------------------------------------------------------------------------------------------------------
-
-
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x @ weight.T + bias."""
-    return F.dense(input, weight, bias)
-
-
 def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Tensor:
     """x over its norm along an axis, or over eps where that is greater."""
     return F.div(input, F.maximum(F.norm(input, p, dim, True), eps))
-
-
-def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> Any:
-    """More elements at both ends of the last axes."""
-    return F.pad(input, tuple(pad), mode, value)
 
 
 publish(__name__, *_OTHERS)

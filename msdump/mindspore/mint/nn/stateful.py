@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from msdump.mindspore.common.declared import variants
 from msdump.mindspore.common.dtype import DType, float32, int64
 from msdump.mindspore.common.initializer import HeUniform, Normal, Uniform, initializer
 from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.mint.nn import functional as F
 from msdump.mindspore.names import publish
-from msdump.mindspore.nn.cell import Cell
+from msdump.mindspore.nn.declared import Declared
 from msdump.mindspore.ops import function as ops
 from msdump.mindspore.ops.windows import sizes
 
@@ -20,28 +21,16 @@ def _parameter(init: Any, shape: Any, name: str, dtype: DType | None, requires_g
     return Parameter(initializer(init, shape, dtype or float32), name, requires_grad)
 
 
-class Linear(Cell):
+class Linear(Declared, takes="in_features out_features bias=True weight_init=None bias_init=None dtype=None"):
     """x @ weight.T + bias."""
 
-    bias: Parameter | None
-
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        bias: bool = True,
-        weight_init: Any = None,
-        bias_init: Any = None,
-        dtype: DType | None = None,
-    ) -> None:
-        super().__init__()
-        self.in_features, self.out_features = in_features, out_features
+    def _set_up(self, bias: bool, weight_init: Any, bias_init: Any, dtype: DType | None) -> None:
         weight_init = HeUniform(math.sqrt(5)) if weight_init is None else weight_init
-        self.weight = _parameter(weight_init, (out_features, in_features), "weight", dtype)
+        self.weight = _parameter(weight_init, (self.out_features, self.in_features), "weight", dtype)
         self.bias = None
         if bias:
-            bias_init = Uniform(1 / math.sqrt(in_features)) if bias_init is None else bias_init
-            self.bias = _parameter(bias_init, (out_features,), "bias", dtype)
+            bias_init = Uniform(1 / math.sqrt(self.in_features)) if bias_init is None else bias_init
+            self.bias = _parameter(bias_init, (self.out_features,), "bias", dtype)
 
     def construct(self, input: Tensor) -> Tensor:
         return F.linear(input, self.weight, self.bias)
@@ -53,47 +42,35 @@ class Linear(Cell):
 _PADDING_MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "replicate", "circular": "circular"}
 
 
-class _Conv(Cell):
-    """What convolutions share.   ndim: axes of the window."""
+class _Conv(
+    Declared,
+    takes="in_channels out_channels kernel_size stride=1 padding=0 dilation=1 groups=1 bias=True padding_mode='zeros' "
+    "dtype=None",
+):
+    """Base of convolutions.   ndim: axes of the window."""
 
-    ndim, is_transposed = 2, False
-    bias: Parameter | None
+    ndim = 2
+    padding: Any
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-        dtype: DType | None = None,
-    ) -> None:
-        super().__init__()
-        if in_channels % groups or out_channels % groups:
+    def _set_up(self, bias: bool, dtype: DType | None) -> None:
+        inputs, outputs, groups = self.in_channels, self.out_channels, self.groups
+        if inputs % groups or outputs % groups:
             raise ValueError(
-                f"For '{type(self).__name__}', expected channels in {groups} groups, but got {in_channels} and "
-                f"{out_channels}."
+                f"For '{self.cls_name}', expected channels in {groups} groups, but got {inputs} and {outputs}."
             )
-        if padding_mode not in _PADDING_MODES:
+        if self.padding_mode not in _PADDING_MODES:
             raise ValueError(
-                f"For '{type(self).__name__}', the 'padding_mode' must be one of {list(_PADDING_MODES)}, but got "
-                f"{padding_mode}."
+                f"For '{self.cls_name}', the 'padding_mode' must be one of {list(_PADDING_MODES)}, but got "
+                f"{self.padding_mode}."
             )
-        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
-        self.kernel_size = tuple(sizes(kernel_size, self.ndim))
-        self.stride, self.dilation = tuple(sizes(stride, self.ndim)), tuple(sizes(dilation, self.ndim))
-        self.padding = padding if isinstance(padding, str) else tuple(sizes(padding, self.ndim))
-        self.padding_mode = padding_mode
-        channels = (in_channels, out_channels) if self.is_transposed else (out_channels, in_channels)
-        shape = (channels[0], channels[1] // groups, *self.kernel_size)
+        for name in ("kernel_size", "stride", "dilation", "padding"):
+            size = getattr(self, name)
+            setattr(self, name, size if isinstance(size, str) else tuple(sizes(size, self.ndim)))
+        shape = (outputs, inputs // groups, *self.kernel_size)
         self.weight = _parameter(HeUniform(math.sqrt(5)), shape, "weight", dtype)
         self.bias = None
         if bias:
-            self.bias = _parameter(Uniform(1 / math.sqrt(math.prod(shape[1:]))), (out_channels,), "bias", dtype)
+            self.bias = _parameter(Uniform(1 / math.sqrt(math.prod(shape[1:]))), (outputs,), "bias", dtype)
 
     def construct(self, input: Tensor) -> Any:
         padding: Any = self.padding
@@ -118,45 +95,28 @@ class _Conv(Cell):
         )
 
 
-class Conv1d(_Conv):
-    """Convolution of (N, C, L)."""
-
-    ndim = 1
-
-
-class Conv2d(_Conv):
-    """Convolution of (N, C, H, W)."""
-
-
-class Conv3d(_Conv):
-    """Convolution of (N, C, D, H, W)."""
-
-    ndim = 3
+_CONVS = variants(
+    _Conv,
+    __name__,
+    Conv1d=("Convolution of (N, C, L).", {"ndim": 1}),
+    Conv2d=("Convolution of (N, C, H, W).", {"ndim": 2}),
+    Conv3d=("Convolution of (N, C, D, H, W).", {"ndim": 3}),
+)
 
 
-class _Norm(Cell):
+class _Norm(Declared, takes="num_features eps=1e-05 momentum=0.1 affine=True track_running_stats=True dtype=None"):
     """Batch normalisation.   ranks: axes that the input may have."""
 
     ranks: tuple[int, ...] = (4,)
 
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        dtype: DType | None = None,
-    ) -> None:
-        super().__init__()
-        self.num_features, self.eps, self.momentum = num_features, eps, momentum
-        self.affine, self.track_running_stats = affine, track_running_stats
-        self.weight = _parameter("ones", (num_features,), "weight", dtype) if affine else None
-        self.bias = _parameter("zeros", (num_features,), "bias", dtype) if affine else None
+    def _set_up(self, dtype: DType | None) -> None:
+        shape, affine = (self.num_features,), self.affine
+        self.weight = _parameter("ones", shape, "weight", dtype) if affine else None
+        self.bias = _parameter("zeros", shape, "bias", dtype) if affine else None
         self.running_mean = self.running_var = self.num_batches_tracked = None
-        if track_running_stats:
-            self.running_mean = _parameter("zeros", (num_features,), "running_mean", dtype, False)
-            self.running_var = _parameter("ones", (num_features,), "running_var", dtype, False)
+        if self.track_running_stats:
+            self.running_mean = _parameter("zeros", shape, "running_mean", dtype, False)
+            self.running_var = _parameter("ones", shape, "running_var", dtype, False)
             self.num_batches_tracked = Parameter(Tensor(0, int64), "num_batches_tracked", requires_grad=False)
 
     def construct(self, input: Tensor) -> Any:
@@ -176,124 +136,71 @@ class _Norm(Cell):
         )
 
 
-class BatchNorm1d(_Norm):
-    """Batch normalisation of (N, C) or (N, C, L)."""
-
-    ranks = (2, 3)
-
-
-class BatchNorm2d(_Norm):
-    """Batch normalisation of (N, C, H, W)."""
-
-
-class BatchNorm3d(_Norm):
-    """Batch normalisation of (N, C, D, H, W)."""
-
-    ranks = (5,)
+_NORMS = variants(
+    _Norm,
+    __name__,
+    BatchNorm1d=("Batch normalisation of (N, C) or (N, C, L).", {"ranks": (2, 3)}),
+    BatchNorm2d=("Batch normalisation of (N, C, H, W).", {"ranks": (4,)}),
+    BatchNorm3d=("Batch normalisation of (N, C, D, H, W).", {"ranks": (5,)}),
+)
+globals().update(_CONVS | _NORMS)
 
 
-class SyncBatchNorm(_Norm):
-    """Batch normalisation with the statistics of all devices: on one device those of its batch.
-
-    Raises: RuntimeError for a group: its statistics would have to be gathered.
-    """
-
-    ranks = (2, 3, 4, 5)
-
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        process_group: str | None = None,
-        dtype: DType | None = None,
-    ) -> None:
-        if process_group is not None:
-            raise RuntimeError(
-                f"mint.nn.SyncBatchNorm: expected process_group=None, got {process_group!r}. Use BatchNorm2d, whose "
-                "statistics are those of each device."
-            )
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
-
-
-class GroupNorm(Cell):
+class GroupNorm(Declared, takes="num_groups num_channels eps=1e-05 affine=True dtype=None"):
     """Normalisation of groups of channels."""
 
-    def __init__(
-        self,
-        num_groups: int,
-        num_channels: int,
-        eps: float = 1e-5,
-        affine: bool = True,
-        dtype: DType | None = None,
-    ) -> None:
-        super().__init__()
-        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
-        self.weight = _parameter("ones", (num_channels,), "weight", dtype, affine)
-        self.bias = _parameter("zeros", (num_channels,), "bias", dtype, affine)
+    def _set_up(self, dtype: DType | None) -> None:
+        self.weight = _parameter("ones", (self.num_channels,), "weight", dtype, self.affine)
+        self.bias = _parameter("zeros", (self.num_channels,), "bias", dtype, self.affine)
 
     def construct(self, input: Tensor) -> Any:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
 
-class LayerNorm(Cell):
+class LayerNorm(Declared, takes="normalized_shape eps=1e-05 elementwise_affine=True bias=True dtype=None"):
     """Normalisation of the last axes."""
 
-    def __init__(
-        self,
-        normalized_shape: Any,
-        eps: float = 1e-5,
-        elementwise_affine: bool = True,
-        bias: bool = True,
-        dtype: DType | None = None,
-    ) -> None:
-        super().__init__()
-        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-        self.eps = eps
-        self.weight = _parameter("ones", self.normalized_shape, "weight", dtype) if elementwise_affine else None
-        has_bias = elementwise_affine and bias
-        self.bias = _parameter("zeros", self.normalized_shape, "bias", dtype) if has_bias else None
+    def _set_up(self, normalized_shape: Any, elementwise_affine: bool, bias: bool, dtype: DType | None) -> None:
+        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.normalized_shape = shape
+        self.weight = _parameter("ones", shape, "weight", dtype) if elementwise_affine else None
+        self.bias = _parameter("zeros", shape, "bias", dtype) if elementwise_affine and bias else None
 
     def construct(self, input: Tensor) -> Any:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
 
-class PReLU(Cell):
+class PReLU(Declared, takes="num_parameters=1 init=0.25 dtype=None"):
     """x above 0, a learned part of it below."""
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, dtype: DType | None = None) -> None:
-        super().__init__()
+    def _set_up(self, num_parameters: int, init: float, dtype: DType | None) -> None:
         self.weight = Parameter(ops.full((num_parameters,), float(init), dtype=dtype or float32), "weight")
 
     def construct(self, input: Tensor) -> Any:
         return F.prelu(input, self.weight)
 
 
-class Embedding(Cell):
+class Embedding(
+    Declared,
+    takes="num_embeddings embedding_dim padding_idx=None max_norm=None norm_type=2.0 scale_grad_by_freq=False "
+    "_weight=None _freeze=False dtype=None",
+):
     """Rows of a learned table."""
 
-    def __init__(
+    def _set_up(
         self,
-        num_embeddings: int,
-        embedding_dim: int,
-        padding_idx: int | None = None,
-        max_norm: float | None = None,
-        norm_type: float = 2.0,
-        scale_grad_by_freq: bool = False,
-        _weight: Tensor | None = None,
-        _freeze: bool = False,
-        dtype: DType | None = None,
+        max_norm: float | None,
+        norm_type: float,
+        scale_grad_by_freq: bool,
+        _weight: Tensor | None,
+        _freeze: bool,
+        dtype: DType | None,
     ) -> None:
-        super().__init__()
-        self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
         self.options = (max_norm, norm_type, scale_grad_by_freq)
         init: Any = Normal(1.0) if _weight is None else _weight
-        self.weight = Parameter(initializer(init, (num_embeddings, embedding_dim), dtype or float32), "weight")
-        self.weight.requires_grad = not _freeze
-        if padding_idx is not None and _weight is None:
-            self.weight[padding_idx] = 0
+        self.weight = _parameter(init, (self.num_embeddings, self.embedding_dim), "weight", dtype, not _freeze)
+        if self.padding_idx is not None and _weight is None:
+            self.weight[self.padding_idx] = 0
 
     def construct(self, input: Tensor) -> Any:
         return F.embedding(input, self.weight, self.padding_idx, *self.options)

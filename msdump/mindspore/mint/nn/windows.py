@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from msdump.mindspore.common.dtype import int64
+from msdump.mindspore.common.signatures import in_forms
 from msdump.mindspore.common.tensor import Tensor
+from msdump.mindspore.mint.forms import of_axes
 from msdump.mindspore.names import publish
 from msdump.mindspore.ops import function as F
 from msdump.mindspore.ops.windows import sizes
@@ -39,84 +41,36 @@ def _conv(ndim: int, input: Tensor, weight: Tensor, bias: Any, stride: Any, padd
     return F.squeeze(output, 0) if is_single else output
 
 
-def conv1d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
-    """Convolution of (N, C, L) with (O, C / groups, k); padding: rows, "valid" or "same"."""
-    return _conv(1, input, weight, bias, stride, padding, dilation, groups)
+def _avg_pool(ndim: int, input: Tensor, kernel_size: Any, stride: Any, padding: Any, *options: Any) -> Tensor:
+    window: list[Any] = [kernel_size, kernel_size if stride is None else stride, padding]
+    if ndim == 1:
+        window = [sizes(each, 1)[0] for each in window]
+    else:
+        options = (*options[:-1], options[-1] or 0)
+    function: Any = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[ndim - 1]
+    return function(input, *window, *options)
 
 
-def conv2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
-    """Convolution of (N, C, H, W) with (O, C / groups, kh, kw); padding: rows, "valid" or "same"."""
-    return _conv(2, input, weight, bias, stride, padding, dilation, groups)
+_CONV = "input weight bias=None stride=1 padding=0 dilation=1 groups=1"
+_POOL = "input kernel_size stride=None padding=0 ceil_mode=False count_include_pad=True"
+_TABLE = f"""
+    conv1d {_CONV}
+    conv2d {_CONV}
+    conv3d {_CONV}
+    avg_pool1d {_POOL}
+    avg_pool2d {_POOL} divisor_override=None
+    avg_pool3d {_POOL} divisor_override=None
+    adaptive_max_pool2d input output_size return_indices=False
+"""
+_COMPUTING = {
+    **vars(F),
+    **of_axes(
+        "conv{}d", _conv, 'Convolution of the last axes, {}, with (O, C / groups, ...); padding: a size, "same".'
+    ),
+    **of_axes("avg_pool{}d", _avg_pool, "Means of windows of the last axes, {}."),
+}
 
-
-def conv3d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
-    """Convolution of (N, C, D, H, W) with (O, C / groups, kd, kh, kw); padding: rows, "valid" or "same"."""
-    return _conv(3, input, weight, bias, stride, padding, dilation, groups)
-
-
-def avg_pool1d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-) -> Tensor:
-    """Means of windows along the last axis."""
-    window, step, pad = (sizes(each, 1)[0] for each in (kernel_size, stride or kernel_size, padding))
-    return F.avg_pool1d(input, window, step, pad, ceil_mode, count_include_pad)
-
-
-def avg_pool2d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Tensor:
-    """Means of windows of the last two axes."""
-    step = kernel_size if stride is None else stride
-    return F.avg_pool2d(input, kernel_size, step, padding, ceil_mode, count_include_pad, divisor_override or 0)
-
-
-def avg_pool3d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Tensor:
-    """Means of windows of the last three axes."""
-    step = kernel_size if stride is None else stride
-    return F.avg_pool3d(input, kernel_size, step, padding, ceil_mode, count_include_pad, divisor_override or 0)
+globals().update(in_forms(_TABLE, _COMPUTING, __name__))
 
 
 def max_pool2d(
@@ -139,11 +93,6 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
     size = output_size if isinstance(output_size, int) else output_size[0]
     result = F.adaptive_max_pool2d(F.expand_dims(input, -2), (1, size), return_indices)
     return tuple(F.squeeze(each, -2) for each in result) if return_indices else F.squeeze(result, -2)
-
-
-def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """Greatest elements of so many windows of the last two axes, with their places."""
-    return F.adaptive_max_pool2d(input, output_size, return_indices)
 
 
 def max_unpool2d(

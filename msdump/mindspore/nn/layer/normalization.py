@@ -5,46 +5,48 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from msdump.mindspore.common.dtype import DType, float32
+from msdump.mindspore.common.declared import variants
 from msdump.mindspore.common.initializer import initializer
 from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import call, execute
 from msdump.mindspore.names import publish
-from msdump.mindspore.nn.cell import Cell
+from msdump.mindspore.nn.declared import Declared
 from msdump.mindspore.ops import function as F
 from msdump.mindspore.ops.layer_operators import instance_norm_of
 from msdump.mindspore.ops.primitive import Primitive
 from msdump.mindspore.releases import GROUP_NORM
 
 
-class _BatchNorm(Cell):
+class _Statistics(Declared):
+    """Base of normalisations with running statistics: makes them, and what scales and shifts the result."""
+
+    def _make(self, affine: bool, gamma: Any, beta: Any, mean: Any = "zeros", variance: Any = "ones") -> None:
+        count = self.num_features
+        self.moving_mean = Parameter(initializer(mean, count), "mean", requires_grad=False)
+        self.moving_variance = Parameter(initializer(variance, count), "variance", requires_grad=False)
+        self.gamma = Parameter(initializer(gamma, count), "gamma", requires_grad=affine)
+        self.beta = Parameter(initializer(beta, count), "beta", requires_grad=affine)
+
+
+_SETTINGS = """num_features:features eps=1e-05 momentum:share=0.9 affine=True gamma_init='ones' beta_init='zeros'
+    moving_mean_init='zeros' moving_var_init='ones' use_batch_statistics=None"""
+
+
+class _BatchNorm(_Statistics, takes=f"{_SETTINGS} data_format='NCHW'"):
     """What the batch normalisations share. `momentum` is the part of the running statistics that stays."""
 
-    def __init__(
+    def _set_up(
         self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float = 0.9,
-        affine: bool = True,
-        gamma_init: Any = "ones",
-        beta_init: Any = "zeros",
-        moving_mean_init: Any = "zeros",
-        moving_var_init: Any = "ones",
-        use_batch_statistics: bool | None = None,
+        affine: bool,
+        gamma_init: Any,
+        beta_init: Any,
+        moving_mean_init: Any,
+        moving_var_init: Any,
         data_format: str = "NCHW",
     ) -> None:
-        super().__init__()
-        if num_features < 1:
-            raise ValueError(f"For '{self.cls_name}', the 'num_features' must be at least 1, but got {num_features}.")
-        if not 0 <= momentum <= 1:
-            raise ValueError(f"For '{self.cls_name}', the 'momentum' must be in range [0, 1], but got {momentum}.")
-        self.num_features, self.eps, self.momentum = num_features, eps, momentum
-        self.use_batch_statistics, self.format = use_batch_statistics, data_format
-        self.moving_mean = Parameter(initializer(moving_mean_init, num_features), "mean", requires_grad=False)
-        self.moving_variance = Parameter(initializer(moving_var_init, num_features), "variance", requires_grad=False)
-        self.gamma = Parameter(initializer(gamma_init, num_features), "gamma", requires_grad=affine)
-        self.beta = Parameter(initializer(beta_init, num_features), "beta", requires_grad=affine)
+        self.format = data_format
+        self._make(affine, gamma_init, beta_init, moving_mean_init, moving_var_init)
 
     def construct(self, x: Tensor) -> Tensor:
         is_training = self.training if self.use_batch_statistics is None else self.use_batch_statistics
@@ -68,24 +70,11 @@ class BatchNorm2d(_BatchNorm):
     """Batch normalisation of (N, C, H, W)."""
 
 
-class BatchNorm3d(Cell):
+class BatchNorm3d(Declared, takes=_SETTINGS):
     """Batch normalisation of (N, C, D, H, W), through that of four axes."""
 
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float = 0.9,
-        affine: bool = True,
-        gamma_init: Any = "ones",
-        beta_init: Any = "zeros",
-        moving_mean_init: Any = "zeros",
-        moving_var_init: Any = "ones",
-        use_batch_statistics: bool | None = None,
-    ) -> None:
-        super().__init__()
-        moving = (moving_mean_init, moving_var_init, use_batch_statistics)
-        self.bn2d = BatchNorm2d(num_features, eps, momentum, affine, gamma_init, beta_init, *moving)
+    def _set_up(self, **settings: Any) -> None:
+        self.bn2d = BatchNorm2d(**settings)
 
     def construct(self, x: Tensor) -> Tensor:
         if x.ndim != 5:
@@ -95,61 +84,33 @@ class BatchNorm3d(Cell):
         return F.reshape(self.bn2d(flat), shape)
 
 
-class SyncBatchNorm(_BatchNorm):
+class SyncBatchNorm(_BatchNorm, takes=f"{_SETTINGS} process_groups=None"):
     """Batch normalisation with the statistics of all devices: on one device those of its batch.
 
     Raises: RuntimeError where several processes train together: their statistics would have to be gathered.
     """
 
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float = 0.9,
-        affine: bool = True,
-        gamma_init: Any = "ones",
-        beta_init: Any = "zeros",
-        moving_mean_init: Any = "zeros",
-        moving_var_init: Any = "ones",
-        use_batch_statistics: bool | None = None,
-        process_groups: Any = None,
-    ) -> None:
+    def _begin(self, settings: dict[str, Any]) -> None:
+        process_groups = settings["process_groups"]
         if process_groups is not None and any(len(group) > 1 for group in process_groups):
             raise RuntimeError(
                 f"SyncBatchNorm: expected groups of one device, got {process_groups}. Use BatchNorm2d, whose "
                 "statistics are those of each device."
             )
-        inits = (gamma_init, beta_init, moving_mean_init, moving_var_init)
-        super().__init__(num_features, eps, momentum, affine, *inits, use_batch_statistics)
-        self.process_groups = process_groups
+        super()._begin(settings)
 
 
-class _InstanceNorm(Cell):
+class _InstanceNorm(
+    _Statistics,
+    takes="num_features:channels eps=1e-05 momentum:share=0.1 affine=True gamma_init='ones' beta_init='zeros'",
+    shows="num_features eps momentum",
+):
     """Base of normalisations of each channel of each sample.   ndim: axes of the data."""
 
     ndim = 4
 
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float = 0.1,
-        affine: bool = True,
-        gamma_init: Any = "ones",
-        beta_init: Any = "zeros",
-    ) -> None:
-        super().__init__()
-        if isinstance(num_features, bool) or not isinstance(num_features, int):
-            raise TypeError(f"For '{self.cls_name}', the type of 'num_features' must be int, got {num_features!r}.")
-        if num_features < 1:
-            raise ValueError(f"For '{self.cls_name}', the 'num_features' must be at least 1, but got {num_features}.")
-        if not 0 <= momentum <= 1:
-            raise ValueError(f"For '{self.cls_name}', the 'momentum' must be in range [0, 1], but got {momentum}.")
-        self.num_features, self.eps, self.momentum, self.affine = num_features, eps, momentum, affine
-        self.moving_mean = Parameter(initializer("zeros", num_features), "mean", requires_grad=False)
-        self.moving_variance = Parameter(initializer("ones", num_features), "variance", requires_grad=False)
-        self.gamma = Parameter(initializer(gamma_init, num_features), "gamma", requires_grad=affine)
-        self.beta = Parameter(initializer(beta_init, num_features), "beta", requires_grad=affine)
+    def _set_up(self, gamma_init: Any, beta_init: Any) -> None:
+        self._make(self.affine, gamma_init, beta_init)
 
     def construct(self, x: Tensor) -> Any:
         if x.ndim != self.ndim:
@@ -157,71 +118,47 @@ class _InstanceNorm(Cell):
         statistics = (self.moving_mean, self.moving_variance)
         return instance_norm_of(x, self.gamma, self.beta, *statistics, self.eps, self.momentum)[0]
 
-    def extend_repr(self) -> str:
-        return f"num_features={self.num_features}, eps={self.eps}, momentum={self.momentum}"
+
+_INSTANCES = variants(
+    _InstanceNorm,
+    __name__,
+    InstanceNorm1d=("Normalisation of each channel of each sample of (N, C, L).", {"ndim": 3}),
+    InstanceNorm2d=("Normalisation of each channel of each sample of (N, C, H, W).", {"ndim": 4}),
+    InstanceNorm3d=("Normalisation of each channel of each sample of (N, C, D, H, W).", {"ndim": 5}),
+)
+globals().update(_INSTANCES)
 
 
-class InstanceNorm1d(_InstanceNorm):
-    """Normalisation of each channel of each sample of (N, C, L)."""
-
-    ndim = 3
-
-
-class InstanceNorm2d(_InstanceNorm):
-    """Normalisation of each channel of each sample of (N, C, H, W)."""
-
-
-class InstanceNorm3d(_InstanceNorm):
-    """Normalisation of each channel of each sample of (N, C, D, H, W)."""
-
-    ndim = 5
-
-
-class LayerNorm(Cell):
+class LayerNorm(
+    Declared,
+    takes="normalized_shape begin_norm_axis=-1 begin_params_axis=-1 gamma_init='ones' beta_init='zeros' epsilon=1e-07 "
+    "dtype=float32",
+):
     """Normalisation over the last axes of each sample."""
 
-    def __init__(
-        self,
-        normalized_shape: tuple[int, ...] | list[int],
-        begin_norm_axis: int = -1,
-        begin_params_axis: int = -1,
-        gamma_init: Any = "ones",
-        beta_init: Any = "zeros",
-        epsilon: float = 1e-7,
-        dtype: DType = float32,
-    ) -> None:
-        super().__init__()
-        shape = tuple(normalized_shape)
-        self.normalized_shape, self.epsilon = shape, epsilon
-        self.begin_norm_axis, self.begin_params_axis = begin_norm_axis, begin_params_axis
+    normalized_shape: Any
+
+    def _set_up(self, gamma_init: Any, beta_init: Any, dtype: Any) -> None:
+        self.normalized_shape = shape = tuple(self.normalized_shape)
         self.gamma = Parameter(initializer(gamma_init, shape, dtype), "gamma")
         self.beta = Parameter(initializer(beta_init, shape, dtype), "beta")
-        axes = {"begin_norm_axis": begin_norm_axis, "begin_params_axis": begin_params_axis}
-        self.layer_norm = Primitive("LayerNorm", **axes, epsilon=epsilon)
+        attrs = {name: getattr(self, name) for name in ("begin_norm_axis", "begin_params_axis", "epsilon")}
+        self.layer_norm = Primitive("LayerNorm", **attrs)
 
     def construct(self, input_x: Tensor) -> Tensor:
         return self.layer_norm(input_x, self.gamma, self.beta)[0]
 
 
-class GroupNorm(Cell):
+class GroupNorm(Declared, takes="num_groups num_channels eps=1e-05 affine=True gamma_init='ones' beta_init='zeros'"):
     """Normalisation over groups of channels of each sample."""
 
-    def __init__(
-        self,
-        num_groups: int,
-        num_channels: int,
-        eps: float = 1e-5,
-        affine: bool = True,
-        gamma_init: Any = "ones",
-        beta_init: Any = "zeros",
-    ) -> None:
-        super().__init__()
+    def _set_up(self, affine: bool, gamma_init: Any, beta_init: Any) -> None:
+        num_groups, num_channels = self.num_groups, self.num_channels
         if num_groups < 1 or num_channels % num_groups:
             raise ValueError(
                 f"For 'GroupNorm', the 'num_channels' must be divided by the 'num_groups', "
                 f"got {num_channels}, {num_groups}."
             )
-        self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
         self.gamma = Parameter(initializer(gamma_init, num_channels), "gamma", requires_grad=affine)
         self.beta = Parameter(initializer(beta_init, num_channels), "beta", requires_grad=affine)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from msdump.mindspore.common.declared import variants
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.names import publish
-from msdump.mindspore.nn.cell import Cell
+from msdump.mindspore.nn.declared import Declared
 from msdump.mindspore.ops import function as F
 
 
@@ -25,115 +26,72 @@ def _checked(cls_name: str, padding: Any, axes: int, is_negative_fine: bool) -> 
     return padding
 
 
-class _Pad(Cell):
+class _Pad(Declared, takes="padding"):
     """Base of padding layers.   axes: how many axes get margins, the last ones."""
 
     axes = 1
+    padding: Any
     is_negative_fine = False
 
-    def __init__(self, padding: Any) -> None:
-        super().__init__()
-        self.padding = _checked(self.cls_name, padding, self.axes, self.is_negative_fine)
+    def _set_up(self) -> None:
+        self.padding = _checked(self.cls_name, self.padding, self.axes, self.is_negative_fine)
 
-    def _check(self, x: Tensor) -> None:
+    def construct(self, x: Tensor) -> Any:
         if x.ndim < len(self.padding) // 2:
             raise ValueError(
                 f"For '{self.cls_name}', the input must have {len(self.padding) // 2} axes or more, but got {x.ndim}."
             )
+        return self.padded(x)
+
+    def padded(self, x: Tensor) -> Any:
+        """The tensor with its margins; families write it."""
+        raise NotImplementedError
 
 
-class _ConstantPad(_Pad):
-    """Base of layers that pad with one value; negative sizes cut."""
+class _ConstantPad(_Pad, takes="padding value"):
+    """One value around the last axes; negative sizes cut."""
 
     is_negative_fine = True
+    value: Any = 0
 
-    def __init__(self, padding: Any, value: float) -> None:
-        super().__init__(padding)
-        if isinstance(value, bool) or not isinstance(value, int | float):
+    def _set_up(self) -> None:
+        super()._set_up()
+        if isinstance(self.value, bool) or not isinstance(self.value, int | float):
             raise TypeError(
-                f"For '{self.cls_name}', the type of parameter 'value' must be in [int, float], but got {type(value)}"
+                f"For '{self.cls_name}', the type of parameter 'value' must be in [int, float], but got "
+                f"{type(self.value)}"
             )
-        self.value = value
 
-    def construct(self, x: Tensor) -> Any:
-        self._check(x)
+    def padded(self, x: Tensor) -> Any:
         return F.pad(x, self.padding, "constant", self.value)
 
 
-class ConstantPad1d(_ConstantPad):
-    """One value around the last axis."""
-
-
-class ConstantPad2d(_ConstantPad):
-    """One value around the last two axes."""
-
-    axes = 2
-
-
-class ConstantPad3d(_ConstantPad):
-    """One value around the last three axes."""
-
-    axes = 3
-
-
-class ZeroPad2d(_ConstantPad):
-    """Zeros around the last two axes."""
-
-    axes = 2
-
-    def __init__(self, padding: Any) -> None:
-        super().__init__(padding, 0)
-
-
 class _ReflectionPad(_Pad):
-    """Base of layers that mirror their data at the border, without the border itself."""
+    """Mirrors the last axes at their borders, without the border itself."""
 
-    def construct(self, x: Tensor) -> Any:
-        self._check(x)
+    def padded(self, x: Tensor) -> Any:
         pairs = [self.padding[place : place + 2] for place in range(0, len(self.padding), 2)]
         return F.mirror_pad(x, (*((0, 0),) * (x.ndim - len(pairs)), *reversed(pairs)), "REFLECT")
 
 
-class ReflectionPad1d(_ReflectionPad):
-    """Mirrors the last axis."""
-
-
-class ReflectionPad2d(_ReflectionPad):
-    """Mirrors the last two axes."""
-
-    axes = 2
-
-
-class ReflectionPad3d(_ReflectionPad):
-    """Mirrors the last three axes."""
-
-    axes = 3
-
-
 class _ReplicationPad(_Pad):
-    """Base of layers that repeat the border."""
+    """Repeats the borders of the last axes."""
 
-    def construct(self, x: Tensor) -> Any:
-        self._check(x)
+    def padded(self, x: Tensor) -> Any:
         is_single = x.ndim == self.axes + 1
         result = F.pad(F.expand_dims(x, 0) if is_single else x, self.padding, "replicate")
         return F.squeeze(result, 0) if is_single else result
 
 
-class ReplicationPad1d(_ReplicationPad):
-    """Repeats the border of the last axis."""
-
-
-class ReplicationPad2d(_ReplicationPad):
-    """Repeats the border of the last two axes."""
+class ZeroPad2d(_ConstantPad, takes="padding"):
+    """Zeros around the last two axes."""
 
     axes = 2
 
 
-class ReplicationPad3d(_ReplicationPad):
-    """Repeats the border of the last three axes."""
-
-    axes = 3
-
+for _family in (_ConstantPad, _ReflectionPad, _ReplicationPad):
+    for _axes in (1, 2, 3):
+        _row = {f"{_family.__name__[1:]}{_axes}d": (str(_family.__doc__), {"axes": _axes})}
+        globals().update(variants(_family, __name__, **_row))
 
 publish(__name__)

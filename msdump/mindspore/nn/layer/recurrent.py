@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from msdump.mindspore.common.declared import variants
 from msdump.mindspore.common.dtype import DType, float16, float32, int32, int64
 from msdump.mindspore.common.initializer import Uniform, initializer
 from msdump.mindspore.common.parameter import Parameter, ParameterTuple
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import call, execute
 from msdump.mindspore.names import publish
-from msdump.mindspore.nn.cell import Cell
+from msdump.mindspore.nn.declared import Declared
 from msdump.mindspore.nn.layer.basic import Dropout
 from msdump.mindspore.ops import function as F
 
@@ -34,12 +36,8 @@ def _halves(count: int, gates: Tensor) -> tuple[Tensor, ...]:
     return execute("Split", [gates], {"axis": 1, "output_num": count})
 
 
-def _tanh_step(x: Tensor, h: Tensor, weights: Weights) -> Tensor:
-    return F.tanh(F.add(_product(x, weights[0], weights[2]), _product(h, weights[1], weights[3])))
-
-
-def _relu_step(x: Tensor, h: Tensor, weights: Weights) -> Tensor:
-    return F.relu(F.add(_product(x, weights[0], weights[2]), _product(h, weights[1], weights[3])))
+def _elman_step(function: Callable[[Tensor], Tensor], x: Tensor, h: Tensor, weights: Weights) -> Tensor:
+    return function(F.add(_product(x, weights[0], weights[2]), _product(h, weights[1], weights[3])))
 
 
 def _gru_step(x: Tensor, h: Tensor, weights: Weights) -> Tensor:
@@ -63,15 +61,16 @@ def _lstm_step(x: Tensor, state: tuple[Tensor, Tensor], weights: Weights) -> tup
     return F.mul(o, F.tanh(c)), c
 
 
-_STEPS: dict[str, Step] = {"RNN_TANH": _tanh_step, "RNN_RELU": _relu_step, "GRU": _gru_step, "LSTM": _lstm_step}
+_STEPS: dict[str, Step] = {
+    "RNN_TANH": partial(_elman_step, F.tanh),
+    "RNN_RELU": partial(_elman_step, F.relu),
+    "GRU": _gru_step,
+    "LSTM": _lstm_step,
+}
 
 
-class _Recurrence(Cell):
+class _Recurrence(Declared, takes="mode"):
     """All steps of one layer in one direction: (x (L, N, input), state, lengths, weights) -> (outputs, state)."""
-
-    def __init__(self, mode: str) -> None:
-        super().__init__()
-        self.mode = mode
 
     def construct(self, x: Tensor, state: Any, lengths: Tensor | None, weights: Weights) -> tuple[Tensor, Any]:
         weights = tuple(None if each is None else F.cast(each, x.dtype) for each in weights)  # type: ignore[assignment]
@@ -114,37 +113,27 @@ def _chosen(condition: Tensor, new: Tensor, old: Tensor) -> Tensor:
     return F.select(F.broadcast_to(condition, new.shape), new, old)
 
 
-class _Recurrent(Cell):
+_SETTINGS = """input_size:count hidden_size:count num_layers:count=1 has_bias:bool=True batch_first:bool=False
+    dropout:number=0.0 bidirectional:bool=False dtype=float32"""
+
+
+class _Recurrent(Declared, takes=_SETTINGS):
     """Base of layers: (x, hx, seq_length) -> (outputs of the last layer, states after the last step of all layers)."""
 
-    def __init__(
-        self,
-        mode: str,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        has_bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        dtype: DType = float32,
-    ) -> None:
-        super().__init__()
-        _check_sizes(self.cls_name, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
-        _check_bools(self.cls_name, has_bias=has_bias, batch_first=batch_first, bidirectional=bidirectional)
-        if isinstance(dropout, bool) or not isinstance(dropout, int | float):
-            raise TypeError(f"For '{self.cls_name}', the type of 'dropout' must be float, but got {type(dropout)}.")
-        if not 0 <= dropout < 1:
+    mode = "LSTM"
+    dropout: Any
+
+    def _set_up(self, input_size: int, dtype: DType) -> None:
+        if not 0 <= self.dropout < 1:
             raise ValueError(
                 f"For '{self.cls_name}', the 'dropout' must be a number in range [0, 1) representing the probability "
-                f"of an element being zeroed, but got {dropout}."
+                f"of an element being zeroed, but got {self.dropout}."
             )
-        self.rnn = _Recurrence(mode)
-        self.is_lstm = mode == "LSTM"
-        self.hidden_size, self.num_layers, self.has_bias = hidden_size, num_layers, has_bias
-        self.batch_first, self.bidirectional, self.dropout = batch_first, bidirectional, float(dropout)
-        self.dropout_op = Dropout(p=float(dropout))
-        self._make_weights(_GATES[mode], input_size, dtype)
+        self.rnn = _Recurrence(self.mode)
+        self.is_lstm = self.mode == "LSTM"
+        self.dropout = float(self.dropout)
+        self.dropout_op = Dropout(p=self.dropout)
+        self._make_weights(_GATES[self.mode], input_size, dtype)
 
     def _make_weights(self, gates: int, input_size: int, dtype: DType) -> None:
         """Source: names of MindSpore's parameters: weight_ih_l0, bias_hh_l1_reverse."""
@@ -224,58 +213,43 @@ def _reversed(x: Tensor, lengths: Tensor | None) -> Tensor:
     return call("ReverseSequence", x, lengths, seq_dim=0, batch_dim=1)
 
 
-def _check_sizes(cls_name: str, **numbers: Any) -> None:
-    for name, number in numbers.items():
-        if isinstance(number, bool) or not isinstance(number, int):
-            raise TypeError(f"For '{cls_name}', the type of '{name}' must be int, but got {type(number).__name__}.")
-        if number < 1:
-            raise ValueError(f"For '{cls_name}', the '{name}' must be > 0, but got {number}.")
+class _ByNonlinearity(Declared):
+    """Base of what computes tanh, or `nonlinearity` "relu", of the sum of both products."""
+
+    def _begin(self, settings: dict[str, Any]) -> None:
+        chosen = settings["nonlinearity"]
+        if chosen not in ("tanh", "relu"):
+            name = type(self).__name__
+            raise ValueError(f"For '{name}', the 'nonlinearity' must be in ['tanh', 'relu'], but got {chosen}.")
+        super()._begin(settings)
+        self.mode = f"RNN_{chosen.upper()}"
 
 
-def _check_bools(cls_name: str, **flags: Any) -> None:
-    for name, flag in flags.items():
-        if not isinstance(flag, bool):
-            raise TypeError(f"For '{cls_name}', the type of '{name}' must be bool, but got {type(flag).__name__}.")
-
-
-class RNN(_Recurrent):
+class RNN(_ByNonlinearity, _Recurrent, takes=f"{_SETTINGS} | nonlinearity='tanh'"):
     """Elman networks: tanh, or `nonlinearity` "relu", of the sum of both products."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        nonlinearity = kwargs.pop("nonlinearity", "tanh")
-        if nonlinearity not in ("tanh", "relu"):
-            raise ValueError(f"For 'RNN', the 'nonlinearity' must be in ['tanh', 'relu'], but got {nonlinearity}.")
-        super().__init__(f"RNN_{nonlinearity.upper()}", *args, **kwargs)
+
+_LAYERS = variants(
+    _Recurrent,
+    __name__,
+    GRU=("Gated recurrent units.", {"mode": "GRU"}),
+    LSTM=("Long short-term memory; its state is a pair (h, c).", {"mode": "LSTM"}),
+)
 
 
-class GRU(_Recurrent):
-    """Gated recurrent units."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__("GRU", *args, **kwargs)
-
-
-class LSTM(_Recurrent):
-    """Long short-term memory; its state is a pair (h, c)."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__("LSTM", *args, **kwargs)
-
-
-class _RecurrentCell(Cell):
+class _RecurrentCell(Declared, takes="input_size:count hidden_size:count has_bias:bool=True dtype=float32"):
     """Base of single steps: (x (N, input_size), state) -> state."""
 
-    def __init__(self, mode: str, input_size: int, hidden_size: int, has_bias: bool, dtype: DType) -> None:
-        super().__init__()
-        _check_sizes(self.cls_name, input_size=input_size, hidden_size=hidden_size)
-        _check_bools(self.cls_name, has_bias=has_bias)
-        self.mode, self.input_size, self.hidden_size, self.has_bias = mode, input_size, hidden_size, has_bias
-        rows, bound = _GATES[mode] * hidden_size, Uniform(1 / math.sqrt(hidden_size))
+    mode = "LSTM"
+
+    def _set_up(self, dtype: DType) -> None:
+        input_size, hidden_size = self.input_size, self.hidden_size
+        rows, bound = _GATES[self.mode] * hidden_size, Uniform(1 / math.sqrt(hidden_size))
         self.weight_ih = Parameter(initializer(bound, (rows, input_size), dtype), name="weight_ih")
         self.weight_hh = Parameter(initializer(bound, (rows, hidden_size), dtype), name="weight_hh")
         self.bias_ih: Any = None
         self.bias_hh: Any = None
-        if has_bias:
+        if self.has_bias:
             self.bias_ih = Parameter(initializer(bound, (rows,), dtype), name="bias_ih")
             self.bias_hh = Parameter(initializer(bound, (rows,), dtype), name="bias_hh")
 
@@ -290,35 +264,20 @@ class _RecurrentCell(Cell):
         return _STEPS[self.mode](x, hx, (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh))
 
 
-class RNNCell(_RecurrentCell):
+class RNNCell(
+    _ByNonlinearity,
+    _RecurrentCell,
+    takes="input_size:count hidden_size:count has_bias:bool=True nonlinearity='tanh' dtype=float32",
+):
     """One step of an Elman network."""
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        has_bias: bool = True,
-        nonlinearity: str = "tanh",
-        dtype: DType = float32,
-    ) -> None:
-        if nonlinearity not in ("tanh", "relu"):
-            raise ValueError(f"For 'RNNCell', the 'nonlinearity' must be in ['tanh', 'relu'], but got {nonlinearity}.")
-        super().__init__(f"RNN_{nonlinearity.upper()}", input_size, hidden_size, has_bias, dtype)
-        self.nonlinearity = nonlinearity
 
-
-class GRUCell(_RecurrentCell):
-    """One step of a gated recurrent unit."""
-
-    def __init__(self, input_size: int, hidden_size: int, has_bias: bool = True, dtype: DType = float32) -> None:
-        super().__init__("GRU", input_size, hidden_size, has_bias, dtype)
-
-
-class LSTMCell(_RecurrentCell):
-    """One step of long short-term memory: (x, (h, c)) -> (h, c)."""
-
-    def __init__(self, input_size: int, hidden_size: int, has_bias: bool = True, dtype: DType = float32) -> None:
-        super().__init__("LSTM", input_size, hidden_size, has_bias, dtype)
-
+_CELLS = variants(
+    _RecurrentCell,
+    __name__,
+    GRUCell=("One step of a gated recurrent unit.", {"mode": "GRU"}),
+    LSTMCell=("One step of long short-term memory: (x, (h, c)) -> (h, c).", {"mode": "LSTM"}),
+)
+globals().update(_LAYERS | _CELLS)
 
 publish(__name__)

@@ -1,25 +1,18 @@
-"""Attention with several heads, and encoders and decoders built of it. Weights are named as in MindSpore."""
+"""Attention with several heads, and encoders built of it. Weights are named as in MindSpore."""
 
 from __future__ import annotations
 
-import copy
 import math
 from typing import Any
 
 import numpy as np
 
 from msdump.mindspore.common.dtype import bool_, float_type
-from msdump.mindspore.common.initializer import (
-    HeUniform,
-    Uniform,
-    XavierNormal,
-    XavierUniform,
-    initializer,
-)
+from msdump.mindspore.common.initializer import HeUniform, Uniform, XavierNormal, XavierUniform, initializer
 from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.names import publish
-from msdump.mindspore.nn.cell import Cell
+from msdump.mindspore.nn.declared import Declared
 from msdump.mindspore.nn.layer.activation import GELU, ReLU
 from msdump.mindspore.nn.layer.basic import Dense, Dropout
 from msdump.mindspore.nn.layer.container import CellList
@@ -37,47 +30,38 @@ def _dense(inputs: int, outputs: int, has_bias: bool = True) -> Dense:
     return Dense(inputs, outputs, HeUniform(math.sqrt(5)), Uniform(1 / math.sqrt(inputs)), has_bias)
 
 
-class MultiheadAttention(Cell):
+class MultiheadAttention(
+    Declared,
+    takes="embed_dim num_heads dropout=0.0 has_bias=True add_bias_kv=False add_zero_attn=False kdim=None vdim=None "
+    "batch_first=False",
+):
     """(query (L, N, E), key (S, N, kdim), value (S, N, vdim)) -> (output (L, N, E), weights (N, L, S)).
 
     Edges: without a batch axis all have one less; with `batch_first` the batch is the first axis; masks are bools
            (True is left out) or numbers that are added.
     """
 
-    def __init__(
-        self,
-        embed_dim: int,
-        num_heads: int,
-        dropout: float = 0.0,
-        has_bias: bool = True,
-        add_bias_kv: bool = False,
-        add_zero_attn: bool = False,
-        kdim: int | None = None,
-        vdim: int | None = None,
-        batch_first: bool = False,
-    ) -> None:
-        super().__init__()
-        if embed_dim % num_heads:
+    bias_k: Any
+    bias_v: Any
+
+    def _set_up(self, has_bias: bool, add_bias_kv: bool, kdim: int | None, vdim: int | None) -> None:
+        width = self.embed_dim
+        if width % self.num_heads:
             raise ValueError("The init argument 'embed_dim' must be divisible by 'num_heads'.")
-        self.embed_dim, self.num_heads, self.dropout = embed_dim, num_heads, dropout
-        self.kdim, self.vdim = embed_dim if kdim is None else kdim, embed_dim if vdim is None else vdim
-        self.batch_first, self.head_dim, self.add_zero_attn = batch_first, embed_dim // num_heads, add_zero_attn
-        self.in_proj_weight: Any = None
-        if self.kdim == self.vdim == embed_dim:
-            self.in_proj_weight = _xavier((3 * embed_dim, embed_dim), "in_proj_weight")
+        self.kdim, self.vdim = width if kdim is None else kdim, width if vdim is None else vdim
+        self.head_dim = width // self.num_heads
+        self.in_proj_weight = self.in_proj_bias = self.bias_k = self.bias_v = None
+        if self.kdim == self.vdim == width:
+            self.in_proj_weight = _xavier((3 * width, width), "in_proj_weight")
         else:
-            self.q_proj_weight = _xavier((embed_dim, embed_dim), "q_proj_weight")
-            self.k_proj_weight = _xavier((embed_dim, self.kdim), "k_proj_weight")
-            self.v_proj_weight = _xavier((embed_dim, self.vdim), "v_proj_weight")
-        self.in_proj_bias: Any = None
+            for name, inputs in (("q", width), ("k", self.kdim), ("v", self.vdim)):
+                setattr(self, f"{name}_proj_weight", _xavier((width, inputs), f"{name}_proj_weight"))
         if has_bias:
-            self.in_proj_bias = Parameter(initializer("zeros", 3 * embed_dim), "in_proj_bias")
-        self.out_proj = _dense(embed_dim, embed_dim, has_bias)
-        self.bias_k: Any = None
-        self.bias_v: Any = None
+            self.in_proj_bias = Parameter(initializer("zeros", 3 * width), "in_proj_bias")
+        self.out_proj = _dense(width, width, has_bias)
         if add_bias_kv:
-            self.bias_k = Parameter(initializer(XavierNormal(), (1, 1, embed_dim)), "bias_k")
-            self.bias_v = Parameter(initializer(XavierNormal(), (1, 1, embed_dim)), "bias_v")
+            self.bias_k = Parameter(initializer(XavierNormal(), (1, 1, width)), "bias_k")
+            self.bias_v = Parameter(initializer(XavierNormal(), (1, 1, width)), "bias_v")
 
     def construct(
         self,
@@ -181,39 +165,26 @@ def _activation(activation: Any) -> Any:
     raise ValueError(f"The argument 'activation' must be relu or gelu, as name, function or Cell, not {activation}.")
 
 
-class _Layer(Cell):
-    """Base of layers: what follows the attention.
+class TransformerEncoderLayer(
+    Declared,
+    takes="d_model nhead dim_feedforward=2048 dropout=0.1 activation='relu' layer_norm_eps=1e-05 batch_first=False "
+    "norm_first=False",
+):
+    """Attention of a sequence to itself, then two dense layers, each with a shortcut and a normalisation.
 
-    parts      blocks with a shortcut and a normalisation each
-    settings   the arguments, which stacks of layers repeat
+    made_of   the settings, which a stack of layers repeats
     """
 
-    parts = 2
-
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Any = "relu",
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-    ) -> None:
-        super().__init__()
-        self.settings = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first)
+    def _set_up(self, **settings: Any) -> None:
+        self.made_of = settings
+        d_model, nhead, width, dropout, activation, epsilon, batch_first, norm_first = settings.values()
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first)
-        if self.parts == 3:
-            self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first)
         self._dense_names = ("dense1", "dense2") if TRANSFORMER_NAMES.is_in_force else ("linear1", "linear2")
-        for name, sizes in zip(
-            self._dense_names, ((d_model, dim_feedforward), (dim_feedforward, d_model)), strict=True
-        ):
+        for name, sizes in zip(self._dense_names, ((d_model, width), (width, d_model)), strict=True):
             setattr(self, name, _dense(*sizes))
         self.dropout = Dropout(p=dropout)
-        for number in range(1, self.parts + 1):
-            setattr(self, f"norm{number}", LayerNorm((d_model,), epsilon=layer_norm_eps))
+        for number in (1, 2):
+            setattr(self, f"norm{number}", LayerNorm((d_model,), epsilon=epsilon))
             setattr(self, f"dropout{number}", Dropout(p=dropout))
         self.activation = _activation(activation)
         self.norm_first = norm_first
@@ -229,148 +200,36 @@ class _Layer(Cell):
         first, second = (getattr(self, name) for name in self._dense_names)
         return second(self.dropout(self.activation(first(x))))
 
-    def _own(self, x: Tensor, mask: Tensor | None, padding: Tensor | None) -> Any:
-        return self.self_attn(x, x, x, padding, False, mask)[0]
-
-
-class TransformerEncoderLayer(_Layer):
-    """Attention of a sequence to itself, then two dense layers, each with a shortcut and a normalisation."""
-
     def construct(
         self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None
     ) -> Tensor:
-        x = self._around(1, src, lambda each: self._own(each, src_mask, src_key_padding_mask))
+        x = self._around(
+            1, src, lambda each: self.self_attn(each, each, each, src_key_padding_mask, False, src_mask)[0]
+        )
         return self._around(2, x, self._forward)
-
-
-class TransformerDecoderLayer(_Layer):
-    """As the encoder's, with attention to the encoder's result between."""
-
-    parts = 3
-
-    def construct(
-        self,
-        tgt: Tensor,
-        memory: Tensor,
-        tgt_mask: Tensor | None = None,
-        memory_mask: Tensor | None = None,
-        tgt_key_padding_mask: Tensor | None = None,
-        memory_key_padding_mask: Tensor | None = None,
-    ) -> Tensor:
-        def of_memory(x: Tensor) -> Any:
-            return self.multihead_attn(x, memory, memory, memory_key_padding_mask, False, memory_mask)[0]
-
-        x = self._around(1, tgt, lambda each: self._own(each, tgt_mask, tgt_key_padding_mask))
-        return self._around(3, self._around(2, x, of_memory), self._forward)
-
-
-class _Stack(Cell):
-    """Base of stacks: layers like a given one, each with the values that it has, and a normalisation."""
-
-    def __init__(self, layer: Any, num_layers: int, norm: Any = None) -> None:
-        super().__init__()
-        self.layers = CellList([_alike(layer) for _ in range(num_layers)])
-        self.num_layers, self.norm = num_layers, norm
-
-    def _normalised(self, x: Tensor) -> Tensor:
-        return x if self.norm is None else self.norm(x)
 
 
 def _alike(layer: Any) -> Any:
     """Source: layers of a stack begin with equal weights."""
-    made = type(layer)(*copy.copy(layer.settings))
+    made = type(layer)(**layer.made_of)
     for new, old in zip(made.get_parameters(), layer.get_parameters(), strict=True):
         np.copyto(new.array, old.array)
     return made
 
 
-class TransformerEncoder(_Stack):
-    """Encoder layers one after another."""
+class TransformerEncoder(Declared, takes="encoder_layer num_layers norm=None"):
+    """Layers like a given one, each with the values that it has, one after another, and a normalisation."""
 
-    def __init__(self, encoder_layer: TransformerEncoderLayer, num_layers: int, norm: Any = None) -> None:
-        super().__init__(encoder_layer, num_layers, norm)
+    def _set_up(self, encoder_layer: Any, norm: Any) -> None:
+        self.layers = CellList([_alike(encoder_layer) for _ in range(self.num_layers)])
+        self.norm = norm
 
     def construct(
         self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None
     ) -> Tensor:
         for layer in self.layers:
             src = layer(src, src_mask, src_key_padding_mask)
-        return self._normalised(src)
-
-
-class TransformerDecoder(_Stack):
-    """Decoder layers one after another."""
-
-    def __init__(self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Any = None) -> None:
-        super().__init__(decoder_layer, num_layers, norm)
-
-    def construct(
-        self,
-        tgt: Tensor,
-        memory: Tensor,
-        tgt_mask: Tensor | None = None,
-        memory_mask: Tensor | None = None,
-        tgt_key_padding_mask: Tensor | None = None,
-        memory_key_padding_mask: Tensor | None = None,
-    ) -> Tensor:
-        masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
-        for layer in self.layers:
-            tgt = layer(tgt, memory, *masks)
-        return self._normalised(tgt)
-
-
-class Transformer(Cell):
-    """Encoder and decoder: (src (S, N, E), tgt (T, N, E)) -> (T, N, E)."""
-
-    def __init__(
-        self,
-        d_model: int = 512,
-        nhead: int = 8,
-        num_encoder_layers: int = 6,
-        num_decoder_layers: int = 6,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Any = "relu",
-        custom_encoder: Cell | None = None,
-        custom_decoder: Cell | None = None,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-    ) -> None:
-        super().__init__()
-        settings = (dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first)
-        if custom_encoder is None:
-            layer = TransformerEncoderLayer(d_model, nhead, *settings)
-            norm = LayerNorm((d_model,), epsilon=layer_norm_eps)
-            custom_encoder = TransformerEncoder(layer, num_encoder_layers, norm)
-        if custom_decoder is None:
-            decoder_layer = TransformerDecoderLayer(d_model, nhead, *settings)
-            norm = LayerNorm((d_model,), epsilon=layer_norm_eps)
-            custom_decoder = TransformerDecoder(decoder_layer, num_decoder_layers, norm)
-        self.encoder, self.decoder = custom_encoder, custom_decoder
-        for parameter in self.get_parameters():
-            if parameter.ndim > 1:
-                parameter.set_data(initializer(XavierUniform(), parameter.shape, parameter.dtype))
-        self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
-
-    def construct(
-        self,
-        src: Tensor,
-        tgt: Tensor,
-        src_mask: Tensor | None = None,
-        tgt_mask: Tensor | None = None,
-        memory_mask: Tensor | None = None,
-        src_key_padding_mask: Tensor | None = None,
-        tgt_key_padding_mask: Tensor | None = None,
-        memory_key_padding_mask: Tensor | None = None,
-    ) -> Any:
-        if src.ndim == 3 and src.shape[0 if self.batch_first else 1] != tgt.shape[0 if self.batch_first else 1]:
-            raise ValueError("The number of batch size for 'src' and 'tgt' must be equal.")
-        if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
-            raise ValueError("The number of features for 'src' and 'tgt' must be equal to `d_model`.")
-        memory = self.encoder(src, src_mask, src_key_padding_mask)
-        masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
-        return self.decoder(tgt, memory, *masks)
+        return src if self.norm is None else self.norm(src)
 
 
 publish(__name__)

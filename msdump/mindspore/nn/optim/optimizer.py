@@ -18,6 +18,7 @@ from msdump.mindspore.dispatch import call, cast
 from msdump.mindspore.iterations import add_optimizer, updating
 from msdump.mindspore.names import publish
 from msdump.mindspore.nn.cell import Cell
+from msdump.mindspore.nn.declared import Declared
 from msdump.mindspore.nn.optim.groups import Rate, trained_parameters
 from msdump.mindspore.ops import function as F
 from msdump.mindspore.ops.composite import HyperMap, Map
@@ -280,6 +281,18 @@ class Optimizer(Cell):
 
     def __len__(self) -> int:
         return len(self.parameters)
+
+
+class _DeclaredOptimizer(Declared, Optimizer):
+    """Base of the optimizers here, whose settings are declared; Optimizer takes those that all have."""
+
+    def _begin(self, settings: dict[str, Any]) -> None:
+        rate, params, decay = (settings.pop(name) for name in ("learning_rate", "params", "weight_decay"))
+        Optimizer.__init__(self, rate, params, decay, settings.pop("loss_scale", 1.0))
+
+    def call(self, op_type: str, index: int, states: tuple[Any, ...], *operands: Any, **attrs: Any) -> None:
+        """Run the operator that writes parameter `index` and its states."""
+        call(op_type, self.parameters[index], *(state[index] for state in states), *operands, **attrs)
 
 
 def opt_init_args_register(fn: Callable[..., None]) -> Callable[..., None]:

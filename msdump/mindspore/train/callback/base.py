@@ -66,46 +66,29 @@ class Callback:
 
     def end(self, run_context: RunContext) -> None: ...
 
-    def on_train_begin(self, run_context: RunContext) -> None:
-        self.begin(run_context)
-
-    def on_train_epoch_begin(self, run_context: RunContext) -> None:
-        self.epoch_begin(run_context)
-
-    def on_train_epoch_end(self, run_context: RunContext) -> None:
-        self.epoch_end(run_context)
-
-    def on_train_step_begin(self, run_context: RunContext) -> None:
-        self.step_begin(run_context)
-
-    def on_train_step_end(self, run_context: RunContext) -> None:
-        self.step_end(run_context)
-
-    def on_train_end(self, run_context: RunContext) -> None:
-        self.end(run_context)
-
-    def on_eval_begin(self, run_context: RunContext) -> None:
-        self.begin(run_context)
-
-    def on_eval_epoch_begin(self, run_context: RunContext) -> None:
-        self.epoch_begin(run_context)
-
-    def on_eval_epoch_end(self, run_context: RunContext) -> None:
-        self.epoch_end(run_context)
-
-    def on_eval_step_begin(self, run_context: RunContext) -> None:
-        self.step_begin(run_context)
-
-    def on_eval_step_end(self, run_context: RunContext) -> None:
-        self.step_end(run_context)
-
-    def on_eval_end(self, run_context: RunContext) -> None:
-        self.end(run_context)
-
     def __enter__(self) -> Callback:
         return self
 
     def __exit__(self, *error: object) -> None: ...
+
+
+def _special(place: str, name: str) -> Any:
+    """The hook of training or evaluation alone, which calls the plain one of its place."""
+
+    def hook(self: Callback, run_context: RunContext) -> None:
+        getattr(self, place)(run_context)
+
+    hook.__name__, hook.__qualname__ = name, f"Callback.{name}"
+    return hook
+
+
+HOOKS = {
+    f"on_{run}_{place}": place
+    for run in ("train", "eval")
+    for place in ("epoch_begin", "epoch_end", "step_begin", "step_end", "begin", "end")
+}
+for _name, _place in HOOKS.items():
+    setattr(Callback, _name, _special(_place, _name))
 
 
 class CallbackList:

@@ -8,10 +8,11 @@ from typing import Any, final
 
 import numpy as np
 
+from msdump.mindspore.common.declared import Declared
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.log import warn_once
 from msdump.mindspore.names import publish
-from msdump.mindspore.train.callback.base import Callback, RunContext, loss_of
+from msdump.mindspore.train.callback.base import HOOKS, Callback, RunContext, loss_of
 
 
 class LossMonitor(Callback):
@@ -110,33 +111,11 @@ class History(Callback):
             self.history.setdefault(name, []).append(value)
 
 
-_HOOKS = tuple(
-    f"on_{run}_{place}"
-    for run in ("train", "eval")
-    for place in ("begin", "end", "epoch_begin", "epoch_end", "step_begin", "step_end")
-)
-
-
 @final
-class LambdaCallback(Callback):
+class LambdaCallback(Declared, Callback, takes=" ".join(f"{name}=None" for name in HOOKS)):
     """Calls functions of the script: one for each hook, by the hook's name."""
 
-    def __init__(
-        self,
-        on_train_epoch_begin: Any = None,
-        on_train_epoch_end: Any = None,
-        on_train_step_begin: Any = None,
-        on_train_step_end: Any = None,
-        on_train_begin: Any = None,
-        on_train_end: Any = None,
-        on_eval_epoch_begin: Any = None,
-        on_eval_epoch_end: Any = None,
-        on_eval_step_begin: Any = None,
-        on_eval_step_end: Any = None,
-        on_eval_begin: Any = None,
-        on_eval_end: Any = None,
-    ) -> None:
-        functions = {name: function for name, function in locals().items() if name in _HOOKS}
+    def _set_up(self, **functions: Any) -> None:
         for name, function in functions.items():
             setattr(self, name, function or _nothing)
 
@@ -146,21 +125,15 @@ def _nothing(run_context: RunContext) -> None:
 
 
 @final
-class SummaryCollector(Callback):
+class SummaryCollector(
+    Declared,
+    Callback,
+    takes="summary_dir collect_freq=10 num_process=32 collect_specified_data=None keep_default_action=True "
+    "custom_lineage_data=None collect_tensor_freq=None max_file_size=None export_options=None",
+):
     """Takes its arguments and writes nothing."""
 
-    def __init__(
-        self,
-        summary_dir: str,
-        collect_freq: int = 10,
-        num_process: int = 32,
-        collect_specified_data: dict[str, Any] | None = None,
-        keep_default_action: bool = True,
-        custom_lineage_data: dict[str, Any] | None = None,
-        collect_tensor_freq: int | None = None,
-        max_file_size: int | None = None,
-        export_options: dict[str, Any] | None = None,
-    ) -> None:
+    def _set_up(self, summary_dir: str, collect_freq: int) -> None:
         if not isinstance(summary_dir, str):
             raise TypeError(f"For 'SummaryCollector', 'summary_dir' must be str, got {type(summary_dir).__name__}.")
         if isinstance(collect_freq, bool) or not isinstance(collect_freq, int) or collect_freq < 1:

@@ -8,6 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
+from msdump.mindspore.common.declared import Declared
 from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.names import publish
@@ -20,23 +21,28 @@ _SMALLER_IS_BETTER = ("hausdorff_distance", "mae", "mse", "loss", "perplexity", 
                       "root_mean_square_distance", "eval_loss")  # fmt: skip
 
 
-class _Monitor(Callback):
+class _Monitor(Declared, Callback):
     """What both callbacks of a plateau share: the number that they watch, and whether it is better than the best."""
 
-    def __init__(self, monitor: str, mode: str, min_delta: float, patience: int) -> None:
-        name = type(self).__name__
+    min_delta: float
+
+    def _set_up(self) -> None:
+        name, monitor, mode, patience = type(self).__name__, self.monitor, self.mode, self.patience
         if not isinstance(monitor, str):
             raise TypeError(f"For '{name}', the argument 'monitor' must be str, but got {type(monitor).__name__}.")
         if mode not in ("auto", "min", "max"):
             raise ValueError(f"mode should be 'auto', 'min' or 'max', but got {mode}.")
         if isinstance(patience, bool) or not isinstance(patience, int) or patience < 0:
             raise ValueError(f"For '{name}', the argument 'patience' must be an int >= 0, but got {patience!r}.")
-        self.monitor, self.mode, self.patience = monitor, mode, patience
-        self.min_delta = abs(min_delta)
+        self.min_delta = abs(self.min_delta)
         self._sign = 1 if mode == "min" or (mode == "auto" and monitor in _SMALLER_IS_BETTER) else -1
-        self.best, self.wait = self._sign * math.inf, 0
+        self.restart()
 
     def on_train_begin(self, run_context: RunContext) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget what was before this training."""
         self.best, self.wait = self._sign * math.inf, 0
 
     def is_improvement(self, value: float, best: float) -> bool:
@@ -57,27 +63,18 @@ class _Monitor(Callback):
 
 
 @final
-class EarlyStopping(_Monitor):
+class EarlyStopping(
+    _Monitor,
+    takes="monitor='eval_loss' min_delta=0 patience=0 verbose=False mode='auto' baseline=None "
+    "restore_best_weights=False",
+):
     """Stops a training whose monitored number has not become better for `patience` epochs."""
 
-    def __init__(
-        self,
-        monitor: str = "eval_loss",
-        min_delta: float = 0,
-        patience: int = 0,
-        verbose: bool = False,
-        mode: str = "auto",
-        baseline: float | None = None,
-        restore_best_weights: bool = False,
-    ) -> None:
-        super().__init__(monitor, mode, min_delta, patience)
-        self.verbose, self.baseline, self.restore_best_weights = verbose, baseline, restore_best_weights
-        self.stopped_epoch = 0
-        self._weights: dict[str, Array] | None = None
-
-    def on_train_begin(self, run_context: RunContext) -> None:
-        super().on_train_begin(run_context)
+    def restart(self) -> None:
+        super().restart()
         self.stopped_epoch, self._weights = 0, None
+
+    _weights: dict[str, Array] | None
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
         args = run_context.original_args()
@@ -112,28 +109,19 @@ class EarlyStopping(_Monitor):
 
 
 @final
-class ReduceLROnPlateau(_Monitor):
+class ReduceLROnPlateau(
+    _Monitor,
+    takes="monitor='eval_loss' factor=0.1 patience=10 verbose=False mode='auto' min_delta=0.0001 cooldown=0 min_lr=0",
+):
     """Multiplies the learning rate by `factor` when the number has not become better for `patience` epochs."""
 
-    def __init__(
-        self,
-        monitor: str = "eval_loss",
-        factor: float = 0.1,
-        patience: int = 10,
-        verbose: bool = False,
-        mode: str = "auto",
-        min_delta: float = 1e-4,
-        cooldown: int = 0,
-        min_lr: float = 0,
-    ) -> None:
-        super().__init__(monitor, mode, min_delta, patience)
-        if not 0 < factor < 1:
-            raise ValueError(f"For 'ReduceLROnPlateau', 'factor' must be in (0, 1), but got {factor}.")
-        self.factor, self.verbose, self.cooldown, self.min_lr = factor, verbose, cooldown, min_lr
-        self.cooldown_counter = 0
+    def _set_up(self) -> None:
+        super()._set_up()
+        if not 0 < self.factor < 1:
+            raise ValueError(f"For 'ReduceLROnPlateau', 'factor' must be in (0, 1), but got {self.factor}.")
 
-    def on_train_begin(self, run_context: RunContext) -> None:
-        super().on_train_begin(run_context)
+    def restart(self) -> None:
+        super().restart()
         self.cooldown_counter = 0
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:

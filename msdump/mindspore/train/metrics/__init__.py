@@ -7,7 +7,7 @@ from typing import Any
 
 from msdump.errors import did_you_mean
 from msdump.mindspore.names import explain_missing, publish_all
-from msdump.mindspore.train.metrics.base import MAE, MSE, Loss, Metric, Perplexity, rearrange_inputs
+from msdump.mindspore.train.metrics.base import MAE, MSE, Loss, Metric, rearrange_inputs
 from msdump.mindspore.train.metrics.classification import (
     F1,
     Accuracy,
@@ -31,7 +31,6 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
     "mae": MAE,
     "mse": MSE,
     "loss": Loss,
-    "perplexity": Perplexity,
 }
 
 

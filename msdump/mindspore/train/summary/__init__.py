@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, final
 
+from msdump.mindspore.common.declared import Declared
 from msdump.mindspore.log import warn_once
 from msdump.mindspore.names import explain_missing, publish
 
@@ -11,20 +12,14 @@ _MODES = ("train", "eval")
 
 
 @final
-class SummaryRecord:
+class SummaryRecord(
+    Declared,
+    takes="log_dir file_prefix='events' file_suffix='_MS' num_process=32 network=None max_file_size=None "
+    "raise_exception=False export_options=None",
+):
     """Takes values and writes nothing, which it says once.   Raises: as MindSpore for wrong arguments."""
 
-    def __init__(
-        self,
-        log_dir: str,
-        file_prefix: str = "events",
-        file_suffix: str = "_MS",
-        num_process: int = 32,
-        network: Any = None,
-        max_file_size: int | None = None,
-        raise_exception: bool = False,
-        export_options: dict[str, Any] | None = None,
-    ) -> None:
+    def _set_up(self, log_dir: str, network: Any) -> None:
         if not isinstance(log_dir, str):
             raise TypeError(f"For 'SummaryRecord', 'log_dir' must be str, but got {type(log_dir).__name__}.")
         self.log_dir, self.full_file_name = log_dir, ""
