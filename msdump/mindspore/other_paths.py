@@ -139,6 +139,13 @@ LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
             "SentencePieceVocab",
             "Look the vectors up in an array, in a function that map calls.": "FastText GloVe ToVectors Vectors",
         },
+        "ops": {
+            "Write the formula with operators and ops.assign, in an nn.Optimizer.": "ApplyAdaMax ApplyAdagradDA "
+            "ApplyAddSign ApplyGradientDescent ApplyKerasMomentum ApplyPowerSign ApplyProximalAdagrad "
+            "ApplyProximalGradientDescent FusedAdaFactor FusedSparseAdam FusedSparseFtrl FusedSparseLazyAdam "
+            "FusedSparseProximalAdagrad LARSUpdate SparseApplyAdadelta SparseApplyAdagrad SparseApplyAdagradV2 "
+            "SparseApplyFtrl SparseApplyFtrlV2 SparseApplyProximalAdagrad SparseApplyRMSProp",
+        },
         "numpy": {
             "Compute it with functions of mindspore.ops.": "array_equal average geomspace logspace take",
         },

@@ -49,7 +49,6 @@ EXPECTED: dict[str, str] = {
     r"#dtype int64 \| (int32|uint8|int8)$": "dtypes that changed after 2.3",
     r"numpy.trunc#float64#dtype": "dtypes that changed after 2.3",
     r"(AvgPool1d|AdaptiveAvgPool3d|Dropout2D)#(int32|uint8)#": "poolings and dropout of integers",
-    r"SparseApply\w+#\S+#only msdump refuses$": "an index outside of its axis",
     r"assign_value#\S+#only msdump refuses$": "Tensor.assign_value of another shape",
     r"(StandardNormal|standard_normal)#": "random numbers",
     r"ops.eig#\S+#values$": "signs of eigenvectors",
@@ -58,7 +57,7 @@ EXPECTED: dict[str, str] = {
     r"MatrixDiagV3#missing|MatrixSetDiagV3#missing": "operands of diagonals that have a default",
     r"Transformer\w+Layer#\S*grad#values$": "gradients of transformer layers",
     r"#bool#error class": WIDER,
-    r"(SparseApplyFtrl#float64|RReLU#uint8)#error class": WIDER,
+    r"RReLU#uint8#error class": WIDER,
 }
 
 

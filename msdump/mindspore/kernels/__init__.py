@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from msdump.mindspore.kernels import (
     activation,
-    adaptive,
     adaptive_pooling,
     array,
     bias,

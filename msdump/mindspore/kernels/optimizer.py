@@ -16,6 +16,7 @@ from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.mindspore.kernels.checks import (
     FLOATS,
+    attribute,
     expect_count,
     expect_dtype,
     expect_same_dtype,
@@ -76,10 +77,12 @@ def def_update(
     state: Sequence[int],
     like: Sequence[int],
     scalars: Sequence[int],
+    attributes: Sequence[str] = (),
 ) -> None:
     """Register an update.
 
     `state` slots are written, `like` slots have the weight's type, `scalars` one element. Others may be anything.
+    `attributes` must be there.
     """
     aliases = {slot: state[slot] for slot in range(len(outputs))}
     def_primitive(op_type, names, outputs, mutates=state, aliases=aliases)
@@ -93,6 +96,8 @@ def def_update(
             expect_shape(types[slot], types[0].shape, names[slot])
         for slot in scalars:
             expect_scalar(types[slot], names[slot])
+        for name in attributes:
+            attribute(attrs, name)
         return tuple(types[state[slot]] for slot in range(len(outputs)))
 
 

@@ -29,7 +29,6 @@ from msdump.mindspore.ops.arithmetic import (
 from msdump.mindspore.ops.arrangement import narrow
 from msdump.mindspore.ops.array import arange, cast, concat, expand_dims, reshape, squeeze
 from msdump.mindspore.ops.declaration import COMMON, FLOAT, operator, plain
-from msdump.mindspore.ops.primitive import operator_class
 from msdump.mindspore.ops.reductions import amax, amin, mean
 from msdump.mindspore.ops.reductions import sum as _sum
 from msdump.mindspore.releases import LARGEST
@@ -239,9 +238,9 @@ def _squared_difference(torch: Any, input_x: Tensor, input_y: Tensor) -> Any:
     return torch.square(torch.subtract(input_x, input_y))
 
 
-@operator_class("SquareSumAll")
-def _square_sum_all(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
-    return execute("SquareSumAll", [x, y])
+@operator("SquareSumAll")
+def _square_sum_all(torch: Any, x: Tensor, y: Tensor) -> tuple[Tensor, Any]:
+    return (x * x).sum(), (y * y).sum()
 
 
 @operator("Renorm", operands=FLOAT)
