@@ -51,7 +51,6 @@ DRAWS: dict[str, tuple[Callable[[], Any], float | None, float]] = {
     "TruncatedNormal": (lambda: ops.TruncatedNormal()(SHAPE), 0, 0.8796),
     "Cauchy": (lambda: ops.Cauchy((COUNT,))(), None, 0),
     "choice_with_mask": (lambda: ops.choice_with_mask(ones().astype(ms.bool_), COUNT)[0], *ORDER),
-    "gumbel_softmax": (lambda: ops.gumbel_softmax(ops.zeros((COUNT, 4))), 0.25, 0.3),
     "rrelu": (lambda: ops.rrelu(-ones()), -(1 / 8 + 1 / 3) / 2, (1 / 3 - 1 / 8) / 12**0.5),
 }  # fmt: skip
 
@@ -97,15 +96,6 @@ def test_draws_without_replacement_are_distinct() -> None:
         assert sorted(ops.multinomial(weights(), 4, replacement=False).asnumpy().tolist()) == [0, 1, 2, 3]
     with pytest.raises(GraphError, match="at most 4 draws without replacement"):
         ops.multinomial(weights(), 5, replacement=False)
-
-
-def test_hard_gumbel_softmax_is_one_hot_with_a_soft_gradient() -> None:
-    logits = ms.Tensor(np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32))
-    hard = ops.gumbel_softmax(logits, hard=True).asnumpy()
-    assert np.allclose(np.sort(hard, -1), [0, 0, 0, 1], atol=1e-6)
-    weigh = ms.Tensor(np.arange(4, dtype=np.float32))
-    gradient = ms.grad(lambda x: (ops.gumbel_softmax(x, hard=True) * weigh).sum())(logits)
-    assert np.abs(gradient.asnumpy()).max() > 0
 
 
 def test_gradient_flows_through_the_parameters_of_a_distribution() -> None:

@@ -121,7 +121,6 @@ def test_a_call_computes_what_the_parameters_say(text: str) -> None:
         ("ops.Unstack(num=3)(x)", ValueError, "'num' must be 2"),
         ("ops.MaxPool3D(data_format='NDHWC')(x)", ValueError, "'data_format' must be 'NCDHW'"),
         ("x.flatten('K')", ValueError, "'order' must be 'C' or 'F'"),
-        ("ops.LRN(norm_region='WITHIN_CHANNEL')(x)", ValueError, "'norm_region' must be 'ACROSS_CHANNELS'"),
         ("ops.Conv2D(1, 1, mode=0)", ValueError, "'mode' must be 1"),
         ("ops.Conv3D(1, 1, mode=0)(x[None, None, None], x[None, None, None])", ValueError, "'mode' must be 1"),
         ("ops.Adam(nesterov=True)", TypeError, "unexpected keyword argument 'nesterov'"),

@@ -219,11 +219,6 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     return F.reshape(F.matmul(left, right), (*rows, *columns))
 
 
-def trapz(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:
-    """Area under a line through points."""
-    return F.trapz(_float(y), None if x is None else _float(x), dx=dx, dim=axis)
-
-
 def polyval(p: Any, x: Any) -> Any:
     """Value of a polynomial, the highest power first."""
     factors, places = asarray(p), asarray(x)

@@ -91,46 +91,6 @@ def _read(torch: Any, image: Any, y: Any, x: Any) -> Any:
     return above * (1 - dy) + below * dy
 
 
-@operator("CropAndResize", init="method extrapolation_value", has_gradient=False)
-def crop_and_resize(
-    torch: Any,
-    image: Tensor,
-    boxes: Tensor,
-    box_indices: Tensor,
-    crop_size: Any,
-    method: str = "bilinear",
-    extrapolation_value: float = 0.0,
-) -> Any:
-    """Boxes (y1, x1, y2, x2), from 0 to 1, of pictures (N, H, W, C), each as a picture of `crop_size`."""
-    if method not in ("bilinear", "nearest"):
-        raise ValueError(f"CropAndResize: expected method bilinear or nearest, got {method!r}.")
-    rows, columns = crop_size
-    if image.device.type == "meta":  # type: ignore[attr-defined]
-        return torch.empty((boxes.shape[0], rows, columns, image.shape[-1]), device="meta")
-    height, width = image.shape[1:3]
-    pictures: Any = image
-    crops = []
-    for box, index in zip(boxes.tolist(), box_indices.tolist(), strict=True):
-        y = _span(torch, box[0], box[2], height, rows)
-        x = _span(torch, box[1], box[3], width, columns)
-        picture = pictures[index].permute(2, 0, 1).float()
-        if method == "nearest":
-            y_near, x_near = (y + 0.5).floor().long(), (x + 0.5).floor().long()
-            crop = picture[:, y_near.clamp(0, height - 1)][:, :, x_near.clamp(0, width - 1)]
-        else:
-            crop = _read(torch, picture, y.clamp(0, height - 1), x.clamp(0, width - 1))
-        inside = ((y >= 0) & (y <= height - 1))[:, None] & ((x >= 0) & (x <= width - 1))[None, :]
-        crops.append(torch.where(inside, crop, extrapolation_value).permute(1, 2, 0))
-    return torch.stack(crops)
-
-
-def _span(torch: Any, first: float, last: float, given: int, size: int) -> Any:
-    if size == 1:
-        return torch.tensor([0.5 * (first + last) * (given - 1)])
-    step = (last - first) * (given - 1) / (size - 1)
-    return first * (given - 1) + torch.arange(size) * step
-
-
 # -- colours -----------------------------------------------------------------------------------------------------------
 
 

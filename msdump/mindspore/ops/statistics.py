@@ -303,20 +303,6 @@ def diff(x: Tensor, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
     return sub(narrow(whole, axis, 1, size - 1), narrow(whole, axis, 0, size - 1))
 
 
-def trapz(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
-    """The integral along an axis by the trapezoidal rule: at places x, or dx apart."""
-    size = y.shape[dim]
-    heights = (narrow(y, dim, 1, size - 1) + narrow(y, dim, 0, size - 1)) / 2.0
-    if x is None:
-        return _sum(heights * dx, dim)
-    steps = diff(x, axis=-1 if x.ndim == 1 else dim)
-    if x.ndim == 1 and y.ndim > 1:
-        shape = [1] * y.ndim
-        shape[dim] = size - 1
-        steps = reshape(steps, shape)
-    return _sum(heights * steps, dim)
-
-
 # -- counts ------------------------------------------------------------------------------------------------------------
 
 
