@@ -24,7 +24,6 @@ from msdump.mindspore.kernels import (
     program,
     random,
     reduction,
-    second_order,
     softmax,
     torch_kernels,
     updates,

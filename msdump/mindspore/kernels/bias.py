@@ -96,3 +96,13 @@ def _bias_grads(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     format = node.primitive.attrs.get("format", "NCHW")
     attrs = {"format": format, "data_format": format}
     return (dy, builder.add("BiasAddGrad", [dy], attrs) if builder.wanted[1] else None)
+
+
+@def_bprop("BiasAddGrad")
+def _bias_grad_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
+    """The gradient of a sum is the same for each element that was added."""
+    if outer[0] is None:
+        return (None,)
+    shape = node.inputs[0].type.shape
+    lines = builder.add("Reshape", [outer[0]], {"shape": (1, shape[1], *(1,) * (len(shape) - 2))})
+    return (builder.add("BroadcastTo", [lines], {"shape": shape}),)

@@ -76,30 +76,6 @@ def _cross_entropy_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grad
     return grads
 
 
-def _second_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    """Of share * (x - y) / d with d = x * (1 - x): share * (x * x - 2 * x * y + y) / d ** 2, -share / d, and the
-    quotient itself for dloss."""
-    x, y, dloss, *weight = node.inputs
-    grads: list[Value | None] = [None] * len(node.inputs)
-    if outer[0] is None:
-        return grads
-    dtype, add = x.type.dtype, builder.add
-    spread = add("Mul", [x, add("Sub", [builder.constant(1, dtype), x])])
-    divisor = add("Maximum", [spread, builder.constant(_LEAST_DIVISOR, dtype)])
-    share = _share(builder, outer[0], x, weight, node.primitive.attrs)
-    if builder.wanted[0]:
-        twice = add("Mul", [builder.constant(2, dtype), add("Mul", [x, y])])
-        bend = add("Add", [add("Sub", [add("Mul", [x, x]), twice]), y])
-        slope = add("RealDiv", [bend, add("Mul", [divisor, divisor])])
-        grads[0] = add("Mul", [add("Mul", [share, dloss]), slope])
-    if builder.wanted[1]:
-        grads[1] = add("Neg", [add("RealDiv", [add("Mul", [share, dloss]), divisor])])
-    if builder.wanted[2]:
-        quotient = add("RealDiv", [add("Sub", [x, y]), divisor])
-        grads[2] = builder.reduce_to(add("Mul", [share, quotient]), dloss.type.shape)
-    return grads
-
-
 @torch_operator("BinaryCrossEntropy", "logits labels weight", infer=_infer, gradient=_cross_entropy_bprop)
 def _cross_entropy(torch: Any, x: Any, y: Any, weight: Any = None, *, reduction: str = "mean") -> Any:
     """-weight * (y * log(x) + (1 - y) * log(1 - x)), logarithms cut at -100.
@@ -121,7 +97,7 @@ def _reduced(losses: Any, reduction: str) -> Any:
     return losses if reduction == "none" else losses.double().sum() / (losses.numel() if reduction == "mean" else 1)
 
 
-@torch_operator("BinaryCrossEntropyGrad", "logits labels dloss weight", infer=_infer_grad, gradient=_second_bprop)
+@torch_operator("BinaryCrossEntropyGrad", "logits labels dloss weight", infer=_infer_grad)
 def _cross_entropy_grad(torch: Any, x: Any, y: Any, dloss: Any, weight: Any = 1, *, reduction: str = "mean") -> Any:
     """dloss * weight * (x - y) / (x * (1 - x)).   Edges: finite at 0 and 1, where the divisor is 1e-12."""
     gradient = (x - y) / ((1 - x) * x).clamp_min(_LEAST_DIVISOR) * dloss * weight

@@ -18,7 +18,7 @@ from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.mindspore.kernels.checks import expect, expect_count
 from msdump.mindspore.kernels.threads import blocks, split
-from msdump.mindspore.kernels.torch_operator import gradient_of, torch_operator
+from msdump.mindspore.kernels.torch_operator import gradient_of, torch_bprop, torch_of, torch_operator
 from msdump.mindspore.kernels.window import Window, expect_images, expect_nchw, pair, window_of
 from msdump.mindspore.kernels.workspace import compute_type, quiet, scratch
 from msdump.mindspore.program.autodiff import GradBuilder, Grads, def_bprop
@@ -237,6 +237,22 @@ def _pool_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
 
 def _grad_of_avg_pool_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     return [None, None, None if outer[0] is None else builder.add("AvgPool", [outer[0]], node.primitive.attrs)]
+
+
+def _differentiable_max_pool_grad(tensors: Sequence[Any], attrs: Attrs) -> list[Any]:
+    """dy, each element of it where the largest of its window is."""
+    torch = torch_of("MaxPoolGrad")
+    x, _, dy = tensors
+    window = _window(x.shape, attrs)
+    top, bottom, left, right = window.padding
+    with torch.enable_grad():
+        free = x.detach().requires_grad_()
+        padded = torch.nn.functional.pad(free, (left, right, top, bottom), value=float("-inf"))
+        largest = torch.nn.functional.max_pool2d(padded, window.kernel, window.stride)
+        return list(torch.autograd.grad(largest, free, dy, create_graph=True))
+
+
+def_bprop("MaxPoolGrad")(torch_bprop(_differentiable_max_pool_grad))
 
 
 # -- average ------------------------------------------------------------------------------------------

@@ -126,19 +126,7 @@ def _log_softmax(torch: Any, x: Any, **attrs: Any) -> Any:
     return torch.log_softmax(x, _axis(attrs, x.ndim))
 
 
-def _log_softmax_grad_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    """dy - exp(y) * sum(dy) along the axis"""
-    (y, dy), d = node.inputs, outer[0]
-    if d is None:
-        return [None, None]
-    axis = node.primitive.attrs.get("axis", -1)
-    along = {"axis": axis if isinstance(axis, tuple) else (axis,), "keep_dims": True}
-    weighted = builder.add("Mul", [builder.add("Exp", [y]), d])
-    of_y = builder.add("Neg", [builder.add("Mul", [weighted, builder.add("ReduceSum", [dy], along)])])
-    return [of_y, builder.add("Sub", [d, builder.add("ReduceSum", [weighted], along)])]
-
-
-@torch_operator("LogSoftmaxGrad", "logits grad", infer=_log_softmax_grad_type, gradient=_log_softmax_grad_bprop)
+@torch_operator("LogSoftmaxGrad", "logits grad", infer=_log_softmax_grad_type)
 def _log_softmax_grad(torch: Any, y: Any, dy: Any, **attrs: Any) -> Any:
     """dy - exp(y) * sum(dy); y is the result of LogSoftmax."""
     return dy - y.exp() * dy.sum(_axis(attrs, y.ndim), keepdim=True)
