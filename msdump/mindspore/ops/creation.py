@@ -15,9 +15,9 @@ from msdump.mindspore.dispatch import call
 from msdump.mindspore.names import publish
 from msdump.mindspore.ops.arithmetic import addn, div, maximum, mul, sqrt, square
 from msdump.mindspore.ops.arrangement import expand
-from msdump.mindspore.ops.array import concat, full, split, stack, unstack
+from msdump.mindspore.ops.array import concat, full, split
 from msdump.mindspore.ops.declaration import FLOAT, operator, plain
-from msdump.mindspore.ops.primitive import Primitive, functional_classes, operator_class
+from msdump.mindspore.ops.primitive import Primitive, def_class, functional_classes, operator_class
 from msdump.mindspore.ops.reductions import sum as _sum
 from msdump.tensors import dtypes
 
@@ -65,15 +65,10 @@ def range(start: Any, end: Any, step: Any = 1) -> Tensor:
     return _range(start, end, step)
 
 
-class _Range(Primitive, name="Range", maxlen=1000000):
-    """Numbers from start up to end, which is not among them."""
-
-    def compute(self, start: Any, end: Any, step: Any) -> Tensor:
-        return _range(start, end, step)
-
-
-functional_classes["Range"] = _Range
-tensor_range = _Range()
+def_class(
+    "Range", "Numbers from start up to end, which is not among them.", lambda self, *ends: _range(*ends), maxlen=1000000
+)
+tensor_range = functional_classes["Range"]()
 
 
 def full_like(input: Tensor, fill_value: Any, *, dtype: Type | None = None) -> Tensor:
@@ -166,27 +161,6 @@ def accumulate_n(x: Sequence[Tensor]) -> Tensor:
 # -- classes of what functions do --------------------------------------------------------------------------------------
 
 
-class _Pack(Primitive, name="Pack", axis=0):
-    """Tensors along a new axis."""
-
-    def compute(self, x: Sequence[Tensor]) -> Tensor:
-        return stack(x, self.attrs["axis"])
-
-
-class _Unpack(Primitive, name="Unpack", axis=0):
-    """The tensors along an axis, without it."""
-
-    def compute(self, x: Tensor) -> tuple[Tensor, ...]:
-        return unstack(x, self.attrs["axis"])
-
-
-class _ParallelConcat(Primitive):
-    """Tensors one after another along axis 0."""
-
-    def compute(self, values: Sequence[Tensor]) -> Tensor:
-        return concat(values, 0)
-
-
 class _SplitV(Primitive):
     """Parts of given sizes along an axis; a size of -1 is what remains."""
 
@@ -199,7 +173,8 @@ class _SplitV(Primitive):
         return split(input_x, [rest if size == -1 else size for size in sizes], axis)
 
 
-functional_classes.update(Pack=_Pack, Unpack=_Unpack, ParallelConcat=_ParallelConcat, SplitV=_SplitV)
+def_class("ParallelConcat", "Tensors one after another along axis 0.", lambda self, values: concat(values, 0))
+functional_classes["SplitV"] = _SplitV
 
 # -- places ------------------------------------------------------------------------------------------------------------
 
@@ -229,27 +204,24 @@ def _invert_permutation(input_x: Any) -> Any:
     return tuple(int(place) for place in np.argsort(plain(input_x, "input_x")))
 
 
+def _places_of(operator: Primitive) -> list[int]:
+    return [operator.attrs["src_format"].index(letter) for letter in operator.attrs["dst_format"]]
+
+
+def _axes_in_format(self: Primitive, input_x: Tensor) -> Any:
+    table = Tensor(np.array(_places_of(self), input_x.dtype.numpy))
+    return call("Gather", table, input_x % table.size, axis=0)
+
+
+def _in_format(self: Primitive, input_x: Tensor) -> Any:
+    return call("Gather", input_x, Tensor(np.array(_places_of(self), np.int32)), axis=0)
+
+
 _FORMATS = {"src_format": "NHWC", "dst_format": "NCHW"}
-
-
-class _DataFormatDimMap(Primitive, name="DataFormatDimMap", **_FORMATS):
-    """The numbers of axes in the other format, as MindSpore maps them."""
-
-    def compute(self, input_x: Tensor) -> Any:
-        places = [self.attrs["src_format"].index(letter) for letter in self.attrs["dst_format"]]
-        table = Tensor(np.array(places, input_x.dtype.numpy))
-        return call("Gather", table, input_x % len(places), axis=0)
-
-
-class _DataFormatVecPermute(Primitive, name="DataFormatVecPermute", **_FORMATS):
-    """Values per axis in the order of the other format."""
-
-    def compute(self, input_x: Tensor) -> Any:
-        places = [self.attrs["src_format"].index(letter) for letter in self.attrs["dst_format"]]
-        return call("Gather", input_x, Tensor(np.array(places, np.int32)), axis=0)
-
-
-functional_classes.update(DataFormatDimMap=_DataFormatDimMap, DataFormatVecPermute=_DataFormatVecPermute)
+def_class(
+    "DataFormatDimMap", "Numbers of axes in the other format, as MindSpore maps them.", _axes_in_format, **_FORMATS
+)
+def_class("DataFormatVecPermute", "Values per axis in the order of the other format.", _in_format, **_FORMATS)
 
 
 @operator("RaggedRange", init="Tsplits", is_sized_by_data=True, has_gradient=False)

@@ -10,7 +10,7 @@ from msdump.mindspore.common.dtype import Type, dtype_name, float32
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.names import publish
 from msdump.mindspore.ops.declaration import plain
-from msdump.mindspore.ops.primitive import Primitive, functional_classes
+from msdump.mindspore.ops.primitive import operator_class
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
 
@@ -40,6 +40,7 @@ def _window(name: str, length: Any, periodic: bool, dtype: Any, shape: Any) -> T
     return Tensor.of_array(np.asarray(values).astype(dtypes.dtype(dtype_name(dtype or float32)).numpy))
 
 
+@operator_class("BartlettWindow", init="periodic dtype", dtype=float32)
 def bartlett_window(window_length: Any, periodic: bool = True, *, dtype: Type | None = None) -> Tensor:
     """Triangle from 0 to 1 and back."""
     return _window("bartlett_window", window_length, periodic, dtype, lambda places: 1 - np.abs(2 * places - 1))
@@ -50,11 +51,13 @@ def hann_window(window_length: Any, periodic: bool = True, *, dtype: Type | None
     return _window("hann_window", window_length, periodic, dtype, _cosines(0.5, -0.5))
 
 
+@operator_class("BlackmanWindow", init="periodic dtype", dtype=float32)
 def blackman_window(window_length: Any, periodic: bool = True, *, dtype: Type | None = None) -> Tensor:
     """0.42 - 0.5 cos + 0.08 cos of the double angle."""
     return _window("blackman_window", window_length, periodic, dtype, _cosines(0.42, -0.5, 0.08))
 
 
+@operator_class("HammingWindow", init="periodic alpha beta dtype", dtype=float32)
 def hamming_window(
     window_length: Any, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype: Type | None = None
 ) -> Tensor:
@@ -72,20 +75,6 @@ def kaiser_window(
         return np.i0(beta * inside) / np.i0(beta)
 
     return _window("kaiser_window", window_length, periodic, dtype, shape)
-
-
-def _class(name: str, function: Any, **made: Any) -> None:
-    class Window(Primitive, name=name, **made):
-        def compute(self, window_length: Any) -> Any:
-            return function(window_length, **self.attrs)
-
-    Window.__doc__ = function.__doc__
-    functional_classes[name] = Window
-
-
-_class("BartlettWindow", bartlett_window, periodic=True, dtype=float32)
-_class("BlackmanWindow", blackman_window, periodic=True, dtype=float32)
-_class("HammingWindow", hamming_window, periodic=True, alpha=0.54, beta=0.46, dtype=float32)
 
 
 publish(__name__)
