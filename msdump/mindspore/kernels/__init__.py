@@ -26,5 +26,4 @@ from msdump.mindspore.kernels import (
     reduction,
     softmax,
     torch_kernels,
-    updates,
 )
