@@ -76,7 +76,6 @@ _CALLS = {
     "x.swapaxes(axis0=0, axis1=1)": _ARRAY.T,
     "x[:, 0].addmv(x, x[0], 2, 3)": 2 * _ARRAY[:, 0] + 3 * (_ARRAY @ _ARRAY[0]),
     "ops.subtract(x, x, alpha=3)": -2 * _ARRAY,
-    "ops.scalar_sub(y=1, x=3)": np.array(2),
     "ops.floormod(x=x, y=4)": _ARRAY % 4,
     "ops.Unstack(axis=0, num=2)(x)[1]": _ARRAY[1],
     "ops.DynamicShape(dtype=9)(x)": np.array([2, 3]),

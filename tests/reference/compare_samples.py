@@ -41,7 +41,6 @@ EXPECTED: dict[str, str] = {
     r"(TensorScatter(Div|Mul))#\S*grad#": GRADIENTS,
     r"(ops.var|Tensor.var|numpy.power|ops.pow|remainder)#\S*grad#": GRADIENTS,
     r"\.div#edges": "a divisor of -0",
-    r"[Bb]essel_?[yYkK]\d": "Bessel functions outside of their domain",
     r"(igammac?|IGamma)#": "the incomplete gamma functions",
     r"(var|cov|nansum|std)#(int32|uint8)#values$": "statistics of integers",
     r"(add|subtract|sub|mul)#bool#": "arithmetic of bools",

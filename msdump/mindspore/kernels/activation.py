@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from msdump.graph.graph import Node, Value
+from msdump.graph.graph import Node
 from msdump.graph.primitive import Attrs, Infer, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.mindspore.kernels.checks import FLOATS, NUMBERS, expect, expect_count, expect_dtype
 from msdump.mindspore.kernels.threads import CHAIN_BLOCK, apply_ufunc, run_blocks
 from msdump.mindspore.kernels.torch_operator import gradient_of, torch_operator
 from msdump.mindspore.kernels.workspace import compute_type, quiet, result_buffer, scratch, store, widened
-from msdump.mindspore.program.autodiff import Bprop, GradBuilder, Grads, def_bprop
+from msdump.mindspore.program.autodiff import Bprop, GradBuilder, Grads, def_bprop, one_operator, outer_gradient
 from msdump.tensors.arrays import Array
 
 
@@ -35,24 +35,13 @@ def _alike(names: Sequence[str], allowed: Collection[str] = FLOATS) -> Infer:
     return infer
 
 
-def _one_operator(grad_type: str, operands: Callable[[Value, Value, Value], Sequence[Value]]) -> Bprop:
-    """The gradient is one `grad_type` on operands(x, y, dy)."""
-
-    def bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-        if outer[0] is None:
-            return (None,)
-        return (builder.add(grad_type, operands(node.inputs[0], node.outputs[0], outer[0])),)
-
-    return bprop
-
-
 # -- ReLU: of the core -------------------------------------------------------------------------------------------------
 
 def_primitive("ReLU", ("x",))
 def_primitive("ReluGrad", ("y_backprop", "x"))
 def_infer("ReLU")(_alike(("x",), NUMBERS))
 def_infer("ReluGrad")(_alike(("y_backprop", "x")))
-def_bprop("ReLU")(_one_operator("ReluGrad", lambda x, y, dy: (dy, y)))
+def_bprop("ReLU")(one_operator("ReluGrad", lambda x, y, dy: (dy, y)))
 
 
 def _in_blocks(formula: Callable[..., None], inputs: Sequence[Array], out: Array) -> None:
@@ -95,7 +84,7 @@ def _relu_grad(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> N
 
 @def_bprop("ReluGrad")
 def _relu_grad_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    return (None if outer[0] is None else builder.add("ReluGrad", [outer[0], node.inputs[1]]), None)
+    return [builder.add("ReluGrad", [outer_gradient(outer), node.inputs[1]]), None]
 
 
 # -- by PyTorch --------------------------------------------------------------------------------------------------------
@@ -110,17 +99,17 @@ def _gelu_grad(torch: Any, dy: Any, x: Any, y: Any) -> Any:
 
 
 # Edges: a gradient of ReLU6 at 6, none at 0 and at NaN, as MindSpore.
-_declare("ReLU6", "x", _one_operator("ReLU6Grad", lambda x, y, dy: (dy, x)), lambda torch, x: x.clamp(0, 6))
+_declare("ReLU6", "x", one_operator("ReLU6Grad", lambda x, y, dy: (dy, x)), lambda torch, x: x.clamp(0, 6))
 _declare("ReLU6Grad", "y_grad x", None, lambda torch, dy, x: torch.where((x > 0) & (x <= 6), dy, 0.0))
-_declare("Sigmoid", "x", _one_operator("SigmoidGrad", lambda x, y, dy: (y, dy)), lambda torch, x: x.sigmoid())
+_declare("Sigmoid", "x", one_operator("SigmoidGrad", lambda x, y, dy: (y, dy)), lambda torch, x: x.sigmoid())
 _declare("SigmoidGrad", "y dy", None, lambda torch, y, dy: dy * y * (1 - y))
-_declare("Tanh", "x", _one_operator("TanhGrad", lambda x, y, dy: (y, dy)), lambda torch, x: x.tanh())
+_declare("Tanh", "x", one_operator("TanhGrad", lambda x, y, dy: (y, dy)), lambda torch, x: x.tanh())
 _declare("TanhGrad", "y dy", None, lambda torch, y, dy: dy * (1 - y * y))
 # The tanh form, as MindSpore's.
 _declare(
     "GeLU",
     "x",
-    _one_operator("GeLUGrad", lambda x, y, dy: (dy, x, y)),
+    one_operator("GeLUGrad", lambda x, y, dy: (dy, x, y)),
     lambda torch, x: torch.nn.functional.gelu(x, approximate="tanh"),
 )
 _declare("GeLUGrad", "dy x y", None, _gelu_grad)

@@ -18,7 +18,7 @@ from msdump.mindspore.kernels.checks import (
     expect_same_dtype,
 )
 from msdump.mindspore.kernels.torch_operator import torch_operator
-from msdump.mindspore.program.autodiff import GradBuilder, Grads
+from msdump.mindspore.program.autodiff import GradBuilder, Grads, outer_gradient
 
 # Source: MindSpore's CPU kernels divide by no less.
 _LEAST_DIVISOR = 1e-12
@@ -64,15 +64,13 @@ def _cross_entropy_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grad
     """Source: MindSpore: the weight has no gradient."""
     x, y, *weight = node.inputs
     grads: list[Value | None] = [None] * len(node.inputs)
-    if outer[0] is None:
-        return grads
     attrs = {"reduction": node.primitive.attrs.get("reduction", "mean")}
     if builder.wanted[0]:
-        grads[0] = builder.add("BinaryCrossEntropyGrad", [x, y, outer[0], *weight], attrs)
+        grads[0] = builder.add("BinaryCrossEntropyGrad", [x, y, outer_gradient(outer), *weight], attrs)
     if builder.wanted[1]:
         one = builder.constant(1, x.type.dtype)
         slope = builder.add("Sub", [builder.add("Log", [builder.add("Sub", [one, x])]), builder.add("Log", [x])])
-        grads[1] = builder.add("Mul", [slope, _share(builder, outer[0], x, weight, attrs)])
+        grads[1] = builder.add("Mul", [slope, _share(builder, outer_gradient(outer), x, weight, attrs)])
     return grads
 
 
@@ -122,11 +120,9 @@ def _logits_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     """sigmoid(x) - y, and its like with weights.   Source: MindSpore: the weights have no gradient."""
     x, y, *others = node.inputs
     grads: list[Value | None] = [None] * len(node.inputs)
-    if outer[0] is None:
-        return grads
     attrs, add = node.primitive.attrs, builder.add
     weight, pos_weight = _optional(others, attrs)
-    share = _share(builder, outer[0], x, [weight] if isinstance(weight, Value) else [], attrs)
+    share = _share(builder, outer_gradient(outer), x, [weight] if isinstance(weight, Value) else [], attrs)
     one = builder.constant(1, x.type.dtype)
     if builder.wanted[0]:
         sigmoid = add("Sigmoid", [x])

@@ -28,7 +28,7 @@ from msdump.mindspore.kernels.checks import (
 from msdump.mindspore.kernels.erf import erf
 from msdump.mindspore.kernels.threads import BLOCK, apply_ufunc, run_blocks
 from msdump.mindspore.kernels.torch_operator import torch_operator
-from msdump.mindspore.program.autodiff import GradBuilder, Grads, def_bprop, no_gradient, outer_gradient
+from msdump.mindspore.program.autodiff import GradBuilder, Grads, def_bprop, no_gradient, one_operator, outer_gradient
 from msdump.tensors.arrays import Array
 
 # -- arithmetic ---------------------------------------------------------------------------------------
@@ -283,9 +283,7 @@ for _name in ("LogicalAnd", "LogicalOr", "LogicalNot", *(row[0] for row in _COMP
     def_bprop(_name)(no_gradient)
 
 
-@def_bprop("Neg")
-def _neg_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    return [builder.add("Neg", [outer_gradient(outer)])]
+def_bprop("Neg")(one_operator("Neg"))
 
 
 @def_bprop("Abs")
@@ -300,14 +298,8 @@ def _square_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     return [builder.add("Mul", [outer_gradient(outer), twice])]
 
 
-@def_bprop("Exp")
-def _exp_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    return [builder.add("Mul", [node.outputs[0], outer_gradient(outer)])]
-
-
-@def_bprop("Log")
-def _log_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    return [builder.add("Div", [outer_gradient(outer), node.inputs[0]])]
+def_bprop("Exp")(one_operator("Mul", lambda x, y, dy: (y, dy)))
+def_bprop("Log")(one_operator("Div", lambda x, y, dy: (dy, x)))
 
 
 @def_bprop("Sin")
@@ -340,9 +332,7 @@ def _define_grad(op_type: str, formula: Callable[[Any, Any], Any]) -> None:
 
     torch_operator(f"{op_type}Grad", "y dy", infer=infer)(lambda torch, y, dy: formula(y, dy))
 
-    @def_bprop(op_type)
-    def bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-        return [builder.add(f"{op_type}Grad", [node.outputs[0], outer_gradient(outer)])]
+    def_bprop(op_type)(one_operator(f"{op_type}Grad", lambda x, y, dy: (y, dy)))
 
 
 _define_grad("Sqrt", lambda y, dy: dy / (2 * y))

@@ -409,10 +409,9 @@ def _linear(slot: int, op_type: str, names: Sequence[str]) -> Bprop:
 
     def bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
         results: list[Value | None] = [None] * len(node.inputs)
-        if outer[0] is not None:
-            attrs = {name: value for name, value in node.primitive.attrs.items() if name in names}
-            index = [node.inputs[1]] if op_type == "GatherD" else []
-            results[slot] = builder.add(op_type, [outer[0], *index], attrs)
+        attrs = {name: value for name, value in node.primitive.attrs.items() if name in names}
+        index = [node.inputs[1]] if op_type == "GatherD" else []
+        results[slot] = builder.add(op_type, [outer_gradient(outer), *index], attrs)
         return results
 
     return bprop

@@ -15,7 +15,7 @@ from msdump.mindspore.kernels.lines import sums
 from msdump.mindspore.kernels.threads import CHAIN_BLOCK, run_blocks
 from msdump.mindspore.kernels.torch_operator import torch_operator
 from msdump.mindspore.kernels.workspace import quiet, result_buffer, store, widened
-from msdump.mindspore.program.autodiff import GradBuilder, Grads, def_bprop
+from msdump.mindspore.program.autodiff import GradBuilder, Grads, def_bprop, one_operator, same_attributes
 from msdump.tensors.arrays import Array
 
 # Elements of a block, a line at least.
@@ -115,10 +115,7 @@ def _softmax_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     return (builder.add("Mul", [y, builder.add("Sub", [dy, total])]),)
 
 
-def _log_softmax_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    if outer[0] is None:
-        return (None,)
-    return (builder.add("LogSoftmaxGrad", [node.outputs[0], outer[0]], node.primitive.attrs),)
+_log_softmax_bprop = one_operator("LogSoftmaxGrad", lambda x, y, dy: (y, dy), same_attributes)
 
 
 @torch_operator("LogSoftmax", "x", infer=_softmax_type, gradient=_log_softmax_bprop)

@@ -52,19 +52,9 @@ def standard_normal(shape: Any, seed: int | None = None) -> Tensor:
     return _draw("StandardNormal", seed=seed, shape=_sizes(shape))[0]
 
 
-def standard_laplace(shape: Any, seed: int | None = None) -> Tensor:
-    """Laplace distribution of mean 0 and scale 1."""
-    return _draw("StandardLaplace", seed=seed, shape=_sizes(shape))[0]
-
-
 def normal(shape: Any, mean: Any, stddev: Any, seed: int | None = None) -> Tensor:
     """Normal distribution; the result has `shape` broadcast with both parameters."""
     return add(mul(standard_normal(shape, seed), stddev), mean)
-
-
-def laplace(shape: Any, mean: Any, lambda_param: Any, seed: int | None = None) -> Tensor:
-    """Laplace distribution around `mean`, of scale `lambda_param`."""
-    return add(mul(standard_laplace(shape, seed), lambda_param), mean)
 
 
 def uniform(shape: Any, minval: Any, maxval: Any, seed: int | None = None, dtype: Type = float32) -> Tensor:
@@ -99,17 +89,6 @@ def randn_like(input: Tensor, seed: int | None = None, *, dtype: Type | None = N
     return randn(input.shape, dtype=dtype or input.dtype, seed=seed)
 
 
-def gamma(shape: Any, alpha: Any, beta: Any, seed: int | None = None) -> Tensor:
-    """Gamma distribution of shape alpha and rate beta: `shape`, then what both broadcast to."""
-    return _draw("Gamma", [_real(alpha), _real(beta)], seed, shape=_sizes(shape))[0]
-
-
-def random_gamma(shape: Any, alpha: Any, seed: int | None = None) -> Tensor:
-    """Gamma distribution of rate 1, in the dtype of alpha: `shape`, then the shape of alpha."""
-    operand = _real(alpha)
-    return _draw("RandomGamma", [operand], seed, shape=_sizes(shape), dtype=operand.type_.dtype)[0]
-
-
 def _real(value: Any) -> Tensor:
     tensor = as_tensor(value)
     return tensor if tensor.type_.dtype.startswith("float") else _cast(tensor, "float32")
@@ -129,16 +108,6 @@ def randint_like(input: Tensor, low: Any, high: Any, seed: int | None = None, *,
     return randint(low, high, input.shape, seed, dtype=dtype or input.dtype)
 
 
-def poisson(shape: Any, mean: Any, seed: int | None = None) -> Tensor:
-    """Poisson distribution: `shape`, then the shape of the mean."""
-    return _cast(_draw("Poisson", [_real(mean)], seed, shape=_sizes(shape))[0], "float32")
-
-
-def random_poisson(shape: Any, rate: Any, seed: int | None = None, dtype: Type = float32) -> Tensor:
-    """Poisson distribution in a dtype: `shape`, then the shape of the rate."""
-    return _draw("RandomPoisson", [_real(rate)], seed, shape=_sizes(shape), dtype=dtype)[0]
-
-
 def bernoulli(input: Tensor, p: Any = 0.5, seed: int | None = None) -> Tensor:
     """1 with probability p, else 0, in the dtype and shape of input."""
     if isinstance(p, int | float) and not 0 <= p <= 1:
@@ -153,11 +122,6 @@ def bernoulli(input: Tensor, p: Any = 0.5, seed: int | None = None) -> Tensor:
 def randperm(n: int, seed: int = 0, offset: int = 0, dtype: Type = int64) -> Tensor:
     """The numbers 0 to n - 1 in a random order."""
     return _draw("RandpermV2", seed=seed, seed2=offset, shape=_sizes(n), dtype=dtype)[0]
-
-
-def shuffle(x: Tensor, seed: int | None = None) -> Tensor:
-    """Elements of the first axis in a random order."""
-    return _draw("RandomShuffle", [x], seed)[0]
 
 
 def multinomial(input: Tensor, num_samples: int, replacement: bool = True, seed: int | None = None) -> Tensor:
@@ -213,14 +177,11 @@ def _class(op_type: str, prepare: Callable[[Any], Any] = _real, has_shape: bool 
     def_class(op_type, f"Random operator {op_type}.", compute, **made)
 
 
-for _name in ("StandardNormal", "StandardLaplace", "UniformReal", "Gamma", "RandomGamma", "Poisson"):
+for _name in ("StandardNormal", "UniformReal"):
     _class(_name, **_SEEDS)
 _class("UniformInt", _whole, **_SEEDS)
-_class("RandomPoisson", **_SEEDS, dtype=int64)
 _class("TruncatedNormal", dtype=float32, **_SEEDS)
-_class("RandomShuffle", as_tensor, False, **_SEEDS)
 _class("RandomChoiceWithMask", as_tensor, False, count=256, **_SEEDS)
-_class("LogNormalReverse", as_tensor, False, mean=1.0, std=2.0)
 
 
 def _chosen(self: Primitive, x: Any, num_samples: int) -> Any:
@@ -234,16 +195,11 @@ def _chosen_with_replacement(self: Primitive, x: Any, seed: Any, offset: Any) ->
     )
 
 
-def _cauchy(self: Primitive) -> Any:
-    return _draw("Cauchy", shape=_sizes(self.attrs["size"]), median=self.attrs["median"], sigma=self.attrs["sigma"])[0]
-
-
 _ONE_OR_ZERO = "1 with probability p, else 0, in the dtype and shape of x."
 def_class("Bernoulli", _ONE_OR_ZERO, lambda self, x, p: bernoulli(x, p, self.attrs["seed"]), seed=-1, offset=0)
 def_class("Multinomial", "Indices drawn by weight along the last axis.", _chosen, **_SEEDS, dtype=int32)
 def_class(
     "MultinomialWithReplacement", "Indices drawn by weight.", _chosen_with_replacement, numsamples=1, replacement=False
 )
-def_class("Cauchy", "Cauchy distribution.", _cauchy, size=(), median=0.0, sigma=1.0)
 
 publish(__name__)
