@@ -73,7 +73,6 @@ ALLOWED = {
         "frontends/torch_npu/",
         "torchair/",
         "mindspore/communication/",
-        "mindspore/kernels/second_order.py",
         "mindspore/kernels/torch_operator.py",
         "tensors/torch_arrays.py",
         "tensors/unseen.py",

@@ -73,12 +73,12 @@ OTHER_PATHS |= {
 # Module -> source -> names that MindSpore shows there too, in a module that has a file here.   "": mindspore itself
 _SHOWN = {
     "ops.composite": {
-        "ops": "batch_dot clip_by_global_norm clip_by_value count_nonzero cummin dot gamma laplace matmul mm "
-        "multinomial normal ones_like poisson repeat_elements repeat_interleave sequence_mask tensor_dot uniform "
+        "ops": "clip_by_global_norm clip_by_value count_nonzero cummin dot matmul mm "
+        "multinomial normal ones_like repeat_elements repeat_interleave sequence_mask tensor_dot uniform "
         "zeros_like"
     },
     "ops.functional": {"": "get_grad jacfwd jacrev jvp vjp"},
-    "ops.operations": {"ops": "ForiLoop Scan WhileLoop identity"},
+    "ops.operations": {"ops": "identity"},
     "ops.primitive": {"ops": "constexpr"},
     "train.model": {
         "context": "ParallelMode",
@@ -151,8 +151,35 @@ LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
         "common.initializer": {
             "Give initializer a Tensor that numpy has filled.": "Dirac Sparse",
         },
+        "ops": {
+            "Write the formula with operators and ops.assign, in an nn.Optimizer.": "ApplyAdaMax ApplyAdagradDA "
+            "ApplyAddSign ApplyGradientDescent ApplyKerasMomentum ApplyPowerSign ApplyProximalAdagrad "
+            "ApplyProximalGradientDescent FusedAdaFactor FusedSparseAdam FusedSparseFtrl FusedSparseLazyAdam "
+            "FusedSparseProximalAdagrad LARSUpdate SparseApplyAdadelta SparseApplyAdagrad SparseApplyAdagradV2 "
+            "SparseApplyFtrl SparseApplyFtrlV2 SparseApplyProximalAdagrad SparseApplyRMSProp",
+            "Write the loop in Python: while and for over tensors become control flow of the graph.": "ForiLoop Scan "
+            "WhileLoop",
+            "Write it in Python, which a graph traces.": "ScalarCast array_to_scalar bool_and bool_eq bool_not "
+            "bool_or dict_getitem dict_setitem hastype in_dict is_ is_not list_equal list_getitem list_len "
+            "list_setitem make_dict make_list make_slice make_tuple not_in_dict scalar_add scalar_cast scalar_div "
+            "scalar_eq scalar_floordiv scalar_ge scalar_gt scalar_le scalar_log scalar_lt scalar_mod scalar_mul "
+            "scalar_ne scalar_pow scalar_sub scalar_uadd scalar_usub shape_mul string_concat string_eq tuple_equal "
+            "tuple_getitem tuple_len tuple_reversed tuple_setitem typeof",
+            "Draw with ops.uniform, ops.normal, ops.randperm or ops.multinomial.": "Cauchy Gamma LogNormalReverse "
+            "Poisson RandomGamma RandomPoisson RandomShuffle StandardLaplace gamma laplace poisson random_gamma "
+            "random_poisson shuffle standard_laplace",
+            "Call ops.AllGather or ops.Broadcast.": "CollectiveGather CollectiveScatter",
+            "Compute it with other functions of mindspore.ops.": "BatchToSpace BatchToSpaceND BatchToSpaceNDV2 "
+            "BesselJ0 BesselJ1 BesselK0 BesselK0e BesselK1 BesselK1e BesselY0 BesselY1 Betainc CropAndResize "
+            "DataFormatDimMap DataFormatVecPermute LRN MatrixDiagPartV3 MatrixDiagV3 MaxUnpool3D MultiMarginLoss "
+            "ParallelConcat ROIAlign RaggedRange STFT SpaceToBatch SpaceToBatchND SplitV TripletMarginLoss batch_dot "
+            "batch_to_space_nd bessel_j0 bessel_j1 bessel_k0 bessel_k0e bessel_k1 bessel_k1e bessel_y0 bessel_y1 "
+            "block_diag cosine_embedding_loss crop_and_resize gaussian_nll_loss gumbel_softmax lrn matrix_diag "
+            "matrix_diag_part max_pool3d max_unpool1d max_unpool3d multi_margin_loss space_to_batch_nd stft trapz "
+            "triplet_margin_loss",
+        },
         "numpy": {
-            "Compute it with functions of mindspore.ops.": "array_equal average geomspace logspace take",
+            "Compute it with functions of mindspore.ops.": "array_equal average geomspace logspace take trapz",
         },
         "nn": {
             "Write it as an nn.Optimizer of your own, or take nn.Adam, nn.AdamWeightDecay or nn.Momentum.": "ASGD "

@@ -78,23 +78,7 @@ def test_arguments_given_before() -> None:
 
 
 def test_plain_values() -> None:
-    assert (
-        ops.scalar_add(1, 2) == 3 and ops.scalar_div(3, 2) == 1.5 and ops.scalar_lt(1, 2) and ops.scalar_usub(1) == -1
-    )
-    assert (
-        ops.tuple_getitem((1, 2), 1) == 2
-        and ops.tuple_setitem((1, 2), 0, 3) == (3, 2)
-        and ops.make_tuple(1, 2) == (1, 2)
-    )
-    items = [1]
-    assert ops.list_setitem(items, 0, 2) == [2] and items == [1]
-    assert (
-        ops.in_dict("a", {"a": 1}) and ops.make_dict(("a",), (1,)) == {"a": 1} and ops.dict_setitem({}, 1, 2) == {1: 2}
-    )
-    assert ops.scalar_to_tensor(3, ms.float32).dtype == ms.float32 and ops.ScalarCast()(3.7, ms.int32) == 3
-    assert (
-        ops.typeof(X) == ms.float32 and ops.hastype(X, ms.float32) and ops.is_tensor(X) and ops.shape_mul((2, 3)) == 6
-    )
+    assert ops.scalar_to_tensor(3, ms.float32).dtype == ms.float32 and ops.is_tensor(X)
     assert ops.tuple_to_array((1, 2)).shape == (2,) and ops.tensor_sub(W, W).sum() == 0
 
 

@@ -142,14 +142,6 @@ def test_windows(size: int, periodic: bool) -> None:
     assert_close(ops.HammingWindow(periodic)(ms.Tensor(size)), torch.hamming_window(size, periodic))
 
 
-@pytest.mark.parametrize("center", [False, True])
-def test_stft(center: bool) -> None:
-    x, tx = both(2, 32)
-    ours = ops.stft(x, 8, center=center, return_complex=True)
-    theirs = torch.stft(tx, 8, window=torch.ones(8), center=center, return_complex=True)
-    assert_close(ours, theirs)
-
-
 def test_boxes_that_overlap_a_better_one_are_not_kept() -> None:
     boxes = ms.Tensor(np.array([(0, 0, 4, 4, 0.5), (1, 1, 5, 5, 0.9), (6, 6, 9, 8, 0.2)], np.float32))
     ordered, rows, mask = ops.NMSWithMask(0.3)(boxes)

@@ -147,7 +147,7 @@ REFUSED: dict[str, tuple[str, list[Any], str]] = {
     "a segment": ("UnsortedSegmentMax", [TABLE[:2], ROWS, 3], r"in \[0, 3\), got 3"),
     "pivots": ("LuUnpack", [np.eye(3, dtype=np.float32), np.array([1, 9, 3], np.int32)], r"pivots in \[1, 3\]"),
     "one pivot": ("LuUnpack", [np.eye(3, dtype=np.float32), np.array([1], np.int32)], r"pivots of shape \(3,\)"),
-    "no rows": ("MultiMarginLoss", [TABLE[:0], np.zeros(0, np.int64)], "at least one row"),
+    "no rows": ("MultilabelMarginLoss", [TABLE[:0], np.zeros((0, 2), np.int64)], "at least one row"),
     "margins": ("MirrorPad", [TABLE[None], ((1, 1), (1, 1))], "paddings for each of 3 axes"),
     "no vectors": ("Cross", [TABLE[:2], TABLE[:2]], "an axis of size 3"),
     "a small dtype": ("Complex", [TABLE.astype(np.float16)] * 2, "dtype float32 or float64"),
@@ -191,7 +191,6 @@ DIFFERENTIABLE = {
     "BinaryCrossEntropyGrad": 3,
     "DropoutGrad": 1,
     "KLDivLoss": 1,
-    "MultiMarginLoss": 1,
     "OneHot": 0,
 }
 # Where an index comes twice the last value wins, but the gradient flows to all, as MindSpore's does.

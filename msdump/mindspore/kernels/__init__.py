@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from msdump.mindspore.kernels import (
     activation,
-    adaptive,
     adaptive_pooling,
     array,
     bias,
@@ -25,8 +24,6 @@ from msdump.mindspore.kernels import (
     program,
     random,
     reduction,
-    second_order,
     softmax,
     torch_kernels,
-    updates,
 )

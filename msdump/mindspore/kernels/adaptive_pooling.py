@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from msdump.graph.graph import Node
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.mindspore.kernels.checks import FLOATS, expect, expect_count, expect_dtype
 from msdump.mindspore.kernels.workspace import compute_type, quiet
-from msdump.mindspore.program.autodiff import GradBuilder, Grads, def_bprop
+from msdump.mindspore.program.autodiff import def_bprop, one_operator
 from msdump.tensors.arrays import Array
 
 def_primitive("AdaptiveAvgPool2D", ("input",))
@@ -76,15 +75,9 @@ def _spread(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None
     np.copyto(out[0], _spread_parts(rows, width, -1), casting="same_kind")
 
 
-@def_bprop("AdaptiveAvgPool2D")
-def _pool_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    if outer[0] is None:
-        return [None]
-    return [builder.add("AdaptiveAvgPool2DGrad", [outer[0]], {"input_size": node.inputs[0].type.shape[-2:]})]
-
-
-@def_bprop("AdaptiveAvgPool2DGrad")
-def _spread_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    if outer[0] is None:
-        return [None]
-    return [builder.add("AdaptiveAvgPool2D", [outer[0]], {"output_size": node.inputs[0].type.shape[-2:]})]
+def_bprop("AdaptiveAvgPool2D")(
+    one_operator("AdaptiveAvgPool2DGrad", attrs=lambda node: {"input_size": node.inputs[0].type.shape[-2:]})
+)
+def_bprop("AdaptiveAvgPool2DGrad")(
+    one_operator("AdaptiveAvgPool2D", attrs=lambda node: {"output_size": node.inputs[0].type.shape[-2:]})
+)

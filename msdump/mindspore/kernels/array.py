@@ -25,7 +25,7 @@ from msdump.mindspore.kernels.checks import (
     shape_attribute,
 )
 from msdump.mindspore.kernels.threads import BLOCK, run_blocks
-from msdump.mindspore.program.autodiff import GradBuilder, Grads, def_bprop, no_gradient, outer_gradient
+from msdump.mindspore.program.autodiff import GradBuilder, Grads, def_bprop, no_gradient, one_operator, outer_gradient
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
 from msdump.tensors.c_order import copy_elements
@@ -90,12 +90,8 @@ def _squeeze_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorTyp
     return (TensorType(types[0].dtype, tuple(size for a, size in enumerate(shape) if a not in axes)),)
 
 
-def _reshape_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    return [builder.add("Reshape", [outer_gradient(outer)], {"shape": node.inputs[0].type.shape})]
-
-
 for _name in _RESHAPES:
-    def_bprop(_name)(_reshape_grad)
+    def_bprop(_name)(one_operator("Reshape", attrs=lambda node: {"shape": node.inputs[0].type.shape}))
 
 
 # -- transpose ----------------------------------------------------------------------------------------

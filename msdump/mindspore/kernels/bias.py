@@ -15,7 +15,7 @@ from msdump.mindspore.kernels.checks import FLOATS, NUMBERS, expect_count, expec
 from msdump.mindspore.kernels.threads import apply_ufunc, split
 from msdump.mindspore.kernels.window import expect_nchw
 from msdump.mindspore.kernels.workspace import quiet, result_buffer, scratch, store, widened
-from msdump.mindspore.program.autodiff import GradBuilder, Grads, def_bprop
+from msdump.mindspore.program.autodiff import GradBuilder, Grads, def_bprop, outer_gradient
 from msdump.tensors.arrays import Array
 
 def_primitive("BiasAdd", ("x", "b"), grad_scope="gradBiasAdd-meta")
@@ -90,9 +90,15 @@ def _bias_add_grad(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) 
 
 @def_bprop("BiasAdd")
 def _bias_grads(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    dy = outer[0]
-    if dy is None:
-        return (None, None)
+    dy = outer_gradient(outer)
     format = node.primitive.attrs.get("format", "NCHW")
     attrs = {"format": format, "data_format": format}
     return (dy, builder.add("BiasAddGrad", [dy], attrs) if builder.wanted[1] else None)
+
+
+@def_bprop("BiasAddGrad")
+def _bias_grad_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
+    """The gradient of a sum is the same for each element that was added."""
+    shape = node.inputs[0].type.shape
+    lines = builder.add("Reshape", [outer_gradient(outer)], {"shape": (1, shape[1], *(1,) * (len(shape) - 2))})
+    return (builder.add("BroadcastTo", [lines], {"shape": shape}),)

@@ -18,7 +18,7 @@ from msdump.mindspore.kernels.checks import (
     expect_same_dtype,
 )
 from msdump.mindspore.kernels.torch_operator import torch_operator
-from msdump.mindspore.program.autodiff import GradBuilder, Grads
+from msdump.mindspore.program.autodiff import GradBuilder, Grads, outer_gradient
 
 # Source: MindSpore's CPU kernels divide by no less.
 _LEAST_DIVISOR = 1e-12
@@ -64,39 +64,13 @@ def _cross_entropy_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grad
     """Source: MindSpore: the weight has no gradient."""
     x, y, *weight = node.inputs
     grads: list[Value | None] = [None] * len(node.inputs)
-    if outer[0] is None:
-        return grads
     attrs = {"reduction": node.primitive.attrs.get("reduction", "mean")}
     if builder.wanted[0]:
-        grads[0] = builder.add("BinaryCrossEntropyGrad", [x, y, outer[0], *weight], attrs)
+        grads[0] = builder.add("BinaryCrossEntropyGrad", [x, y, outer_gradient(outer), *weight], attrs)
     if builder.wanted[1]:
         one = builder.constant(1, x.type.dtype)
         slope = builder.add("Sub", [builder.add("Log", [builder.add("Sub", [one, x])]), builder.add("Log", [x])])
-        grads[1] = builder.add("Mul", [slope, _share(builder, outer[0], x, weight, attrs)])
-    return grads
-
-
-def _second_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    """Of share * (x - y) / d with d = x * (1 - x): share * (x * x - 2 * x * y + y) / d ** 2, -share / d, and the
-    quotient itself for dloss."""
-    x, y, dloss, *weight = node.inputs
-    grads: list[Value | None] = [None] * len(node.inputs)
-    if outer[0] is None:
-        return grads
-    dtype, add = x.type.dtype, builder.add
-    spread = add("Mul", [x, add("Sub", [builder.constant(1, dtype), x])])
-    divisor = add("Maximum", [spread, builder.constant(_LEAST_DIVISOR, dtype)])
-    share = _share(builder, outer[0], x, weight, node.primitive.attrs)
-    if builder.wanted[0]:
-        twice = add("Mul", [builder.constant(2, dtype), add("Mul", [x, y])])
-        bend = add("Add", [add("Sub", [add("Mul", [x, x]), twice]), y])
-        slope = add("RealDiv", [bend, add("Mul", [divisor, divisor])])
-        grads[0] = add("Mul", [add("Mul", [share, dloss]), slope])
-    if builder.wanted[1]:
-        grads[1] = add("Neg", [add("RealDiv", [add("Mul", [share, dloss]), divisor])])
-    if builder.wanted[2]:
-        quotient = add("RealDiv", [add("Sub", [x, y]), divisor])
-        grads[2] = builder.reduce_to(add("Mul", [share, quotient]), dloss.type.shape)
+        grads[1] = builder.add("Mul", [slope, _share(builder, outer_gradient(outer), x, weight, attrs)])
     return grads
 
 
@@ -121,7 +95,7 @@ def _reduced(losses: Any, reduction: str) -> Any:
     return losses if reduction == "none" else losses.double().sum() / (losses.numel() if reduction == "mean" else 1)
 
 
-@torch_operator("BinaryCrossEntropyGrad", "logits labels dloss weight", infer=_infer_grad, gradient=_second_bprop)
+@torch_operator("BinaryCrossEntropyGrad", "logits labels dloss weight", infer=_infer_grad)
 def _cross_entropy_grad(torch: Any, x: Any, y: Any, dloss: Any, weight: Any = 1, *, reduction: str = "mean") -> Any:
     """dloss * weight * (x - y) / (x * (1 - x)).   Edges: finite at 0 and 1, where the divisor is 1e-12."""
     gradient = (x - y) / ((1 - x) * x).clamp_min(_LEAST_DIVISOR) * dloss * weight
@@ -146,11 +120,9 @@ def _logits_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     """sigmoid(x) - y, and its like with weights.   Source: MindSpore: the weights have no gradient."""
     x, y, *others = node.inputs
     grads: list[Value | None] = [None] * len(node.inputs)
-    if outer[0] is None:
-        return grads
     attrs, add = node.primitive.attrs, builder.add
     weight, pos_weight = _optional(others, attrs)
-    share = _share(builder, outer[0], x, [weight] if isinstance(weight, Value) else [], attrs)
+    share = _share(builder, outer_gradient(outer), x, [weight] if isinstance(weight, Value) else [], attrs)
     one = builder.constant(1, x.type.dtype)
     if builder.wanted[0]:
         sigmoid = add("Sigmoid", [x])

@@ -11,7 +11,7 @@ from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.mindspore.kernels.checks import BOOLS, NUMBERS, expect, expect_count, expect_dtype
 from msdump.mindspore.kernels.transport import transport
-from msdump.mindspore.program.autodiff import GradBuilder, Grads, def_bprop
+from msdump.mindspore.program.autodiff import GradBuilder, Grads, def_bprop, one_operator, outer_gradient
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
 
@@ -19,7 +19,7 @@ _OPERATIONS = ("sum", "max", "min", "prod")
 _DONE = TensorType("int32", (1,))
 
 
-for _name in ("AllReduce", "Reduce", "ReduceScatter", "AllGather", "AlltoAll", "CollectiveGather", "CollectiveScatter"):
+for _name in ("AllReduce", "Reduce", "ReduceScatter", "AllGather", "AlltoAll"):
     def_primitive(_name, ("x",))
 def_primitive("Broadcast", ("x",))
 def_primitive("Barrier", (), has_side_effect=True)
@@ -54,7 +54,7 @@ def _same_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, 
     return (_check(types, attrs),)
 
 
-@def_infer("AllGather", "CollectiveGather")
+@def_infer("AllGather")
 def _gather_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
     """Attrs: group, rank_size (1)."""
     x = _check(types, attrs)
@@ -62,7 +62,7 @@ def _gather_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType
     return (TensorType(x.dtype, (x.shape[0] * _size(attrs), *x.shape[1:])),)
 
 
-@def_infer("ReduceScatter", "CollectiveScatter")
+@def_infer("ReduceScatter")
 def _scatter_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
     """Attrs: group, rank_size (1); op ("sum") of ReduceScatter."""
     x, size = _check(types, attrs), _size(attrs)
@@ -122,7 +122,6 @@ def _gather(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None
 
 
 def_kernel("AllGather")(_gather)
-def_kernel("CollectiveGather")(_gather)
 
 
 def _own_part(whole: Array, attrs: Attrs) -> Array:
@@ -134,12 +133,6 @@ def _own_part(whole: Array, attrs: Attrs) -> Array:
 @def_kernel("ReduceScatter")
 def _reduce_scatter(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
     whole = transport().all_reduce(inputs[0], attrs.get("op", "sum"), _group(attrs))
-    np.copyto(out[0], _own_part(whole, attrs))
-
-
-@def_kernel("CollectiveScatter")
-def _collective_scatter(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-    whole = transport().broadcast(inputs[0], int(attrs.get("src_rank", 0)), _group(attrs))
     np.copyto(out[0], _own_part(whole, attrs))
 
 
@@ -174,10 +167,8 @@ def _receive(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> Non
 @def_bprop("AllReduce")
 def _all_reduce_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     """The gradient of a sum is the sum of the gradients; that of a maximum goes to whom it came from."""
-    if outer[0] is None:
-        return [None]
     attrs = dict(node.primitive.attrs)
-    total = builder.add("AllReduce", [outer[0]], {**attrs, "op": "sum"})
+    total = builder.add("AllReduce", [outer_gradient(outer)], {**attrs, "op": "sum"})
     if attrs.get("op", "sum") not in ("max", "min"):
         return [total]
     is_it = builder.add("Equal", [node.inputs[0], node.outputs[0]], {})
@@ -185,21 +176,13 @@ def _all_reduce_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     return [builder.add("Mul", [total, mask], {})]
 
 
-@def_bprop("AllGather")
-def _all_gather_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    """Each process gets the sum of the gradients of its rows."""
-    if outer[0] is None:
-        return [None]
-    return [builder.add("ReduceScatter", [outer[0]], {**node.primitive.attrs, "op": "sum"})]
-
-
-@def_bprop("ReduceScatter")
-def _reduce_scatter_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    """The rows of all processes, of a sum."""
-    if outer[0] is None:
-        return [None]
-    attrs = {name: value for name, value in node.primitive.attrs.items() if name != "op"}
-    return [builder.add("AllGather", [outer[0]], attrs)]
+# Each process gets the sum of the gradients of its rows; and of a sum the rows of all processes.
+def_bprop("AllGather")(one_operator("ReduceScatter", attrs=lambda node: {**node.primitive.attrs, "op": "sum"}))
+def_bprop("ReduceScatter")(
+    one_operator(
+        "AllGather", attrs=lambda node: {name: each for name, each in node.primitive.attrs.items() if name != "op"}
+    )
+)
 
 
 @def_bprop("Broadcast")
@@ -208,11 +191,9 @@ def _broadcast_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     return [outer[0]]
 
 
-@def_bprop("AlltoAll")
-def _all_to_all_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    """The same exchange back."""
-    if outer[0] is None:
-        return [None]
-    attrs = dict(node.primitive.attrs)
-    attrs["split_dim"], attrs["concat_dim"] = attrs["concat_dim"], attrs["split_dim"]
-    return [builder.add("AlltoAll", [outer[0]], attrs)]
+def _exchanged_back(node: Node) -> Attrs:
+    attrs = node.primitive.attrs
+    return {**attrs, "split_dim": attrs["concat_dim"], "concat_dim": attrs["split_dim"]}
+
+
+def_bprop("AlltoAll")(one_operator("AlltoAll", attrs=_exchanged_back))

@@ -85,11 +85,6 @@ def _standard_normal(rng: Any, operands: Any, attrs: Attrs, types: Any) -> Any:
     return [rng.standard_normal(types[0].shape)]
 
 
-@_draws("StandardLaplace")
-def _standard_laplace(rng: Any, operands: Any, attrs: Attrs, types: Any) -> Any:
-    return [rng.laplace(size=types[0].shape)]
-
-
 @_draws("UniformReal")
 def _uniform_real(rng: Any, operands: Any, attrs: Attrs, types: Any) -> Any:
     """In [0, 1)."""
@@ -110,12 +105,6 @@ def _between(rng: Any, shape: tuple[int, ...], low: float, high: float) -> Array
     return values
 
 
-@_draws("Cauchy")
-def _cauchy(rng: Any, operands: Any, attrs: Attrs, types: Any) -> Any:
-    """Attrs: shape, median (0), sigma (1)."""
-    return [float(attrs.get("median", 0.0)) + float(attrs.get("sigma", 1.0)) * rng.standard_cauchy(types[0].shape)]
-
-
 def _int32_bounds(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
     for type_, name in zip(types, ("minval", "maxval"), strict=True):
         expect_dtype(type_, INTS, name)
@@ -129,40 +118,6 @@ def _uniform_int(rng: Any, operands: Any, attrs: Attrs, types: Any) -> Any:
     low, high = (int(array.reshape(())) for array in operands)
     expect(low < high, "minval < maxval", f"{low} and {high}")
     return [rng.integers(low, high, types[0].shape)]
-
-
-def _of_parameters(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
-    """`shape`, then what the parameters broadcast to."""
-    for type_ in types:
-        expect_dtype(type_, NUMBERS, "parameters")
-    lead = shape_attribute(attrs)
-    return (
-        TensorType(dtype_attribute(attrs, default="float32"), (*lead, *broadcast_shapes([t.shape for t in types]))),
-    )
-
-
-@_draws("Gamma", "alpha beta", types=_of_parameters)
-def _gamma(rng: Any, operands: Any, attrs: Attrs, types: Any) -> Any:
-    """Shape alpha, rate beta."""
-    alpha, beta = (array.astype(np.float64) for array in operands)
-    return [rng.standard_gamma(np.maximum(alpha, 0), types[0].shape) / beta]
-
-
-@_draws("RandomGamma", "alpha", types=_of_parameters)
-def _random_gamma(rng: Any, operands: Any, attrs: Attrs, types: Any) -> Any:
-    return [rng.standard_gamma(np.maximum(operands[0].astype(np.float64), 0), types[0].shape)]
-
-
-def _poisson_types(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
-    return _of_parameters(types, {"dtype": "int32", **attrs})
-
-
-def _poisson(rng: Any, operands: Any, attrs: Attrs, types: Any) -> Any:
-    return [rng.poisson(np.maximum(operands[0].astype(np.float64), 0), types[0].shape)]
-
-
-_draws("Poisson", "mean", types=_poisson_types)(_poisson)
-_draws("RandomPoisson", "rate", types=_poisson_types)(_poisson)
 
 
 def _bernoulli_types(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
@@ -232,23 +187,7 @@ def _choice_with_mask(rng: Any, operands: Any, attrs: Attrs, types: Any) -> Any:
     return [index, np.arange(count) < len(places)]
 
 
-def _same_types(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
-    return (types[0],)
-
-
-@_draws("RandomShuffle", "input_x", types=_same_types)
-def _random_shuffle(rng: Any, operands: Any, attrs: Attrs, types: Any) -> Any:
-    """Elements of the first axis in a random order."""
-    return [rng.permutation(operands[0]) if operands[0].ndim else operands[0]]
-
-
 @_draws("RandpermV2", dtype="int64")
 def _randperm(rng: Any, operands: Any, attrs: Attrs, types: Any) -> Any:
     """Attrs: shape (n,), dtype."""
     return [rng.permutation(types[0].shape[0])]
-
-
-@_draws("LogNormalReverse", "input", types=_same_types)
-def _log_normal(rng: Any, operands: Any, attrs: Attrs, types: Any) -> Any:
-    """Attrs: mean (1), std (2) of the logarithms."""
-    return [rng.lognormal(float(attrs.get("mean", 1.0)), float(attrs.get("std", 2.0)), types[0].shape)]

@@ -27,10 +27,21 @@ from msdump.mindspore.kernels.checks import (
 )
 from msdump.mindspore.kernels.erf import erf
 from msdump.mindspore.kernels.threads import BLOCK, apply_ufunc, run_blocks
-from msdump.mindspore.program.autodiff import GradBuilder, Grads, def_bprop, no_gradient, outer_gradient
+from msdump.mindspore.kernels.torch_operator import torch_operator
+from msdump.mindspore.program.autodiff import GradBuilder, Grads, def_bprop, no_gradient, one_operator, outer_gradient
 from msdump.tensors.arrays import Array
 
 # -- arithmetic ---------------------------------------------------------------------------------------
+
+
+def _broadcast(
+    types: Sequence[TensorType], names: Sequence[str], dtypes: frozenset[str], result: str | None = None
+) -> tuple[TensorType, ...]:
+    """Type of the result of operands of one dtype among `dtypes`, whose shapes broadcast."""
+    expect_count(types, len(names))
+    expect_dtype(types[0], dtypes, names[0])
+    expect_same_dtype(types)
+    return (TensorType(result or types[0].dtype, broadcast_shapes([type.shape for type in types])),)
 
 
 def _define(op_type: str, names: Sequence[str], dtypes: frozenset[str], ufunc: Any, result: str | None = None) -> None:
@@ -39,10 +50,7 @@ def _define(op_type: str, names: Sequence[str], dtypes: frozenset[str], ufunc: A
 
     @def_infer(op_type)
     def infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
-        expect_count(types, len(names))
-        expect_dtype(types[0], dtypes, names[0])
-        expect_same_dtype(types)
-        return (TensorType(result or types[0].dtype, broadcast_shapes([type.shape for type in types])),)
+        return _broadcast(types, names, dtypes, result)
 
     if ufunc is not None:
 
@@ -275,9 +283,7 @@ for _name in ("LogicalAnd", "LogicalOr", "LogicalNot", *(row[0] for row in _COMP
     def_bprop(_name)(no_gradient)
 
 
-@def_bprop("Neg")
-def _neg_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    return [builder.add("Neg", [outer_gradient(outer)])]
+def_bprop("Neg")(one_operator("Neg"))
 
 
 @def_bprop("Abs")
@@ -292,14 +298,8 @@ def _square_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     return [builder.add("Mul", [outer_gradient(outer), twice])]
 
 
-@def_bprop("Exp")
-def _exp_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    return [builder.add("Mul", [node.outputs[0], outer_gradient(outer)])]
-
-
-@def_bprop("Log")
-def _log_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    return [builder.add("Div", [outer_gradient(outer), node.inputs[0]])]
+def_bprop("Exp")(one_operator("Mul", lambda x, y, dy: (y, dy)))
+def_bprop("Log")(one_operator("Div", lambda x, y, dy: (dy, x)))
 
 
 @def_bprop("Sin")
@@ -324,47 +324,22 @@ def _erf_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
 # -- gradient operators of their own ------------------------------------------------------------------
 
 
-def _sqrt_grad(y: Array, dy: Array, out: Array) -> None:
-    np.multiply(y, 2, out=out)
-    np.true_divide(dy, out, out=out)
+def _define_grad(op_type: str, formula: Callable[[Any, Any], Any]) -> None:
+    """`{op}Grad(y, dy)`, which PyTorch computes, and the gradient of `op` that uses it."""
+
+    def infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
+        return _broadcast(types, ("y", "dy"), FLOATS)
+
+    torch_operator(f"{op_type}Grad", "y dy", infer=infer)(lambda torch, y, dy: formula(y, dy))
+
+    def_bprop(op_type)(one_operator(f"{op_type}Grad", lambda x, y, dy: (y, dy)))
 
 
-def _rsqrt_grad(y: Array, dy: Array, out: Array) -> None:
-    np.multiply(y, y, out=out)
-    np.multiply(out, y, out=out)
-    np.multiply(out, -0.5, out=out)
-    np.multiply(out, dy, out=out)
+_define_grad("Sqrt", lambda y, dy: dy / (2 * y))
+_define_grad("Rsqrt", lambda y, dy: y * y * y * -0.5 * dy)
+_define_grad("Reciprocal", lambda y, dy: -(y * y * dy))
 
 
-def _reciprocal_grad(y: Array, dy: Array, out: Array) -> None:
-    np.multiply(y, y, out=out)
-    np.multiply(out, dy, out=out)
-    np.negative(out, out=out)
-
-
-def _define_grad(op_type: str, compute: Callable[[Array, Array, Array], None]) -> None:
-    """`{op}Grad(y, dy)`, and the bprop of `op` that uses it."""
-    _define(f"{op_type}Grad", ("y", "dy"), FLOATS, None)
-
-    @def_kernel(f"{op_type}Grad")
-    def kernel(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-        with np.errstate(all="ignore"):
-            compute(inputs[0], inputs[1], out[0])
-
-    @def_bprop(op_type)
-    def bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-        return [builder.add(f"{op_type}Grad", [node.outputs[0], outer_gradient(outer)])]
-
-
-_define_grad("Sqrt", _sqrt_grad)
-_define_grad("Rsqrt", _rsqrt_grad)
-_define_grad("Reciprocal", _reciprocal_grad)
-
-for _name in ("Maximum", "Minimum"):
-    def_primitive(f"{_name}Grad", ("x", "y", "dy"), ("dx", "dy"))
-
-
-@def_infer("MaximumGrad", "MinimumGrad")
 def _extreme_grad_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
     expect_count(types, 3)
     expect_dtype(types[0], FLOATS, "x")
@@ -374,47 +349,26 @@ def _extreme_grad_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[Tens
     return (types[0], types[1])
 
 
-def _extreme_grad(choose: Any, inputs: Sequence[Array], out: Sequence[Array]) -> None:
+def _define_extreme_grad(op_type: str) -> None:
     """Each element of dy goes to the operand that was chosen; on a tie half to each, beside a NaN all to both.
 
     Source: MindSpore 2.0 and 2.7 halve it on a tie.
     """
-    x, y, dy = inputs
-    half = np.equal(x, y)
-    for target, other_won in zip(out, (choose(y, x), choose(x, y)), strict=True):
-        share = np.where(other_won, np.zeros((), dy.dtype), dy)
-        _sum_to(np.where(half, (share * np.asarray(0.5, dy.dtype)).astype(dy.dtype), share), target)
+
+    @torch_operator(f"{op_type}Grad", "x y dy", "dx dy", infer=_extreme_grad_infer)
+    def gradient(torch: Any, x: Any, y: Any, dy: Any) -> Any:
+        is_x_less, is_y_less = (x < y, y < x) if op_type == "Maximum" else (x > y, y > x)
+        share = torch.where(x == y, dy * 0.5, dy)
+        parts = [torch.where(is_less, 0.0, share) for is_less in (is_x_less, is_y_less)]
+        return [part.sum_to_size(operand.shape) for part, operand in zip(parts, (x, y), strict=True)]
+
+    @def_bprop(op_type)
+    def bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
+        return list(builder.add_all(f"{op_type}Grad", [*node.inputs, outer_gradient(outer)]))
 
 
-def _sum_to(array: Array, target: Array) -> None:
-    """Write `array`, summed over the axes that `target` was repeated along."""
-    lead = array.ndim - target.ndim
-    axes = tuple(range(lead)) + tuple(
-        lead + axis for axis, size in enumerate(target.shape) if size == 1 and array.shape[lead + axis] != 1
-    )
-    with np.errstate(all="ignore"):
-        if axes:
-            wide = np.float32 if array.dtype.itemsize == 2 else array.dtype
-            array = np.add.reduce(array, axis=axes, dtype=wide)
-        np.copyto(target, array.reshape(target.shape), casting="unsafe")
-
-
-@def_kernel("MaximumGrad")
-def _maximum_grad(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-    _extreme_grad(np.greater, inputs, out)
-
-
-@def_kernel("MinimumGrad")
-def _minimum_grad(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-    _extreme_grad(np.less, inputs, out)
-
-
-def _extreme_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    return list(builder.add_all(f"{node.op_type}Grad", [*node.inputs, outer_gradient(outer)]))
-
-
-def_bprop("Maximum")(_extreme_bprop)
-def_bprop("Minimum")(_extreme_bprop)
+_define_extreme_grad("Maximum")
+_define_extreme_grad("Minimum")
 
 
 # -- choice and sums ----------------------------------------------------------------------------------

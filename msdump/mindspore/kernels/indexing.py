@@ -12,7 +12,7 @@ from types import EllipsisType
 import numpy as np
 
 from msdump.errors import ExecutionError
-from msdump.graph.graph import Node
+from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.mindspore.kernels.checks import (
@@ -29,7 +29,7 @@ from msdump.mindspore.kernels.checks import (
     shape_attribute,
 )
 from msdump.mindspore.kernels.workspace import compute_type
-from msdump.mindspore.program.autodiff import GradBuilder, Grads, def_bprop, outer_gradient
+from msdump.mindspore.program.autodiff import Bprop, GradBuilder, Grads, def_bprop, outer_gradient
 from msdump.tensors.arrays import Array
 
 Index = tuple["int | slice | EllipsisType | None", ...]
@@ -399,3 +399,24 @@ def _one_hot(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> Non
 @def_bprop("OneHot")
 def _one_hot_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     return [None, None, None]
+
+
+# -- gradients of gradients ----------------------------------------------------------------------------
+
+
+def _linear(slot: int, op_type: str, names: Sequence[str]) -> Bprop:
+    """An operator that is linear in operand `slot`: the operator whose gradient it is, with attributes `names`."""
+
+    def bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
+        results: list[Value | None] = [None] * len(node.inputs)
+        attrs = {name: value for name, value in node.primitive.attrs.items() if name in names}
+        index = [node.inputs[1]] if op_type == "GatherD" else []
+        results[slot] = builder.add(op_type, [outer_gradient(outer), *index], attrs)
+        return results
+
+    return bprop
+
+
+def_bprop("SliceGrad")(_linear(0, "Slice", ("begin", "size")))
+def_bprop("StridedSliceGrad")(_linear(0, "StridedSlice", ("begin", "end", "strides", *_MASKS)))
+def_bprop("GatherDGradV2")(_linear(2, "GatherD", ("dim",)))

@@ -15,7 +15,7 @@ from msdump.mindspore.kernels.checks import FLOATS, INDICES, expect, expect_coun
 from msdump.mindspore.kernels.softmax import log_softmax, softmax
 from msdump.mindspore.kernels.torch_operator import torch_operator
 from msdump.mindspore.kernels.workspace import quiet, result_buffer, scratch, store, widened
-from msdump.mindspore.program.autodiff import GradBuilder, Grads, def_bprop
+from msdump.mindspore.program.autodiff import GradBuilder, Grads, def_bprop, outer_gradient
 from msdump.tensors.arrays import Array
 
 def_primitive(
@@ -83,10 +83,8 @@ def _sparse_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     attrs = node.primitive.attrs
     if attrs.get("is_grad", False):
         raise GraphError(f"{node.where}: the gradient of a gradient is not defined for {node.op_type}.")
-    if outer[0] is None:
-        return (None, None)
     gradient = builder.add(node.op_type, node.inputs, {**attrs, "is_grad": True})
-    return (builder.scale(gradient, outer[0]), None)
+    return (builder.scale(gradient, outer_gradient(outer)), None)
 
 
 # -- distributions ------------------------------------------------------------------------------------
@@ -102,9 +100,7 @@ def _dense_type(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, 
 
 def _dense_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     """Source: MindSpore: dlogits times the gradient of the loss; labels and the second output carry none."""
-    if outer[0] is None:
-        return (None, None)
-    column = builder.add("ExpandDims", [outer[0]], {"axis": -1})
+    column = builder.add("ExpandDims", [outer_gradient(outer)], {"axis": -1})
     return (builder.add("Mul", [node.outputs[1], column]), None)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from msdump.graph.types import TensorType
 from msdump.mindspore.kernels.checks import FLOATS, expect, expect_count, expect_dtype, expect_shape, normal_axis
 from msdump.mindspore.kernels.lines import apply_lines, dots, sums
 from msdump.mindspore.kernels.threads import CHAIN_BLOCK, run_blocks
+from msdump.mindspore.kernels.torch_operator import torch_bprop
 from msdump.mindspore.kernels.workspace import compute_type, result_buffer, scratch, store
 from msdump.mindspore.program.autodiff import GradBuilder, Grads, def_bprop
 from msdump.tensors.arrays import Array
@@ -366,3 +368,40 @@ def _layer_norm_grad(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]
     run_blocks(len(x2), block, size, stretch)
     for gradient, rows in zip(out[1:], partial, strict=True):
         np.copyto(gradient, np.add.reduce(rows, axis=0).reshape(gradient.shape), casting="unsafe")
+
+
+# -- gradients of gradients, by PyTorch --------------------------------------------------------------
+
+
+def _differentiable_batch_norm_grad(tensors: Sequence[Any], attrs: Attrs) -> list[Any]:
+    """In training the statistics are those of x, through which the gradient flows; else they are constants."""
+    dy, x, scale, mean, variance, _ = tensors
+    channel = 1 if attrs.get("format", "NCHW") == "NCHW" else x.ndim - 1
+    others = [axis for axis in range(x.ndim) if axis != channel]
+    line = [-1 if axis == channel else 1 for axis in range(x.ndim)]
+    is_training = bool(attrs.get("is_training", False))
+    if is_training:
+        mean, variance = x.mean(others), x.var(others, unbiased=False)
+    inverse = (variance.reshape(line) + attrs.get("epsilon", 1e-5)).rsqrt()
+    normal = (x - mean.reshape(line)) * inverse
+    free = dy
+    if is_training:
+        free = dy - dy.mean(others, keepdim=True) - normal * (dy * normal).mean(others, keepdim=True)
+    return [scale.reshape(line) * inverse * free, (dy * normal).sum(others), dy.sum(others)]
+
+
+def _differentiable_layer_norm_grad(tensors: Sequence[Any], attrs: Attrs) -> list[Any]:
+    """Mean and variance are those of x, through which the gradient flows."""
+    x, dy, _, _, gamma = tensors
+    begin, begin_params = (attrs.get(name, 1) % x.ndim for name in ("begin_norm_axis", "begin_params_axis"))
+    axes, outside = list(range(begin, x.ndim)), list(range(begin_params))
+    inverse = (x.var(axes, unbiased=False, keepdim=True) + attrs.get("epsilon", 1e-7)).rsqrt()
+    normal = (x - x.mean(axes, keepdim=True)) * inverse
+    free = dy * gamma
+    centered = free - free.mean(axes, keepdim=True) - normal * (free * normal).mean(axes, keepdim=True)
+    sums = [each.sum(outside) if outside else each for each in (dy * normal, dy)]
+    return [centered * inverse, *sums]
+
+
+def_bprop("BatchNormGrad")(torch_bprop(_differentiable_batch_norm_grad))
+def_bprop("LayerNormGrad")(torch_bprop(_differentiable_layer_norm_grad))

@@ -1,13 +1,18 @@
-"""Weight updates. Each walks through weight, state and gradient once, block by block inside the cache, on all cores.
+"""Weight updates, one formula each, which walks through weight, state and gradient once, block by block inside the
+cache, on all cores.
 
-All state is written in place; float16 and bfloat16 compute in float32. Learning rates and the like are tensors of
-shape () or (1,).
+A formula changes its states in place. Its positional parameters are arrays, the states first; its keyword parameters
+are numbers, operands of shape () or (1,) where the operator has such an input and attributes otherwise. float16 and
+bfloat16 compute in float32.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +21,7 @@ from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.mindspore.kernels.checks import (
     FLOATS,
+    attribute,
     expect_count,
     expect_dtype,
     expect_same_dtype,
@@ -27,12 +33,9 @@ from msdump.mindspore.kernels.threads import BLOCK, run_blocks
 from msdump.mindspore.kernels.workspace import compute_type, scratch
 from msdump.tensors.arrays import Array
 
-# One block of an update: (written arrays, read arrays, two free arrays), all flat and of one float dtype.
-Update = Callable[[Sequence[Array], Sequence[Array], Sequence[Array]], None]
 
-
-def update_in_blocks(states: Sequence[Array], reads: Sequence[Array], update: Update) -> None:
-    """Run `update` over matching stretches of all arrays. The gradient is never changed, the states are."""
+def _in_blocks(states: Sequence[Array], reads: Sequence[Array], update: Callable[..., None]) -> None:
+    """Run `update(states..., reads...)` over matching flat stretches of all arrays, of one float dtype."""
     wide = compute_type(states[0].dtype)
     # A state that does not lie flat is updated in a copy and written back.
     flat_states = [np.ascontiguousarray(state).reshape(-1) for state in states]
@@ -42,11 +45,10 @@ def update_in_blocks(states: Sequence[Array], reads: Sequence[Array], update: Up
         arrays = [array[start:stop] for array in (*flat_states, *flat_reads)]
         if wide != states[0].dtype:
             arrays = [_copied(f"optimizer.wide{i}", array, wide) for i, array in enumerate(arrays)]
-        free = [scratch(f"optimizer.free{i}", (stop - start,), wide) for i in range(2)]
-        written = arrays[: len(states)]
-        update(written, arrays[len(states) :], free)
+        with np.errstate(all="ignore"):
+            update(*arrays)
         if wide != states[0].dtype:
-            for array, flat in zip(written, flat_states, strict=True):
+            for array, flat in zip(arrays, flat_states, strict=False):
                 np.copyto(flat[start:stop], array, casting="unsafe")
 
     run_blocks(states[0].size, block, BLOCK)
@@ -68,7 +70,7 @@ def number_of(array: Array) -> float:
     return float(array.reshape(()))
 
 
-def def_update(
+def _def_update(
     op_type: str,
     names: Sequence[str],
     outputs: Sequence[str],
@@ -76,10 +78,12 @@ def def_update(
     state: Sequence[int],
     like: Sequence[int],
     scalars: Sequence[int],
+    attributes: Sequence[str] = (),
 ) -> None:
     """Register an update.
 
     `state` slots are written, `like` slots have the weight's type, `scalars` one element. Others may be anything.
+    `attributes` must be there.
     """
     aliases = {slot: state[slot] for slot in range(len(outputs))}
     def_primitive(op_type, names, outputs, mutates=state, aliases=aliases)
@@ -93,135 +97,163 @@ def def_update(
             expect_shape(types[slot], types[0].shape, names[slot])
         for slot in scalars:
             expect_scalar(types[slot], names[slot])
+        for name in attributes:
+            attribute(attrs, name)
         return tuple(types[state[slot]] for slot in range(len(outputs)))
 
 
-# -- momentum -----------------------------------------------------------------------------------------
+def _define(op_type: str, inputs: str, formula: Callable[..., None], states: int, output: str = "") -> None:
+    """Register an update.
 
-def_update(
-    "ApplyMomentum",
-    ("variable", "accumulation", "learning_rate", "gradient", "momentum"),
-    ("output",),
-    state=(0, 1),
-    like=(1, 3),
-    scalars=(2, 4),
-)
-
-
-@def_kernel("ApplyMomentum")
-def _apply_momentum(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-    """a = a * momentum + g;  w -= lr * a,  with use_nesterov  w -= lr * g + lr * momentum * a.
-
-    Attrs: use_nesterov, use_locking (without meaning here), gradient_scale (1).
+    inputs   names of the operands: arrays and numbers of the formula
+    states   how many of the formula's arrays it changes
+    output   the name of the result where the weight alone is returned; "": all states are
     """
-    weight, accumulation, rate, gradient, factor = inputs
-    lr, momentum = number_of(rate), number_of(factor)
-    scale, is_nesterov = float(attrs.get("gradient_scale", 1.0)), bool(attrs.get("use_nesterov", False))
+    names, parameters = inputs.split(), inspect.signature(formula).parameters
+    arrays = [name for name, each in parameters.items() if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    numbers = [name for name in parameters if name not in arrays]
+    required = [n for n in numbers if n not in names and parameters[n].default is inspect.Parameter.empty]
+    slots = [names.index(name) for name in arrays]
+    outputs = [output] if output else arrays[:states]
+    scalars = [names.index(name) for name in names if name in numbers]
+    _def_update(op_type, names, outputs, state=slots[:states], like=slots, scalars=scalars, attributes=required)
 
-    def update(states: Sequence[Array], reads: Sequence[Array], free: Sequence[Array]) -> None:
-        (w, a), (g,), (step, scaled) = states, reads, free
-        if scale != 1.0:
-            g = np.multiply(g, scale, out=scaled)
-        np.multiply(a, momentum, out=a)
-        np.add(a, g, out=a)
-        if is_nesterov:
-            np.multiply(a, momentum, out=step)
-            np.add(step, g, out=step)
-            np.multiply(step, lr, out=step)
-        else:
-            np.multiply(a, lr, out=step)
-        np.subtract(w, step, out=w)
+    @def_kernel(op_type)
+    def kernel(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
+        given: dict[str, Any] = {name: number_of(inputs[names.index(name)]) for name in names if name in numbers}
+        given |= {name: attrs[name] for name in numbers if name not in names and name in attrs}
 
-    update_in_blocks([weight, accumulation], [gradient], update)
-    publish([weight], out)
+        operands = [inputs[slot] for slot in slots]
+        _in_blocks(operands[:states], operands[states:], partial(formula, **given))
+        publish(operands[: len(outputs)], out)
 
 
-def_update(
-    "SGD",
-    ("parameters", "gradient", "learning_rate", "accum", "momentum", "stat"),
-    ("output",),
-    state=(0, 3, 5),
-    like=(1, 3, 5),
-    scalars=(2, 4),
-)
+# -- formulas of the core ----------------------------------------------------------------------------------------------
 
 
-@def_kernel("SGD")
-def _sgd(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-    """g += weight_decay * w;  a = a * momentum + (1 - dampening) * g;  w -= lr * a.
-
-    Attrs: dampening, weight_decay, nesterov (w -= lr * (g + momentum * a)).
-    Edges: where stat is above 0 the accumulator starts as g itself and stat becomes 0; momentum 0 leaves both alone.
-    """
-    weight, gradient, rate, accumulation, factor, stat = inputs
-    lr, momentum = number_of(rate), number_of(factor)
-    decay, kept = float(attrs.get("weight_decay", 0.0)), 1.0 - float(attrs.get("dampening", 0.0))
-    is_nesterov = bool(attrs.get("nesterov", False))
-
-    def update(states: Sequence[Array], reads: Sequence[Array], free: Sequence[Array]) -> None:
-        (w, a, fresh), (g,), (total, step) = states, reads, free
-        if decay:
-            np.multiply(w, decay, out=total)
-            g = np.add(total, g, out=total)
-        if momentum > 0:
-            is_fresh = fresh > 0
-            np.multiply(a, momentum, out=a)
-            np.multiply(g, kept, out=step)
-            np.add(a, step, out=a)
-            np.copyto(a, g, where=is_fresh)
-            np.copyto(fresh, 0, where=is_fresh)
-            if is_nesterov:
-                np.multiply(a, momentum, out=step)
-                g = np.add(step, g, out=total)
-            else:
-                g = a
-        np.multiply(g, lr, out=step)
-        np.subtract(w, step, out=w)
-
-    update_in_blocks([weight, accumulation, stat], [gradient], update)
-    publish([weight], out)
+def _apply_momentum(
+    variable: Array, accumulation: Array, gradient: Array, *, learning_rate: float, momentum: float,
+    use_nesterov: bool = False, gradient_scale: float = 1.0,
+) -> None:  # fmt: skip
+    scaled = gradient if gradient_scale == 1.0 else gradient * gradient_scale
+    accumulation *= momentum
+    accumulation += scaled
+    variable -= (accumulation * momentum + scaled if use_nesterov else accumulation) * learning_rate
 
 
-# -- Adam ---------------------------------------------------------------------------------------------
+def _sgd(
+    parameters: Array, accum: Array, stat: Array, gradient: Array, *, learning_rate: float, momentum: float,
+    dampening: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False,
+) -> None:  # fmt: skip
+    """Edges: where stat is above 0 the accumulator starts as the gradient itself and stat becomes 0; momentum 0 leaves
+    both alone."""
+    if weight_decay:
+        gradient = parameters * weight_decay + gradient
+    if momentum > 0:
+        is_fresh = stat > 0
+        accum *= momentum
+        accum += gradient * (1.0 - dampening)
+        np.copyto(accum, gradient, where=is_fresh)
+        np.copyto(stat, 0, where=is_fresh)
+        gradient = accum * momentum + gradient if nesterov else accum
+    parameters -= gradient * learning_rate
 
-def_update(
-    "Adam",
-    ("var", "m", "v", "beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon", "gradient"),
-    ("var", "m", "v"),
-    state=(0, 1, 2),
-    like=(1, 2, 9),
-    scalars=(3, 4, 5, 6, 7, 8),
-)
+
+def _moved(m: Array, v: Array, gradient: Array, beta1: float, beta2: float) -> None:
+    """Running means of the gradient and of its square."""
+    m += (gradient - m) * (1.0 - beta1)
+    v += (gradient * gradient - v) * (1.0 - beta2)
 
 
-@def_kernel("Adam")
-def _adam(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-    """m += (g - m)(1 - beta1);  v += (g*g - v)(1 - beta2);  w -= lr_t * m / (sqrt(v) + epsilon).
+def _adam(
+    var: Array, m: Array, v: Array, gradient: Array, *, beta1_power: float, beta2_power: float, lr: float,
+    beta1: float, beta2: float, epsilon: float, use_nesterov: bool = False,
+) -> None:  # fmt: skip
+    """lr * sqrt(1 - beta2_power) / (1 - beta1_power) corrects what the means lack at the start."""
+    _moved(m, v, gradient, beta1, beta2)
+    mean = m * beta1 + gradient * (1.0 - beta1) if use_nesterov else m
+    var -= mean * corrected_rate(lr, beta1_power, beta2_power) / (np.sqrt(v) + epsilon)
 
-    lr_t = lr * sqrt(1 - beta2_power) / (1 - beta1_power).   Attrs: use_nesterov (m * beta1 + (1 - beta1) * g for m).
-    """
-    var, m, v = inputs[:3]
-    power1, power2, rate, beta1, beta2, epsilon = (number_of(array) for array in inputs[3:9])
-    lr = corrected_rate(rate, power1, power2)
-    is_nesterov = bool(attrs.get("use_nesterov", False))
 
-    def update(states: Sequence[Array], reads: Sequence[Array], free: Sequence[Array]) -> None:
-        (w, mean, square), (g,), (step, root) = states, reads, free
-        _moments(mean, square, g, beta1, beta2, step)
-        if is_nesterov:
-            np.multiply(g, 1.0 - beta1, out=root)
-            np.multiply(mean, beta1, out=step)
-            np.add(step, root, out=step)
-            np.multiply(step, lr, out=step)
-        else:
-            np.multiply(mean, lr, out=step)
-        np.sqrt(square, out=root)
-        np.add(root, epsilon, out=root)
-        np.true_divide(step, root, out=step)
-        np.subtract(w, step, out=w)
+def _adam_weight_decay(
+    var: Array, m: Array, v: Array, gradient: Array, *, lr: float, beta1: float, beta2: float, epsilon: float,
+    decay: float,
+) -> None:  # fmt: skip
+    _moved(m, v, gradient, beta1, beta2)
+    var -= (m / (np.sqrt(v) + epsilon) + var * decay) * lr
 
-    update_in_blocks([var, m, v], [inputs[9]], update)
-    publish([var, m, v], out)
+
+# -- other formulas ----------------------------------------------------------------------------------------------------
+
+
+def _adadelta(
+    var: Array, accum: Array, accum_update: Array, grad: Array, *, lr: float, rho: float, epsilon: float
+) -> None:
+    accum += (1.0 - rho) * (grad * grad - accum)
+    step = np.sqrt(accum_update + epsilon) / np.sqrt(accum + epsilon) * grad
+    accum_update += (1.0 - rho) * (step * step - accum_update)
+    var -= lr * step
+
+
+def _adagrad(var: Array, accum: Array, grad: Array, *, lr: float, update_slots: bool = True) -> None:
+    _adagrad_v2(var, accum, grad, lr=lr, epsilon=0.0, update_slots=update_slots)
+
+
+def _adagrad_v2(var: Array, accum: Array, grad: Array, *, lr: float, epsilon: float, update_slots: bool = True) -> None:
+    if update_slots:
+        accum += grad * grad
+    var -= lr * grad / (np.sqrt(accum) + epsilon)
+
+
+def _amsgrad(
+    var: Array, m: Array, v: Array, vhat: Array, grad: Array, *, beta1_power: float, beta2_power: float, lr: float,
+    beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8,
+) -> None:  # fmt: skip
+    m += (1.0 - beta1) * (grad - m)
+    v += (1.0 - beta2) * (grad * grad - v)
+    np.maximum(vhat, v, out=vhat)
+    var -= corrected_rate(lr, beta1_power, beta2_power) * m / (np.sqrt(vhat) + epsilon)
+
+
+def _ftrl(
+    var: Array, accum: Array, linear: Array, grad: Array, *, lr: float, l1: float, l2: float, lr_power: float,
+    l2_shrinkage: float = 0.0,
+) -> None:  # fmt: skip
+    before = np.power(accum, -lr_power)
+    accum += grad * grad
+    after = np.power(accum, -lr_power)
+    linear += grad + 2.0 * l2_shrinkage * var - (after - before) / lr * var
+    var[...] = -_shrunk(linear, l1) / (after / lr + 2.0 * l2)
+
+
+def _rms_prop(
+    var: Array, mean_square: Array, moment: Array, grad: Array, *, learning_rate: float, rho: float, momentum: float,
+    epsilon: float,
+) -> None:  # fmt: skip
+    mean_square += (1.0 - rho) * (grad * grad - mean_square)
+    _momentum_step(var, moment, grad, mean_square + epsilon, learning_rate, momentum)
+
+
+def _centered_rms_prop(
+    var: Array, mean_gradient: Array, mean_square: Array, moment: Array, grad: Array, *, learning_rate: float,
+    rho: float, momentum: float, epsilon: float,
+) -> None:  # fmt: skip
+    mean_gradient += (1.0 - rho) * (grad - mean_gradient)
+    mean_square += (1.0 - rho) * (grad * grad - mean_square)
+    square = mean_square - mean_gradient * mean_gradient + epsilon
+    _momentum_step(var, moment, grad, square, learning_rate, momentum)
+
+
+def _momentum_step(var: Array, moment: Array, grad: Array, square: Array, rate: float, momentum: float) -> None:
+    moment *= momentum
+    moment += rate * grad / np.sqrt(square)
+    var -= moment
+
+
+def _shrunk(values: Array, threshold: Any) -> Array:
+    """Each value moved toward zero by `threshold`, at most to zero."""
+    result: Array = np.sign(values) * np.maximum(np.abs(values) - threshold, 0.0)
+    return result
 
 
 def corrected_rate(rate: float, power1: float, power2: float) -> float:
@@ -232,43 +264,72 @@ def corrected_rate(rate: float, power1: float, power2: float) -> float:
         return float(np.float64(rate) * math.sqrt(1.0 - power2) / np.float64(1.0 - power1))
 
 
-def _moments(mean: Array, square: Array, g: Array, beta1: float, beta2: float, step: Array) -> None:
-    """Running mean of g and of g*g."""
-    np.subtract(g, mean, out=step)
-    np.multiply(step, 1.0 - beta1, out=step)
-    np.add(mean, step, out=mean)
-    np.multiply(g, g, out=step)
-    np.subtract(step, square, out=step)
-    np.multiply(step, 1.0 - beta2, out=step)
-    np.add(square, step, out=square)
+# -- operators ---------------------------------------------------------------------------------------------------------
+
+_define("ApplyMomentum", "variable accumulation learning_rate gradient momentum", _apply_momentum, 2, "output")
+_define("SGD", "parameters gradient learning_rate accum momentum stat", _sgd, 3, "output")
+_define("Adam", "var m v beta1_power beta2_power lr beta1 beta2 epsilon gradient", _adam, 3)
+_define("AdamWeightDecay", "var m v lr beta1 beta2 epsilon decay gradient", _adam_weight_decay, 3)
+_define("ApplyAdadelta", "var accum accum_update lr rho epsilon grad", _adadelta, 3)
+_define("ApplyAdagrad", "var accum lr grad", _adagrad, 2)
+_define("ApplyAdagradV2", "var accum lr grad", _adagrad_v2, 2)
+_define("ApplyAdamWithAmsgrad", "var m v vhat beta1_power beta2_power lr grad", _amsgrad, 4)
+_define("ApplyAdamWithAmsgradV2", "var m v vhat beta1_power beta2_power lr beta1 beta2 epsilon grad", _amsgrad, 4)
+_define("ApplyFtrl", "var accum linear grad lr l1 l2 lr_power", _ftrl, 3, "var")
+_define("ApplyRMSProp", "var mean_square moment learning_rate grad", _rms_prop, 3, "output")
+_CENTERED = "var mean_gradient mean_square moment grad learning_rate"
+_define("ApplyCenteredRMSProp", _CENTERED, _centered_rms_prop, 4, "output")
 
 
-def_update(
-    "AdamWeightDecay",
-    ("var", "m", "v", "lr", "beta1", "beta2", "epsilon", "decay", "gradient"),
-    ("var", "m", "v"),
-    state=(0, 1, 2),
-    like=(1, 2, 8),
-    scalars=(3, 4, 5, 6, 7),
-)
+# -- of whole tensors, or without the weight ---------------------------------------------------------------------------
 
 
-@def_kernel("AdamWeightDecay")
-def _adam_weight_decay(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-    """Moments as in Adam, without correction;  w -= lr * (m / (sqrt(v) + epsilon) + decay * w)."""
-    var, m, v = inputs[:3]
-    lr, beta1, beta2, epsilon, decay = (number_of(array) for array in inputs[3:8])
+_NO_UPDATE = ("m", "v", "beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon", "gradient")
+def_primitive("AdamNoUpdateParam", _NO_UPDATE, mutates=(0, 1))
 
-    def update(states: Sequence[Array], reads: Sequence[Array], free: Sequence[Array]) -> None:
-        (w, mean, square), (g,), (step, root) = states, reads, free
-        _moments(mean, square, g, beta1, beta2, step)
-        np.sqrt(square, out=root)
-        np.add(root, epsilon, out=root)
-        np.true_divide(mean, root, out=step)
-        np.multiply(w, decay, out=root)
-        np.add(step, root, out=step)
-        np.multiply(step, lr, out=step)
-        np.subtract(w, step, out=w)
 
-    update_in_blocks([var, m, v], [inputs[8]], update)
-    publish([var, m, v], out)
+@def_infer("AdamNoUpdateParam")
+def _infer_adam_no_update(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
+    expect_count(types, len(_NO_UPDATE))
+    for slot in (0, 1, 8):
+        expect_dtype(types[slot], FLOATS, _NO_UPDATE[slot])
+        expect_shape(types[slot], types[8].shape, _NO_UPDATE[slot])
+    for slot in range(2, 8):
+        expect_scalar(types[slot], _NO_UPDATE[slot])
+    return (types[8],)
+
+
+@def_kernel("AdamNoUpdateParam")
+def _adam_no_update(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
+    """Adam's moments, and the step that the script adds to the weight.   Attrs: use_nesterov."""
+    m, v, g = inputs[0], inputs[1], inputs[8]
+    n = dict(zip(_NO_UPDATE[2:8], map(number_of, inputs[2:8]), strict=True))
+    _moved(m, v, g, n["beta1"], n["beta2"])
+    mean = m * n["beta1"] + g * (1 - n["beta1"]) if attrs.get("use_nesterov") else m
+    rate = corrected_rate(n["lr"], n["beta1_power"], n["beta2_power"])
+    np.copyto(out[0], -rate * mean / (np.sqrt(v) + n["epsilon"]), casting="same_kind")
+
+
+_LAMB = ("var", "m", "v", "lr", "beta1", "beta2", "epsilon", "decay", "global_step", "gradient")
+_def_update("Lamb", _LAMB, _LAMB[:1], state=(0, 1, 2), like=(1, 2, 9), scalars=(3, 4, 5, 6, 7))
+
+
+@def_kernel("Lamb")
+def _lamb(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
+    """Adam's step with weight decay, scaled by |w| / |step| (1 where either is 0).   `global_step` counts from 1."""
+    w, m, v, g = (array.astype(compute_type(array.dtype)) for array in (*inputs[:3], inputs[9]))
+    n = dict(zip(_LAMB[3:9], map(number_of, inputs[3:9]), strict=True))
+    _moved(m, v, g, n["beta1"], n["beta2"])
+    mean = m / (1 - n["beta1"] ** n["global_step"])
+    square = v / (1 - n["beta2"] ** n["global_step"])
+    step = mean / (np.sqrt(square) + n["epsilon"]) + n["decay"] * w
+    norms = float(np.linalg.norm(w)), float(np.linalg.norm(step))
+    ratio = norms[0] / norms[1] if norms[0] > 0 and norms[1] > 0 else 1.0
+    w -= n["lr"] * ratio * step
+    _written(inputs[:3], (w, m, v))
+    publish(inputs[:1], out)
+
+
+def _written(states: Sequence[Array], values: Sequence[Array]) -> None:
+    for state, value in zip(states, values, strict=True):
+        np.copyto(state, value, casting="same_kind")

@@ -13,15 +13,22 @@ from typing import Any
 
 import numpy as np
 
-from msdump.graph.graph import Node
+from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.mindspore.kernels.checks import expect, expect_count
 from msdump.mindspore.kernels.threads import blocks, split
-from msdump.mindspore.kernels.torch_operator import gradient_of, torch_operator
+from msdump.mindspore.kernels.torch_operator import gradient_of, torch_bprop, torch_of, torch_operator
 from msdump.mindspore.kernels.window import Window, expect_images, expect_nchw, pair, window_of
 from msdump.mindspore.kernels.workspace import compute_type, quiet, scratch
-from msdump.mindspore.program.autodiff import GradBuilder, Grads, def_bprop
+from msdump.mindspore.program.autodiff import (
+    GradBuilder,
+    Grads,
+    def_bprop,
+    one_operator,
+    outer_gradient,
+    same_attributes,
+)
 from msdump.tensors.arrays import Array
 
 # Elements of one block. Planes may be so large that a block of the fewest planes worth turning exceeds it.
@@ -227,22 +234,43 @@ def _give_to_first(source: Array, best: Array, gradient: Array, window: Window, 
         np.add(target, selected, out=target)
 
 
-@def_bprop("MaxPool")
-def _pool_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    if outer[0] is None:
-        return (None,)
-    inputs = [node.inputs[0], node.outputs[0], outer[0]]
-    return (builder.add(f"{node.op_type}Grad", inputs, node.primitive.attrs),)
+def _triple(x: Value, y: Value, dy: Value) -> Sequence[Value]:
+    return x, y, dy
+
+
+def_bprop("MaxPool")(one_operator("MaxPoolGrad", _triple, same_attributes))
 
 
 def _grad_of_avg_pool_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    return [None, None, None if outer[0] is None else builder.add("AvgPool", [outer[0]], node.primitive.attrs)]
+    return [None, None, builder.add("AvgPool", [outer_gradient(outer)], node.primitive.attrs)]
+
+
+def _differentiable_max_pool_grad(tensors: Sequence[Any], attrs: Attrs) -> list[Any]:
+    """dy, each element of it where the largest of its window is."""
+    torch = torch_of("MaxPoolGrad")
+    x, _, dy = tensors
+    window = _window(x.shape, attrs)
+    top, bottom, left, right = window.padding
+    with torch.enable_grad():
+        free = x.detach().requires_grad_()
+        padded = torch.nn.functional.pad(free, (left, right, top, bottom), value=float("-inf"))
+        largest = torch.nn.functional.max_pool2d(padded, window.kernel, window.stride)
+        return list(torch.autograd.grad(largest, free, dy, create_graph=True))
+
+
+def_bprop("MaxPoolGrad")(torch_bprop(_differentiable_max_pool_grad))
 
 
 # -- average ------------------------------------------------------------------------------------------
 
 
-@torch_operator("AvgPool", "x", infer=_pool_type, gradient=_pool_grad, scope="gradAvgPool-expand")
+@torch_operator(
+    "AvgPool",
+    "x",
+    infer=_pool_type,
+    gradient=one_operator("AvgPoolGrad", _triple, same_attributes),
+    scope="gradAvgPool-expand",
+)
 def _avg_pool(torch: Any, x: Any, **attrs: Any) -> Any:
     """Edges: padding counts neither in the sum nor in the number of elements."""
     window = _window(x.shape, attrs)

@@ -15,7 +15,7 @@ from msdump.mindspore.kernels.lines import sums
 from msdump.mindspore.kernels.threads import CHAIN_BLOCK, run_blocks
 from msdump.mindspore.kernels.torch_operator import torch_operator
 from msdump.mindspore.kernels.workspace import quiet, result_buffer, store, widened
-from msdump.mindspore.program.autodiff import GradBuilder, Grads, def_bprop
+from msdump.mindspore.program.autodiff import GradBuilder, Grads, def_bprop, one_operator, same_attributes
 from msdump.tensors.arrays import Array
 
 # Elements of a block, a line at least.
@@ -115,10 +115,7 @@ def _softmax_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     return (builder.add("Mul", [y, builder.add("Sub", [dy, total])]),)
 
 
-def _log_softmax_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    if outer[0] is None:
-        return (None,)
-    return (builder.add("LogSoftmaxGrad", [node.outputs[0], outer[0]], node.primitive.attrs),)
+_log_softmax_bprop = one_operator("LogSoftmaxGrad", lambda x, y, dy: (y, dy), same_attributes)
 
 
 @torch_operator("LogSoftmax", "x", infer=_softmax_type, gradient=_log_softmax_bprop)
@@ -126,19 +123,7 @@ def _log_softmax(torch: Any, x: Any, **attrs: Any) -> Any:
     return torch.log_softmax(x, _axis(attrs, x.ndim))
 
 
-def _log_softmax_grad_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    """dy - exp(y) * sum(dy) along the axis"""
-    (y, dy), d = node.inputs, outer[0]
-    if d is None:
-        return [None, None]
-    axis = node.primitive.attrs.get("axis", -1)
-    along = {"axis": axis if isinstance(axis, tuple) else (axis,), "keep_dims": True}
-    weighted = builder.add("Mul", [builder.add("Exp", [y]), d])
-    of_y = builder.add("Neg", [builder.add("Mul", [weighted, builder.add("ReduceSum", [dy], along)])])
-    return [of_y, builder.add("Sub", [d, builder.add("ReduceSum", [weighted], along)])]
-
-
-@torch_operator("LogSoftmaxGrad", "logits grad", infer=_log_softmax_grad_type, gradient=_log_softmax_grad_bprop)
+@torch_operator("LogSoftmaxGrad", "logits grad", infer=_log_softmax_grad_type)
 def _log_softmax_grad(torch: Any, y: Any, dy: Any, **attrs: Any) -> Any:
     """dy - exp(y) * sum(dy); y is the result of LogSoftmax."""
     return dy - y.exp() * dy.sum(_axis(attrs, y.ndim), keepdim=True)

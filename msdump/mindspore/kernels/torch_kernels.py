@@ -76,8 +76,6 @@ _BY_NAME = {
     "Sin": "sin",
     "Cos": "cos",
     "Erf": "erf",
-    "Sigmoid": "sigmoid",
-    "Tanh": "tanh",
     "Pow": "pow",
     "Floor": "floor",
     "Ceil": "ceil",
@@ -107,29 +105,6 @@ def _relu_grad(torch: Any, inputs: Sequence[Any], attrs: Attrs, out: Sequence[An
     else:
         # Several times faster, but it lets a gradient pass where y is NaN.
         torch.ops.aten.threshold_backward.grad_input(dy, y, 0, grad_input=out[0])
-
-
-@def_torch_kernel("SigmoidGrad")
-def _sigmoid_grad(torch: Any, inputs: Sequence[Any], attrs: Attrs, out: Sequence[Any]) -> None:
-    y, dy = inputs
-    torch.ops.aten.sigmoid_backward.grad_input(dy, y, grad_input=out[0])
-
-
-@def_torch_kernel("TanhGrad")
-def _tanh_grad(torch: Any, inputs: Sequence[Any], attrs: Attrs, out: Sequence[Any]) -> None:
-    y, dy = inputs
-    torch.ops.aten.tanh_backward.grad_input(dy, y, grad_input=out[0])
-
-
-@def_torch_kernel("GeLU")
-def _gelu(torch: Any, inputs: Sequence[Any], attrs: Attrs, out: Sequence[Any]) -> None:
-    torch.ops.aten.gelu.out(inputs[0], approximate="tanh", out=out[0])
-
-
-@def_torch_kernel("GeLUGrad")
-def _gelu_grad(torch: Any, inputs: Sequence[Any], attrs: Attrs, out: Sequence[Any]) -> None:
-    dy, x, _ = inputs
-    torch.ops.aten.gelu_backward.grad_input(dy, x, approximate="tanh", grad_input=out[0])
 
 
 @def_torch_kernel("BiasAdd")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +13,7 @@ from msdump.mindspore.common.dtype import Type, dtype_name, float32, int32
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.names import publish
 from msdump.mindspore.ops import function as F
+from msdump.mindspore.ops.primitive import bound_arguments
 from msdump.tensors import dtypes as _dtypes
 
 _NARROW = {_np.dtype(_np.int64): _np.int32, _np.dtype(_np.float64): _np.float32}
@@ -38,6 +41,29 @@ def array(obj: Any, dtype: Type | None = None, copy: bool = True, ndmin: int = 0
 def asarray(a: Any, dtype: Type | None = None) -> Tensor:
     """A tensor of data; a tensor is itself."""
     return array(a, dtype, copy=False)
+
+
+def _of_ops(
+    name: str, function: Callable[..., Any], parameters: str, make: Callable[[Any], Tensor] = asarray, **defaults: Any
+) -> Any:
+    """numpy's function `name`, by one of `mindspore.ops` on its arguments in their order.
+
+    parameters  numpy's names of them; `make` makes a tensor of the first
+    defaults    where numpy has others
+    """
+    own = inspect.signature(function).parameters.values()
+    renamed = [each.replace(name=other) for each, other in zip(own, parameters.split(), strict=False)]
+    signature = inspect.Signature([each.replace(default=defaults.get(each.name, each.default)) for each in renamed])
+
+    def made(*args: Any, **kwargs: Any) -> Any:
+        first, *others = bound_arguments(name, signature, args, kwargs).values()
+        return function(make(first), *others)
+
+    shown: Any = made
+    shown.__name__ = shown.__qualname__ = name
+    shown.__doc__, shown.__signature__ = function.__doc__, signature
+    shown.__module__ = sys._getframe(1).f_globals["__name__"]  # public where it is made
+    return made
 
 
 def asfarray(a: Any, dtype: Type = float32) -> Tensor:

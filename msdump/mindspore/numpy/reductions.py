@@ -20,7 +20,7 @@ from msdump.mindspore.common.dtype import (
 )
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.names import publish
-from msdump.mindspore.numpy.creation import asarray, full_like, zeros_like
+from msdump.mindspore.numpy.creation import _of_ops, asarray, full_like, zeros_like
 from msdump.mindspore.numpy.elements import isnan
 from msdump.mindspore.ops import function as F
 
@@ -74,35 +74,11 @@ amax = max = _extreme("amax", "amax", "maximum")
 amin = min = _extreme("amin", "amin", "minimum")
 
 
-def var(x: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Any:
-    """Mean of squared deviations, over count - ddof."""
-    return F.var(_float(x), _axes(axis), ddof, keepdims)
-
-
-def std(x: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Any:
-    """Root of the variance."""
-    return F.std(_float(x), _axes(axis), ddof, keepdims)
-
-
-def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """Largest minus smallest element."""
-    return F.sub(amax(x, axis, keepdims), amin(x, axis, keepdims))
-
-
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """Norm of vectors along one axis, of matrices along two, as numpy.linalg.norm."""
-    return F.norm(_float(x), ord, _axes(axis), keepdims)
-
-
-def argmax(a: Any, axis: int | None = None) -> Any:
-    """Index of the largest element."""
-    return F.argmax(asarray(a), axis)
-
-
-def argmin(a: Any, axis: int | None = None) -> Any:
-    """Index of the smallest element; int32."""
-    x = asarray(a)
-    return F.argmin(F.cast(x, "uint8") if x.dtype == bool_ else x, axis)
+var = _of_ops("var", F.var, "x axis ddof keepdims", _float)
+std = _of_ops("std", F.std, "x axis ddof keepdims", _float)
+norm = _of_ops("norm", F.norm, "x ord axis keepdims", _float)
+argmax = _of_ops("argmax", F.argmax, "a axis")
+sometrue = _of_ops("sometrue", F.any, "a axis keepdims")
 
 
 def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
@@ -110,9 +86,15 @@ def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return F.sum(F.cast(F.not_equal(asarray(x), 0), "int32"), _axes(axis), keepdims)
 
 
-def sometrue(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """Whether any element is true."""
-    return F.any(F.cast(asarray(a), bool_), _axes(axis), keepdims)
+def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Largest minus smallest element."""
+    return F.sub(amax(x, axis, keepdims), amin(x, axis, keepdims))
+
+
+def argmin(a: Any, axis: int | None = None) -> Any:
+    """Index of the smallest element; int32."""
+    x = asarray(a)
+    return F.argmin(F.cast(x, "uint8") if x.dtype == bool_ else x, axis)
 
 
 def _running(function: str) -> Callable[..., Any]:
@@ -217,11 +199,6 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     left = F.reshape(F.transpose(first, (*kept, *ours)), (math.prod(rows), size))
     right = F.reshape(F.transpose(second, (*theirs, *rest)), (size, math.prod(columns)))
     return F.reshape(F.matmul(left, right), (*rows, *columns))
-
-
-def trapz(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:
-    """Area under a line through points."""
-    return F.trapz(_float(y), None if x is None else _float(x), dx=dx, dim=axis)
 
 
 def polyval(p: Any, x: Any) -> Any:

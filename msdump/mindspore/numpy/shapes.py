@@ -11,19 +11,23 @@ import numpy as np
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import as_tensor, cast
 from msdump.mindspore.names import publish
-from msdump.mindspore.numpy.creation import array, asarray
+from msdump.mindspore.numpy.creation import _of_ops, array, asarray
 from msdump.mindspore.ops import function as F
 from msdump.tensors import dtypes
 
-
-def reshape(x: Any, new_shape: Any) -> Tensor:
-    """The same elements under another shape."""
-    return F.reshape(asarray(x), new_shape)
-
-
-def ravel(x: Any) -> Tensor:
-    """All elements along one axis."""
-    return F.reshape(asarray(x), (-1,))
+reshape = _of_ops("reshape", F.reshape, "x new_shape")
+ravel = _of_ops("ravel", F.ravel, "x")
+squeeze = _of_ops("squeeze", F.squeeze, "a axis")
+swapaxes = _of_ops("swapaxes", F.swapaxes, "x axis1 axis2")
+moveaxis = _of_ops("moveaxis", F.movedim, "a source destination")
+array_split = _of_ops("array_split", F.tensor_split, "x indices_or_sections axis")
+repeat = _of_ops("repeat", F.repeat_interleave, "a repeats axis")
+roll = _of_ops("roll", F.roll, "a shift axis")
+rot90 = _of_ops("rot90", F.rot90, "a k axes", k=1, axes=(0, 1))
+diagflat = _of_ops("diagflat", F.diagflat, "v k")
+diagonal = _of_ops("diagonal", F.diagonal, "a offset axis1 axis2")
+tril, triu = _of_ops("tril", F.tril, "m k"), _of_ops("triu", F.triu, "m k")
+fliplr, flipud = _of_ops("fliplr", F.fliplr, "m"), _of_ops("flipud", F.flipud, "m")
 
 
 def copy(a: Any) -> Tensor:
@@ -40,25 +44,10 @@ def expand_dims(a: Any, axis: Any) -> Tensor:
     return x
 
 
-def squeeze(a: Any, axis: Any = None) -> Tensor:
-    """Without axes of size 1."""
-    return F.squeeze(asarray(a), axis)
-
-
 def transpose(a: Any, axes: Any = None) -> Tensor:
     """Axes in another order; without `axes` reversed."""
     x = asarray(a)
     return F.transpose(x, tuple(reversed(range(x.ndim))) if axes is None else tuple(axis % x.ndim for axis in axes))
-
-
-def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
-    """Two axes exchanged."""
-    return F.swapaxes(asarray(x), axis1, axis2)
-
-
-def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
-    """Axes at other places."""
-    return F.movedim(asarray(a), source, destination)
 
 
 def rollaxis(x: Any, axis: int, start: int = 0) -> Tensor:
@@ -98,7 +87,7 @@ def stack(arrays: Any, axis: int = 0) -> Tensor:
     return F.stack([asarray(each) for each in arrays], axis)
 
 
-def _of_tensors(name: str, doc: str) -> Callable[[Any], Tensor]:
+def _of_opss(name: str, doc: str) -> Callable[[Any], Tensor]:
     compute = getattr(F, name)
 
     def joined(tup: Any) -> Tensor:
@@ -108,8 +97,8 @@ def _of_tensors(name: str, doc: str) -> Callable[[Any], Tensor]:
     return joined
 
 
-hstack, vstack = _of_tensors("hstack", "Side by side."), _of_tensors("vstack", "One below another.")
-dstack, column_stack = _of_tensors("dstack", "One behind another."), _of_tensors("column_stack", "Vectors as columns.")
+hstack, vstack = _of_opss("hstack", "Side by side."), _of_opss("vstack", "One below another.")
+dstack, column_stack = _of_opss("dstack", "One behind another."), _of_opss("column_stack", "Vectors as columns.")
 
 
 def _at_least(axes: int) -> Callable[..., Any]:
@@ -124,11 +113,6 @@ def _at_least(axes: int) -> Callable[..., Any]:
 
 
 atleast_1d, atleast_2d, atleast_3d = _at_least(1), _at_least(2), _at_least(3)
-
-
-def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
-    """Parts along an axis, as equal as can be."""
-    return F.tensor_split(asarray(x), indices_or_sections, axis)
 
 
 def split(x: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
@@ -163,11 +147,6 @@ def tile(a: Any, reps: Any) -> Tensor:
     return F.tile(x, (1,) * (x.ndim - len(counts)) + counts)
 
 
-def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tensor:
-    """Each element repeated along an axis."""
-    return F.repeat_interleave(asarray(a), repeats, axis)
-
-
 def flip(m: Any, axis: Any = None) -> Tensor:
     """Elements in reverse order along axes."""
     x = asarray(m)
@@ -175,50 +154,10 @@ def flip(m: Any, axis: Any = None) -> Tensor:
     return F.flip(x, axes)
 
 
-def fliplr(m: Any) -> Tensor:
-    """Columns in reverse order."""
-    return flip(m, 1)
-
-
-def flipud(m: Any) -> Tensor:
-    """Rows in reverse order."""
-    return flip(m, 0)
-
-
-def roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    """Elements moved along axes; those that leave come in at the front."""
-    return F.roll(asarray(a), shift, axis)
-
-
-def rot90(a: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
-    """Turned by k right angles."""
-    return F.rot90(asarray(a), k, axes)
-
-
 def diag(v: Any, k: int = 0) -> Any:
     """The diagonal of a matrix, or the matrix of a diagonal."""
     x = asarray(v)
     return F.diagonal(x, k) if x.ndim == 2 else diagflat(x, k)
-
-
-def diagflat(v: Any, k: int = 0) -> Tensor:
-    """The matrix of a diagonal."""
-    return F.diagflat(asarray(v), k)
-
-
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """A diagonal of two axes."""
-    return F.diagonal(asarray(a), offset, axis1, axis2)
-
-
-def tril(m: Any, k: int = 0) -> Any:
-    """Zeros above a diagonal."""
-    return F.tril(asarray(m), k)
-
-
-def triu(m: Any, k: int = 0) -> Any:
-    """Zeros below a diagonal."""
-    return F.triu(asarray(m), k)
 
 
 def take_along_axis(arr: Any, indices: Any, axis: int | None) -> Tensor:

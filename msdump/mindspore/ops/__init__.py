@@ -8,7 +8,6 @@ from msdump.mindspore.ops.composite import *
 from msdump.mindspore.ops.custom import Custom, custom_info_register
 from msdump.mindspore.ops.function import *
 from msdump.mindspore.ops.jacobians import get_grad, jacfwd, jacrev, jvp, vjp
-from msdump.mindspore.ops.loops import *
 from msdump.mindspore.ops.operations import *
 from msdump.mindspore.ops.primitive import Primitive, PrimitiveWithCheck, PrimitiveWithInfer
 

@@ -285,19 +285,6 @@ def column_stack(tensors: Sequence[Any]) -> Tensor:
     return concat(parts, 1)
 
 
-def block_diag(*inputs: Any) -> Tensor:
-    """Matrices along the diagonal of a larger one; vectors are rows."""
-    parts = atleast_2d(list(inputs))
-    width, before, rows = sum(part.shape[1] for part in parts), 0, []
-    for part in parts:
-        height, own = part.shape
-        after = width - before - own
-        blocks = [zeros((height, before), part.dtype), part, zeros((height, after), part.dtype)]
-        rows.append(concat([block for block in blocks if block.shape[1]], 1))
-        before += own
-    return concat(rows, 0)
-
-
 def narrow(input: Tensor, axis: int, start: int, length: int) -> Tensor:
     """`length` elements of an axis, from `start` on."""
     return _between(input, axis, start, start + length)

@@ -147,6 +147,7 @@ def broadcast_to(input: Tensor, shape: Sequence[int]) -> Tensor:
     return input if tuple(shape) == input.shape else call("BroadcastTo", input, shape=tuple(shape))
 
 
+@operator_class("Concat", init="axis")
 def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Tensors one after another along an axis."""
     return call("Concat", *_alike("Concat", tensors), axis=axis)
@@ -155,11 +156,14 @@ def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
 cat = concat
 
 
+@operator_class("Stack", init="axis")
+@operator_class("Pack", init="axis")
 def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Tensors along a new axis."""
     return call("Stack", *_alike("Stack", tensors), axis=axis)
 
 
+@operator_class("Unpack", init="axis")
 def unstack(input_x: Tensor, axis: int = 0) -> tuple[Tensor, ...]:
     """The tensors along an axis, without it."""
     return execute("Unstack", [input_x], {"axis": axis})
@@ -203,6 +207,7 @@ def _alike(where: str, tensors: Sequence[Tensor]) -> list[Tensor]:
     return [_cast(tensor, common.type_.dtype) for tensor in operands]
 
 
+@operator_class("Gather", init="batch_dims")
 def gather(input_params: Tensor, input_indices: Tensor, axis: int = 0, batch_dims: int = 0) -> Tensor:
     """Slices of input_params along an axis, at the indices; the first batch_dims axes go together, item by item."""
     indices = as_tensor(input_indices)
@@ -254,6 +259,7 @@ def strided_slice(
     return call("StridedSlice", input_x, begin=tuple(begin), end=tuple(end), strides=tuple(strides), **set_masks)
 
 
+@operator_class("OneHot", init="axis")
 def one_hot(indices: Tensor, depth: int, on_value: Any = 1.0, off_value: Any = 0.0, axis: int = -1) -> Tensor:
     """on_value at the position that each index names, off_value elsewhere."""
     on = as_tensor(on_value, None if isinstance(on_value, Tensor) else "float32")

@@ -162,31 +162,6 @@ def polygamma(n: Any, input: Tensor) -> Any:
     return _polygamma(n, input)
 
 
-@operator("Betainc", operands=COMMON_FLOAT, has_gradient=False)
-def _betainc(torch: Any, a: Tensor, b: Tensor, x: Tensor) -> Any:
-    """Regularized incomplete beta function I_x(a, b), by its continued fraction; no gradient."""
-    first, second, place = (each.double() for each in torch.broadcast_tensors(a, b, x))
-    is_large = place > (first + 1) / (first + second + 2)
-    p, q = torch.where(is_large, second, first), torch.where(is_large, first, second)
-    z = torch.where(is_large, 1 - place, place)
-    scale = torch.exp(torch.lgamma(p + q) - torch.lgamma(p) - torch.lgamma(q) + p * torch.log(z) + q * torch.log1p(-z))
-    fraction, c, d = torch.ones_like(z), torch.ones_like(z), torch.zeros_like(z)
-    for step in range(200):
-        m = step // 2
-        if step == 0:
-            numerator = torch.ones_like(z)
-        elif step % 2 == 0:
-            numerator = m * (q - m) * z / ((p + 2 * m - 1) * (p + 2 * m))
-        else:
-            numerator = -(p + m) * (p + q + m) * z / ((p + 2 * m) * (p + 2 * m + 1))
-        d = 1 / (1 + numerator * d)
-        c = 1 + numerator / c
-        fraction = fraction * c * d
-    result = scale * (fraction - 1) / p
-    result = torch.where(place <= 0, 0.0, torch.where(place >= 1, 1.0, torch.where(is_large, 1 - result, result)))
-    return result.to(a.dtype)
-
-
 @operator("PopulationCount", has_gradient=False)
 def population_count(torch: Any, input_x: Tensor) -> Any:
     """How many bits of each whole number are 1; uint8."""

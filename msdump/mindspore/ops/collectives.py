@@ -82,20 +82,6 @@ class AllGather(_Sized):
         super().__init__(group)
 
 
-class CollectiveGather(_Sized):
-    """As AllGather; only the process `dest_rank` may count on the result."""
-
-    def __init__(self, dest_rank: int, group: str = HCCL_WORLD_COMM_GROUP) -> None:
-        super().__init__(group, dest_rank=dest_rank)
-
-
-class CollectiveScatter(_Sized):
-    """The rows of the process `src_rank`, each process gets its part."""
-
-    def __init__(self, src_rank: int = 0, group: str = HCCL_WORLD_COMM_GROUP) -> None:
-        super().__init__(group, src_rank=src_rank)
-
-
 class Broadcast(_Collective):
     """The tensors of the process `root_rank`, which all get: a tuple for a tuple."""
 
@@ -184,8 +170,6 @@ __all__ = [
     "AlltoAll",
     "Barrier",
     "Broadcast",
-    "CollectiveGather",
-    "CollectiveScatter",
     "NeighborExchange",
     "Receive",
     "Reduce",

@@ -9,15 +9,14 @@ import numpy as np
 
 from msdump.mindspore.common.dtype import Type
 from msdump.mindspore.common.dtype import float32 as _float32
-from msdump.mindspore.common.dtype import int32 as _int32
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import call
 from msdump.mindspore.names import publish
 from msdump.mindspore.ops.arithmetic import addn, div, maximum, mul, sqrt, square
 from msdump.mindspore.ops.arrangement import expand
-from msdump.mindspore.ops.array import concat, full, split, stack, unstack
+from msdump.mindspore.ops.array import full
 from msdump.mindspore.ops.declaration import FLOAT, operator, plain
-from msdump.mindspore.ops.primitive import Primitive, functional_classes, operator_class
+from msdump.mindspore.ops.primitive import def_class, functional_classes, operator_class
 from msdump.mindspore.ops.reductions import sum as _sum
 from msdump.tensors import dtypes
 
@@ -65,15 +64,10 @@ def range(start: Any, end: Any, step: Any = 1) -> Tensor:
     return _range(start, end, step)
 
 
-class _Range(Primitive, name="Range", maxlen=1000000):
-    """Numbers from start up to end, which is not among them."""
-
-    def compute(self, start: Any, end: Any, step: Any) -> Tensor:
-        return _range(start, end, step)
-
-
-functional_classes["Range"] = _Range
-tensor_range = _Range()
+def_class(
+    "Range", "Numbers from start up to end, which is not among them.", lambda self, *ends: _range(*ends), maxlen=1000000
+)
+tensor_range = functional_classes["Range"]()
 
 
 def full_like(input: Tensor, fill_value: Any, *, dtype: Type | None = None) -> Tensor:
@@ -163,44 +157,6 @@ def accumulate_n(x: Sequence[Tensor]) -> Tensor:
     return addn(x)
 
 
-# -- classes of what functions do --------------------------------------------------------------------------------------
-
-
-class _Pack(Primitive, name="Pack", axis=0):
-    """Tensors along a new axis."""
-
-    def compute(self, x: Sequence[Tensor]) -> Tensor:
-        return stack(x, self.attrs["axis"])
-
-
-class _Unpack(Primitive, name="Unpack", axis=0):
-    """The tensors along an axis, without it."""
-
-    def compute(self, x: Tensor) -> tuple[Tensor, ...]:
-        return unstack(x, self.attrs["axis"])
-
-
-class _ParallelConcat(Primitive):
-    """Tensors one after another along axis 0."""
-
-    def compute(self, values: Sequence[Tensor]) -> Tensor:
-        return concat(values, 0)
-
-
-class _SplitV(Primitive):
-    """Parts of given sizes along an axis; a size of -1 is what remains."""
-
-    def __init__(self, size_splits: Sequence[int], split_dim: int, num_split: int) -> None:
-        super().__init__("SplitV", size_splits=tuple(size_splits), split_dim=split_dim, num_split=num_split)
-
-    def compute(self, input_x: Tensor) -> tuple[Tensor, ...]:
-        sizes, axis = list(self.attrs["size_splits"]), self.attrs["split_dim"]
-        rest = input_x.shape[axis] - sum(size for size in sizes if size != -1)
-        return split(input_x, [rest if size == -1 else size for size in sizes], axis)
-
-
-functional_classes.update(Pack=_Pack, Unpack=_Unpack, ParallelConcat=_ParallelConcat, SplitV=_SplitV)
-
 # -- places ------------------------------------------------------------------------------------------------------------
 
 
@@ -227,40 +183,6 @@ def _invert_permutation(input_x: Any) -> Any:
     if not isinstance(input_x, tuple | list):
         raise TypeError(f"For 'InvertPermutation', expected a tuple of int, got {type(input_x).__name__}.")
     return tuple(int(place) for place in np.argsort(plain(input_x, "input_x")))
-
-
-_FORMATS = {"src_format": "NHWC", "dst_format": "NCHW"}
-
-
-class _DataFormatDimMap(Primitive, name="DataFormatDimMap", **_FORMATS):
-    """The numbers of axes in the other format, as MindSpore maps them."""
-
-    def compute(self, input_x: Tensor) -> Any:
-        places = [self.attrs["src_format"].index(letter) for letter in self.attrs["dst_format"]]
-        table = Tensor(np.array(places, input_x.dtype.numpy))
-        return call("Gather", table, input_x % len(places), axis=0)
-
-
-class _DataFormatVecPermute(Primitive, name="DataFormatVecPermute", **_FORMATS):
-    """Values per axis in the order of the other format."""
-
-    def compute(self, input_x: Tensor) -> Any:
-        places = [self.attrs["src_format"].index(letter) for letter in self.attrs["dst_format"]]
-        return call("Gather", input_x, Tensor(np.array(places, np.int32)), axis=0)
-
-
-functional_classes.update(DataFormatDimMap=_DataFormatDimMap, DataFormatVecPermute=_DataFormatVecPermute)
-
-
-@operator("RaggedRange", init="Tsplits", is_sized_by_data=True, has_gradient=False)
-def _ragged_range(
-    torch: Any, starts: Tensor, limits: Tensor, deltas: Tensor, Tsplits: Type = _int32
-) -> tuple[Any, ...]:
-    """Rows of numbers from starts up to limits, one behind the other, and where each row begins."""
-    ends: Any = zip(starts, limits, deltas, strict=True)
-    rows = [torch.arange(first.item(), last.item(), step.item()) for first, last, step in ends]
-    counts = torch.tensor([0, *(len(row) for row in rows)])
-    return torch.cumsum(counts, 0).to(Tsplits), torch.cat(rows).to(starts.dtype)
 
 
 def clip_by_global_norm(x: Any, clip_norm: float = 1.0, use_norm: Any = None) -> Any:

@@ -20,7 +20,7 @@ from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import as_tensor, cast, common_dtype, execute, scalar_dtype
 from msdump.mindspore.kernels.torch_operator import def_torch_operator, torch_of
-from msdump.mindspore.ops.primitive import Primitive, bound_arguments, functional_classes
+from msdump.mindspore.ops.primitive import bound_arguments, class_of, functional_classes
 from msdump.tensors import dtypes
 
 # Annotations of a parameter that is an operand, that may be absent, that is a sequence of operands, that is a dtype.
@@ -212,7 +212,7 @@ def operator(
         )
         surface = _surface(declaration)
         made = declaration.attributes if init is None else tuple(init.split())
-        functional_classes.update(dict.fromkeys((op_type, *class_names), _class_of(declaration, surface, made)))
+        functional_classes.update(dict.fromkeys((op_type, *class_names), class_of(op_type, surface, made)))
         return surface
 
     return declare
@@ -230,21 +230,3 @@ def _surface(declaration: Declaration) -> Callable[..., Any]:
     own.__module__ = declaration.function.__module__
     own.__signature__ = declaration.signature
     return function
-
-
-def _class_of(declaration: Declaration, surface: Callable[..., Any], made: Sequence[str]) -> type[Primitive]:
-    """The operator class: attributes `made` come with the constructor, all other parameters with the call."""
-    parameters = declaration.signature.parameters
-    defaults = {name: parameters[name].default for name in made}
-    attributes = {name: ... if value is inspect.Parameter.empty else value for name, value in defaults.items()}
-    called = [name for name in parameters if name not in made]
-
-    class Declared(Primitive, name=declaration.op_type, **attributes):
-        def compute(self, *inputs: Any, **kwargs: Any) -> Any:
-            if len(inputs) > len(called):
-                raise TypeError(f"For '{declaration.op_type}', expected {len(called)} inputs, got {len(inputs)}.")
-            given = dict(zip(called, inputs, strict=False))
-            return surface(**given, **kwargs, **{name: self.attrs[name] for name in made})
-
-    Declared.__doc__ = declaration.function.__doc__
-    return Declared

@@ -13,16 +13,11 @@ from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import as_tensor, execute
 from msdump.mindspore.dispatch import cast as _cast
 from msdump.mindspore.names import publish
-from msdump.mindspore.ops.arithmetic import add, div, greater_equal, log, mul, neg, select, sub
-from msdump.mindspore.ops.array import one_hot, zeros
+from msdump.mindspore.ops.arithmetic import add, greater_equal, mul, select, sub
+from msdump.mindspore.ops.array import zeros
 from msdump.mindspore.ops.declaration import plain
-from msdump.mindspore.ops.network import softmax
-from msdump.mindspore.ops.primitive import Primitive, functional_classes
-from msdump.mindspore.ops.program import stop_gradient
+from msdump.mindspore.ops.primitive import Primitive, def_class, operator_class
 from msdump.mindspore.tracer import current_tracer
-
-# Constructor of most operator classes.
-_SEEDS: dict[str, Any] = {"seed": 0, "seed2": 0}
 
 
 def _draw(op_type: str, operands: Sequence[Any] = (), seed: Any = None, **attrs: Any) -> tuple[Tensor, ...]:
@@ -49,17 +44,6 @@ def _flat(size: tuple[Any, ...]) -> tuple[int, ...]:
     return _sizes(size[0]) if len(size) == 1 else _sizes(size)
 
 
-def _class(op_type: str, made: dict[str, Any], compute: Callable[..., Any]) -> None:
-    """Operator class: `made` are the constructor's parameters; `compute` takes them by name, and the call's inputs."""
-
-    class Draw(Primitive, name=op_type, **made):
-        def compute(self, *inputs: Any) -> Any:
-            return compute(*inputs, **{name: self.attrs[name] for name in made})
-
-    Draw.__doc__ = f"Random operator {op_type}."
-    functional_classes[op_type] = Draw
-
-
 # -- continuous distributions ------------------------------------------------------------------------------------------
 
 
@@ -68,31 +52,21 @@ def standard_normal(shape: Any, seed: int | None = None) -> Tensor:
     return _draw("StandardNormal", seed=seed, shape=_sizes(shape))[0]
 
 
-def standard_laplace(shape: Any, seed: int | None = None) -> Tensor:
-    """Laplace distribution of mean 0 and scale 1."""
-    return _draw("StandardLaplace", seed=seed, shape=_sizes(shape))[0]
-
-
 def normal(shape: Any, mean: Any, stddev: Any, seed: int | None = None) -> Tensor:
     """Normal distribution; the result has `shape` broadcast with both parameters."""
     return add(mul(standard_normal(shape, seed), stddev), mean)
 
 
-def laplace(shape: Any, mean: Any, lambda_param: Any, seed: int | None = None) -> Tensor:
-    """Laplace distribution around `mean`, of scale `lambda_param`."""
-    return add(mul(standard_laplace(shape, seed), lambda_param), mean)
-
-
 def uniform(shape: Any, minval: Any, maxval: Any, seed: int | None = None, dtype: Type = float32) -> Tensor:
     """In [minval, maxval); whole numbers for an integer dtype."""
     if dtype == int32:
-        return _draw("UniformInt", _bounds(minval, maxval), seed, shape=_sizes(shape))[0]
+        return _draw("UniformInt", [_whole(minval), _whole(maxval)], seed, shape=_sizes(shape))[0]
     between = sub(maxval, minval) if isinstance(maxval, Tensor) or isinstance(minval, Tensor) else maxval - minval
     return add(mul(_draw("UniformReal", seed=seed, shape=_sizes(shape))[0], between), minval)
 
 
-def _bounds(low: Any, high: Any) -> list[Tensor]:
-    return [_cast(as_tensor(low), "int32"), _cast(as_tensor(high), "int32")]
+def _whole(bound: Any) -> Tensor:
+    return _cast(as_tensor(bound), "int32")
 
 
 def rand(*size: Any, dtype: Type | None = None, seed: int | None = None) -> Tensor:
@@ -115,17 +89,6 @@ def randn_like(input: Tensor, seed: int | None = None, *, dtype: Type | None = N
     return randn(input.shape, dtype=dtype or input.dtype, seed=seed)
 
 
-def gamma(shape: Any, alpha: Any, beta: Any, seed: int | None = None) -> Tensor:
-    """Gamma distribution of shape alpha and rate beta: `shape`, then what both broadcast to."""
-    return _draw("Gamma", [_real(alpha), _real(beta)], seed, shape=_sizes(shape))[0]
-
-
-def random_gamma(shape: Any, alpha: Any, seed: int | None = None) -> Tensor:
-    """Gamma distribution of rate 1, in the dtype of alpha: `shape`, then the shape of alpha."""
-    operand = _real(alpha)
-    return _draw("RandomGamma", [operand], seed, shape=_sizes(shape), dtype=operand.type_.dtype)[0]
-
-
 def _real(value: Any) -> Tensor:
     tensor = as_tensor(value)
     return tensor if tensor.type_.dtype.startswith("float") else _cast(tensor, "float32")
@@ -136,23 +99,13 @@ def _real(value: Any) -> Tensor:
 
 def randint(low: Any, high: Any, size: Any, seed: int | None = None, *, dtype: Type | None = None) -> Tensor:
     """In [low, high)."""
-    drawn = _draw("UniformInt", _bounds(low, high), seed, shape=_sizes(size))[0]
+    drawn = _draw("UniformInt", [_whole(low), _whole(high)], seed, shape=_sizes(size))[0]
     return _cast(drawn, dtype_name(dtype or int64))
 
 
 def randint_like(input: Tensor, low: Any, high: Any, seed: int | None = None, *, dtype: Type | None = None) -> Tensor:
     """`randint` of the shape and dtype of a tensor."""
     return randint(low, high, input.shape, seed, dtype=dtype or input.dtype)
-
-
-def poisson(shape: Any, mean: Any, seed: int | None = None) -> Tensor:
-    """Poisson distribution: `shape`, then the shape of the mean."""
-    return _cast(_draw("Poisson", [_real(mean)], seed, shape=_sizes(shape))[0], "float32")
-
-
-def random_poisson(shape: Any, rate: Any, seed: int | None = None, dtype: Type = float32) -> Tensor:
-    """Poisson distribution in a dtype: `shape`, then the shape of the rate."""
-    return _draw("RandomPoisson", [_real(rate)], seed, shape=_sizes(shape), dtype=dtype)[0]
 
 
 def bernoulli(input: Tensor, p: Any = 0.5, seed: int | None = None) -> Tensor:
@@ -165,14 +118,10 @@ def bernoulli(input: Tensor, p: Any = 0.5, seed: int | None = None) -> Tensor:
 # -- choices -----------------------------------------------------------------------------------------------------------
 
 
+@operator_class("RandpermV2", init="seed offset dtype")
 def randperm(n: int, seed: int = 0, offset: int = 0, dtype: Type = int64) -> Tensor:
     """The numbers 0 to n - 1 in a random order."""
     return _draw("RandpermV2", seed=seed, seed2=offset, shape=_sizes(n), dtype=dtype)[0]
-
-
-def shuffle(x: Tensor, seed: int | None = None) -> Tensor:
-    """Elements of the first axis in a random order."""
-    return _draw("RandomShuffle", [x], seed)[0]
 
 
 def multinomial(input: Tensor, num_samples: int, replacement: bool = True, seed: int | None = None) -> Tensor:
@@ -188,6 +137,7 @@ def multinomial_with_replacement(
     return _cast(drawn[0], "int64")
 
 
+@operator_class("RandomCategorical", init="dtype")
 def random_categorical(logits: Tensor, num_sample: int, seed: int = 0, dtype: Type = int64) -> Tensor:
     """Indices drawn with probability softmax(logits) along the last axis."""
     return _draw("RandomCategorical", [logits], seed, num_samples=num_sample, dtype=dtype)[0]
@@ -201,20 +151,6 @@ def choice_with_mask(input_x: Tensor, count: int = 256, seed: int | None = None)
 # -- in networks -------------------------------------------------------------------------------------------------------
 
 
-def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:
-    """softmax((logits + noise) / tau); with `hard` one-hot forward and the gradient of the soft one."""
-    if tau <= 0:
-        raise ValueError(f"For 'gumbel_softmax', the 'tau' should be greater than 0, but got {tau}.")
-    # The smallest number above zero keeps both logarithms finite.
-    noise = neg(log(neg(log(uniform(logits.shape, 1e-7, 1.0)))))
-    soft = softmax(div(add(logits, _cast(noise, logits.type_.dtype)), tau), dim)
-    if not hard:
-        return soft
-    chosen = soft.argmax(dim)
-    sharp = _cast(one_hot(chosen, soft.shape[dim], 1.0, 0.0, dim % soft.ndim), soft.type_.dtype)
-    return add(sub(sharp, stop_gradient(soft)), soft)
-
-
 def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3) -> Tensor:
     """input above zero; below, input times a slope drawn from [lower, upper)."""
     if not 0 <= lower <= upper <= 1:
@@ -223,73 +159,47 @@ def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3) -> Tens
     return select(greater_equal(input, zeros((), input.dtype)), input, mul(input, slope))
 
 
-def _truncated(shape: Any, dtype: Type, seed: int, seed2: int) -> Tensor:
-    return _draw("TruncatedNormal", seed=seed, seed2=seed2, shape=_sizes(shape), dtype=dtype)[0]
+# -- operator classes --------------------------------------------------------------------------------------------------
+
+_SEEDS: dict[str, Any] = {"seed": 0, "seed2": 0}
 
 
-_class("StandardNormal", _SEEDS, lambda shape, **seeds: _draw("StandardNormal", shape=_sizes(shape), **seeds)[0])
-_class("StandardLaplace", _SEEDS, lambda shape, **seeds: _draw("StandardLaplace", shape=_sizes(shape), **seeds)[0])
-_class("UniformReal", _SEEDS, lambda shape, **seeds: _draw("UniformReal", shape=_sizes(shape), **seeds)[0])
-_class(
-    "UniformInt",
-    _SEEDS,
-    lambda shape, low, high, **seeds: _draw("UniformInt", _bounds(low, high), shape=_sizes(shape), **seeds)[0],
-)
-_class(
-    "Gamma",
-    _SEEDS,
-    lambda shape, alpha, beta, **seeds: _draw("Gamma", [_real(alpha), _real(beta)], shape=_sizes(shape), **seeds)[0],
-)
-_class(
-    "RandomGamma",
-    _SEEDS,
-    lambda shape, alpha, **seeds: _draw("RandomGamma", [_real(alpha)], shape=_sizes(shape), **seeds)[0],
-)
-_class("Poisson", _SEEDS, lambda shape, mean, **seeds: _draw("Poisson", [_real(mean)], shape=_sizes(shape), **seeds)[0])
-_class(
-    "RandomPoisson",
-    {**_SEEDS, "dtype": int64},
-    lambda shape, rate, **given: _draw("RandomPoisson", [_real(rate)], shape=_sizes(shape), **given)[0],
-)
-_class("TruncatedNormal", {"dtype": float32, **_SEEDS}, _truncated)
-_class("Bernoulli", {"seed": -1, "offset": 0}, lambda x, p, seed, offset: bernoulli(x, p, seed))
-_class(
-    "Multinomial",
-    {**_SEEDS, "dtype": int32},
-    lambda x, num_samples, **given: _draw("Multinomial", [_real(x)], num_samples=num_samples, **given)[0],
-)
-_class(
-    "MultinomialWithReplacement",
-    {"numsamples": 1, "replacement": False},
-    lambda x, seed, offset, numsamples, replacement: multinomial_with_replacement(
-        x, plain(seed, "seed"), plain(offset, "offset"), numsamples, replacement
-    ),
-)
-_class(
-    "RandomCategorical",
-    {"dtype": int64},
-    lambda logits, num_sample, seed=0, *, dtype: random_categorical(logits, num_sample, seed, dtype),
-)
-_class(
-    "RandomChoiceWithMask",
-    {"count": 256, **_SEEDS},
-    lambda x, **given: _draw("RandomChoiceWithMask", [x], **given),
-)
-_class("RandomShuffle", _SEEDS, lambda x, **seeds: _draw("RandomShuffle", [x], **seeds)[0])
-_class(
-    "RandpermV2",
-    {"seed": 0, "offset": 0, "dtype": int64},
-    lambda n, seed, offset, dtype: randperm(plain(n, "n"), seed, offset, dtype),
-)
-_class(
-    "Cauchy",
-    {"size": (), "median": 0.0, "sigma": 1.0},
-    lambda size, median, sigma: _draw("Cauchy", shape=_sizes(size), median=median, sigma=sigma)[0],
-)
-_class(
-    "LogNormalReverse",
-    {"mean": 1.0, "std": 2.0},
-    lambda x, mean, std: _draw("LogNormalReverse", [x], mean=mean, std=std)[0],
+def _class(op_type: str, prepare: Callable[[Any], Any] = _real, has_shape: bool = True, **made: Any) -> None:
+    """The class of an operator whose call takes a shape, unless `has_shape` is False, and the operands."""
+
+    def compute(self: Primitive, *inputs: Any) -> Any:
+        attrs = {name: self.attrs[name] for name in made}
+        if has_shape:
+            attrs["shape"] = _sizes(inputs[0])
+        results = _draw(op_type, [prepare(each) for each in inputs[has_shape:]], **attrs)
+        return results[0] if len(results) == 1 else results
+
+    def_class(op_type, f"Random operator {op_type}.", compute, **made)
+
+
+for _name in ("StandardNormal", "UniformReal"):
+    _class(_name, **_SEEDS)
+_class("UniformInt", _whole, **_SEEDS)
+_class("TruncatedNormal", dtype=float32, **_SEEDS)
+_class("RandomChoiceWithMask", as_tensor, False, count=256, **_SEEDS)
+
+
+def _chosen(self: Primitive, x: Any, num_samples: int) -> Any:
+    attrs = {name: self.attrs[name] for name in (*_SEEDS, "dtype")}
+    return _draw("Multinomial", [_real(x)], num_samples=num_samples, **attrs)[0]
+
+
+def _chosen_with_replacement(self: Primitive, x: Any, seed: Any, offset: Any) -> Any:
+    return multinomial_with_replacement(
+        x, plain(seed, "seed"), plain(offset, "offset"), self.attrs["numsamples"], self.attrs["replacement"]
+    )
+
+
+_ONE_OR_ZERO = "1 with probability p, else 0, in the dtype and shape of x."
+def_class("Bernoulli", _ONE_OR_ZERO, lambda self, x, p: bernoulli(x, p, self.attrs["seed"]), seed=-1, offset=0)
+def_class("Multinomial", "Indices drawn by weight along the last axis.", _chosen, **_SEEDS, dtype=int32)
+def_class(
+    "MultinomialWithReplacement", "Indices drawn by weight.", _chosen_with_replacement, numsamples=1, replacement=False
 )
 
 publish(__name__)

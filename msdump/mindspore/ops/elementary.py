@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 from msdump.mindspore.common.tensor import Tensor
-from msdump.mindspore.kernels.torch_operator import torch_of
 from msdump.mindspore.names import publish
 from msdump.mindspore.ops.declaration import AS_IS, COMMON, COMMON_FLOAT, FLOAT, operator
 
@@ -72,49 +70,6 @@ xlogy = _binary("Xlogy", "xlogy", "input * log(other), 0 where input is 0.")
 
 # -- special functions -------------------------------------------------------------------------------------------------
 
-# Derivatives that PyTorch does not have, of x and of functions by their names in `torch.special`.
-_SLOPES: dict[str, Callable[[Any, Callable[[str], Any]], Any]] = {
-    "bessel_j0": lambda x, f: -f("bessel_j1"),
-    "bessel_j1": lambda x, f: (f("bessel_j0") / 2).where(x == 0, f("bessel_j0") - f("bessel_j1") / x),
-    "bessel_y0": lambda x, f: -f("bessel_y1"),
-    "bessel_y1": lambda x, f: f("bessel_y0") - f("bessel_y1") / x,
-    "modified_bessel_k0": lambda x, f: -f("modified_bessel_k1"),
-    "modified_bessel_k1": lambda x, f: -f("modified_bessel_k0") - f("modified_bessel_k1") / x,
-    "scaled_modified_bessel_k0": lambda x, f: f("scaled_modified_bessel_k0") - f("scaled_modified_bessel_k1"),
-    "scaled_modified_bessel_k1": lambda x, f: (
-        f("scaled_modified_bessel_k1") * (1 - 1 / x) - f("scaled_modified_bessel_k0")
-    ),
-}
-
-
-@functools.cache
-def _differentiable(name: str) -> Callable[[Any], Any]:
-    """The function of `torch.special` with its derivative, of any order."""
-    torch = torch_of(name)
-
-    class Special(torch.autograd.Function):  # type: ignore[name-defined, misc]
-        @staticmethod
-        def forward(ctx: Any, x: Any) -> Any:
-            ctx.save_for_backward(x)
-            return getattr(torch.special, name)(x)
-
-        @staticmethod
-        def backward(ctx: Any, outer: Any) -> Any:
-            (x,) = ctx.saved_tensors
-            return outer * _SLOPES[name](x, lambda other: _differentiable(other)(x))
-
-    apply: Callable[[Any], Any] = Special.apply
-    return apply
-
-
-def _bessel(op_type: str, name: str, doc: str) -> Callable[..., Any]:
-    def function(torch: Any, input: Tensor) -> Tensor:
-        result: Tensor = _differentiable(name)(input)
-        return result
-
-    function.__doc__ = doc
-    return operator(op_type, operands=FLOAT)(function)
-
 
 erfc = _unary("Erfc", "erfc", "1 - erf(input).")
 erfinv = _unary("Erfinv", "erfinv", "Inverse of erf.")
@@ -124,14 +79,6 @@ i0 = bessel_i0 = _unary("BesselI0", "special.i0", "Modified Bessel function I, o
 bessel_i0e = _unary("BesselI0e", "special.i0e", "exp(-|x|) * i0(x).")
 bessel_i1 = _unary("BesselI1", "special.i1", "Modified Bessel function I, order 1.")
 bessel_i1e = _unary("BesselI1e", "special.i1e", "exp(-|x|) * i1(x).")
-bessel_j0 = _bessel("BesselJ0", "bessel_j0", "Bessel function of the first kind, order 0.")
-bessel_j1 = _bessel("BesselJ1", "bessel_j1", "Bessel function of the first kind, order 1.")
-bessel_y0 = _bessel("BesselY0", "bessel_y0", "Bessel function of the second kind, order 0.")
-bessel_y1 = _bessel("BesselY1", "bessel_y1", "Bessel function of the second kind, order 1.")
-bessel_k0 = _bessel("BesselK0", "modified_bessel_k0", "Modified Bessel function K, order 0.")
-bessel_k1 = _bessel("BesselK1", "modified_bessel_k1", "Modified Bessel function K, order 1.")
-bessel_k0e = _bessel("BesselK0e", "scaled_modified_bessel_k0", "exp(x) * k0(x).")
-bessel_k1e = _bessel("BesselK1e", "scaled_modified_bessel_k1", "exp(x) * k1(x).")
 
 
 @operator("Igamma", operands=COMMON_FLOAT)

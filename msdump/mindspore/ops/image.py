@@ -80,57 +80,6 @@ def affine_grid(torch: Any, theta: Tensor, size: Any, align_corners: bool = Fals
     return torch.nn.functional.affine_grid(theta, list(size), bool(align_corners))
 
 
-def _read(torch: Any, image: Any, y: Any, x: Any) -> Any:
-    """(C, H, W) between its neighbours at (rows) x (columns), places inside."""
-    height, width = image.shape[-2:]
-    y0, x0 = y.floor().long().clamp(0, height - 1), x.floor().long().clamp(0, width - 1)
-    y1, x1 = (y0 + 1).clamp(max=height - 1), (x0 + 1).clamp(max=width - 1)
-    dy, dx = (y - y0)[:, None], (x - x0)[None, :]
-    above = image[:, y0][:, :, x0] * (1 - dx) + image[:, y0][:, :, x1] * dx
-    below = image[:, y1][:, :, x0] * (1 - dx) + image[:, y1][:, :, x1] * dx
-    return above * (1 - dy) + below * dy
-
-
-@operator("CropAndResize", init="method extrapolation_value", has_gradient=False)
-def crop_and_resize(
-    torch: Any,
-    image: Tensor,
-    boxes: Tensor,
-    box_indices: Tensor,
-    crop_size: Any,
-    method: str = "bilinear",
-    extrapolation_value: float = 0.0,
-) -> Any:
-    """Boxes (y1, x1, y2, x2), from 0 to 1, of pictures (N, H, W, C), each as a picture of `crop_size`."""
-    if method not in ("bilinear", "nearest"):
-        raise ValueError(f"CropAndResize: expected method bilinear or nearest, got {method!r}.")
-    rows, columns = crop_size
-    if image.device.type == "meta":  # type: ignore[attr-defined]
-        return torch.empty((boxes.shape[0], rows, columns, image.shape[-1]), device="meta")
-    height, width = image.shape[1:3]
-    pictures: Any = image
-    crops = []
-    for box, index in zip(boxes.tolist(), box_indices.tolist(), strict=True):
-        y = _span(torch, box[0], box[2], height, rows)
-        x = _span(torch, box[1], box[3], width, columns)
-        picture = pictures[index].permute(2, 0, 1).float()
-        if method == "nearest":
-            y_near, x_near = (y + 0.5).floor().long(), (x + 0.5).floor().long()
-            crop = picture[:, y_near.clamp(0, height - 1)][:, :, x_near.clamp(0, width - 1)]
-        else:
-            crop = _read(torch, picture, y.clamp(0, height - 1), x.clamp(0, width - 1))
-        inside = ((y >= 0) & (y <= height - 1))[:, None] & ((x >= 0) & (x <= width - 1))[None, :]
-        crops.append(torch.where(inside, crop, extrapolation_value).permute(1, 2, 0))
-    return torch.stack(crops)
-
-
-def _span(torch: Any, first: float, last: float, given: int, size: int) -> Any:
-    if size == 1:
-        return torch.tensor([0.5 * (first + last) * (given - 1)])
-    step = (last - first) * (given - 1) / (size - 1)
-    return first * (given - 1) + torch.arange(size) * step
-
-
 # -- colours -----------------------------------------------------------------------------------------------------------
 
 
@@ -202,46 +151,6 @@ def _nms_with_mask(torch: Any, bboxes: Tensor, iou_threshold: float = 0.5) -> tu
     with np.errstate(all="ignore"):
         boxes, rows, is_kept = _kept(np, array_like(bboxes), iou_threshold)
     return tuple(tensor_of(np.ascontiguousarray(each)) for each in (boxes, rows, is_kept))
-
-
-@operator("ROIAlign", has_gradient=False)
-def _roi_align(
-    torch: Any,
-    features: Tensor,
-    rois: Tensor,
-    pooled_height: int,
-    pooled_width: int,
-    spatial_scale: float,
-    sample_num: int = 2,
-    roi_end_mode: int = 1,
-) -> Any:
-    """Parts (row, x0, y0, x1, y1) of (N, C, H, W), each as `pooled_height` x `pooled_width` means of samples."""
-    if features.device.type == "meta":  # type: ignore[attr-defined]
-        return features.new_empty(rois.shape[0], features.shape[1], pooled_height, pooled_width)  # type: ignore[attr-defined]
-    height, width = features.shape[-2:]
-    pictures: Any = features
-    results = []
-    for index, x0, y0, x1, y1 in rois.tolist():
-        left, top = x0 * spatial_scale, y0 * spatial_scale
-        right, bottom = (x1 + roi_end_mode) * spatial_scale, (y1 + roi_end_mode) * spatial_scale
-        y = _samples(torch, top, bottom, pooled_height, sample_num)
-        x = _samples(torch, left, right, pooled_width, sample_num)
-        part = _read(torch, pictures[int(index)].float(), y.clamp(0, height - 1), x.clamp(0, width - 1))
-        inside = ((y >= -1) & (y <= height))[:, None] & ((x >= -1) & (x <= width))[None, :]
-        part = torch.where(inside, part, 0.0)
-        cells = part.reshape(
-            part.shape[0], pooled_height, len(y) // pooled_height, pooled_width, len(x) // pooled_width
-        )
-        results.append(cells.mean((2, 4)))
-    return torch.stack(results).to(features.dtype)
-
-
-def _samples(torch: Any, first: float, last: float, parts: int, count: int) -> Any:
-    """Places of the samples of each part, the parts one after another."""
-    step = max(last - first, 1.0) / parts
-    number = count if count > 0 else -int(-step // 1)
-    inner = (torch.arange(number) + 0.5) / number
-    return (first + (torch.arange(parts)[:, None] + inner[None, :]) * step).reshape(-1)
 
 
 publish(__name__)

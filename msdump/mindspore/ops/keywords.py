@@ -26,8 +26,8 @@ OF_OPS = {
     "input_x mat2": "bmm",
     "inputs": "dstack",
     "n m dtype": "eye",
-    "x": """addmv arcsin asinh atanh bessel_i0 bessel_i0e bessel_i1 bessel_i1e bessel_j0 bessel_j1 bessel_k0 bessel_k0e
-            bessel_k1 bessel_k1e bessel_y0 bessel_y1 clamp clip combinations deg2rad frac gather_d hardswish invert
+    "x": """addmv arcsin asinh atanh bessel_i0 bessel_i0e bessel_i1 bessel_i1e
+            clamp clip combinations deg2rad frac gather_d hardswish invert
             isfinite isnan mish prelu rad2deg relu6 shape_ silu softmax softsign sqrt""",
     "x other": "copysign ldexp",
     "x y": "floor_div floor_mod floormod ge gt kron le less lt maximum minimum ne tensor_div tensor_mod",

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from msdump.mindspore.common.dtype import float32, float_type
 from msdump.mindspore.common.tensor import Tensor
-from msdump.mindspore.dispatch import as_tensor
 from msdump.mindspore.names import publish
 from msdump.mindspore.ops.arithmetic import (
     abs,
     add,
     clip_by_value,
     div,
-    equal,
     exp,
     greater,
     less,
@@ -23,11 +20,10 @@ from msdump.mindspore.ops.arithmetic import (
     mul,
     neg,
     select,
-    sqrt,
     square,
     sub,
 )
-from msdump.mindspore.ops.array import cast, expand_dims, zeros_like
+from msdump.mindspore.ops.array import cast
 from msdump.mindspore.ops.declaration import COMMON, operator
 from msdump.mindspore.ops.network import _reduced
 from msdump.mindspore.ops.reductions import mean, sum
@@ -83,32 +79,6 @@ def _expect_rows(x: Tensor) -> None:
         raise ValueError(f"expected at least one row and one class, got shape {tuple(x.shape)}.")
 
 
-@operator("MultiMarginLoss", constants=(1, 2))
-def _multi_margin_loss(
-    torch: Any,
-    x: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    p: int = 1,
-    margin: float = 1.0,
-    reduction: str = "mean",
-) -> Tensor:
-    """Hinge loss of several classes."""
-    _expect_rows(x)
-    return torch.nn.functional.multi_margin_loss(
-        x, torch.as_tensor(target).long(), p, margin, weight, reduction=reduction
-    )
-
-
-def multi_margin_loss(
-    input: Tensor, target: Tensor, p: int = 1, margin: float = 1, weight: Tensor | None = None, reduction: str = "mean"
-) -> Tensor:
-    """max(0, margin - input[target] + input[other]) ** p, its mean over the classes.   Raises: ValueError for p."""
-    if p not in (1, 2):
-        raise ValueError(f"For 'MultiMarginLoss', the 'p' must be in [1, 2], but got {p}.")
-    return _multi_margin_loss(input, target, weight, p, float(margin), reduction)
-
-
 @operator("MultilabelMarginLoss")
 def _multilabel_margin_loss(torch: Any, x: Tensor, target: Tensor, reduction: str = "mean") -> tuple[Tensor, Tensor]:
     """The loss, and ones where a class is among the targets."""
@@ -125,41 +95,6 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
     """Hinge loss of several classes per row; targets end at -1."""
     results: tuple[Tensor, Tensor] = _multilabel_margin_loss(input, target, reduction)
     return results[0]
-
-
-@operator("TripletMarginLoss")
-def _triplet_margin_loss(
-    torch: Any,
-    x: Tensor,
-    positive: Tensor,
-    negative: Tensor,
-    margin: Tensor,
-    p: int = 2,
-    swap: bool = False,
-    eps: float = 1e-6,
-    reduction: str = "mean",
-) -> Tensor:
-    """Distance to the positive less the distance to the negative plus margin, never below 0."""
-    near: Any = torch.nn.functional.pairwise_distance(x, positive, p, eps)
-    far: Any = torch.nn.functional.pairwise_distance(x, negative, p, eps)
-    if swap:
-        far = torch.minimum(far, torch.nn.functional.pairwise_distance(positive, negative, p, eps))
-    return _whole(torch.clamp(near - far + margin, min=0), reduction)
-
-
-def triplet_margin_loss(
-    anchor: Tensor,
-    positive: Tensor,
-    negative: Tensor,
-    margin: Any = 1.0,
-    p: int = 2,
-    eps: float = 1e-6,
-    swap: bool = False,
-    reduction: str = "mean",
-) -> Tensor:
-    """How much farther the positive is than the negative, with a margin."""
-    number = margin if isinstance(margin, Tensor) else as_tensor(margin, "float32")
-    return _triplet_margin_loss(anchor, positive, negative, number, p, swap, eps, reduction)
 
 
 @operator("CTCLossV2")
@@ -236,38 +171,12 @@ def margin_ranking_loss(
     return _reduced(maximum(add(loss, margin) if margin else loss, 0), reduction)
 
 
-def cosine_embedding_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
-) -> Tensor:
-    """1 - cosine of two vectors where target is 1, what it exceeds the margin by where target is -1."""
-    if not -1.0 <= margin <= 1.0:
-        raise ValueError(f"For 'cosine_embedding_loss', the 'margin' must be in [-1.0, 1.0], but got {margin}.")
-    product = sum(mul(input1, input2), (1,))
-    lengths = mul(sqrt(sum(square(input1), (1,))), sqrt(sum(square(input2), (1,))))
-    cosine = div(product, lengths)
-    zeros = zeros_like(cosine)
-    positive = select(equal(target, 1), sub(1.0, cosine), zeros)
-    negative = select(equal(target, -1), maximum(sub(cosine, margin), 0.0), zeros)
-    return _reduced(add(positive, negative), reduction)
-
-
 def hinge_embedding_loss(inputs: Tensor, targets: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
     """inputs where targets are 1, what they fall short of the margin where targets are -1."""
     dtype = inputs.type_.dtype
     is_positive, is_negative = cast(greater(targets, 0), dtype), cast(less(targets, 0), dtype)
     short = clip_by_value(sub(_scaled(is_negative, margin), mul(is_negative, inputs)), 0)
     return _reduced(add(mul(is_positive, inputs), short), reduction)
-
-
-def gaussian_nll_loss(
-    x: Tensor, target: Tensor, var: Tensor, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
-) -> Tensor:
-    """Negative log likelihood of normal distributions around x with variance `var`."""
-    if x.shape != var.shape and x.shape[:-1] == var.shape:
-        var = expand_dims(var, -1)
-    least = maximum(var, eps)
-    loss = mul(add(log(least), div(square(sub(x, target)), least)), 0.5)
-    return _reduced(add(loss, 0.5 * math.log(2 * math.pi)) if full else loss, reduction)
 
 
 def multilabel_soft_margin_loss(

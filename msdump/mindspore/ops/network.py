@@ -34,6 +34,7 @@ from msdump.mindspore.ops.array import (
     squeeze,
 )
 from msdump.mindspore.ops.channel_dropout import channels_dropped as _channels_with_mask
+from msdump.mindspore.ops.primitive import operator_class
 from msdump.mindspore.ops.reductions import mean, sum
 from msdump.mindspore.ops.statistics import logsumexp
 from msdump.mindspore.tracer import current_tracer
@@ -219,6 +220,7 @@ def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     return _reduced(abs(sub(input, target)), reduction)
 
 
+@operator_class("BinaryCrossEntropy", init="reduction")
 def binary_cross_entropy(logits: Tensor, labels: Tensor, weight: Any = None, reduction: str = "mean") -> Tensor:
     """Cross entropy of probabilities with targets in [0, 1]; logarithms are cut at -100."""
     if labels.dtype != logits.dtype:
@@ -227,6 +229,7 @@ def binary_cross_entropy(logits: Tensor, labels: Tensor, weight: Any = None, red
     return execute("BinaryCrossEntropy", [logits, labels, *weights], {"reduction": _checked(reduction)})[0]
 
 
+@operator_class("BCEWithLogitsLoss", init="reduction")
 def binary_cross_entropy_with_logits(
     logits: Tensor, label: Tensor, weight: Any = None, pos_weight: Any = None, reduction: str = "mean"
 ) -> Tensor:

@@ -14,20 +14,68 @@ from msdump.mindspore.ops import collectives as _collectives
 from msdump.mindspore.ops import function as F
 from msdump.mindspore.ops import gradient_hooks as _hooks
 from msdump.mindspore.ops.channel_dropout import channels_dropped as _channels_dropped
-from msdump.mindspore.ops.primitive import Primitive, functional_classes
+from msdump.mindspore.ops.primitive import Primitive, def_class, functional_classes
 from msdump.mindspore.ops.tensor_dump import DumpGradient as _DumpGradient
 from msdump.mindspore.ops.tensor_dump import TensorDump as _TensorDump
 
 
-class RealDiv(Primitive):
-    """x / y in the common dtype."""
-
-    def compute(self, x: Any, y: Any) -> Tensor:
-        return call(self.name, *promoted(x, y))
+def _promoted(self: Primitive, x: Any, y: Any) -> Tensor:
+    return call(self.name, *promoted(x, y))
 
 
-class Div(RealDiv):
-    """x / y in the common dtype; integers truncate toward zero."""
+def _reduced(self: Primitive, x: Tensor, axis: Any = ()) -> Tensor:
+    """The axis comes with the call."""
+    axes = int(axis) if isinstance(axis, int) else tuple(axis)
+    return call(self.name, x, axis=axes, **self.attrs)
+
+
+def _running(self: Primitive, x: Tensor, axis: int) -> Tensor:
+    return call(self.name, x, axis=axis, **self.attrs)
+
+
+def _parts(self: Primitive, x: Tensor) -> tuple[Tensor, ...]:
+    return execute(self.name, [x], self.attrs)
+
+
+def _box(self: Primitive, x: Tensor, begin: Sequence[int], size: Sequence[int]) -> Tensor:
+    return call(self.name, x, begin=tuple(begin), size=tuple(size))
+
+
+def _strided(self: Primitive, x: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]) -> Tensor:
+    return call(self.name, x, begin=tuple(begin), end=tuple(end), strides=tuple(strides), **self.attrs)
+
+
+_TRANSPOSED = {"transpose_a": False, "transpose_b": False}
+_KEPT = {"keep_dims": False}
+_DIRECTION = {"exclusive": False, "reverse": False}
+_BITS = dict.fromkeys(("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0)
+
+def_class("RealDiv", "x / y in the common dtype.", _promoted)
+def_class("Div", "x / y in the common dtype; integers truncate toward zero.", _promoted)
+def_class("Mod", "The remainder with the sign of x.", _promoted)
+def_class("MatMul", "Matrix product, with either operand transposed on the way.", **_TRANSPOSED)
+def_class("BatchMatMul", "Matrix products of matching matrices.", **_TRANSPOSED)
+def_class("DynamicShape", "The shape as int64, the dtype of number 9.", lambda self, x: F.dyn_shape(x), dtype=9)
+def_class("Split", "Equal parts along an axis.", _parts, axis=0, output_num=1)
+def_class("ReduceSum", "Sum over axes; with skip_mode no axes means no reduction.", _reduced, **_KEPT, skip_mode=False)
+def_class("ReduceMean", "Mean over axes.", _reduced, **_KEPT)
+def_class("ReduceMax", "Largest over axes.", _reduced, **_KEPT)
+def_class("ReduceMin", "Smallest over axes.", _reduced, **_KEPT)
+def_class("ReduceProd", "Product over axes.", _reduced, **_KEPT)
+def_class("ReduceAll", "All true over axes.", _reduced, **_KEPT)
+def_class("ReduceAny", "Any true over axes.", _reduced, **_KEPT)
+def_class("ArgMaxWithValue", "Index and value of the largest element.", axis=0, **_KEPT)
+def_class("ArgMinWithValue", "Index and value of the smallest element.", axis=0, **_KEPT)
+def_class("CumSum", "Running sum along an axis.", _running, **_DIRECTION)
+def_class("CumProd", "Running product along an axis.", _running, **_DIRECTION)
+def_class("Slice", "A box of a tensor.", _box)
+def_class("StridedSlice", "A slice with begin, end and stride per axis, and five bit masks.", _strided, **_BITS)
+def_class("Softmax", "e ** x, scaled to sum 1 along an axis.", axis=-1)
+def_class("LogSoftmax", "Logarithm of Softmax.", axis=-1)
+def_class("GeLU", "Gauss error linear unit, with tanh.")
+def_class("SoftmaxCrossEntropyWithLogits", "Losses per row, and the gradient of the logits.")
+def_class("SparseSoftmaxCrossEntropyWithLogits", "Mean loss for class indices, or its gradient.", is_grad=False)
+def_class("ApplyMomentum", "Momentum update in place.", use_nesterov=False, use_locking=False, gradient_scale=1.0)
 
 
 class _DTypeOf(Primitive):
@@ -40,53 +88,11 @@ class _DTypeOf(Primitive):
 DType = _DTypeOf
 
 
-class MatMul(Primitive, transpose_a=False, transpose_b=False):
-    """Matrix product, with either operand transposed on the way."""
-
-
-class BatchMatMul(MatMul):
-    """Matrix products of matching matrices."""
-
-
-class Mod(RealDiv):
-    """The remainder with the sign of x."""
-
-
-class BinaryCrossEntropy(Primitive, reduction="mean"):
-    """Cross entropy of probabilities with targets in [0, 1]."""
-
-    def compute(self, logits: Tensor, labels: Tensor, weight: Tensor | None = None) -> Tensor:
-        return F.binary_cross_entropy(logits, labels, weight, self.attrs["reduction"])
-
-
-class BCEWithLogitsLoss(Primitive, reduction="mean"):
-    """Cross entropy of sigmoid(predict) with targets in [0, 1]."""
-
-    def compute(
-        self, predict: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None
-    ) -> Tensor:
-        return F.binary_cross_entropy_with_logits(predict, target, weight, pos_weight, self.attrs["reduction"])
-
-
 class BiasAdd(Primitive):
     """x plus one number per channel."""
 
     def __init__(self, data_format: str = "NCHW") -> None:
         super().__init__(format=data_format)
-
-
-class Concat(Primitive, axis=0):
-    """Tensors one after another."""
-
-    def compute(self, tensors: Sequence[Tensor]) -> Tensor:
-        return F.concat(tensors, self.attrs["axis"])
-
-
-class Stack(Concat):
-    """Tensors along a new axis."""
-
-    def compute(self, tensors: Sequence[Tensor]) -> Tensor:
-        return F.stack(tensors, self.attrs["axis"])
 
 
 class Unstack(Primitive, axis=0, num=None):
@@ -99,20 +105,6 @@ class Unstack(Primitive, axis=0, num=None):
                 f"For 'Unstack', the 'num' must be {x.shape[axis]}, the size of the axis, but got {count}."
             )
         return F.unstack(x, axis)
-
-
-class DynamicShape(Primitive, dtype=9):
-    """The shape as a tensor of int64, which is the dtype that the number 9 stands for."""
-
-    def compute(self, x: Tensor) -> Tensor:
-        return F.dyn_shape(x)
-
-
-class Split(Primitive, axis=0, output_num=1):
-    """Equal parts along an axis."""
-
-    def compute(self, x: Tensor) -> tuple[Tensor, ...]:
-        return execute(self.name, [x], self.attrs)
 
 
 class Squeeze(Primitive):
@@ -129,56 +121,6 @@ class BroadcastTo(Primitive):
         super().__init__(shape=tuple(shape))
 
 
-class Gather(Primitive, batch_dims=0):
-    """Slices along an axis, at the indices."""
-
-    def compute(self, input_params: Tensor, input_indices: Tensor, axis: int) -> Tensor:
-        return F.gather(input_params, input_indices, axis, self.attrs["batch_dims"])
-
-
-class OneHot(Primitive, axis=-1):
-    """on_value at the position that each index names."""
-
-    def compute(self, indices: Tensor, depth: int, on_value: Any, off_value: Any) -> Tensor:
-        return F.one_hot(indices, depth, on_value, off_value, self.attrs["axis"])
-
-
-class _Reduce(Primitive, keep_dims=False):
-    """Base of reductions: the axis comes with the call."""
-
-    def compute(self, x: Tensor, axis: Any = ()) -> Tensor:
-        axes = int(axis) if isinstance(axis, int) else tuple(axis)
-        return call(self.name, x, axis=axes, **self.attrs)
-
-
-class ReduceSum(_Reduce, keep_dims=False, skip_mode=False):
-    """Sum over axes; with skip_mode no axes means no reduction."""
-
-
-class ReduceMean(_Reduce):
-    """Mean over axes."""
-
-
-class ReduceMax(_Reduce):
-    """Largest over axes."""
-
-
-class ReduceMin(_Reduce):
-    """Smallest over axes."""
-
-
-class ReduceProd(_Reduce):
-    """Product over axes."""
-
-
-class ReduceAll(_Reduce):
-    """All true over axes."""
-
-
-class ReduceAny(_Reduce):
-    """Any true over axes."""
-
-
 class Argmax(Primitive):
     """Index of the largest element."""
 
@@ -190,56 +132,11 @@ class Argmin(Argmax):
     """Index of the smallest element."""
 
 
-class ArgMaxWithValue(Primitive, axis=0, keep_dims=False):
-    """Index and value of the largest element."""
-
-
-class ArgMinWithValue(ArgMaxWithValue):
-    """Index and value of the smallest element."""
-
-
-class CumSum(Primitive, exclusive=False, reverse=False):
-    """Running sum along an axis."""
-
-    def compute(self, x: Tensor, axis: int) -> Tensor:
-        return call(self.name, x, axis=axis, **self.attrs)
-
-
-class CumProd(CumSum, exclusive=False, reverse=False):
-    """Running product along an axis."""
-
-
-class StridedSlice(Primitive, begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0, shrink_axis_mask=0):
-    """A slice with a begin, an end and a stride per axis, and five bit masks."""
-
-    def compute(self, x: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]) -> Tensor:
-        return call(self.name, x, begin=tuple(begin), end=tuple(end), strides=tuple(strides), **self.attrs)
-
-
-class Slice(Primitive):
-    """A box of a tensor."""
-
-    def compute(self, x: Tensor, begin: Sequence[int], size: Sequence[int]) -> Tensor:
-        return call(self.name, x, begin=tuple(begin), size=tuple(size))
-
-
 class Pad(Primitive):
     """Zeros around a tensor."""
 
     def __init__(self, paddings: Sequence[Sequence[int]]) -> None:
         super().__init__(paddings=tuple((int(before), int(after)) for before, after in paddings))
-
-
-class Softmax(Primitive, axis=-1):
-    """e ** x, scaled to sum 1 along an axis."""
-
-
-class LogSoftmax(Softmax):
-    """Logarithm of Softmax."""
-
-
-class GeLU(Primitive):
-    """Gauss error linear unit, with tanh."""
 
 
 class Dropout(Primitive, keep_prob=0.5, Seed0=0, Seed1=0):
@@ -333,18 +230,6 @@ class BatchNorm(Primitive):
         self, is_training: bool = False, epsilon: float = 1e-5, momentum: float = 0.1, data_format: str = "NCHW"
     ) -> None:
         super().__init__(is_training=is_training, epsilon=epsilon, momentum=momentum, format=data_format)
-
-
-class SoftmaxCrossEntropyWithLogits(Primitive):
-    """Losses per row, and the gradient of the logits."""
-
-
-class SparseSoftmaxCrossEntropyWithLogits(Primitive, is_grad=False):
-    """Mean loss for class indices, or with is_grad its gradient."""
-
-
-class ApplyMomentum(Primitive, use_nesterov=False, use_locking=False, gradient_scale=1.0):
-    """Momentum update in place."""
 
 
 def pair(value: Any) -> tuple[int, int]:

@@ -13,43 +13,16 @@ from msdump.mindspore.common.tensor_data import as_shape
 from msdump.mindspore.dispatch import as_tensor, cast, execute, promoted
 from msdump.mindspore.names import publish
 from msdump.mindspore.ops import (
+    arithmetic,
     arrangement,
+    array,
     linear_algebra,
     network,
     reductions,
+    scatter,
     selection,
     spectral,
     triangles,
-)
-from msdump.mindspore.ops.arithmetic import add as _add
-from msdump.mindspore.ops.arithmetic import maximum, minimum, mul
-from msdump.mindspore.ops.arithmetic import select as _select
-from msdump.mindspore.ops.arithmetic import sub as _sub
-from msdump.mindspore.ops.array import (
-    broadcast_to,
-    concat,
-    full,
-    gather_elements,
-    ones,
-    reshape,
-    stack,
-    strided_slice,
-    swapaxes,
-    tile,
-    zeros,
-)
-from msdump.mindspore.ops.array import gather as _gather
-from msdump.mindspore.ops.scatter import (
-    _index_add_ext,
-    _index_put,
-    tensor_scatter_add,
-    tensor_scatter_div,
-    tensor_scatter_elements,
-    tensor_scatter_max,
-    tensor_scatter_min,
-    tensor_scatter_mul,
-    tensor_scatter_sub,
-    tensor_scatter_update,
 )
 from msdump.tensors import dtypes
 
@@ -63,12 +36,12 @@ def permute(self: Tensor, *axis: Any) -> Tensor:
 
 def expand_as(self: Tensor, x: Tensor) -> Tensor:
     """Repeated to the shape of x."""
-    return broadcast_to(self, x.shape)
+    return array.broadcast_to(self, x.shape)
 
 
 def reshape_as(self: Tensor, other: Tensor) -> Tensor:
     """The same elements under the shape of another tensor."""
-    return reshape(self, other.shape)
+    return array.reshape(self, other.shape)
 
 
 view_as = reshape_as
@@ -80,20 +53,20 @@ def repeat(self: Tensor, repeats: Any, axis: int | None = None, *more: int) -> T
     Edges: several numbers that fit no axis repeat the whole tensor along each axis, as from MindSpore 2.5 on.
     """
     if more:
-        return tile(self, (repeats, axis or 0, *more))
+        return array.tile(self, (repeats, axis or 0, *more))
     size = self.size if axis is None else self.shape[axis]
     if isinstance(repeats, tuple | list) and len(repeats) not in (1, size) and axis is None:
-        return tile(self, repeats)
+        return array.tile(self, repeats)
     return arrangement.repeat_interleave(self, repeats, axis)
 
 
 def resize(self: Tensor, *new_shape: Any) -> Tensor:
     """The first elements under a shape, zeros behind them."""
     shape = as_shape(new_shape)
-    count, flat = int(np.prod(shape, dtype=int)), reshape(self, (-1,))
+    count, flat = int(np.prod(shape, dtype=int)), array.reshape(self, (-1,))
     if count <= self.size:
-        return reshape(strided_slice(flat, (0,), (count,), (1,)), shape)
-    return reshape(concat([flat, zeros((count - self.size,), self.dtype)]), shape)
+        return array.reshape(array.strided_slice(flat, (0,), (count,), (1,)), shape)
+    return array.reshape(array.concat([flat, array.zeros((count - self.size,), self.dtype)]), shape)
 
 
 def diagonal(self: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
@@ -104,20 +77,20 @@ def diagonal(self: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 def add(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """self + alpha * other, broadcast."""
     first, second = promoted(self, other)
-    return _add(first, second if alpha == 1 else mul(second, alpha))
+    return arithmetic.add(first, second if alpha == 1 else arithmetic.mul(second, alpha))
 
 
 def sub(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """self - alpha * other, broadcast."""
     first, second = promoted(self, other)
-    return _sub(first, second if alpha == 1 else mul(second, alpha))
+    return arithmetic.sub(first, second if alpha == 1 else arithmetic.mul(second, alpha))
 
 
 def cumsum(self: Tensor, axis: int | None = None, dtype: Type | None = None) -> Tensor:
     """Sums of the elements up to each one along an axis, without one of all elements in a row; int32 of less."""
     if dtype is None and self.type_.dtype in ("bool", "uint8", "int8", "int16"):
         dtype = int32
-    return reductions.cumsum(reshape(self, (-1,)) if axis is None else self, 0 if axis is None else axis, dtype)
+    return reductions.cumsum(array.reshape(self, (-1,)) if axis is None else self, 0 if axis is None else axis, dtype)
 
 
 def sum_to_size(self: Tensor, *size: Any) -> Tensor:
@@ -128,11 +101,11 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
     kept = [self.shape[axis] if axis >= front and shape[axis - front] != 1 else 1 for axis in range(self.ndim)]
     if front < 0 or tuple(kept[front:]) != tuple(shape):
         raise ValueError(f"For 'sum_to_size', shape {self.shape} can not be summed to {shape}.")
-    return reshape(reductions.sum(self, tuple(axes), True), shape) if axes else self
+    return array.reshape(reductions.sum(self, tuple(axes), True), shape) if axes else self
 
 
 def _mT(self: Tensor) -> Tensor:
-    return swapaxes(self, self.ndim - 2, self.ndim - 1)
+    return array.swapaxes(self, self.ndim - 2, self.ndim - 1)
 
 
 # -- dtypes and what it is ---------------------------------------------------------------------------------------------
@@ -168,17 +141,17 @@ def value(self: Tensor) -> Tensor:
 
 def new_ones(self: Tensor, size: Any, dtype: Type | None = None) -> Tensor:
     """Ones of the same dtype."""
-    return ones(size, dtype or self.dtype)
+    return array.ones(size, dtype or self.dtype)
 
 
 def new_zeros(self: Tensor, size: Any, dtype: Type | None = None) -> Tensor:
     """Zeros of the same dtype."""
-    return zeros(size, dtype or self.dtype)
+    return array.zeros(size, dtype or self.dtype)
 
 
 def fill(self: Tensor, value: Any) -> Tensor:
     """A tensor of the same shape and dtype with one value."""
-    return full(self.shape, value.item() if isinstance(value, Tensor) else value, dtype=self.dtype)
+    return array.full(self.shape, value.item() if isinstance(value, Tensor) else value, dtype=self.dtype)
 
 
 fills = fill
@@ -191,12 +164,12 @@ def fill_diagonal(self: Tensor, fill_value: Any, wrap: Any = False) -> Any:
 
 def new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: Type | None = None) -> Tensor:
     """A tensor of one value, in the dtype of this one unless another is named."""
-    return full(as_shape((size,)), fill_value, dtype=dtype or self.dtype)
+    return array.full(as_shape((size,)), fill_value, dtype=dtype or self.dtype)
 
 
 def new_empty(self: Tensor, *size: Any, dtype: Type | None = None, device: Any = None) -> Tensor:
     """A tensor of zeros, in the dtype of this one unless another is named."""
-    return zeros(as_shape(size), dtype or self.dtype)
+    return array.zeros(as_shape(size), dtype or self.dtype)
 
 
 def softmax(self: Tensor, dim: int, dtype: Type | None = None) -> Tensor:
@@ -231,8 +204,8 @@ def assign_value(self: Tensor, value: Tensor) -> Tensor:
 def select(self: Tensor, condition: Any, y: Any) -> Tensor:
     """This tensor where the condition holds, y elsewhere; with two numbers a slice of an axis, as from 2.5 on."""
     if isinstance(condition, int) and not isinstance(condition, bool):
-        return _gather(self, as_tensor(y % self.shape[condition], "int32"), condition)
-    return _select(condition, self, as_tensor(y, None if isinstance(y, Tensor) else self.type_.dtype))
+        return array.gather(self, as_tensor(y % self.shape[condition], "int32"), condition)
+    return arithmetic.select(condition, self, as_tensor(y, None if isinstance(y, Tensor) else self.type_.dtype))
 
 
 where = select
@@ -245,31 +218,33 @@ def gather(
     if isinstance(input_indices, int):
         dim, index = input_indices, axis if index is None else index
     if dim is not None:
-        return gather_elements(self, dim, index)
-    return _gather(self, input_indices, axis, batch_dims)
+        return array.gather_elements(self, dim, index)
+    return array.gather(self, input_indices, axis, batch_dims)
 
 
 def take(self: Tensor, indices: Any, axis: Any = None, mode: str = "clip") -> Tensor:
     """Slices along an axis, or elements of all; indices outside count as the nearest ("clip") or go around ("wrap")."""
-    tensor, axis = (reshape(self, (-1,)), 0) if axis is None else (self, axis)
+    tensor, axis = (array.reshape(self, (-1,)), 0) if axis is None else (self, axis)
     size, places = tensor.shape[axis], as_tensor(indices)
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError(f"For 'Tensor.take', the 'mode' must be raise, wrap or clip, but got {mode!r}.")
     if mode == "wrap":
         places = places % size
     elif mode == "clip":
-        places = minimum(maximum(places, 0), size - 1)
-    return _gather(tensor, places, axis)
+        places = arithmetic.minimum(arithmetic.maximum(places, 0), size - 1)
+    return array.gather(tensor, places, axis)
 
 
 def choose(self: Tensor, choices: Sequence[Any], mode: str = "clip") -> Tensor:
     """At each place the element of the choice whose number stands there."""
     options = [as_tensor(choice) for choice in choices]
     shape = np.broadcast_shapes(self.shape, *(option.shape for option in options))
-    places = broadcast_to(self, shape)
-    places = places % len(options) if mode == "wrap" else minimum(maximum(places, 0), len(options) - 1)
-    table = stack([broadcast_to(option, shape) for option in options])
-    return reshape(gather_elements(table, 0, reshape(places, (1, *shape))), shape)
+    places = array.broadcast_to(self, shape)
+    places = (
+        places % len(options) if mode == "wrap" else arithmetic.minimum(arithmetic.maximum(places, 0), len(options) - 1)
+    )
+    table = array.stack([array.broadcast_to(option, shape) for option in options])
+    return array.reshape(array.gather_elements(table, 0, array.reshape(places, (1, *shape))), shape)
 
 
 def searchsorted(self: Tensor, v: Any, side: str = "left", sorter: Tensor | None = None) -> Any:
@@ -279,12 +254,12 @@ def searchsorted(self: Tensor, v: Any, side: str = "left", sorter: Tensor | None
 
 def index_add(self: Tensor, dim: Any, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Any:
     """A copy with `alpha * source` added to slices along an axis."""
-    return _index_add_ext(self, index, source, dim, alpha)
+    return scatter._index_add_ext(self, index, source, dim, alpha)
 
 
 def index_put(self: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: Any = False) -> Any:
     """A copy with values written, or added, at self[indices]."""
-    return _index_put(self, values, indices, int(accumulate))
+    return scatter._index_put(self, values, indices, int(accumulate))
 
 
 def itemset(self: Tensor, *args: Any) -> Any:
@@ -293,7 +268,7 @@ def itemset(self: Tensor, *args: Any) -> Any:
     position = place[0] if place else 0
     coordinates = np.unravel_index(position, self.shape) if isinstance(position, int) else position
     row = Tensor(np.array([coordinates], np.int32).reshape(1, self.ndim))
-    return tensor_scatter_update(self, row, as_tensor([item], self.type_.dtype))
+    return scatter.tensor_scatter_update(self, row, as_tensor([item], self.type_.dtype))
 
 
 def _scattered(function: Callable[..., Any], reduction: str = "") -> Callable[..., Any]:
@@ -302,16 +277,16 @@ def _scattered(function: Callable[..., Any], reduction: str = "") -> Callable[..
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
         if reduction and (len(args) > 2 or "src" in kwargs):
             dim, index, src = (*args, *kwargs.values())
-            return tensor_scatter_elements(self, index, src, dim, reduction)
+            return scatter.tensor_scatter_elements(self, index, src, dim, reduction)
         return function(self, *args, **kwargs)
 
     method.__doc__ = function.__doc__
     return method
 
 
-scatter_add, scatter_sub = _scattered(tensor_scatter_add, "add"), _scattered(tensor_scatter_sub)
-scatter_mul, scatter_div = _scattered(tensor_scatter_mul), _scattered(tensor_scatter_div)
-scatter_max, scatter_min = _scattered(tensor_scatter_max), _scattered(tensor_scatter_min)
+scatter_add, scatter_sub = _scattered(scatter.tensor_scatter_add, "add"), _scattered(scatter.tensor_scatter_sub)
+scatter_mul, scatter_div = _scattered(scatter.tensor_scatter_mul), _scattered(scatter.tensor_scatter_div)
+scatter_max, scatter_min = _scattered(scatter.tensor_scatter_max), _scattered(scatter.tensor_scatter_min)
 
 # -- reductions --------------------------------------------------------------------------------------------------------
 
@@ -357,7 +332,7 @@ def argmin_with_value(self: Tensor, axis: Any = 0, keep_dims: Any = False) -> An
 
 def ptp(self: Tensor, axis: Any = None, keepdims: Any = False) -> Tensor:
     """The largest less the smallest element."""
-    return _sub(reductions.amax(self, axis, keepdims), reductions.amin(self, axis, keepdims))
+    return arithmetic.sub(reductions.amax(self, axis, keepdims), reductions.amin(self, axis, keepdims))
 
 
 def trace(self: Tensor, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Type | None = None) -> Any:

@@ -10,7 +10,6 @@ from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.names import publish
 from msdump.mindspore.ops.array import reshape, transpose
 from msdump.mindspore.ops.declaration import operator, plain
-from msdump.mindspore.ops.primitive import operator_class
 
 # -- margins -----------------------------------------------------------------------------------------------------------
 
@@ -86,69 +85,6 @@ def _depth_to_space(torch: Any, x: Tensor, block_size: int) -> Any:
     blocks = torch.reshape(x, (n, block_size, block_size, c // (block_size * block_size), h, w))
     moved = torch.moveaxis(blocks, (1, 2), (3, 5))
     return torch.reshape(moved, (n, c // (block_size * block_size), h * block_size, w * block_size))
-
-
-def _sizes(value: Any, count: int) -> list[int]:
-    return [value] * count if isinstance(value, int) else list(value)
-
-
-@operator("SpaceToBatchND", init="block_shape paddings")
-def _space_to_batch(torch: Any, input_x: Tensor, block_shape: Any, paddings: Any) -> Any:
-    """Blocks of the last axes as batches, the place in the block before the batch; zeros around before."""
-    blocks = _sizes(block_shape, len(paddings))
-    count = len(blocks)
-    lead = input_x.ndim - count
-    padded = torch.nn.functional.pad(input_x, [size for margin in reversed(paddings) for size in margin])
-    shape = list(padded.shape)
-    parts = [size for place, block in enumerate(blocks) for size in (shape[lead + place] // block, block)]
-    split = torch.reshape(padded, (*shape[:lead], *parts))
-    moved = torch.moveaxis(split, [lead + 2 * place + 1 for place in range(count)], list(range(count)))
-    batch = shape[0] * int(np.prod(blocks))
-    return torch.reshape(moved, (batch, *shape[1:lead], *parts[::2]))
-
-
-@operator("BatchToSpaceND", init="block_shape crops")
-def _batch_to_space(torch: Any, input_x: Tensor, block_shape: Any, crops: Any) -> Any:
-    """Batches as blocks of the last axes: the inverse of SpaceToBatchND; margins cut off afterwards."""
-    blocks = _sizes(block_shape, len(crops))
-    count, shape = len(blocks), list(input_x.shape)
-    lead, batch = len(shape) - count, shape[0] // int(np.prod(blocks))
-    split = torch.reshape(input_x, (*blocks, batch, *shape[1:]))
-    moved = torch.moveaxis(split, list(range(count)), [lead + 2 * place + 1 for place in range(count)])
-    sizes = [shape[lead + place] * block for place, block in enumerate(blocks)]
-    whole = torch.reshape(moved, (batch, *shape[1:lead], *sizes))
-    kept = tuple(slice(before, size - after) for (before, after), size in zip(crops, sizes, strict=True))
-    return whole[(..., *kept)]
-
-
-def space_to_batch_nd(input_x: Tensor, block_size: Any, paddings: Any) -> Any:
-    """Blocks of the last axes as batches, the place in the block before the batch; zeros around before."""
-    return _space_to_batch(input_x, block_size, paddings)
-
-
-@operator_class("BatchToSpaceNDV2")
-def batch_to_space_nd(input_x: Tensor, block_shape: Any, crops: Any) -> Any:
-    """Batches as blocks of the last axes; margins cut off afterwards."""
-    return _batch_to_space(input_x, block_shape, crops)
-
-
-@operator("SpaceToBatch", init="block_size paddings")
-def _space_to_batch_2d(torch: Any, x: Tensor, block_size: int, paddings: Any) -> Any:
-    """SpaceToBatchND of the height and width of (N, C, H, W)."""
-    padded = torch.nn.functional.pad(x, [size for pair in reversed(paddings) for size in pair])
-    n, c, h, w = padded.shape
-    split = torch.reshape(padded, (n, c, h // block_size, block_size, w // block_size, block_size))
-    return torch.reshape(torch.movedim(split, (3, 5), (0, 1)), (-1, c, h // block_size, w // block_size))
-
-
-@operator("BatchToSpace", init="block_size crops")
-def _batch_to_space_2d(torch: Any, input_x: Tensor, block_size: int, crops: Any) -> Any:
-    """BatchToSpaceND of the height and width of (N, C, H, W)."""
-    n, c, h, w = input_x.shape
-    split = torch.reshape(input_x, (block_size, block_size, n // (block_size * block_size), c, h, w))
-    whole = torch.reshape(torch.movedim(split, (0, 1), (3, 5)), (-1, c, h * block_size, w * block_size))
-    (top, bottom), (before, after) = crops
-    return torch.clone(whole[:, :, top : h * block_size - bottom, before : w * block_size - after])
 
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from msdump.mindspore.common.signatures import bound_arguments as bound_arguments
@@ -99,22 +99,60 @@ def signature_of(attributes: Mapping[str, Any]) -> inspect.Signature:
     return inspect.Signature(sorted(listed, key=lambda each: each.default is not none))
 
 
-def operator_class(*names: str) -> Callable[[_Function], _Function]:
-    """Decorator: gives a function of `mindspore.ops` an operator class without attributes, whose call it is.
+def class_of(
+    op_type: str, function: Callable[..., Any], made: Sequence[str] = (), defaults: Mapping[str, Any] | None = None
+) -> type[Primitive]:
+    """The operator class of a function: `made` are the parameters that its constructor takes, others the call's.
+
+    defaults    of the constructor, where they are not those of the function
+    """
+    parameters = inspect.signature(function).parameters
+    defaults = {name: parameters[name].default for name in made} | dict(defaults or {})
+    attributes = {name: ... if value is inspect.Parameter.empty else value for name, value in defaults.items()}
+    called = [name for name in parameters if name not in made]
+    takes_all = any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters.values())
+
+    class Functional(Primitive, name=op_type, **attributes):
+        def compute(self, *inputs: Any, **kwargs: Any) -> Any:
+            if takes_all:
+                return function(*inputs, **kwargs)
+            if len(inputs) > len(called):
+                raise TypeError(f"For '{op_type}', expected {len(called)} inputs, got {len(inputs)}.")
+            given = dict(zip(called, inputs, strict=False))
+            return function(**given, **kwargs, **{name: self.attrs[name] for name in made})
+
+    Functional.__doc__ = function.__doc__ or f"`ops.{function.__name__}` as an operator object."
+    return Functional
+
+
+def operator_class(*names: str, init: str = "", **defaults: Any) -> Callable[[_Function], _Function]:
+    """Decorator: gives a function of `mindspore.ops` an operator class, whose call it is.
 
     names    what `mindspore.ops.operations` calls the class; the first is the operator's type
+    init     names of the parameters that the constructor takes, as text; `defaults`: where it has others
     """
 
     def declare(function: _Function) -> _Function:
-        class Functional(Primitive, name=names[0]):
-            def compute(self, *inputs: Any, **kwargs: Any) -> Any:
-                return function(*inputs, **kwargs)
-
-        Functional.__doc__ = function.__doc__ or f"`ops.{function.__name__}` as an operator object."
-        functional_classes.update(dict.fromkeys(names, Functional))
+        functional_classes.update(dict.fromkeys(names, class_of(names[0], function, init.split(), defaults)))
         return function
 
     return declare
+
+
+def def_class(op_type: str, doc: str, compute: Callable[..., Any] | None = None, /, **attributes: Any) -> None:
+    """Make an operator class that no function of `mindspore.ops` stands for.
+
+    compute     (operator object, operands...) -> result; None: the operator of this type on them
+    attributes  what the constructor takes, with their defaults; ... for none
+    """
+
+    class Made(Primitive, name=op_type, **attributes):
+        pass
+
+    if compute is not None:
+        Made.compute = compute  # type: ignore[method-assign]
+    Made.__doc__ = doc
+    functional_classes[op_type] = Made
 
 
 publish(__name__)

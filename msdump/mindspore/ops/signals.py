@@ -9,8 +9,8 @@ import numpy as np
 from msdump.mindspore.common.dtype import Type, dtype_name, float32
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.names import publish
-from msdump.mindspore.ops.declaration import operator, plain
-from msdump.mindspore.ops.primitive import Primitive, functional_classes
+from msdump.mindspore.ops.declaration import plain
+from msdump.mindspore.ops.primitive import operator_class
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
 
@@ -40,6 +40,7 @@ def _window(name: str, length: Any, periodic: bool, dtype: Any, shape: Any) -> T
     return Tensor.of_array(np.asarray(values).astype(dtypes.dtype(dtype_name(dtype or float32)).numpy))
 
 
+@operator_class("BartlettWindow", init="periodic dtype", dtype=float32)
 def bartlett_window(window_length: Any, periodic: bool = True, *, dtype: Type | None = None) -> Tensor:
     """Triangle from 0 to 1 and back."""
     return _window("bartlett_window", window_length, periodic, dtype, lambda places: 1 - np.abs(2 * places - 1))
@@ -50,11 +51,13 @@ def hann_window(window_length: Any, periodic: bool = True, *, dtype: Type | None
     return _window("hann_window", window_length, periodic, dtype, _cosines(0.5, -0.5))
 
 
+@operator_class("BlackmanWindow", init="periodic dtype", dtype=float32)
 def blackman_window(window_length: Any, periodic: bool = True, *, dtype: Type | None = None) -> Tensor:
     """0.42 - 0.5 cos + 0.08 cos of the double angle."""
     return _window("blackman_window", window_length, periodic, dtype, _cosines(0.42, -0.5, 0.08))
 
 
+@operator_class("HammingWindow", init="periodic alpha beta dtype", dtype=float32)
 def hamming_window(
     window_length: Any, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype: Type | None = None
 ) -> Tensor:
@@ -72,72 +75,6 @@ def kaiser_window(
         return np.i0(beta * inside) / np.i0(beta)
 
     return _window("kaiser_window", window_length, periodic, dtype, shape)
-
-
-def _class(name: str, function: Any, **made: Any) -> None:
-    class Window(Primitive, name=name, **made):
-        def compute(self, window_length: Any) -> Any:
-            return function(window_length, **self.attrs)
-
-    Window.__doc__ = function.__doc__
-    functional_classes[name] = Window
-
-
-_class("BartlettWindow", bartlett_window, periodic=True, dtype=float32)
-_class("BlackmanWindow", blackman_window, periodic=True, dtype=float32)
-_class("HammingWindow", hamming_window, periodic=True, alpha=0.54, beta=0.46, dtype=float32)
-
-
-@operator("STFT", init="n_fft hop_length win_length normalized onesided return_complex")
-def _stft(
-    torch: Any,
-    x: Tensor,
-    window: Tensor,
-    n_fft: int,
-    hop_length: int,
-    win_length: int,
-    normalized: bool,
-    onesided: bool,
-    return_complex: bool,
-) -> Any:
-    """Spectra of windows of a signal: (..., frequency, time), or with real and imaginary parts as a last axis."""
-    if torch.float16 in (x.dtype, window.dtype) or torch.bfloat16 in (x.dtype, window.dtype):
-        raise TypeError(f"expected numbers of at least 4 bytes, got {x.dtype} and {window.dtype}.")
-    result = torch.stft(
-        x, n_fft, hop_length, win_length, window, center=False, normalized=bool(normalized), onesided=bool(onesided),
-        return_complex=True,
-    )  # fmt: skip
-    return result if return_complex else torch.view_as_real(result)
-
-
-def stft(
-    x: Tensor,
-    n_fft: int,
-    hop_length: int | None = None,
-    win_length: int | None = None,
-    window: Tensor | None = None,
-    center: bool = True,
-    pad_mode: str = "REFLECT",
-    normalized: bool = False,
-    onesided: bool | None = None,
-    return_complex: bool | None = None,
-) -> Any:
-    """Fourier transforms of parts of a signal, each of `n_fft` elements, `hop_length` apart."""
-    from msdump.mindspore.ops.array import expand_dims, ones, squeeze
-    from msdump.mindspore.ops.padding import pad
-
-    length = n_fft if win_length is None else win_length
-    step = n_fft // 4 if hop_length is None else hop_length
-    is_complex = x.type_.dtype.startswith("complex")
-    weights = ones((length,), float32) if window is None else window
-    if center:
-        around = [n_fft // 2, n_fft // 2]
-        batched = expand_dims(x, 0) if x.ndim == 1 else x
-        batched = pad(batched, around, mode=pad_mode.lower())
-        x = squeeze(batched, 0) if x.ndim == 1 else batched
-    half = not is_complex if onesided is None else onesided
-    whole = is_complex if return_complex is None else return_complex
-    return _stft(x, weights, n_fft, step, length, normalized, half, whole)
 
 
 publish(__name__)

@@ -29,7 +29,6 @@ from msdump.mindspore.ops.arithmetic import (
 from msdump.mindspore.ops.arrangement import narrow
 from msdump.mindspore.ops.array import arange, cast, concat, expand_dims, reshape, squeeze
 from msdump.mindspore.ops.declaration import COMMON, FLOAT, operator, plain
-from msdump.mindspore.ops.primitive import operator_class
 from msdump.mindspore.ops.reductions import amax, amin, mean
 from msdump.mindspore.ops.reductions import sum as _sum
 from msdump.mindspore.releases import LARGEST
@@ -239,9 +238,9 @@ def _squared_difference(torch: Any, input_x: Tensor, input_y: Tensor) -> Any:
     return torch.square(torch.subtract(input_x, input_y))
 
 
-@operator_class("SquareSumAll")
-def _square_sum_all(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
-    return execute("SquareSumAll", [x, y])
+@operator("SquareSumAll")
+def _square_sum_all(torch: Any, x: Tensor, y: Tensor) -> tuple[Tensor, Any]:
+    return (x * x).sum(), (y * y).sum()
 
 
 @operator("Renorm", operands=FLOAT)
@@ -302,20 +301,6 @@ def diff(x: Tensor, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
     whole = concat(parts, axis) if len(parts) > 1 else x
     size = whole.shape[axis]
     return sub(narrow(whole, axis, 1, size - 1), narrow(whole, axis, 0, size - 1))
-
-
-def trapz(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
-    """The integral along an axis by the trapezoidal rule: at places x, or dx apart."""
-    size = y.shape[dim]
-    heights = (narrow(y, dim, 1, size - 1) + narrow(y, dim, 0, size - 1)) / 2.0
-    if x is None:
-        return _sum(heights * dx, dim)
-    steps = diff(x, axis=-1 if x.ndim == 1 else dim)
-    if x.ndim == 1 and y.ndim > 1:
-        shape = [1] * y.ndim
-        shape[dim] = size - 1
-        steps = reshape(steps, shape)
-    return _sum(heights * steps, dim)
 
 
 # -- counts ------------------------------------------------------------------------------------------------------------

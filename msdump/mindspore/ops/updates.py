@@ -15,7 +15,6 @@ from msdump.mindspore.tracer import current_tracer
 
 _LOCKED = {"use_locking": False}
 _SLOTS = {"update_slots": True}
-_FTRL = {"lr": ..., "l1": ..., "l2": ..., "lr_power": ...}
 _RMS = ("rho", "momentum", "epsilon")
 
 # What the constructor takes, with its defaults; ... for none.
@@ -23,40 +22,15 @@ _ATTRIBUTES: dict[str, dict[str, Any]] = {
     "Adam": {**_LOCKED, "use_nesterov": False},
     "AdamNoUpdateParam": {**_LOCKED, "use_nesterov": False},
     "AdamWeightDecay": _LOCKED,
-    "ApplyAdaMax": {},
     "ApplyAdadelta": {},
     "ApplyAdagrad": _SLOTS,
     "ApplyAdagradV2": {"epsilon": ..., **_SLOTS},
-    "ApplyAdagradDA": _LOCKED,
     "ApplyAdamWithAmsgrad": {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, **_LOCKED},
     "ApplyAdamWithAmsgradV2": _LOCKED,
-    "ApplyAddSign": {},
-    "ApplyPowerSign": {},
     "ApplyFtrl": _LOCKED,
-    "ApplyGradientDescent": {},
-    "ApplyProximalGradientDescent": {},
-    "ApplyProximalAdagrad": _LOCKED,
-    "ApplyKerasMomentum": {**_LOCKED, "use_nesterov": False},
     "ApplyRMSProp": _LOCKED,
     "ApplyCenteredRMSProp": _LOCKED,
-    "LARSUpdate": {"epsilon": 1e-05, "hyperpara": 0.001, "use_clip": False},
     "SGD": {"dampening": 0.0, "weight_decay": 0.0, "nesterov": False},
-    "FusedAdaFactor": {
-        "enable_scale_parameter": False,
-        "enable_first_moment": False,
-        "enable_weight_decay": False,
-    },
-    "SparseApplyAdagrad": {"lr": ..., **_SLOTS, **_LOCKED},
-    "SparseApplyAdagradV2": {"lr": ..., "epsilon": ..., **_LOCKED, **_SLOTS},
-    "SparseApplyAdadelta": {"epsilon": ..., **_LOCKED},
-    "SparseApplyFtrl": {**_FTRL, **_LOCKED},
-    "SparseApplyFtrlV2": {"lr": ..., "l1": ..., "l2": ..., "l2_shrinkage": ..., "lr_power": ..., **_LOCKED},
-    "SparseApplyProximalAdagrad": _LOCKED,
-    "SparseApplyRMSProp": {"rho": ..., "momentum": ..., "epsilon": ..., **_LOCKED},
-    "FusedSparseAdam": {**_LOCKED, "use_nesterov": False},
-    "FusedSparseLazyAdam": {**_LOCKED, "use_nesterov": False},
-    "FusedSparseFtrl": {**_FTRL, **_LOCKED},
-    "FusedSparseProximalAdagrad": _LOCKED,
 }
 # Inputs of the call that are attributes of the operator, behind its operands.
 _CALLED = {"ApplyRMSProp": _RMS, "ApplyCenteredRMSProp": _RMS}

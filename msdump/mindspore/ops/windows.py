@@ -170,22 +170,6 @@ def _avg_pool3d(
     return summed / functional.avg_pool3d(inside, kernel, stride, 0, is_ceil, True)
 
 
-def max_pool3d(
-    x: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """Largest elements under a window of (N, C, D, H, W), and their places."""
-    kernel = sizes(kernel_size, 3)
-    strides = kernel if stride is None else sizes(stride, 3)
-    results = _max_pool3d_with_argmax(x, kernel, strides, sizes(padding, 3), sizes(dilation, 3), ceil_mode)
-    return results if return_indices else results[0]
-
-
 def _avg_pool(input: Tensor, ndim: int, kernel: Any, stride: Any, padding: Any, **options: Any) -> Tensor:
     """Means under a window of `ndim` axes, through the operator of three."""
     ahead = (1,) * (3 - ndim)
@@ -263,22 +247,6 @@ def lp_pool2d(x: Tensor, norm_type: float, kernel_size: Any, stride: Any = None,
     return _lp_pool(x, 2, norm_type, kernel_size, stride, ceil_mode)
 
 
-@operator("LRN")
-def lrn(
-    torch: Any,
-    x: Tensor,
-    depth_radius: int = 5,
-    bias: float = 1.0,
-    alpha: float = 1.0,
-    beta: float = 0.5,
-    norm_region: str = "ACROSS_CHANNELS",
-) -> Tensor:
-    """x over (bias + alpha * sum of squares of the channels beside it) ** beta."""
-    only("LRN", "norm_region", norm_region, "ACROSS_CHANNELS")
-    width = 2 * depth_radius + 1
-    return torch.nn.functional.local_response_norm(x, width, alpha * width, beta, bias)
-
-
 # -- back from the largest ---------------------------------------------------------------------------------------------
 
 
@@ -308,21 +276,6 @@ def _max_unpool2d(
     return _unpooled(torch, 2, x, argmax, _unpooled_sizes(x, 2, ksize, strides, pads, output_shape))
 
 
-@operator("MaxUnpool3D")
-def _max_unpool3d(
-    torch: Any,
-    x: Tensor,
-    argmax: Tensor,
-    ksize: Any,
-    strides: Any = 0,
-    pads: Any = 0,
-    output_shape: Sizes = (),
-    data_format: str = "NCDHW",
-) -> Tensor:
-    only("MaxUnpool3D", "data_format", data_format, "NCDHW")
-    return _unpooled(torch, 3, x, argmax, _unpooled_sizes(x, 3, ksize, strides, pads, output_shape))
-
-
 def _unpooled_sizes(x: Any, ndim: int, kernel: Any, stride: Any, padding: Any, output_shape: Any) -> Sizes:
     """Sizes of the last `ndim` axes: of `output_shape` where it is given. `stride` None or 0: as the kernel."""
     if output_shape:
@@ -333,29 +286,11 @@ def _unpooled_sizes(x: Any, ndim: int, kernel: Any, stride: Any, padding: Any, o
     return tuple((length - 1) * step + size - 2 * pad for length, size, step, pad in lengths)
 
 
-def max_unpool1d(
-    x: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
-) -> Tensor:
-    """Zeros of (..., L) with elements put back to the places that a maximum pooling took them from."""
-    shape = (*_unpooled_sizes(x, 1, kernel_size, stride, padding, output_size), 1)
-    result: Tensor = _max_unpool2d(
-        expand_dims(x, -1), expand_dims(indices, -1), (*sizes(kernel_size, 1), 1), output_shape=shape
-    )
-    return squeeze(result, -1)
-
-
 def max_unpool2d(
     x: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
-    """As max_unpool1d, of (..., H, W)."""
+    """Zeros of (..., H, W) with elements put back to the places that a maximum pooling took them from."""
     return _max_unpool2d(x, indices, kernel_size, stride or 0, padding, tuple(output_size or ()))
-
-
-def max_unpool3d(
-    x: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
-) -> Tensor:
-    """As max_unpool1d, of (..., D, H, W)."""
-    return _max_unpool3d(x, indices, kernel_size, stride or 0, padding, tuple(output_size or ()))
 
 
 publish(__name__)

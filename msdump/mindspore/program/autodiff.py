@@ -113,6 +113,25 @@ def no_gradient(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     return [None] * len(node.inputs)
 
 
+def one_operator(
+    op_type: str,
+    operands: Callable[[Value, Value, Value], Sequence[Value]] = lambda x, y, dy: (dy,),
+    attrs: Callable[[Node], Mapping[str, Any]] = lambda node: {},
+) -> Bprop:
+    """A bprop of an operator with one result: one operator on operands(x, y, dy) gives the gradient of the first x."""
+
+    def bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
+        given = operands(node.inputs[0], node.outputs[0], outer_gradient(outer))
+        return [builder.add(op_type, given, dict(attrs(node))), *[None] * (len(node.inputs) - 1)]
+
+    return bprop
+
+
+def same_attributes(node: Node) -> Mapping[str, Any]:
+    """The attributes of the operator itself, for `one_operator`."""
+    return node.primitive.attrs
+
+
 def is_one(value: Value) -> bool:
     """True for a constant whose elements are all 1."""
     return value.kind == CONSTANT and value.constant is not None and bool(np.all(value.constant == 1))

@@ -215,27 +215,6 @@ def test_every_run_of_a_body_draws_anew() -> None:
     assert not np.array_equal(first.asnumpy(), last.asnumpy())
 
 
-@pytest.mark.usefixtures("either_mode")
-def test_loops_over_functions() -> None:
-    x, n = ms.Tensor([1.0, 2.0]), ms.Tensor(1, ms.int32)
-
-    @ms.jit
-    def run(x: Any, n: Any) -> Any:
-        doubled, last = ops.WhileLoop()(lambda v: v[1] < 4, lambda v: (v[0] * 2, v[1] + 1), (x, n))
-        summed = ops.ForiLoop()(0, n + 2, lambda index, v: v + index, x)
-        return doubled, last, summed, *ops.Scan()(lambda v, y: (v + y, v * y), x, [1, 2])
-
-    doubled, last, summed, total, products = run(x, n)
-    np.testing.assert_array_equal(doubled.asnumpy(), [8, 16])
-    assert int(last) == 4
-    np.testing.assert_array_equal(summed.asnumpy(), [4, 5])
-    np.testing.assert_array_equal(total.asnumpy(), [4, 5])
-    np.testing.assert_array_equal([each.asnumpy() for each in products], [[1, 2], [4, 6]])
-    assert ops.WhileLoop()(lambda v: v < 100, lambda v: v + 1, 10) == 100
-    with pytest.raises(TypeError, match="'lower' must be an int or a Tensor"):
-        ops.ForiLoop()(0.5, 2, lambda index, v: v, x)
-
-
 class Hundredfold(nn.Cell):
     def construct(self, x: Any) -> Any:
         return x * 2

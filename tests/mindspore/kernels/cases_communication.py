@@ -10,7 +10,5 @@ CASES: dict[str, list[Case]] = {
     "AllGather": [case(reals(2, 2), rank_size=1), case(bools(3), rank_size=1)],
     "AlltoAll": [case(reals(2, 2), split_count=1, split_dim=0, concat_dim=1)],
     "Broadcast": [case(reals(2, 2), root_rank=0), case(reals(), root_rank=0)],
-    "CollectiveGather": [case(reals(2, 2), rank_size=1, dest_rank=0)],
-    "CollectiveScatter": [case(reals(2, 2), rank_size=1, src_rank=0)],
     "Barrier": [case()],
 }

@@ -6,48 +6,46 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from msdump.mindspore.kernels.updates import RULES, Rule
-from tests.mindspore.kernels.cases import BF16, Case, case, ints, positive, reals, scalar
+from msdump.graph.primitive import definition_of
+from tests.mindspore.kernels.cases import BF16, Case, case, positive, reals, scalar
 
-_ATTRIBUTES = {
-    "ApplyAdagradV2": {"epsilon": 0.1},
-    "SparseApplyAdagrad": {"lr": 0.1},
-    "SparseApplyAdagradV2": {"lr": 0.1, "epsilon": 0.1},
-    "SparseApplyAdadelta": {"epsilon": 0.1},
-    "SparseApplyFtrl": {"lr": 0.1, "l1": 0.2, "l2": 0.3, "lr_power": -0.5},
-    "SparseApplyFtrlV2": {"lr": 0.1, "l1": 0.2, "l2": 0.3, "lr_power": -0.5, "l2_shrinkage": 0.1},
-    **{
-        f"{how}RMSProp": {"rho": 0.9, "momentum": 0.5, "epsilon": 0.1}
-        for how in ("Apply", "ApplyCentered", "SparseApply")
-    },
-    "FusedSparseFtrl": {"lr": 0.1, "l1": 0.2, "l2": 0.3, "lr_power": -0.5},
-}
+_FORMULAS = [
+    "ApplyAdadelta",
+    "ApplyAdagrad",
+    "ApplyAdagradV2",
+    "ApplyAdamWithAmsgrad",
+    "ApplyAdamWithAmsgradV2",
+    "ApplyCenteredRMSProp",
+    "ApplyFtrl",
+    "ApplyRMSProp",
+]
+# Operands of one element.
+_NUMBERS = [
+    "beta1",
+    "beta1_power",
+    "beta2",
+    "beta2_power",
+    "epsilon",
+    "l1",
+    "l2",
+    "learning_rate",
+    "lr",
+    "lr_power",
+    "rho",
+]
+_RMS_PROP = {"rho": 0.9, "momentum": 0.5, "epsilon": 0.1}
+_ATTRIBUTES = {"ApplyAdagradV2": {"epsilon": 0.1}, "ApplyRMSProp": _RMS_PROP, "ApplyCenteredRMSProp": _RMS_PROP}
 
 
-def _call(rule: Rule, dtype: type, *shape: int) -> Case:
-    inputs = []
-    for name in rule.inputs:
-        if name == "indices":
-            inputs.append(ints(0, shape[0], 4))
-        elif name not in rule.arrays:
-            inputs.append(scalar(0.5))
-        elif rule.rows and name == rule.arrays[-1]:
-            inputs.append(reals(4, *shape[1:], dtype=dtype))
-        else:
-            inputs.append(positive(*shape, dtype=dtype))
-    return case(*inputs, **_ATTRIBUTES.get(rule.op_type, {}))
+def _call(op_type: str, dtype: type, *shape: int) -> Case:
+    names = definition_of(op_type).input_names
+    inputs = [scalar(0.5) if name in _NUMBERS else positive(*shape, dtype=dtype) for name in names]
+    return case(*inputs, **_ATTRIBUTES.get(op_type, {}))
 
 
-_NUMBERS = [scalar(0.5)] * 6
+_SCALARS = [scalar(0.5)] * 6
 CASES: dict[str, Sequence[Case]] = {
-    **{name: [_call(rule, np.float32, 3, 2), _call(rule, BF16, 3)] for name, rule in RULES.items()},
-    "AdamNoUpdateParam": [case(positive(3), positive(3), *_NUMBERS, reals(3))],
-    "Lamb": [case(positive(3), positive(3), positive(3), *_NUMBERS, reals(3))],
-    "SquareSumAll": [case(reals(3, 2), reals(4))],
-    "LARSUpdate": [case(reals(3, 2), reals(3, 2), *_NUMBERS[:4], hyperpara=0.1, epsilon=0.1)],
-    "FusedAdaFactor": [
-        case(
-            positive(2), *_NUMBERS[:5], reals(3, 2), reals(3, 2), reals(3, 2), positive(3), positive(2), positive(3, 2)
-        )
-    ],
+    **{name: [_call(name, np.float32, 3, 2), _call(name, BF16, 3)] for name in _FORMULAS},
+    "AdamNoUpdateParam": [case(positive(3), positive(3), *_SCALARS, reals(3))],
+    "Lamb": [case(positive(3), positive(3), positive(3), *_SCALARS, reals(3))],
 }

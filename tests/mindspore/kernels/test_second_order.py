@@ -34,13 +34,13 @@ CASES: list[tuple[str, list[Array], Mapping[str, Any]]] = [
         for flag in (True, False)
     ),
 ]
-BY_TORCH = {"GeLU", "MaxPool", "LayerNorm", "GroupNorm", "BatchNorm"}
+BY_NUMPY = {"ReLU", "BiasAdd", "Slice", "StridedSlice", "GatherD"}
 
 
 @pytest.mark.parametrize(("op_type", "arrays", "attrs"), CASES, ids=[row[0] for row in CASES])
 def test_gradient_of_each_gradient(op_type: str, arrays: list[Array], attrs: Mapping[str, Any]) -> None:
     """Of the gradient of a square, so that it depends on the gradient that the operator gets."""
-    if op_type in BY_TORCH:
+    if op_type not in BY_NUMPY:
         pytest.importorskip("torch")
     graph = Graph()
     inputs = [graph.add_input(f"x{slot}", type_of(array)) for slot, array in enumerate(arrays)]
