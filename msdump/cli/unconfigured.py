@@ -200,12 +200,16 @@ def statistics_of_models() -> DefaultOfModels:
 
 
 def answer(paths: Sequence[str]) -> None:
-    """Say what `msdump nan` finds in these dumps, on the stream of the report."""
+    """Say what `msdump nan`, and of several ranks `msdump ranks`, find in these dumps, on the stream of the report."""
     from msdump.cli.main import main
 
     for path in paths:
         name = os.path.relpath(path)
         shown = path if name.startswith(os.pardir) else name
-        complain(f"\n$ msdump nan {shlex.quote(shown)}")
-        with contextlib.redirect_stdout(sys.stderr):
-            main(["nan", "--", shown] if shown.startswith("-") else ["nan", shown])
+        commands = [["nan", shown]]
+        if len(list(Path(path).glob("rank_*"))) > 1:
+            commands.append(["ranks", shown, "--brief"])
+        for command in commands:
+            complain(f"\n$ msdump {shlex.join(command)}")
+            with contextlib.redirect_stdout(sys.stderr):
+                main(command)

@@ -242,6 +242,7 @@ def test_ranks_of_a_job_share_a_folder(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert {path.name for path in tmp_path.glob("msdump_dump/rank_*")} == {"rank_0", "rank_1"}
     assert done.stderr.count("first NaN") == 1
+    assert "$ msdump ranks msdump_dump --brief" in done.stderr
 
 
 def found(folder: Path, target: str = "train.py", is_module: bool = False) -> tuple[set[str], bool, bool, bool]:
