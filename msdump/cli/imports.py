@@ -22,14 +22,12 @@ class Imports:
 
     packages        top-level names, those of msdump's stand-ins by their own names
     uses_msdump     whether the script dumps by itself: it imports msdump for more than its stand-ins
-    compiles        whether it calls `torch.compile`, or `compile` of a module
-    has_backend     whether a call of these names a backend that is no text
+    compiles        whether it names `torch.compile`
     """
 
     packages: set[str] = field(default_factory=set)
     uses_msdump: bool = False
     compiles: bool = False
-    has_backend: bool = False
 
 
 def imports_of(target: Sequence[str], is_module: bool, launchers: Sequence[str] = ()) -> Imports:
@@ -90,9 +88,6 @@ def _read(file: Path, found: Imports) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             base = "." * node.level + (node.module or "")
             names = [base, *(f"{base}{'' if base.endswith('.') else '.'}{alias.name}" for alias in node.names)]
-        elif isinstance(node, ast.Call):
-            _note_call(node, found)
-            continue
         else:
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 _note_attribute(node.value.id, node.attr, found)
@@ -107,18 +102,6 @@ def _note_attribute(name: str, attribute: str, found: Imports) -> None:
         found.compiles = True
     elif name == "msdump" and attribute in _CALLS:
         found.uses_msdump = True
-
-
-def _note_call(node: ast.Call, found: Imports) -> None:
-    if not isinstance(node.func, ast.Attribute) or node.func.attr != "compile":
-        return
-    for keyword in node.keywords:
-        if keyword.arg == "backend":
-            found.compiles = True
-            is_text = isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, str)
-            found.has_backend = found.has_backend or not is_text
-        elif keyword.arg in ("fullgraph", "dynamic"):
-            found.compiles = True
 
 
 def _note_name(name: str, found: Imports) -> None:

@@ -100,13 +100,16 @@ def _print_brief(report: NonFiniteReport, status: int) -> None:
 
 
 def _next_steps(report: NonFiniteReport, dump: str) -> Iterator[tuple[str, str]]:
-    from msdump.analysis.find.hints import command_line, operator_line, path_word, zoom_line
+    from msdump.analysis.find.hints import command_line, inside_line, operator_line, path_word, zoom_line
     from msdump.analysis.steps import STATISTIC
 
     first = report.first
     if first is None:
         yield command_line("stat", path_word(dump), "--sort", "max"), message("the largest values")
     else:
+        inside = inside_line(first.operator)
+        if inside:
+            yield inside, message("the operators inside of what torch.compile made")
         yield operator_line("show", dump, first.operator, first.step), message("its tensors, attributes and source")
         if first.tensors[0].tensor.file.form == STATISTIC:
             yield zoom_line(dump, first.operator), message("dumps its tensors")

@@ -139,11 +139,10 @@ def _way(args: argparse.Namespace, found: Imports) -> tuple[argparse.Namespace, 
     if "torchair" in words:
         # Beside a dump of its own, one of all operators would be in the way.
         words.pop("torch", None)
-    is_eager = "torch" in words or not words
-    backend = "msdump" if is_eager and found.compiles and not found.has_backend else None
-    if backend is not None:
-        words["torch"] = "PyTorch, inside of torch.compile by the backend msdump"
-    return _with(args, torch_eager=is_eager, torch_backend=backend), " and ".join(words.values())
+    if "torch" in words and found.compiles:
+        # A backend of msdump's would show what is inside, but it would also change what runs.
+        words["torch"] = "PyTorch, operator by operator, and what torch.compile makes as a whole"
+    return _with(args, torch_eager="torch" in words or not words), " and ".join(words.values())
 
 
 _WORDS = {

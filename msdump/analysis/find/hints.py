@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from msdump.analysis.steps import Operator, StepKey, short_label
 from msdump.formats.paths.parse import FX, MSPROBE
 from msdump.formats.paths.sync import METADATA_FOLDER
 from msdump.formats.sidecars import read_command
-from msdump.process.command import ACL_RUN, OUTSIDE, PYTHON, UNKNOWN, Command
+from msdump.process.command import ACL_RUN, OUTSIDE, PYTHON, RUN, UNKNOWN, Command
 from msdump.storage.files import absolute
 from msdump.storage.remote import is_remote
 from msdump.tables.printable import printable, without_commands
@@ -23,6 +24,8 @@ PathLike = str | os.PathLike[str]
 _LITERAL = {letter: f"[{letter}]" for letter in "*?["}
 # From a data file up to the folder beside which the metadata lie: `{path}/{step}/{time}/{device}/{model}/{id}/{step}/`.
 _LEVELS = 8
+# How the eager dump calls what `torch.compile` made, before the name of the function.
+_COMPILED, _BACKEND = "compiled.", "--torch-backend"
 
 
 def command_line(*words: PathLike) -> str:
@@ -99,6 +102,19 @@ def run_line(command: Command, config: PathLike) -> str:
     if command.entry != ACL_RUN:
         words = ["run", "--config", config, *program]
     return _in_its_folder(command, command_line(*words))
+
+
+def inside_line(operator: Operator) -> str:
+    """The command that shows the operators inside of what `torch.compile` made, which the dump holds as one operator.
+
+    "" for any other operator, and where it is not known how the dump was made.
+    """
+    command = command_of(operator)
+    is_compiled = operator.label.rpartition("/")[2].startswith(_COMPILED)
+    if not is_compiled or command.entry != RUN or _BACKEND in command.options:
+        return ""
+    options = (*command.options, _BACKEND, "msdump")
+    return _in_its_folder(command, command_line("run", *_program(replace(command, options=options))))
 
 
 def plain_line(command: Command) -> str:
