@@ -15,6 +15,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
+from msdump.analysis.full_names import short_label, stage_of
 from msdump.errors import FormatError, NothingFoundError
 from msdump.formats.acl_stats_csv import read_acl_stats
 from msdump.formats.dump_dir import DumpDir, OperatorOrder
@@ -31,8 +32,6 @@ from msdump.tensors.makers import maker
 from msdump.tensors.records import DEFAULT_FORMAT, INPUT, OUTPUT
 
 PARAMETER = "Parameter"
-# Scopes that only wrap the model of the script, and those that autodiff adds.
-_WRAPPER = re.compile(r"(?:Gradients|Default|network-.*|_backbone-.*|grad\w+-(?:expand|meta))")
 _OP_NUMBER = re.compile(r"-op[0-9]+$")
 STATISTIC = "statistic"  # form of the file of a tensor without bytes
 
@@ -71,24 +70,6 @@ class StepKey(NamedTuple):
         if not tells_graph or self.graph_id is None:
             return iteration
         return message("{iteration} of graph {graph}", iteration=iteration, graph=self.graph_id)
-
-
-def stage_of(label: str) -> str:
-    """Of a full name: "forward", "backward" or "optimizer"."""
-    if label.startswith("Gradients"):
-        return "backward"
-    return "optimizer" if "optimizer-" in label else "forward"
-
-
-def layer_of(full_name: str) -> str | None:
-    """Names of the modules around an operator, without their classes; None where its name has no scope.
-
-    `Default/network-WithLossCell/_backbone-Net/fc2-Dense/MatMul-op3` -> "fc2"; the model itself is "".
-    """
-    if "/" not in full_name:
-        return None
-    scopes = full_name.split("/")[:-1]
-    return ".".join(scope.rpartition("-")[0] or scope for scope in scopes if not _WRAPPER.fullmatch(scope))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -183,17 +164,6 @@ class Step:
     operators: tuple[Operator, ...]
     time_us: int | None = None
     began_us: int | None = None
-
-
-# The number that the graph of an iteration gives an operator; one in the body of a loop or a branch has it again.
-_NUMBERED = re.compile(r"[^/]*-op[0-9]+")
-_RUN_BY_ANOTHER = re.compile(r"/(?:then|else)_branch/|/body/")
-
-
-def short_label(label: str) -> str:
-    """The shortest name that means an operator in its graph: the last part where that ends in a number of the graph."""
-    short = label.rpartition("/")[2]
-    return short if _NUMBERED.fullmatch(short) and not _RUN_BY_ANOTHER.search(label) else label
 
 
 def operator_id(step: StepKey, operator: Operator) -> str:

@@ -129,7 +129,7 @@ def _complain_of(kind: str, files: list[tuple[str, str]], shows_all: bool) -> No
 def _advice(listing: DumpListing, path: str) -> list[tuple[str, str]]:
     """Commands, and what for."""
     from msdump.analysis.find.hints import command_line, path_word, show_line
-    from msdump.analysis.steps import short_label
+    from msdump.analysis.full_names import short_label
 
     word = path_word(path)
     advice: list[tuple[str, str]] = [

@@ -289,7 +289,7 @@ def _nan_step(dump: str) -> tuple[str, str]:
 
 def _next_steps(rows: Sequence[TensorStatistics], dump: str) -> Iterator[tuple[str, str]]:
     from msdump.analysis.find.hints import command_line, operator_word, path_word
-    from msdump.analysis.steps import short_label
+    from msdump.analysis.full_names import short_label
 
     word = path_word(dump)
     if any(value_verdict(row.numbers) in ("NaN", "Inf") for row in rows):

@@ -69,6 +69,6 @@ def print_hits(hits: Sequence[SourceHit], args: argparse.Namespace, files: str) 
 
 def _next_steps(hits: Sequence[SourceHit], dump: str) -> list[tuple[str, str]]:
     from msdump.analysis.find.hints import show_line
-    from msdump.analysis.steps import short_label
+    from msdump.analysis.full_names import short_label
 
     return [(show_line(dump, short_label(hits[0].node.full_name)), message("its tensors, attributes and source"))]

@@ -16,7 +16,8 @@ from msdump.analysis.compare.across import BY_VALUES, Crossing, iterations_of
 from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.compare.pairing import BY_NAME, OperatorPair, Pairing, host_shape, pair_by_mapping
 from msdump.analysis.compare.values import Figures, Matches, figures_of
-from msdump.analysis.steps import Operator, Slot, Step, layer_of
+from msdump.analysis.full_names import layer_of
+from msdump.analysis.steps import Operator, Slot, Step
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.parse import safe_text
 

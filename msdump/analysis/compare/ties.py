@@ -26,8 +26,9 @@ from msdump.analysis.compare.bounds import Bounds, bounds_of, largest, reason_to
 from msdump.analysis.compare.metrics import PairMetrics, compare_arrays
 from msdump.analysis.compare.result import AGREES, DIFFERS, OperatorResult, StepResult, TensorResult, Tie
 from msdump.analysis.compare.vocabulary import kind_of
+from msdump.analysis.full_names import stage_of
 from msdump.analysis.graph_info import GraphFiles, Origin
-from msdump.analysis.steps import Operator, StepKey, stage_of
+from msdump.analysis.steps import Operator, StepKey
 from msdump.errors import FormatError
 from msdump.tables.messages import COMMA, joined, messages
 from msdump.tensors.arrays import Array

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from msdump.analysis.steps import Operator, StepKey, short_label
+from msdump.analysis.full_names import short_label
+from msdump.analysis.steps import Operator, StepKey
 from msdump.formats.paths.parse import FX, MSPROBE
 from msdump.formats.paths.sync import METADATA_FOLDER
 from msdump.formats.sidecars import read_command

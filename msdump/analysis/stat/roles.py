@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from msdump.analysis.full_names import layer_of
 from msdump.analysis.graph_info import GraphFile, GraphFiles, GraphNode
-from msdump.analysis.steps import Operator, Slot, StepKey, layer_of
+from msdump.analysis.steps import Operator, Slot, StepKey
 from msdump.graph.traits import memory_use
 from msdump.tensors.makers import maker
 from msdump.tensors.records import INPUT

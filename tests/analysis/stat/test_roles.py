@@ -9,12 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from msdump.analysis import tensor_statistics, write_statistic_files
 from msdump.analysis.stat.statistics import TensorStatistics
-from msdump.analysis.steps import layer_of
 from msdump.cli.main import main
 from msdump.formats.statistic_csv import read_statistic_csv
 from tests.analysis.small_dump import write_dump
@@ -54,19 +51,6 @@ def test_layers_and_gradients_of_mindspore(own_dump: Path) -> None:
             assert row.role.parameter == f"{row.role.layer}.weight"
         if name.startswith("Conv2D-") and (io, slot) == ("input", 1):
             assert row.role.parameter == f"{row.role.layer}.weight" and not row.role.is_gradient
-
-
-@given(
-    layers=st.lists(st.from_regex(r"[a-z][a-z0-9]{0,5}(-[A-Z][a-z]{1,5})", fullmatch=True), max_size=4),
-    is_backward=st.booleans(),
-)
-def test_a_layer_is_the_names_of_its_modules(layers: list[str], is_backward: bool) -> None:
-    scopes = ["Default", "network-WithLossCell", "_backbone-Net", *layers]
-    if is_backward:
-        scopes = ["Gradients", *scopes, "gradMatMul-expand"]
-    names = [layer.partition("-")[0] for layer in layers if not layer.startswith("network-")]
-    assert layer_of("/".join([*scopes, "MatMul-op3"])) == ".".join(names)
-    assert layer_of("MatMul-op3") is None
 
 
 def test_the_table_has_the_columns(own_dump: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,6 +63,17 @@ def test_debug_tensors_of_tensorrt_llm(tmp_path: Path) -> None:
     assert found(tmp_path, rank=1, iteration=10) == [(1, 10, "a.b", [1, 10])]
 
 
+def test_npy_files_as_tensorrt_llm_writes_them(tmp_path: Path) -> None:
+    """Without a byte order in the dtype, and with a blank behind the comma of a single axis."""
+    for descr, shape, data in (("f4", "(3, )", np.float32([1, 2, 3])), ("i4", "(1, 2)", np.int32([[4, 5]]))):
+        header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}}}"
+        header += " " * (-(len(header) + 11) % 16) + "\n"
+        content = b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header.encode() + data.tobytes()
+        (tmp_path / "PP_1" / "TP_1" / "iteration_2").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "PP_1" / "TP_1" / "iteration_2" / f"{descr}.npy").write_bytes(content)
+    assert found(tmp_path) == [(None, 2, "f4", [1, 2, 3]), (None, 2, "i4", [4, 5])]
+
+
 def test_a_dumper_s_files_of_sglang(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     folder = tmp_path / "dump_20260101_120000_123456"
