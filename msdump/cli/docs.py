@@ -18,13 +18,19 @@ from msdump.errors import ConfigError, NothingFoundError, did_you_mean
 _MOST = 6  # sections of an answer
 _WORDS = 40  # of an excerpt
 _PART = 600  # letters that are ranked together
-_LAST = "answers.md"  # tables of programs, which have the words of every question
+# Tables that have the words of every question.
+_LAST = "answers.md performance.md gallery.md api-coverage.md acl-coverage.md compatibility.md"
+# Of questions: titles such as "How do I ...?" would answer all of them.
+_COMMON = frozenset(
+    ("a", "an", "and", "are", "can", "do", "does", "for", "how", "i", "in", "is", "it", "my", "of", "on", "or", "the")
+    + ("to", "what", "when", "which", "why", "with")
+)
 _TITLE = re.compile(r"(#{1,4}) +(.+)")
 _COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
 # A word in the title counts as eight in the text.
 _SEARCH = f"""
 SELECT page, anchor, title, snippet(sections, 3, '', '', ' ... ', {_WORDS})
-FROM sections WHERE sections MATCH ? ORDER BY page = ?, bm25(sections, 2.0, 0.0, 8.0, 1.0)
+FROM sections WHERE sections MATCH ? ORDER BY instr(?, page) > 0, bm25(sections, 2.0, 0.0, 8.0, 1.0)
 """
 _EPILOG = """
 examples:
@@ -128,7 +134,8 @@ def found_sections(sections: Sequence[Section], text: str, most: int = _MOST) ->
 
     Raises: NothingFoundError when none has any of them.
     """
-    words = re.findall(r"\w+", text)
+    said = re.findall(r"\w+", text)
+    words = [word for word in said if word.lower() not in _COMMON] or said
     database = sqlite3.connect(":memory:")
     try:
         database.execute("CREATE VIRTUAL TABLE sections USING fts5(page, anchor, title, text, tokenize = 'porter')")

@@ -60,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
 def _list_dumps(args: argparse.Namespace) -> int:
     from msdump.analysis.overview.dumps import dumps_below
     from msdump.analysis.steps import ranges_text
+    from msdump.storage.remote import is_remote
 
     found = dumps_below(args.dump)
     if not found:
@@ -68,14 +69,14 @@ def _list_dumps(args: argparse.Namespace) -> int:
         return FINE
     rows = [
         (
-            os.path.relpath(dump.path, args.dump),
+            dump.path if is_remote(args.dump) else os.path.relpath(dump.path, args.dump),
             *(shortened(ranges_text(numbers), _WIDTH) or "-" for numbers in (dump.ranks, dump.graphs, dump.iterations)),
             str(dump.file_count),
         )
         for dump in found
     ]
     most = None if args.shows_all else ROWS
-    say(os.path.abspath(args.dump))
+    say(args.dump if is_remote(args.dump) else os.path.abspath(args.dump))
     print_table(_DUMP_TITLES, rows, sys.stdout, numbers=(4,), named=range(len(_DUMP_TITLES)), most=most)
     say_next(_advice_on_dumps(found))
     return FINE
@@ -130,9 +131,16 @@ def _advice(listing: DumpListing, path: str) -> list[tuple[str, str]]:
     """Commands, and what for."""
     from msdump.analysis.find.hints import command_line, path_word, show_line
     from msdump.analysis.full_names import short_label
+    from msdump.analysis.overview.dumps import dumps_below
+    from msdump.storage.remote import is_remote
 
     word = path_word(path)
-    advice: list[tuple[str, str]] = [
+    count = 1 if is_remote(path) else len(dumps_below(path))  # a store is listed once
+    advice: list[tuple[str, str]] = []
+    if count > 1:
+        line = command_line("ls", word, "--dumps")
+        advice.append((line, message("the {count} dumps that are listed here as one", count=count)))
+    advice += [
         (command_line("nan", word), message("the first NaN, and the line that made it")),
         (command_line("report", word), message("all of it as a page")),
     ]

@@ -139,8 +139,14 @@ def _print(report: JobReport, args: argparse.Namespace, status: int) -> None:
         ]
         if found:
             print_table(messages("outvoted", "id", "tensor"), found, sys.stdout, most=FINDINGS)
+        elif not report.compared:
+            say(_NOTHING_TO_COMPARE)
         elif status == FINE:
             say_answer([message("equal: all ranks agree")], status)
+        elif status == INCOMPLETE:
+            say_answer([message("all of them are equal")], status)
+            for gap in report.gaps[:FINDINGS]:
+                say(message("incomplete: {gap}", gap=gap))
         return
     machines = len({host for host in report.hosts.values() if host is not None})
     ranks: str = counted(len(report.hosts), "{count} rank", "{count} ranks")
@@ -154,7 +160,7 @@ def _print(report: JobReport, args: argparse.Namespace, status: int) -> None:
     for note in report.notes:
         say(message("note: {note}", note=note))
     if not report.compared:
-        say(message("nothing to compare: no layout.json says that tensors of several ranks must be equal"))
+        say(_NOTHING_TO_COMPARE)
     if report.unhashed:
         why = message("as the dump has statistics alone: max, min and l2norm are compared, which do not show every "
             "difference")  # fmt: skip
@@ -249,6 +255,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 _NO_MAJORITY = message("no majority")
+_NOTHING_TO_COMPARE = message("nothing to compare: no layout.json says that tensors of several ranks must be equal")
 
 
 def _text(value: Any) -> str:

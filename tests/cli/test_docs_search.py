@@ -44,6 +44,7 @@ def test_code_and_comments_hold_no_titles() -> None:
         ("exit status", "exit-status.md"),
         ("quantised models worse", "questions/my-quantised-model-is-worse.md"),
         ("sampling", "configuration.md#sampling"),
+        ("how do I dump a pytorch model", "torch.md"),
         ('"; DROP TABLE sections (', ""),
     ],
 )

@@ -250,6 +250,10 @@ def test_a_dump_is_sent_opened_and_compared_by_ranges(
         here = capsys.readouterr().out.replace(str(mine), "MINE")
         assert main([command, f"{bucket}/mine"]) == 0
         assert capsys.readouterr().out.replace(f"{bucket}/mine", "MINE") == here
+    assert main(["ls", bucket, "--dumps", "--json", "-"]) == 0
+    assert [dump["path"] for dump in json.loads(capsys.readouterr().out)["dumps"]] == [
+        f"{bucket}/golden", f"{bucket}/mine"
+    ]  # fmt: skip
     told_by = [
         [one.load().tobytes() for one in DumpDir.open(at, strict=True).tensors()] for at in (mine, f"{bucket}/mine")
     ]

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 
 from msdump.analysis.overview.listing import distinct
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_folders import DumpedFolder
 from msdump.formats.paths.parse import FolderLevels, parse_dump_name, parse_folder, parse_msprobe_name
 from msdump.storage.packs import is_pack_name
+from msdump.storage.remote import is_remote
 
 _TABLES = ("statistic.csv", "dump.json")
 
@@ -41,27 +41,28 @@ def dumps_below(path: str | os.PathLike[str]) -> list[FoundDump]:
     Edges:  a dump that lies inside of the path's own, as that of a rank, is no dump of its own; none: an empty list.
     Raises: FormatError when there is nothing at the path.
     """
-    dump = DumpDir.open(os.path.abspath(path))
+    path = os.fspath(path)
+    opened = path if is_remote(path) else os.path.abspath(path)
     folders: dict[str, list[DumpedFolder]] = {}
-    for folder in dump.folders():
+    for folder in DumpDir.open(opened).folders():
         home = _home(folder)
         if home is not None:
             # The path may lead into a dump, as to one of its ranks.
-            folders.setdefault(max(home, str(dump.path), key=len), []).append(folder)
+            folders.setdefault(max(home, opened, key=len), []).append(folder)
     return [_found(home, folders[home]) for home in sorted(folders)]
 
 
 def _home(folder: DumpedFolder) -> str | None:
     """The folder that holds rank_0, step0, the time or what a form has on top; None for no folder of a dump."""
-    parts = Path(folder.path).parts
+    parts = folder.path.split(os.sep)  # addresses of stores too
     levels = folder.levels
     if levels.rank_depth:
-        return str(Path(*parts[: levels.rank_depth - 1]))
+        return os.sep.join(parts[: levels.rank_depth - 1])
     nothing = FolderLevels()
     if levels != nothing:
         # The longest tail that still says all of it, as the grammar has levels above that may be absent.
         first = next(n for n in range(len(parts)) if parse_folder(parts[-n - 1 :]) == levels)
-        return str(Path(*parts[: -first - 1]))
+        return os.sep.join(parts[: -first - 1])
     if any(_is_of_dump(name) for name in folder.names):
         return folder.path
     return None

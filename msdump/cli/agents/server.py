@@ -40,7 +40,7 @@ _PICTURE_BYTES = 4800  # as base64 has them, a third more
 _PICTURE_CELLS = (64, 48, 32)
 
 Dump = Annotated[
-    str, Field(description="Path of a dump, as list_dumps has it; absolute, or relative to a given folder.")
+    str, Field(description="Path of one dump, as list_dumps has it: absolute, or relative to a given folder.")
 ]
 OperatorName = Annotated[
     str,

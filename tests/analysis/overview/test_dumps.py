@@ -70,3 +70,21 @@ def test_the_command_prints_them(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "mine    0      0       0" in out and f"msdump compare {tmp_path}/golden {tmp_path}/mine" in out
     assert main(["ls", str(tmp_path), "--dumps", "--json", "-"]) == 0
     assert [dump["ranks"] for dump in json.loads(capsys.readouterr().out)["dumps"]] == [[0], [0]]
+
+
+def test_a_folder_of_several_dumps_is_told_from_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("mine", "golden"):
+        write_dump(tmp_path / name, OPERATORS)
+    assert main(["ls", str(tmp_path)]) == 0
+    assert f"msdump ls {tmp_path} --dumps  # the 2 dumps that are listed here as one" in capsys.readouterr().out
+    assert main(["ls", str(tmp_path / "mine")]) == 0
+    assert "--dumps" not in capsys.readouterr().out
+
+
+def test_packs(tmp_path: Path) -> None:
+    for iteration in (0, 1):
+        write_dump(tmp_path / "dump", OPERATORS, iteration=iteration)
+    before = dumps_below(tmp_path)
+    assert main(["pack", str(tmp_path / "dump")]) == 0
+    (packed,) = dumps_below(tmp_path)
+    assert packed.path == before[0].path and packed.iterations == (0, 1) and packed.ranks == (0,)

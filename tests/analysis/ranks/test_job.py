@@ -19,7 +19,7 @@ from msdump.cli.main import main
 from msdump.errors import ConfigError, FormatError
 from msdump.formats.selection import StepSelection
 from tests.analysis.ranks.conftest import MakeJob
-from tests.analysis.small_dump import Array
+from tests.analysis.small_dump import Array, floats, write_dump
 
 
 def flipped(array: Array) -> Array:
@@ -158,6 +158,16 @@ def test_a_folder_of_any_name_is_itself_and_no_pattern(
     shutil.copytree("~", "g\\h*")
     with pytest.raises(FormatError, match="without a backslash beside"):
         Tables("g\\h*")
+
+
+def test_brief_answers_say_what_was_not_compared(
+    make_job: MakeJob, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["ranks", str(make_job() / "rank_0"), "--brief", "--jobs", "1"]) == 4
+    assert "incomplete: " in capsys.readouterr().out
+    alone = write_dump(tmp_path / "alone", [("Net/Log-op0", {("output", 0): floats(1)})])
+    assert main(["ranks", str(alone), "--brief", "--jobs", "1"]) == 0
+    assert capsys.readouterr().out.startswith("nothing to compare: no layout.json says")
 
 
 def test_a_dump_is_queried_without_tables(make_job: MakeJob, capsys: pytest.CaptureFixture[str]) -> None:

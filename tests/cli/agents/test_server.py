@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +11,9 @@ import pytest
 
 pytest.importorskip("mcp.server.mcpserver")
 
-from msdump.cli.main import COMMANDS, main
+from msdump.cli.main import COMMANDS
 from tests.analysis.small_dump import floats, write_dump
-from tests.cli.agents.conftest import MOST, ROOT, Agent, with_agent
+from tests.cli.agents.conftest import MOST, Agent, with_agent
 
 TOOLS = {
     "list_dumps", "describe_dump", "first_nan", "compare", "ranks", "show", "where", "tensor", "sql", "replay",
@@ -183,32 +180,8 @@ def test_an_answer_may_not_take_for_ever(runs: Path) -> None:
     with_agent([runs], look, "--timeout", "0.01")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["/nowhere"], "FOLDER: expected a folder, got '/nowhere'"),
-        (["--timeout", "0", "."], "--timeout: expected seconds above 0, got 0"),
-        (["--timeout", "nan", "."], "--timeout: expected seconds above 0, got nan"),
-    ],
-)
-def test_wrong_usage(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["mcp", *arguments]) == 2
-    assert message in capsys.readouterr().err
-
-
 def test_the_instructions_name_commands_and_tools() -> None:
     from msdump.cli.agents.server import _INSTRUCTIONS
 
     assert set(re.findall(r"`msdump (\w+)", _INSTRUCTIONS)) <= set(COMMANDS)
     assert set(re.findall(r"\b[a-z]+_[a-z]+\b", _INSTRUCTIONS)) < TOOLS and MOST == 8192
-
-
-def test_without_the_package(tmp_path: Path) -> None:
-    """The message says how to install it; the server's module alone imports it."""
-    code = (
-        "import sys\nsys.modules['mcp'] = None\nfrom msdump.cli.main import main\n"
-        f"sys.exit(main(['mcp', {str(tmp_path)!r}]))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=60)
-    assert done.returncode == 2 and "Install it: pip install 'msdump[mcp]'" in done.stderr
-    assert json.dumps(done.stdout) == '""'
