@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import keyword
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from msdump.mindspore.common.declared import Declared, Kind, variants
 from msdump.mindspore.common.signatures import declared, signature_of
 from msdump.mindspore.nn.declared import layers
 
-NAMES = st.from_regex(r"[a-z][a-z_]{0,8}", fullmatch=True).filter(lambda name: name not in ("float", "int", "bool"))
+NAMES = st.from_regex(r"[a-z][a-z_]{0,8}", fullmatch=True).filter(lambda name: not keyword.iskeyword(name))
 DEFAULTS = st.one_of(st.integers(-9, 9), st.booleans(), st.none(), st.sampled_from(["same", "relu"]), st.floats(0, 1))
 
 
