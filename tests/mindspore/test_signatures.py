@@ -8,7 +8,7 @@ import pytest
 import msdump.mindspore as ms
 from msdump.mindspore import numpy as mnp
 from msdump.mindspore import ops
-from msdump.mindspore.ops.keywords import other_names
+from msdump.mindspore.ops.methods import other_names
 from tests.mindspore_signatures import TABLE, Shown, lacking, lines, namespace_of, read
 
 _ROOT = "msdump.mindspore"

@@ -2,28 +2,8 @@
 
 from __future__ import annotations
 
-from msdump.mindspore.kernels import (
-    activation,
-    adaptive_pooling,
-    array,
-    bias,
-    binary_loss,
-    communication,
-    conv,
-    draws,
-    elementwise,
-    group_normalization,
-    indexing,
-    loss,
-    lstm,
-    masking,
-    matmul,
-    normalization,
-    optimizer,
-    pooling,
-    program,
-    random,
-    reduction,
-    softmax,
-    torch_kernels,
-)
+import importlib
+import pkgutil
+
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")

@@ -372,7 +372,7 @@ def _running_product_of_tensors(tensors: Sequence[Any], attrs: Attrs) -> Sequenc
     axis = normal_axis(attrs["axis"], x.ndim)
     x = torch.flip(x, (axis,)) if attrs.get("reverse") else x
     result = torch.cumprod(x, axis)
-    if attrs.get("exclusive"):
+    if attrs.get("exclusive") and x.shape[axis]:
         first, before = torch.narrow(x, axis, 0, 1), torch.narrow(result, axis, 0, x.shape[axis] - 1)
         result = torch.cat([torch.ones_like(first), before], axis)
     return ((torch.flip(result, (axis,)) if attrs.get("reverse") else result).to(x.dtype),)

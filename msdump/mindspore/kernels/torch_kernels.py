@@ -57,29 +57,9 @@ def _bind(op_type: str, compute: TorchKernel) -> Bind:
 
 # -- element by element ------------------------------------------------------------------------------------------------
 
-_BY_NAME = {
-    "Add": "add",
-    "Sub": "sub",
-    "Mul": "mul",
-    "Div": "div",
-    "RealDiv": "div",
-    "Maximum": "maximum",
-    "Minimum": "minimum",
-    "Neg": "neg",
-    "Abs": "abs",
-    "Square": "square",
-    "Exp": "exp",
-    "Log": "log",
-    "Sqrt": "sqrt",
-    "Rsqrt": "rsqrt",
-    "Reciprocal": "reciprocal",
-    "Sin": "sin",
-    "Cos": "cos",
-    "Erf": "erf",
-    "Pow": "pow",
-    "Floor": "floor",
-    "Ceil": "ceil",
-}
+_BY_NAME = """
+    Abs Add Ceil Cos Div Erf Exp Floor Log Maximum Minimum Mul Neg Pow Reciprocal Rsqrt Sin Sqrt Square Sub
+"""
 
 
 def _define_by_name(op_type: str, name: str) -> None:
@@ -88,8 +68,9 @@ def _define_by_name(op_type: str, name: str) -> None:
         getattr(torch, name)(*inputs, out=out[0])
 
 
-for _op_type, _name in _BY_NAME.items():
-    _define_by_name(_op_type, _name)
+for _op_type in _BY_NAME.split():
+    _define_by_name(_op_type, _op_type.lower())
+_define_by_name("RealDiv", "div")
 
 
 @def_torch_kernel("ReLU")

@@ -18,8 +18,8 @@ from msdump.mindspore.numpy.creation import *
 from msdump.mindspore.numpy.elements import *
 from msdump.mindspore.numpy.reductions import *
 from msdump.mindspore.numpy.shapes import *
-from msdump.mindspore.ops.keywords import OF_NUMPY as _OF_NUMPY
-from msdump.mindspore.ops.keywords import accept_other_names as _accept_other_names
+from msdump.mindspore.ops.methods import OF_NUMPY as _OF_NUMPY
+from msdump.mindspore.ops.methods import accept_other_names as _accept_other_names
 
 pi = 3.141592653589793
 e = 2.718281828459045

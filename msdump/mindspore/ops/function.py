@@ -21,12 +21,12 @@ from msdump.mindspore.ops.creation import *
 from msdump.mindspore.ops.draws import *
 from msdump.mindspore.ops.elementary import *
 from msdump.mindspore.ops.image import *
-from msdump.mindspore.ops.keywords import OF_CLASSES as _OF_CLASSES
-from msdump.mindspore.ops.keywords import OF_OPS as _OF_OPS
-from msdump.mindspore.ops.keywords import accept_other_names as _accept_other_names
 from msdump.mindspore.ops.linear_algebra import *
 from msdump.mindspore.ops.losses import *
 from msdump.mindspore.ops.mapping import *
+from msdump.mindspore.ops.methods import OF_CLASSES as _OF_CLASSES
+from msdump.mindspore.ops.methods import OF_OPS as _OF_OPS
+from msdump.mindspore.ops.methods import accept_other_names as _accept_other_names
 from msdump.mindspore.ops.methods import add_methods as _add_methods
 from msdump.mindspore.ops.network import *
 from msdump.mindspore.ops.padding import *

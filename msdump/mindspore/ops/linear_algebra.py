@@ -30,14 +30,7 @@ def log_matrix_determinant(torch: Any, input: Tensor) -> tuple[Any, ...]:
     return tuple(torch.linalg.slogdet(input))
 
 
-def det(input: Tensor) -> Any:
-    """Determinants of matrices."""
-    return matrix_determinant(input)
-
-
-def slogdet(input: Tensor) -> Any:
-    """The signs and the logarithms of the absolute values of determinants."""
-    return log_matrix_determinant(input)
+det, slogdet = matrix_determinant, log_matrix_determinant
 
 
 def logdet(input: Tensor) -> Any:

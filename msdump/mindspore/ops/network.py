@@ -33,7 +33,6 @@ from msdump.mindspore.ops.array import (
     reshape,
     squeeze,
 )
-from msdump.mindspore.ops.channel_dropout import channels_dropped as _channels_with_mask
 from msdump.mindspore.ops.primitive import operator_class
 from msdump.mindspore.ops.reductions import mean, sum
 from msdump.mindspore.ops.statistics import logsumexp
@@ -80,6 +79,17 @@ def dropout_with_mask(input: Tensor, keep_prob: float, seed: int | None = None, 
     if tracer is None or tracer.is_recording:
         return execute("Dropout", [input], attrs)
     return execute("Dropout", [input, tracer.draw()], attrs)
+
+
+def _channels_with_mask(op_type: str, input: Tensor, keep_prob: float) -> tuple[Tensor, ...]:
+    """`input` (N, C, ...) with channels zero with probability 1 - keep_prob, and the mask of what stays.
+
+    op_type   Dropout2D for 4 axes, Dropout3D for 5
+    """
+    attrs = {"keep_prob": keep_prob, "Seed0": int(random_generator().integers(1, 2**31))}
+    tracer = current_tracer()
+    draws = [] if tracer is None or tracer.is_recording else [tracer.draw()]
+    return tuple(execute(op_type, [input, *draws], attrs))
 
 
 def _channels_dropped(op_type: str, input: Tensor, p: float) -> Tensor:

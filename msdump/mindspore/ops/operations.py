@@ -13,7 +13,7 @@ from msdump.mindspore.names import explain_missing, publish
 from msdump.mindspore.ops import collectives as _collectives
 from msdump.mindspore.ops import function as F
 from msdump.mindspore.ops import gradient_hooks as _hooks
-from msdump.mindspore.ops.channel_dropout import channels_dropped as _channels_dropped
+from msdump.mindspore.ops.network import _channels_with_mask
 from msdump.mindspore.ops.primitive import Primitive, def_class, functional_classes
 from msdump.mindspore.ops.tensor_dump import DumpGradient as _DumpGradient
 from msdump.mindspore.ops.tensor_dump import TensorDump as _TensorDump
@@ -154,7 +154,7 @@ class Dropout2D(Primitive, keep_prob=0.5):
         keep_prob = self.attrs["keep_prob"]
         if isinstance(keep_prob, bool) or not isinstance(keep_prob, float | int) or not 0 <= keep_prob <= 1:
             raise ValueError(f"For '{self.name}', the 'keep_prob' must be in range [0, 1], but got {keep_prob!r}.")
-        return _channels_dropped(self.name, x, float(keep_prob))
+        return _channels_with_mask(self.name, x, float(keep_prob))
 
 
 class Dropout3D(Dropout2D):

@@ -261,7 +261,7 @@ def _shifted(torch: Any, x: Any, axis: int, reverse: bool, running: Any, first: 
     """With `first` not None exclusive: each place has the result of those before it."""
     x = torch.flip(x, (axis,)) if reverse else x
     result = running(x, axis)
-    if first is not None:
+    if first is not None and x.shape[axis]:
         start = torch.full_like(torch.narrow(x, axis, 0, 1), first)
         result = torch.cat([start, torch.narrow(result, axis, 0, x.shape[axis] - 1)], axis)
     return torch.flip(result, (axis,)) if reverse else result

@@ -189,6 +189,7 @@ CASES["CumSum"] = [
 ]
 
 CASES["CumProd"] = [
+    case(reals(0, 3), axis=0, exclusive=True),
     case(reals(2, 3), axis=1),
     case(reals(2, 3), axis=0, exclusive=True),
     case(reals(4), axis=0, reverse=True),

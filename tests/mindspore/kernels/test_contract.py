@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from msdump.errors import GraphError
 from msdump.graph.primitive import REGISTRY, PrimitiveDef
+from msdump.mindspore import ops  # noqa: F401  (declares operators)
 from msdump.mindspore.kernels import torch_operator
+from msdump.mindspore.kernels.array import copy_view
 from msdump.tensors.arrays import Array
 from tests.mindspore.kernels.cases import CASES, Case
 from tests.mindspore.kernels.interpreter import empty_like_type, type_of
@@ -26,6 +30,20 @@ RUNS = [
     for provider in definition.kernels
     for number, case in enumerate(CASES.get(op_type, ()))
 ]
+
+
+# Files of what all operators are made with; of PyTorch's second kernels for types of numpy.
+TOOLS = {"autodiff.py", "checks.py", "declaration.py", "torch_kernels.py", "torch_operator.py", "workspace.py"}
+
+
+def test_kernel_shape_rule_and_gradient_stand_in_one_file() -> None:
+    apart = {}
+    for name, row in REGISTRY.items():
+        parts = [row.infer, row.bprop, row.compute, *(each for each in row.kernels.values() if each is not copy_view)]
+        files = {Path(inspect.unwrap(each).__code__.co_filename).name for each in parts if each is not None}
+        if len(files - TOOLS) > 1:
+            apart[name] = files - TOOLS
+    assert apart == {}
 
 
 def test_every_primitive_has_a_case() -> None:
