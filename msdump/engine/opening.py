@@ -359,10 +359,10 @@ class DumpBlock:
 
 
 def is_configured() -> bool:
-    """Whether the environment, or a block around, says what is dumped of graphs."""
+    """Whether the environment, a block around, or a session that has begun, says what is dumped of graphs."""
     from msdump.config.environment import DUMP_CONFIG
 
-    return len(_graphs) > 1 or bool(os.environ.get(DUMP_CONFIG))
+    return len(_graphs) > 1 or _graphs[-1].session is not None or bool(os.environ.get(DUMP_CONFIG))
 
 
 def is_anything_said() -> bool:

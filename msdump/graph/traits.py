@@ -34,7 +34,7 @@ class MemoryUse(NamedTuple):
 
 _NOTHING = MemoryUse()
 # The kernels of MindSpore's operators declare the same (`mutates`, `aliases`, `views`), and a test compares them; this
-# table answers without loading them.
+# table answers without loading them. It also has types that the stand-in leaves out: dumps of MindSpore hold them.
 _USES = (
     (
         MemoryUse((0,), {0: 0}),

@@ -15,6 +15,7 @@ import msdump.mindspore.kernels  # fills the registry
 from msdump.analysis import compare_dumps, compare_statistics, find_non_finite, write_statistic_files
 from msdump.graph.primitive import REGISTRY
 from msdump.graph.traits import MEMORY_USES, MemoryUse, memory_use
+from msdump.mindspore.other_paths import LEFT_OUT
 from tests.analysis.small_dump import floats, write_dump
 
 PACKAGE = Path(msdump.analysis.__file__).parent.parent
@@ -78,7 +79,9 @@ def test_a_spoiled_moving_mean_does_not_hide_its_maker(tmp_path: Path) -> None:
 def test_the_table_agrees_with_the_kernels() -> None:
     declared = {name: MemoryUse(each.mutates, each.aliases, each.views) for name, each in REGISTRY.items()}
     assert {name: memory_use(name) for name in REGISTRY} == declared
-    assert MEMORY_USES.keys() <= REGISTRY.keys()
+    # Dumps of MindSpore hold operators, too, that the stand-in leaves out.
+    left_out = {name for names in LEFT_OUT["ops"].values() for name in names}
+    assert MEMORY_USES.keys() <= REGISTRY.keys() | left_out
 
 
 @pytest.mark.parametrize(

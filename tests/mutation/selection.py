@@ -9,6 +9,10 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 # Modules without a test file of their own name: the files of the module that uses them most directly. Beside one of
 # their own name: files whose tests reach what is written for their sake.
 _OTHERS = {
+    "msdump/formats/other_tools/containers.py": ("tests/formats/other_tools/test_files.py",),
+    "msdump/formats/other_tools/members.py": ("tests/formats/other_tools/test_files.py",),
+    "msdump/formats/other_tools/torch_pickle.py": ("tests/formats/other_tools/test_files.py",),
+    "msdump/formats/zip_members.py": ("tests/formats/other_tools/test_files.py",),
     "msdump/formats/sidecars.py": ("tests/formats/test_bin.py", "tests/test_engines.py"),
     "msdump/formats/dump_file.py": ("tests/formats/test_exception.py",),
     "msdump/formats/writer.py": (
@@ -25,6 +29,7 @@ _OTHERS = {
         "tests/dumpers/test_limits.py",
         "tests/graph/test_ge.py",
     ),
+    "msdump/config/default.py": ("tests/engine/test_default.py",),
     "msdump/config/acl_file.py": ("tests/config/test_acl.py",),
     "msdump/config/acl_rules.py": ("tests/config/test_acl.py",),
     "msdump/config/ranges.py": ("tests/config/test_acl.py",),

@@ -23,6 +23,7 @@ from msdump.analysis.compare.pairing import (
     OperatorPair,
     common_tensors,
     host_shape,
+    is_gathered,
     is_of_one_size,
     pair_operators,
     pair_steps,
@@ -126,8 +127,10 @@ def compare_dumps(
             raise _no_tensors(dump, selection)
     operator_map = mapping if isinstance(mapping, OperatorMap) else read_mapping(mapping) if mapping else OperatorMap()
     gathered_steps = gathered(steps_of_dumps, operator_map.originals)
-    is_named = [is_named_only(steps) for steps in (gathered_steps[0], gathered_steps[-1])]
-    if is_named[0] != is_named[1]:
+    ends = (gathered_steps[0], gathered_steps[-1])
+    # A compiled graph under the names of its program has the names that golden files of a program have.
+    is_one_named = len({is_named_only(steps) for steps in ends}) == 2 and not any(map(is_gathered, ends))
+    if is_one_named:
         gathered_steps = [without_inputs(steps) if is_named_only(steps) else steps for steps in gathered_steps]
     sides = [ComparedSide(steps, files) for steps, files in zip(gathered_steps, graphs, strict=True)]
     # Against a reference the other run of the same precision tells what rounding costs.
@@ -135,7 +138,7 @@ def compare_dumps(
     pairs: Sequence[StepPair]
     if quantised is not None:
         pairs = quantised.pairs
-    elif is_named[0] != is_named[1]:
+    elif is_one_named:
         pairs = name_sides(sides[0], sides[-1], operator_map, tolerance)
     elif is_between_frameworks(sides[0].steps, sides[-1].steps):
         pairs = cross_sides(sides[0], sides[-1], operator_map, tolerance)

@@ -160,7 +160,10 @@ def _last(operator: Operator) -> Operator:
 
 def _crossings(mine: Sequence[Step], golden: Sequence[Step], found: _Found, is_mine_named: bool) -> list[Crossing]:
     """One for each step of mine; what golden alone has is told with the last one."""
-    steps = [{id(operator): step for step in side for operator in step.operators} for side in (mine, golden)]
+    steps = [
+        {id(part): step for step in side for operator in step.operators for part in (operator, *operator.parts)}
+        for side in (mine, golden)
+    ]
     by_step: dict[int, list[OperatorPair]] = defaultdict(list)
     for pair in found.pairs:
         by_step[id(steps[0][id(_last(pair.mine))])].append(pair)

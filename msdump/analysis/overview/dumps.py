@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from msdump.analysis.overview.listing import distinct
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_folders import DumpedFolder
-from msdump.formats.paths.parse import FolderLevels, parse_dump_name, parse_folder, parse_msprobe_name
+from msdump.formats.paths.parse import BARE, FolderLevels, parse_dump_name, parse_folder, parse_msprobe_name
 from msdump.storage.packs import is_pack_name
 from msdump.storage.remote import is_remote
 
@@ -58,8 +58,10 @@ def _home(folder: DumpedFolder) -> str | None:
     levels = folder.levels
     if levels.rank_depth:
         return os.sep.join(parts[: levels.rank_depth - 1])
-    nothing = FolderLevels()
-    if levels != nothing:
+    if levels.grammar == BARE:
+        # Folders of other tools have ranks and iterations too, which are no levels of a dump's.
+        levels = parse_folder(parts)
+    if levels != FolderLevels():
         # The longest tail that still says all of it, as the grammar has levels above that may be absent.
         first = next(n for n in range(len(parts)) if parse_folder(parts[-n - 1 :]) == levels)
         return os.sep.join(parts[: -first - 1])

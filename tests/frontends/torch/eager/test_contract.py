@@ -49,7 +49,10 @@ class TestEager(RunContract):
     def _play(self, observers: Sequence[Observer], function: Any, *args: Any) -> Play:
         self._end()
         open_session(observers)
-        watch = self.watch = msdump.watch()
+        with pytest.MonkeyPatch.context() as patch:
+            # Where nobody observes, nothing is to be dumped either.
+            patch.setenv("MINDSPORE_DUMP_CONFIG", "")
+            watch = self.watch = msdump.watch()
         watch.__enter__()
 
         def play() -> bytes:
