@@ -29,7 +29,7 @@ SCRIPT, CONFIG, DIGITS, DUMP = "train_alexnet.py", "data_dump.json", "datasets/d
 HEALTHY, FAULTY, FAULTY_SCRIPT, REPORT = "healthy", "faulty", "train_alexnet_faulty.py", "report.html"
 # The line of the script that the planted one follows.
 BEFORE_FAULT = "        x = self.flatten(x)\n"
-FAULT = "        x = ops.sqrt(x - x.mean())  # the planted fault: half of these numbers are negative\n"
+FAULT = "        x = ops.log(x - x.mean())  # the planted fault: half of these numbers are negative\n"
 _IMPORTS = "from mindspore import nn\n"
 # What one dumped step needs: weights and momenta before and after, gradients (five times 58.3 million floats), and what
 # each picture adds. 1.27 GB were measured with a batch of 8.
