@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import os
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
 _MOST_FILES = 500
@@ -61,17 +62,17 @@ def _script_of(target: Sequence[str], is_module: bool, launchers: Sequence[str])
         return Path(os.path.abspath(scripts[0])) if scripts else None
     if not is_module:
         return Path(os.path.abspath(name))
-    try:
-        spec = find_spec(f"{name}.__main__") if _is_package(name) else find_spec(name)
-    except (ImportError, ValueError, AttributeError):
-        return None
+    # Where Python will look, found without an import: importing a package would run it before anything watches.
+    places: Sequence[str] | None = [os.getcwd(), *sys.path[1:]]
+    spec: ModuleSpec | None = None
+    for count in range(1, name.count(".") + 2):
+        full = ".".join(name.split(".")[:count])
+        spec = None if places is None else PathFinder.find_spec(full, places)
+        places = None if spec is None else spec.submodule_search_locations
+    if places is not None:
+        spec = PathFinder.find_spec(f"{name}.__main__", places)
     origin = None if spec is None else spec.origin
     return Path(origin) if origin is not None and origin.endswith(".py") else None
-
-
-def _is_package(name: str) -> bool:
-    spec = find_spec(name)
-    return spec is not None and spec.submodule_search_locations is not None
 
 
 def _read(file: Path, found: Imports) -> Iterator[str]:

@@ -9,7 +9,7 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +51,7 @@ class Default:
     folder: Path | None
     is_way_typed: bool = False
     is_chosen: bool = False
+    _process_id: int = field(default_factory=os.getpid)
 
     @property
     def why_nothing(self) -> str:
@@ -71,10 +72,10 @@ class Default:
         answer([str(self.folder)] * bool(own) + others)
 
     def remove_empty(self) -> None:
-        """Leave no folder behind that holds nothing."""
+        """Leave no folder behind that holds nothing; a process that the script has forked leaves it to its parent."""
         from msdump.process.default_folder import release_empty
 
-        if self.folder is not None:
+        if self.folder is not None and self._process_id == os.getpid():
             release_empty(self.folder)
 
 

@@ -51,7 +51,7 @@ def graphs_config(
 
 
 def models_config(
-    folder: Path, iteration: str = "all", saved: str = STATISTIC, layers: Sequence[str] = ()
+    folder: str | Path, iteration: str = "all", saved: str = STATISTIC, layers: Sequence[str] = ()
 ) -> dict[str, Any]:
     """What an acl.json holds.   layers: names of operators; none: all operators"""
     one_list: dict[str, Any] = {"layer": list(layers)} if layers else {}

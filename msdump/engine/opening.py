@@ -246,20 +246,27 @@ class _ModelsWhenLoaded(_Models):
 class _Default(_Graphs):
     """Where nothing is configured: graphs, and models, into one folder."""
 
-    def __init__(self, graphs: JsonFile, models: JsonFile) -> None:
-        super().__init__(graphs)
-        self._beside = _ModelsWhenLoaded(models)
+    def __init__(self) -> None:
+        super().__init__()
+        self._beside: _ModelsWhenLoaded | None = None
 
     @property
     def path(self) -> Path | None:
-        return super().path or self._beside.path
+        return super().path or (None if self._beside is None else self._beside.path)
 
     def begin(self) -> None:
+        from msdump.config.default import models_config
+        from msdump.config.json_file import mapping_as_file
+        from msdump.config.sections import COMMON
+
+        config = default_config()
+        self.file = mapping_as_file(config, "dump.json")
+        self._beside = _ModelsWhenLoaded(mapping_as_file(models_config(config[COMMON]["path"]), "acl.json"))
         super().begin()
         self._beside.begin()
 
     def end(self) -> sessions.Session | None:
-        models, graphs = self._beside.end(), super().end()
+        models, graphs = None if self._beside is None else self._beside.end(), super().end()
         if graphs is None or models is None:
             return graphs or models
         with contextlib.suppress(DumpError):  # the report of the session says it
@@ -407,11 +414,7 @@ def dump(config: Config | None = None) -> DumpBlock:
     from msdump.config.sections import COMMON
 
     if config is None:
-        from msdump.config.default import models_config
-
-        graphs = default_config()
-        models = models_config(Path(graphs[COMMON]["path"]))
-        return DumpBlock(_Default(mapping_as_file(graphs, "dump.json"), mapping_as_file(models, "acl.json")))
+        return DumpBlock(_Default())
     if isinstance(config, Plan):
         return DumpBlock(_Graphs(plan=config) if COMMON in (config.source.value or ()) else _Models(config))
     file = mapping_as_file(config, "dump.json") if isinstance(config, Mapping) else read_json_file(config)

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -183,6 +184,25 @@ def test_one_command_names_the_operator_of_a_model(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "first NaN, made out of finite inputs: log (Log), rank 0" in done.stderr
     assert list(tmp_path.glob("msdump_dump/2*/**/*.csv"))
+
+
+def test_a_package_is_watched_from_its_first_import_on(tmp_path: Path) -> None:
+    """Which looking for its main file must not be."""
+    pytest.importorskip("torch")
+    write(tmp_path, "trainer/__init__.py", "import torch")
+    write(tmp_path, "trainer/__main__.py", EAGER)
+    done = run(tmp_path, "-m", "trainer")
+    assert done.returncode == 0, done.stderr
+    assert f"__main__.py:{line_of(EAGER)}  " in done.stderr.partition("$ msdump nan ")[2]
+
+
+def test_a_forked_process_leaves_the_folder_alone(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    write(
+        tmp_path, "train.py", "import os, sys\nif os.fork() == 0:\n    sys.exit()\nos.wait()\n" + textwrap.dedent(EAGER)
+    )
+    done = run(tmp_path, "train.py")
+    assert done.returncode == 0 and "first NaN" in done.stderr, done.stderr
 
 
 def test_each_run_has_a_folder_of_its_own(tmp_path: Path) -> None:

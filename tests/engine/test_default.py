@@ -34,6 +34,17 @@ def test_what_pytorch_runs_is_dumped(here: Path, caplog: pytest.LogCaptureFixtur
     assert {row.step.iteration for row in msdump.stat("msdump_dump").rows} == {0, 1}
 
 
+def test_a_block_that_is_not_entered_leaves_nothing(here: Path) -> None:
+    pytest.importorskip("torch")
+
+    @msdump.watch()
+    def train() -> None:
+        pass
+
+    msdump.dump()
+    assert list(here.iterdir()) == []
+
+
 def test_a_configuration_counts_before(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     config = opening.default_config()

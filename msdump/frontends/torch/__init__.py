@@ -56,11 +56,8 @@ def watch(model: torch.nn.Module | None = None, config: Config | None = None) ->
     Raises: ConfigError for a wrong configuration, a PyTorch that is too old, or a second block in the same thread.
     """
     check_version()
-    from msdump.engine import opening
     from msdump.frontends.torch.eager.watching import Watch
 
-    if config is None and not opening.is_anything_said():
-        config = opening.default_config()
     return Watch(model, config)
 
 

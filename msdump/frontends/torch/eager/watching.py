@@ -105,8 +105,11 @@ class Watch(contextlib.ContextDecorator):
                 "what it covers is watched already."
             )
         with sessions.lock:  # another thread may begin a dump of its own meanwhile
-            if self._config is not None:
-                self._dump = opening.dump(self._config)
+            config = self._config
+            if config is None and not self._is_whole_script and not opening.is_anything_said():
+                config = opening.default_config()
+            if config is not None:
+                self._dump = opening.dump(config)
                 self._dump.__enter__()
             session = open_session()
         if session is not None:

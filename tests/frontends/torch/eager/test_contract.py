@@ -53,7 +53,7 @@ class TestEager(RunContract):
             # Where nobody observes, nothing is to be dumped either.
             patch.setenv("MINDSPORE_DUMP_CONFIG", "")
             watch = self.watch = msdump.watch()
-        watch.__enter__()
+            watch.__enter__()
 
         def play() -> bytes:
             results = function(*args)
