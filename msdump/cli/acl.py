@@ -67,10 +67,10 @@ def _run(args: argparse.Namespace) -> int:
     tell_skipped(args)
     if args.times < 1:
         raise ConfigError(f"--times: expected a number from 1, got {args.times}.")
-    from msdump.cli.unconfigured import answer, statistics_of_models
+    from msdump.cli.unconfigured import answer, says_nothing, statistics_of_models
     from msdump.frontends.acl import dump, load
 
-    default = statistics_of_models() if args.dump is None and not args.no_dump else None
+    default = statistics_of_models() if args.dump is None and not args.no_dump and says_nothing() else None
     config = args.dump if default is None else default.config
     scope = None if config is None else dump(config)
     outputs: dict[str, Any] = {}

@@ -21,6 +21,7 @@ from msdump.config.environment import CONTAINER, DUMP_CONFIG, STRICT, UPLOAD, fo
 from msdump.errors import ConfigError, DumpError, WriteError
 from msdump.formats.paths.sync import SyncPaths, parse_data_file_name, short_op_name
 from msdump.formats.sidecars import read_order
+from msdump.process.default_folder import numbered
 from msdump.process.front_ends import front_end
 from msdump.tables.messages import message
 
@@ -135,11 +136,7 @@ def _prepare(folder: Path, needed_bytes: int) -> Path:
 
 def _unused(folder: Path, name: str) -> Path:
     """A dump folder that no earlier demo has filled: dump, dump_2, dump_3, ..."""
-    number, dump = 1, folder / name
-    while dump.exists():
-        number += 1
-        dump = folder / f"{name}_{number}"
-    return dump
+    return next(dump for dump in numbered(folder / name) if not dump.exists())
 
 
 def _configuration(dump: Path) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -82,12 +83,17 @@ class Default:
 _FRAMEWORKS = {"mindspore": "MindSpore", "torch": "PyTorch", "acl": "acl"}
 
 
+def says_nothing() -> bool:
+    """Whether no variable says what is dumped, nor, by an empty one, that nothing is."""
+    return DUMP_CONFIG not in os.environ and not any(os.environ.get(name) for name in _OTHER_VARIABLES)
+
+
 def choose_default(args: argparse.Namespace, program: Program, launchers: Sequence[str]) -> Default | None:
     """Configure this process where nothing else does; None: something does, or nothing is to be dumped.
 
     Raises: ConfigError for options that contradict each other; WriteError.
     """
-    from msdump.config.default import FOLDER, chosen, listed
+    from msdump.config.default import FOLDER
 
     typed = [name for name in _OPTIONS if getattr(args, name) is not None]
     if typed and (args.config is not None or args.no_dump):
@@ -96,9 +102,7 @@ def choose_default(args: argparse.Namespace, program: Program, launchers: Sequen
     if args.no_dump:
         os.environ[DUMP_CONFIG] = ""
         return None
-    if args.config is not None or (DUMP_CONFIG in os.environ and not typed):
-        return None
-    if any(os.environ.get(name) for name in _OTHER_VARIABLES) and not typed:
+    if args.config is not None or not (typed or says_nothing()):
         return None
     found = imports_of(program.target, program.is_module, launchers)
     if found.uses_msdump and not typed:
@@ -108,8 +112,8 @@ def choose_default(args: argparse.Namespace, program: Program, launchers: Sequen
         return Default(replace(program, options=_with(args, **{"as": "msprobe"})), None)
     options, way = _way(args, found)
     program = replace(program, options=options)
-    iteration, saved = chosen(args.tensors, args.steps)
-    names = listed(args.ops)
+    iteration, saved = _chosen(args.tensors, args.steps)
+    names = _listed(args.ops)
     folder = _claim(args.output or FOLDER, is_exact=args.output is not None)
     _configure(folder, iteration, saved, names)
     what = "tensors and statistics" if args.tensors is not None else "statistics"
@@ -120,6 +124,44 @@ def choose_default(args: argparse.Namespace, program: Program, launchers: Sequen
     return Default(
         program, folder, is_way_typed=options is args, is_chosen=bool({"tensors", "steps", "ops"} & {*typed})
     )
+
+
+def _chosen(tensors: str | None, steps: str | None) -> tuple[str, str]:
+    """(iteration, saved_data) of the options `--tensors` and `--steps`.
+
+    Raises: ConfigError for both, and for numbers that are none.
+    """
+    from msdump.config.ranges import parse_ranges
+    from msdump.config.sections import FULL, STATISTIC
+
+    if tensors is not None and steps is not None:
+        raise ConfigError(
+            "--tensors: expected one of --tensors and --steps, got both. --tensors dumps whole tensors and statistics "
+            "of the steps that it names, --steps the statistics alone."
+        )
+    option, text = ("--tensors", tensors) if tensors is not None else ("--steps", steps)
+    if text is None:
+        return "all", STATISTIC
+    iteration = text.strip().replace(",", "|")
+    try:
+        parse_ranges(iteration)
+    except ConfigError as error:
+        raise ConfigError(
+            f'{option}: expected numbers of steps such as 40, 0-9 or "0|40-50", or all, got "{text}".'
+        ) from error
+    return iteration, FULL if tensors is not None else STATISTIC
+
+
+def _listed(text: str | None) -> tuple[str, ...]:
+    """The entries of `--ops`, between commas that are in no parentheses."""
+    if text is None:
+        return ()
+    names = tuple(filter(None, (name.strip() for name in re.split(r",(?![^()]*\))", text))))
+    if not names:
+        raise ConfigError(
+            f'--ops: expected names or types of operators such as Conv2D,Softmax, or name-regex(...), got "{text}".'
+        )
+    return names
 
 
 def _typed_ways(args: argparse.Namespace) -> list[str]:

@@ -119,7 +119,7 @@ def enter(program: Program, starts_others: bool = False, is_found_out: bool = Fa
     """Do what the options say, in this process and for the Python processes that it starts.
 
     starts_others  the script only starts the ranks of a job and computes nothing itself: they are to dump
-    is_found_out   nobody typed them: PyTorch counts when the script imports it, and one that is too old is left alone
+    is_found_out   they were not typed: PyTorch counts when the script imports it, and one that is too old is left alone
 
     Returns: a function that says, after the run, why `--torch-module` named no module that the script called; "" else.
     Raises:  ConfigError for a backend that PyTorch does not know, or a PyTorch that is too old.

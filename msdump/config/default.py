@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from msdump.config.ranges import parse_ranges
-from msdump.config.sections import COMMON, E2E, FULL, STATISTIC
-from msdump.errors import ConfigError
+from msdump.config.sections import COMMON, E2E, STATISTIC
 
 FOLDER = "msdump_dump"
 """Where they go, in the current folder."""
@@ -70,38 +68,3 @@ def file_text(config: dict[str, Any]) -> bytes:
     """The JSON file of a configuration, with lists of numbers in one line."""
     text = json.dumps(config, indent=4)
     return re.sub(r"\[\s+([\d,\s]+?)\s+\]", lambda match: f"[{' '.join(match[1].split())}]", text).encode() + b"\n"
-
-
-def chosen(tensors: str | None, steps: str | None) -> tuple[str, str]:
-    """(iteration, saved_data) of the options `--tensors` and `--steps`.
-
-    Raises: ConfigError for both, and for numbers that are none.
-    """
-    if tensors is not None and steps is not None:
-        raise ConfigError(
-            "--tensors: expected one of --tensors and --steps, got both. --tensors dumps whole tensors and statistics "
-            "of the steps that it names, --steps the statistics alone."
-        )
-    option, text = ("--tensors", tensors) if tensors is not None else ("--steps", steps)
-    if text is None:
-        return "all", STATISTIC
-    iteration = text.strip().replace(",", "|")
-    try:
-        parse_ranges(iteration)
-    except ConfigError as error:
-        raise ConfigError(
-            f'{option}: expected numbers of steps such as 40, 0-9 or "0|40-50", or all, got "{text}".'
-        ) from error
-    return iteration, FULL if tensors is not None else STATISTIC
-
-
-def listed(text: str | None) -> tuple[str, ...]:
-    """The entries of `--ops`, between commas that are in no parentheses."""
-    if text is None:
-        return ()
-    names = tuple(filter(None, (name.strip() for name in re.split(r",(?![^()]*\))", text))))
-    if not names:
-        raise ConfigError(
-            f'--ops: expected names or types of operators such as Conv2D,Softmax, or name-regex(...), got "{text}".'
-        )
-    return names

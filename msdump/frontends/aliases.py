@@ -16,7 +16,7 @@ from msdump.process.front_ends import FRONTENDS, absence, is_installed
 if TYPE_CHECKING:
     from importlib.abc import Loader, MetaPathFinder
 else:
-    # That module imports half of the standard library on some versions of Python, and nobody asks for the classes.
+    # That module imports half of the standard library on some versions of Python, and the classes are not needed.
     Loader = MetaPathFinder = object
 
 

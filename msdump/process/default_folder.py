@@ -1,10 +1,11 @@
-"""The folder of a dump that nobody gave one: a new one for each run, the same for all ranks of a job."""
+"""The folder of a dump for which none was named: a new one for each run, the same for all ranks of a job."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from msdump.errors import ConfigError, WriteError
@@ -25,8 +26,7 @@ def claim_folder(base: Path, environ: Mapping[str, str] = os.environ, is_exact: 
     """
     rank = environ.get("RANK", "")
     job = "/".join(environ.get(name, "") for name in _JOB) if rank.isdigit() else uuid.uuid4().hex
-    for number in range(1, _MOST):
-        folder = base if number == 1 else base.with_name(f"{base.name}_{number}")
+    for folder in itertools.islice(numbered(base), _MOST):
         try:
             if _take(folder, job) and not (folder / f"rank_{rank}").exists():
                 return folder
@@ -40,6 +40,13 @@ def claim_folder(base: Path, environ: Mapping[str, str] = os.environ, is_exact: 
                 f"--output: expected a folder that is empty or not there, got {folder}. Choose another name."
             )
     raise ConfigError(f"{base}: expected fewer than {_MOST} folders of this name with a number. Remove old ones.")
+
+
+def numbered(base: Path) -> Iterator[Path]:
+    """The folder itself, then `base_2`, `base_3` and so on."""
+    yield base
+    for number in itertools.count(2):
+        yield base.with_name(f"{base.name}_{number}")
 
 
 def _take(folder: Path, job: str) -> bool:

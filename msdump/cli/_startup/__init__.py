@@ -40,7 +40,7 @@ def begin(
 
     prefer_real  name of a frontend -> whether an installed package of that name wins
     command      that was typed, for the metadata of dumps
-    is_found_out nobody typed the options: a PyTorch that is too old for them is left alone
+    is_found_out the options were not typed: a PyTorch that is too old for them is left alone
     Edges:  children that ignore the environment (`python -I`, `-E`) or have no site (`-S`) get nothing, nor does
             another installation of Python.
     """

@@ -160,7 +160,7 @@ class Listening:
             self._remove_steps()
 
     def forget(self) -> None:
-        """End all who listen, also those of sessions that nobody has closed."""
+        """End all who listen, also those of sessions that were not closed."""
         for listener in self.listeners:
             self.end(listener)
         for each in self._step_listeners:
