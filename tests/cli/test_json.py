@@ -51,7 +51,7 @@ def commands(dump, configuration, tmp_path):
         "plan": ["plan", configuration],
         "convert": ["convert", dump, "-t", "bin", "-o", tmp_path / "converted"],
         "compare": ["compare", dump, dump],
-        "run": ["run", "--json", "-", script],
+        "run": ["run", "--no-dump", "--json", "-", script],
     }
 
 

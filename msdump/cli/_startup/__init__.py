@@ -83,10 +83,7 @@ def inherit() -> None:
 
 
 def redirect_when_imported(options: TorchOptions, is_found_out: bool) -> None:
-    """Do what the options of torch say as soon as something imports it; now, where something has."""
-    if "torch" in sys.modules:
-        _redirect(options, is_found_out)
-        return
+    """Do what the options of torch say as soon as something imports it."""
     sys.meta_path.insert(0, _TorchFinder(lambda: _redirect(options, is_found_out)))
 
 
