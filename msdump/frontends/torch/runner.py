@@ -293,7 +293,7 @@ class GraphRunner:
             return cached
         model = self._model
         origin = model.origin(self._program.placeholders, self._stage, self._open_outputs)
-        fx_graph = graph_from_fx(self._module, sizes, next(model.iterations.steps.graph_ids), origin)
+        fx_graph = graph_from_fx(self._module, sizes, model.iterations.steps.take_graph_id(), origin)
         if self._stage == FORWARD:
             model.forward = fx_graph
         for reason, count in fx_graph.skipped.items():

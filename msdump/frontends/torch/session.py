@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -32,7 +31,7 @@ def steps_of(session: GraphSession) -> Steps:
 
 
 def _new_steps(session: GraphSession) -> Steps:
-    return Steps(session.next_iteration, graph_ids=(session.take_graph_id() for _ in itertools.count()))
+    return Steps(session.next_iteration, take_graph_id=session.take_graph_id)
 
 
 def _rank_id() -> int | None:

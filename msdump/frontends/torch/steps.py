@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from typing import Protocol
 
 
@@ -24,13 +24,18 @@ class Leader(Protocol):
 
 
 class Steps:
-    """Counters of one session. `next_iteration` gives the next number; `graph_ids` those of graphs, from 0 on without.
+    """Counters of one session, shared by threads: each call of these gives a number of its own.
 
-    beside   of a program that runs in another thread at the same time: what that one does ends no step of this one
+    next_iteration   of the iteration that begins
+    take_graph_id    of a graph; None: those of the program `beside`, else from 0 on
+    beside           those of a program in another thread, which goes on meanwhile: its steps end none of these
     """
 
     def __init__(
-        self, next_iteration: Callable[[], int], beside: Steps | None = None, graph_ids: Iterator[int] | None = None
+        self,
+        next_iteration: Callable[[], int],
+        beside: Steps | None = None,
+        take_graph_id: Callable[[], int] | None = None,
     ) -> None:
         self._next = next_iteration
         self._ran: set[Hashable] = set()
@@ -38,7 +43,9 @@ class Steps:
         self._has_gradients = False
         self.iteration = 0
         self._leader: tuple[int, Leader] | None = None
-        self.graph_ids: Iterator[int] = graph_ids or (itertools.count() if beside is None else beside.graph_ids)
+        self.take_graph_id: Callable[[], int] = take_graph_id or (
+            itertools.count().__next__ if beside is None else beside.take_graph_id
+        )
 
     def forward(self, graph: Hashable, has_gradients: bool) -> int:
         """Iteration of a forward run that starts now."""

@@ -88,7 +88,7 @@ class EagerProgram:
         if keeps:
             keep_freed_memory()
         parts = (FORWARD, BACKWARD, UPDATE, SETUP) if has_setup else (FORWARD, BACKWARD, UPDATE)
-        self._stages = [Stage(part, next(steps.graph_ids), session.observers) for part in parts]
+        self._stages = [Stage(part, steps.take_graph_id(), session.observers) for part in parts]
         self._scopes = Scopes(self._begin_call)
         self._operator_scopes = OperatorScopes(self._scopes)
         self._iterations = Iterations(steps, model, self._scopes, has_setup)

@@ -13,6 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import msdump  # noqa: E402
+from msdump.engine.graphs import GraphSession  # noqa: E402
 from tests.frontends.torch.eager.test_watch import both_engines, config, pytestmark  # noqa: E402, F401
 
 STEPS = 4
@@ -110,6 +111,27 @@ def test_threads_of_one_dump(is_sync: bool, tmp_path: Path) -> None:
     assert report is not None and not report.error and not report.lost
     total: Counter[Any] = sum(shapes(tmp_path).values(), Counter())
     assert total == {(2, 3): 20, (2, 5): 20}
+
+
+def test_threads_that_begin_at_once_number_their_graphs_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both are in the middle of taking a number at the same time."""
+    taken: list[int] = []
+    take = GraphSession.take_graph_id
+
+    def slow_take(session: GraphSession, least: int = 0) -> int:
+        in_take.wait()
+        taken.append(take(session, least))
+        return taken[-1]
+
+    def work(barrier: threading.Barrier) -> None:
+        with msdump.watch():
+            barrier.wait()
+
+    in_take = threading.Barrier(2, timeout=60)
+    monkeypatch.setattr(GraphSession, "take_graph_id", slow_take)
+    with msdump.dump(config(tmp_path)):
+        in_threads(work, work)
+    assert sorted(taken) == list(range(6))
 
 
 def test_blocks_that_come_and_go_leave_other_threads_alone(tmp_path: Path) -> None:
