@@ -9,6 +9,7 @@ import pickle
 import re
 import string
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -81,8 +82,13 @@ def test_translations_are_collected_once() -> None:
 # -- the catalogue -----------------------------------------------------------------------------------------------------
 
 
-def templates() -> Iterator[tuple[str, ast.expr]]:
+@cache
+def templates() -> tuple[tuple[str, ast.expr], ...]:
     """Where, and what each call gives as the template of a message."""
+    return tuple(_templates())
+
+
+def _templates() -> Iterator[tuple[str, ast.expr]]:
     for file in sorted((ROOT / "msdump").rglob("*.py")):
         tree = ast.parse(file.read_text(encoding="utf-8"))
         named = [
