@@ -114,6 +114,7 @@ LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
             "SQuADDataset SST2Dataset STL10Dataset SemeionDataset SogouNewsDataset SpeechCommandsDataset UDPOSDataset "
             "USPSDataset VOCDataset WikiTextDataset YahooAnswersDataset YelpReviewDataset YesNoDataset",
             "Call it from an operation of the map, or from a callback of the training.": "DSCallback",
+            "Give GeneratorDataset column_names and column_types.": "Schema",
         },
         "dataset.transforms": {
             "Choose the order in a function that map calls.": "RandomOrder",

@@ -196,7 +196,7 @@ def test_generators_that_are_wrong() -> None:
         rows_of(ds.GeneratorDataset(lambda: iter([None]), ["a"]))
     cases: list[tuple[Callable[[], object], str]] = [
         (lambda: ds.GeneratorDataset(count_to_four, ["n"], sampler=[1]), "__getitem__ and __len__"),
-        (lambda: ds.GeneratorDataset(count_to_four), "column_names or a schema"),
+        (lambda: ds.GeneratorDataset(count_to_four), "expected column_names, got none"),
         (lambda: ds.GeneratorDataset(Squares(), ["n"], sampler=[1], shuffle=True), "no shuffle"),
         (lambda: rows_of(ds.GeneratorDataset(Squares(), ["n", "s"], sampler=[9])), r"row numbers in \[0, 5\]"),
     ]
