@@ -205,7 +205,7 @@ LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
         },
         "experimental.optim.lr_scheduler": {
             "Give LambdaLR a function of the epoch.": "ConstantLR CosineAnnealingLR CosineAnnealingWarmRestarts "
-            "CyclicLR LinearLR MultiplicativeLR PolynomialLR SequentialLR",
+            "CyclicLR ExponentialLR LinearLR MultiStepLR MultiplicativeLR PolynomialLR SequentialLR",
             'Set the group\'s "lr" when a metric has not become better.': "ReduceLROnPlateau",
         },
         "mint.nn": {
