@@ -52,12 +52,14 @@ OTHER_PATHS: dict[str, tuple[str, ...]] = {
 }
 OTHER_PATHS |= {
     "common.jit_config": ("common.api",),
+    "common.lazy_inline": ("common.api",),
     "common.seed": ("common.generator",),
     "dataset.transforms.vision": ("dataset.vision",),
     "device_manager": ("context",),
     "parallel.algo_parameter_config": ("parallel_context",),
     "parallel.checkpoint_transform": ("train.sliced_checkpoints",),
     "runtime": ("hal",),
+    "train.data_sink": ("train.dataset_helper",),
     "train.train_thor": ("train.convert_utils",),
     "train.summary.summary_record": ("train.summary",),
     "nn.metrics": ("train.metrics",),
@@ -105,6 +107,7 @@ NOT_HERE = {
 LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
     module: {hint: frozenset(names.split()) for hint, names in listed.items()}
     for module, listed in {
+        "": {"Call load, and give the graph to nn.GraphCell; export writes such files.": "load_mindir save_mindir"},
         "dataset": {
             "Read the files with a GeneratorDataset of a class with __getitem__ and __len__.": "AGNewsDataset "
             "AmazonReviewDataset CSVDataset Caltech256Dataset CelebADataset CoNLL2000Dataset CocoDataset "
@@ -197,7 +200,9 @@ LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
             "Keep the cells in an nn.CellList, and their names beside it.": "CellDict",
             "Call mindspore.grad, value_and_grad, vjp or jvp.": "ForwardValueAndGrad Jvp Vjp WithGradCell",
             "Call Parameter.set_data.": "ParameterUpdate",
+            "Give the optimizer nn.PolynomialDecayLR.": "polynomial_decay_lr",
             "Leave it away: one device computes all.": "GetNextSingleOp VirtualDatasetCellTriple",
+            "Leave it away: parameters have their values at once.": "no_init_parameters",
         },
         "experimental.optim": {
             "Write it as an experimental.optim.Optimizer of your own, or take Adam, AdamW or SGD.": "ASGD Adadelta "
@@ -208,6 +213,7 @@ LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
             "CyclicLR ExponentialLR LinearLR MultiStepLR MultiplicativeLR PolynomialLR SequentialLR",
             'Set the group\'s "lr" when a metric has not become better.': "ReduceLROnPlateau",
         },
+        "mindrecord": {"Read the rows with a dataset.MindDataset.": "FileReader"},
         "mint.nn": {
             "Write it as an nn.Cell of your own, of ops.Conv2DTranspose.": "ConvTranspose2d",
             "Take BatchNorm2d: on one device its statistics are those of all.": "SyncBatchNorm",
@@ -215,12 +221,14 @@ LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
         "mint.nn.functional": {"Call ops.Conv2DTranspose.": "conv_transpose2d"},
         "train": {
             "Compute it in a train.Metric of your own, with scikit-learn, scipy or numpy on arrays.": "BleuScore "
-            "ConfusionMatrix ConfusionMatrixMetric CosineSimilarity Dice HausdorffDistance MeanSurfaceDistance "
-            "OcclusionSensitivity Perplexity ROC RootMeanSquareDistance auc",
+            "ConfusionMatrix ConfusionMatrixMetric CosineSimilarity Dice F1 Fbeta HausdorffDistance "
+            "MeanSurfaceDistance OcclusionSensitivity Perplexity ROC RootMeanSquareDistance auc",
             "Save and load with train.ModelCheckpoint and load_checkpoint.": "BackupAndRestore",
             "Give the optimizer a list of rates or an nn.LearningRateSchedule.": "LearningRateScheduler",
             "Load it with load_checkpoint, and save it in the other format.": "ckpt_to_safetensors safetensors_to_ckpt",
-            "Call load_checkpoint.": "load_checkpoint_async",
+            "Call load_checkpoint.": "check_checkpoint load_checkpoint_async",
+            "Export the network anew.": "convert_model",
+            "Read standard output: ops.Print writes no file.": "parse_print",
             "Call the network with the rows of the dataset.": "connect_network_with_dataset",
             "Leave it away: one device computes all, and nothing is cut.": "build_searched_strategy "
             "merge_sliced_parameter",
@@ -229,7 +237,7 @@ LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
     }.items()
 }
 # Modules that show the names of another one, too.
-_ALSO = {"": ("train",), "nn": ("train",), "parallel": ("train",)}
+_ALSO = {"": ("train", "mindrecord"), "nn": ("train",), "parallel": ("train",)}
 
 
 def left_out(module: str, name: str) -> str:
