@@ -216,9 +216,13 @@ LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
         "mindrecord": {"Read the rows with a dataset.MindDataset.": "FileReader"},
         "mint.nn": {
             "Write it as an nn.Cell of your own, of ops.Conv2DTranspose.": "ConvTranspose2d",
-            "Take BatchNorm2d: on one device its statistics are those of all.": "SyncBatchNorm",
+            "Take nn.BatchNorm2d or nn.BatchNorm1d, whose momentum is the part that stays.": "BatchNorm1d BatchNorm2d "
+            "BatchNorm3d SyncBatchNorm",
         },
-        "mint.nn.functional": {"Call ops.Conv2DTranspose.": "conv_transpose2d"},
+        "mint.nn.functional": {
+            "Call ops.batch_norm.": "batch_norm",
+            "Call ops.Conv2DTranspose.": "conv_transpose2d",
+        },
         "train": {
             "Compute it in a train.Metric of your own, with scikit-learn, scipy or numpy on arrays.": "BleuScore "
             "ConfusionMatrix ConfusionMatrixMetric CosineSimilarity Dice F1 Fbeta HausdorffDistance "
