@@ -58,6 +58,7 @@ OTHER_PATHS |= {
     "device_manager": ("context",),
     "parallel.algo_parameter_config": ("parallel_context",),
     "parallel.checkpoint_transform": ("train.sliced_checkpoints",),
+    "mint.optim": ("experimental.optim.adaptive",),
     "runtime": ("hal",),
     "train.data_sink": ("train.dataset_helper",),
     "train.train_thor": ("train.convert_utils",),
