@@ -61,7 +61,7 @@ def rewrite_asker(error: TracedValueError, joined: list[CodeType]) -> None:
         row.functions.update(functions)
         return
     try:
-        _rewritten[code] = _Rewritten(_new_code(code, functions), weakref.WeakSet(functions))
+        _rewritten[code] = _Rewritten(new_code(code, functions), weakref.WeakSet(functions))
     except _CannotRewriteError as reason:
         raise GraphError(f"{error} ({code.co_name} of {code.co_filename} {reason}.)") from error
 
@@ -128,7 +128,8 @@ def _nested(code: CodeType) -> Iterator[CodeType]:
             yield from _nested(constant)
 
 
-def _new_code(code: CodeType, functions: Sequence[FunctionType]) -> CodeType:
+def new_code(code: CodeType, functions: Sequence[FunctionType]) -> CodeType:
+    """Code of the same function in which conditions on tensors are control flow.   Raises: _CannotRewriteError."""
     if code.co_name == "<lambda>":
         raise _CannotRewriteError("is a lambda. Write it as a function with def")
     if not functions:
