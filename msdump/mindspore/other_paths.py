@@ -152,6 +152,9 @@ LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
             "Cast the tensors with ops.cast, or call to_float.": "cast_inputs",
             "Keep it in an attribute of your own.": "cell_init_args jit_config_dict update_cell_type",
         },
+        "Tensor": {
+            "Compute it with functions of mindspore.ops, and pick elements with [].": "choose cov itemset sum_to_size",
+        },
         "amp": {"Call auto_mixed_precision, or to_float of the cells.": "custom_mixed_precision"},
         "common.initializer": {
             "Give initializer a Tensor that numpy has filled.": "Dirac Sparse",
@@ -174,12 +177,13 @@ LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
             "Poisson RandomGamma RandomPoisson RandomShuffle StandardLaplace gamma laplace poisson random_gamma "
             "random_poisson shuffle standard_laplace",
             "Call ops.AllGather or ops.Broadcast.": "CollectiveGather CollectiveScatter",
+            "Call ops.Conv3DTranspose.": "conv3d_transpose",
             "Compute it with other functions of mindspore.ops.": "BatchToSpace BatchToSpaceND BatchToSpaceNDV2 "
             "BesselJ0 BesselJ1 BesselK0 BesselK0e BesselK1 BesselK1e BesselY0 BesselY1 Betainc CropAndResize "
             "DataFormatDimMap DataFormatVecPermute LRN MatrixDiagPartV3 MatrixDiagV3 MaxUnpool3D MultiMarginLoss "
             "ParallelConcat ROIAlign RaggedRange STFT SpaceToBatch SpaceToBatchND SplitV TripletMarginLoss batch_dot "
             "batch_to_space_nd bessel_j0 bessel_j1 bessel_k0 bessel_k0e bessel_k1 bessel_k1e bessel_y0 bessel_y1 "
-            "block_diag cosine_embedding_loss crop_and_resize gaussian_nll_loss gumbel_softmax lrn matrix_diag "
+            "block_diag cosine_embedding_loss cov crop_and_resize gaussian_nll_loss gumbel_softmax lrn matrix_diag "
             "matrix_diag_part max_pool3d max_unpool1d max_unpool3d multi_margin_loss space_to_batch_nd stft trapz "
             "triplet_margin_loss",
         },

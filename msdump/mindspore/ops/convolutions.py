@@ -131,25 +131,6 @@ _COMPUTING = of_axes("conv{}d", _conv, "Convolution of the last axes, {}, of (N,
 conv1d, conv2d, conv3d = in_forms(_TABLE, _COMPUTING, __name__).values()
 
 
-def conv3d_transpose(
-    inputs: Tensor,
-    weight: Tensor,
-    pad_mode: str = "valid",
-    padding: Any = 0,
-    stride: Any = 1,
-    dilation: Any = 1,
-    group: int = 1,
-    output_padding: Any = 0,
-) -> Tensor:
-    """Gradient of `conv3d` for its input: (N, C, D, H, W) with (C, O / group, kd, kh, kw)."""
-    pads = _pads(pad_mode, padding, 3)
-    result: Tensor = _conv3d_transpose(
-        inputs, weight, weight.shape[0], weight.shape[1] * group, weight.shape[2:], 1, pad_mode.lower(), pads, stride,
-        dilation, group, output_padding,
-    )  # fmt: skip
-    return result
-
-
 class Conv2DBackpropInput(Primitive):
     """Gradient of Conv2D for its input: out_backprop, filter and the sizes of the input."""
 
