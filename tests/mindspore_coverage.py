@@ -99,7 +99,7 @@ def _left_out() -> str:
     for module, listed in LEFT_OUT.items():
         shown = "nn.Cell" if module == "Cell" else module
         for text, left in listed.items():
-            advice[f"`mindspore.{shown}`: {', '.join(f'`{name}`' for name in sorted(left))}"] = text
+            advice[f"`{f'mindspore.{shown}'.rstrip('.')}`: {', '.join(f'`{name}`' for name in sorted(left))}"] = text
     rows = "".join(f"| {name} | {text} |\n" for name, text in advice.items())
     return f"\n## What stays missing\n\n| of MindSpore | instead |\n|---|---|\n{rows}"
 

@@ -59,7 +59,7 @@ def install() -> None:
     os.replace = _counted(os.replace, lambda _, args: {"renames": 1})
     os.fsync = _counted(os.fsync, lambda _, args: {"syncs": 1})
     np.copyto = _counted(np.copyto, lambda _, args: {"copied": args[0].nbytes})
-    stats._totals = _counted(stats._totals, lambda _, args: {"passes": 1, "measured": args[0].nbytes})
+    stats.totals_of = _counted(stats.totals_of, lambda _, args: {"passes": 1, "measured": args[0].nbytes})
     hashlib.md5 = _digest(hashlib.md5)
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.private_names import private_uses
+
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 WALKS = {
@@ -72,3 +74,14 @@ def test_the_walk_is_short_and_a_program_takes_it(name: str) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert set(PROGRAMS[name]) <= set(done.stdout.split())
+
+
+# Uses of private names of msdump in tests; 188 when they were first counted.
+MOST_PRIVATE_USES = 98
+
+
+def test_tests_know_no_more_private_names() -> None:
+    uses = private_uses()
+    assert len(uses) <= MOST_PRIVATE_USES, (
+        "test through a public name, or make it public; python -m tests.private_names"
+    )

@@ -85,12 +85,12 @@ def _run(args: argparse.Namespace, program: Program, default: Default | None) ->
         with on_sigterm(signal.SIG_IGN):
             if os.getpid() != process_id:
                 # Forked by the script. The parent reports whether a dump was expected.
-                return _conclude(status, why_not_compiled(), may_be_empty=True)
+                return conclude_run(status, why_not_compiled(), may_be_empty=True)
             children = inbox.read()
             if sessions.on_no_dump is not None and not children and not sessions.is_anything_configured():
                 _warn_of_no_dump()
             may_be_empty = any(not child.is_empty for child in children)
-            status = _conclude_children(children, _conclude(status, why_not_compiled(), may_be_empty, default))
+            status = _conclude_children(children, conclude_run(status, why_not_compiled(), may_be_empty, default))
             status = status or _write_tables(args.tables)
             write_json(args, lambda: _value(status, children), indent=None)
             if default is not None and status not in (INTERRUPTED, TERMINATED):
@@ -152,7 +152,7 @@ def _warn_of_no_dump() -> None:
     )
 
 
-def _conclude(status: int, not_compiled: str, may_be_empty: bool, default: Default | None = None) -> int:
+def conclude_run(status: int, not_compiled: str, may_be_empty: bool, default: Default | None = None) -> int:
     """Finish the dumps of this process, report them, and choose between the script's exit status and theirs.
 
     not_compiled   why a module that the command names was not compiled; ""

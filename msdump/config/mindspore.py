@@ -174,10 +174,10 @@ def _warnings(
     texts += unknown_keys(E2eDumpSettings, file.value.get(E2E))
     texts += unknown_keys(CommonDumpSettings, file.value[COMMON])
     if common.dump_mode == DUMP_LISTED:
-        texts += [f"Duplicate dump kernel name:{text}" for text in _repeated(common.kernels)]
+        texts += [f"Duplicate dump kernel name:{text}" for text in repeated(common.kernels)]
         if not common.kernels:
             texts.append(f"{COMMON}.kernels: the list is empty and dump_mode is 1, so no operator will be dumped.")
-    texts += [f"Duplicate support device:{device}" for device in _repeated(common.support_device)]
+    texts += [f"Duplicate support device:{device}" for device in repeated(common.support_device)]
     if engine == SYNC and e2e is not None and profile.is_strict and profile.device_target == ASCEND:
         texts.append("Deprecated: Synchronous dump mode is deprecated and will be removed in a future release")
     return tuple(texts + _overflow_warnings(common, engine))
@@ -196,7 +196,7 @@ def _overflow_warnings(common: CommonDumpSettings, engine: str) -> list[str]:
     return texts
 
 
-def _repeated(items: tuple[Any, ...]) -> list[Any]:
+def repeated(items: tuple[Any, ...]) -> list[Any]:
     """Each item that came before, as often as it comes again."""
     earlier: set[Any] = set()
     return [item for item in items if item in earlier or earlier.add(item)]  # type: ignore[func-returns-value]

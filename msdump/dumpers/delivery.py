@@ -46,7 +46,7 @@ class Delivery:
         self.staging = Staging(budget_bytes)
         self.pool = WriterPool(threads)
         self._most_records = max(_LEAST_RECORDS, budget_bytes // 4 // _RECORD_BYTES)
-        self._tally = tally
+        self.tally = tally
         self._data_offsets = data_offsets
         self._offsets: dict[Hashable, Sequence[int]] = {}
         # Of the last run of each graph of a model.
@@ -64,7 +64,7 @@ class Delivery:
         if self._last_iteration.get((model, graph_id)) == iteration:
             self.pool.drain()
         self._last_iteration[model, graph_id] = iteration
-        on_complete = partial(self._tally.count_dumped, model=model)
+        on_complete = partial(self.tally.count_dumped, model=model)
         return Round(writers, graph_id, iteration, on_complete, self._fail)
 
     def end(self, round_: Round | None, is_complete: bool = False) -> None:
@@ -101,7 +101,7 @@ class Delivery:
         self.reserve(sum(staged_size(record.data) for record in movable if record.key not in old_inputs), own)
         safe: list[TensorRecord] = []
         held: list[object] = []
-        for record, offset in zip(records, self._offsets_of(records), strict=True):
+        for record, offset in zip(records, self.offsets_of(records), strict=True):
             if memory.is_constant(record.key):
                 safe.append(replace(record, is_constant=True))
                 continue
@@ -138,21 +138,21 @@ class Delivery:
         """Whether the dump is over; an error of the pool ends it."""
         error = self.pool.error
         if error is not None:
-            self._tally.fail(error)
-        return bool(self._tally.error)
+            self.tally.fail(error)
+        return bool(self.tally.error)
 
     def count(self) -> None:
         """Bring the tally up to date."""
         state = self.pool.state()
         with self._counting:
             # Others that write on their own add to the same tally.
-            self._tally.count_lost(state.lost_records - self._counted[0])
-            self._tally.count_written(state.written_records - self._counted[1])
+            self.tally.count_lost(state.lost_records - self._counted[0])
+            self.tally.count_written(state.written_records - self._counted[1])
             self._counted = (state.lost_records, state.written_records)
 
     def lose(self, records: int) -> None:
         """Records that were selected and never became jobs."""
-        self._tally.count_lost(records)
+        self.tally.count_lost(records)
 
     def close(self, writers: Sequence[Writer]) -> None:
         """Write what waits, then close the writers. Errors are in `tally.error` afterwards."""
@@ -161,7 +161,7 @@ class Delivery:
         finally:
             self.has_stopped()
             for writer in writers:
-                with self._tally.stop_on_failure():
+                with self.tally.stop_on_failure():
                     writer.close()
             self.count()
 
@@ -170,10 +170,11 @@ class Delivery:
     def _fail(self, error: BaseException) -> None:
         """A writer could not finish an iteration; the job that ended it has written its own records."""
         # What a writer had taken, and has lost since.
-        self._tally.take_back(unwritten(error))
+        self.tally.take_back(unwritten(error))
         self.pool.fail(error)
 
-    def _offsets_of(self, records: Sequence[TensorRecord]) -> Sequence[int]:
+    def offsets_of(self, records: Sequence[TensorRecord]) -> Sequence[int]:
+        """Where the data of each record begin in its file, for copies aligned as there; 0 where it does not matter."""
         if self._data_offsets is None or max(record.data.nbytes for record in records) < _ALIGNED_BYTES:
             return [0] * len(records)
         first = records[0]

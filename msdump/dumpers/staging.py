@@ -142,7 +142,7 @@ class Staging:
             # In this order: an interrupt between the two leaves too much on the sum, which is corrected, never less.
             self._held += staged.size_bytes
             self._accounts[reference] = _Account(name, staged.size_bytes, buffer)
-            self.peak_bytes = max(self.peak_bytes, self._held + self._free_bytes())
+            self.peak_bytes = max(self.peak_bytes, self._held + self.free_bytes())
         return reference
 
     def _bury_dead(self) -> None:
@@ -161,7 +161,7 @@ class Staging:
             del self._by_name[account.name]
         del self._accounts[dead]
         self._held -= account.size_bytes
-        fits = self._held + self._free_bytes() + account.size_bytes <= self._budget
+        fits = self._held + self.free_bytes() + account.size_bytes <= self._budget
         if account.buffer is not None and fits:
             self._free.setdefault(account.size_bytes, []).append(account.buffer)
 
@@ -181,11 +181,12 @@ class Staging:
             if free:
                 return free.pop()
             for free_size in sorted(self._free, reverse=True):
-                while self._free[free_size] and self._held + size + self._free_bytes() > self._budget:
+                while self._free[free_size] and self._held + size + self.free_bytes() > self._budget:
                     self._free[free_size].pop()
         return _aligned(size) if size >= _PAGED_BYTES else np.empty(size, np.uint8)
 
-    def _free_bytes(self) -> int:
+    def free_bytes(self) -> int:
+        """Memory of buffers that wait to be used again."""
         return sum(size * len(buffers) for size, buffers in self._free.items())
 
 

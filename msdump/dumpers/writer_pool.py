@@ -61,12 +61,12 @@ class WriterPool:
         self._busy, self._most_busy = 0, max(1, threads)  # threads that write now
         self._waiting_jobs = 0
         self._waiting_bytes = 0
-        self._waiting_records = 0
+        self.waiting_records = 0
         self._written_bytes = 0
         self._written_records = 0
         self._lost = 0
         self._is_closed = False
-        self._hurries = 0  # of those that wait now
+        self.hurries = 0  # of those that wait now
         # Entered as it is: a Condition's own `with` runs Python, where Ctrl-C may come between the lock and the block.
         self._lock = threading.RLock()
         # Threads of either kind wait for work at the first, by whether they are patient; who waits for all jobs waits
@@ -96,32 +96,32 @@ class WriterPool:
                 self._jobs.append(job)
             self._waiting_jobs += 1
             self._waiting_bytes += job.size_bytes
-            self._waiting_records += job.records
+            self.waiting_records += job.records
             self._on_duty().notify()
 
     def wait_for_room(self, most_records: int) -> None:
         """Wait until fewer records than that wait, or writing has stopped. Not for the pool's own threads."""
-        if self._waiting_records >= most_records:
+        if self.waiting_records >= most_records:
             with self.hurry(), self._lock:
-                self._room.wait_for(lambda: self._waiting_records < most_records)
+                self._room.wait_for(lambda: self.waiting_records < most_records)
 
     def drain(self, timeout: float | None = None) -> bool:
         """Wait until everything submitted is written or lost; False after `timeout` seconds."""
         # A submit that Ctrl-C interrupted may have queued its job without waking a thread, which `hurry` does.
         with self.hurry(), self._lock:
-            return self._idle.wait_for(self._is_idle, timeout)
+            return self._idle.wait_for(self.is_idle, timeout)
 
     @contextmanager
     def hurry(self) -> Iterator[None]:
         """Inside of the block the caller waits for what is queued, or will be."""
         try:
             with self._lock:
-                self._hurries += 1
+                self.hurries += 1
                 self._on_duty().notify_all()
             yield
         finally:
             with self._lock:
-                self._hurries -= 1
+                self.hurries -= 1
                 if self._jobs:
                     self._on_duty().notify_all()
 
@@ -180,7 +180,7 @@ class WriterPool:
                 error = failure
             with self._lock:
                 self._finish(job, error)
-                if self._jobs and is_patient == bool(self._hurries):
+                if self._jobs and is_patient == bool(self.hurries):
                     self._on_duty().notify()  # it takes the place of this thread
 
     def _finish(self, job: Job, error: BaseException | None) -> None:
@@ -191,7 +191,7 @@ class WriterPool:
         job.held.clear()
         self._waiting_jobs -= 1
         self._waiting_bytes -= job.size_bytes
-        self._waiting_records -= job.records
+        self.waiting_records -= job.records
         if error is None:
             self._written_bytes += job.size_bytes
             self._written_records += job.records
@@ -210,16 +210,17 @@ class WriterPool:
         self._tell_idle()
 
     def _is_on_duty(self, is_patient: bool) -> bool:
-        return is_patient != bool(self._hurries) and self._busy < self._most_busy
+        return is_patient != bool(self.hurries) and self._busy < self._most_busy
 
     def _on_duty(self) -> threading.Condition:
-        return self._work_for[not self._hurries]
+        return self._work_for[not self.hurries]
 
-    def _is_idle(self) -> bool:
+    def is_idle(self) -> bool:
+        """Does nothing wait or run?"""
         return not self._jobs and not self._busy
 
     def _tell_idle(self) -> None:
-        if self._is_idle():
+        if self.is_idle():
             self._idle.notify_all()
 
     def _lose(self, jobs: Iterable[Job]) -> None:
@@ -227,7 +228,7 @@ class WriterPool:
             self._lost += job.records
             self._waiting_jobs -= 1
             self._waiting_bytes -= job.size_bytes
-            self._waiting_records -= job.records
+            self.waiting_records -= job.records
             job.run = _nothing
             job.held.clear()
         self._room.notify_all()

@@ -114,7 +114,7 @@ class GraphSession(Session):
         self.pool = pool
         self.has_threads = pool is not None
         self._writers = writers
-        self._tally = tally
+        self.tally = tally
         self._hold = hold
         self._wire = wire
         self._reloader: Reloader | None = None
@@ -169,14 +169,14 @@ class GraphSession(Session):
             return
         if not steps.is_even or self._has_steps:
             self._has_steps = True
-            with self._tally.stop_on_failure():
+            with self.tally.stop_on_failure():
                 write_steps(self._metadata_dir, steps)
 
     def keep_gradients(self, rows: Sequence[GradientRow]) -> None:
         """Keep what gradients were in iterations that are not dumped. A failure ends the dump."""
         if self._metadata_dir is not None and not self.error and not self.is_foreign:
             is_first, self._has_gradients = not self._has_gradients, True
-            with self._tally.stop_on_failure():
+            with self.tally.stop_on_failure():
                 append_gradients(self._metadata_dir, rows, begins_run=is_first)
 
     def _training_steps(self) -> TrainingSteps | None:
@@ -203,24 +203,24 @@ class GraphSession(Session):
     @property
     def error(self) -> str:
         """Why the dump is not complete; "" where it is."""
-        return self._tally.error or ""
+        return self.tally.error or ""
 
     def count_skipped(self, reason: str, count: int = 1, name: str = "") -> None:
         """Count tensors that a frontend cannot show to observers, for the report; as `Tally.count_skipped`."""
-        self._tally.count_skipped(reason, count, name)
+        self.tally.count_skipped(reason, count, name)
 
     def count_lost(self, count: int) -> None:
         """Count tensors that were to be dumped and that a frontend has no values of."""
-        self._tally.count_lost(count)
+        self.tally.count_lost(count)
 
     def fail(self, error: Exception) -> None:
         """The dump is over, for this reason: a frontend cannot go on."""
-        self._tally.fail(error)
+        self.tally.fail(error)
 
     def keep_sharding(self, placement: RankSharding) -> None:
         """Set the placement of this rank's tensors over its job, replacing earlier calls. A failure ends the dump."""
         if self._metadata_dir is not None and not self.error and not self.is_foreign:
-            with self._tally.stop_on_failure():
+            with self.tally.stop_on_failure():
                 write_sharding(self._metadata_dir, placement)
 
     def next_iteration(self) -> int:
@@ -277,7 +277,7 @@ class GraphSession(Session):
             self._hold.leave_to_parent()
         if self.recorder is not None:
             self.recorder.leave_to_parent()
-        self._tally.error = "The session belongs to the process that this one was forked from."
+        self.tally.error = "The session belongs to the process that this one was forked from."
 
     def _finish(self) -> None:
         try:
@@ -288,11 +288,11 @@ class GraphSession(Session):
                 observer.close()
             if self._reloader is not None:
                 self._reloader.close()
-            end_upload(self._uploader, self._tally)
+            end_upload(self._uploader, self.tally)
         finally:
             if self.recorder is not None:
                 self.recorder.close()
-                self._tally.error = self._tally.error or self.recorder.error
+                self.tally.error = self.tally.error or self.recorder.error
             self._final = self.report()
             # The session stays on the list; what its dumpers hold of graphs and tensors does not.
             self.observers, self._writers, self.pool = (), (), None
@@ -301,7 +301,7 @@ class GraphSession(Session):
             self._step_ends.clear()
             self._training.clear()
             self._wire = self._reloader = self._pending = None
-            self._tally = Tally(error=self._tally.error)
+            self.tally = Tally(error=self.tally.error)
         if self._final.error:
             raise DumpError(
                 f"{self.plan.where.path}: the dump is not complete, {self._final.lost} tensors of the step "
@@ -312,12 +312,12 @@ class GraphSession(Session):
         if self._final is not None:
             return replace(self._final, outside=self._outside(), notes=self._noted())
         written = sum((writer.counts for writer in self._writers), self._written)
-        unmatched = self.plan.which.unmatched(self._tally.names_seen)
+        unmatched = self.plan.which.unmatched(self.tally.names_seen)
         steps = self._training_steps()
         return replace(
-            self._tally.report(self.folder, GRAPHS, written, str(self.plan.when.iterations)),
+            self.tally.report(self.folder, GRAPHS, written, str(self.plan.when.iterations)),
             unmatched=tuple(f"{text}. {advice}".rstrip(". ") for text, advice in unmatched.items()),
-            advice=self._tally.why_nothing(self.plan),
+            advice=self.tally.why_nothing(self.plan),
             run_seconds=time.perf_counter() - self._started,
             training="" if steps is None else steps.text,
             outside=self._outside(),

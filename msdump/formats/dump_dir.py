@@ -245,7 +245,7 @@ class DumpDir:
         if place.grammar == SYNC:
             rank_dir = os.sep.join(folder.path.split(os.sep)[: place.rank_depth])
         elif place.grammar == MODEL:
-            rank_dir = _rank_beside(folder)
+            rank_dir = rank_beside(folder)
         return OperatorOrder() if rank_dir is None else self._order_of(rank_dir, graph_id, place.iteration)
 
     def executed(
@@ -546,7 +546,7 @@ class DumpDir:
         ]
 
 
-def _rank_beside(folder: DumpedFolder) -> str | None:
+def rank_beside(folder: DumpedFolder) -> str | None:
     """Folder of the rank that an asynchronous dump's folder belongs to; the device's number stands for a rank's."""
     for root in _roots_of(folder):
         ranks = _ranks_in(root)

@@ -249,7 +249,7 @@ class CoreFile:
 
 def core_chunks(failure: OperatorFailure) -> list[Buffer]:
     """Bytes of a core.   Raises: as `bin.bin_chunks`."""
-    operands, blocks = _described_operands(failure)
+    operands, blocks = described_operands(failure)
     content = {
         "op_type": failure.op_type,
         "op_name": failure.op_name,
@@ -364,7 +364,7 @@ def _shape(sizes: Any, where: str) -> tuple[int, ...]:
     return shape
 
 
-def _described_operands(failure: OperatorFailure) -> tuple[list[dict[str, Any]], list[memoryview]]:
+def described_operands(failure: OperatorFailure) -> tuple[list[dict[str, Any]], list[memoryview]]:
     """Operands that are there, with offsets from the first one's, and their data; inputs first, by slots."""
     present = {(operand.io, operand.slot): operand for operand in failure.operands if operand.record is not None}
     if not present:

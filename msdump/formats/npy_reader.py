@@ -158,7 +158,7 @@ def _header(where: str, file: OpenFile) -> NpyHeader:
 
 
 def _checked_header(where: str, file: OpenFile) -> NpyHeader:
-    header = _read_header(where, file)
+    header = parse_header(where, file)
     dtype, shape = header.dtype, header.shape
     expected, actual = header.size_bytes, file.size - header.offset
     if actual != expected:
@@ -201,7 +201,7 @@ def _data(where: str, file: OpenFile, header: NpyHeader, mmap: bool) -> Array:
         raise FormatError(f"{where}: expected a shape that an array can have, got {header.shape}: {error}.") from error
 
 
-def _read_header(where: str, file: OpenFile) -> NpyHeader:
+def parse_header(where: str, file: OpenFile) -> NpyHeader:
     """What the file says, whatever its length."""
     prefix = file.read(0, 8)
     if prefix[:6] != MAGIC[: len(prefix)]:

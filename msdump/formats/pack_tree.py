@@ -82,7 +82,7 @@ def _pack(folder: DumpedFolder, keeps_folder: bool) -> Packed:
     whole = next((path for path in _packs_beside(folder.path) if _holds(path, folder.path, files)), "")
     if not whole:
         with readable(folder.path):
-            whole = _write_pack(folder, files)
+            whole = write_pack(folder, files)
     if not keeps_folder:
         changed = _remove(folder.path, files)
         lost = "; ".join(filter(None, (lost, f"{named(changed)}: changed meanwhile" if changed else "")))
@@ -108,7 +108,7 @@ def _files_of(path: str) -> tuple[dict[str, os.stat_result], list[str]]:
     return files, others
 
 
-def _write_pack(folder: DumpedFolder, files: Mapping[str, os.stat_result]) -> str:
+def write_pack(folder: DumpedFolder, files: Mapping[str, os.stat_result]) -> str:
     """Path of a new pack of these files of a folder.   Raises: OSError."""
     pack = PackFolder(Path(folder.path), _MODE, _DIR_MODE, is_copy=True)
     first: dict[tuple[int, int], str] = {}

@@ -69,17 +69,18 @@ class PrimitiveDef:
 
         Raises: KernelNotFoundError that begins with `where`.
         """
-        kernel: Kernel = in_mode(self.op_type, self.kernels[self._provider(where)])
+        kernel: Kernel = in_mode(self.op_type, self.kernels[self.provider_for(where)])
         return kernel
 
     def bound_kernel(self, where: str, inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> Kernel:
         """As `kernel`, for calls with these operands alone, which are prepared now.   Raises: as that."""
-        provider = self._provider(where)
+        provider = self.provider_for(where)
         bind = self.binds.get(provider)
         kernel: Kernel = in_mode(self.op_type, self.kernels[provider] if bind is None else bind(inputs, attrs, out))
         return kernel
 
-    def _provider(self, where: str) -> str:
+    def provider_for(self, where: str) -> str:
+        """Which of the libraries computes it.   Raises: KernelNotFoundError when none does."""
         order = _ORDERS[provider_choice]
         for provider in order:
             if provider in self.kernels:

@@ -67,6 +67,12 @@ def _set_all(module_name: str, names: Sequence[str], also: Sequence[str]) -> Non
     if module_name.removeprefix(f"{ROOT}.") in _PARENTS:
         # A plain module whose parts scripts import as modules.
         namespace.setdefault("__path__", [])
+    for name in names:
+        path, value = f"{module_name}.{name}", namespace[name]
+        if path.removeprefix(f"{ROOT}.") in OTHER_PATHS:
+            # An import of the path puts its module in the place of a function of that name: let it happen now.
+            importlib.import_module(path)
+            namespace[name] = value
 
 
 def _is_tool(value: Any) -> bool:

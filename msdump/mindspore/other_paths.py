@@ -52,12 +52,15 @@ OTHER_PATHS: dict[str, tuple[str, ...]] = {
 }
 OTHER_PATHS |= {
     "common.jit_config": ("common.api",),
+    "common.lazy_inline": ("common.api",),
     "common.seed": ("common.generator",),
     "dataset.transforms.vision": ("dataset.vision",),
     "device_manager": ("context",),
     "parallel.algo_parameter_config": ("parallel_context",),
     "parallel.checkpoint_transform": ("train.sliced_checkpoints",),
+    "mint.optim": ("experimental.optim.adaptive",),
     "runtime": ("hal",),
+    "train.data_sink": ("train.dataset_helper",),
     "train.train_thor": ("train.convert_utils",),
     "train.summary.summary_record": ("train.summary",),
     "nn.metrics": ("train.metrics",),
@@ -105,6 +108,7 @@ NOT_HERE = {
 LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
     module: {hint: frozenset(names.split()) for hint, names in listed.items()}
     for module, listed in {
+        "": {"Call load, and give the graph to nn.GraphCell; export writes such files.": "load_mindir save_mindir"},
         "dataset": {
             "Read the files with a GeneratorDataset of a class with __getitem__ and __len__.": "AGNewsDataset "
             "AmazonReviewDataset CSVDataset Caltech256Dataset CelebADataset CoNLL2000Dataset CocoDataset "
@@ -114,6 +118,7 @@ LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
             "SQuADDataset SST2Dataset STL10Dataset SemeionDataset SogouNewsDataset SpeechCommandsDataset UDPOSDataset "
             "USPSDataset VOCDataset WikiTextDataset YahooAnswersDataset YelpReviewDataset YesNoDataset",
             "Call it from an operation of the map, or from a callback of the training.": "DSCallback",
+            "Give GeneratorDataset column_names and column_types.": "Schema",
         },
         "dataset.transforms": {
             "Choose the order in a function that map calls.": "RandomOrder",
@@ -147,6 +152,9 @@ LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
             "Cast the tensors with ops.cast, or call to_float.": "cast_inputs",
             "Keep it in an attribute of your own.": "cell_init_args jit_config_dict update_cell_type",
         },
+        "Tensor": {
+            "Compute it with functions of mindspore.ops, and pick elements with [].": "choose cov itemset sum_to_size",
+        },
         "amp": {"Call auto_mixed_precision, or to_float of the cells.": "custom_mixed_precision"},
         "common.initializer": {
             "Give initializer a Tensor that numpy has filled.": "Dirac Sparse",
@@ -169,12 +177,13 @@ LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
             "Poisson RandomGamma RandomPoisson RandomShuffle StandardLaplace gamma laplace poisson random_gamma "
             "random_poisson shuffle standard_laplace",
             "Call ops.AllGather or ops.Broadcast.": "CollectiveGather CollectiveScatter",
+            "Call ops.Conv3DTranspose.": "conv3d_transpose",
             "Compute it with other functions of mindspore.ops.": "BatchToSpace BatchToSpaceND BatchToSpaceNDV2 "
             "BesselJ0 BesselJ1 BesselK0 BesselK0e BesselK1 BesselK1e BesselY0 BesselY1 Betainc CropAndResize "
             "DataFormatDimMap DataFormatVecPermute LRN MatrixDiagPartV3 MatrixDiagV3 MaxUnpool3D MultiMarginLoss "
             "ParallelConcat ROIAlign RaggedRange STFT SpaceToBatch SpaceToBatchND SplitV TripletMarginLoss batch_dot "
             "batch_to_space_nd bessel_j0 bessel_j1 bessel_k0 bessel_k0e bessel_k1 bessel_k1e bessel_y0 bessel_y1 "
-            "block_diag cosine_embedding_loss crop_and_resize gaussian_nll_loss gumbel_softmax lrn matrix_diag "
+            "block_diag cosine_embedding_loss cov crop_and_resize gaussian_nll_loss gumbel_softmax lrn matrix_diag "
             "matrix_diag_part max_pool3d max_unpool1d max_unpool3d multi_margin_loss space_to_batch_nd stft trapz "
             "triplet_margin_loss",
         },
@@ -196,7 +205,9 @@ LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
             "Keep the cells in an nn.CellList, and their names beside it.": "CellDict",
             "Call mindspore.grad, value_and_grad, vjp or jvp.": "ForwardValueAndGrad Jvp Vjp WithGradCell",
             "Call Parameter.set_data.": "ParameterUpdate",
+            "Give the optimizer nn.PolynomialDecayLR.": "polynomial_decay_lr",
             "Leave it away: one device computes all.": "GetNextSingleOp VirtualDatasetCellTriple",
+            "Leave it away: parameters have their values at once.": "no_init_parameters",
         },
         "experimental.optim": {
             "Write it as an experimental.optim.Optimizer of your own, or take Adam, AdamW or SGD.": "ASGD Adadelta "
@@ -204,22 +215,29 @@ LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
         },
         "experimental.optim.lr_scheduler": {
             "Give LambdaLR a function of the epoch.": "ConstantLR CosineAnnealingLR CosineAnnealingWarmRestarts "
-            "CyclicLR LinearLR MultiplicativeLR PolynomialLR SequentialLR",
+            "CyclicLR ExponentialLR LinearLR MultiStepLR MultiplicativeLR PolynomialLR SequentialLR",
             'Set the group\'s "lr" when a metric has not become better.': "ReduceLROnPlateau",
         },
+        "mindrecord": {"Read the rows with a dataset.MindDataset.": "FileReader"},
         "mint.nn": {
             "Write it as an nn.Cell of your own, of ops.Conv2DTranspose.": "ConvTranspose2d",
-            "Take BatchNorm2d: on one device its statistics are those of all.": "SyncBatchNorm",
+            "Take nn.BatchNorm2d or nn.BatchNorm1d, whose momentum is the part that stays.": "BatchNorm1d BatchNorm2d "
+            "BatchNorm3d SyncBatchNorm",
         },
-        "mint.nn.functional": {"Call ops.Conv2DTranspose.": "conv_transpose2d"},
+        "mint.nn.functional": {
+            "Call ops.batch_norm.": "batch_norm",
+            "Call ops.Conv2DTranspose.": "conv_transpose2d",
+        },
         "train": {
             "Compute it in a train.Metric of your own, with scikit-learn, scipy or numpy on arrays.": "BleuScore "
-            "ConfusionMatrix ConfusionMatrixMetric CosineSimilarity Dice HausdorffDistance MeanSurfaceDistance "
-            "OcclusionSensitivity Perplexity ROC RootMeanSquareDistance auc",
+            "ConfusionMatrix ConfusionMatrixMetric CosineSimilarity Dice F1 Fbeta HausdorffDistance "
+            "MeanSurfaceDistance OcclusionSensitivity Perplexity ROC RootMeanSquareDistance auc",
             "Save and load with train.ModelCheckpoint and load_checkpoint.": "BackupAndRestore",
             "Give the optimizer a list of rates or an nn.LearningRateSchedule.": "LearningRateScheduler",
             "Load it with load_checkpoint, and save it in the other format.": "ckpt_to_safetensors safetensors_to_ckpt",
-            "Call load_checkpoint.": "load_checkpoint_async",
+            "Call load_checkpoint.": "check_checkpoint load_checkpoint_async",
+            "Export the network anew.": "convert_model",
+            "Read standard output: ops.Print writes no file.": "parse_print",
             "Call the network with the rows of the dataset.": "connect_network_with_dataset",
             "Leave it away: one device computes all, and nothing is cut.": "build_searched_strategy "
             "merge_sliced_parameter",
@@ -228,7 +246,7 @@ LEFT_OUT: dict[str, dict[str, frozenset[str]]] = {
     }.items()
 }
 # Modules that show the names of another one, too.
-_ALSO = {"": ("train",), "nn": ("train",), "parallel": ("train",)}
+_ALSO = {"": ("train", "mindrecord"), "nn": ("train",), "parallel": ("train",)}
 
 
 def left_out(module: str, name: str) -> str:

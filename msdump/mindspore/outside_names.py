@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-from msdump.mindspore.sources import is_library
+from msdump.mindspore.sources import is_library, nested_codes
 
 _SETTING = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL"})
 
@@ -37,7 +37,7 @@ def _written(function: Any, owner: Any, seen: set[int]) -> Iterator[tuple[CodeTy
     code = function.__code__
     if is_library(code.co_filename):
         return
-    codes = [code, *_nested(code)]
+    codes = [code, *nested_codes(code)]
     for each in codes:
         for instruction in dis.get_instructions(each):
             sets_outer = instruction.opname == "STORE_DEREF" and instruction.argval in code.co_freevars
@@ -47,10 +47,3 @@ def _written(function: Any, owner: Any, seen: set[int]) -> Iterator[tuple[CodeTy
         yield from _written(function.__globals__.get(name), None, seen)
         if owner is not None:
             yield from _written(getattr(type(owner), name, None), owner, seen)
-
-
-def _nested(code: CodeType) -> Iterator[CodeType]:
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield constant
-            yield from _nested(constant)

@@ -6,6 +6,7 @@ import linecache
 import os
 import sys
 import weakref
+from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Generic, NamedTuple, TypeVar
 
@@ -84,6 +85,14 @@ def is_generated(code: CodeType) -> bool:
 def is_library(path: str) -> bool:
     """Is the file one of msdump's?"""
     return os.path.abspath(path).startswith(FOLDER)
+
+
+def nested_codes(code: CodeType) -> Iterator[CodeType]:
+    """Code of the functions and classes inside of other code, however deep."""
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from nested_codes(constant)
 
 
 def source_lines() -> tuple[SourceLine, ...]:

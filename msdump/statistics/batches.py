@@ -87,7 +87,7 @@ def measure_all(
     else:
         sizes = [int(array.nbytes) for array in arrays]
         # Digests first: their shares are the longest.
-        shares = _digest_shares(sizes, thread_count) if has_md5 else []
+        shares = digest_shares(sizes, thread_count) if has_md5 else []
         tasks = [partial(digest, indices) for indices in shares]
         tasks += [partial(measure, indices) for indices in _statistic_shares(sizes)]
         _run_all(tasks, pool, thread_count)
@@ -143,7 +143,7 @@ def _statistics_of(
         )
 
 
-def _digest_shares(sizes: Sequence[int], thread_count: int) -> list[list[int]]:
+def digest_shares(sizes: Sequence[int], thread_count: int) -> list[list[int]]:
     """Places of the tensors of each share: as many shares as keep their lanes busy, the largest tensors dealt out."""
     if not sizes:
         return []

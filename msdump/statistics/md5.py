@@ -45,7 +45,7 @@ def md5_many(arrays: Sequence[Array]) -> list[str]:
     lanes = [index for index, array in enumerate(arrays) if array.nbytes >= _LANE_BYTES and _fits_lane(array)]
     lanes.sort(key=lambda index: -arrays[index].nbytes)
     if _gains([arrays[index].nbytes for index in lanes]):
-        for index, digest in zip(lanes, _in_lanes([arrays[index] for index in lanes]), strict=True):
+        for index, digest in zip(lanes, in_lanes([arrays[index] for index in lanes]), strict=True):
             digests[index] = digest
     return [digest or md5_hex(array) for digest, array in zip(digests, arrays, strict=True)]
 
@@ -65,7 +65,8 @@ def _gains(sizes: Sequence[int]) -> bool:
     return ("msdump.statistics.md5_lanes" in sys.modules or sum(sizes) >= _COMPILED_BYTES) and has_compiler()
 
 
-def _in_lanes(arrays: Sequence[Array]) -> list[str]:
+def in_lanes(arrays: Sequence[Array]) -> list[str]:
+    """Digests of arrays, several at a time in the lanes of vector registers."""
     from msdump.statistics.md5_lanes import lane_kernel
 
     held = [array if _lies_as_bytes(array) else np.frombuffer(raw_bytes(array), np.uint8) for array in arrays]

@@ -141,7 +141,7 @@ def statistics(array: Array, dtype_name: str, thread_count: int = 1, plain_bytes
         return array.numbers()
     flat = _flat(array)
     with np.errstate(all="ignore"):
-        return _finish(_totals(flat, row, thread_count, plain_bytes), flat, row)
+        return _finish(totals_of(flat, row, thread_count, plain_bytes), flat, row)
 
 
 # Dtypes whose small tensors can be measured together. In float64 the order of the additions would be seen.
@@ -321,7 +321,8 @@ def _average_and_norm(totals: _Totals, flat: Array, finite: int) -> tuple[float,
     return average, norm
 
 
-def _totals(flat: Array, row: dtypes.Dtype, thread_count: int, plain_bytes: int) -> _Totals:
+def totals_of(flat: Array, row: dtypes.Dtype, thread_count: int, plain_bytes: int) -> _Totals:
+    """What one pass over the elements counts and adds up."""
     if row.kind == dtypes.BOOL:
         return _bool_totals(flat)
     if row.is_float and row.itemsize == 1:

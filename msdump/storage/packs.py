@@ -268,9 +268,19 @@ class _Packs:
         for pack in packs:
             pack.remember()
 
+    def forget(self) -> None:
+        with self._lock:
+            self._by_path.clear()
+
 
 _packs = _Packs()
 atexit.register(_packs.remember)
+
+
+def forget_packs() -> None:
+    """Open every archive anew from here on, as the next process does; what was verified of them is kept for it."""
+    _packs.remember()
+    _packs.forget()
 
 
 def open_pack(path: str) -> Pack:

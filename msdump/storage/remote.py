@@ -296,7 +296,16 @@ _known: dict[str, RemoteObject] = {}
 _lock = threading.Lock()
 
 
-def _store_of(url: str) -> tuple[_Store, str, str]:
+def forget() -> None:
+    """Connect to every store anew from here on, and read every object anew, as after a change of credentials."""
+    global _blocks
+    with _lock:
+        _stores.clear()
+        _known.clear()
+        _blocks = _Blocks()
+
+
+def store_of(url: str) -> tuple[_Store, str, str]:
     """(store, its address, path in it).   Raises: ConfigError; FormatError when it cannot be reached."""
     match = _ADDRESS.fullmatch(url)
     assert match is not None
@@ -337,7 +346,7 @@ def objects_below(url: str) -> list[RemoteObject]:
 
     Raises: ConfigError; FormatError when the store cannot be read, or its listing has no end.
     """
-    store, root, path = _store_of(url)
+    store, root, path = store_of(url)
     exact = f"{root}/{path}"
     inside: dict[str, RemoteObject] = {}
     try:
@@ -366,7 +375,7 @@ def find_object(url: str) -> RemoteObject | None:
     with _lock:
         known = _known.get(url)
     if known is None:
-        store, root, path = _store_of(url)
+        store, root, path = store_of(url)
         with _waiting(url):
             found = store.head(path)
         if found is None:
@@ -399,7 +408,7 @@ def put_file(url: str, file: str) -> None:
     Raises: OSError, also when the file changed meanwhile, so that the object may be neither the old nor the new one;
             ConfigError.
     """
-    store, root, path = _store_of(url)
+    store, root, path = store_of(url)
     before = stamp_of(os.stat(file))
     with _lock:
         _known.pop(f"{root}/{path}", None)
@@ -419,7 +428,7 @@ def has_content(found: RemoteObject, file: str) -> bool:
     md5 = _md5_of(file)
     if found.e_tag.strip('"') == md5:
         return True
-    store, _, path = _store_of(found.url)
+    store, _, path = store_of(found.url)
     kept = store.checksum(path)
     if kept is not None and _MD5.fullmatch(kept):
         return kept == md5
@@ -461,7 +470,7 @@ class RemoteSource:
         # No device has a negative number.
         self.stamp: Stamp = (-1, number[0], found.size, number[1])
         self.state_ns = 0
-        self._store, _, self._path = _store_of(found.url)
+        self._store, _, self._path = store_of(found.url)
 
     def read(self, offset: int, size: int) -> bytes:
         """Raises: OSError."""

@@ -38,8 +38,8 @@ def c_copy(array: Array) -> Array:
 
 def copy_elements(target: Array, source: Array) -> None:
     """`target[...] = source` for arrays of one shape in different memory."""
-    is_plain = _is_worth_it(source) and target.flags.c_contiguous and target.dtype == source.dtype
-    form = _transposition(source) if is_plain else None
+    is_plain = is_worth_it(source) and target.flags.c_contiguous and target.dtype == source.dtype
+    form = transposition(source) if is_plain else None
     if form is None:
         target[...] = source
         return
@@ -49,7 +49,8 @@ def copy_elements(target: Array, source: Array) -> None:
     tile_kernel(source.itemsize)(start, goal, *form)
 
 
-def _is_worth_it(source: Array) -> bool:
+def is_worth_it(source: Array) -> bool:
+    """Is it plain numbers, large enough and so far from C order that tiles pay?"""
     is_plain = source.itemsize in (1, 2, 4, 8) and not source.dtype.hasobject and source.flags.aligned
     if not is_plain or source.flags.c_contiguous or source.nbytes < _TILED_BYTES:
         return False
@@ -67,7 +68,7 @@ class _Transposition(NamedTuple):
     target_stride: int
 
 
-def _transposition(source: Array) -> _Transposition | None:
+def transposition(source: Array) -> _Transposition | None:
     """How the copy is made of matrices; None where runs of elements stay runs, or where matrices are too small."""
     axes = _merged_axes(source)
     if len(axes) < 2 or axes[-1][1] == source.itemsize:

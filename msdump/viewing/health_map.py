@@ -96,7 +96,7 @@ class HealthMap:
 
     def statistic(self, rank: int | None, name: str) -> dict[str, Any]:
         """One statistic of all cells of a rank."""
-        return {"cells": _logs(self._values[name][self.ranks.index(rank)])}
+        return {"cells": packed_logs(self._values[name][self.ranks.index(rank)])}
 
     @property
     def statistics(self) -> list[str]:
@@ -177,7 +177,7 @@ class HealthMap:
             dtype = dtypes.BY_NAME.get(outputs[0].tensor.true_dtype)
             is_float[row] |= dtype is not None and dtype.is_float
         if len(self.ranks) > 1:
-            values["distance"] = _distances(values["l2"])
+            values["distance"] = distances_of(values["l2"])
         return health, values, is_float
 
     @property
@@ -229,7 +229,7 @@ def _share_near_limit(rows: Iterable[TensorStatistics]) -> float | None:
     return near / elements if elements else None
 
 
-def _distances(sizes: Any) -> Any:
+def distances_of(sizes: Any) -> Any:
     """Distance of the L2 norm of each rank from the median of the ranks, as a share of it.
 
     Shapes: sizes (ranks, rows, iterations) -> the same
@@ -254,7 +254,7 @@ def _text(codes: Any) -> str:
     return bytes(letters[codes]).decode()
 
 
-def _logs(values: Any) -> str:
+def packed_logs(values: Any) -> str:
     """Decimal logarithms with four digits of the values, as float32 (little-endian) in base64.
 
     NaN where there is none, inf for what is not finite, -inf for zero.

@@ -104,7 +104,7 @@ def test_a_forked_child_says_nothing_of_its_parents_acl_dump(
     pytest.importorskip("onnxruntime")
     import msdump.acl
 
-    from msdump.cli.run import _conclude
+    from msdump.cli.run import conclude_run
     from msdump.frontends.acl.process import process
     from tests.frontends.acl.scripts import everything, small_model
 
@@ -113,10 +113,10 @@ def test_a_forked_child_says_nothing_of_its_parents_acl_dump(
         msdump.acl.load(small_model(tmp_path))(np.zeros((2, 3), np.float32))
         child = os.fork()
         if not child:
-            os._exit(_conclude(7, "", may_be_empty=True))
+            os._exit(conclude_run(7, "", may_be_empty=True))
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
         assert capfd.readouterr().err == ""
-        assert _conclude(7, "", may_be_empty=True) == 7
+        assert conclude_run(7, "", may_be_empty=True) == 7
     assert "1 of 1 dumped" in capfd.readouterr().err
     process.reset_for_tests()
 

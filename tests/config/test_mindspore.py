@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msdump.config.json_file import JsonFile, read_json_file
-from msdump.config.mindspore import _repeated, parse_mindspore_config
+from msdump.config.mindspore import parse_mindspore_config, repeated
 from msdump.config.sections import Profile
 from msdump.errors import ConfigError
 from msdump.testing.configs import (
@@ -390,9 +390,9 @@ def test_an_acl_json_in_place_of_mindspores_file(dump, refusal):
 @given(st.lists(st.integers(0, 4), max_size=12))
 def test_repeated_devices_are_told_each_time_they_come_again(devices: list[int]) -> None:
     expected = [device for place, device in enumerate(devices) if device in devices[:place]]
-    assert _repeated(tuple(devices)) == expected
+    assert repeated(tuple(devices)) == expected
 
 
 def test_many_devices_are_read_soon(alarm: None) -> None:
     """A million of them, all different: what takes the square of that takes hours."""
-    assert _repeated(tuple(range(1_000_000))) == []
+    assert repeated(tuple(range(1_000_000))) == []

@@ -85,7 +85,7 @@ def test_a_failed_job_ends_the_dump_before_it_is_closed(caplog: pytest.LogCaptur
 def test_only_large_tensors_lie_as_in_their_files(size: int, knows_places: bool) -> None:
     delivery = Delivery(Tally(), 1 << 30, data_offsets=(lambda records: [24] * len(records)) if knows_places else None)
     record = TensorRecord("Op", "a", 0, 0, 1, "output", 0, "uint8", np.zeros(size, np.uint8))
-    assert list(delivery._offsets_of([record])) == [24 if knows_places and size == 1 << 20 else 0]
+    assert list(delivery.offsets_of([record])) == [24 if knows_places and size == 1 << 20 else 0]
     delivery.close([])
 
 
@@ -169,14 +169,14 @@ def test_losses_of_several_deliveries_add_up() -> None:
 
 def breaking(executor: Executor, index: int) -> Executor:
     """Let an operator raise when it reads a negative number."""
-    launch = executor._launches[index]
+    launch = executor.launches[index]
 
     def kernel(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
         if inputs[0].flat[0] < 0:
             raise ZeroDivisionError
         launch.kernel(inputs, attrs, out)
 
-    executor._launches[index] = replace(launch, kernel=kernel)
+    executor.launches[index] = replace(launch, kernel=kernel)
     return executor
 
 
@@ -258,12 +258,12 @@ def test_buffers_that_are_used_again_count_in_the_budget(steps: list[tuple[int, 
         staging.reserve(staged_size(array))
         alive.append(staging.stage(number, array))
         kept = sum(size * len(buffers) for size, buffers in staging._free.items())
-        assert staging._free_bytes() == kept
+        assert staging.free_bytes() == kept
         assert staging.held_bytes == sum(each.size_bytes for each in alive)
         assert staging.held_bytes + kept <= staging.peak_bytes <= budget_pages * PAGE
     alive.clear()
     assert staging.held_bytes == 0
-    assert staging._free_bytes() <= budget_pages * PAGE
+    assert staging.free_bytes() <= budget_pages * PAGE
 
 
 def test_a_buffer_is_used_again() -> None:
@@ -282,7 +282,7 @@ def test_a_buffer_is_not_kept_when_values_that_need_no_copy_take_the_budget() ->
     held = staging.hold("c", np.zeros(28 * PAGE, np.uint8))
     del second
     assert staging.held_bytes == held.size_bytes == 30 * PAGE
-    assert staging.held_bytes + staging._free_bytes() == 50 * PAGE
+    assert staging.held_bytes + staging.free_bytes() == 50 * PAGE
 
 
 class Recorder:
@@ -417,7 +417,7 @@ def test_what_is_lost_is_counted_and_never_read() -> None:
     turns.end()
     delivery.close([writer])
     assert writer.calls == []
-    assert delivery._tally.lost == 2
+    assert delivery.tally.lost == 2
 
 
 @pytest.mark.parametrize("failing", ["a", "again"])
@@ -427,5 +427,5 @@ def test_a_failure_stops_the_dump_and_counts(failing: str) -> None:
     turns.end()
     assert delivery.has_stopped()
     delivery.close([writer])
-    assert delivery._tally.lost == (2 if failing == "a" else 1)
-    assert delivery._tally.error == f"{failing}: no."
+    assert delivery.tally.lost == (2 if failing == "a" else 1)
+    assert delivery.tally.error == f"{failing}: no."

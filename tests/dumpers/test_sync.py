@@ -217,7 +217,7 @@ def test_why_nothing_was_dumped_does_not_contradict_itself() -> None:
     for asked, begins, words in (("7", 2, "in '7': 2 ran, and the first one is 0"), ("0", 1, "none of those in '0'")):
         with dumping(iteration=asked) as (opened, _):
             for iteration in range(begins):
-                opened._tally.count_run(iteration)
+                opened.tally.count_run(iteration)
             assert words in opened.report().advice[0]
 
 
@@ -295,7 +295,7 @@ def test_a_string_is_told_and_counted_and_all_else_is_dumped(caplog: pytest.LogC
     graph.outputs = [graph.add_node(Primitive("Neg"), [x], "Default").outputs[0]]
     with dumping() as (opened, root), caplog.at_level(logging.ERROR, "msdump"):
         Executor(finish(graph), opened.observers).run([np.ones(3, np.float32)], opened.next_iteration())
-        assert opened._tally.skipped["string operand"] == 1
+        assert opened.tally.skipped["string operand"] == 1
         assert sorted(key[1:] for key in tensors_on_disk(root, 0) if "Print" in key[0]) == [("input", 0), ("output", 0)]
     assert [record.message for record in caplog.records] == [
         "Default/Print-op0: a string cannot be dumped; its tensors are."

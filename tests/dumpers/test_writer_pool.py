@@ -93,7 +93,7 @@ def _wait(event: threading.Event, started: threading.Event | None = None) -> Non
 
 def test_who_waits_is_woken_once_however_many_jobs_end(monkeypatch: pytest.MonkeyPatch) -> None:
     pool, waiting, looks = WriterPool(1), threading.Event(), []
-    is_idle = pool._is_idle
+    is_idle = pool.is_idle
 
     def look() -> bool:
         if threading.current_thread() is threading.main_thread():
@@ -101,7 +101,7 @@ def test_who_waits_is_woken_once_however_many_jobs_end(monkeypatch: pytest.Monke
             waiting.set()
         return is_idle()
 
-    monkeypatch.setattr(pool, "_is_idle", look)
+    monkeypatch.setattr(pool, "is_idle", look)
     # The first job holds the others up until this thread waits for them.
     pool.submit(Job(1, 1, partial(_wait, waiting)))
     for _ in range(50):
@@ -157,14 +157,14 @@ def test_who_waits_for_room_has_the_writers_hurry() -> None:
 
     def job() -> None:
         deadline = time.monotonic() + 60
-        while not delivery.pool._hurries and time.monotonic() < deadline:
+        while not delivery.pool.hurries and time.monotonic() < deadline:
             time.sleep(0.001)
-        seen.append(delivery.pool._hurries)
+        seen.append(delivery.pool.hurries)
 
     held: list[object] = [delivery.staging.stage("value", np.zeros(100, np.uint8))]
     delivery.pool.submit(Job(100, 1, job, held))
     assert is_done_in_time(partial(delivery.reserve, 1)) and seen == [1]
-    assert delivery.pool._hurries == 0
+    assert delivery.pool.hurries == 0
     delivery.pool.close()
 
 
@@ -184,14 +184,14 @@ def test_records_without_bytes_do_not_wait_without_end(budget: int) -> None:
 
     thread = threading.Thread(target=submit_all)
     thread.start()
-    while thread.is_alive() and not pool._hurries:
+    while thread.is_alive() and not pool.hurries:
         time.sleep(0.001)
-    counts.append(pool._waiting_records)
+    counts.append(pool.waiting_records)
     go_on.set()
     thread.join(60)
     pool.close()
     assert counts[0] in (most, most + 1)
-    assert pool.state().written_records == 2 * (most + 500) and pool._waiting_records == 0
+    assert pool.state().written_records == 2 * (most + 500) and pool.waiting_records == 0
 
 
 @pytest.mark.parametrize("end", ["give_up", "fail"])

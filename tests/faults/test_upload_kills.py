@@ -42,11 +42,11 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[SmallS3]:
     with SmallS3() as server:
         for name, value in server.environment.items():
             monkeypatch.setenv(name, value)
-        monkeypatch.setattr(remote, "_stores", {})
-        monkeypatch.setattr(remote, "_known", {})
+        remote.forget()
         monkeypatch.setattr(remote, "_PART_BYTES", 5 << 20)
         monkeypatch.setattr(remote, "_WHOLE_BYTES", 6 << 20)
         yield server
+        remote.forget()
 
 
 @pytest.mark.slow
@@ -94,7 +94,7 @@ def test_a_killed_upload_loses_nothing(
         found = {name: content for name, content in held().items() if not _is_hidden(name)}
         assert all(content in (own.get(name), before.get(name)) for name, content in found.items())
         assert found.keys() >= before.keys()
-        remote._known.clear()
+        remote.forget()
         if found:
             for tensor in DumpDir.open(url, strict=True).tensors():
                 data = tensor.load()

@@ -15,7 +15,7 @@ import msdump
 from msdump import testing
 from msdump.errors import FormatError, TruncatedFileError
 from msdump.formats.bin import bin_chunks
-from msdump.formats.dump_dir import DumpDir, _rank_beside
+from msdump.formats.dump_dir import DumpDir, rank_beside
 from msdump.formats.dump_folders import DumpedFolder
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.npy import npy_array, npy_header
@@ -389,12 +389,12 @@ def test_an_asynchronous_dump_has_the_rank_of_its_device_beside_it(tmp_path: Pat
     for device, rank in ((0, "rank_0"), (1, "rank_1"), (2, None)):
         path = os.fspath(root / str(device) / "Net" / "0" / "3")
         folder = DumpedFolder(path, parse_folder(path.split(os.sep)), ())
-        beside = _rank_beside(folder)
+        beside = rank_beside(folder)
         assert (beside and os.path.basename(beside)) == rank
     (root / "rank_1" / "graphs").rmdir()
-    assert _rank_beside(folder) == os.fspath(root / "rank_0")
+    assert rank_beside(folder) == os.fspath(root / "rank_0")
     (root / "rank_0" / "graphs").rmdir()
-    assert _rank_beside(folder) is None
+    assert rank_beside(folder) is None
 
 
 def test_a_damaged_mapping_restores_what_it_can(tmp_path: Path) -> None:

@@ -20,12 +20,12 @@ from msdump.formats.exception import (
     CORE_MAGIC,
     FailedOperand,
     OperatorFailure,
-    _described_operands,
     _tensor,
     brief_chunks,
     brief_file_name,
     core_chunks,
     core_file_name,
+    described_operands,
     format_stamp,
     norm_chunks,
     norm_file_name,
@@ -246,7 +246,7 @@ def test_a_damaged_core_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("field", "value"), [("slot", -1), ("offset", -1), ("io", "inout"), ("dtype", "none")])
 def test_an_operand_of_a_core_that_cannot_be(tmp_path: Path, field: str, value: object) -> None:
-    entry = _described_operands(small())[0][0]
+    entry = described_operands(small())[0][0]
     path = tmp_path / "x.core"
     with pytest.raises(FormatError, match="expected an input or output of a known dtype"):
         _tensor(path, np.zeros(10**6, np.uint8), entry | {field: value})

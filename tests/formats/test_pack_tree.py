@@ -243,7 +243,7 @@ def test_what_changes_while_it_is_packed_stays(dump: Path, monkeypatch: pytest.M
 
     folder = dump / "rank_0" / "Net" / "0" / "3"
     (folder / "statistic.csv").write_text("a,b\n1,2\n")
-    real = module._write_pack
+    real = module.write_pack
 
     def slow(*args: object) -> str:
         path = real(*args)  # type: ignore[arg-type]
@@ -252,7 +252,7 @@ def test_what_changes_while_it_is_packed_stays(dump: Path, monkeypatch: pytest.M
                 file.write("1,3\n")
         return path
 
-    monkeypatch.setattr(module, "_write_pack", slow)
+    monkeypatch.setattr(module, "write_pack", slow)
     assert [one.lost for one in pack_tree(dump)] == ["", "statistic.csv: changed meanwhile"]
     assert [one.name for one in folder.iterdir()] == ["statistic.csv"]
 
@@ -446,8 +446,7 @@ def test_equal_packs_are_compared_without_reading(dump: Path, tmp_path: Path, mo
         compare_dumps(dump, other)
         assert (sum(asked) > 0) == is_first
         asked.clear()
-        packs._packs.remember()
-        monkeypatch.setattr(packs, "_packs", packs._Packs())
+        packs.forget_packs()
 
 
 def test_a_lock_of_a_reader_is_no_writer(dump: Path) -> None:
@@ -469,8 +468,8 @@ def test_members_of_one_header_are_parsed_once(shapes: list[tuple[int, ...]]) ->
         list(pack_tree(folder))
         patch.setattr(npy_reader, "_headers", {})
         parsed = []
-        parse = npy_reader._read_header
-        patch.setattr(npy_reader, "_read_header", lambda where, file: parsed.append(where) or parse(where, file))
+        parse = npy_reader.parse_header
+        patch.setattr(npy_reader, "parse_header", lambda where, file: parsed.append(where) or parse(where, file))
         dump = DumpDir.open(folder, strict=True)
         read = {tensor.op_name: tensor.load() for tensor in dump}
         # Of a tensor without elements the index has no first bytes.

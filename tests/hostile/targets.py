@@ -335,8 +335,8 @@ def address(data: bytes) -> None:
     whole = remote.canonical(text)
     assert remote.is_remote(whole) and remote.canonical(whole) == whole
     if text.partition(":")[0] in remote._OBSTORE:
-        remote._stores.clear()
-        _, root, path = remote._store_of(whole)
+        remote.forget()
+        _, root, path = remote.store_of(whole)
         assert f"{root}/{path}".rstrip("/") == whole.rstrip("/")
 
 

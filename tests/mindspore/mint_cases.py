@@ -214,8 +214,6 @@ FUNCTIONAL: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("layer_norm", (CUBE, (3, 4), signed(3, 4), signed(3, 4, seed=1)), {}),
     ("layer_norm", (CUBE, (4,)), {"eps": 1e-3}),
     ("group_norm", (IMAGE, 2, signed(4), signed(4, seed=1)), {}),
-    ("batch_norm", (IMAGE, signed(4), positive(4), signed(4), signed(4, seed=1)), {}),
-    ("batch_norm", (LINE, None, None), {"training": True}),
     ("fold", (signed(1, 8, 9), (4, 4), (2, 2)), {}),
     ("unfold", (IMAGE, 2), {"stride": 2}),
     ("pixel_shuffle", (IMAGE, 2), {}),

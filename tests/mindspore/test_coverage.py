@@ -43,9 +43,10 @@ def test_every_module_of_the_lists_is_looked_at() -> None:
 
 @pytest.mark.parametrize("module", LEFT_OUT)
 def test_a_name_that_is_left_out_says_what_to_use(module: str) -> None:
-    is_cell = module == "Cell"
-    path = module if is_cell else f"mindspore.{module}"
-    thing, where = (namespace_of(path)(), "") if is_cell else (namespace_of(path), " in msdump")
+    is_class = module in ("Cell", "Tensor")
+    path = module if is_class else f"mindspore.{module}".rstrip(".")
+    thing = namespace_of(path)(*([1.0] if module == "Tensor" else [])) if is_class else namespace_of(path)
+    where = "" if module == "Cell" else " in msdump"
     listed = [(name, hint) for hint, left in LEFT_OUT[module].items() for name in left]
     assert {name for name, _ in listed} <= set(names().get(path, dict(listed)))
     for name, hint in listed:

@@ -21,9 +21,17 @@ from msdump.tensors.arrays import Array
 quick = settings(max_examples=30, deadline=None)
 
 
+# Settings that tests change -> what they are before.
+_SETTINGS = {
+    "seed": ds.config.UNSET_SEED, "num_parallel_workers": 8, "prefetch_size": 16, "monitor_sampling_interval": 1000,
+    "callback_timeout": 60, "enable_shared_mem": True, "enable_autotune": False, "sending_batches": 0,
+}  # fmt: skip
+
+
 @pytest.fixture(autouse=True)
 def fresh_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ds.config, "_settings", type(ds.config._settings)())
+    for name, value in _SETTINGS.items():
+        getattr(ds.config, f"set_{name}")(value)
     monkeypatch.setattr(general_seed, "_seed", None)
 
 
@@ -84,11 +92,10 @@ def test_promised_size_is_the_number_of_rows(dataset: Dataset) -> None:
 @quick
 @given(dataset=pipelines(), seed=st.integers(0, 2**32 - 1))
 def test_a_seed_repeats_the_order(dataset: Dataset, seed: int) -> None:
-    before = ds.config._settings.seed
     ds.config.set_seed(seed)
     if seed != ds.config.UNSET_SEED:
         assert walked(dataset) == walked(dataset)
-    ds.config._settings.seed = before
+    ds.config.set_seed(ds.config.UNSET_SEED)
 
 
 @quick

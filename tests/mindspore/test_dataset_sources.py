@@ -196,7 +196,7 @@ def test_generators_that_are_wrong() -> None:
         rows_of(ds.GeneratorDataset(lambda: iter([None]), ["a"]))
     cases: list[tuple[Callable[[], object], str]] = [
         (lambda: ds.GeneratorDataset(count_to_four, ["n"], sampler=[1]), "__getitem__ and __len__"),
-        (lambda: ds.GeneratorDataset(count_to_four), "column_names or a schema"),
+        (lambda: ds.GeneratorDataset(count_to_four), "expected column_names, got none"),
         (lambda: ds.GeneratorDataset(Squares(), ["n"], sampler=[1], shuffle=True), "no shuffle"),
         (lambda: rows_of(ds.GeneratorDataset(Squares(), ["n", "s"], sampler=[9])), r"row numbers in \[0, 5\]"),
     ]
@@ -233,7 +233,7 @@ def test_digits_are_written_once_and_read_as_cifar(tmp_path: Path, monkeypatch: 
     assert max(int(image.max()) for image, _ in test) == 255
     assert [path.name for path in folder.parent.iterdir()] == ["digits"]
     before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
-    monkeypatch.setattr(digits, "_digit_records", lambda: pytest.fail("written twice"))
+    monkeypatch.setattr(digits, "digit_records", lambda: pytest.fail("written twice"))
     assert digits.write_digits_as_cifar10(folder) == folder
     assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
 
@@ -243,7 +243,7 @@ def test_digits_leave_other_things_alone(tmp_path: Path, monkeypatch: pytest.Mon
     for target in (tmp_path, tmp_path / "mine"):
         with pytest.raises(ConfigError, match="Choose another folder"):
             digits.write_digits_as_cifar10(target)
-    monkeypatch.setattr(digits, "_digit_records", lambda: np.zeros((12, 3073), np.uint8))
+    monkeypatch.setattr(digits, "digit_records", lambda: np.zeros((12, 3073), np.uint8))
     with pytest.raises(WriteError, match="expected to write the digits there"):
         digits.write_digits_as_cifar10(tmp_path / "mine" / "below")
 
@@ -251,7 +251,7 @@ def test_digits_leave_other_things_alone(tmp_path: Path, monkeypatch: pytest.Mon
         (folder / "data_batch_1.bin").write_bytes(b"part")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(digits, "_write_files", full)
+    monkeypatch.setattr(digits, "write_files", full)
     with pytest.raises(WriteError, match="No space left"):
         digits.write_digits_as_cifar10(tmp_path / "digits")
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]

@@ -276,8 +276,7 @@ def test_transforms_of_any_data_give_what_mindspore_gives() -> None:
             transform(data)
 
 
-def test_calling_by_hand_follows_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(config, "_settings", type(config._settings)())
+def test_calling_by_hand_follows_the_seed() -> None:
     image = np.random.default_rng(0).integers(0, 256, (30, 30, 1), np.uint8)
 
     def draws() -> list[bytes]:
@@ -287,6 +286,7 @@ def test_calling_by_hand_follows_the_seed(monkeypatch: pytest.MonkeyPatch) -> No
     first = draws()
     assert first == draws()
     assert len(set(first)) > 1
+    config.set_seed(config.UNSET_SEED)
 
 
 @pytest.mark.parametrize(

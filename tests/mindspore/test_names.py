@@ -160,4 +160,4 @@ def test_a_program_of_library_cells_has_the_line_that_calls_it() -> None:
         own = GraphNode(node.full_name, node.op_type, node.source, ()).own_line
         assert own is not None and own.path == __file__ and own.code.endswith("# the call")
     square = next(node for node in graph.nodes if node.op_type == "Square")
-    assert [Path(line.path).name for line in square.source][1:] == ["cell_wrapper.py", "cell_wrapper.py", "values.py"]
+    assert [Path(line.path).name for line in square.source][1:] == ["cell_wrapper.py", "cell_wrapper.py", "loss.py"]

@@ -110,7 +110,7 @@ def in_graph(call: Call, arrays: Sequence[Array]) -> list[Array] | Exception:
 def raw_types(op_type: str, arrays: Sequence[Array], attrs: Any) -> list[Any]:
     """Of what the declared function itself gives: a kernel casts and broadcasts its results into memory."""
     compute = DECLARATIONS[op_type].of_tensors
-    raw = torch_operator._computed(compute, [tensor_of(array) for array in arrays], attrs)
+    raw = torch_operator.computed(compute, [tensor_of(array) for array in arrays], attrs)
     return [TensorType(dtype_name(each.dtype), tuple(each.shape)) for each in raw]
 
 

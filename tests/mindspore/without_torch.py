@@ -80,13 +80,13 @@ def trained() -> dict[str, float]:
 def computed_types() -> set[str]:
     """Adds to the set it returns each type of which a kernel is looked up from now on."""
     seen: set[str] = set()
-    provider = PrimitiveDef._provider
+    provider = PrimitiveDef.provider_for
 
     def noting(self: PrimitiveDef, where: str) -> str:
         seen.add(self.op_type)
         return provider(self, where)
 
-    PrimitiveDef._provider = noting  # type: ignore[method-assign]
+    PrimitiveDef.provider_for = noting  # type: ignore[method-assign]
     return seen
 
 

@@ -44,7 +44,6 @@ MINT_LAYERS = {
     "mint Conv2d": lambda nn: nn.Conv2d(30, 80, 3),
     "mint Conv3d": lambda nn: nn.Conv3d(12, 80, 3),
     "mint Embedding": lambda nn: nn.Embedding(200, 300),
-    "mint BatchNorm2d": lambda nn: nn.BatchNorm2d(50),
     "mint GroupNorm": lambda nn: nn.GroupNorm(5, 50),
     "mint LayerNorm": lambda nn: nn.LayerNorm((50,)),
 }

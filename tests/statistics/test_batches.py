@@ -80,13 +80,13 @@ def test_small_tensors_are_measured_as_ever_without_a_compiler(monkeypatch: pyte
 
 def test_shares_hold_every_tensor_once_and_fill_their_lanes() -> None:
     sizes = [1000] * 64 + [10, 0]
-    shares = batches._digest_shares(sizes, 4)
+    shares = batches.digest_shares(sizes, 4)
     assert sorted(place for share in shares for place in share) == list(range(66))
     assert [sum(sizes[place] for place in share) // 1000 for share in shares] == [16, 16, 16, 16]
     # Two shares would each wait for one lane.
-    assert len(batches._digest_shares([10_000, *sizes], 4)) == 1
-    assert batches._digest_shares([], 4) == []
-    assert batches._digest_shares([0, 0], 1) == [[0, 1]]
+    assert len(batches.digest_shares([10_000, *sizes], 4)) == 1
+    assert batches.digest_shares([], 4) == []
+    assert batches.digest_shares([0, 0], 1) == [[0, 1]]
 
 
 def test_after_a_failure_no_work_is_begun() -> None:

@@ -68,14 +68,14 @@ def test_md5_is_that_of_the_raw_bytes_in_c_order(array: Array) -> None:
 def test_lanes_say_what_hashlib_says(made: list[tuple[int, int]]) -> None:
     pytest.importorskip("numba")
     arrays = [some_bytes(size + offset, seed)[offset:] for seed, (size, offset) in enumerate(made)]
-    assert md5._in_lanes(arrays) == [reference(array) for array in arrays]
+    assert md5.in_lanes(arrays) == [reference(array) for array in arrays]
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 15, 16, 17, 33])
 def test_any_number_of_messages_fits_the_lanes(count: int) -> None:
     pytest.importorskip("numba")
     arrays = [some_bytes(1000 + 64 * (number % 5), number) for number in range(count)]
-    assert md5._in_lanes(arrays) == [reference(array) for array in arrays]
+    assert md5.in_lanes(arrays) == [reference(array) for array in arrays]
 
 
 def test_messages_of_very_different_sizes_change_lanes() -> None:
@@ -83,7 +83,7 @@ def test_messages_of_very_different_sizes_change_lanes() -> None:
     pytest.importorskip("numba")
     arrays = [some_bytes(size) for size in (300_000, *range(0, 4000, 97), 200_000, 64, 0, 0)]
     for order in (arrays, arrays[::-1]):
-        assert md5._in_lanes(order) == [reference(array) for array in order]
+        assert md5.in_lanes(order) == [reference(array) for array in order]
 
 
 @quick
@@ -116,7 +116,7 @@ def test_numbers_without_bytes_have_no_digest() -> None:
 def test_lanes_are_for_several_messages_of_similar_size(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba")
     taken: list[int] = []
-    monkeypatch.setattr(md5, "_in_lanes", lambda arrays: taken.append(len(arrays)) or [reference(a) for a in arrays])
+    monkeypatch.setattr(md5, "in_lanes", lambda arrays: taken.append(len(arrays)) or [reference(a) for a in arrays])
     one, several, small = [some_bytes(1 << 20)], [some_bytes(1 << 19)] * 4, [some_bytes(100)] * 50
     for arrays in (one, small, [*one, *small], [], several, [*several, *small, some_bytes(1 << 23)]):
         assert md5_many(arrays) == [reference(array) for array in arrays]

@@ -65,8 +65,7 @@ def change(path: Path, keeps_time: bool = False) -> str:
 
 def forget() -> None:
     """As a new process has it."""
-    packs._packs.remember()
-    packs._packs = packs._Packs()
+    packs.forget_packs()
 
 
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -218,7 +218,7 @@ def _is_ready(ports: dict[str, int], process: subprocess.Popen[bytes]) -> bool:
 def bucket(server: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> str:
     for name, value in server.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(remote, "_stores", {})
+    remote.forget()
     return f"s3://dump/{os.urandom(4).hex()}"
 
 
@@ -237,7 +237,7 @@ def test_a_dump_is_sent_opened_and_compared_by_ranges(
     expected = capsys.readouterr().out.replace(str(mine), "MINE").replace(str(golden), "GOLDEN")
     # 32 tensors of 160 kB on each side: equal ones are held against their hashes once.
     for most_bytes in (12 << 20, 3 << 20):
-        monkeypatch.setattr(remote, "_blocks", remote._Blocks())
+        remote.forget()
         before = traffic.bytes_read
         assert main(["compare", f"{bucket}/mine", f"{bucket}/golden"]) == 1
         told = capsys.readouterr().out.replace(f"{bucket}/mine", "MINE").replace(f"{bucket}/golden", "GOLDEN")

@@ -22,9 +22,8 @@ from tests.storage.small_s3 import SmallS3, listing, silent_server
 
 
 @pytest.fixture(autouse=True)
-def no_store_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote, "_stores", {})
-    monkeypatch.setattr(remote, "_known", {})
+def no_store_is_open() -> None:
+    remote.forget()
 
 
 @pytest.fixture

@@ -26,10 +26,10 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[SmallS3]:
     with SmallS3() as server:
         for name, value in server.environment.items():
             monkeypatch.setenv(name, value)
-        monkeypatch.setattr(remote, "_stores", {})
-        monkeypatch.setattr(remote, "_known", {})
+        remote.forget()
         monkeypatch.setattr(remote, "_PART_BYTES", 5 << 20)  # the least that S3 takes
         yield server
+        remote.forget()
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ def test_matrices_of_every_size_are_tiled(item_size: int) -> None:
     for rows, columns in [(side, side), (side + 1, 2 * side - 1), (65, 1025), (130, 2049), (3 * side, 40)]:
         matrix = np.random.default_rng(0).integers(0, 1 << 60, (rows, columns)).astype(f"u{item_size}")
         stacked = np.stack([matrix, matrix[::-1]])
-        assert c_order._transposition(stacked.swapaxes(1, 2)) is not None
+        assert c_order.transposition(stacked.swapaxes(1, 2)) is not None
         assert np.array_equal(c_copy(stacked.swapaxes(1, 2)), np.array([matrix.T, matrix[::-1].T]))
 
 
@@ -71,7 +71,7 @@ def test_matrices_of_every_size_are_tiled(item_size: int) -> None:
     ],
 )
 def test_what_is_left_to_numpy(array: Array) -> None:
-    assert c_order._transposition(array) is None
+    assert c_order.transposition(array) is None
     assert np.array_equal(c_copy(array), array)
 
 
@@ -101,16 +101,16 @@ def test_objects_keep_their_references() -> None:
 def test_elements_that_lie_askew_are_numpys() -> None:
     memory = np.zeros(64 * 64 * 4 + 1, np.uint8)
     array = memory[1:].view(np.float32).reshape(64, 64).T
-    assert not c_order._is_worth_it(array)
-    assert c_order._is_worth_it(array.copy("K"))
+    assert not c_order.is_worth_it(array)
+    assert c_order.is_worth_it(array.copy("K"))
 
 
 def test_small_arrays_wait_for_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "msdump.tensors.tiles")
     array = np.zeros((64, 64), np.float32).T
-    assert not c_order._is_worth_it(array)
+    assert not c_order.is_worth_it(array)
     monkeypatch.setattr(c_order, "_COMPILED_BYTES", 0)
-    assert c_order._is_worth_it(array)
+    assert c_order.is_worth_it(array)
 
 
 def test_without_a_compiler_everything_still_works(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from hypothesis.extra import numpy as arrays
 
 from msdump.analysis.measurements import Measurements
 from msdump.analysis.overview.contents import Contents
-from msdump.viewing.health_map import _distances, _logs
+from msdump.viewing.health_map import distances_of, packed_logs
 from msdump.viewing.pages import Pages
 from msdump.viewing.parts import graph_parts
 from msdump.viewing.redaction import Redaction
@@ -36,7 +36,7 @@ def logs_of(text: str) -> Any:
 
 @given(st.lists(SIZES, max_size=20))
 def test_a_cell_keeps_four_digits(values: list[float]) -> None:
-    logs = logs_of(_logs(np.array(values)))
+    logs = logs_of(packed_logs(np.array(values)))
     assert len(logs) == len(values)
     for value, log in zip(values, logs.tolist(), strict=True):
         if math.isnan(value):
@@ -51,18 +51,18 @@ def test_a_cell_keeps_four_digits(values: list[float]) -> None:
     arrays.arrays(np.float64, (5, 2, 3), elements=st.one_of(st.floats(0, 1e6), st.just(math.nan), st.just(math.inf)))
 )
 def test_ranks_that_agree_have_no_distance(sizes: Any) -> None:
-    distances = _distances(sizes)
+    distances = distances_of(sizes)
     is_there = ~np.isnan(sizes)
     assert np.array_equal(~np.isnan(distances), is_there & (is_there.sum(axis=0) > 1))
     assert (distances[~np.isnan(distances)] >= 0).all()
     same = np.broadcast_to(sizes[:1], sizes.shape)
-    assert (np.nan_to_num(_distances(same)) == 0).all()
+    assert (np.nan_to_num(distances_of(same)) == 0).all()
 
 
 def test_one_rank_of_four_stands_out() -> None:
     sizes = np.full((4, 1, 1), 2.0)
     sizes[2] = 3.0
-    assert _distances(sizes).ravel().tolist() == [0, 0, 0.5, 0]
+    assert distances_of(sizes).ravel().tolist() == [0, 0, 0.5, 0]
 
 
 @pytest.fixture

@@ -151,7 +151,7 @@ def _measured(tensors: Sequence[DumpedTensor]) -> list[NonFiniteCounts | FormatE
         if dtypes.dtype_from_numpy(array.dtype).name in _PLAIN:
             plain[row_numbers[number]] = array
         else:
-            results[row_numbers[number]] = _health(array)
+            results[row_numbers[number]] = count_non_finite(array)
     names = [dtypes.dtype_from_numpy(array.dtype).name for array in plain.values()]
     for row_number, numbers in zip(plain, measure_each(list(plain.values()), names), strict=True):
         assert isinstance(numbers, Statistics)  # plain floats have an order
@@ -186,12 +186,13 @@ def health_of(tensor: DumpedTensor, plain_bytes: int) -> NonFiniteCounts:
     if row is None or row.kind not in _KINDS:
         return _FINE
     try:
-        return _health(tensor.load(), plain_bytes)
+        return count_non_finite(tensor.load(), plain_bytes)
     except (FormatError, OSError):
         return _FINE
 
 
-def _health(array: Array, plain_bytes: int = SMALL_BYTES) -> NonFiniteCounts:
+def count_non_finite(array: Array, plain_bytes: int = SMALL_BYTES) -> NonFiniteCounts:
+    """How many elements are NaN, +Inf and -Inf."""
     row = dtypes.dtype_from_numpy(array.dtype)
     if row.kind == dtypes.COMPLEX:
         parts = np.ascontiguousarray(array).reshape(-1)

@@ -51,7 +51,7 @@ def subjects_of(rows: Sequence[TensorStatistics], graphs: GraphFiles) -> list[st
             continue
         if row.step not in gradients:
             graph = graphs.of(row.step)
-            gradients[row.step] = {} if graph is None else _gradients_in(graph, dumped, shapes.get(row.step, {}))
+            gradients[row.step] = {} if graph is None else gradients_in(graph, dumped, shapes.get(row.step, {}))
         value = _value_of(row)
         found = None if value is None else gradients[row.step].get(value)
         same = by_content.get((row.step, _content(row))) if row.tensor.io == INPUT else None
@@ -90,7 +90,7 @@ def _value_of(row: TensorStatistics) -> _Value | None:
     return None if origin is None else (origin.name, origin.slot)
 
 
-def _gradients_in(graph: GraphFile, dumped: Set[str], shapes: _Shapes) -> dict[_Value, str]:
+def gradients_in(graph: GraphFile, dumped: Set[str], shapes: _Shapes) -> dict[_Value, str]:
     """Values of a graph that are gradients, and the parameter of each.
 
     An optimizer's state goes the same way, in the same shape. It is told from a gradient by what is written into it:

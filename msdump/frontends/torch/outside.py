@@ -216,7 +216,7 @@ class Gaps:
         compiled, is_void = self._looking[1], self._is_void
         self._looking, self._is_void = None, False
         events = _disable()
-        return None if is_void or compiled != self._compiled or events is None else _operators_in(events)
+        return None if is_void or compiled != self._compiled or events is None else operators_in(events)
 
 
 class _Walk(threading.local):
@@ -252,7 +252,7 @@ def _disable() -> Any:
         return None
 
 
-def _operators_in(events: Iterable[Iterable[Any]]) -> Counter[Spot]:
+def operators_in(events: Iterable[Iterable[Any]]) -> Counter[Spot]:
     """Operators that no other operator called, but for views, by the line of the script that called them."""
     count: Counter[Spot] = Counter()
     for thread in events:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from msdump.mindspore.common import api, dtype, generator, initializer, parameter, sparse_tensor, tensor
-from msdump.mindspore.common.api import JitConfig, jit, jit_class, ms_class, ms_function, ms_memory_recycle
+from msdump.mindspore.common.api import *
 from msdump.mindspore.common.dtype import *
 from msdump.mindspore.common.generator import (
     get_rng_state,
@@ -13,7 +13,6 @@ from msdump.mindspore.common.generator import (
     set_rng_state,
     set_seed,
 )
-from msdump.mindspore.common.lazy_inline import lazy_inline, no_inline, recompute
 from msdump.mindspore.common.mutable import mutable
 from msdump.mindspore.common.parameter import Parameter, ParameterTuple
 from msdump.mindspore.common.sparse_tensor import COOTensor, CSRTensor, RowTensor, SparseTensor

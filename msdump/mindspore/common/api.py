@@ -1,4 +1,4 @@
-"""`jit`: a function that runs as a graph."""
+"""`jit`: a function that runs as a graph; and decorators that change nothing of what a graph computes."""
 
 from __future__ import annotations
 
@@ -69,6 +69,23 @@ ms_class = jit_class
 
 def ms_memory_recycle() -> None:
     """Nothing is kept that could be recycled."""
+
+
+def lazy_inline(fn: Any = None, attrs: Any = None, policy: str | None = None) -> Any:
+    """Decorator of a cell's `__init__`, with or without arguments.   Raises: ValueError for an unknown policy."""
+    if policy not in (None, "front"):
+        raise ValueError(f"For 'lazy_inline', 'policy' must be None or 'front', but got {policy!r}.")
+    return no_inline(fn)
+
+
+def no_inline(fn: Any = None) -> Any:
+    """Decorator of a function, with or without arguments."""
+    return fn if fn is not None else no_inline
+
+
+def recompute(block: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """`block(*args, **kwargs)`: nothing is computed twice here."""
+    return block(*args, **kwargs)
 
 
 publish(__name__, "JitConfig")

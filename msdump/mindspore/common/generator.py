@@ -40,6 +40,12 @@ def random_generator() -> np.random.Generator:
     return _generator
 
 
+def refuse_generator(where: str, generator: Any) -> None:
+    """Raises: ValueError for a generator: random numbers come from the seed of the script."""
+    if generator is not None:
+        raise ValueError(f"{where}: expected generator=None, got {generator!r}. Call mindspore.set_seed.")
+
+
 def manual_seed(seed: int) -> None:
     """Start all random numbers anew."""
     set_seed(seed)

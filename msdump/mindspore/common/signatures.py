@@ -70,6 +70,19 @@ def in_forms(table: str, functions: Mapping[str, Any], module: str) -> dict[str,
     return made
 
 
+def of_axes(name: str, compute: Callable[..., Any], doc: str) -> dict[str, Callable[..., Any]]:
+    """Name -> function for one, two and three axes, whose number `compute` gets first and {} stands for."""
+
+    def of(ndim: int) -> Callable[..., Any]:
+        def function(*args: Any) -> Any:
+            return compute(ndim, *args)
+
+        function.__doc__ = doc.format(ndim)
+        return function
+
+    return {name.format(ndim): of(ndim) for ndim in (1, 2, 3)}
+
+
 def _in_form(name: str, compute: Callable[..., Any], signature: inspect.Signature, module: str) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
         try:

@@ -16,6 +16,7 @@ from msdump.mindspore.common.hook_handle import HookHandle, check_hook
 from msdump.mindspore.common.tensor_data import array_from, as_shape
 from msdump.mindspore.common.ufuncs import applied
 from msdump.mindspore.located import located
+from msdump.mindspore.other_paths import left_out
 from msdump.mindspore.reference import advice
 from msdump.mindspore.sources import user_line
 from msdump.tensors import dtypes
@@ -424,7 +425,7 @@ class Tensor:
             message = f"'{kind}' object has no attribute '{name}'"
             if not name.startswith("_"):
                 names = [each for each in dir(type(self)) if not each.startswith("_")]
-                message += f" in msdump. {advice(kind, name, names)}"
+                message += f" in msdump. {advice(kind, name, names, left_out('Tensor', name))}"
             raise AttributeError(message, name=name, obj=self)
 
     # -- hooks ----------------------------------------------------------------------------------------

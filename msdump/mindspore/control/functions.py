@@ -20,7 +20,7 @@ from typing import NamedTuple
 from msdump.errors import GraphError, TracedValueError
 from msdump.mindspore.control.syntax import is_generator, new_function, rewrite
 from msdump.mindspore.located import GUARD
-from msdump.mindspore.sources import CodeTable, is_generated, is_library, is_root, mark_generated
+from msdump.mindspore.sources import CodeTable, is_generated, is_library, is_root, mark_generated, nested_codes
 
 _FUTURE_FLAGS = functools.reduce(
     lambda flags, name: flags | getattr(__future__, name).compiler_flag, __future__.all_feature_names, 0
@@ -61,7 +61,7 @@ def rewrite_asker(error: TracedValueError, joined: list[CodeType]) -> None:
         row.functions.update(functions)
         return
     try:
-        _rewritten[code] = _Rewritten(_new_code(code, functions), weakref.WeakSet(functions))
+        _rewritten[code] = _Rewritten(new_code(code, functions), weakref.WeakSet(functions))
     except _CannotRewriteError as reason:
         raise GraphError(f"{error} ({code.co_name} of {code.co_filename} {reason}.)") from error
 
@@ -114,21 +114,15 @@ def _asker(traceback: TracebackType | None) -> CodeType | None:
     asker = codes[-1]
     if is_generated(asker):
         return asker
-    return next((code for code in codes if asker is code or asker in _nested(code)), asker)
+    return next((code for code in codes if asker is code or asker in nested_codes(code)), asker)
 
 
 # Methods of Tensor through which Python asks, and the guard around them.
 _ASKING = frozenset({"__bool__", "__index__", "__iter__", "__len__", "_concrete", GUARD})
 
 
-def _nested(code: CodeType) -> Iterator[CodeType]:
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield constant
-            yield from _nested(constant)
-
-
-def _new_code(code: CodeType, functions: Sequence[FunctionType]) -> CodeType:
+def new_code(code: CodeType, functions: Sequence[FunctionType]) -> CodeType:
+    """Code of the same function in which conditions on tensors are control flow.   Raises: _CannotRewriteError."""
     if code.co_name == "<lambda>":
         raise _CannotRewriteError("is a lambda. Write it as a function with def")
     if not functions:
@@ -145,7 +139,7 @@ def _new_code(code: CodeType, functions: Sequence[FunctionType]) -> CodeType:
     new = _compiled(node, code, functions[0])
     if new.co_freevars != code.co_freevars:
         raise _CannotRewriteError("reads other variables than its source says. Import it anew")
-    for each in (new, *_nested(new)):
+    for each in (new, *nested_codes(new)):
         mark_generated(each)
     return new
 
@@ -178,4 +172,6 @@ def _compiled(node: ast.FunctionDef, code: CodeType, function: FunctionType) -> 
     module = ast.fix_missing_locations(ast.Module([around], []))
     flags = code.co_flags & _FUTURE_FLAGS
     compiled = compile(module, code.co_filename, "exec", flags=flags, dont_inherit=True)
-    return next(each for each in _nested(compiled) if each.co_name == node.name and each.co_firstlineno == node.lineno)
+    return next(
+        each for each in nested_codes(compiled) if each.co_name == node.name and each.co_firstlineno == node.lineno
+    )

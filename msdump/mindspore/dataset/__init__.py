@@ -21,7 +21,7 @@ from msdump.mindspore.dataset.config import (
     get_seed,
     set_seed,
 )
-from msdump.mindspore.dataset.generator import GeneratorDataset, Schema
+from msdump.mindspore.dataset.generator import GeneratorDataset
 from msdump.mindspore.dataset.image_files import (
     Cifar10Dataset,
     Cifar100Dataset,

@@ -32,13 +32,13 @@ def write_digits_as_cifar10(folder: str | os.PathLike[str]) -> Path:
             f"{target}: expected a new or empty folder for the digits, got something else with that name. "
             "Choose another folder, or remove it."
         )
-    records = _digit_records()
+    records = digit_records()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with scratch_folder(target.parent) as scratch:
             temporary = scratch / target.name
             temporary.mkdir()
-            _write_files(temporary, records)
+            write_files(temporary, records)
             temporary.chmod(0o755)
             _publish(temporary, target)
     except OSError as error:
@@ -57,7 +57,8 @@ def _publish(temporary: Path, target: Path) -> None:
             raise
 
 
-def _write_files(folder: Path, records: Array) -> None:
+def write_files(folder: Path, records: Array) -> None:
+    """The records as files of CIFAR-10: five of training, one of the test."""
     is_test = np.arange(len(records)) % TEST_SHARE == TEST_SHARE - 1
     for name, part in zip(TRAIN_FILES, np.array_split(records[~is_test], len(TRAIN_FILES)), strict=True):
         (folder / name).write_bytes(part.tobytes())
@@ -65,7 +66,7 @@ def _write_files(folder: Path, records: Array) -> None:
     (folder / META_FILE).write_text("".join(f"{digit}\n" for digit in range(10)), encoding="ascii")
 
 
-def _digit_records() -> Array:
+def digit_records() -> Array:
     """All digits as CIFAR-10 records.   Shapes: -> (N, 3073) uint8"""
     try:
         from sklearn.datasets import load_digits

@@ -53,7 +53,7 @@ _SPELLINGS = (("scipy_openblas_", "64_"), ("scipy_openblas_", ""), ("openblas_",
 
 
 @cache
-def _openblas() -> _ThreadCount | None:
+def openblas_threads() -> _ThreadCount | None:
     """The OpenBLAS inside of numpy's wheel, which is loaded already; None when numpy uses another one."""
     package = Path(np.__file__).parent
     for folder in (package.parent / "numpy.libs", package / ".dylibs"):
@@ -79,7 +79,7 @@ def product(a: Array, b: Array, out: Array) -> None:
     if _is_transpose(a, b):
         b = b.copy(order="K")  # numpy would take syrk here, which rounds other than gemm
     size = out.size * a.shape[-1] // _PER_ELEMENT
-    openblas = _openblas() if out.dtype.kind in "fc" else None
+    openblas = openblas_threads() if out.dtype.kind in "fc" else None
     if openblas is None:
         np.matmul(a, b, out=out)
         return

@@ -187,9 +187,9 @@ def _def_torch_kernel(op_type: str, compute: Compute) -> None:
 
         def run(attrs: Attrs) -> None:
             try:
-                made = _computed(compute, operands, attrs)
+                made = computed(compute, operands, attrs)
             except RuntimeError as error:
-                made = _computed(compute, _signed(operands, error), attrs)
+                made = computed(compute, _signed(operands, error), attrs)
             for tensor, result in zip(results, made, strict=True):
                 tensor.copy_(result)
 
@@ -204,7 +204,7 @@ def _def_torch_kernel(op_type: str, compute: Compute) -> None:
     def_kernel(op_type, "torch")(unbound(bind))
 
 
-def _computed(compute: Compute, tensors: Sequence[Any], attrs: Attrs) -> Sequence[Any]:
+def computed(compute: Compute, tensors: Sequence[Any], attrs: Attrs) -> Sequence[Any]:
     """Two-byte floats go through float32 where PyTorch has no kernel for them."""
     import torch
 
@@ -243,7 +243,7 @@ def _computing(op_type: str, compute: Compute) -> Callable[[Sequence[Array], Att
             from msdump.tensors.torch_arrays import array_like
 
             operands = tensors_of(inputs)
-            return [array_like(result) for result in hidden(_computed, compute, operands, attrs)]
+            return [array_like(result) for result in hidden(computed, compute, operands, attrs)]
         except _REFUSALS as error:
             raise _refused(inputs, error) from error
 
@@ -294,7 +294,7 @@ def _types_of_tensors(compute: Compute, types: Sequence[TensorType], attrs: Attr
         operands = [torch.zeros(type_.shape, dtype=torch_dtype(type_.dtype), device=device) for type_ in types]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of dtypes of results that are refused below
-            return _computed(compute, operands, attrs)
+            return computed(compute, operands, attrs)
 
     try:
         made = results("meta")

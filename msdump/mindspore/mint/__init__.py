@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msdump.mindspore.mint import linalg, nn, optim, special
+from msdump.mindspore.mint import linalg, nn, special
 from msdump.mindspore.mint.creation import *
 from msdump.mindspore.mint.elements import *
 from msdump.mindspore.mint.nn.functional import conv2d

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from msdump.mindspore.common.dtype import Type, float32, int64
+from msdump.mindspore.common.generator import refuse_generator
 from msdump.mindspore.common.signatures import in_forms
 from msdump.mindspore.common.tensor import Tensor
-from msdump.mindspore.mint.forms import refuse_generator
 from msdump.mindspore.names import publish
 from msdump.mindspore.ops import function as F
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from msdump.mindspore.common.dtype import float32
 from msdump.mindspore.common.signatures import in_forms
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.names import publish
@@ -93,30 +92,6 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         greatest = F.amax(tensor)
         num_classes = int(greatest._concrete("the number of classes", "Give num_classes")) + 1
     return F.cast(F.one_hot(tensor, num_classes, 1.0, 0.0, -1), tensor.dtype)
-
-
-def embedding(
-    input: Tensor,
-    weight: Tensor,
-    padding_idx: int | None = None,
-    max_norm: float | None = None,
-    norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False,
-) -> Tensor:
-    """Rows of a table.
-
-    Raises: ValueError for `max_norm` and `scale_grad_by_freq`, which would write the table or rescale its gradient.
-    """
-    if max_norm is not None or scale_grad_by_freq:
-        given = f"max_norm={max_norm}, scale_grad_by_freq={scale_grad_by_freq}"
-        raise ValueError(f"mint.nn.functional.embedding: expected neither, got {given}. Rescale the table yourself.")
-    rows = F.gather(weight, input, 0)
-    if padding_idx is None:
-        return rows
-    place = padding_idx + weight.shape[0] if padding_idx < 0 else padding_idx
-    is_padding = F.cast(F.expand_dims(F.equal(input, place), -1), float32)
-    still = F.stop_gradient(rows)
-    return F.where(F.broadcast_to(F.greater(is_padding, 0), rows.shape), still, rows)
 
 
 publish(__name__)

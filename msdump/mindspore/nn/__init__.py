@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from msdump.mindspore.names import explain_missing, publish_all
-from msdump.mindspore.nn import layer, loss, optim, utils, wrap
+from msdump.mindspore.nn import layer, loss, optim, wrap
 from msdump.mindspore.nn.cell import Cell
 from msdump.mindspore.nn.layer import *
 from msdump.mindspore.nn.learning_rate_schedule import *
 from msdump.mindspore.nn.loss import *
 from msdump.mindspore.nn.optim import *
-from msdump.mindspore.nn.utils import no_init_parameters
 from msdump.mindspore.nn.wrap import *
 from msdump.mindspore.train.metrics import *
 
-publish_all(__name__, "layer", "loss", "metrics", "optim", "utils", "wrap")
+publish_all(__name__, "layer", "loss", "metrics", "optim", "wrap")
 
 __getattr__ = explain_missing(__name__)

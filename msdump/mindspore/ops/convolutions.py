@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from msdump.mindspore.common.signatures import in_forms, of_axes
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import call, execute
 from msdump.mindspore.names import publish
@@ -12,11 +13,13 @@ from msdump.mindspore.ops.array import expand_dims, ones, reshape, squeeze, tran
 from msdump.mindspore.ops.declaration import operator
 from msdump.mindspore.ops.primitive import Primitive, functional_classes
 from msdump.mindspore.ops.reductions import sum as _sum
-from msdump.mindspore.ops.volumes import _conv3d, _conv3d_transpose
 from msdump.mindspore.ops.windows import (
+    Sizes,
     _max_pool3d_with_argmax,
     adaptive_avg_pool2d,
     adaptive_max_pool2d,
+    only,
+    pads_of,
     sizes,
 )
 
@@ -37,86 +40,95 @@ def _pads(pad_mode: str, padding: Any, ndim: int) -> tuple[int, ...]:
     return items if len(items) == 2 * ndim else tuple(item for item in items for _ in range(2))
 
 
-def conv2d(
-    input: Tensor,
+@operator("Conv3D")
+def _conv3d(
+    torch: Any,
+    x: Tensor,
     weight: Tensor,
-    bias: Tensor | None = None,
+    out_channel: int,
+    kernel_size: Sizes,
+    mode: int = 1,
+    pad_mode: str = "valid",
+    pad: Any = 0,
     stride: Any = 1,
-    pad_mode: str = "valid",
-    padding: Any = 0,
     dilation: Any = 1,
-    groups: int = 1,
+    group: int = 1,
+    data_format: str = "NCDHW",
 ) -> Tensor:
-    """Convolution of (N, C, H, W) with (O, C / groups, kh, kw)."""
-    output = call(
-        "Conv2D",
-        input,
-        weight,
-        out_channel=weight.shape[0],
-        kernel_size=weight.shape[2:],
-        mode=1,
-        pad_mode=pad_mode.lower(),
-        pad=_pads(pad_mode, padding, 2),
-        stride=(1, 1, *sizes(stride, 2)),
-        dilation=(1, 1, *sizes(dilation, 2)),
-        group=groups,
-        format="NCHW",
-    )
-    return output if bias is None else call("BiasAdd", output, bias, format="NCHW")
+    only("Conv3D", "mode", mode, 1)
+    only("Conv3D", "data_format", data_format, "NCDHW")
+    functional = torch.nn.functional
+    steps, spread = sizes(stride, 3), sizes(dilation, 3)
+    pads = pads_of(pad_mode, x.shape[-3:], sizes(kernel_size, 3), steps, spread, pad)
+    padded = functional.pad(x, pads) if any(pads) else x
+    return functional.conv3d(padded, weight, None, steps, 0, spread, group)
 
 
-def conv1d(
-    input: Tensor,
+@operator("Conv3DTranspose")
+def _conv3d_transpose(
+    torch: Any,
+    dout: Tensor,
     weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
+    in_channel: int,
+    out_channel: int,
+    kernel_size: Sizes,
+    mode: int = 1,
     pad_mode: str = "valid",
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
-    """Convolution of (N, C, L) with (O, C / groups, k), as one of two axes."""
-    pads = _pads(pad_mode, padding, 1)
-    picture, filters = expand_dims(input, 2), expand_dims(weight, 2)
-    stride, dilation = (1, *sizes(stride, 1)), (1, *sizes(dilation, 1))
-    return squeeze(conv2d(picture, filters, bias, stride, pad_mode, (0, 0, *pads), dilation, groups), 2)
-
-
-def conv3d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    pad_mode: str = "valid",
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
-    """Convolution of (N, C, D, H, W) with (O, C / groups, kd, kh, kw)."""
-    pads = _pads(pad_mode, padding, 3)
-    output: Tensor = _conv3d(
-        input, weight, weight.shape[0], weight.shape[2:], 1, pad_mode.lower(), pads, stride, dilation, groups
-    )
-    return output if bias is None else add(output, reshape(bias, (1, -1, 1, 1, 1)))
-
-
-def conv3d_transpose(
-    inputs: Tensor,
-    weight: Tensor,
-    pad_mode: str = "valid",
-    padding: Any = 0,
+    pad: Any = 0,
     stride: Any = 1,
     dilation: Any = 1,
     group: int = 1,
     output_padding: Any = 0,
+    data_format: str = "NCDHW",
 ) -> Tensor:
-    """Gradient of `conv3d` for its input: (N, C, D, H, W) with (C, O / group, kd, kh, kw)."""
-    pads = _pads(pad_mode, padding, 3)
-    result: Tensor = _conv3d_transpose(
-        inputs, weight, weight.shape[0], weight.shape[1] * group, weight.shape[2:], 1, pad_mode.lower(), pads, stride,
-        dilation, group, output_padding,
-    )  # fmt: skip
-    return result
+    only("Conv3DTranspose", "mode", mode, 1)
+    only("Conv3DTranspose", "data_format", data_format, "NCDHW")
+    kernel, steps, spread = sizes(kernel_size, 3), sizes(stride, 3), sizes(dilation, 3)
+    whole = torch.nn.functional.conv_transpose3d(dout, weight, None, steps, 0, sizes(output_padding, 3), group, spread)
+    image = [length * step for length, step in zip(dout.shape[-3:], steps, strict=True)]
+    pads = pads_of(pad_mode, image, kernel, steps, spread, pad)
+    lengths = list(whole.shape[-3:])
+    for axis in range(3):
+        before, after = pads[2 * (2 - axis)], pads[2 * (2 - axis) + 1]
+        length = image[axis] if pad_mode.lower() == "same" else lengths[axis] - before - after
+        whole = _cut(torch, whole, axis + 2, before, length)
+    return whole
+
+
+def _cut(torch: Any, tensor: Any, axis: int, start: int, length: int) -> Any:
+    """`length` elements from `start` on; zeros where the tensor is shorter than that."""
+    missing = start + length - tensor.shape[axis]
+    if missing > 0:
+        pads = [0, 0] * (tensor.ndim - 1 - axis) + [0, missing]
+        tensor = torch.nn.functional.pad(tensor, pads)
+    return tensor.narrow(axis, start, length)
+
+
+def _conv(
+    ndim: int, input: Tensor, weight: Tensor, bias: Any, stride: Any, mode: str, padding: Any, dilation: Any, group: int
+) -> Tensor:
+    """One axis is computed as one of two."""
+    pads, steps, spread = _pads(mode, padding, ndim), sizes(stride, ndim), sizes(dilation, ndim)
+    if ndim == 1:
+        picture, filters = expand_dims(input, 2), expand_dims(weight, 2)
+        return squeeze(_conv(2, picture, filters, bias, (1, *steps), mode, (0, 0, *pads), (1, *spread), group), 2)
+    own = {"out_channel": weight.shape[0], "kernel_size": weight.shape[2:], "mode": 1, "pad_mode": mode.lower()}
+    if ndim == 3:
+        output: Tensor = _conv3d(input, weight, **own, pad=pads, stride=stride, dilation=dilation, group=group)
+        return output if bias is None else add(output, reshape(bias, (1, -1, 1, 1, 1)))
+    own |= {"pad": pads, "stride": (1, 1, *steps), "dilation": (1, 1, *spread), "group": group, "format": "NCHW"}
+    output = call("Conv2D", input, weight, **own)
+    return output if bias is None else call("BiasAdd", output, bias, format="NCHW")
+
+
+_CONV = "input weight bias=None stride=1 pad_mode='valid' padding=0 dilation=1 groups=1"
+_TABLE = f"""
+    conv1d {_CONV}
+    conv2d {_CONV}
+    conv3d {_CONV}
+"""
+_COMPUTING = of_axes("conv{}d", _conv, "Convolution of the last axes, {}, of (N, C, ...) with (O, C / groups, ...).")
+conv1d, conv2d, conv3d = in_forms(_TABLE, _COMPUTING, __name__).values()
 
 
 class Conv2DBackpropInput(Primitive):

@@ -43,7 +43,6 @@ from msdump.mindspore.ops.spellings import *
 from msdump.mindspore.ops.statistics import *
 from msdump.mindspore.ops.tensor_dump import tensordump as tensordump
 from msdump.mindspore.ops.triangles import *
-from msdump.mindspore.ops.volumes import *
 from msdump.mindspore.ops.windows import *
 
 publish_all(__name__)

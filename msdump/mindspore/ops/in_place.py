@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from msdump.mindspore.common.generator import refuse_generator
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import cast
 from msdump.mindspore.ops import draws, own_methods, scatter, triangles
@@ -127,27 +128,21 @@ def _scatter_add(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Any:
 # -- random numbers ----------------------------------------------------------------------------------------------------
 
 
-def _refuse_generator(where: str, generator: Any) -> None:
-    from msdump.mindspore.mint.forms import refuse_generator
-
-    refuse_generator(where, generator)
-
-
 def _uniform(self: Tensor, from_: float = 0, to: float = 1, *, generator: Any = None) -> Tensor:
     """In [from_, to)."""
-    _refuse_generator("Tensor.uniform_", generator)
+    refuse_generator("Tensor.uniform_", generator)
     return cast(draws.uniform(self.shape, float(from_), float(to)), self.type_.dtype)
 
 
 def _normal(self: Tensor, mean: float = 0, std: float = 1, *, generator: Any = None) -> Tensor:
     """Normal distribution."""
-    _refuse_generator("Tensor.normal_", generator)
+    refuse_generator("Tensor.normal_", generator)
     return cast(draws.normal(self.shape, float(mean), float(std)), self.type_.dtype)
 
 
 def _random(self: Tensor, from_: int = 0, to: int | None = None, *, generator: Any = None) -> Tensor:
     """Whole numbers in [from_, to); of one bound alone, in [0, bound); without any, as many as the dtype holds."""
-    _refuse_generator("Tensor.random_", generator)
+    refuse_generator("Tensor.random_", generator)
     row = dtypes.dtype(self.type_.dtype)
     if to is None and from_ == 0:
         limit = _MAX_RANDOM.get(row.name, 2**31 - 1) if row.is_float else 2 if row.kind == dtypes.BOOL else None
@@ -159,14 +154,14 @@ def _random(self: Tensor, from_: int = 0, to: int | None = None, *, generator: A
 
 def _exponential(self: Tensor, lambd: float = 1, *, generator: Any = None) -> Tensor:
     """Exponential distribution of rate `lambd`."""
-    _refuse_generator("Tensor.exponential_", generator)
+    refuse_generator("Tensor.exponential_", generator)
     # 1 - u is in (0, 1]: no logarithm of zero.
     return cast(div(neg(log(sub(1.0, draws.uniform(self.shape, 0.0, 1.0)))), float(lambd)), self.type_.dtype)
 
 
 def _bernoulli(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     """1 with probability p, else 0."""
-    _refuse_generator("Tensor.bernoulli_", generator)
+    refuse_generator("Tensor.bernoulli_", generator)
     return draws.bernoulli(self, p)
 
 

@@ -93,17 +93,6 @@ def cumsum(self: Tensor, axis: int | None = None, dtype: Type | None = None) -> 
     return reductions.cumsum(array.reshape(self, (-1,)) if axis is None else self, 0 if axis is None else axis, dtype)
 
 
-def sum_to_size(self: Tensor, *size: Any) -> Tensor:
-    """Summed over axes until it has a shape to which it broadcasts."""
-    shape = as_shape(size)
-    front = self.ndim - len(shape)
-    axes = [*range(front), *(front + place for place, each in enumerate(shape) if each == 1)]
-    kept = [self.shape[axis] if axis >= front and shape[axis - front] != 1 else 1 for axis in range(self.ndim)]
-    if front < 0 or tuple(kept[front:]) != tuple(shape):
-        raise ValueError(f"For 'sum_to_size', shape {self.shape} can not be summed to {shape}.")
-    return array.reshape(reductions.sum(self, tuple(axes), True), shape) if axes else self
-
-
 def _mT(self: Tensor) -> Tensor:
     return array.swapaxes(self, self.ndim - 2, self.ndim - 1)
 
@@ -235,18 +224,6 @@ def take(self: Tensor, indices: Any, axis: Any = None, mode: str = "clip") -> Te
     return array.gather(tensor, places, axis)
 
 
-def choose(self: Tensor, choices: Sequence[Any], mode: str = "clip") -> Tensor:
-    """At each place the element of the choice whose number stands there."""
-    options = [as_tensor(choice) for choice in choices]
-    shape = np.broadcast_shapes(self.shape, *(option.shape for option in options))
-    places = array.broadcast_to(self, shape)
-    places = (
-        places % len(options) if mode == "wrap" else arithmetic.minimum(arithmetic.maximum(places, 0), len(options) - 1)
-    )
-    table = array.stack([array.broadcast_to(option, shape) for option in options])
-    return array.reshape(array.gather_elements(table, 0, array.reshape(places, (1, *shape))), shape)
-
-
 def searchsorted(self: Tensor, v: Any, side: str = "left", sorter: Tensor | None = None) -> Any:
     """Where values would stand in sorted rows; int32."""
     return selection.searchsorted(self, v, out_int32=True, side=side, sorter=sorter)
@@ -260,15 +237,6 @@ def index_add(self: Tensor, dim: Any, index: Tensor, source: Tensor, *, alpha: A
 def index_put(self: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: Any = False) -> Any:
     """A copy with values written, or added, at self[indices]."""
     return scatter._index_put(self, values, indices, int(accumulate))
-
-
-def itemset(self: Tensor, *args: Any) -> Any:
-    """A copy with another element: itemset(value), itemset(position, value) or itemset((i, j, ...), value)."""
-    *place, item = args
-    position = place[0] if place else 0
-    coordinates = np.unravel_index(position, self.shape) if isinstance(position, int) else position
-    row = Tensor(np.array([coordinates], np.int32).reshape(1, self.ndim))
-    return scatter.tensor_scatter_update(self, row, as_tensor([item], self.type_.dtype))
 
 
 def _scattered(function: Callable[..., Any], reduction: str = "") -> Callable[..., Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from msdump.mindspore.common.signatures import in_forms
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.names import publish
 from msdump.mindspore.ops.array import expand_dims, squeeze
@@ -218,16 +219,7 @@ def _area(input: Tensor, target: Sizes) -> Tensor:
     return squeeze(adaptive_avg_pool2d(expand_dims(input, 2), (1, *target)), 2)
 
 
-def upsample(
-    input: Tensor,
-    size: Any = None,
-    scale_factor: Any = None,
-    mode: str = "nearest",
-    align_corners: bool | None = None,
-    recompute_scale_factor: bool | None = None,
-) -> Any:
-    """As interpolate."""
-    return interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor)
-
+_INTERPOLATE = "size=None scale_factor=None mode='nearest' align_corners=None recompute_scale_factor=None"
+globals().update(in_forms(f"upsample:interpolate input {_INTERPOLATE}", {"interpolate": interpolate}, __name__))
 
 publish(__name__)

@@ -19,7 +19,6 @@ from msdump.mindspore.ops.arithmetic import (
     isnan,
     log,
     masked_fill,
-    matmul,
     mul,
     pow,
     sqrt,
@@ -80,26 +79,6 @@ def std(input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: bool = False) 
 def var(input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Any:
     """Variance over axes."""
     return var_mean(input, axis, ddof, keepdims)[0]
-
-
-def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
-    """Covariances of the rows; observations may have whole weights (fweights) and others (aweights)."""
-    if input.ndim > 2:
-        raise ValueError(f"For cov, the input must have two or fewer dimensions, but got {input.ndim} dimensions.")
-    # Source: MindSpore 2.0 and 2.7: all but float64 is computed in float32.
-    numbers = input if input.type_.dtype == "float64" else _cast(input, "float32")
-    rows = reshape(numbers, (1, -1)) if input.ndim < 2 else numbers
-    if fweights is None and aweights is None:
-        centred = sub(rows, mean(rows, 1, True))
-        return squeeze(div(matmul(centred, centred.T), max(rows.shape[1] - correction, 0)))
-    weights = fweights if aweights is None else aweights if fweights is None else mul(fweights, aweights)
-    total = _sum(weights)
-    centred = sub(rows, expand_dims(div(_sum(mul(rows, weights), 1), total), 1))
-    count = total
-    if correction:
-        lost = _sum(mul(weights, aweights)) / total if aweights is not None else 1
-        count = sub(total, lost * correction)
-    return squeeze(div(matmul(centred, mul(centred, weights).T), count))
 
 
 # -- order -------------------------------------------------------------------------------------------------------------

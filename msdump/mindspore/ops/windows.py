@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msdump.mindspore.common.dtype import Type, int64
+from msdump.mindspore.common.signatures import in_forms, of_axes
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import call
 from msdump.mindspore.names import publish
@@ -170,56 +171,25 @@ def _avg_pool3d(
     return summed / functional.avg_pool3d(inside, kernel, stride, 0, is_ceil, True)
 
 
-def _avg_pool(input: Tensor, ndim: int, kernel: Any, stride: Any, padding: Any, **options: Any) -> Tensor:
+def _avg_pool(ndim: int, input: Tensor, kernel: Any, stride: Any, padding: Any, *options: Any) -> Tensor:
     """Means under a window of `ndim` axes, through the operator of three."""
     ahead = (1,) * (3 - ndim)
     pads = (0, 0) * (3 - ndim) + tuple(item for item in sizes(padding, ndim) for _ in range(2))
     for _ in ahead:
         input = expand_dims(input, 2)
-    attrs = {"kernel_size": (*ahead, *sizes(kernel, ndim)), "strides": (*ahead, *sizes(stride, ndim))}
-    result: Tensor = _avg_pool3d(input, **attrs, pad_mode="pad", pad=pads, **options)
+    window, steps = (*ahead, *sizes(kernel, ndim)), (*ahead, *sizes(stride, ndim))
+    result: Tensor = _avg_pool3d(input, window, steps, "pad", pads, *options)
     return squeeze(result, tuple(range(2, 5 - ndim))) if ahead else result
 
 
-def avg_pool1d(
-    input_x: Tensor,
-    kernel_size: Any = 1,
-    stride: Any = 1,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-) -> Tensor:
-    """Means under a window of (N, C, L)."""
-    options = {"ceil_mode": ceil_mode, "count_include_pad": count_include_pad}
-    return _avg_pool(input_x, 1, kernel_size, stride, padding, **options)
-
-
-def avg_pool2d(
-    input_x: Tensor,
-    kernel_size: Any = 1,
-    stride: Any = 1,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int = 0,
-) -> Tensor:
-    """Means under a window of (N, C, H, W)."""
-    options = {"ceil_mode": ceil_mode, "count_include_pad": count_include_pad, "divisor_override": divisor_override}
-    return _avg_pool(input_x, 2, kernel_size, stride, padding, **options)
-
-
-def avg_pool3d(
-    input_x: Tensor,
-    kernel_size: Any = 1,
-    stride: Any = 1,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int = 0,
-) -> Tensor:
-    """Means under a window of (N, C, D, H, W)."""
-    options = {"ceil_mode": ceil_mode, "count_include_pad": count_include_pad, "divisor_override": divisor_override}
-    return _avg_pool(input_x, 3, kernel_size, stride, padding, **options)
+_AVG_POOL = "input_x kernel_size=1 stride=1 padding=0 ceil_mode=False count_include_pad=True"
+_TABLE = f"""
+    avg_pool1d {_AVG_POOL}
+    avg_pool2d {_AVG_POOL} divisor_override=0
+    avg_pool3d {_AVG_POOL} divisor_override=0
+"""
+_COMPUTING = of_axes("avg_pool{}d", _avg_pool, "Means under a window of the last axes, {}, of (N, C, ...).")
+avg_pool1d, avg_pool2d, avg_pool3d = in_forms(_TABLE, _COMPUTING, __name__).values()
 
 
 def _lp_pool(x: Tensor, ndim: int, norm_type: float, kernel: Any, stride: Any, ceil_mode: bool) -> Tensor:
@@ -228,7 +198,7 @@ def _lp_pool(x: Tensor, ndim: int, norm_type: float, kernel: Any, stride: Any, c
     if norm_type == 0:
         raise ValueError(f"For lp_pool{ndim}d, norm_type should not be 0, but got 0.")
     step = kernel if stride is None else stride
-    means = _avg_pool(pow(x, float(norm_type)), ndim, kernel, step, 0, ceil_mode=ceil_mode)
+    means = _avg_pool(ndim, pow(x, float(norm_type)), kernel, step, 0, ceil_mode)
     area = 1
     for size in sizes(kernel, ndim):
         area *= size

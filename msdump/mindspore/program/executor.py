@@ -40,9 +40,9 @@ class Executor:
         self._seen = ObservedGraph(graph, observers)
         is_reused = not self._seen.needs_all_values
         self.memory = Memory(graph, is_reused, self._kept() if is_reused else ())
-        self._launches = self._bind()
-        self._calls = [(launch.kernel, launch.inputs, launch.attrs, launch.outputs) for launch in self._launches]
-        self._watched_calls = _WatchedCalls(self._launches, self.memory)
+        self.launches = self._bind()
+        self._calls = [(launch.kernel, launch.inputs, launch.attrs, launch.outputs) for launch in self.launches]
+        self._watched_calls = _WatchedCalls(self.launches, self.memory)
         self._inputs = [self.memory.array(value) for value in graph.inputs]
         self._outputs = [self.memory.array(value) for value in graph.outputs]
 
@@ -102,7 +102,7 @@ class Executor:
                 kernel(inputs, attrs, outputs)
         except Exception as error:
             # What is left in the iterator says who raised, without a counter on the way.
-            _annotate(error, self._launches[len(self._calls) - length_hint(calls) - 1])
+            _annotate(error, self.launches[len(self._calls) - length_hint(calls) - 1])
             raise
 
 
@@ -111,25 +111,25 @@ class _WatchedCalls(Calls):
 
     def __init__(self, launches: Sequence[_Launch], memory: Memory) -> None:
         self.ops = [launch.op for launch in launches]
-        self._launches = launches
+        self.launches = launches
         self._memory = memory
 
     def launch(self, number: int) -> None:
-        launch = self._launches[number]
+        launch = self.launches[number]
         launch.kernel(launch.inputs, launch.attrs, launch.outputs)
 
     def explain(self, number: int, error: Exception) -> Exception:
-        _annotate(error, self._launches[number])
+        _annotate(error, self.launches[number])
         return error
 
     def inputs(self, number: int) -> Sequence[Array]:
-        return self._launches[number].inputs
+        return self.launches[number].inputs
 
     def outputs(self, number: int) -> Sequence[Array]:
-        return self._launches[number].outputs
+        return self.launches[number].outputs
 
     def failed_outputs(self, number: int) -> Sequence[Array]:
-        return self._launches[number].outputs
+        return self.launches[number].outputs
 
     def array(self, value: Value) -> Array:
         return self._memory.array(value)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from msdump.errors import FormatError, did_you_mean
+from msdump.errors import did_you_mean
 from msdump.formats.atomic import make_dirs, write_file
 from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
@@ -164,19 +164,6 @@ def _parameters(values: Mapping[str, Any]) -> dict[str, Parameter]:
     return {name: value for name, value in values.items() if not isinstance(value, str)}
 
 
-def check_checkpoint(ckpt_file_name: str) -> bool:
-    """Is it a whole ckpt file?   Raises: OSError when it cannot be read."""
-    if not ckpt_file_name.endswith(".ckpt"):
-        return False
-    with open(ckpt_file_name, "rb") as file:
-        content = file.read()
-    try:
-        files.from_checkpoint(files.without_checksum(content, ckpt_file_name, is_checked=True), ckpt_file_name)
-    except (FormatError, ValueError):
-        return False
-    return True
-
-
 def _is_chosen(name: str, filtered: Any, specified: Any) -> bool:
     def begins(prefixes: Any) -> bool:
         return name.startswith((prefixes,) if isinstance(prefixes, str) else tuple(prefixes))
@@ -284,29 +271,6 @@ def load(file_name: str, **kwargs: Any) -> LoadedGraph:
     except OSError as error:
         raise ValueError(f"For 'load', the MindIR file: {file_name} cannot be read: {error.strerror}.") from error
     return from_mindir(content, file_name)
-
-
-_NO_MESSAGES = "The messages of a file are not given out. Use load and nn.GraphCell."
-
-
-def load_mindir(file_name: str) -> None:
-    """Raises: ValueError: scripts do not get the messages of a file."""
-    raise ValueError(f"load_mindir: {file_name}: {_NO_MESSAGES}")
-
-
-def save_mindir(model: Any, file_name: str) -> None:
-    """Raises: ValueError: scripts do not get the messages of a file."""
-    raise ValueError(f"save_mindir: {file_name}: {_NO_MESSAGES}")
-
-
-def convert_model(mindir_file: str, convert_file: str, file_format: str) -> None:
-    """Raises: ValueError: MINDIR files are not translated."""
-    raise ValueError(f"convert_model: {mindir_file}: MINDIR files are not translated. Export the network anew.")
-
-
-def parse_print(print_file_name: str) -> None:
-    """Raises: ValueError: ops.Print writes to standard output."""
-    raise ValueError(f"parse_print: {print_file_name}: no file of ops.Print is written. Read standard output.")
 
 
 publish(__name__)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msdump.analysis.find._health import HealthTable, _health
+from msdump.analysis.find._health import HealthTable, count_non_finite
 from msdump.formats.dump_dir import DumpDir
 from tests.analysis.small_dump import write_dump
 
@@ -24,7 +24,7 @@ def test_counts_are_those_of_numpy(values: list[float], dtype: Any) -> None:
     with np.errstate(all="ignore"):
         array = np.array(values, np.float32).astype(dtype)
     wide = array.astype(np.float64)
-    health = _health(array)
+    health = count_non_finite(array)
     assert health.nan == np.isnan(wide).sum()
     assert (health.negative_inf, health.positive_inf) == ((wide == -np.inf).sum(), (wide == np.inf).sum())
     finite = np.abs(wide[np.isfinite(wide)])
@@ -36,12 +36,12 @@ def test_counts_are_those_of_numpy(values: list[float], dtype: Any) -> None:
     ("values", "expected"), [([1, 448, -448, np.nan], (1, 1, 1)), ([1, 440], (0, 0, 1)), ([1, -416], (0, 0, 0))]
 )
 def test_a_dtype_without_inf_counts_where_it_saturates(values: list[float], expected: tuple[int, int, int]) -> None:
-    health = _health(np.array(values, ml_dtypes.float8_e4m3fn))
+    health = count_non_finite(np.array(values, ml_dtypes.float8_e4m3fn))
     assert (health.nan, health.negative_inf, health.positive_inf) == expected
 
 
 def test_either_part_of_a_complex_number_counts() -> None:
-    health = _health(np.array([1 + 2j, complex(np.nan, np.inf)], np.complex64))
+    health = count_non_finite(np.array([1 + 2j, complex(np.nan, np.inf)], np.complex64))
     assert (health.nan, health.negative_inf, health.positive_inf) == (1, 0, 1)
 
 

@@ -14,7 +14,7 @@ pytest.importorskip("duckdb")
 
 from msdump.analysis.graph_info import GraphFile, GraphNode, Origin
 from msdump.analysis.overview.contents import Contents
-from msdump.analysis.ranks.subjects import _gradients_in
+from msdump.analysis.ranks.subjects import gradients_in
 from msdump.analysis.stat.statistics import write_statistic_files
 from msdump.cli.main import main
 from msdump.formats.sharding_json import (
@@ -172,7 +172,7 @@ def test_the_gradient_is_told_from_the_state_of_the_optimizer() -> None:
         for io in ("input", "output")
         for slot in range(len(node.inputs))
     }
-    found = _gradients_in(graph, {"fc.weight"}, shapes)
+    found = gradients_in(graph, {"fc.weight"}, shapes)
     assert found == {("grad", None): "fc.weight", ("aten.mul_.Tensor-op0", 0): "fc.weight"}
 
 
@@ -187,4 +187,4 @@ def test_operators_on_lists_pair_a_parameter_with_its_gradient() -> None:
     graph = graph_of(
         ("aten._foreach_add_.List-op0", names), ("aten.copy_.default-op0", {"self": ("c.w", None), "src": ("x", None)})
     )
-    assert _gradients_in(graph, set(), {}) == {("g", None): "a.w", ("h", None): "b.w"}
+    assert gradients_in(graph, set(), {}) == {("g", None): "a.w", ("h", None): "b.w"}

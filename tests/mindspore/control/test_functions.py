@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import msdump.mindspore as ms
 from msdump.errors import GraphError
 from msdump.mindspore import nn
-from msdump.mindspore.control.functions import _new_code
+from msdump.mindspore.control.functions import new_code
 from msdump.mindspore.program.flow_executor import FlowExecutor
 from msdump.mindspore.sources import CodeTable
 from tests.mindspore.control.programs import load, programs
@@ -195,7 +195,7 @@ def test_rewritten_code_on_known_values_does_what_the_source_does(source: str, c
     for is_rewritten in (False, True):
         net_type = load(source)
         if is_rewritten:
-            net_type.construct.__code__ = _new_code(net_type.construct.__code__, [net_type.construct])
+            net_type.construct.__code__ = new_code(net_type.construct.__code__, [net_type.construct])
         x, y = ms.Tensor(np.array([start, 0.5], np.float32)), ms.Tensor(np.array([1.0, -start], np.float32))
         results.append(net_type()(x, y, *(ms.Tensor(count, ms.int32) for count in counts)))
     for one, other in zip(*results, strict=True):

@@ -76,7 +76,7 @@ def test_a_matrix_times_its_own_transpose_is_a_product_like_any_other(
 
 
 def test_another_blas_gets_the_product_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blas, "_openblas", lambda: None)
+    monkeypatch.setattr(blas, "openblas_threads", lambda: None)
     out = np.empty((2, 2))
     product(np.eye(2), np.arange(4.0).reshape(2, 2), out)
     assert out.tolist() == [[0, 1], [2, 3]]
@@ -121,7 +121,7 @@ def test_users_that_overlap_share_one_change() -> None:
 
 
 def test_numpy_s_own_threads_are_as_before() -> None:
-    control = blas._openblas()
+    control = blas.openblas_threads()
     if control is None:
         pytest.skip("numpy does not bring OpenBLAS here")
     before = control._read()

@@ -88,7 +88,7 @@ class EagerProgram:
         if keeps:
             keep_freed_memory()
         parts = (FORWARD, BACKWARD, UPDATE, SETUP) if has_setup else (FORWARD, BACKWARD, UPDATE)
-        self._stages = [Stage(part, steps.take_graph_id(), session.observers) for part in parts]
+        self.stages = [Stage(part, steps.take_graph_id(), session.observers) for part in parts]
         self._scopes = Scopes(self._begin_call)
         self._operator_scopes = OperatorScopes(self._scopes)
         self._iterations = Iterations(steps, model, self._scopes, has_setup)
@@ -105,7 +105,7 @@ class EagerProgram:
         self._found_devices: Collection[torch.device] = ()
         self._is_between_operators = False
         self._operators = Operators(
-            self._stages[FORWARD],
+            self.stages[FORWARD],
             self._operands,
             self._parameters,
             self._messages,
@@ -118,7 +118,7 @@ class EagerProgram:
 
     def use_native(self) -> None:
         """Operators come to `msdump_native` where that can see all of them, from the first call of a module on."""
-        calls = NativeCalls(self._stages[FORWARD], self._operands, self._operator_scopes, self.session.count_skipped)
+        calls = NativeCalls(self.stages[FORWARD], self._operands, self._operator_scopes, self.session.count_skipped)
         self.native = NativeLook(self.session, calls, self._scopes, self._ask, lambda: self._iterations.optimizers)
         self.session.add_notes(self.native.notes)
 
@@ -290,10 +290,10 @@ class EagerProgram:
     def _enter_stage(self, part: int, function: object) -> Stage:
         if part != FORWARD and not self._iterations.is_explicit:
             # Parameters are shown as the forward pass left them.
-            self._finish_stage(self._stages[FORWARD])
+            self._finish_stage(self.stages[FORWARD])
         if part == BACKWARD:
             self._iterations.note_backward()
-        stage = self._stages[part]
+        stage = self.stages[part]
         if part == FORWARD and self._is_watched and not stage.is_watched and not _is_mark(function):
             # It goes on after a backward, as where gradients are accumulated.
             assert self._iterations.current is not None
@@ -304,12 +304,12 @@ class EagerProgram:
 
     @property
     def _is_watched(self) -> bool:
-        return any(stage.is_watched for stage in self._stages)
+        return any(stage.is_watched for stage in self.stages)
 
     @property
     def _is_full(self) -> bool:
         """Whether as many operators are known as memory is kept for."""
-        return sum(stage.variants for stage in self._stages) > _MAX_VARIANTS
+        return sum(stage.variants for stage in self.stages) > _MAX_VARIANTS
 
     def _begin_call(self, module: torch.nn.Module | Region) -> None:
         """An outermost module is called, or a region that has modules inside.
@@ -371,7 +371,7 @@ class EagerProgram:
         self._take_plan(self.session.plan)
         if self._is_full:
             # A program whose shapes are others in each step would fill the memory.
-            for stage in self._stages:
+            for stage in self.stages:
                 stage.forget()
             self._operands.table.forget()
             if self.native is not None:
@@ -386,7 +386,7 @@ class EagerProgram:
                 self._operands.table.begin()
                 if self.native is not None:
                     self.native.begin()
-            for stage in self._stages:
+            for stage in self.stages:
                 if (stage.part == SETUP) == self._iterations.is_setup:
                     stage.begin(iteration)
         else:
@@ -415,7 +415,7 @@ class EagerProgram:
 
     def _finish(self) -> None:
         self._settle()
-        for stage in self._stages:
+        for stage in self.stages:
             self._finish_stage(stage)
         self._operands.values.forget()
         self._messages.begin()

@@ -24,6 +24,7 @@ from msdump.errors import ConfigError
 from msdump.frontends.torch.eager.native import uses_native
 from msdump.frontends.torch.eager.program import EagerProgram
 from msdump.frontends.torch.session import open_session, steps_of
+from msdump.graph.graph import Graph
 from msdump.process import sessions
 from msdump.process.report import Report
 
@@ -241,6 +242,14 @@ class Watch(contextlib.ContextDecorator):
         """
         if self._dump is not None:
             self._dump.close()
+
+    @property
+    def graphs(self) -> tuple[Graph, ...]:
+        """The operators that were met so far, in a graph for each of forward pass, backward pass and update.
+
+        Edges: () where nothing is dumped; a whole script has a fourth graph, of what runs before its first step.
+        """
+        return () if self._program is None else tuple(stage.graph for stage in self._program.stages)
 
     def report(self) -> Report | None:
         """Counts up to now; None when nothing is dumped."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,36 +29,7 @@ def _number(name: str, value: float) -> Parameter:
     return Parameter(Tensor(np.float32(value)), name, requires_grad=False)
 
 
-class _Schedule:
-    """What all schedules share: the rates that they set."""
-
-    def __init__(self, optimizer: Optimizer) -> None:
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
-        self.optimizer = optimizer
-        self._last_lr = list(optimizer.lrs)
-
-    def get_last_lr(self) -> list[Tensor]:
-        """The rate of each group."""
-        return [_held(rate) for rate in self._last_lr]
-
-    def _rates(self) -> list[float]:
-        return [float(rate) for rate in self._last_lr]
-
-    def _set_rates(self, rates: Sequence[Any]) -> None:
-        for memory, rate in zip(self._last_lr, rates, strict=True):
-            _set(memory, float(rate))
-
-    def _check_place(self) -> None:
-        tracer = current_tracer()
-        if tracer is not None and not tracer.is_recording:
-            raise RuntimeError(
-                f"{user_line()}: expected {type(self).__name__}.step() between the steps of a training, got it in a "
-                "function that is compiled. Call it after that function."
-            )
-
-
-class LRScheduler(_Schedule):
+class LRScheduler:
     """Base of schedules. Subclasses write `get_lr()`: the rate of each group in epoch `last_epoch`.
 
     base_lrs     rates at the start
@@ -67,7 +37,10 @@ class LRScheduler(_Schedule):
     """
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
-        super().__init__(optimizer)
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        self.optimizer = optimizer
+        self._last_lr = list(optimizer.lrs)
         KINDS["epochs"](type(self).__name__, "last_epoch", last_epoch)
         if last_epoch < -1:
             raise ValueError(f"Invalid last_epoch: {last_epoch}")
@@ -82,74 +55,46 @@ class LRScheduler(_Schedule):
         self.last_epoch = _number(f"last_epoch_{type(self).__name__}", last_epoch)
         self.step()
 
+    def get_last_lr(self) -> list[Tensor]:
+        """The rate of each group."""
+        return [_held(rate) for rate in self._last_lr]
+
     def get_lr(self) -> Sequence[Any]:
         raise NotImplementedError(f"{type(self).__name__}: expected a get_lr() method.")
 
     def step(self, epoch: Any = None) -> bool:
         """Go to the next epoch, or to this one."""
-        self._check_place()
-        _set(self.last_epoch, self._epoch + 1 if epoch is None else float(epoch))
+        tracer = current_tracer()
+        if tracer is not None and not tracer.is_recording:
+            raise RuntimeError(
+                f"{user_line()}: expected {type(self).__name__}.step() between the steps of a training, got it in a "
+                "function that is compiled. Call it after that function."
+            )
+        _set(self.last_epoch, int(self.last_epoch) + 1 if epoch is None else float(epoch))
         closed = getattr(self, "_get_closed_form_lr", None)
-        self._set_rates(self.get_lr() if epoch is None or closed is None else closed())
+        rates = self.get_lr() if epoch is None or closed is None else closed()
+        for memory, rate in zip(self._last_lr, rates, strict=True):
+            _set(memory, float(rate))
         return True
 
-    @property
-    def _epoch(self) -> int:
-        return int(self.last_epoch)
 
+class StepLR(Declared, LRScheduler, takes="optimizer step_size:epochs gamma:factor=0.1 last_epoch=-1"):
+    """Times gamma every step_size epochs.
 
-class _ClosedForm(Declared, LRScheduler):
-    """Base of schedules that say what the rate is in an epoch: `rate(base, epoch)`, whatever it was before.
-
-    In training they multiply the last rate by what the closed form changes by, so that schedules can be chained.
+    In training it multiplies the last rate, so that schedules can be chained.
     """
+
+    last_epoch: Parameter
 
     def _set_up(self, optimizer: Optimizer, last_epoch: int) -> None:
         LRScheduler.__init__(self, optimizer, last_epoch)
 
-    def rate(self, base: float, epoch: int) -> float:
-        raise NotImplementedError
-
     def _get_closed_form_lr(self) -> list[float]:
-        return [self.rate(base, self._epoch) for base in self.base_lrs]
+        return [base * self.gamma ** (int(self.last_epoch) // self.step_size) for base in self.base_lrs]
 
     def get_lr(self) -> list[float]:
-        epoch = self._epoch
-        if epoch == 0:
-            return [rate * self.rate(1.0, 0) for rate in self._rates()]
-        before, now = self.rate(1.0, epoch - 1), self.rate(1.0, epoch)
-        if before == 0 != now:
-            return self._get_closed_form_lr()
-        return [rate if now == before else rate * now / before for rate in self._rates()]
-
-
-class StepLR(_ClosedForm, takes="optimizer step_size:epochs gamma:factor=0.1 last_epoch=-1"):
-    """Times gamma every step_size epochs."""
-
-    def rate(self, base: float, epoch: int) -> float:
-        return float(base * self.gamma ** (epoch // self.step_size))
-
-
-class MultiStepLR(_ClosedForm, takes="optimizer milestones:list gamma:factors=0.1 last_epoch=-1"):
-    """Times gamma at each of the milestones."""
-
-    milestones: Any
-
-    def _set_up(self, optimizer: Optimizer, last_epoch: int) -> None:
-        for milestone in self.milestones:
-            KINDS["epochs"]("MultiStepLR", "milestones", milestone)
-        self.milestones = Counter(self.milestones)
-        super()._set_up(optimizer, last_epoch)
-
-    def rate(self, base: float, epoch: int) -> float:
-        return float(base * self.gamma ** sum(n for place, n in self.milestones.items() if place <= epoch))
-
-
-class ExponentialLR(_ClosedForm, takes="optimizer gamma:factor last_epoch=-1"):
-    """Times gamma in every epoch."""
-
-    def rate(self, base: float, epoch: int) -> float:
-        return float(base * self.gamma**epoch)
+        epoch, rates = int(self.last_epoch), [float(rate) for rate in self._last_lr]
+        return [rate * self.gamma for rate in rates] if epoch and epoch % self.step_size == 0 else rates
 
 
 class LambdaLR(LRScheduler):

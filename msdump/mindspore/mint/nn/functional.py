@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 from typing import Any
 
 from msdump.mindspore.common.dtype import Type
-from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.signatures import in_forms
 from msdump.mindspore.common.tensor import Tensor
-from msdump.mindspore.dispatch import execute
+from msdump.mindspore.dispatch import call
 from msdump.mindspore.mint import shapes
 from msdump.mindspore.mint.nn import windows
 from msdump.mindspore.names import explain_missing, publish
@@ -26,13 +24,8 @@ def layer_norm(
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if tuple(input.shape[input.ndim - len(shape) :]) != shape:
         raise ValueError(f"For 'layer_norm', expected 'input' to end with shape {shape}, but got {input.shape}.")
-    first = input.ndim - len(shape)
-    gamma, beta = _scale_and_shift(input, shape, weight, bias)
-    return execute("LayerNorm", [input, gamma, beta], _axes(first, eps))[0]
-
-
-def _axes(first: int, eps: float) -> dict[str, Any]:
-    return {"begin_norm_axis": first, "begin_params_axis": first, "epsilon": eps}
+    axes = dict.fromkeys(("begin_norm_axis", "begin_params_axis"), input.ndim - len(shape))
+    return call("LayerNorm", input, *_scale_and_shift(input, shape, weight, bias), **axes, epsilon=eps)
 
 
 def _scale_and_shift(input: Tensor, shape: Any, weight: Tensor | None, bias: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -44,67 +37,25 @@ def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
     """Groups of channels with mean 0 and variance 1, times a weight, plus a bias, of each channel."""
-    count, channels = input.shape[:2]
-    if channels % num_groups:
-        raise ValueError(f"For 'group_norm', expected channels in {num_groups} groups, but got {channels} channels.")
-    rows = F.reshape(input, (count, num_groups, -1))
-    size = math.prod(input.shape[1:]) // num_groups
-    gamma, beta = _scale_and_shift(input, (size,), None, None)
-    flat = execute("LayerNorm", [rows, gamma, beta], _axes(2, eps))[0]
-    result = F.reshape(flat, input.shape)
-    each = (channels, *(1,) * (input.ndim - 2))
-    if weight is not None:
-        result = F.mul(result, F.reshape(weight, each))
-    return result if bias is None else F.add(result, F.reshape(bias, each))
+    scale_and_shift = _scale_and_shift(input, input.shape[1:2], weight, bias)
+    return call("GroupNorm", input, *scale_and_shift, num_groups=num_groups, eps=eps)
 
 
-def batch_norm(
-    input: Tensor,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    training: bool = False,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
+def _embedding(
+    input: Tensor, weight: Tensor, padding_idx: int | None, max_norm: Any, norm_type: float, scale_grad_by_freq: bool
 ) -> Tensor:
-    """Channels with mean 0 and variance 1, times a weight, plus a bias.
+    """Rows of a table; that of `padding_idx` has no gradient.
 
-    training  the statistics are those of the batch; running ones that are Parameters move towards them by `momentum`
+    Raises: ValueError for `max_norm` and `scale_grad_by_freq`, which would write the table or rescale its gradient.
     """
-    channels = input.shape[1]
-    flat = F.reshape(input, (input.shape[0], channels, -1, 1))
-    gamma, beta = _scale_and_shift(input, (channels,), weight, bias)
-    if training:
-        return F.reshape(_of_batch(flat, gamma, beta, eps, momentum, (running_mean, running_var)), input.shape)
-    if running_mean is None or running_var is None:
-        raise ValueError("For 'batch_norm', expected running_mean and running_var where 'training' is False.")
-    attrs = {"is_training": False, "epsilon": eps, "format": "NCHW"}
-    output = execute("BatchNorm", [flat, gamma, beta, running_mean, running_var], attrs)[0]
-    return F.reshape(output, input.shape)
-
-
-def _of_batch(flat: Tensor, gamma: Tensor, beta: Tensor, eps: float, momentum: float, running: Any) -> Tensor:
-    """By the statistics of the batch; the running ones take the variance over n - 1, which MindSpore's BatchNorm
-    does not."""
-    mean = F.mean(flat, (0, 2, 3), True)
-    centred = F.sub(flat, mean)
-    variance = F.mean(F.square(centred), (0, 2, 3), True)
-    count = flat.size // flat.shape[1]
-    for statistic, value, scale in zip(running, (mean, variance), (1.0, count / max(count - 1, 1)), strict=True):
-        if statistic is not None:
-            step = F.mul(F.reshape(value, statistic.shape), momentum * scale)
-            _write(statistic, F.stop_gradient(F.add(F.mul(statistic, 1 - momentum), step)))
-    scaled = F.div(centred, F.sqrt(F.add(variance, eps)))
-    each = (1, flat.shape[1], 1, 1)
-    return F.add(F.mul(scaled, F.reshape(gamma, each)), F.reshape(beta, each))
-
-
-def _write(statistic: Tensor, value: Tensor) -> None:
-    if isinstance(statistic, Parameter):
-        F.assign(statistic, value)
-    else:
-        statistic[...] = value
+    if max_norm is not None or scale_grad_by_freq:
+        given = f"max_norm={max_norm}, scale_grad_by_freq={scale_grad_by_freq}"
+        raise ValueError(f"mint.nn.functional.embedding: expected neither, got {given}. Rescale the table yourself.")
+    rows = F.gather(weight, input, 0)
+    if padding_idx is None:
+        return rows
+    is_padding = F.expand_dims(F.equal(input, padding_idx % weight.shape[0]), -1)
+    return F.where(F.broadcast_to(is_padding, rows.shape), F.stop_gradient(rows), rows)
 
 
 _TABLE = """
@@ -117,6 +68,7 @@ _TABLE = """
     dropout2d input p=0.5 training=True
     elu input alpha=1.0 inplace=False
     elu_ input alpha=1.0
+    embedding input weight padding_idx=None max_norm=None norm_type=2.0 scale_grad_by_freq=False
     fold input output_size kernel_size dilation=1 padding=0 stride=1
     gelu input | approximate='none'
     glu input dim=-1
@@ -152,7 +104,7 @@ _TABLE = """
     upsample input size=None scale_factor=None mode='nearest' align_corners=None
 """
 
-_SHAPES = ("embedding", "flatten", "one_hot")
+_SHAPES = ("flatten", "one_hot")
 _OTHERS = {
     name: vars(family)[name]
     for family, names in (
@@ -194,7 +146,7 @@ def _elu(input: Tensor, alpha: float) -> Tensor:
     return F.elu(input) if alpha == 1 else F.where(F.greater(input, 0), input, below)
 
 
-_COMPUTING = {**vars(F), "interpolate": _interpolate, "upsample": _interpolate}
+_COMPUTING = {**vars(F), "embedding": _embedding, "interpolate": _interpolate, "upsample": _interpolate}
 for _name in ("relu", "relu6", "silu", "elu", "hardtanh", "threshold", "dropout"):
     _COMPUTING |= _in_place(_name, {**vars(F), "elu": _elu}[_name])
 

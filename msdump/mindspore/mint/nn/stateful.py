@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from msdump.mindspore.common.declared import variants
-from msdump.mindspore.common.dtype import DType, float32, int64
+from msdump.mindspore.common.dtype import DType, float32
 from msdump.mindspore.common.initializer import HeUniform, Normal, Uniform, initializer
 from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
@@ -104,46 +104,7 @@ _CONVS = variants(
 )
 
 
-class _Norm(Declared, takes="num_features eps=1e-05 momentum=0.1 affine=True track_running_stats=True dtype=None"):
-    """Batch normalisation.   ranks: axes that the input may have."""
-
-    ranks: tuple[int, ...] = (4,)
-
-    def _set_up(self, dtype: DType | None) -> None:
-        shape, affine = (self.num_features,), self.affine
-        self.weight = _parameter("ones", shape, "weight", dtype) if affine else None
-        self.bias = _parameter("zeros", shape, "bias", dtype) if affine else None
-        self.running_mean = self.running_var = self.num_batches_tracked = None
-        if self.track_running_stats:
-            self.running_mean = _parameter("zeros", shape, "running_mean", dtype, False)
-            self.running_var = _parameter("ones", shape, "running_var", dtype, False)
-            self.num_batches_tracked = Parameter(Tensor(0, int64), "num_batches_tracked", requires_grad=False)
-
-    def construct(self, input: Tensor) -> Any:
-        if input.ndim not in self.ranks:
-            expected = " or ".join(map(str, self.ranks))
-            raise ValueError(f"For '{self.cls_name}', expected 'input' of {expected} axes, but got {input.ndim}.")
-        is_of_batch = self.training or self.running_mean is None
-        if self.training and self.num_batches_tracked is not None:
-            ops.assign_add(self.num_batches_tracked, Tensor(1, int64))
-        statistics = (self.running_mean, self.running_var)
-        return F.batch_norm(input, *statistics, self.weight, self.bias, is_of_batch, self.momentum, self.eps)
-
-    def extend_repr(self) -> str:
-        return (
-            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"track_running_stats={self.track_running_stats}"
-        )
-
-
-_NORMS = variants(
-    _Norm,
-    __name__,
-    BatchNorm1d=("Batch normalisation of (N, C) or (N, C, L).", {"ranks": (2, 3)}),
-    BatchNorm2d=("Batch normalisation of (N, C, H, W).", {"ranks": (4,)}),
-    BatchNorm3d=("Batch normalisation of (N, C, D, H, W).", {"ranks": (5,)}),
-)
-globals().update(_CONVS | _NORMS)
+globals().update(_CONVS)
 
 
 class GroupNorm(Declared, takes="num_groups num_channels eps=1e-05 affine=True dtype=None"):
@@ -170,6 +131,22 @@ class LayerNorm(Declared, takes="normalized_shape eps=1e-05 elementwise_affine=T
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
 
+_EMBEDDING = "padding_idx=None max_norm=None norm_type=2.0 scale_grad_by_freq=False"
+
+
+class Embedding(Declared, takes=f"num_embeddings embedding_dim {_EMBEDDING} _weight=None _freeze=False dtype=None"):
+    """Rows of a learned table; that of `padding_idx` begins as zeros."""
+
+    def _set_up(self, _weight: Tensor | None, _freeze: bool, dtype: DType | None) -> None:
+        shape, init = (self.num_embeddings, self.embedding_dim), Normal(1.0) if _weight is None else _weight
+        self.weight = _parameter(init, shape, "weight", dtype, not _freeze)
+        if self.padding_idx is not None and _weight is None:
+            self.weight[self.padding_idx] = 0
+
+    def construct(self, input: Tensor) -> Any:
+        return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
+
+
 class PReLU(Declared, takes="num_parameters=1 init=0.25 dtype=None"):
     """x above 0, a learned part of it below."""
 
@@ -178,32 +155,6 @@ class PReLU(Declared, takes="num_parameters=1 init=0.25 dtype=None"):
 
     def construct(self, input: Tensor) -> Any:
         return F.prelu(input, self.weight)
-
-
-class Embedding(
-    Declared,
-    takes="num_embeddings embedding_dim padding_idx=None max_norm=None norm_type=2.0 scale_grad_by_freq=False "
-    "_weight=None _freeze=False dtype=None",
-):
-    """Rows of a learned table."""
-
-    def _set_up(
-        self,
-        max_norm: float | None,
-        norm_type: float,
-        scale_grad_by_freq: bool,
-        _weight: Tensor | None,
-        _freeze: bool,
-        dtype: DType | None,
-    ) -> None:
-        self.options = (max_norm, norm_type, scale_grad_by_freq)
-        init: Any = Normal(1.0) if _weight is None else _weight
-        self.weight = _parameter(init, (self.num_embeddings, self.embedding_dim), "weight", dtype, not _freeze)
-        if self.padding_idx is not None and _weight is None:
-            self.weight[self.padding_idx] = 0
-
-    def construct(self, input: Tensor) -> Any:
-        return F.embedding(input, self.weight, self.padding_idx, *self.options)
 
 
 publish(__name__)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from msdump.mindspore.common.dtype import int64
-from msdump.mindspore.common.signatures import in_forms
+from msdump.mindspore.common.signatures import in_forms, of_axes
 from msdump.mindspore.common.tensor import Tensor
-from msdump.mindspore.mint.forms import of_axes
 from msdump.mindspore.names import publish
 from msdump.mindspore.ops import function as F
 from msdump.mindspore.ops.windows import sizes

@@ -9,9 +9,7 @@ from msdump.errors import did_you_mean
 from msdump.mindspore.names import explain_missing, publish_all
 from msdump.mindspore.train.metrics.base import MAE, MSE, Loss, Metric, rearrange_inputs
 from msdump.mindspore.train.metrics.classification import (
-    F1,
     Accuracy,
-    Fbeta,
     Precision,
     Recall,
     Top1CategoricalAccuracy,
@@ -24,7 +22,6 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
     "acc": Accuracy,
     "precision": Precision,
     "recall": Recall,
-    "F1": F1,
     "topk": TopKCategoricalAccuracy,
     "top_1_accuracy": Top1CategoricalAccuracy,
     "top_5_accuracy": Top5CategoricalAccuracy,

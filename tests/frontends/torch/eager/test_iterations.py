@@ -384,6 +384,6 @@ def test_a_step_that_never_ends_does_not_fill_the_memory(tmp_path: Path, monkeyp
     with msdump.watch(model, config(tmp_path, saved_data="statistic")) as watch:
         for _ in range(100):
             model(torch.ones(1, 3))
-            assert watch._program is not None and sum(stage.variants for stage in watch._program._stages) <= 44
+            assert watch._program is not None and sum(stage.variants for stage in watch._program.stages) <= 44
     report = watch.report()
     assert report is not None and 2 < report.iterations_dumped < 50 and optimizer.param_groups

@@ -18,7 +18,7 @@ def test_operators_without_tensors_are_not_shown(tmp_path: Path) -> None:
         x = torch.ones(3)
         with torch.profiler.record_function("mine"):
             x.sin()
-        nodes = [node.full_name for stage in watch._program._stages for node in stage.graph.nodes]
+        nodes = [node.full_name for graph in watch.graphs for node in graph.nodes]
     assert any("sin" in name for name in nodes) and not any("profiler" in name for name in nodes)
     report = watch.report()
     assert report is not None and report.operators_seen == len(nodes)

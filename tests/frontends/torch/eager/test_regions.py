@@ -98,7 +98,7 @@ def test_scopes_of_what_runs_one_by_one(tmp_path: Path) -> None:
             compiled(torch.ones(3, 4)).sum().backward()
     report = watch.report()
     assert report.iterations_run == 2 and not report.error
-    found = {node.full_name for stage in watch._program._stages for node in stage.graph.nodes}
+    found = {node.full_name for graph in watch.graphs for node in graph.nodes}
     assert "Default/inner-Sequential/2-ReLU/aten.relu.default-op0" in found
     assert any(name.startswith("Default/compiled.Block.forward-op") for name in found), found
     assert "Gradients/Default/inner-Sequential/2-ReLU/aten.threshold_backward.default-op0" in found

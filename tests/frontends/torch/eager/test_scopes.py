@@ -53,7 +53,7 @@ def test_scopes_are_not_forgotten_inside_of_a_step(tmp_path: Path, monkeypatch: 
         for _ in range(8):
             model(torch.ones(2, 3)).sum().backward()
             assert len(watch._program._operator_scopes._nodes) <= 4 + 2 * 12 + 2
-        scopes = {node.scope for node in watch._program._stages[1].graph.nodes if "tanh" in node.full_name}
+        scopes = {node.scope for node in watch.graphs[1].nodes if "tanh" in node.full_name}
     assert scopes == {f"Gradients/Default/{block}-Sequential/1-Tanh" for block in range(6)}
 
 
@@ -61,7 +61,7 @@ def test_a_backward_reaches_back_over_several_iterations(tmp_path: Path) -> None
     model = nn.Sequential(nn.Linear(3, 3), nn.Tanh())
     with msdump.watch(model, config(tmp_path)) as watch:
         (model(torch.ones(2, 3)) + model(torch.ones(2, 3))).sum().backward()
-        found = [node.scope for node in watch._program._stages[1].graph.nodes if "tanh" in node.full_name]
+        found = [node.scope for node in watch.graphs[1].nodes if "tanh" in node.full_name]
     assert found == ["Gradients/Default/1-Tanh"] * 2
 
 
@@ -71,6 +71,6 @@ def test_gradients_of_gradients_have_the_scope_of_what_they_belong_to(tmp_path: 
     with msdump.watch(model, config(tmp_path)) as watch:
         (gradient,) = torch.autograd.grad(model(x).sum(), x, create_graph=True)
         gradient.square().sum().backward()
-        nodes = watch._program._stages[1].graph.nodes
+        nodes = watch.graphs[1].nodes
     assert {node.scope for node in nodes if "tanh" in node.full_name} == {"Gradients/Default/1-Tanh"}
     assert {node.scope for node in nodes if ".mm." in node.full_name} == {"Gradients/Default/0-Linear"}

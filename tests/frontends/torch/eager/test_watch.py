@@ -229,7 +229,7 @@ def test_shapes_that_are_others_in_each_step_fill_no_memory(
         with msdump.watch(model, config(path, is_sync, saved_data=saved)) as watch:
             for step in range(12):
                 model(torch.ones(step % 5 + 1, 3)).square().mean().backward()
-            stages = watch._program._stages
+            stages = watch._program.stages
             known = sum(stage.variants for stage in stages)
             report = watch.report()
         assert known <= 30 + 40 or limit > 30

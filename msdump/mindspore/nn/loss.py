@@ -1,4 +1,4 @@
-"""Base of losses, and the losses of classes, probabilities and numbers."""
+"""`mindspore.nn.loss`: base of losses, and the losses of classes, probabilities and numbers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import call, execute
-from msdump.mindspore.names import publish
+from msdump.mindspore.names import explain_missing, publish
 from msdump.mindspore.nn.declared import Declared, layers
 from msdump.mindspore.ops import function as F
 
@@ -105,3 +105,5 @@ _TABLE = """
 globals().update(layers(_TABLE, {**vars(F), "_ctc_loss": _ctc_loss}, __name__, LossBase))
 
 publish(__name__)
+
+__getattr__ = explain_missing(__name__)
