@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from msdump.cli.main import COMMANDS
+from msdump.cli.main import COMMANDS, make_parser
 from msdump.config.sections import CommonDumpSettings, E2eDumpSettings
 from tests.readme_block import command_blocks
 from tests.snippets import PAGES, ROOT, run_page, snippets
@@ -155,3 +157,41 @@ def test_every_key_of_the_configuration_is_explained() -> None:
     for section in (CommonDumpSettings, E2eDumpSettings):
         for key in section.model_fields:
             assert f"| `{key}`" in page or f", `{key}`" in page, key
+
+
+def test_the_readme_names_every_command() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    # Each of these is an option of another command, which help names beside it.
+    other_names = {name for name, summary in COMMANDS.items() if ": see " in summary and name != "skill"}
+    assert not [name for name in COMMANDS if name not in other_names and f"msdump {name}" not in text]
+
+
+@cache
+def _options(command: str) -> set[str]:
+    parser = make_parser({command})
+    (commands,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    parsers, found = [commands.choices[command]], set()
+    while parsers:
+        for action in parsers.pop()._actions:
+            found |= set(action.option_strings)
+            if isinstance(action, argparse._SubParsersAction):
+                parsers += action.choices.values()
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_options_in_the_text_exist(page: Path) -> None:
+    """Behind a script, options are those of the script, behind --run and --dry-run of a run; msaccucmp's are CANN's."""
+    text = page.read_text(encoding="utf-8")
+    lines = [line for _, language, body in _CODE.findall(text) if language in ("bash", "sh")
+             for line in body.replace("\\\n", " ").splitlines()]  # fmt: skip
+    for span in [*lines, *re.findall(r"(?<!`)`([^`\n]+)`(?!`)", _CODE.sub("", text))]:
+        for call in re.findall(r"(?:^|[;&|(] *)(msdump [^;&|)]*)", span):
+            _, command, *words = re.split(r"\s+", re.sub(r"\s#.*", "", call).strip())
+            if command not in COMMANDS or command == "msaccucmp":
+                continue
+            for word in words:
+                if re.search(r"\.py\"?$|^\"\$|^-m$|^--(dry-)?run$", word):
+                    break
+                option = re.match(r"(--[a-z][\w-]*)", word)
+                assert not option or option[1] in _options(command), f"{name(page)}: {span}"
