@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import msdump
 from msdump.cli.main import COMMANDS, make_parser
 from msdump.config.sections import CommonDumpSettings, E2eDumpSettings
 from tests.readme_block import command_blocks
@@ -109,12 +110,29 @@ def test_commands_in_the_text_exist(page: Path) -> None:
             assert word in COMMANDS or word.startswith("-"), f"{name(page)}: {span}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
-def test_modules_in_the_text_exist(page: Path) -> None:
-    for file in re.findall(
-        r"`(msdump/[\w/]+\.py|tests/[\w/]+\.py|proto/[\w/]+\.proto)`", page.read_text(encoding="utf-8")
-    ):
-        assert (ROOT / file).is_file(), f"{name(page)} names {file}"
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=name)
+def test_files_in_the_text_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    folders = "msdump|tests|proto|benchmarks|sample_code|docs|native|frontend|fuzz|\\.ci"
+    for file in re.findall(rf"`(?:python )?((?:{folders})/[\w./-]+)(?: [^`]*)?`", text):
+        # A file of the user's cache, and a place for any name.
+        is_elsewhere = file.endswith(".sqlite") or "/NAME" in file
+        assert is_elsewhere or (ROOT / file).exists(), f"{name(page)} names {file}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=name)
+def test_variables_in_the_text_exist(page: Path) -> None:
+    known = (ROOT / "msdump" / "config" / "environment.py").read_text(encoding="utf-8")
+    for variable in set(re.findall(r"\bMSDUMP_[A-Z][A-Z_]*[A-Z]\b", page.read_text(encoding="utf-8"))):
+        assert f'"{variable}"' in known, f"{name(page)} names {variable}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=name)
+def test_names_of_the_package_in_the_text_exist(page: Path) -> None:
+    """`msdump.x` is a public name or a module, unless it is the address or file of something else."""
+    for found in re.findall(r"`(?:with |import |from )?msdump\.(\w+)", page.read_text(encoding="utf-8")):
+        there = hasattr(msdump, found) or (ROOT / "msdump" / found).is_dir() or (ROOT / f"msdump/{found}.py").is_file()
+        assert there, f"{name(page)}: msdump.{found}"
 
 
 def test_every_guarantee_names_tests_that_exist() -> None:
