@@ -19,7 +19,7 @@ NEEDS_ONNX = {
 NEEDS_TORCH = {
     *("docs/msprobe.md", "docs/reload.md", "docs/torch-eager.md", "docs/torchair-debug-save.md"),
     *("docs/torchair-graph-dump.md", "docs/torchair-graph-mode.md"),
-    *("docs/without-a-file.md", "docs/zh/without-a-file.md", "docs/questions/one-rank-of-my-job-is-wrong.md"),
+    *("docs/without-a-file.md", "docs/questions/one-rank-of-my-job-is-wrong.md"),
 }
 _CODE = re.compile(r"^(`{3,})(\w*).*?\n(.*?)^\1$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
@@ -135,19 +135,6 @@ def test_every_page_is_in_the_navigation() -> None:
 def test_a_search_for_what_people_do_with_a_dump_finds_a_heading(words: str) -> None:
     headings = re.findall(r"^#+ (.*)$", (ROOT / "docs" / "how-to.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert any(words.lower() in heading.lower() for heading in headings)
-
-
-def test_the_chinese_home_page_has_the_commands_of_the_english_one() -> None:
-    english, chinese = ((ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("index.md", "zh/index.md"))
-    assert re.findall(r"`(msdump [^`]*)`", english) == re.findall(r"`(msdump [^`]*)`", chinese)
-
-
-@pytest.mark.parametrize("page", ["getting-started.md", "without-a-file.md", "questions/my-loss-is-nan.md"])
-def test_the_chinese_pages_have_the_code_of_the_english_ones(page: str) -> None:
-    """Which is run, so that this is right as well."""
-    english = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    chinese = (ROOT / "docs" / "zh" / page.rpartition("/")[2]).read_text(encoding="utf-8")
-    assert [match[1:] for match in _CODE.findall(english)] == [match[1:] for match in _CODE.findall(chinese)]
 
 
 def test_every_key_of_the_configuration_is_explained() -> None:
