@@ -78,8 +78,6 @@ NOT_YET = {
     "remote.md",
     "scale.md",
     "testing.md",
-    "torch-eager.md",
-    "torch.md",
     "torchair-debug-save.md",
     "torchair-graph-dump.md",
     "torchair-graph-mode.md",
