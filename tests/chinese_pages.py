@@ -35,10 +35,6 @@ ENGLISH_ONLY = {
 }
 # Pages for users that have no Chinese one yet. A page leaves this list, and none comes in but a new one.
 NOT_YET = {
-    "acl-configuration.md",
-    "acl-scenes.md",
-    "acl-story.md",
-    "acl.md",
     "agents.md",
     "answers.md",
     "compatibility.md",
@@ -59,9 +55,7 @@ NOT_YET = {
     "formats/steps.md",
     "guarantees.md",
     "integrations.md",
-    "limits.md",
     "msprobe.md",
-    "overflow.md",
     "platforms.md",
     "questions/my-ported-model-differs.md",
     "ranks.md",
