@@ -38,7 +38,6 @@ NOT_YET = {
     "agents.md",
     "answers.md",
     "compatibility.md",
-    "exit-status.md",
     "exports.md",
     "formats/acl.md",
     "formats/asynchronous.md",
@@ -54,18 +53,11 @@ NOT_YET = {
     "formats/statistic-csv.md",
     "formats/steps.md",
     "guarantees.md",
-    "integrations.md",
-    "msprobe.md",
     "platforms.md",
     "questions/my-ported-model-differs.md",
-    "ranks.md",
-    "reading-dumps.md",
     "recorder.md",
-    "reload.md",
     "remote.md",
-    "scale.md",
     "testing.md",
-    "viewer.md",
     "walkthrough/asynchronous.md",
     "walkthrough/index.md",
 }
@@ -85,6 +77,7 @@ _COMMENT = re.compile(r"(^|\s)#( .*)$", re.M)
 _WORDS = {"zero": "0", "one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7"}
 _WORDS |= {"eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12", "first": "1", "second": "2"}
 _WORDS |= {"third": "3", "once": "1", "twice": "2", "half": "2"}
+_SCALES = {"million": 10**6, "billion": 10**9, "万": 10**4, "亿": 10**8}
 _BLOCK = "\0"
 
 
@@ -224,6 +217,7 @@ def _numbers(english: Section, chinese: Section) -> tuple[list[str], list[str]]:
     def units(section: Section) -> list[str]:
         text = _SPAN.sub(" ", _LINK.sub(r"\2", section.prose))
         text = re.sub(r"(?<=\d),(?=\d{3}\b)", "", text)
+        text = re.sub(rf"(\d+) ({'|'.join(_SCALES)})", lambda match: str(int(match[1]) * _SCALES[match[2]]), text)
         return [re.sub(r"^\|.*$", "", f"{section.title}\n{text}", flags=re.M), *_rows(text)]
 
     wanted, got = [], []

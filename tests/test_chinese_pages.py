@@ -38,7 +38,7 @@ def test_code_runs_in_the_english_page_alone(name: str) -> None:
 
 ENGLISH = """# Title
 
-A file of 2 bytes, three parts, and `--out`: [more](a.md#more).
+A file of 2 bytes, 7 billion numbers, three parts, and `--out`: [more](a.md#more).
 
 ## Run
 
@@ -54,7 +54,7 @@ TRANSLATION = """# 标题
 
 [English](../page.md)
 
-2 字节的文件、3 个部分和 `--out`：[更多](a.md#更多)。
+2 字节的文件、70 亿个数、3 个部分和 `--out`：[更多](a.md#更多)。
 
 ## 运行
 
@@ -98,6 +98,7 @@ def test_a_paragraph_for_chinese_readers_alone_is_declared(folder) -> None:
     [
         ("## 运行", "### 运行", "titles"),
         ("2 字节", "4 字节", "numbers: lacks ['2'], has ['4']"),
+        ("70 亿", "7 亿", "numbers: lacks ['7000000000'], has ['700000000']"),
         ("3 个部分", "5 个部分", "numbers: lacks [], has ['5']"),
         ("`--out`", "`--output`", "names in backquotes: lacks ['--out']"),
         ("a.md#更多", "../a.md#more", "links: lacks ['a.md#更多']"),
