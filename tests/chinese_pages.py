@@ -35,20 +35,10 @@ ENGLISH_ONLY = {
 }
 # Pages for users that have no Chinese one yet. A page leaves this list, and none comes in but a new one.
 NOT_YET = {
-    "agents.md",
     "answers.md",
     "compatibility.md",
-    "exports.md",
-    "formats/other-tools.md",
-    "formats/pack.md",
     "guarantees.md",
-    "platforms.md",
     "questions/my-ported-model-differs.md",
-    "recorder.md",
-    "remote.md",
-    "testing.md",
-    "walkthrough/asynchronous.md",
-    "walkthrough/index.md",
 }
 
 # Above a block whose words are translated, such as a tree of folders with remarks.
