@@ -38,7 +38,6 @@ NOT_YET = {
     "answers.md",
     "compatibility.md",
     "guarantees.md",
-    "questions/my-ported-model-differs.md",
 }
 
 # Above a block whose words are translated, such as a tree of folders with remarks.
