@@ -37,7 +37,6 @@ ENGLISH_ONLY = {
 NOT_YET = {
     "answers.md",
     "compatibility.md",
-    "guarantees.md",
 }
 
 # Above a block whose words are translated, such as a tree of folders with remarks.
@@ -195,7 +194,7 @@ def _numbers(english: Section, chinese: Section) -> tuple[list[str], list[str]]:
     def units(section: Section) -> list[str]:
         text = _SPAN.sub(" ", _LINK.sub(r"\2", section.prose))
         text = re.sub(r"(?<=\d),(?=\d{3}\b)", "", text)
-        text = re.sub(rf"(\d+) ({'|'.join(_SCALES)})", lambda match: str(int(match[1]) * _SCALES[match[2]]), text)
+        text = re.sub(rf"([\d.]+) ({'|'.join(_SCALES)})", lambda m: f"{float(m[1]) * _SCALES[m[2]]:.0f}", text)
         return [re.sub(r"^\|.*$", "", f"{section.title}\n{text}", flags=re.M), *_rows(text)]
 
     wanted, got = [], []
