@@ -1,7 +1,8 @@
 """Chinese pages: what each has in common with the English page that it translates, and a record of what was translated.
 
-docs/zh/PAGE translates docs/PAGE. Compared are titles, code, tables, links, numbers and what stands in backquotes. Of
-the rest, the record keeps a hash for each section of the English text at the time of the translation.
+docs/zh/PAGE translates docs/PAGE, and README.zh.md README.md. Compared are titles, code, tables, links, numbers and
+what stands in backquotes. Of the rest, the record keeps a hash for each section of the English text at the time of
+the translation.
 
 python -m tests.chinese_pages            what is not translated, and what changed since
 python -m tests.chinese_pages PAGE ...   after a translation: set links to Chinese pages, compare, record
@@ -142,8 +143,8 @@ def differences(english: Path, chinese: str | None = None) -> Iterator[str]:
         return
     for number, (mine, other) in enumerate(zip(here, there, strict=True)):
         links = [expected_link(english, link) for _, _, link in _LINK.findall(_SPAN.sub("", other.prose))]
-        if number == 0:
-            links.append(os.path.relpath(english, twin(english).parent))
+        if number == 0:  # from either to the other
+            links = [os.path.relpath(english, twin(english).parent), *filter(None, links)]
         kinds = [
             ("links", links, [link for _, _, link in _LINK.findall(_SPAN.sub("", mine.prose))]),
             ("blocks of code", [b.language for b in other.blocks], [b.language for b in mine.blocks]),
@@ -236,44 +237,45 @@ def recorded() -> dict[str, list[list[str]]]:
 def changed(name: str) -> list[str]:
     """Titles of English sections that changed since a page was translated, or came in."""
     known = {tuple(entry) for entry in recorded().get(name, [])}
-    now = fingerprints((DOCS / name).read_text(encoding="utf-8"))
+    now = fingerprints((ROOT / name).read_text(encoding="utf-8"))
     return [title for title, mark in now if (title, mark) not in known]
 
 
 def translated() -> list[str]:
-    """Pages that have a Chinese one, by their paths below docs/."""
-    return sorted(path.relative_to(CHINESE).as_posix() for path in CHINESE.rglob("*.md"))
+    """English pages that have a Chinese one, by their paths."""
+    pages = sorted(DOCS / path.relative_to(CHINESE) for path in CHINESE.rglob("*.md"))
+    return [page.relative_to(ROOT).as_posix() for page in [ROOT / "README.md", *pages]]
 
 
 def untranslated() -> set[str]:
-    """Pages for users that have none."""
-    pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md") if not path.is_relative_to(CHINESE)}
-    return pages - ENGLISH_ONLY - set(translated())
+    """Pages of the documentation for users that have none, by their paths below docs/."""
+    pages = {path for path in DOCS.rglob("*.md") if not path.is_relative_to(CHINESE) and not twin(path).is_file()}
+    return {page.relative_to(DOCS).as_posix() for page in pages} - ENGLISH_ONLY
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Compare and record; 1 where a page is not as its English one, and is not recorded."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pages", metavar="PAGE", nargs="*", help="paths below docs/")
+    parser.add_argument("pages", metavar="PAGE", nargs="*", help="paths of English pages")
     parser.add_argument("--all", action="store_true", help="all Chinese pages")
     args = parser.parse_args(arguments)
     pages = translated() if args.all else args.pages
     if not pages:
         for name in translated():
-            for title in changed(name) if (DOCS / name).is_file() else ["(the page is gone)"]:
+            for title in changed(name) if (ROOT / name).is_file() else ["(the page is gone)"]:
                 print(f"changed: {name}, section {title!r}")
         print("not translated:", *sorted(untranslated()))
         return 0
     record, failed = recorded(), False
     for name in translated():
-        (CHINESE / name).write_text(relinked(DOCS / name), encoding="utf-8")
+        twin(ROOT / name).write_text(relinked(ROOT / name), encoding="utf-8")
     for name in pages:
-        found = list(differences(DOCS / name))
+        found = list(differences(ROOT / name))
         failed |= bool(found)
         for line in found:
-            print(f"docs/zh/{name}: {line}")
+            print(f"{name}: {line}")
         if not found:
-            record[name] = fingerprints((DOCS / name).read_text(encoding="utf-8"))
+            record[name] = fingerprints((ROOT / name).read_text(encoding="utf-8"))
     kept = {name: record[name] for name in translated() if name in record}
     lines = [
         f"{json.dumps(name)}: [\n" + ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in marks) + "\n]"

@@ -7,21 +7,21 @@ import re
 import pytest
 
 from tests import chinese_pages
-from tests.chinese_pages import CHINESE, DOCS, NOT_YET, changed, differences, fingerprints, translated, untranslated
+from tests.chinese_pages import NOT_YET, ROOT, changed, differences, fingerprints, translated, twin, untranslated
 
 
 @pytest.mark.parametrize("name", translated())
 def test_a_chinese_page_has_what_the_english_one_has(name: str) -> None:
-    assert (DOCS / name).is_file(), f"docs/zh/{name} translates docs/{name}, which is gone"
-    found = list(differences(DOCS / name))
-    assert not found, f"docs/zh/{name}:\n" + "\n".join(found)
+    assert (ROOT / name).is_file(), f"{name} is gone, which {twin(ROOT / name)} translates"
+    found = list(differences(ROOT / name))
+    assert not found, f"{twin(ROOT / name)}:\n" + "\n".join(found)
 
 
 @pytest.mark.parametrize("name", translated())
 def test_a_chinese_page_translates_the_english_text_of_today(name: str) -> None:
     titles = changed(name)
     assert not titles, (
-        f"docs/{name} changed in {', '.join(map(repr, titles))}. Translate these sections in docs/zh/{name}, "
+        f"{name} changed in {', '.join(map(repr, titles))}. Translate these sections in {twin(ROOT / name)}, "
         f"then run python -m tests.chinese_pages {name}"
     )
 
@@ -33,7 +33,7 @@ def test_each_page_for_users_is_translated_or_in_the_list() -> None:
 @pytest.mark.parametrize("name", translated())
 def test_code_runs_in_the_english_page_alone(name: str) -> None:
     """It is the same, so that one run shows both."""
-    assert not re.search(r"^<!-- (file|run)", (CHINESE / name).read_text(encoding="utf-8"), re.M)
+    assert not re.search(r"^<!-- (file|run)", twin(ROOT / name).read_text(encoding="utf-8"), re.M)
 
 
 ENGLISH = """# Title
@@ -70,17 +70,25 @@ msdump run train.py  # 原样运行
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """An English page and its translation, in a folder of their own."""
-    monkeypatch.setattr(chinese_pages, "DOCS", tmp_path)
-    monkeypatch.setattr(chinese_pages, "CHINESE", tmp_path / "zh")
+    """An English page and its translation, in a repository of their own."""
+    docs = tmp_path / "docs"
+    monkeypatch.setattr(chinese_pages, "ROOT", tmp_path)
+    monkeypatch.setattr(chinese_pages, "DOCS", docs)
+    monkeypatch.setattr(chinese_pages, "CHINESE", docs / "zh")
     monkeypatch.setattr(chinese_pages, "RECORD", tmp_path / "record.json")
-    (tmp_path / "zh").mkdir()
-    (tmp_path / "record.json").write_text("{}")
-    for name, text in {"page.md": ENGLISH, "a.md": "# A\n\n## More\n"}.items():
+    (docs / "zh").mkdir(parents=True)
+    files = {
+        "record.json": "{}",
+        "README.md": "# A\n",
+        "README.zh.md": "# A\n",
+        "docs/a.md": "# A\n\n## More\n",
+        "docs/zh/a.md": "# A\n\n[English](../a.md)\n\n## 更多\n",
+        "docs/page.md": ENGLISH,
+        "docs/zh/page.md": TRANSLATION,
+    }
+    for name, text in files.items():
         (tmp_path / name).write_text(text)
-    (tmp_path / "zh" / "a.md").write_text("# A\n\n[English](../a.md)\n\n## 更多\n")
-    (tmp_path / "zh" / "page.md").write_text(TRANSLATION)
-    return tmp_path
+    return docs
 
 
 def test_a_faithful_translation_has_no_differences(folder) -> None:
@@ -116,24 +124,24 @@ def test_what_a_translation_lost_is_named(folder, old: str, new: str, said: str)
 
 
 def test_a_changed_sentence_is_named_until_it_is_recorded(folder) -> None:
-    assert chinese_pages.main(["page.md"]) == 0 and changed("page.md") == []
+    assert chinese_pages.main(["docs/page.md"]) == 0 and changed("docs/page.md") == []
     wrapped = ENGLISH.replace("three parts, and", "three\nparts, and").replace("a.md#more", "a.md")
     assert fingerprints(wrapped) == fingerprints(ENGLISH)
     (folder / "page.md").write_text(ENGLISH.replace("| option |", "| switch |"))
-    assert changed("page.md") == ["Run"]
-    assert chinese_pages.main(["page.md"]) == 0 and changed("page.md") == []
+    assert changed("docs/page.md") == ["Run"]
+    assert chinese_pages.main(["docs/page.md"]) == 0 and changed("docs/page.md") == []
 
 
 def test_nothing_is_recorded_for_a_page_that_lacks_something(folder, capsys) -> None:
     (folder / "zh" / "page.md").write_text(TRANSLATION.replace("2 字节", "4 字节"))
-    assert chinese_pages.main(["page.md"]) == 1
-    assert "docs/zh/page.md: section '标题' ('Title'), numbers" in capsys.readouterr().out
-    assert changed("page.md") == ["Title", "Run"]
+    assert chinese_pages.main(["docs/page.md"]) == 1
+    assert "docs/page.md: section '标题' ('Title'), numbers" in capsys.readouterr().out
+    assert changed("docs/page.md") == ["Title", "Run"]
 
 
 def test_links_are_set_to_a_page_once_it_is_translated(folder) -> None:
     (folder / "zh" / "page.md").write_text(TRANSLATION.replace("a.md#更多", "../a.md#more"))
-    assert chinese_pages.main(["page.md"]) == 0
+    assert chinese_pages.main(["docs/page.md"]) == 0
     assert (folder / "zh" / "page.md").read_text() == TRANSLATION
 
 

@@ -1,4 +1,4 @@
-"""The documentation keeps its promises: links lead somewhere, snippets run, the two READMEs say the same."""
+"""The documentation keeps its promises: links lead somewhere, snippets run."""
 
 from __future__ import annotations
 
@@ -77,14 +77,6 @@ def test_pages_that_must_hold_runnable_snippets_do() -> None:
     pages = {name(page) for page in PAGES if snippets(page)}
     assert pages >= {"docs/getting-started.md", "docs/walkthrough/index.md", "docs/testing.md"}
     assert pages >= {f"docs/questions/{path.name}" for path in ROOT.glob("docs/questions/*.md")}
-
-
-def test_readmes_have_the_same_code() -> None:
-    def code(file: str) -> list[tuple[str, str]]:
-        blocks = _CODE.findall((ROOT / file).read_text(encoding="utf-8"))
-        return [(language, text) for _, language, text in blocks if language != "text"]
-
-    assert code("README.md") == code("README.zh.md")
 
 
 def test_readme_has_two_command_blocks_for_install_and_for_tests() -> None:
