@@ -5,7 +5,7 @@ what stands in backquotes. Of the rest, the record keeps a hash for each section
 the translation.
 
 python -m tests.chinese_pages            what is not translated, and what changed since
-python -m tests.chinese_pages PAGE ...   after a translation: set links to Chinese pages, compare, record
+python -m tests.chinese_pages PAGE ...   after a translation: take over links and code, compare, record
 python -m tests.chinese_pages --all      the same for all pages
 """
 
@@ -229,6 +229,24 @@ def relinked(english: Path) -> str:
     return _LINK.sub(replaced, text)
 
 
+def recoded(english: Path, text: str) -> str:
+    """The text of a Chinese page with the code of the English one, where both have blocks of the same languages.
+
+    Comments that were translated stay where the code is the same.
+    """
+    theirs, ours = (list(_FENCE.finditer(page)) for page in (english.read_text(encoding="utf-8"), text))
+    if [match["language"] for match in theirs] != [match["language"] for match in ours]:
+        return text
+    new = iter(theirs)
+
+    def replaced(match: re.Match[str]) -> str:
+        code = next(new)["text"]
+        is_same = _COMMENT.sub("", code) == _COMMENT.sub("", match["text"]) or TRANSLATED in match["mark"]
+        return match[0] if is_same else match[0].replace(match["text"], code)
+
+    return _FENCE.sub(replaced, text)
+
+
 def recorded() -> dict[str, list[list[str]]]:
     """Title and hash of the English sections that were translated, by page."""
     return dict(json.loads(RECORD.read_text(encoding="utf-8")))
@@ -270,6 +288,8 @@ def main(arguments: list[str] | None = None) -> int:
     for name in translated():
         twin(ROOT / name).write_text(relinked(ROOT / name), encoding="utf-8")
     for name in pages:
+        page = twin(ROOT / name)
+        page.write_text(recoded(ROOT / name, page.read_text(encoding="utf-8")), encoding="utf-8")
         found = list(differences(ROOT / name))
         failed |= bool(found)
         for line in found:

@@ -145,6 +145,13 @@ def test_links_are_set_to_a_page_once_it_is_translated(folder) -> None:
     assert (folder / "zh" / "page.md").read_text() == TRANSLATION
 
 
+def test_code_is_taken_from_the_english_page(folder) -> None:
+    (folder / "page.md").write_text(ENGLISH.replace("train.py", "other.py"))
+    assert "lines of code" in next(differences(folder / "page.md"))
+    assert chinese_pages.main(["docs/page.md"]) == 0
+    assert "msdump run other.py  # as it is" in (folder / "zh" / "page.md").read_text()
+
+
 def test_a_translated_block_keeps_its_lines_and_numbers(folder) -> None:
     tree = "```text\nout/0    the first step\n```\n"
     (folder / "page.md").write_text(ENGLISH + tree)
