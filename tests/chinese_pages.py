@@ -5,7 +5,7 @@ what stands in backquotes. Of the rest, the record keeps a hash for each section
 the translation.
 
 python -m tests.chinese_pages            what is not translated, and what changed since
-python -m tests.chinese_pages PAGE ...   after a translation: take over links and code, compare, record
+python -m tests.chinese_pages PAGE ...   after a translation: take over links, code and figures, compare, record
 python -m tests.chinese_pages --all      the same for all pages
 """
 
@@ -36,9 +36,7 @@ ENGLISH_ONLY = {
     *(f"recipes/{path.name}" for path in DOCS.glob("recipes/*.md")),
 }
 # Pages for users that have no Chinese one yet. A page leaves this list, and none comes in but a new one.
-NOT_YET = {
-    "answers.md",
-}
+NOT_YET: set[str] = set()
 
 # Above a block whose words are translated, such as a tree of folders with remarks.
 TRANSLATED = "<!-- translated -->"
@@ -194,9 +192,7 @@ def _numbers(english: Section, chinese: Section) -> tuple[list[str], list[str]]:
     """Those of the text, and of each row of a table. A number that the English text says as a word may be in digits."""
 
     def units(section: Section) -> list[str]:
-        text = _SPAN.sub(" ", _LINK.sub(r"\2", section.prose))
-        text = re.sub(r"(?<=\d),(?=\d{3}\b)", "", text)
-        text = re.sub(rf"([\d.]+) ({'|'.join(_SCALES)})", lambda m: f"{float(m[1]) * _SCALES[m[2]]:.0f}", text)
+        text = _plain(section.prose)
         return [re.sub(r"^\|.*$", "", f"{section.title}\n{text}", flags=re.M), *_rows(text)]
 
     wanted, got = [], []
@@ -229,22 +225,45 @@ def relinked(english: Path) -> str:
     return _LINK.sub(replaced, text)
 
 
-def recoded(english: Path, text: str) -> str:
-    """The text of a Chinese page with the code of the English one, where both have blocks of the same languages.
+def taken_over(english: Path, text: str) -> str:
+    """The text of a Chinese page with code, and cells of tables without words, as the English page has them.
 
-    Comments that were translated stay where the code is the same.
+    Where one of both has another number of blocks, or of rows, they stay as they are. So do comments, and what says the
+    same with other marks between.
     """
-    theirs, ours = (list(_FENCE.finditer(page)) for page in (english.read_text(encoding="utf-8"), text))
-    if [match["language"] for match in theirs] != [match["language"] for match in ours]:
-        return text
-    new = iter(theirs)
+    theirs = english.read_text(encoding="utf-8")
+    blocks, own = (list(_FENCE.finditer(page)) for page in (theirs, text))
+    if [match["language"] for match in blocks] == [match["language"] for match in own]:
+        codes = iter([match["text"] for match in blocks])
+        text = _FENCE.sub(lambda match: _code_of(match, next(codes)), text)
+    rows, own_rows = (_rows(_FENCE.sub("", page)) for page in (theirs, text))
+    if [_columns(row) for row in rows] == [_columns(row) for row in own_rows]:
+        for old, new in zip(own_rows, map(_row_of, own_rows, rows), strict=True):
+            text = text.replace(f"\n{old}\n", f"\n{new}\n", 1)
+    return text
 
-    def replaced(match: re.Match[str]) -> str:
-        code = next(new)["text"]
-        is_same = _COMMENT.sub("", code) == _COMMENT.sub("", match["text"]) or TRANSLATED in match["mark"]
-        return match[0] if is_same else match[0].replace(match["text"], code)
 
-    return _FENCE.sub(replaced, text)
+def _code_of(own: re.Match[str], code: str) -> str:
+    is_same = _COMMENT.sub("", code) == _COMMENT.sub("", own["text"]) or TRANSLATED in own["mark"]
+    return own[0] if is_same else own[0].replace(own["text"], code)
+
+
+def _row_of(own: str, english: str) -> str:
+    cells, others = (re.split(r"(?<!\\)\|", row) for row in (own, english))
+    return "|".join(
+        other if _facts(mine) != _facts(other) and not re.search(r"[^\W\d_]", _SPAN.sub("", other)) else mine
+        for mine, other in zip(cells, others, strict=True)
+    )
+
+
+def _facts(cell: str) -> tuple[list[str], list[str]]:
+    return sorted(_SPAN.findall(cell)), _NUMBER.findall(_plain(cell))
+
+
+def _plain(text: str) -> str:
+    """A text without code and targets of links, with its numbers in digits alone."""
+    text = re.sub(r"(?<=\d),(?=\d{3}\b)", "", _SPAN.sub(" ", _LINK.sub(r"\2", text)))
+    return re.sub(rf"([\d.]+) ({'|'.join(_SCALES)})", lambda m: f"{float(m[1]) * _SCALES[m[2]]:.0f}", text)
 
 
 def recorded() -> dict[str, list[list[str]]]:
@@ -289,7 +308,7 @@ def main(arguments: list[str] | None = None) -> int:
         twin(ROOT / name).write_text(relinked(ROOT / name), encoding="utf-8")
     for name in pages:
         page = twin(ROOT / name)
-        page.write_text(recoded(ROOT / name, page.read_text(encoding="utf-8")), encoding="utf-8")
+        page.write_text(taken_over(ROOT / name, page.read_text(encoding="utf-8")), encoding="utf-8")
         found = list(differences(ROOT / name))
         failed |= bool(found)
         for line in found:

@@ -145,11 +145,12 @@ def test_links_are_set_to_a_page_once_it_is_translated(folder) -> None:
     assert (folder / "zh" / "page.md").read_text() == TRANSLATION
 
 
-def test_code_is_taken_from_the_english_page(folder) -> None:
-    (folder / "page.md").write_text(ENGLISH.replace("train.py", "other.py"))
-    assert "lines of code" in next(differences(folder / "page.md"))
+def test_code_and_figures_are_taken_from_the_english_page(folder) -> None:
+    (folder / "page.md").write_text(ENGLISH.replace("train.py", "other.py").replace("16,600", "17,200"))
+    assert len(list(differences(folder / "page.md"))) == 2
     assert chinese_pages.main(["docs/page.md"]) == 0
-    assert "msdump run other.py  # as it is" in (folder / "zh" / "page.md").read_text()
+    text = (folder / "zh" / "page.md").read_text()
+    assert "msdump run other.py  # as it is" in text and "| `--steps` | 17,200 |" in text and "| 选项 | 行数 |" in text
 
 
 def test_a_translated_block_keeps_its_lines_and_numbers(folder) -> None:
