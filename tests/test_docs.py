@@ -1,4 +1,4 @@
-"""The documentation keeps its promises: links lead somewhere, snippets run, the two READMEs say the same."""
+"""The documentation keeps its promises: links lead somewhere, snippets run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NEEDS_TORCH = {
     "docs/which-tool.md",
     *("docs/msprobe.md", "docs/reload.md", "docs/torch-eager.md", "docs/torchair-debug-save.md"),
     *("docs/torchair-graph-dump.md", "docs/torchair-graph-mode.md"),
-    *("docs/without-a-file.md", "docs/zh/without-a-file.md", "docs/questions/one-rank-of-my-job-is-wrong.md"),
+    *("docs/without-a-file.md", "docs/questions/one-rank-of-my-job-is-wrong.md"),
 }
 _CODE = re.compile(r"^(`{3,})(\w*).*?\n(.*?)^\1$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
@@ -81,14 +81,6 @@ def test_pages_that_must_hold_runnable_snippets_do() -> None:
     pages = {name(page) for page in PAGES if snippets(page)}
     assert pages >= {"docs/getting-started.md", "docs/walkthrough/index.md", "docs/testing.md"}
     assert pages >= {f"docs/questions/{path.name}" for path in ROOT.glob("docs/questions/*.md")}
-
-
-def test_readmes_have_the_same_code() -> None:
-    def code(file: str) -> list[tuple[str, str]]:
-        blocks = _CODE.findall((ROOT / file).read_text(encoding="utf-8"))
-        return [(language, text) for _, language, text in blocks if language != "text"]
-
-    assert code("README.md") == code("README.zh.md")
 
 
 def test_readme_has_two_command_blocks_for_install_and_for_tests() -> None:
@@ -156,19 +148,6 @@ def test_every_page_is_in_the_navigation() -> None:
 def test_a_search_for_what_people_do_with_a_dump_finds_a_heading(words: str) -> None:
     headings = re.findall(r"^#+ (.*)$", (ROOT / "docs" / "how-to.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert any(words.lower() in heading.lower() for heading in headings)
-
-
-def test_the_chinese_home_page_has_the_commands_of_the_english_one() -> None:
-    english, chinese = ((ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("index.md", "zh/index.md"))
-    assert re.findall(r"`(msdump [^`]*)`", english) == re.findall(r"`(msdump [^`]*)`", chinese)
-
-
-@pytest.mark.parametrize("page", ["getting-started.md", "without-a-file.md", "questions/my-loss-is-nan.md"])
-def test_the_chinese_pages_have_the_code_of_the_english_ones(page: str) -> None:
-    """Which is run, so that this is right as well."""
-    english = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    chinese = (ROOT / "docs" / "zh" / page.rpartition("/")[2]).read_text(encoding="utf-8")
-    assert [match[1:] for match in _CODE.findall(english)] == [match[1:] for match in _CODE.findall(chinese)]
 
 
 def test_every_key_of_the_configuration_is_explained() -> None:
