@@ -6,6 +6,8 @@ Python. The tests then run in the source distribution without its package, so th
 python -m tests.wheel                            all but the slow tests, on each Python that setup.cfg names
 python -m tests.wheel --small python3.12         what `pip install msdump` without extras must do, in a minute
 python -m tests.wheel python3.11 -- tests/cli    options and paths for pytest
+python -m tests.wheel --pip "-c tests/lowest.txt" python3.10
+                                                 with the lowest versions of all packages
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import argparse
 import configparser
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -88,12 +91,12 @@ def tree_without_package(source: Path, folder: Path) -> Path:
     return tree
 
 
-def install(python: str, wheel: Path, folder: Path, is_small: bool) -> Path:
+def install(python: str, wheel: Path, folder: Path, is_small: bool, options: Sequence[str] = ()) -> Path:
     """Make an environment with the wheel; its interpreter.   Raises: WheelError."""
     _run([python, "-m", "venv", str(folder)], ROOT)
     own = folder / "bin" / "python"
     wanted = [str(wheel), "pytest", "pytest-xdist", "hypothesis"] if is_small else [f"{wheel}[test]"]
-    _run([str(own), "-m", "pip", "install", "--quiet", *wanted], ROOT)
+    _run([str(own), "-m", "pip", "install", "--quiet", *wanted, *options], ROOT)
     return own
 
 
@@ -110,6 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="The tests against an installed wheel, in place of the tree.")
     parser.add_argument("pythons", nargs="*", metavar="PYTHON", help="names or paths (default: those of setup.cfg)")
     parser.add_argument("--small", action="store_true", help="no extras, and the tests that a minute has room for")
+    parser.add_argument("--pip", default="", metavar="OPTIONS", help="more for `pip install`: packages, constraints")
     words = list(sys.argv[1:] if arguments is None else arguments)
     cut = words.index("--") if "--" in words else len(words)
     args, options = parser.parse_args(words[:cut]), words[cut + 1 :]
@@ -127,7 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 results[wanted] = "not run: it is not installed"
                 continue
             place = folder / str(number)
-            own = install(python, wheel, place / "venv", args.small)
+            own = install(python, wheel, place / "venv", args.small, shlex.split(args.pip))
             status = run_tests(own, tree_without_package(source, place), options)
             results[wanted] = f"{'FAILED' if status else 'passed'}, {time.monotonic() - started:.0f} s"
             shutil.rmtree(place)
