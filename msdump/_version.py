@@ -2,7 +2,7 @@
 
 import os
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 # With a separator at its end: the beginning of the path of each of its files, and of no other.
 FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep

@@ -22,9 +22,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.package import PACKAGE
+
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "tests" / "golden" / "mindspore_signatures.txt"
-_NAMES = ROOT / "msdump" / "mindspore" / "mindspore_names.txt"
+_NAMES = PACKAGE / "mindspore" / "mindspore_names.txt"
 _CLASSES = ("Tensor", "Cell", "Parameter")
 # Stands for a default that the versions do not share, or that has no text of its own.
 ANY = "?"

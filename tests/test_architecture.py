@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.package import PACKAGE
 from tests.private_names import private_uses
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,7 +29,7 @@ def test_every_dump_has_its_way_through_the_code() -> None:
 def test_the_way_is_short_and_its_files_are_there(name: str) -> None:
     assert len(WALKS[name]) == len(set(WALKS[name])) <= 9
     for file in WALKS[name]:
-        assert (ROOT / "msdump" / file).is_file(), file
+        assert (PACKAGE / file).is_file(), file
 
 
 @pytest.mark.usefixtures("needs_mindspore")
@@ -36,7 +37,7 @@ def test_packages_of_the_table_are_there() -> None:
     table = TEXT[TEXT.index("## Packages") : TEXT.index("## From a configuration")]
     cells = re.findall(r"^\|[^|]+\| ((?:`\w+/`(?:, )?)+) \|", table, re.MULTILINE)
     named = [name for cell in cells for name in re.findall(r"`(\w+)/`", cell)]
-    packages = {path.parent.name for path in (ROOT / "msdump").glob("*/__init__.py") if path.parent.name[0] != "_"}
+    packages = {path.parent.name for path in PACKAGE.glob("*/__init__.py") if path.parent.name[0] != "_"}
     assert set(named) == packages and len(named) == len(set(named)) and len(cells) <= 15
 
 

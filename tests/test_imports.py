@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.package import PACKAGE
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # Package -> where it may be imported, as the beginning of a path below msdump/. What is absent here may be
@@ -96,11 +98,11 @@ def imported(file: Path) -> Iterator[str]:
 def foreign_imports() -> list[tuple[str, str]]:
     """(path below msdump/, package) for each import of something that is not ours and not the standard library."""
     found = []
-    for file in sorted((ROOT / "msdump").rglob("*.py")):
+    for file in sorted(PACKAGE.rglob("*.py")):
         for module in imported(file):
             package = module.partition(".")[0]
             if package not in sys.stdlib_module_names and package not in ("msdump", "numpy"):
-                found.append((file.relative_to(ROOT / "msdump").as_posix(), package))
+                found.append((file.relative_to(PACKAGE).as_posix(), package))
     return found
 
 
@@ -144,7 +146,7 @@ def own_imports() -> dict[str, set[str]]:
     """Module -> modules of msdump that it imports anywhere: late imports and those for annotations count."""
     files = {
         ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file
-        for file in (ROOT / "msdump").rglob("*.py")
+        for file in PACKAGE.rglob("*.py")
     }
     arrows: dict[str, set[str]] = {}
     for name, file in files.items():
@@ -215,7 +217,7 @@ def missing_at_import(file: Path) -> frozenset[str]:
 
 
 def test_private_modules_are_used_inside_their_package_alone() -> None:
-    for file in sorted((ROOT / "msdump").rglob("*.py")):
+    for file in sorted(PACKAGE.rglob("*.py")):
         package = ".".join(file.parent.relative_to(ROOT).parts)
         for module in imported(file):
             owner, _, name = module.rpartition(".")

@@ -65,3 +65,18 @@ def test_pydantic_tells_checks_of_the_fields_before() -> None:
 def test_the_documented_command_installs_them() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     assert "-c tests/lowest.txt" in text and "python3.10 -m venv" in text
+
+
+def test_the_table_of_support_has_the_floors() -> None:
+    text = (ROOT / "docs" / "platforms.md").read_text(encoding="utf-8")
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg", encoding="utf-8")
+    pythons = re.findall(r"Python :: (3\.\d+)$", config["metadata"]["classifiers"], re.MULTILINE)
+    assert f"| Python | {pythons[0]} | {pythons[-1]} |" in text
+    assert config["options"]["python_requires"] == f">={pythons[0]}"
+    floors = {(where, package): _floor(specifiers) for where, package, specifiers in _requirements()}
+    pins = {package: specifiers for where, package, specifiers in _requirements() if where == "test"}
+    newest = pins["torch"].removeprefix("==").rpartition(".")[0]
+    assert f"| PyTorch, for the extra `torch` | {floors['torch', 'torch']} | {newest} |" in text
+    assert f"| numpy | {floors['install_requires', 'numpy']} | " in text
+    assert f"torch=={floors['torch', 'torch']}.0" in (ROOT / ".ci" / "wheel").read_text(encoding="utf-8")

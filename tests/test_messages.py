@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.package import PACKAGE
+
 INTERNAL = re.compile(
     r"\bmsdump[./](?:acl_engine|analysis|config|dump|engine|formats|frontends|graph|graph_files|kernels|session)\b"
 )
@@ -31,8 +31,8 @@ def sentences(tree: ast.AST) -> Iterator[str]:
 
 def test_no_message_names_a_module_of_msdumps_own() -> None:
     found = {
-        f"{path.relative_to(ROOT)}: {text}"
-        for path in (ROOT / "msdump").rglob("*.py")
+        f"{path.relative_to(PACKAGE.parent)}: {text}"
+        for path in PACKAGE.rglob("*.py")
         if "_proto" not in path.parts
         for text in sentences(ast.parse(path.read_text(encoding="utf-8")))
         if INTERNAL.search(PUBLIC.sub("", text))

@@ -17,6 +17,7 @@ from msdump.formats._proto import dump_data_pb2
 from msdump.graph._proto import debug_graph_pb2, ge_ir_pb2
 from msdump.mindspore._proto import checkpoint_pb2, mind_ir_pb2
 from msdump.tensors import dtypes
+from tests.package import PACKAGE
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = [checkpoint_pb2, debug_graph_pb2, dump_data_pb2, ge_ir_pb2, mind_ir_pb2]
@@ -232,10 +233,9 @@ def load(name: str, path: Path) -> ModuleType:
 def test_the_checked_in_files_are_what_the_generator_makes() -> None:
     pytest.importorskip("grpc_tools.protoc", reason="grpcio-tools is not installed")
     texts = load("generate", ROOT / "proto" / "generate.py").generated_texts()
-    folder = ROOT / "msdump"
-    assert {path.relative_to(folder).as_posix() for path in folder.glob("**/*_pb2.py*")} == set(texts)
+    assert {path.relative_to(PACKAGE).as_posix() for path in PACKAGE.glob("**/*_pb2.py*")} == set(texts)
     for name, text in texts.items():
-        assert (folder / name).read_text(encoding="utf-8") == text, f"{name}: run python proto/generate.py"
+        assert (PACKAGE / name).read_text(encoding="utf-8") == text, f"{name}: run python proto/generate.py"
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import msdump
+from tests.package import PACKAGE
 
 ROOT = Path(__file__).resolve().parent.parent
 LISTED = Path(__file__).parent / "golden" / "public_api.txt"
@@ -75,7 +76,7 @@ def test_short_names_are_those_of_the_analysis() -> None:
 def test_no_module_takes_the_name_of_a_function() -> None:
     """Importing it would put the module in the place of the function."""
     for name in set(msdump.__all__) - {"errors"}:
-        package = ROOT / "msdump" / name
+        package = PACKAGE / name
         assert not (package / "__init__.py").exists() and not package.with_suffix(".py").exists(), name
 
 
@@ -91,7 +92,7 @@ def test_frontends_resolve_on_first_use() -> None:
 
 
 def test_every_folder_with_code_is_a_package() -> None:
-    for file in (ROOT / "msdump").rglob("*.py"):
+    for file in PACKAGE.rglob("*.py"):
         assert (file.parent / "__init__.py").is_file(), f"{file} would be left out of the wheel"
 
 
@@ -103,11 +104,13 @@ def test_files_that_are_no_code_are_declared_as_package_data() -> None:
         for package, patterns in parser["options.package_data"].items()
         for pattern in patterns.split()
     }
-    for file in (ROOT / "msdump").rglob("*"):
+    for file in PACKAGE.rglob("*"):
         if file.is_dir() or file.suffix == ".py" or file.parent.name == "__pycache__":
             continue
-        folder = next(parent for parent in file.parents if (parent / "__init__.py").is_file() or parent == ROOT)
-        package = ".".join(folder.relative_to(ROOT).parts)
+        if file.is_relative_to(PACKAGE / "pages"):  # which setup.py copies from docs/
+            continue
+        folder = next(parent for parent in file.parents if (parent / "__init__.py").is_file())
+        package = ".".join(folder.relative_to(PACKAGE.parent).parts)
         assert any(owner == package and file.relative_to(folder).match(pattern) for owner, pattern in declared), file
 
 

@@ -14,11 +14,11 @@ from msdump.graph.primitive import REGISTRY
 from msdump.process.front_ends import is_installed
 from msdump.statistics.stats import STATISTIC_CATEGORIES
 from msdump.tensors import dtypes
+from tests.package import PACKAGE
 
 if is_installed("mindspore"):
     importlib.import_module("msdump.mindspore.kernels")  # which fill the registry
 
-ROOT = Path(__file__).resolve().parent.parent / "msdump"
 
 # (file, name that the literal is assigned to, or the function that holds it) -> why it lists three or more of them.
 DTYPES = {
@@ -108,8 +108,8 @@ def literals(tree: ast.AST, holder: str = "") -> Iterator[tuple[str, ast.expr]]:
 def tables(names: Mapping[str, str], own: str) -> set[tuple[str, str]]:
     """Where names of three or more different things are listed outside the file that owns them."""
     places = set()
-    for file in sorted(ROOT.rglob("*.py")):
-        path = file.relative_to(ROOT).as_posix()
+    for file in sorted(PACKAGE.rglob("*.py")):
+        path = file.relative_to(PACKAGE).as_posix()
         if path == own or "_proto/" in path or path.startswith("samples/"):
             continue
         for holder, spelling in listed(file):

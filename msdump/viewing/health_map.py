@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from msdump.analysis.overview.contents import Contents, ExportedOperator
+from msdump.analysis.overview.curves import Curves, largest_of, magnitude, size_of
 from msdump.analysis.overview.health import Health
+from msdump.analysis.overview.parts import BACKWARD, CONSTRUCTION, FORWARD, PARAMETERS, PARTS, graph_parts, part_of
 from msdump.analysis.stat.rows import TensorStatistics
 from msdump.analysis.steps import StepKey
 from msdump.tensors import dtypes
 from msdump.tensors.records import OUTPUT
-from msdump.viewing.curves import Curves, largest_of, magnitude, size_of
-from msdump.viewing.parts import BACKWARD, CONSTRUCTION, FORWARD, PARAMETERS, PARTS, graph_parts, part_of
 
 STATISTICS = ("l2", "max", "nan", "zero", "saturated", "error", "distance")
 _IF_ANY = ("nan", "saturated")  # where none is above zero they say nothing

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 _MAPPING_MODE = 0o600
 _PATIENCE_SECONDS = 5.0
 _NEEDED = "pip install 'msdump[view]'"
+# Addresses to listen at that are no addresses to go to, and where this machine answers for them.
+_ALL_ADDRESSES = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 def require_dumps(wanted: Wanted) -> None:
@@ -124,7 +126,8 @@ class Viewing:
         self._socket = _listening(host, port)
         self.port: int = self._socket.getsockname()[1]
         tokens = Tokens()
-        shown = f"[{host}]" if ":" in host else host
+        shown = _ALL_ADDRESSES.get(host, host)
+        shown = f"[{shown}]" if ":" in shown else shown
         self.url, self.browser_url = (
             f"http://{shown}:{self.port}/?token={token}" for token in (tokens.printed, tokens.once)
         )

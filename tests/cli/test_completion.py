@@ -17,9 +17,10 @@ import pytest
 from msdump.cli import completion
 from msdump.cli.main import COMMANDS, LISTED_COMMANDS, main, make_parser
 from tests.analysis.small_dump import floats, write_dump
+from tests.package import PACKAGE
 
 ROOT = Path(__file__).resolve().parents[2]
-SCRIPTS = ROOT / "msdump" / "cli" / "completions"
+SCRIPTS = PACKAGE / "cli" / "completions"
 SHTAB = "1.13."
 HAS_SHTAB = importlib.util.find_spec("shtab") is not None and importlib.metadata.version("shtab").startswith(SHTAB)
 OPERATOR = "_msdump_operators"

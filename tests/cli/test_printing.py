@@ -42,9 +42,10 @@ from msdump.cli.printing import (
 )  # fmt: skip
 from msdump.statistics.exponents import exponent_histogram
 from tests.analysis.small_dump import Array, write_dump
+from tests.package import PACKAGE
 
 ROOT = Path(__file__).parents[2]
-CLI = ROOT / "msdump/cli"
+CLI = PACKAGE / "cli"
 # Function -> files below cli/ that may call it; the other places ask printing.py.
 DIRECT = {
     "print": {"printing.py", "launch.py"},  # launch: the words of the user's own sys.exit
@@ -257,7 +258,7 @@ def test_no_file_gets_the_number_of_a_closed_stream(tmp_path: Path) -> None:
 
 
 def test_no_command_prints_past_it() -> None:
-    folder = Path(__file__).resolve().parents[2] / "msdump" / "cli"
+    folder = PACKAGE / "cli"
     # launch.py prints what the user's own script ended with.
     files = [file for file in folder.glob("*.py") if file.name not in ("printing.py", "launch.py")]
     assert [file.name for file in files if re.search(r"(?<![\w.])print\(", file.read_text(encoding="utf-8"))] == []

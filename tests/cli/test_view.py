@@ -22,6 +22,8 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
 from msdump.cli.main import main
+from msdump.viewing.filling import Wanted
+from msdump.viewing.serving import Viewing
 from tests.analysis.small_dump import floats, write_dump
 
 IN, OUT = ("input", 0), ("output", 0)
@@ -80,6 +82,12 @@ def test_a_host_that_is_not_this_machine(
 ) -> None:
     assert main(["view", str(dump), *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_all_addresses_are_called_by_this_machines(dump: Path) -> None:
+    """As in a container, which is asked from outside: 0.0.0.0 is no address to go to."""
+    with Viewing(Wanted(str(dump)), host="0.0.0.0", has_index=False) as viewing:
+        assert viewing.url.startswith(f"http://127.0.0.1:{viewing.port}/?token=")
 
 
 def test_a_port_in_use(dump: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,6 +23,7 @@ from msdump.config.environment import (
     say_ignored,
 )
 from msdump.errors import ConfigError
+from tests.package import PACKAGE
 
 
 def test_all_variables_are_read():
@@ -165,8 +166,8 @@ def literals(nodes: list[ast.expr]) -> Iterator[str]:
 @pytest.mark.usefixtures("needs_mindspore")
 def test_no_other_module_names_a_variable():
     named = {
-        (file.relative_to(ROOT / "msdump").as_posix(), name)
-        for file in (ROOT / "msdump").rglob("*.py")
+        (file.relative_to(PACKAGE).as_posix(), name)
+        for file in PACKAGE.rglob("*.py")
         if file != Path(variables.__file__).resolve()
         for name in variables_named_in(file)
     }
@@ -174,7 +175,7 @@ def test_no_other_module_names_a_variable():
 
 
 def test_the_table_lists_every_variable():
-    named = set(variables_named_in(ROOT / "msdump/config/environment.py"))
+    named = set(variables_named_in(PACKAGE / "config/environment.py"))
     assert named == set(VARIABLES) and len(set(VARIABLES)) == len(VARIABLES)
 
 

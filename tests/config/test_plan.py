@@ -30,6 +30,7 @@ from msdump.config.ranges import EVERY_NUMBER
 from msdump.config.selection import OperatorList, Which
 from msdump.errors import ConfigError
 from msdump.testing.configs import kernel_selectors, mindspore_configs
+from tests.package import PACKAGE
 from tests.plans import changed
 
 NAMES = [
@@ -320,7 +321,7 @@ def test_the_guides_sync_example_is_taken_on_every_device(folder):
 
 
 def test_no_other_module_decides_which_steps_are_dumped():
-    root = Path(__file__).parents[2] / "msdump"
+    root = PACKAGE
     folders = [root / name for name in ("dumpers", "engine", "graph", "frontends", "mindspore", "cli")]
     for file in (file for folder in folders for file in folder.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):

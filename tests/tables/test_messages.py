@@ -30,6 +30,7 @@ from msdump.tables.messages import (
     translated,
     translations,
 )
+from tests.package import PACKAGE
 
 ROOT = Path(__file__).parents[2]
 # Functions of `msdump.tables.messages` -> which of their arguments are templates.
@@ -89,7 +90,7 @@ def templates() -> tuple[tuple[str, ast.expr], ...]:
 
 
 def _templates() -> Iterator[tuple[str, ast.expr]]:
-    for file in sorted((ROOT / "msdump").rglob("*.py")):
+    for file in sorted(PACKAGE.rglob("*.py")):
         tree = ast.parse(file.read_text(encoding="utf-8"))
         named = [
             alias.name
@@ -102,7 +103,7 @@ def _templates() -> Iterator[tuple[str, ast.expr]]:
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {*named} & {*MAKERS}:
                 for given_text in node.args[MAKERS[node.func.id]]:
-                    yield f"{file.relative_to(ROOT)}:{node.lineno}", given_text
+                    yield f"{file.relative_to(PACKAGE.parent)}:{node.lineno}", given_text
 
 
 def names_in(text: str) -> list[tuple[str, str]]:
@@ -131,7 +132,7 @@ def test_every_text_that_the_page_asks_for_by_itself_is_in_the_catalogue() -> No
 
 def test_nothing_in_the_catalogue_is_unused() -> None:
     used = {text.value for _, text in templates() if isinstance(text, ast.Constant)}
-    python = "".join(file.read_text(encoding="utf-8") for file in sorted((ROOT / "msdump").rglob("*.py")))
+    python = "".join(file.read_text(encoding="utf-8") for file in sorted(PACKAGE.rglob("*.py")))
     # Words of answers, such as healths and statuses of tensors, are looked up by the page.
     quoted = python + sources_of_the_page()
     assert [text for text in catalogue() if text not in used and f'"{text}"' not in quoted] == []
@@ -145,7 +146,7 @@ def test_what_a_dump_says_touches_no_letter() -> None:
 
 
 def test_the_file_is_in_one_form() -> None:
-    text = (ROOT / "msdump" / "tables" / "chinese.json").read_text(encoding="utf-8")
+    text = (PACKAGE / "tables" / "chinese.json").read_text(encoding="utf-8")
     pairs = json.loads(text, object_pairs_hook=list)
     assert len(pairs) == len(dict(pairs))
     assert text == json.dumps(dict(pairs), ensure_ascii=False, indent=2) + "\n"

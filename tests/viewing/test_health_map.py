@@ -19,9 +19,9 @@ from hypothesis.extra import numpy as arrays
 
 from msdump.analysis.measurements import Measurements
 from msdump.analysis.overview.contents import Contents
+from msdump.analysis.overview.parts import graph_parts
 from msdump.viewing.health_map import distances_of, packed_logs
 from msdump.viewing.pages import Pages
-from msdump.viewing.parts import graph_parts
 from msdump.viewing.redaction import Redaction
 from tests.analysis.ranks.test_words import make_job
 from tests.analysis.small_dump import floats, write_dump

@@ -11,12 +11,12 @@ from typing import Any
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.overview.contents import Contents, ExportedOperator
 from msdump.analysis.overview.health import Health
+from msdump.analysis.overview.parts import BACKWARD, FORWARD, OPTIMIZER, part_of
 from msdump.analysis.ranks.subjects import GRADIENT_OF, subjects_of
 from msdump.analysis.stat.rows import TensorStatistics
 from msdump.graph.traits import reads_shape_only
 from msdump.tensors import dtypes
 from msdump.tensors.records import INPUT, OUTPUT
-from msdump.viewing.parts import BACKWARD, FORWARD, OPTIMIZER, part_of
 
 
 class Curves:
@@ -38,13 +38,16 @@ class Curves:
 
     def of(self, rank: int | None) -> dict[str, Any]:
         """`loss`, `gradient_norm` and `largest` of a rank, as docs/viewer-data.md has them.   Raises: as `Contents`."""
+        name, found = self.numbers(rank)
+        texts = {curve: None if values is None else list(map(shown, values)) for curve, values in found.items()}
+        return {**texts, "loss": None if name is None else {"name": name, "values": texts["loss"]}}
+
+    def numbers(self, rank: int | None) -> tuple[str | None, dict[str, list[float | None] | None]]:
+        """(name of the operator that gives the loss, values of each curve), as they are.   Raises: as `Contents`."""
         own = [one for one in self._contents.operators if one.step.rank_id == rank]
         name, losses = self._losses(own)
-        return {
-            "loss": None if name is None else {"name": name, "values": losses},
-            "gradient_norm": self._gradient_norms(rank),
-            "largest": self._largest_values(own),
-        }
+        largest = self._largest_values(own)
+        return name, {"loss": losses or None, "gradient_norm": self._gradient_norms(rank), "largest": largest}
 
     def _losses(self, own: Sequence[ExportedOperator]) -> tuple[str | None, list[Any]]:
         """The scalar that the forward part ends with, of the same operator in all iterations.
@@ -63,9 +66,7 @@ class Curves:
             if found:
                 name = Counter(label for label, _ in found.values()).most_common(1)[0][0]
                 values = [found.get(iteration) for iteration in self.iterations]
-                return name, [
-                    None if entry is None or entry[0] != name else shown(_scalar(entry[1])) for entry in values
-                ]
+                return name, [None if entry is None or entry[0] != name else _scalar(entry[1]) for entry in values]
         return None, []
 
     def _gradient_norms(self, rank: int | None) -> list[Any] | None:
@@ -79,7 +80,7 @@ class Curves:
         if not squares:
             return None
         norms = [squares.get(iteration) for iteration in self.iterations]
-        return [None if norm is None else shown(math.sqrt(sum(norm.values()))) for norm in norms]
+        return [None if norm is None else math.sqrt(sum(norm.values())) for norm in norms]
 
     @cached_property
     def _gradients(self) -> list[tuple[TensorStatistics, object]]:
@@ -123,7 +124,7 @@ class Curves:
                 value = None if health is Health.UNSET or tensor.tensor.io != OUTPUT else magnitude(tensor)
                 if value is not None and math.isfinite(value):
                     largest[one.step.iteration] = max(largest.get(one.step.iteration, 0.0), value)
-        return [shown(largest.get(iteration)) for iteration in self.iterations]
+        return [largest.get(iteration) for iteration in self.iterations]
 
 
 def _is_scalar(row: TensorStatistics) -> bool:
