@@ -66,7 +66,7 @@ def _parser(rows: dict[str, Row]) -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="small batches and few rounds")
     parser.add_argument(
         "--peers", nargs="?", const="", metavar="FOLDER",
-        help="install MindSpore and mindstudio-probe there, or in a temporary folder, and measure beside them",
+        help="install MindSpore and other tools there, or in a temporary folder, and measure beside them",
     )  # fmt: skip
     parser.add_argument("--seconds", type=float, help="no round of a row begins after them; each row has its own limit")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results to this file")

@@ -1,4 +1,4 @@
-"""The tables of docs/performance.md, made from results between markers; the text around them is written by hand."""
+"""Tables of the documentation, made from results between markers; the text around them is written by hand."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from benchmarks.picture import picture
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "performance.md"
+# Pages that show a section again.
+OTHERS = (ROOT / "docs" / "which-tool.md",)
 PICTURE = ROOT / "docs" / "images" / "step-time.svg"
 _BLOCK = re.compile(r"(<!-- benchmarks: (.*?) -->\n)(.*?)(<!-- benchmarks: end -->)", re.DOTALL)
 _HEADER = (
@@ -20,7 +22,8 @@ MACHINE = "machine"
 
 def write(document: dict[str, Any]) -> None:
     """Make the tables and the picture anew."""
-    PAGE.write_text(made(PAGE.read_text(encoding="utf-8"), document), encoding="utf-8")
+    for path in (PAGE, *OTHERS):
+        path.write_text(made(path.read_text(encoding="utf-8"), document), encoding="utf-8")
     svg = picture(document["results"])
     if svg is not None:
         PICTURE.write_text(svg, encoding="utf-8")

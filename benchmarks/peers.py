@@ -10,8 +10,9 @@ from pathlib import Path
 REQUIREMENTS = {
     "mindspore": ["mindspore==2.7.0"],
     "msprobe": ["mindstudio-probe==26.2.0", "torch==2.13.0"],
+    "polygraphy": ["polygraphy==0.53.6", "onnx", "onnxruntime"],
 }
-# The only Python that both have wheels for.
+# The only Python that all have wheels for.
 PYTHON = "python3.11"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import page, picture, results, sampling, workers
+from benchmarks import page, picture, results, sampling, which_tool, workers
 from benchmarks.registry import Bench, Line, Row, Sample, load_rows
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -72,8 +72,9 @@ def test_every_row_stands_on_the_page() -> None:
 
 def test_the_page_and_the_picture_are_made_from_the_results() -> None:
     document = results.read_results(results.RESULTS)
-    text = page.PAGE.read_text(encoding="utf-8")
-    assert page.made(text, document) == text
+    for path in (page.PAGE, *page.OTHERS):
+        text = path.read_text(encoding="utf-8")
+        assert page.sections(text) and page.made(text, document) == text
     assert picture.picture(document["results"]) == page.PICTURE.read_text(encoding="utf-8")
 
 
@@ -105,6 +106,15 @@ def test_a_worker_measures_in_its_turn_and_stands_still_between() -> None:
 def test_a_worker_that_fails_says_why() -> None:
     with pytest.raises(workers.WorkerError, match="KeyError: 'nothing'"):
         workers.Worker("nothing")
+
+
+@pytest.mark.parametrize("tool", ["anomaly", "msdump"])
+def test_tools_of_this_environment_print_what_their_page_says(tool: str) -> None:
+    pytest.importorskip("torch")
+    text = which_tool.PAGE.read_text(encoding="utf-8")
+    for script in which_tool.SCRIPTS:
+        printed = which_tool.printed(which_tool.TOOLS[tool], script, Path(sys.executable))
+        assert printed and which_tool.made(text, {(tool, script): printed}) == text, printed
 
 
 @pytest.mark.usefixtures("needs_mindspore")

@@ -14,7 +14,7 @@ from tests.chinese_pages import NOT_YET, ROOT, changed, differences, fingerprint
 def test_a_chinese_page_has_what_the_english_one_has(name: str) -> None:
     assert (ROOT / name).is_file(), f"{name} is gone, which {twin(ROOT / name)} translates"
     found = list(differences(ROOT / name))
-    assert not found, f"{twin(ROOT / name)}:\n" + "\n".join(found)
+    assert not found, f"{twin(ROOT / name)}:\n" + "\n".join(found[:8])
 
 
 @pytest.mark.parametrize("name", translated())

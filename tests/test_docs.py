@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from msdump.cli.main import COMMANDS
+import msdump
+from msdump.cli.main import COMMANDS, make_parser
 from msdump.config.sections import CommonDumpSettings, E2eDumpSettings
 from tests.readme_block import command_blocks
 from tests.snippets import PAGES, ROOT, run_page, snippets
@@ -18,7 +21,7 @@ NEEDS_ONNX = {
 }
 NEEDS_TORCH = {
     *("docs/msprobe.md", "docs/reload.md", "docs/torch-eager.md", "docs/torchair-debug-save.md"),
-    *("docs/torchair-graph-dump.md", "docs/torchair-graph-mode.md"),
+    *("docs/torchair-graph-dump.md", "docs/torchair-graph-mode.md", "docs/which-tool.md"),
     *("docs/without-a-file.md", "docs/questions/one-rank-of-my-job-is-wrong.md"),
 }
 _CODE = re.compile(r"^(`{3,})(\w*).*?\n(.*?)^\1$", re.DOTALL | re.MULTILINE)
@@ -99,12 +102,29 @@ def test_commands_in_the_text_exist(page: Path) -> None:
             assert word in COMMANDS or word.startswith("-"), f"{name(page)}: {span}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
-def test_modules_in_the_text_exist(page: Path) -> None:
-    for file in re.findall(
-        r"`(msdump/[\w/]+\.py|tests/[\w/]+\.py|proto/[\w/]+\.proto)`", page.read_text(encoding="utf-8")
-    ):
-        assert (ROOT / file).is_file(), f"{name(page)} names {file}"
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=name)
+def test_files_in_the_text_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    folders = "msdump|tests|proto|benchmarks|sample_code|docs|native|frontend|fuzz|\\.ci"
+    for file in re.findall(rf"`(?:python )?((?:{folders})/[\w./-]+)(?: [^`]*)?`", text):
+        # A file of the user's cache, and a place for any name.
+        is_elsewhere = file.endswith(".sqlite") or "/NAME" in file
+        assert is_elsewhere or (ROOT / file).exists(), f"{name(page)} names {file}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=name)
+def test_variables_in_the_text_exist(page: Path) -> None:
+    known = (ROOT / "msdump" / "config" / "environment.py").read_text(encoding="utf-8")
+    for variable in set(re.findall(r"\bMSDUMP_[A-Z][A-Z_]*[A-Z]\b", page.read_text(encoding="utf-8"))):
+        assert f'"{variable}"' in known, f"{name(page)} names {variable}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=name)
+def test_names_of_the_package_in_the_text_exist(page: Path) -> None:
+    """`msdump.x` is a public name or a module, unless it is the address or file of something else."""
+    for found in re.findall(r"`(?:with |import |from )?msdump\.(\w+)", page.read_text(encoding="utf-8")):
+        there = hasattr(msdump, found) or (ROOT / "msdump" / found).is_dir() or (ROOT / f"msdump/{found}.py").is_file()
+        assert there, f"{name(page)}: msdump.{found}"
 
 
 def test_every_guarantee_names_tests_that_exist() -> None:
@@ -134,3 +154,41 @@ def test_every_key_of_the_configuration_is_explained() -> None:
     for section in (CommonDumpSettings, E2eDumpSettings):
         for key in section.model_fields:
             assert f"| `{key}`" in page or f", `{key}`" in page, key
+
+
+def test_the_readme_names_every_command() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    # Each of these is an option of another command, which help names beside it.
+    other_names = {name for name, summary in COMMANDS.items() if ": see " in summary and name != "skill"}
+    assert not [name for name in COMMANDS if name not in other_names and f"msdump {name}" not in text]
+
+
+@cache
+def _options(command: str) -> set[str]:
+    parser = make_parser({command})
+    (commands,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    parsers, found = [commands.choices[command]], set()
+    while parsers:
+        for action in parsers.pop()._actions:
+            found |= set(action.option_strings)
+            if isinstance(action, argparse._SubParsersAction):
+                parsers += action.choices.values()
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_options_in_the_text_exist(page: Path) -> None:
+    """Behind a script, options are those of the script, behind --run and --dry-run of a run; msaccucmp's are CANN's."""
+    text = page.read_text(encoding="utf-8")
+    lines = [line for _, language, body in _CODE.findall(text) if language in ("bash", "sh")
+             for line in body.replace("\\\n", " ").splitlines()]  # fmt: skip
+    for span in [*lines, *re.findall(r"(?<!`)`([^`\n]+)`(?!`)", _CODE.sub("", text))]:
+        for call in re.findall(r"(?:^|[;&|(] *)(msdump [^;&|)]*)", span):
+            _, command, *words = re.split(r"\s+", re.sub(r"\s#.*", "", call).strip())
+            if command not in COMMANDS or command == "msaccucmp":
+                continue
+            for word in words:
+                if re.search(r"\.py\"?$|^\"\$|^-m$|^--(dry-)?run$", word):
+                    break
+                option = re.match(r"(--[a-z][\w-]*)", word)
+                assert not option or option[1] in _options(command), f"{name(page)}: {span}"

@@ -103,7 +103,14 @@ class DumpDir:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], strict: bool = False, keeps_headers: bool = False) -> DumpDir:
-        """A dump by any folder of it, or one file.   Raises: FormatError when there is nothing at `path`."""
+        """Open a dump by any folder of it, by one file, or by an address (`s3://...`); nothing is read yet.
+
+        strict         True: the first damaged file raises FormatError; False: it goes to `damaged`
+        keeps_headers  True: names and headers are read once, for several questions about the same files
+
+        Edges:   what lies in packs, and files of other tools, are read alike.
+        Raises:  FormatError when there is nothing at `path`.
+        """
         if not storage.exists(path):
             raise FormatError(f"{os.fspath(path)}: expected a folder or file of a dump, got nothing. Is it mounted?")
         return cls(path, strict, keeps_headers)

@@ -30,8 +30,9 @@ _CONFIG_TEXT = b'{"common_dump_settings": {"net_name": "Net"}, "e2e_dump_setting
 
 @dataclass(frozen=True)
 class DumpTree:
-    """A dump that is not on disk yet.
+    """A dump that is not on disk yet: `write_dump` puts it there.
 
+    net_name              of the folder of the graph
     records_by_iteration  records of each dumped iteration of graph 0
     full_names            operators in execution order
     """

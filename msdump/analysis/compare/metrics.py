@@ -4,7 +4,7 @@
     pair = compare_arrays(mine, golden)
     pair.cosine, pair.relative_error, metric_text(pair, "CosineSimilarity")
 
-Source: msaccucmp, algorithms 0 to 9, measured on hand-made tensors; docs/questions/my-ported-model-differs.md.
+Source: msaccucmp, algorithms 0 to 9, measured on hand-made tensors; docs/metrics.md.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def compare_arrays(mine: Array, golden: Array, has_divergence: bool = True, thre
 
     Shapes:  any two of one size; elements are compared in C order, so shapes may differ.
     Dtypes:  any two numeric ones; sums are accumulated in float64, in an order that threads do not change.
-    Edges:   the table of corner cases in docs/questions/my-ported-model-differs.md; empty tensors are equal.
+    Edges:   the table of corner cases in docs/metrics.md; empty tensors are equal.
     Raises:  FormatError when the sizes differ.
     Source:  msaccucmp compare.
     """

@@ -56,8 +56,10 @@ WRONG = message("WRONG")
 
 
 def headline(comparison: Comparison) -> list[str]:
-    """The finding in a few lines: the operator that goes wrong comes first, what it repeats, then where differences
-    come in at all.
+    """The finding in a few lines, as `msdump compare` prints it: the operator that goes wrong comes first, what it
+    repeats, then where differences come in at all.
+
+    Edges:   one sentence that says so where all agrees; lines after the first may begin with two blanks.
     """
     repetition = None if comparison.hashes is not None else differing_repetition(comparison)
     if repetition is None:
@@ -668,7 +670,11 @@ def _worst_cosine(result: OperatorResult) -> str:
 
 
 def csv_text(comparison: Comparison) -> str:
-    """msaccucmp's result csv; cells that a spreadsheet would run as a formula get an apostrophe in front."""
+    """The result csv of CANN's msaccucmp: a row for each tensor that both sides have, in execution order.
+
+    Edges:   cells that a spreadsheet would run as a formula get an apostrophe in front.
+    Source:  msaccucmp compare.
+    """
     tensors = [(operator, tensor) for operator in comparison.operators for tensor in operator.tensors]
     rows = [_row(number, operator, tensor) for number, (operator, tensor) in enumerate(tensors)]
     has_address = any(row.mine.address for row in rows), any(row.golden.address for row in rows)
@@ -759,7 +765,10 @@ def _tie_value(tie: Tie) -> dict[str, object]:
 
 
 def json_text(comparison: Comparison) -> str:
-    """Everything as the JSON document of `msdump compare --json`."""
+    """Everything as the JSON document of `msdump compare --json`, whose keys docs/json.md lists.
+
+    Edges:   NaN and Inf, which JSON has not, are the texts "nan", "inf" and "-inf".
+    """
     return json_values.json_text("compare", json_value(comparison))
 
 

@@ -63,7 +63,12 @@ tensor_result = maker(TensorResult)
 
 @dataclass(frozen=True, slots=True)
 class OperatorResult:
-    """A pair of operators and all tensors that both sides have of them."""
+    """A pair of operators and all tensors that both sides have of them.
+
+    step             of mine
+    pair             both operators, and how they were paired
+    inputs, outputs  tensors that both sides have, by slot
+    """
 
     step: StepKey
     pair: OperatorPair
@@ -72,6 +77,7 @@ class OperatorResult:
 
     @property
     def tensors(self) -> tuple[TensorResult, ...]:
+        """Inputs, then outputs."""
         return (*self.inputs, *self.outputs)
 
     @property
@@ -81,6 +87,7 @@ class OperatorResult:
 
     @property
     def output_error(self) -> float | None:
+        """Largest error among the outputs; None when none was compared."""
         return _largest_error(self.outputs)
 
     @property
@@ -103,6 +110,7 @@ class OperatorResult:
 
     @property
     def is_agreeing(self) -> bool:
+        """Whether no tensor differs; what was not compared does not."""
         for tensor in self.inputs:
             if tensor.status == DIFFERS:
                 return False

@@ -38,15 +38,16 @@ class ListedStep:
 
 @dataclass(frozen=True, slots=True)
 class DumpListing:
-    """Steps in the order in which they ran.
+    """Result of `list_dump`.
 
-    path           of the dump, absolute
-    graph_files    files that tell names, attributes and source lines
-    overflow_files those that tell which operators overflowed
-    damaged        (file, what is wrong)
-    foreign        paths below the folder that belong to no dump
-    verified       tensors whose bytes were held against hashes; None where that was not asked for
-    example        name of an operator whose tensors are there; "" where there is none
+    path            of the dump, absolute
+    steps           in the order in which they ran
+    graph_files     files that tell names, attributes and source lines
+    overflow_files  those that tell which operators overflowed
+    damaged         (file, what is wrong)
+    foreign         paths below the folder that belong to no dump
+    verified        tensors whose bytes were held against hashes; None where that was not asked for
+    example         name of an operator whose tensors are there; "" where there is none
     """
 
     path: str

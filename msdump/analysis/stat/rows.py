@@ -111,7 +111,11 @@ tensor_statistics_row = maker(TensorStatistics)
 
 @dataclass(frozen=True, slots=True)
 class StatisticReport(Frame):
-    """Rows in execution order, and (file, what is wrong) of what could not be measured."""
+    """Result of `tensor_statistics`; also a table, which pandas and a notebook take as it is.
+
+    rows     of each tensor: its step, its names, dtype and shape, and numbers, in execution order
+    damaged  (file, what is wrong) of what could not be measured
+    """
 
     _shown: ClassVar[tuple[str, ...]] = (
         *("iteration", "op_type", "op_name", "io", "slot_name", "dtype", "shape"),
@@ -165,7 +169,11 @@ def _row(row: TensorStatistics) -> tuple[Any, ...]:
 
 
 def write_parquet(report: StatisticReport, path: str | os.PathLike[str]) -> None:
-    """All rows as one table.   Raises: ConfigError when pyarrow is not installed or the file cannot be written."""
+    """Write all rows as one table, with the columns of `StatisticReport.table`.
+
+    Edges:   a file that is there is replaced, as a whole or not at all.
+    Raises:  ConfigError when pyarrow is not installed or the file cannot be written.
+    """
     write_parquet_table(report.table(), path)
 
 
