@@ -26,7 +26,7 @@ _REFUSED = "wrong usage, or something that it needs is missing, cannot be read, 
 _RUN = {
     FINE: "everything that was asked for is on disk, or no dump was configured",
     FAILED: "the script failed; any other status of its own is kept as well",
-    REFUSED: "wrong usage, or the script or the configuration is missing",
+    REFUSED: "wrong usage, or the script is missing, or the configuration is missing or wrong",
     NOTHING: "a dump was configured, and nothing matched it",
     INCOMPLETE: "the dump is not complete",
     INTERRUPTED: "interrupted with Ctrl-C; files on disk are whole",

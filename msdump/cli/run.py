@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the script; the result is the exit status that `--help` explains."""
     program = program_of(args)
-    _choose_configuration(args.config)
+    _choose_configuration(args)
     tell_skipped(args)
     # The script may go to another folder.
     if args.json not in (None, "-"):
@@ -129,12 +129,19 @@ def _report_value(report: Report) -> dict[str, Any]:
     return {**asdict(report), "kind": report.kind.name}
 
 
-def _choose_configuration(config: str | None) -> None:
-    if config is not None:
-        path = os.path.abspath(config)
+def _choose_configuration(args: argparse.Namespace) -> None:
+    """Put --config into the environment, and refuse a wrong file before the script runs, which may read it late."""
+    if args.config is not None:
+        path = os.path.abspath(args.config)
         if not os.path.isfile(path):
-            raise ConfigError(f"--config: expected a file, got {config!r}. There is no such file.")
+            raise ConfigError(f"--config: expected a file, got {args.config!r}. There is no such file.")
         os.environ[DUMP_CONFIG] = path
+    # A script may write the file that the environment names, and the real MindSpore reads its own way.
+    if os.path.isfile(os.environ.get(DUMP_CONFIG, "")) and not args.real_mindspore:
+        from msdump.config.environment import Environment
+        from msdump.config.mindspore import check_mindspore_config
+
+        check_mindspore_config(Environment.from_os())
 
 
 def _warn_of_no_dump() -> None:
@@ -188,7 +195,7 @@ def _conclude(status: int, not_compiled: str, may_be_empty: bool, default: Defau
     say_next_of(reports, sys.stderr)
     status = status or code
     if status == 0 and os.environ.get(DUMP_CONFIG) and not is_graph_dumped and not may_be_empty:
-        print_warning(_why_no_graph(), sys.stderr)
+        print_warning(_NO_GRAPH, sys.stderr)
         return NOTHING
     return status
 
@@ -226,19 +233,6 @@ def _conclude_children(children: Sequence[ChildReport], status: int) -> int:
         print_warning("\n".join(["The dump is not complete.", *errors]), sys.stderr)
         return status or INCOMPLETE
     return status
-
-
-def _why_no_graph() -> str:
-    """What to say where a dump is configured and no graph was compiled. The first graph reads the configuration, so
-    without a graph it has not been checked yet."""
-    from msdump.config.environment import Environment
-    from msdump.config.mindspore import plan_mindspore
-
-    try:
-        plan_mindspore(Environment.from_os(), "CPU")
-    except ConfigError as error:
-        return f"Nothing was dumped: no graph was compiled, and the configuration of the dump is wrong.\n{error}"
-    return _NO_GRAPH
 
 
 _NO_GRAPH = """\

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from msdump.config.default import file_text, graphs_config
+
 Result = subprocess.CompletedProcess[str]
 
 
@@ -20,6 +22,11 @@ def write(folder: Path, name: str, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(textwrap.dedent(text))
     return path
+
+
+def write_config(folder: Path, iteration: str = "all") -> None:
+    """dump.json of a folder."""
+    (folder / "dump.json").write_bytes(file_text(graphs_config(folder / "dump", iteration)))
 
 
 def environment(**variables: str) -> dict[str, str]:
@@ -111,9 +118,31 @@ def test_what_is_not_there_fails_before_the_script_starts(arguments: list[str], 
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("is_named_by_option", [True, False], ids=["--config", "variable"])
+def test_a_wrong_configuration_fails_before_the_script_starts(is_named_by_option: bool, tmp_path: Path) -> None:
+    """Also of a script that would never read it."""
+    write(tmp_path, "show.py", "print('started')")
+    write_config(tmp_path, iteration="x")
+    arguments = ["--config", "dump.json"] if is_named_by_option else []
+    variables = {} if is_named_by_option else {"MINDSPORE_DUMP_CONFIG": str(tmp_path / "dump.json")}
+    done = msdump_run(*arguments, "show.py", cwd=tmp_path, **variables)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "common_dump_settings.iteration" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_what_one_device_alone_refuses_is_left_to_the_script(tmp_path: Path) -> None:
+    """Before it starts, nobody knows which device it chooses."""
+    write(tmp_path, "show.py", "print('started')")
+    config = graphs_config(tmp_path / "dump")
+    del config["e2e_dump_settings"]
+    (tmp_path / "dump.json").write_bytes(file_text(config))
+    done = msdump_run("--config", "dump.json", "show.py", cwd=tmp_path)
+    assert done.stdout == "started\n", done.stderr
+
+
 def test_config_becomes_the_variable(tmp_path: Path) -> None:
     write(tmp_path, "show.py", "import os; print(os.environ['MINDSPORE_DUMP_CONFIG'])")
-    write(tmp_path, "dump.json", "{}")
+    write_config(tmp_path)
     done = msdump_run("--config", "dump.json", "show.py", cwd=tmp_path, MINDSPORE_DUMP_CONFIG="/other.json")
     assert done.stdout.strip() == str(tmp_path / "dump.json")
     assert "no dump is configured" not in done.stderr
@@ -121,7 +150,7 @@ def test_config_becomes_the_variable(tmp_path: Path) -> None:
 
 def test_a_configured_dump_without_a_graph_is_a_loud_3(tmp_path: Path) -> None:
     write(tmp_path, "idle.py", "print('done')")
-    write(tmp_path, "dump.json", "{}")
+    write_config(tmp_path)
     done = msdump_run("--config", "dump.json", "idle.py", cwd=tmp_path)
     assert done.returncode == 3
     assert done.stdout == "done\n"

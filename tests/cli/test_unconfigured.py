@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from msdump.cli.imports import imports_of
-from tests.cli.test_run import environment, write
+from tests.cli.test_run import environment, write, write_config
 
 EAGER = """
     import torch
@@ -242,7 +242,7 @@ def test_options_choose_what_is_dumped(tmp_path: Path) -> None:
 )
 def test_wrong_options_leave_nothing(arguments: list[str], message: str, tmp_path: Path) -> None:
     write(tmp_path, "train.py", "print('started')")
-    write(tmp_path, "dump.json", "{}")
+    write_config(tmp_path)
     done = run(tmp_path, *arguments, "train.py")
     assert (done.returncode, done.stdout) == (2, "") and message in done.stderr
     assert not (tmp_path / "msdump_dump").exists()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.compare.metrics import PairMetrics
 from msdump.analysis.compare.pairing import Extra, OperatorPair
+from msdump.analysis.compare.vocabulary import kind_of
 from msdump.analysis.memory_state import UNSET, SameBytes
 from msdump.analysis.steps import Operator, Slot, StepKey
 from msdump.errors import FormatError
@@ -27,6 +28,10 @@ IDENTICAL, AGREES, DIFFERS, NOT_COMPARED = messages("identical", "agrees", "diff
 
 # Errors of inputs grow on their way through an operator; one that has grown more is the operator's own.
 _AMPLIFIED = 8.0
+# Each element of their results is as far off as the elements that it is made of, however small it is itself. One that
+# lost so much of its digits is told all the same.
+_TERMWISE = frozenset({"add", "sub"})
+_LOST = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +128,8 @@ class OperatorResult:
     def is_wrong(self) -> bool:
         """Inputs agree, an output does not, and not for what came in: its error is many times that of the inputs.
 
-        Edges: what an operator draws at random is not wrong, nor is one that hands on what others made.
+        Edges: what an operator draws at random is not wrong, nor is one that hands on what others made, nor a sum or
+        difference whose terms nearly cancel, as of `1 - x`, and whose error is no larger than theirs.
         """
         for tensor in self.outputs:
             if tensor.status == DIFFERS:
@@ -137,7 +143,22 @@ class OperatorResult:
         if not has_inputs or not inputs_agree:
             return False
         input_error, output_error = self.input_error or 0.0, self.output_error
-        return output_error is None or output_error > _AMPLIFIED * input_error
+        if output_error is None or output_error <= _AMPLIFIED * input_error:
+            return output_error is None
+        return output_error > _LOST or not self._keeps_the_error_of_its_terms()
+
+    def _keeps_the_error_of_its_terms(self) -> bool:
+        if kind_of(self.pair.mine.op_type) not in _TERMWISE:
+            return False
+        came_in, went_out = (
+            [tensor.metrics for tensor in tensors if tensor.metrics is not None]
+            for tensors in (self.inputs, self.outputs)
+        )
+        if any(metrics.mismatched or metrics.unequal for metrics in went_out):
+            return False
+        return max(metrics.worst_error for metrics in went_out) <= _AMPLIFIED * sum(
+            metrics.worst_error for metrics in came_in
+        )
 
 
 operator_result = maker(OperatorResult)

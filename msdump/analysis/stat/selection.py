@@ -1,7 +1,7 @@
 """Which rows of statistics, and in which order: a condition, a column to sort by, a number of rows.
 
 A condition is a text such as `nan>0` or `op_type==MatMul and max>1e4`: comparisons of a column with a value, joined by
-`and`, `or`, `not` and parentheses. It is parsed here and never handed to Python.
+`and`, `or`, `not` and parentheses.
 
     condition = parse_condition("nan > 0 or not l2norm < 1e4", COLUMNS)
     [row for row in rows if condition(row)]
@@ -22,19 +22,21 @@ from msdump.tables.frames import FLAG, INTEGER, NUMBER, SIZES, TEXT, Column
 
 Values = Mapping[str, Any]
 Condition = Callable[[Values], bool]
-_TOKEN = re.compile(
-    r"""\s*(?:(?P<sign>==|!=|<=|>=|<|>|=|~|\(|\))|(?P<quoted>"[^"]*"|'[^']*')|(?P<word>[^\s()<>=!~"']+))"""
-)
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 _SIGNS = ("==", "!=", "~", *_ORDER)
 _FLAGS = {"true": True, "yes": True, "false": False, "no": False}
+_PART = re.compile(
+    r"""\s*(?:(?P<word>and\b|or\b|not\b|[()])|(?P<column>[^\s()<>=!~"']+)\s*
+    (?:(?P<sign>[=!<>]=|[<>=~])\s*(?P<value>"[^"]*"|'[^']*'|(?!(?:and|or|not)(?:[\s()]|$))[^\s()<>=!~"']+)?)?)""",
+    re.VERBOSE,
+)
 _GRAMMAR = (
     f"COLUMN SIGN VALUE, joined by and, or, not and ( ), where SIGN is one of {' '.join(_SIGNS)} and ~ takes a glob; "
     "such as: nan>0, op_type==MatMul and max>1e4"
 )
-_DEPTH = 50  # of parentheses: beyond it Python's own stack would end
+_DEPTH = 50  # of parentheses: Python's parser takes no more than some hundreds
 
 
 def parse_condition(text: str, columns: Sequence[Column]) -> Condition:
@@ -44,133 +46,66 @@ def parse_condition(text: str, columns: Sequence[Column]) -> Condition:
              anything but `nan`; texts of shapes are sizes with `x` ("2x3").
     Raises:  ConfigError that says at which character, and what is allowed there.
     """
-    return _Parser(text, columns).parse()
 
-
-class _Parser:
-    """One text, from its beginning to its end."""
-
-    def __init__(self, text: str, columns: Sequence[Column]) -> None:
-        self._text = text
-        self._kinds = {column.name: column.kind for column in columns}
-        self._tokens = self._split()
-        self._next = 0
-        self._depth = 0
-
-    def parse(self) -> Condition:
-        condition = self._either()
-        if self._next < len(self._tokens):
-            raise self._wrong("and, or, or the end")
-        return condition
-
-    def _split(self) -> list[tuple[int, str, bool]]:
-        """(place, text, whether it is quoted) of each token."""
-        tokens, place, end = [], 0, len(self._text.rstrip())
-        while place < end:
-            match = _TOKEN.match(self._text, place)
-            if match is None:
-                raise self._error(place, "a column, a sign or a value", repr(self._text[place:].strip()[:1]))
-            quoted = match["quoted"]
-            token = quoted[1:-1] if quoted is not None else match["sign"] or match["word"]
-            tokens.append((match.start(match.lastgroup or 0), token, quoted is not None))
-            place = match.end()
-        return tokens
-
-    def _either(self) -> Condition:
-        parts = [self._both()]
-        while self._takes("or"):
-            parts.append(self._both())
-        return parts[0] if len(parts) == 1 else lambda row: any(part(row) for part in parts)
-
-    def _both(self) -> Condition:
-        parts = [self._single()]
-        while self._takes("and"):
-            parts.append(self._single())
-        return parts[0] if len(parts) == 1 else lambda row: all(part(row) for part in parts)
-
-    def _single(self) -> Condition:
-        negations = 0
-        while self._takes("not"):
-            negations += 1
-        condition = self._group() if self._takes("(") else self._comparison()
-        return condition if negations % 2 == 0 else lambda row: not condition(row)
-
-    def _group(self) -> Condition:
-        self._depth += 1
-        if self._depth > _DEPTH:
-            raise self._wrong(f"at most {_DEPTH} parentheses in each other")
-        condition = self._either()
-        if not self._takes(")"):
-            raise self._wrong("and, or, or )")
-        self._depth -= 1
-        return condition
-
-    def _comparison(self) -> Condition:
-        name = self._word("a column")
-        kind = self._kinds.get(name)
-        if kind is None:
-            self._next -= 1
-            hint = did_you_mean(name, self._kinds)
-            raise self._wrong(f"a column ({', '.join(self._kinds)})", hint)
-        sign = self._peek()
-        sign = "==" if sign == "=" else sign
-        if sign not in _SIGNS:
-            raise self._wrong(f"one of {' '.join(_SIGNS)}")
-        if sign in _ORDER and kind not in (INTEGER, NUMBER):
-            raise self._wrong(f"== != or ~ for {name}, which is no number")
-        if sign == "~" and kind not in (TEXT, SIZES):
-            raise self._wrong(f"== != < <= > or >= for {name}, which is no text")
-        self._next += 1
-        return _comparison(name, sign, self._value(name, kind))
-
-    def _value(self, name: str, kind: str) -> Any:
-        text = self._word("a value")
-        try:
-            if kind in (INTEGER, NUMBER):
-                return float(text) if kind == NUMBER or not re.fullmatch(r"[+-]?[0-9]{1,30}", text) else int(text)
-            if kind == FLAG:
-                return _FLAGS[text.lower()]
-        except (ValueError, KeyError):
-            self._next -= 1
-            raise self._wrong(f"a number for {name}" if kind != FLAG else f"true or false for {name}") from None
-        return text
-
-    def _word(self, expected: str) -> str:
-        if self._next >= len(self._tokens):
-            raise self._wrong(expected)
-        _, text, is_quoted = self._tokens[self._next]
-        if not is_quoted and (text in _SIGNS or text in ("=", "(", ")", "and", "or", "not")):
-            raise self._wrong(expected)
-        self._next += 1
-        return text
-
-    def _peek(self) -> str | None:
-        if self._next >= len(self._tokens):
-            return None
-        _, text, is_quoted = self._tokens[self._next]
-        return None if is_quoted else text
-
-    def _takes(self, text: str) -> bool:
-        if self._peek() != text:
-            return False
-        self._next += 1
-        return True
-
-    def _wrong(self, expected: str, hint: str = "") -> ConfigError:
-        if self._next < len(self._tokens):
-            place, text, _ = self._tokens[self._next]
-            return self._error(place, expected, f'"{text}"', hint)
-        return self._error(len(self._text), expected, "the end", hint)
-
-    def _error(self, place: int, expected: str, got: str, hint: str = "") -> ConfigError:
-        advice = f" {hint}" if hint else ""
+    def wrong(place: int, expected: str, hint: str = "") -> ConfigError:
+        rest = text[place:].lstrip()
+        part = _PART.match(rest)
+        got = f'"{part["word"] or part["column"]}"' if part else repr(rest[:1]) if rest else "the end"
         return ConfigError(
-            f'--where "{self._text}", character {place + 1}: expected {expected}, got {got}.{advice} '
-            f"Allowed: {_GRAMMAR}."
+            f'--where "{text}", character {len(text) - len(rest) + 1}: expected {expected}, got {got}. '
+            f"{hint + ' ' if hint else ''}Allowed: {_GRAMMAR}."
         )
 
+    tests: list[Condition] = []
+    words: list[str] = []  # the condition, as Python joins the tests: nothing of the text itself is among them
+    place, depth, is_whole = 0, 0, False
+    while text[place:].strip():
+        part = _PART.match(text, place)
+        word = part["word"] if part else None
+        if is_whole != (word in ("and", "or", ")")) or (word == ")" and not depth):
+            raise wrong(place, ("and, or, or )" if depth else "and, or, or the end") if is_whole else "a column")
+        if part is None or word is None:
+            if part is None:
+                raise wrong(place, "a column")
+            words.append(f"tests[{len(tests)}](row)")
+            tests.append(_comparison(part, {column.name: column.kind for column in columns}, wrong))
+        elif word == "not" and words[-1:] == ["not"]:
+            words.pop()
+        else:
+            words.append(word)
+        place = part.end()
+        depth += (word == "(") - (word == ")")
+        if depth > _DEPTH:
+            raise wrong(place, f"at most {_DEPTH} parentheses in each other")
+        is_whole = word in (None, ")")
+    if not is_whole or depth:
+        raise wrong(len(text), "and, or, or )" if is_whole else "a column")
+    condition: Condition = eval("lambda row: " + " ".join(words), {"__builtins__": {}, "tests": tests})
+    return condition
 
-def _comparison(name: str, sign: str, value: Any) -> Condition:
+
+def _comparison(part: re.Match[str], kinds: Mapping[str, str], wrong: Callable[..., ConfigError]) -> Condition:
+    name, sign, text = part["column"], part["sign"], part["value"]
+    kind = kinds.get(name)
+    if kind is None:
+        raise wrong(part.start("column"), f"a column ({', '.join(kinds)})", did_you_mean(name, kinds))
+    if sign is None:
+        raise wrong(part.end("column"), f"one of {' '.join(_SIGNS)}")
+    if sign in _ORDER and kind not in (INTEGER, NUMBER):
+        raise wrong(part.start("sign"), f"== != or ~ for {name}, which is no number")
+    if sign == "~" and kind not in (TEXT, SIZES):
+        raise wrong(part.start("sign"), f"== != < <= > or >= for {name}, which is no text")
+    if text is None:
+        raise wrong(part.end("sign"), "a value")
+    value: Any = text[1:-1] if text[0] in "\"'" else text
+    try:
+        if kind in (INTEGER, NUMBER):
+            value = float(value) if kind == NUMBER or not re.fullmatch(r"[+-]?[0-9]{1,30}", value) else int(value)
+        elif kind == FLAG:
+            value = _FLAGS[value.lower()]
+    except (ValueError, KeyError):
+        expected = f"a number for {name}" if kind != FLAG else f"true or false for {name}"
+        raise wrong(part.start("value"), expected) from None
     if sign == "~":
         return lambda row: row[name] is not None and fnmatch.fnmatchcase(as_text(row[name]), value)
     if sign in _ORDER:
@@ -183,7 +118,7 @@ def _comparison(name: str, sign: str, value: Any) -> Condition:
             return isinstance(own, float) and math.isnan(own)
         return own is not None and (as_text(own) if isinstance(value, str) else own) == value
 
-    return is_equal if sign == "==" else lambda row: not is_equal(row)
+    return (lambda row: not is_equal(row)) if sign == "!=" else is_equal
 
 
 def as_text(value: Any) -> str:

@@ -484,6 +484,22 @@ def test_a_large_argument_excuses_no_error_of_a_bounded_function(tmp_path: Path)
         assert (comparison.first_wrong is not None) == is_wrong, name
 
 
+@pytest.mark.parametrize("made_by", ["Sub", "TensorAdd", "aten_rsub_Scalar"])
+def test_terms_that_nearly_cancel_enlarge_what_came_in(made_by: str, tmp_path: Path) -> None:
+    """Of `1 - x` near 1 the error is that of x, and relative to the result a hundred times as large."""
+    came_in = np.linspace(0.97, 0.98, 64, dtype=np.float32)
+    off = came_in * np.float32(1 + 2e-5)
+    for name, error, is_wrong in (("kept", 0.0, False), ("made", 1e-3, True)):
+        made = 1 - off
+        made[3] += np.float32(error)
+        operators = [("Net/Sigmoid-op0", {OUT: came_in}), (f"Net/{made_by}-op1", {IN: came_in, OUT: 1 - came_in})]
+        golden = write_dump(tmp_path / f"golden_{name}", operators)
+        operators = [("Net/Sigmoid-op0", {OUT: off}), (f"Net/{made_by}-op1", {IN: off, OUT: made})]
+        comparison = compare_dumps(write_dump(tmp_path / f"mine_{name}", operators), golden)
+        assert not comparison.is_agreeing
+        assert (comparison.first_wrong is not None) == is_wrong, name
+
+
 def test_a_constant_that_differs_is_no_weight(tmp_path: Path) -> None:
     x = floats(1, 2, 3)
     paths = [
