@@ -41,7 +41,7 @@ _LABEL = re.compile(rf"(?:^|(?<=\S) {{3}})({_HEADINGS}):\s+", re.MULTILINE)
 _ENTRY = re.compile(r"((?:\w+(?:\(\))?|\"\w+\")(?:, \w+)*) {2,}(\S.*)")
 # Members that only other modules of msdump call.
 _PRIVATE = ("_", "msprobe_", "may_run_again", "executed")
-_WIDTH = 100
+_WIDTH = 80
 
 
 def page() -> str:
@@ -52,7 +52,7 @@ def page() -> str:
         parts.append(f"## {module_name}\n\n{_TITLES[module_name]}\n\n")
         for name in module.__all__:
             member, path = getattr(module, name), f"{module_name}.{name}"
-            parts.append(f"### {path}\n\n")
+            parts.append(f"### `{path}`\n\n")
             # A number or a text may be equal to another one by chance.
             key = id(member) if callable(member) else path
             if key in owners:

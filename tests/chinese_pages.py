@@ -252,8 +252,9 @@ def taken_over(english: Path, text: str) -> str:
 
 
 def _code_of(own: re.Match[str], code: str) -> str:
-    is_same = _COMMENT.sub("", code) == _COMMENT.sub("", own["text"]) or TRANSLATED in own["mark"]
-    return own[0] if is_same else own[0].replace(own["text"], code)
+    has_translated_comments = not own["text"].isascii() and _COMMENT.sub("", code) == _COMMENT.sub("", own["text"])
+    is_kept = has_translated_comments or TRANSLATED in own["mark"]
+    return own[0] if is_kept else own[0].replace(own["text"], code)
 
 
 def _row_of(own: str, english: str) -> str:

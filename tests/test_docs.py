@@ -20,8 +20,9 @@ NEEDS_ONNX = {
     *("docs/acl.md", "docs/acl-scenes.md", "docs/acl-story.md", "docs/questions/my-quantised-model-is-worse.md"),
 }
 NEEDS_TORCH = {
+    "docs/which-tool.md",
     *("docs/msprobe.md", "docs/reload.md", "docs/torch-eager.md", "docs/torchair-debug-save.md"),
-    *("docs/torchair-graph-dump.md", "docs/torchair-graph-mode.md", "docs/which-tool.md"),
+    *("docs/torchair-graph-dump.md", "docs/torchair-graph-mode.md"),
     *("docs/without-a-file.md", "docs/questions/one-rank-of-my-job-is-wrong.md"),
 }
 _CODE = re.compile(r"^(`{3,})(\w*).*?\n(.*?)^\1$", re.DOTALL | re.MULTILINE)

@@ -237,7 +237,7 @@ def _conclude_children(children: Sequence[ChildReport], status: int) -> int:
 
 _NO_GRAPH = """\
 Nothing was dumped: a dump is configured, but no graph was compiled on a device that it names.
-Does the script call a network in GRAPH_MODE? Does `support_device` list this device? Does `import mindspore`
+Does the script call a cell or a gradient? Does `support_device` list this device? Does `import mindspore`
 give msdump's (it does unless --real-mindspore is given)? A PyTorch script must call torch.compile with the backend
 msdump, which --torch-backend msdump and --torch-module NAME do for it; or run it with --torch-eager, which compiles
 nothing."""

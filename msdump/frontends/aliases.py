@@ -83,6 +83,9 @@ class _AliasLoader(Loader):
 def install_aliases(names: Iterable[str] = ("mindspore",), prefer_real: bool = True) -> None:
     """Let `import NAME` find msdump's frontend of that name.
 
+    names        top-level packages, such as "mindspore", "torchair", "acl" or "msprobe"
+    prefer_real  whether an installed package of that name wins
+
     Edges:   with `prefer_real` an installed package of that name wins; without it msdump's wins, also when called
              again; a module of that name that is already imported stays as it is.
     Raises:  ConfigError for a name without a frontend.

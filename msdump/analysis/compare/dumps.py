@@ -86,11 +86,14 @@ def compare_dumps(
 ) -> Comparison:
     """Compare every tensor that two dumps have of the same operators.
 
+    mine, golden    folders or files of dumps, or dumps that are open: mine is judged by golden
     reference       a run in high precision: then a tensor of mine differs only when it is further from the reference
                     than twice what golden, a run of mine's precision, is
     mapping         file or value that tells which operators belong together, see `mapping`
     tolerance       relative error that still agrees, instead of the dtype's
+    rank, graph, iteration  steps that are compared, a number or several of each; graph also a glob of the net's name
     has_divergence  also the KullbackLeiblerDivergence, which takes a second pass
+    thread_count    None: one for each core that the process may use
     progress        called with (bytes done, bytes in all) from the calling thread
 
     mine or golden may be a log of PyTorch's DebugMode (`*.txt`, `*.log`), whose hashes are compared (`hashes`).

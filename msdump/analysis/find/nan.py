@@ -273,7 +273,10 @@ def find_non_finite(
     Statistics are used where a step has them; tensors are read where it has none. Inputs that were not dumped are
     taken from the operators that made them when the dump has a graph file.
 
+    rank, graph, iteration  steps that are looked at, a number or several of each
     measurements  as of `tensor_statistics`; what they leave unmeasured counts as finite
+    thread_count  None: one for each core that the process may use
+    progress      called with (bytes done, bytes in all) from the calling thread
 
     Edges:   a float without Inf (fp8) counts as Inf when it is at its largest value, where it saturates. What lies in
              memory that no operator has written yet (`empty`) counts for nothing.
