@@ -193,3 +193,9 @@ def test_options_in_the_text_exist(page: Path) -> None:
                     break
                 option = re.match(r"(--[a-z][\w-]*)", word)
                 assert not option or option[1] in _options(command), f"{name(page)}: {span}"
+
+
+def test_the_number_of_tests_is_the_same_everywhere() -> None:
+    texts = [(ROOT / file).read_text(encoding="utf-8") for file in ("README.md", "README.zh.md", "CONTRIBUTING.md")]
+    numbers = [re.findall(r"(\d+(?:,\d{3})*) (?:tests|个测试)", text) for text in texts]
+    assert numbers[0] and len({number.replace(",", "") for found in numbers for number in found}) == 1, numbers

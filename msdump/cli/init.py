@@ -97,7 +97,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.description = "Ask five questions and write the configuration that follows from the answers."
     parser.epilog = (
-        f"answers in order: {'; '.join(_known(question) for question in QUESTIONS)}\n"
+        f"answers in order: {'; '.join(_known(question) for question in QUESTIONS)}. "
         "An empty one is the default. Example: --answers 'nan,torch,0|5-8,8G,full'"
     )
     add_output_option(parser, "file to write (dump.json; acl.json for an ONNX model)", old_spellings=("--out",))

@@ -44,7 +44,7 @@ from msdump.formats.other_tools.members import natural_key
 from msdump.formats.paths import parse
 from msdump.formats.paths.acl import parse_stats_file_name
 from msdump.formats.paths.parse import BARE, MODEL, MSPROBE, OPERATOR, SYNC, FolderLevels, safe_text
-from msdump.formats.paths.sync import MAPPING_FILE, METADATA_FOLDER, STATISTIC_FILE
+from msdump.formats.paths.sync import MAPPING_FILE, METADATA_FOLDER, STATISTIC_FILE, selected_op_types
 from msdump.formats.selection import StepSelection
 from msdump.formats.sharding_json import LAYOUT_FILE, RankSharding, read_sharding
 from msdump.formats.sidecars import read_mapping, read_order
@@ -184,15 +184,18 @@ class DumpDir:
         """Tensors whose identity fits; a file's header is read when its turn comes.
 
         graph    an id, or a glob of the net or model name
+        op_type  a type or several, as the framework or as file names spell it: aten.log.default, aten_log_default
         op_name  a glob of the name in the file name or of the full name
+        io       "input" or "output"
+        slot     index among the inputs or outputs, or several
         Raises:  FormatError for a damaged file when the dump was opened strictly; otherwise it goes to `damaged`.
         """
-        selection = StepSelection(rank, graph, iteration)
+        selection, types = StepSelection(rank, graph, iteration), selected_op_types(op_type)
         if op_type is None and op_name is None and io is None and slot is None:
             yield from self.tensors_of(selection)
             return
         for file in self.files_of(selection):
-            if not _is_one_of(file.op_type, op_type) or not (op_name is None or _has_name(file, op_name)):
+            if not _is_one_of(file.op_type, types) or not (op_name is None or _has_name(file, op_name)):
                 continue
             # Names of files that hold several tensors do not tell these.
             if not (io is None or file.io in (None, io)) or not (file.slot is None or _is_one_of(file.slot, slot)):

@@ -21,7 +21,7 @@ from msdump.analysis.steps import Operator, Step, StepKey, nothing_selected, ope
 from msdump.errors import ConfigError, DtypeError, FormatError, NothingFoundError, did_you_mean
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.formats.paths.sync import STATISTIC_FILE
+from msdump.formats.paths.sync import STATISTIC_FILE, selected_op_types
 from msdump.formats.selection import StepSelection
 from msdump.formats.statistic_csv import StatisticRow, StatisticWriter
 from msdump.statistics.batches import measure_each
@@ -101,7 +101,7 @@ _Listed = tuple[DumpedTensor, Role, Operator, int, GraphNode | None]
 
 def _tensors(step: Step, op_type: str | Collection[str] | None, roles: Roles, graphs: GraphFiles) -> Iterator[_Listed]:
     """Tensors of a step, each with its role and its operator, that one's number and what a graph file says of it."""
-    types = {op_type} if isinstance(op_type, str) else None if op_type is None else set(op_type)
+    types = selected_op_types(op_type)
     has_graph = graphs.of(step.key) is not None
     for number, operator in enumerate(step.operators):
         if types is None or operator.op_type in types:

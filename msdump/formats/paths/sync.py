@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -95,6 +96,14 @@ def parse_data_file_name(text: str) -> DataFileName | None:
 def safe_op_type(text: str) -> str:
     """Operator type or format as one piece of a file name: no dots, blanks or separators."""
     return _UNSAFE_IN_TYPE.sub("_", text) or "_"
+
+
+def selected_op_types(selected: str | Collection[str] | None) -> frozenset[str] | None:
+    """Types that a user selects, also as file names have them: ATen's have dots there and underscores here."""
+    if selected is None:
+        return None
+    names = (selected,) if isinstance(selected, str) else selected
+    return frozenset(form for name in names for form in (name, safe_op_type(name)))
 
 
 @functools.lru_cache(maxsize=4096)

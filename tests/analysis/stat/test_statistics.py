@@ -15,6 +15,7 @@ import pytest
 from msdump.analysis import compare_statistics, tensor_statistics, write_parquet, write_statistic_files
 from msdump.cli.main import main
 from msdump.errors import ConfigError
+from msdump.formats.dump_dir import DumpDir
 from msdump.formats.statistic_csv import SEED_TITLES, read_statistic_csv
 from msdump.statistics.md5 import md5_hex
 from msdump.statistics.stats import statistics
@@ -34,6 +35,13 @@ def test_every_tensor_is_measured(tmp_path: Path) -> None:
     assert str(report.rows[0].numbers) == str(statistics(X, "float32"))
     assert report.rows[0].md5 == md5_hex(X)
     assert [row.tensor.op_type for row in tensor_statistics(tmp_path, op_type="Add").rows] == ["Add", "Add"]
+
+
+@pytest.mark.parametrize("name", ["aten.log.default", "aten_log_default"])
+def test_a_type_of_pytorch_is_selected_as_it_is_printed_and_as_files_have_it(tmp_path: Path, name: str) -> None:
+    write_dump(tmp_path, [("D/aten_log_default-op1", {OUT: X}), ("D/Add-op2", {OUT: X})])
+    assert [row.tensor.op_type for row in tensor_statistics(tmp_path, op_type=name).rows] == ["aten_log_default"]
+    assert [tensor.op_type for tensor in DumpDir.open(tmp_path).tensors(op_type=name)] == ["aten_log_default"]
 
 
 def test_csv_is_the_one_that_the_dump_had_written(own_dump: Path, tmp_path: Path) -> None:
