@@ -18,7 +18,7 @@ from msdump.cli.options import (
     write_json,
 )
 from msdump.cli.printing import complain_of_damaged, print_table, progress_bar, say, say_answer, say_next
-from msdump.tables.messages import AND, COLON, COMMA, SEMICOLON, Message, joined, message, messages, operand
+from msdump.tables.messages import AND, COLON, COMMA, SEMICOLON, Message, counted, joined, message, messages, operand
 
 if TYPE_CHECKING:
     from msdump.analysis.find.between import BadGradients
@@ -84,8 +84,7 @@ def _print_brief(report: NonFiniteReport, status: int) -> None:
 
     _print_between(report.between)
     if report.first is None:
-        counts = {"tensors": report.tensor_count, "steps": report.step_count}
-        say_answer([message("finite: {tensors} tensors of {steps} steps.", **counts)], status)
+        say_answer([message("finite: {tensors} of {steps}.", **_counts(report))], status)
         return
     first = report.first
     say_answer([_first_text(first)], FOUND)
@@ -97,6 +96,14 @@ def _print_brief(report: NonFiniteReport, status: int) -> None:
         for one in results
     ]
     print_table(messages("verdict", "id", "how", "line"), rows, sys.stdout, most=FINDINGS)
+
+
+def _counts(report: NonFiniteReport) -> dict[str, Message]:
+    """How many tensors were looked at, in how many steps."""
+    return {
+        "tensors": counted(report.tensor_count, "{count} tensor", "{count} tensors"),
+        "steps": counted(report.step_count, "{count} step", "{count} steps"),
+    }
 
 
 def _next_steps(report: NonFiniteReport, dump: str) -> Iterator[tuple[str, str]]:
@@ -126,10 +133,7 @@ def _print_findings(report: NonFiniteReport, dump: str, shows_all: bool, status:
         benign = {record.kind for record in report.benign}
         nan = message("no NaN that was not dropped") if NAN in benign else message("no NaN")
         inf = message("no Inf that was not meant") if INF in benign else message("no Inf")
-        text = message(
-            "finite: {tensors} tensors of {steps} steps hold {nan} and {inf}.",
-            tensors=report.tensor_count, steps=report.step_count, nan=nan, inf=inf,
-        )  # fmt: skip
+        text = message("finite: {tensors} of {steps} hold {nan} and {inf}.", nan=nan, inf=inf, **_counts(report))
         say_answer([text], status)
     else:
         kinds = {NAN: (message("no NaN"), report.nan), INF: (message("no unexpected Inf"), report.inf)}
@@ -215,7 +219,8 @@ def _head(result: NonFinite) -> str:
 def _print_operators(label: str, operators: Sequence[Operator]) -> None:
     if not operators:
         return
-    say("  " + message("{label}: {count} operators", label=label, count=len(operators)))
+    count = counted(len(operators), "{count} operator", "{count} operators")
+    say("  " + joined(COLON, (label, count)))
     for operator in operators[:_SHOWN]:
         say(f"    {operator.label}")
     if len(operators) > _SHOWN:
@@ -234,10 +239,11 @@ def _print_benign(benign: Sequence[BenignInf], shows_all: bool) -> None:
                 message("stopped by {names}", names=names) if is_inf else message("dropped by {names}", names=names)
             )
         text = message(
-            "benign {kind}: {name} ({type}), {reasons}",
+            "benign {kind}: {name} ({type})",
             kind=record.kind, name=record.operator.label, type=record.operator.op_type,
-            reasons=joined(SEMICOLON, reasons),
         )  # fmt: skip
+        if reasons:
+            text = joined(COMMA, (text, joined(SEMICOLON, reasons)))
         steps[text] = steps.get(text, 0) + 1
     shown = list(steps.items()) if shows_all else list(steps.items())[:_SHOWN]
     for line, count in shown:

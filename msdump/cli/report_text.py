@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
@@ -17,9 +18,16 @@ if TYPE_CHECKING:
     from msdump.process.report import Report
     from msdump.process.sessions import Pool, PoolProgress
 
+_COUNTED = re.compile(r"\b(?:tensor|operand)\b")
+
 
 def format_count(count: int, singular: str) -> str:
     return f"{count} {singular}" if count == 1 else f"{count} {singular}s"
+
+
+def _skipped(reason: str, count: int) -> str:
+    """3 empty tensors"""
+    return f"{count} {reason if count == 1 else re.sub(_COUNTED, lambda match: f'{match[0]}s', reason, count=1)}"
 
 
 def report_rows(report: Report) -> list[tuple[str, str]]:
@@ -39,7 +47,7 @@ def report_rows(report: Report) -> list[tuple[str, str]]:
             ("bytes", f"{on_disk} on disk for {named} of tensors"),
         ]
     if report.skipped:
-        rows.append(("skipped", ", ".join(f"{count} {reason}" for reason, count in sorted(report.skipped.items()))))
+        rows.append(("skipped", ", ".join(_skipped(*item) for item in sorted(report.skipped.items()))))
     if report.overflows is not None:
         rows.append(("overflow", "no operator overflowed or raised" if not report.overflows else report.overflows[0]))
         if len(report.overflows) > 1:

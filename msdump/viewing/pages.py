@@ -31,7 +31,7 @@ from msdump.errors import ConfigError, did_you_mean, value_without_secrets, with
 from msdump.formats.msprobe_json import MSPROBE_FILE
 from msdump.formats.paths.sync import STATISTIC_FILE
 from msdump.graph.types import SourceLine
-from msdump.tables.messages import SEMICOLON, joined, message, translations
+from msdump.tables.messages import SEMICOLON, counted, joined, message, translations
 from msdump.viewing.answer_parts import NUMBERS as _NUMBERS
 from msdump.viewing.answer_parts import Answer
 from msdump.viewing.answer_parts import attributes as _attributes
@@ -218,9 +218,9 @@ class Pages:
         unmeasured = sum(operator.healths.count(Health.NOT_MEASURED) for operator in operators)
         parts = [
             message(
-                "No NaN and no Inf that was not meant in {tensors} tensors of {operators} operators",
-                tensors=tensors,
-                operators=len(operators),
+                "No NaN and no Inf that was not meant in {tensors} of {operators}",
+                tensors=counted(tensors, "{count} tensor", "{count} tensors"),
+                operators=counted(len(operators), "{count} operator", "{count} operators"),
             )
         ]
         if self._contents.golden is not None:

@@ -599,8 +599,9 @@ def summary(comparison: Comparison) -> list[str]:
     for side, keys in (("mine", comparison.only_mine), ("golden", comparison.only_golden)):
         if keys:
             text = message(
-                "only in {side}: {count} steps: {steps}",
-                side=_SIDES[side], count=len(keys), steps=joined(SEMICOLON, map(str, keys[:5])),
+                "only in {side}: {count}: {steps}",
+                side=_SIDES[side], count=counted(len(keys), "{count} step", "{count} steps"),
+                steps=joined(SEMICOLON, map(str, keys[:5])),
             )  # fmt: skip
             lines.append(text)
     if comparison.quantised is not None:

@@ -13,7 +13,7 @@ from msdump.analysis.overview.contents import Contents
 from msdump.analysis.steps import Operator, StepKey, place_text
 from msdump.formats.dump_dir import DumpDir
 from msdump.graph.types import SourceLine
-from msdump.tables.messages import COMMA, joined, message, operand
+from msdump.tables.messages import COMMA, counted, joined, message, operand
 
 # Kind of a finding -> how its title begins, and what it means.
 KINDS = {
@@ -94,7 +94,11 @@ def _of_value(kind: str, result: NonFinite) -> Finding:
         else:
             lines.append(message("{operand}: {dtype} {shape}, {nan} NaN, {inf} Inf", **what, nan=bad.nan, inf=bad.inf))
     if result.infected:
-        lines.append(message("infects {count} operators", count=len(result.infected)))
+        lines.append(
+            message(
+                "infects {operators}", operators=counted(len(result.infected), "{count} operator", "{count} operators")
+            )
+        )
     if result.parameters:
         lines.append(message("parameters after the step: {names}", names=joined(COMMA, result.parameters)))
     return _finding(kind, lines, result.step, operator, result.line)

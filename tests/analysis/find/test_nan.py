@@ -178,13 +178,13 @@ def test_command(tmp_path: Path) -> None:
     assert code == 1
     assert text.startswith("first NaN, made out of finite inputs: D/Log-op2 (Log), rank 0, graph 0")
     assert "\nfirst unexpected Inf, made out of finite inputs: D/Div-op5 (Div), rank 0, graph 0" in text
-    assert "output 0: float32 [2], 1 NaN, 0 Inf" in text and "infects: 1 operators\n    D/Mul-op3" in text
+    assert "output 0: float32 [2], 1 NaN, 0 Inf" in text and "infects: 1 operator\n    D/Mul-op3" in text
     write_statistic_files(tmp_path / "bad", tmp_path / "statistics")
     assert "msdump zoom" not in text
     quoted = shlex.quote(f"{tmp_path}/statistics")
     assert f"\n  msdump zoom {quoted} Log-op2  # " in nan(f"{tmp_path}/statistics")[1]
     code, text = nan(str(tmp_path / "good"))
-    assert code == 0 and text.startswith("finite: 2 tensors of 1 steps hold no NaN and no Inf.\n\nnext:\n")
+    assert code == 0 and text.startswith("finite: 2 tensors of 1 step hold no NaN and no Inf.\n\nnext:\n")
     code, text = nan(str(tmp_path / "missing"))
     assert code == 2 and text.startswith("msdump nan: ")
 
