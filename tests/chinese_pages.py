@@ -33,6 +33,7 @@ RECORD = ROOT / "tests" / "chinese_pages.json"
 ENGLISH_ONLY = {
     "acl-coverage.md",
     "api-coverage.md",
+    "api.md",
     "architecture.md",
     "performance.md",
     "reading-order.md",
