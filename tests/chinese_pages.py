@@ -29,7 +29,7 @@ DOCS = ROOT / "docs"
 CHINESE = DOCS / "zh"
 RECORD = ROOT / "tests" / "chinese_pages.json"
 
-# For those who work on msdump itself, long lists of names, measurements, and what is made of docstrings: English alone.
+# For those who work on msdump itself, long lists of names, and measurements: English alone.
 ENGLISH_ONLY = {
     "acl-coverage.md",
     "api-coverage.md",

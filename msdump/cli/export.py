@@ -19,7 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from msdump.analysis.exporting import FORMS
 
     width = max(map(len, FORMS))
-    forms = "\n".join(f"  {name:<{width}}  {form.meaning}; {form.path}" for name, form in FORMS.items())
+    places = {name: form.path or "where its settings say" for name, form in FORMS.items()}
+    forms = "\n".join(f"  {name:<{width}}  {form.meaning}; {places[name]}" for name, form in FORMS.items())
     parser.description = "Write a dump in the form of another tool."
     parser.epilog = f"forms, and where they go without -o:\n{forms}\n{_EPILOG}"
     add = parser.add_argument
@@ -36,11 +37,12 @@ def run(args: argparse.Namespace) -> int:
     """Write; the result is the exit status that `--help` explains."""
     from msdump.analysis.exporting import export
     from msdump.formats.selection import StepSelection
+    from msdump.viewing.report_file import write_report
 
     with progress_bar("export", sys.stderr) as advance:
         written, contents = export(
-            args.dump, args.to, args.output, args.golden, StepSelection(**selected_steps(args)), mapping=args.mapping,
-            thread_count=args.threads, progress=advance,
+            args.dump, args.to, args.output, args.golden, StepSelection(**selected_steps(args)), write_report,
+            mapping=args.mapping, thread_count=args.threads, progress=advance,
         )  # fmt: skip
     if written.text:
         write_text("-", written.text)

@@ -144,7 +144,12 @@ def _print_findings(report: NonFiniteReport, dump: str, shows_all: bool, status:
         for none, _ in kinds.values():
             say(none)
         if not shows_all and len(report.steps) > 1:
-            say(message("{count} more steps hold NaN or Inf (--all)", count=len(report.steps) - 1))
+            others = len(report.steps) - 1
+            say(
+                counted(
+                    others, "{count} more step holds NaN or Inf (--all)", "{count} more steps hold NaN or Inf (--all)"
+                )
+            )
     _print_skipped(report)
     _print_benign(report.benign, shows_all)
     if report.grew is not None and _leads(report.grew, report.first):

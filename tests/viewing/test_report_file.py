@@ -20,6 +20,7 @@ from msdump.errors import ConfigError
 from msdump.viewing.pages import Pages
 from msdump.viewing.redaction import redacted
 from msdump.viewing.report_file import LARGEST, asset, markdown, write_report
+from tests.package import PACKAGE
 
 
 class _Reader(HTMLParser):
@@ -153,4 +154,4 @@ def test_the_bundle_is_plain_and_has_its_licences():
     third_party = asset("THIRD_PARTY.txt")
     package = json.loads((Path(__file__).parents[2] / "frontend/package.json").read_text())
     assert all(f"{name} {version}\n" in third_party for name, version in package["dependencies"].items())
-    assert os.path.getsize(Path(__file__).parents[2] / "msdump/viewing/assets/app.js") < 900_000
+    assert os.path.getsize(PACKAGE / "viewing/assets/app.js") < 900_000

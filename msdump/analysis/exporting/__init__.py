@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,10 +27,11 @@ class ExportForm:
     """A value of `--to`.
 
     module     of this package, which has `export(contents, path) -> Written`
-    path       where the export goes when the caller names no place
+    path       where the export goes when the caller names no place; "" where the other tool's settings say it
     is_folder  whether that is a folder
     takes_golden  whether a second dump adds to it
     has_exponents  whether it holds them, which take longer than the statistics
+    has_report     whether it holds the HTML report, which packages above this one write
     """
 
     module: str
@@ -39,6 +40,7 @@ class ExportForm:
     is_folder: bool = False
     takes_golden: bool = False
     has_exponents: bool = False
+    has_report: bool = False
 
 
 FORMS = {
@@ -56,6 +58,10 @@ FORMS = {
     "tensorboard": ExportForm(
         "tensorboard", "statistics and exponents over iterations (needs tensorboardX)", "tensorboard", True, False, True
     ),
+    "wandb": ExportForm(
+        "trackers", "a run with curves and the report, for W&B (needs wandb)", "", True, False, True, True
+    ),
+    "mlflow": ExportForm("trackers", "the same for MLflow (needs mlflow)", "", True, False, True, True),
     "github": ExportForm(
         "annotations", "annotations on the lines of a pull request, for GitHub Actions", "-", False, True
     ),
@@ -83,6 +89,7 @@ def export(
     path: str | os.PathLike[str] | None = None,
     golden: DumpDir | str | os.PathLike[str] | None = None,
     selection: StepSelection = ALL_STEPS,
+    write_report: Callable[[Contents, Path], object] | None = None,
     **options: Any,
 ) -> tuple[Written, Contents]:
     """Write a dump in a form of `FORMS`; what was written, and what was read.
@@ -90,6 +97,7 @@ def export(
     path      None: the form's own name in the current folder; "-" gives the text instead of writing it, where the form
               is one file of text
     golden    dump to compare with, for the forms that take one
+    write_report  `msdump.viewing.report_file.write_report`, for forms with a report; None leaves it out
     options   mapping, thread_count and progress, as of `tensor_statistics` and `compare_dumps`
     Raises:   ConfigError for a form that is not there, a golden dump that it does not take, an absent package, or a
               place that is taken by something else; FormatError when there is no dump; WriteError.
@@ -107,9 +115,11 @@ def export(
         from msdump.analysis.measurements import Measurements
 
         options["measurements"] = Measurements(has_exponents=True)
-    contents = Contents(dump, golden, selection, **options)
+    has_report = form.has_report and write_report is not None
+    contents = Contents(dump, golden, selection, is_job=has_report, **options)
     module = importlib.import_module(f"msdump.analysis.exporting.{form.module}")
-    return module.export(contents, to, os.fspath(form.path if path is None else path)), contents
+    more = (write_report,) if has_report else ()
+    return module.export(contents, to, os.fspath(form.path if path is None else path), *more), contents
 
 
 # -- files: written whole or not at all, and never over something else -------------------------------------------------

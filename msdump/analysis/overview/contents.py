@@ -180,5 +180,8 @@ class Contents:
 
 
 def has_tensors(dump: DumpDir) -> bool:
-    """Whether a dump holds tensors, and not only their statistics."""
-    return any(True for _ in dump.files())
+    """Whether a dump holds tensors, and not only their statistics.
+
+    Edges: constants, which a dump of statistics has as files too, are no tensors of a step.
+    """
+    return any(not file.levels.is_constants for file in dump.files())

@@ -143,7 +143,7 @@ _shtab_msdump_recorder_pos_0_choices=(list collect)
 _shtab_msdump_ranks___ask_choices=(hashes messages outliers first-divergence)
 _shtab_msdump_convert__t_choices=(npy bin msnpy pt safetensors)
 _shtab_msdump_convert___type_choices=(npy bin msnpy pt safetensors)
-_shtab_msdump_export___to_choices=(parquet sqlite model-explorer msprobe perfetto tensorboard github sarif)
+_shtab_msdump_export___to_choices=(parquet sqlite model-explorer msprobe perfetto tensorboard wandb mlflow github sarif)
 _shtab_msdump_pos_0_choices=(demo run acl init plan recorder ls show view report plot stat mcp nan compare ranks replay zoom pack convert export)
 
 _shtab_msdump_demo__h_nargs=0

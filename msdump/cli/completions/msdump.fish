@@ -328,7 +328,7 @@ complete -c msdump -n '_shtab_msdump_using convert' -l json -xka "(__fish_comple
 complete -c msdump -n '_shtab_msdump_using convert; and test $_shtab_msdump_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a dump, any folder of one, or a file'
 complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a export -d 'Write a dump in the form of another tool.'
 complete -c msdump -n '_shtab_msdump_using export' -s h -l help -d 'show this help message and exit'
-complete -c msdump -n '_shtab_msdump_using export' -l to -xka "parquet sqlite model-explorer msprobe perfetto tensorboard github sarif" -d 'one of the forms below'
+complete -c msdump -n '_shtab_msdump_using export' -l to -xka "parquet sqlite model-explorer msprobe perfetto tensorboard wandb mlflow github sarif" -d 'one of the forms below'
 complete -c msdump -n '_shtab_msdump_using export' -s o -l output -xka "(__fish_complete_path (commandline -ct))" -d 'file or folder to write; - for standard output, where it is text'
 complete -c msdump -n '_shtab_msdump_using export' -l mapping -xka "(__fish_complete_path (commandline -ct))" -d 'json or csv file of pairs of operators'
 complete -c msdump -n '_shtab_msdump_using export' -l rank -x -d 'only these rank numbers: "all", or ranges such as "0|5-8" or 0,3'

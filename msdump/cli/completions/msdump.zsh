@@ -140,7 +140,7 @@ _shtab_msdump_demo_defaults_added=0
 
 _shtab_msdump_export_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--to[one of the forms below]:FORM:(parquet sqlite model-explorer msprobe perfetto tensorboard github sarif)"
+  "--to[one of the forms below]:FORM:(parquet sqlite model-explorer msprobe perfetto tensorboard wandb mlflow github sarif)"
   {-o,--output}"[file or folder to write\; - for standard output, where it is text]:PATH:_files"
   "--mapping[json or csv file of pairs of operators]:FILE:_files"
   "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
