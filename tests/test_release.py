@@ -103,6 +103,9 @@ def test_the_bill_of_materials_is_of_the_wheel(tmp_path: Path) -> None:
             archive.writestr(name, text)
     release.write_sbom(built, tmp_path / "sbom.json")
     text = (tmp_path / "sbom.json").read_text()
+    validation = pytest.importorskip("cyclonedx.validation.json")
+    schema = pytest.importorskip("cyclonedx.schema").SchemaVersion
+    assert validation.JsonStrictValidator(schema.V1_6).validate_str(text) is None
     found = json.loads(text)
     assert found["bomFormat"] == "CycloneDX" and found["components"] == []
     subject = found["metadata"]["component"]

@@ -163,7 +163,7 @@ def test_graph_files_name_modules_and_lines(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_selection_by_type_name_and_iteration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kernels = ["aten.convolution", "Default/fc-Linear/aten.addmm.default-op7"]
+    kernels = ["aten.convolution", "Default/features-Sequential/2-ReLU/aten.relu.default-op3"]
     root = configure(
         tmp_path, monkeypatch, dump_mode=1, kernels=kernels, iteration="1", input_output=2, saved_data="full"
     )
@@ -174,7 +174,7 @@ def test_selection_by_type_name_and_iteration(tmp_path: Path, monkeypatch: pytes
     assert sorted(path.name for path in (net / "0").iterdir()) == ["1"]
     assert {name for name, _, _ in tensors(net / "0" / "1")} == {
         "aten.convolution.default-op0",
-        "aten.addmm.default-op7",
+        "aten.relu.default-op3",
     }
     assert {row.op_type for row in rows(net / "1" / "1")} == {"aten_convolution_backward_default"}
     assert report.unmatched == ()
