@@ -122,7 +122,7 @@ def test_a_healthy_dump_says_what_was_looked_at(tmp_path):
     values = {("input", 0): floats(1, 2), ("output", 0): floats(3, 4)}
     pages = Pages(Contents(write_dump(tmp_path / "dump", [("Net/Add-op0", values)])))
     verdict = pages.get("overview")["verdict"]
-    assert verdict["kind"] == "ok" and "2 tensors of 1 operators" in verdict["text"]
+    assert verdict["kind"] == "ok" and "2 tensors of 1 operator" in verdict["text"]
 
 
 def test_a_damaged_file_is_named_with_its_reason(tmp_path):
