@@ -158,11 +158,19 @@ def packs_are_verified_anew(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in list(os.environ):
-        if name.startswith(_PREFIXES) or name in _NAMES:
-            monkeypatch.delenv(name)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in _variables():
+        monkeypatch.delenv(name)
     monkeypatch.setattr("msdump.cli.printing._spoken", "en")
+    yield
+    # What a command of this process has set: fixtures of the next module would read it.
+    for name in _variables():
+        del os.environ[name]
+
+
+def _variables() -> list[str]:
+    """Those that are set, and say what is dumped and how."""
+    return [name for name in os.environ if name.startswith(_PREFIXES) or name in _NAMES]
 
 
 @pytest.fixture(autouse=True)
