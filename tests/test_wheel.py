@@ -31,6 +31,9 @@ def test_an_interpreter_is_one_that_runs(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
     assert wheel.interpreter("python3.12") == str(tmp_path / "pyenv/versions/3.12.10/bin/python")
     assert wheel.interpreter("python3.13") is None
+    (tmp_path / "pyenv/versions/3.13.0rc1").mkdir()
+    assert wheel.interpreter("python3.13") is None
+    assert wheel.interpreter(sys.executable) == sys.executable
 
 
 def test_no_python_is_no_success(

@@ -60,11 +60,15 @@ def supported_pythons() -> list[str]:
 
 
 def interpreter(name: str) -> str | None:
-    """A program that runs, for a name such as "python3.12": on PATH, or the newest one that pyenv has; else None."""
+    """A program that runs, for a name such as "python3.12": on PATH, or the newest one that pyenv has; or for a path.
+
+    Edges: None where there is none.
+    """
     versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    releases = versions.glob(f"{name.removeprefix('python')}.[0-9]*")
-    newest = sorted(releases, key=lambda path: int(path.name.rpartition(".")[2]), reverse=True)
-    candidates = [shutil.which(name), *(str(path / "bin" / "python") for path in newest)]
+    release = re.compile(re.escape(name.removeprefix("python")) + r"\.([0-9]+)")
+    found = (release.fullmatch(path.name) for path in versions.glob("*"))
+    newest = sorted(filter(None, found), key=lambda match: int(match[1]), reverse=True)
+    candidates = [shutil.which(name), *(str(versions / match[0] / "bin" / "python") for match in newest)]
     for candidate in filter(None, candidates):
         # pyenv has a program on PATH for each Python, which fails for those that are not chosen.
         if subprocess.run([candidate, "--version"], capture_output=True).returncode == 0:
