@@ -13,6 +13,7 @@ import pytest
 import msdump
 from msdump.cli.main import COMMANDS, make_parser
 from msdump.config.sections import CommonDumpSettings, E2eDumpSettings
+from tests.package import PACKAGE
 from tests.readme_block import command_blocks
 from tests.snippets import PAGES, ROOT, run_page, snippets
 
@@ -110,12 +111,13 @@ def test_files_in_the_text_exist(page: Path) -> None:
     for file in re.findall(rf"`(?:python )?((?:{folders})/[\w./-]+)(?: [^`]*)?`", text):
         # A file of the user's cache, and a place for any name.
         is_elsewhere = file.endswith(".sqlite") or "/NAME" in file
-        assert is_elsewhere or (ROOT / file).exists(), f"{name(page)} names {file}"
+        place = PACKAGE / file.removeprefix("msdump/") if file.startswith("msdump/") else ROOT / file
+        assert is_elsewhere or place.exists(), f"{name(page)} names {file}"
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=name)
 def test_variables_in_the_text_exist(page: Path) -> None:
-    known = (ROOT / "msdump" / "config" / "environment.py").read_text(encoding="utf-8")
+    known = (PACKAGE / "config" / "environment.py").read_text(encoding="utf-8")
     for variable in set(re.findall(r"\bMSDUMP_[A-Z][A-Z_]*[A-Z]\b", page.read_text(encoding="utf-8"))):
         assert f'"{variable}"' in known, f"{name(page)} names {variable}"
 
@@ -124,7 +126,7 @@ def test_variables_in_the_text_exist(page: Path) -> None:
 def test_names_of_the_package_in_the_text_exist(page: Path) -> None:
     """`msdump.x` is a public name or a module, unless it is the address or file of something else."""
     for found in re.findall(r"`(?:with |import |from )?msdump\.(\w+)", page.read_text(encoding="utf-8")):
-        there = hasattr(msdump, found) or (ROOT / "msdump" / found).is_dir() or (ROOT / f"msdump/{found}.py").is_file()
+        there = hasattr(msdump, found) or (PACKAGE / found).is_dir() or (PACKAGE / f"{found}.py").is_file()
         assert there, f"{name(page)}: msdump.{found}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from tests.package import PACKAGE
 from tests.snippets import ROOT
 
 PAGE = ROOT / "docs" / "troubleshooting.md"
@@ -22,7 +23,7 @@ def quoted() -> list[str]:
 def templates() -> list[str]:
     """Every text in msdump's code, with `…` where something is put in, and one line for each."""
     found: list[str] = []
-    for path in (ROOT / "msdump").rglob("*.py"):
+    for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant | ast.JoinedStr):
                 found += _OPEN.sub(SOME, _template(node)).splitlines()

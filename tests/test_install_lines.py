@@ -11,6 +11,7 @@ import pytest
 
 import msdump
 from tests import install_lines
+from tests.package import PACKAGE
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ("clone", "wheel", "git", "index")
@@ -38,7 +39,7 @@ def test_pages_can_be_written_for_each_source_and_back(source: str, tmp_path: Pa
         copy.write_text(other, encoding="utf-8")
         assert install_lines.rewritten(other, "clone", "1.2.3") == text
     (tmp_path / "msdump").mkdir()
-    shutil.copy(ROOT / "msdump/_version.py", tmp_path / "msdump")
+    shutil.copy(PACKAGE / "_version.py", tmp_path / "msdump")
     wrong = install_lines.wrong_lines(tmp_path, "clone")
     assert bool(wrong) == (source != "clone")
 

@@ -18,6 +18,7 @@ import pytest
 from msdump.formats.bin import BinFile, read_bin
 from msdump.formats.npy_reader import read_npy
 from msdump.mindspore.dataset import Cifar10Dataset
+from tests.package import PACKAGE
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = ROOT / "sample_code" / "dump"
@@ -187,4 +188,5 @@ def test_the_packaged_sample_is_the_one_in_sample_code() -> None:
 
     packaged = Path(msdump.cli.samples.__file__).with_name("train_alexnet.py")
     assert packaged.read_bytes() == (SAMPLES / "train_alexnet.py").read_bytes()
-    assert packaged.resolve() == (SAMPLES / "train_alexnet.py").resolve()
+    if SAMPLES.parents[1] / "msdump" == PACKAGE:
+        assert packaged.resolve() == (SAMPLES / "train_alexnet.py").resolve()

@@ -114,7 +114,7 @@ def _texts(folder: Path) -> list[str]:
         if packed is not None:
             found.append(gzip.decompress(b64decode(packed[1])).decode())
         if data.startswith(b"SQLite"):
-            with sqlite3.connect(path) as database:
+            with contextlib.closing(sqlite3.connect(path)) as database:
                 found += database.iterdump()
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import posixpath
@@ -88,11 +89,11 @@ def test_a_run_of_mlflow_has_the_curves_and_the_report(nan_dump: Path, tmp_path:
     for count in (1, 2):  # the second one is a run of the same experiment
         done = send("mlflow", nan_dump, tmp_path)
         assert done.returncode == 0, done.stderr
-        with sqlite3.connect(tmp_path / "runs/mlflow.db") as database:
+        with contextlib.closing(sqlite3.connect(tmp_path / "runs/mlflow.db")) as database:
             runs = database.execute("select run_uuid, status, artifact_uri from runs").fetchall()
             assert len(runs) == count and {status for _, status, _ in runs} == {"FINISHED"}
     run, _, place = next(row for row in runs if row[0] in done.stdout)
-    with sqlite3.connect(tmp_path / "runs/mlflow.db") as database:
+    with contextlib.closing(sqlite3.connect(tmp_path / "runs/mlflow.db")) as database:
         rows = database.execute("select key, step, value, is_nan from metrics where run_uuid = ?", (run,)).fetchall()
         tags = dict(database.execute("select key, value from tags where run_uuid = ?", (run,)).fetchall())
     found = {(name, step): math.nan if is_nan else value for name, step, value, is_nan in rows}
