@@ -126,7 +126,7 @@ def _git(root: Path, *words: str) -> str:
 
 
 def _run(command: Sequence[str], folder: Path) -> str:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=folder, env=wheel.fresh_environment(), capture_output=True, text=True)
     if done.returncode:
         raise ReleaseError(f"{' '.join(command)}: ended with {done.returncode}.\n{(done.stdout + done.stderr)[-2000:]}")
     return done.stdout

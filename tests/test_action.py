@@ -92,7 +92,7 @@ class Runner:
 
 
 @pytest.fixture
-def runner(tmp_path: Path, action: Any) -> Runner:
+def runner(needs_mindspore: None, tmp_path: Path, action: Any) -> Runner:
     made = Runner(tmp_path, action)
     (made.folder / "my train.py").write_text(SCRIPT)
     return made

@@ -108,7 +108,7 @@ def run_tests(python: Path, tree: Path, options: Sequence[str]) -> int:
     """pytest's exit status.   Raises: WheelError where something else than the wheel is imported."""
     _run([str(python), "-c", _WHERE], tree)
     return subprocess.run(
-        [str(python), "-m", "pytest", "-q", *_OF_A_CLONE, *options], cwd=tree, env=_environment()
+        [str(python), "-m", "pytest", "-q", *_OF_A_CLONE, *options], cwd=tree, env=fresh_environment()
     ).returncode
 
 
@@ -145,12 +145,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if "passed" in told and "FAILED" not in told else 1
 
 
-def _environment() -> dict[str, str]:
+def fresh_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in _FRESH}
 
 
 def _run(command: Sequence[str], folder: Path) -> None:
-    done = subprocess.run(command, cwd=folder, env=_environment(), capture_output=True, text=True)
+    done = subprocess.run(command, cwd=folder, env=fresh_environment(), capture_output=True, text=True)
     if done.returncode:
         raise WheelError(f"{' '.join(command)}: ended with {done.returncode}.\n{(done.stdout + done.stderr)[-2000:]}")
 
