@@ -137,7 +137,8 @@ def _choose_configuration(args: argparse.Namespace) -> None:
             raise ConfigError(f"--config: expected a file, got {args.config!r}. There is no such file.")
         os.environ[DUMP_CONFIG] = path
     # A script may write the file that the environment names, and the real MindSpore reads its own way.
-    if os.path.isfile(os.environ.get(DUMP_CONFIG, "")) and not args.real_mindspore:
+    is_read = not args.real_mindspore and not args.no_dump
+    if is_read and os.path.isfile(os.environ.get(DUMP_CONFIG, "")):
         from msdump.config.environment import Environment
         from msdump.config.mindspore import check_mindspore_config
 

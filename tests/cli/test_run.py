@@ -130,6 +130,13 @@ def test_a_wrong_configuration_fails_before_the_script_starts(is_named_by_option
     assert "common_dump_settings.iteration" in done.stderr and "Traceback" not in done.stderr
 
 
+def test_a_wrong_configuration_that_is_not_asked_for_stops_nothing(tmp_path: Path) -> None:
+    write(tmp_path, "show.py", "print('started')")
+    write_config(tmp_path, iteration="x")
+    done = msdump_run("--no-dump", "show.py", cwd=tmp_path, MINDSPORE_DUMP_CONFIG=str(tmp_path / "dump.json"))
+    assert (done.returncode, done.stdout) == (0, "started\n")
+
+
 def test_what_one_device_alone_refuses_is_left_to_the_script(tmp_path: Path) -> None:
     """Before it starts, nobody knows which device it chooses."""
     write(tmp_path, "show.py", "print('started')")
