@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 IDENTICAL, AGREES, DIFFERS, NOT_COMPARED = messages("identical", "agrees", "differs", "not compared")
 
 # Errors of inputs grow on their way through an operator; one that has grown more is the operator's own.
-_AMPLIFIED = 8.0
-# Each element of their results is as far off as the elements that it is made of, however small it is itself. One that
-# lost so much of its digits is told all the same.
+AMPLIFIED = 8.0
+# Each element of their results is as far off as the elements that it is made of, however small it is itself. A result
+# with a larger relative error than this is named in spite of that.
 _TERMWISE = frozenset({"add", "sub"})
 _LOST = 0.1
 
@@ -143,11 +143,14 @@ class OperatorResult:
         if not has_inputs or not inputs_agree:
             return False
         input_error, output_error = self.input_error or 0.0, self.output_error
-        if output_error is None or output_error <= _AMPLIFIED * input_error:
-            return output_error is None
+        if output_error is None:
+            return True
+        if output_error <= AMPLIFIED * input_error:
+            return False
         return output_error > _LOST or not self._keeps_the_error_of_its_terms()
 
     def _keeps_the_error_of_its_terms(self) -> bool:
+        """Whether it adds or subtracts, and its largest error is what those of its inputs can make."""
         if kind_of(self.pair.mine.op_type) not in _TERMWISE:
             return False
         came_in, went_out = (
@@ -156,7 +159,7 @@ class OperatorResult:
         )
         if any(metrics.mismatched or metrics.unequal for metrics in went_out):
             return False
-        return max(metrics.worst_error for metrics in went_out) <= _AMPLIFIED * sum(
+        return max(metrics.worst_error for metrics in went_out) <= AMPLIFIED * sum(
             metrics.worst_error for metrics in came_in
         )
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from msdump.analysis.compare.bounds import Bounds, bounds_of, largest, reason_to_differ
 from msdump.analysis.compare.metrics import PairMetrics, compare_arrays
-from msdump.analysis.compare.result import AGREES, DIFFERS, OperatorResult, StepResult, TensorResult, Tie
+from msdump.analysis.compare.result import AGREES, AMPLIFIED, DIFFERS, OperatorResult, StepResult, TensorResult, Tie
 from msdump.analysis.compare.vocabulary import kind_of
 from msdump.analysis.full_names import stage_of
 from msdump.analysis.graph_info import GraphFiles, Origin
@@ -33,8 +33,6 @@ from msdump.errors import FormatError
 from msdump.tables.messages import COMMA, joined, messages
 from msdump.tensors.arrays import Array
 
-# By how much an operator may enlarge the error of what reaches it, as for errors of rounding.
-_AMPLIFIED = 8.0
 # Errors of what is read and of what was made are computed apart.
 _EQUAL = 1.001
 # Sums of the same numbers in another order.
@@ -167,7 +165,7 @@ class _Search:
         """An operator whose inputs differ by no more than the decision explains, and whose outputs do not where their
         error is what came in. Parameters are read by the next iteration.
         """
-        limit = _AMPLIFIED * self._largest
+        limit = AMPLIFIED * self._largest
         if result.pair.mine.is_parameter:
             inputs, outputs = result.inputs, self._excused(result.outputs, lambda tensor: _error(tensor) <= limit)
         else:
@@ -179,7 +177,7 @@ class _Search:
                 ):
                     return result
             inputs = self._excused(result.inputs, lambda tensor: True)
-            came_in = _AMPLIFIED * max(map(_error, result.inputs), default=0.0)
+            came_in = AMPLIFIED * max(map(_error, result.inputs), default=0.0)
             outputs = self._excused(
                 result.outputs,
                 lambda tensor: (
@@ -196,14 +194,14 @@ class _Search:
         slot = tensor.slot.number
         origin = origins[slot] if slot < len(origins) else None
         if origin is None or (origin.slot is None and origin.maker is None):
-            return _AMPLIFIED * self._largest  # its maker is not known, or it came in from outside
+            return AMPLIFIED * self._largest  # its maker is not known, or it came in from outside
         if origin.maker is None:
             made = self._errors.get((step, origin.name), {})
             output = origin.slot or 0
         else:
             graph, name, output = origin.maker
             if stage_of(name) not in self._stages:
-                return _AMPLIFIED * self._largest  # the other run shows nothing of that part of a step
+                return AMPLIFIED * self._largest  # the other run shows nothing of that part of a step
             own = step._replace(graph_id=graph)
             # What a later part of an iteration writes, as an optimizer does, is read in the next one.
             before = own if own.iteration is None else own._replace(iteration=own.iteration - 1)
@@ -274,7 +272,7 @@ class _Search:
     def _bounds(self, both: _Both, came_in: float) -> Bounds:
         """What elements that were decided alike may differ by: behind an earlier decision, what it brought."""
         bounds = bounds_of(both.dtypes[0], both.dtypes[1], self._tolerance)
-        brought = 0.0 if self.first is None else _AMPLIFIED * came_in
+        brought = 0.0 if self.first is None else AMPLIFIED * came_in
         return Bounds(max(bounds.relative, brought), max(bounds.worst, 10 * brought), bounds.epsilon)
 
 
@@ -543,4 +541,4 @@ def _is_sum_of(output: TensorResult, inputs: Sequence[TensorResult]) -> bool:
         if (metrics := tensor.metrics) is not None and not metrics.unequal
     ]
     factors = max([1.0, *(top for _, top in terms)])
-    return output.metrics.worst_error <= _AMPLIFIED * factors * max((distance for distance, _ in terms), default=0.0)
+    return output.metrics.worst_error <= AMPLIFIED * factors * max((distance for distance, _ in terms), default=0.0)

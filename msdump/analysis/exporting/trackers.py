@@ -44,7 +44,7 @@ class Curve:
 
     name    with the groups that it stands in, such as `forward/encoder/l2norm`
     values  by iteration; NaN and Inf are values
-    rank    of the worst health of what it measures, for those that there is no room for
+    rank    of the worst health of what it measures: the healthiest are left out where there are too many
     """
 
     name: str
@@ -105,7 +105,7 @@ def _measured(operators: list[ExportedOperator]) -> dict[str, Values]:
 
 
 def chosen(found: list[Curve]) -> tuple[list[Curve], list[str]]:
-    """Those that there is room for, unhealthy ones first, in their order, with names that the tools take; notes."""
+    """At most MOST_CURVES, the unhealthiest, in their order, with names that the tools take; notes on the others."""
     order = {id(curve): number for number, curve in enumerate(found)}
     kept = sorted(sorted(found, key=lambda curve: curve.rank)[:MOST_CURVES], key=lambda curve: order[id(curve)])
     notes = []

@@ -56,6 +56,7 @@ def parse_condition(text: str, columns: Sequence[Column]) -> Condition:
             f"{hint + ' ' if hint else ''}Allowed: {_GRAMMAR}."
         )
 
+    kinds = {column.name: column.kind for column in columns}
     tests: list[Condition] = []
     words: list[str] = []  # the condition, as Python joins the tests: nothing of the text itself is among them
     place, depth, is_whole = 0, 0, False
@@ -68,7 +69,7 @@ def parse_condition(text: str, columns: Sequence[Column]) -> Condition:
             if part is None:
                 raise wrong(place, "a column")
             words.append(f"tests[{len(tests)}](row)")
-            tests.append(_comparison(part, {column.name: column.kind for column in columns}, wrong))
+            tests.append(_comparison(part, kinds, wrong))
         elif word == "not" and words[-1:] == ["not"]:
             words.pop()
         else:
