@@ -35,14 +35,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write; the result is the exit status that `--help` explains."""
-    from msdump.analysis.exporting import export
+    from msdump.analysis.exporting import FORMS, export
     from msdump.formats.selection import StepSelection
-    from msdump.viewing.report_file import write_report
 
+    has_report = FORMS[args.to].has_report
+    if has_report:  # the other forms need no viewer
+        from msdump.viewing.report_file import write_report
     with progress_bar("export", sys.stderr) as advance:
         written, contents = export(
-            args.dump, args.to, args.output, args.golden, StepSelection(**selected_steps(args)), write_report,
-            mapping=args.mapping, thread_count=args.threads, progress=advance,
+            args.dump, args.to, args.output, args.golden, StepSelection(**selected_steps(args)),
+            write_report if has_report else None, mapping=args.mapping, thread_count=args.threads, progress=advance,
         )  # fmt: skip
     if written.text:
         write_text("-", written.text)
