@@ -1,7 +1,7 @@
 // The frame of all pages: which step is shown, where to go, keys, and what to say while an answer is on its way.
 import { signal } from "@preact/signals";
 import { render } from "preact";
-import { useAnswers } from "./answers.js";
+import { isBusy, useAnswers } from "./answers.js";
 import { Bookmarks } from "./bookmarks.js";
 import { KeyHelp, listen } from "./keys.js";
 import { workAsLayout } from "./layout.js";
@@ -42,7 +42,7 @@ function App() {
     ...["trend", "ranks"].filter((kind) => overview.pages.some((path) => path.startsWith(kind))).map((kind) => [kind, kind === "trend" ? "Trend" : "Ranks"]),
     ["bytes", "Bytes"], ["lines", "Source"]];
   const needsStep = (name) => name !== "overview" && name !== "nan";
-  return html`<div class="frame" data-place=${place.value.fragment} data-theme=${theme.value} lang=${language.value}>
+  return html`<div class="frame" aria-busy=${isBusy} data-place=${place.value.fragment} data-theme=${theme.value} lang=${language.value}>
     <header class="top">
       <h1 class="title">${overview.dump}${overview.golden === null ? "" : ` ↔ ${overview.golden}`}</h1>
       <nav aria-label="pages">${pages.map(([name, title]) => html`<a key=${name} aria-current=${page === name || (["operator", "tensor"].includes(page) && name === "operators") ? "page" : null}

@@ -216,18 +216,32 @@ class Pages:
         operators = self._contents.operators
         tensors = sum(len(operator.tensors) for operator in operators)
         unmeasured = sum(operator.healths.count(Health.NOT_MEASURED) for operator in operators)
-        parts = [
-            message(
+        judged = tensors - unmeasured
+        parts = []
+        if judged:
+            told = message(
                 "No NaN and no Inf that was not meant in {tensors} of {operators}",
-                tensors=counted(tensors, "{count} tensor", "{count} tensors"),
+                tensors=counted(judged, "{count} tensor", "{count} tensors"),
                 operators=counted(len(operators), "{count} operator", "{count} operators"),
             )
-        ]
-        if self._contents.golden is not None:
+            parts.append(told)
+        if self._contents.comparison is not None:
             parts.append(message("all that were compared agree with the golden dump"))
+        elif self._contents.golden is not None:
+            parts.append(message("the golden dump is not compared yet"))
         if unmeasured:
-            parts.append(message("{count} tensors have no numbers to judge by", count=unmeasured))
-        return {"kind": "ok", "text": message("{text}.", text=joined(SEMICOLON, parts)), "at": None}
+            parts.append(
+                counted(
+                    unmeasured,
+                    "{count} tensor has no numbers to judge by",
+                    "{count} tensors have no numbers to judge by",
+                )
+            )
+        if not parts:
+            parts.append(message("no tensors to judge"))
+        is_known = judged > 0 and (self._contents.golden is None or self._contents.comparison is not None)
+        kind = "ok" if is_known else "unknown"
+        return {"kind": kind, "text": message("{text}.", text=joined(SEMICOLON, parts)), "at": None}
 
     def _finding(self, finding: Finding) -> Answer:
         at = self._at(finding.step, finding.operator)

@@ -166,6 +166,7 @@ def _digest(text: str) -> str:
 # GitHub takes 65,536 characters in a comment.
 LARGEST = 60_000
 _MOST_STEPS = 50
+_MARKS = {"ok": "✅", "unknown": "❔"}  # kinds of verdicts that are no finding
 _ACTIVE = frozenset("\\`*_[]<>|#!@&~")
 
 
@@ -175,7 +176,7 @@ def markdown(overview: Answer) -> str:
     overview  the answer of `Pages` for that path
     """
     verdict = overview["verdict"]
-    parts = [f"### {'✅' if verdict['kind'] == 'ok' else '❌'} {_code(overview['dump'])}", _prose(verdict["text"])]
+    parts = [f"### {_MARKS.get(verdict['kind'], '❌')} {_code(overview['dump'])}", _prose(verdict["text"])]
     for finding in overview["findings"]:
         line = finding["line"]
         parts.append(f"**{_prose(finding['title'])}**\n\n{_block(finding['text'])}")

@@ -150,7 +150,9 @@ def look(browser: Any) -> Iterator[Callable[[str], Sight]]:
     seen: list[Sight] = []
     contexts = []
 
-    def opened(url: str, language: str = "en", is_offline: bool = False) -> Sight:
+    def opened(
+        url: str, language: str = "en", is_offline: bool = False, before: Callable[[Any], None] = lambda page: None
+    ) -> Sight:
         context = browser.new_context(locale=language, viewport={"width": 1280, "height": 800})
         contexts.append(context)
         context.set_offline(is_offline)
@@ -162,6 +164,7 @@ def look(browser: Any) -> Iterator[Callable[[str], Sight]]:
         page.on("pageerror", lambda error: sight.problems.append(str(error)))
         page.on("request", lambda request: _check_origin(request.url, sight))
         page.on("dialog", lambda dialog: (sight.problems.append(f"dialog {dialog.message}"), dialog.dismiss()))
+        before(page)
         page.goto(url)
         sight.rest()
         return sight

@@ -145,6 +145,34 @@ def test_two_dumps(moved_dump: Path, golden_dump_folder: Path, served: Served, l
     assert pictures == {"mine", "golden", "difference", "relative", "ulp"}
 
 
+# Answers as they come while a server measures, then those that it ends with, the last ones slowly.
+EARLY_THEN_LATE = """
+const ask = window.fetch;
+window.asked = {progress: 0, overview: 0};
+window.fetch = async (address, options) => {
+    const name = String(address).split("/").pop();
+    const response = await ask(address, options);
+    if (!(name in asked)) return response;
+    const told = await response.json();
+    asked[name] += 1;
+    if (name === "progress" && asked[name] === 1) told.stage = "measuring";
+    else if (name === "progress") told.version += 1;
+    else if (asked[name] === 1) told.verdict = {kind: "unknown", text: "early", at: null};
+    else await new Promise(resolve => setTimeout(resolve, 800));
+    return new Response(JSON.stringify(told));
+};
+"""
+
+
+def test_old_answers_do_not_pass_for_new_ones(dumps: Callable[[str], Path], served: Served, look: Look) -> None:
+    """The page says that it waits while the last answers are on their way from a server that is done."""
+    url = served(dumps("mindspore"))
+    look(url)  # the server is done
+    sight = look(url, before=lambda page: page.add_init_script(EARLY_THEN_LATE))
+    assert sight.page.evaluate("asked.overview") == 2
+    assert "first NaN" in sight.page.inner_text(".verdict")
+
+
 def test_operators_are_paired_by_hand(served: Served, look: Look, tmp_path: Path) -> None:
     values = np.arange(6, dtype=np.float32)
     mine, golden = (

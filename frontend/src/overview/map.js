@@ -1,8 +1,9 @@
 // The map of health: curves, ranks and layers over the iterations, with hover, click, brush and keys.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useOptional } from "../answers.js";
 import { color } from "../chart.js";
 import { number } from "../format.js";
-import { get, progress } from "../source.js";
+import { get } from "../source.js";
 import { follow, link, panelLink, place, setQuery, stepParts } from "../state.js";
 import { html, marks } from "../view.js";
 import { language, say } from "../words.js";
@@ -13,19 +14,6 @@ import { gradient } from "./palette.js";
 export const titles = { [HEALTH]: "health", l2: "L2", max: "largest value", nan: "NaN and Inf", zero: "share of zeros", saturated: "share near the limit of the dtype", error: "error", distance: "distance between ranks" };
 const MOST_LAYERS = 40;
 const DENSE = 560; // rows of pixels for single operators
-
-/** The answer for a path, decoded once: null until it is there, undefined for one that is left out. */
-export function useAnswer(path) {
-  const key = `${progress.value?.version} ${path}`;
-  const [state, setState] = useState({ key: null, path: null });
-  useEffect(() => {
-    if (path === null) return undefined;
-    let isWanted = true;
-    get(path).then((answer) => isWanted && setState({ key, path, answer }), () => isWanted && setState({ key, path, answer: undefined }));
-    return () => { isWanted = false; };
-  }, [key]);
-  return state.path === path && path !== null ? state.answer : null;
-}
 
 const decoded = new WeakMap();
 function cellsOf(answer, decode) {
@@ -51,13 +39,13 @@ export function HealthMap({ frame, overview }) {
   const rank = frame.ranks.map(String).includes(query.rank) ? frame.ranks.map(String).indexOf(query.rank) : opening.rank;
   const by = query.by === HEALTH || frame.statistics.includes(query.by) ? query.by : opening.by;
   const rankPart = frame.ranks[rank] ?? "-";
-  const health = cellsOf(useAnswer(`map/${rankPart}`), decodedHealth);
+  const health = cellsOf(useOptional(`map/${rankPart}`), decodedHealth);
   const [isIdle, setIdle] = useState(false);
   const logs = {};
   // What is coloured comes first; what hovering tells comes when that is drawn.
   for (const name of ["l2", "max", "nan", "zero", "saturated", "error", "distance"]) {
     const isWanted = frame.statistics.includes(name) && (name === by || isIdle);
-    logs[name] = cellsOf(useAnswer(isWanted ? `map/${rankPart}/${name}` : null), decodedLogs);
+    logs[name] = cellsOf(useOptional(isWanted ? `map/${rankPart}/${name}` : null), decodedLogs);
   }
   const arrangement = useMemo(() => arranged(frame), [frame]);
   const width = useRef(0);

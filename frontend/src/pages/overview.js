@@ -1,19 +1,20 @@
 // The first page: one sentence that leads to the finding, the map, cards of what was found, and how the dump was made.
+import { useOptional } from "../answers.js";
 import { Copy } from "../copy.js";
 import { bytes, number } from "../format.js";
 import { link, panelLink, stepParts } from "../state.js";
 import { count, Health, html, marks, Outvoted, row } from "../view.js";
 import { say } from "../words.js";
-import { HealthMap, useAnswer } from "../overview/map.js";
+import { HealthMap } from "../overview/map.js";
 
 const sum = (values) => values.reduce((one, other) => one + other, 0);
 
 export function Overview({ overview }) {
-  const frame = useAnswer("map");
+  const frame = useOptional("map");
   return html`<main class="overview"><div class="front">
     <${Headline} overview=${overview} />
-    <div>${frame === null ? html`<p aria-busy="true" class="quiet">…</p>` : frame !== undefined && frame.iterations.length > 0 && html`<${HealthMap} frame=${frame} overview=${overview} />`}</div>
-    <${Cards} overview=${overview} cards=${frame?.cards ?? []} isReady=${frame !== null} />
+    <div>${frame === undefined ? html`<p aria-busy="true" class="quiet">…</p>` : frame !== null && frame.iterations.length > 0 && html`<${HealthMap} frame=${frame} overview=${overview} />`}</div>
+    <${Cards} overview=${overview} cards=${frame?.cards ?? []} isReady=${frame !== undefined} />
     <div class="wide-row">
       ${overview.notes?.map((one) => html`<p class="note" key=${one}>${say(one)}</p>`)}
       <${Provenance} overview=${overview} provenance=${frame?.provenance} />
@@ -31,12 +32,12 @@ const hrefOf = (at) => (at === null || at.operator === null ? null : panelLink(s
 /** The verdict as one sentence that is a link, its line of code between its neighbours, one button and the next command. */
 function Headline({ overview }) {
   const { verdict, findings } = overview;
-  const isGood = verdict.kind === "ok";
+  const [looks, mark] = { ok: ["good", "✔"], unknown: ["", "…"] }[verdict.kind] ?? ["bad", "✖"];
   const [first, ...others] = findings;
   const href = hrefOf(verdict.at);
   const command = nextCommand(overview);
-  return html`<section class="verdict headline wide-row ${isGood ? "good" : "bad"}" aria-label=${say("verdict")}>
-    <h1>${isGood ? "✔" : "✖"} ${href === null ? say(verdict.text) : html`<a href=${href}>${say(verdict.text)}</a>`}${verdict.at !== null && html`<span class="where"> ${whereOf(verdict.at.step)}</span>`}</h1>
+  return html`<section class="verdict headline wide-row ${looks}" aria-label=${say("verdict")}>
+    <h1>${mark} ${href === null ? say(verdict.text) : html`<a href=${href}>${say(verdict.text)}</a>`}${verdict.at !== null && html`<span class="where"> ${whereOf(verdict.at.step)}</span>`}</h1>
     ${first !== undefined && html`<${Source} finding=${first} />`}
     <div class="next">${href !== null && html`<a class="go" href=${href}>${say("go there")} →</a>`}
       ${command !== null && html`<code>${command}</code><${Copy} text=${command} label="copy" />`}</div>
@@ -59,7 +60,7 @@ function Source({ finding }) {
 /** What to type next: a word of this dump's verdict. */
 function nextCommand({ verdict, path, golden }) {
   const name = verdict.at?.name;
-  if (verdict.kind === "ok") return null;
+  if (["ok", "unknown"].includes(verdict.kind)) return null;
   if (verdict.kind === "rank") return `msdump ranks ${quoted(path)}`;
   return golden === null || name === undefined ? `msdump nan ${quoted(path)}` : `msdump show ${quoted(path)} ${quoted(name)}`;
 }
