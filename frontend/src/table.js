@@ -14,10 +14,10 @@ export function Table({ columns, order, health, onOpen, sort, onSort, label, isC
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(600);
   useEffect(() => {
-    const measure = () => setHeight(frame.current?.clientHeight ?? 600);
-    measure();
-    addEventListener("resize", measure);
-    return () => removeEventListener("resize", measure);
+    // What stands above may come, go and grow.
+    const sized = new ResizeObserver(() => setHeight(frame.current?.clientHeight ?? 600));
+    sized.observe(frame.current);
+    return () => sized.disconnect();
   }, []);
   const first = Math.max(0, Math.floor(top / ROW) - SPARE);
   const last = Math.min(order.length, Math.ceil((top + height) / ROW) + SPARE);

@@ -97,6 +97,21 @@ def test_rows_of_a_trend_become_lines(series: Path, served: Served, look: Look) 
     assert "scale=row" in sight.page.url and sight.page.locator(".cells-legend").count() == 0
 
 
+def test_rows_fill_the_room_that_a_chart_leaves(served: Served, look: Look, tmp_path: Path) -> None:
+    for iteration in range(2):
+        operators = [(f"Net/Add-op{number}", {OUT: floats(number, iteration)}) for number in range(100)]
+        write_dump(tmp_path / "dump", operators, iteration=iteration)
+    sight = look(served(tmp_path / "dump"))
+    sight.go("#/trend/0/0/1?lines=0")
+    assert sight.page.locator(".picked .chart canvas").count() == 1
+    sight.page.get_by_role("button", name="no lines").click()
+    sight.rest()
+    boxes = [sight.page.locator(place).last.bounding_box() for place in (".rows", "tr.row")]
+    room, last = (box["y"] + box["height"] for box in boxes)
+    # Some rows more than are in sight: scrolling shows them at once.
+    assert last - room > 7 * 26 and sight.page.locator("tr.row").count() < 100
+
+
 def test_the_keyboard_goes_everywhere(dumps: Callable[[str], Path], served: Served, look: Look, axe: str) -> None:
     sight = look(served(dumps("mindspore")))
     step = first_step(sight)
