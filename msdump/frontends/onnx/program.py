@@ -318,11 +318,18 @@ class OnnxProgram:
             results = run(fetches, values, options)
             dtypes = [self.dtype_of(name) for name in makes]
             return [
-                value if dtype is None else owned_value_of(value, dtype)
+                _owned(value) if dtype is None else owned_value_of(value, dtype)
                 for dtype, value in zip(dtypes, results, strict=True)
             ]
 
         return launch
+
+
+def _owned(value: Any) -> Any:
+    """The same with memory of its own: a sequence that onnxruntime returns may lie in what the operator read."""
+    if not isinstance(value, list):
+        return value
+    return [element.copy() if isinstance(element, np.ndarray) else element for element in value]
 
 
 def _run_body(body: Body, slots: Slots, number: int | None) -> None:
