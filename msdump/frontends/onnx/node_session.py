@@ -16,7 +16,7 @@ import onnxruntime
 from msdump.config.environment import ONNX_OPTIMIZATION
 from msdump.errors import ConfigError, GraphError
 from msdump.frontends.onnx.nodes import ModelConstant, ModelNode, subgraphs
-from msdump.frontends.onnx.ort_values import is_packed, raw_data_of, value_of
+from msdump.frontends.onnx.ort_values import is_packed, raw_data_of, type_text, value_of
 from msdump.tensors import dtypes
 
 # onnxruntime and onnx are released apart: a model of one node needs nothing that came after this version.
@@ -158,7 +158,13 @@ class SessionMaker:
                 expected = f"operands of known shapes, by which onnxruntime {version} expands {node.op_type}"
                 fix = "Run onnx.shape_inference over the model, or export it with fixed shapes."
             else:
-                expected = f"an operator that onnxruntime {version} knows"
+                dtypes_read = dict.fromkeys(
+                    type_text(one.type.tensor_type.elem_type)
+                    for one in model.graph.input
+                    if one.type.HasField("tensor_type")
+                )
+                kinds = f" for {', '.join(dtypes_read)}" if dtypes_read else ""
+                expected = f"an operator that onnxruntime {version} knows{kinds}"
                 fix = "Export the model with another opset_version, or as other operators."
             raise GraphError(f"{node.where}: expected {expected}, got {error_text(error)} {fix}") from error
 
