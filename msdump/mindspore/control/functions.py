@@ -10,6 +10,7 @@ import __future__
 import ast
 import functools
 import gc
+import inspect
 import linecache
 import weakref
 from collections.abc import Iterator, Sequence
@@ -52,10 +53,11 @@ def rewrite_asker(error: TracedValueError, joined: list[CodeType]) -> None:
     # All objects of the process are searched: milliseconds, so not in each trace.
     functions = _functions_of(code)
     row = _rewritten.get(code)
-    if is_generated(code) or (row is not None and row.functions.issuperset(functions)):
+    if is_generated(code):
         raise GraphError(f"{error} {_PLACES}") from error
     if row is not None:
-        if any(each is code for each in joined):
+        # The functions that are known run the new code: another one asked, which may be gone.
+        if row.functions.issuperset(functions) or any(each is code for each in joined):
             raise GraphError(f"{error} ({code.co_name} of {code.co_filename} {_BORN}.)") from error
         joined.append(code)
         row.functions.update(functions)
@@ -126,6 +128,8 @@ def new_code(code: CodeType, functions: Sequence[FunctionType]) -> CodeType:
     if code.co_name == "<lambda>":
         raise _CannotRewriteError("is a lambda. Write it as a function with def")
     if not functions:
+        if code.co_flags & inspect.CO_OPTIMIZED:  # it is gone: Python 3.10 keeps no function of a frame
+            raise _CannotRewriteError(_BORN)
         raise _CannotRewriteError("is no function. Move the condition into a function or a construct")
     lines = linecache.getlines(code.co_filename, functions[0].__globals__)
     if not lines:
