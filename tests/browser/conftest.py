@@ -114,14 +114,17 @@ class Sight:
         return self.rest()
 
     def rest(self) -> str:
-        """The text of the page when nothing is on its way to it."""
-        self.page.wait_for_function(
-            "() => document.querySelector('.frame')?.dataset.place === location.hash"
-            " && !document.querySelector('[aria-busy=true]') && !document.querySelector('.progress')",
-            timeout=60_000,
-        )
-        self.page.wait_for_timeout(20)
-        return str(self.page.inner_text("body"))
+        """The text of the page when nothing is on its way to it, and nothing moves."""
+        before, text = None, ""
+        while text != before:
+            self.page.wait_for_function(
+                "() => document.querySelector('.frame')?.dataset.place === location.hash"
+                " && !document.querySelector('[aria-busy=true]') && !document.querySelector('.progress')",
+                timeout=60_000,
+            )
+            before, text = text, str(self.page.inner_text("body"))
+            self.page.wait_for_timeout(40)
+        return text
 
 
 @pytest.fixture(scope="session")
