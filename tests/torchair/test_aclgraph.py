@@ -206,9 +206,9 @@ def test_values_of_a_graph_are_saved(stage: str, nodes: set[str], tmp_path: Path
     assert {path.name for path in folder.iterdir()} == {
         f"{node}_device_0_{step}.pt" for node in nodes for step in range(2)
     }
-    assert torch.equal(torch.load(folder / "arg0_1_device_0_1.pt"), X + 1)
-    assert torch.equal(torch.load(folder / "add_device_0_1.pt"), X + 2)
-    assert torch.equal(torch.load(folder / "getitem_device_0_1.pt"), values)
+    assert torch.equal(torch.load(folder / "arg0_1_device_0_1.pt", weights_only=True), X + 1)
+    assert torch.equal(torch.load(folder / "add_device_0_1.pt", weights_only=True), X + 2)
+    assert torch.equal(torch.load(folder / "getitem_device_0_1.pt", weights_only=True), values)
 
 
 def test_a_dump_that_cannot_be_written_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -84,7 +84,8 @@ def wait(tensors: Sequence[object]) -> None:
 
     from msdump.torchair.ops import library
 
-    if not isinstance(tensors, list | tuple) or not tensors:
+    # Two classes apart: this is compiled, and PyTorch 2.5 does not know a union of them.
+    if not (isinstance(tensors, list) or isinstance(tensors, tuple)) or not tensors:  # noqa: SIM101
         raise ConfigError(f"torchair.ops.wait: expected a list of at least one tensor, got {tensors!r}.")
     for tensor in tensors:
         if not isinstance(tensor, torch.Tensor):

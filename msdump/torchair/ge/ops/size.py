@@ -111,7 +111,7 @@ def sym_ite(ge: Builder, condition: Operand, then: Operand, otherwise: Operand) 
     return ge.op("SelectV2", inputs, output="result")
 
 
-@converter(torch.sym_sum)
+@converter(*([torch.sym_sum] if hasattr(torch, "sym_sum") else []))  # from PyTorch 2.6 on
 def sym_sum(ge: Builder, items: Sequence[Size]) -> GeTensor:
     inputs = {f"x{index}": item for index, item in enumerate(items)}
     return ge.op("AddN", inputs, {"N": len(inputs)})
