@@ -18,29 +18,31 @@ def partition(joint: GraphModule, *args: Any, **kwargs: Any) -> tuple[GraphModul
            backward graph as well when its inputs are saved for that, where it would print once more.
     """
     forward, backward = default_partition(joint, *args, **kwargs)
-    if _drop_repeated(backward):
+    if _drop_repeated(forward, backward):
         # What only they read goes too.
         backward.graph.eliminate_dead_code()
         backward.recompile()
     return forward, backward
 
 
-def _drop_repeated(backward: GraphModule) -> bool:
+def _drop_repeated(forward: GraphModule, backward: GraphModule) -> bool:
     is_changed = False
+    names = {node.name for node in forward.graph.nodes}
     for node in reversed(list(backward.graph.nodes)):
-        if not node.users and _is_effect_of_forward(node):
+        # PyTorch 2.5 has no tags; there, what stands in both graphs is taken for an operator of the forward one.
+        tag = node.meta.get("partitioner_tag", _FORWARD if node.name in names else None)
+        if not node.users and tag == _FORWARD and _is_effect(node):
             backward.graph.erase_node(node)
             is_changed = True
     return is_changed
 
 
-def _is_effect_of_forward(node: Node) -> bool:
+def _is_effect(node: Node) -> bool:
     """True for what does something beside its result, other than write a tensor or draw random numbers."""
     target: Any = node.target
     schema = getattr(target, "_schema", None)
     return (
         node.op == "call_function"
-        and node.meta.get("partitioner_tag") == _FORWARD
         and schema is not None
         and not schema.is_mutable
         and torch.Tag.nondeterministic_seeded not in target.tags
