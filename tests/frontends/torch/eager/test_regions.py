@@ -22,10 +22,16 @@ pytestmark = [
 ]
 
 
+needs_setting = pytest.mark.skipif(
+    tuple(map(int, torch.__version__.split(".")[:2])) < (2, 9), reason="PyTorch before 2.9 compiles anew under a dump"
+)
+
+
 def tensors(folder: Path, **where: Any) -> dict[tuple[str, str, int], Any]:
     return {(each.op_name, each.io, each.slot): each.load() for each in msdump.open(folder).tensors(**where)}
 
 
+@needs_setting
 @pytest.mark.parametrize("is_sync", [True, False], ids=["sync", "async"])
 def test_a_region_is_shown_at_its_border(is_sync: bool, tmp_path: Path) -> None:
     """What it is given, as it was before; what it returns and overwrites; and so the graph of its gradients."""
@@ -88,6 +94,7 @@ def test_memory_that_a_region_overwrites_is_read_again(tmp_path: Path) -> None:
     assert [first.tolist(), second.tolist()] == [[0] * 3, [2] * 3]
 
 
+@needs_setting
 def test_scopes_of_what_runs_one_by_one(tmp_path: Path) -> None:
     """A module that is not compiled, in one that is; and gradients of a region that has no graph of them."""
     model = Block()
@@ -114,6 +121,7 @@ def test_parameters_of_a_region_have_their_names(tmp_path: Path) -> None:
     assert {name for name, _ in model.named_parameters()} <= shown
 
 
+@needs_setting
 def test_a_compiled_optimizer_is_an_update(tmp_path: Path) -> None:
     model = Block()
     sgd = torch.optim.SGD(model.parameters(), 0.1)
@@ -171,7 +179,7 @@ def test_more_places_than_a_report_names_are_counted() -> None:
         region.place = f"model.py:{place} in forward"
         counts.count(region, is_shown=False)
         counts.count(region, is_shown=place == 0)
-    lines = counts.lines()
+    lines = [line for line in counts.lines() if "pip install" not in line]  # advice for an older PyTorch
     assert len(lines) == 21
     assert lines[0] == (
         "compiled by torch.compile: model.py:0 in forward: ran 2 times, 1 of them shown at the border, "
@@ -183,6 +191,7 @@ def test_more_places_than_a_report_names_are_counted() -> None:
 # -- iterations --------------------------------------------------------------------------------------------------------
 
 
+@needs_setting
 def test_a_script_may_end_its_iterations_itself(tmp_path: Path) -> None:
     model = Block()
     compiled = torch.compile(model, backend="aot_eager")
@@ -213,6 +222,7 @@ def test_a_checkpoint_that_runs_again_is_no_iteration(tmp_path: Path) -> None:
     assert watch.report().iterations_run == 3
 
 
+@needs_setting
 def test_the_flight_recorder_of_a_compiled_model(tmp_path: Path) -> None:
     """The last steps and that of the trigger hold the border of the model and a loss made outside of it."""
     model = torch.compile(Block(), backend="aot_eager", fullgraph=True)
