@@ -48,22 +48,16 @@ def parse_condition(text: str, columns: Sequence[Column]) -> Condition:
         part = _PART.match(rest)
         got = f'"{part["word"] or part["column"]}"' if part else repr(rest[:1]) if rest else "the end"
         where = f'--where "{text}", character {len(text) - len(rest) + 1}: expected {expected}, got {got}.'
-        allowed = (
-            f"COLUMN SIGN VALUE, joined by and, or, not and ( ), where SIGN is one of {' '.join(_SIGNS)} and ~ takes"
-        )
-        return ConfigError(f"{where} {hint}Allowed: {allowed} a glob; such as: nan>0, op_type==MatMul and max>1e4.")
+        allowed = f"Allowed: COLUMN SIGN VALUE, joined by and, or, not and ( ); signs: {' '.join(_SIGNS)} (a glob)."
+        return ConfigError(" ".join(filter(None, (where, hint, allowed, "Such as: op_type==MatMul and max>1e4."))))
 
     def comparison(part: re.Match[str]) -> Condition:
         name, sign, value = part["column"], "==" if part["sign"] == "=" else part["sign"], part["value"]
         if name not in kinds:
-            raise wrong(
-                part.start("column"), f"a column ({', '.join(kinds)})", f"{did_you_mean(name, kinds)} ".lstrip()
-            )
+            raise wrong(part.start("column"), f"a column ({', '.join(kinds)})", did_you_mean(name, kinds))
         what, signs, read = _KINDS[kinds[name]]
         if sign not in signs.split():
-            raise wrong(
-                part.start("sign") if sign else part.end("column"), f"one of {signs} for {name}, which is {what}"
-            )
+            raise wrong(max(part.start("sign"), part.end("column")), f"one of {signs} for {name}, which is {what}")
         if value is None:
             raise wrong(part.end("sign"), "a value")
         try:
