@@ -166,6 +166,6 @@ def test_the_pb_holds_the_operators_of_the_execution_order(dumped: Run) -> None:
 def test_a_wrong_configuration_stops_before_the_first_step(tmp_path: Path) -> None:
     configure(tmp_path, saved_data="tensors")
     done = execute(tmp_path, "--config", "dump.json")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stdout == ""
     assert 'Did you mean "tensor"?' in done.stderr
