@@ -97,7 +97,17 @@ def steps_of_all(path: Path) -> set[int]:
     return {tensor.iteration for tensor in msdump.open(path).tensors() if tensor.iteration is not None}
 
 
-def test_without_a_configuration_nothing_happens() -> None:
+def test_without_a_configuration_it_is_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     dump = TrainingDump()
     Loop().train(dump, 1)
-    assert dump.report is None
+    assert dump.report is not None and dump.report.iterations_dumped == 1
+    assert list((tmp_path / "msdump_dump").rglob("statistic.csv"))
+
+
+def test_an_empty_configuration_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MINDSPORE_DUMP_CONFIG", "")
+    dump = TrainingDump()
+    Loop().train(dump, 1)
+    assert dump.report is None and list(tmp_path.iterdir()) == []

@@ -87,7 +87,7 @@ def test_the_report_and_the_stack_know_the_script(tmp_path: Path) -> None:
     [
         ("import msprobe.pytorch as p; p.PrecisionDebugger(CONFIG)", 3, "the script called no start()"),
         ("import msprobe.pytorch as p; p.PrecisionDebugger(CONFIG, level='L2')", 1, '"L2" is not supported'),
-        ("import msprobe.pytorch", 0, "no dump is configured"),
+        ("import msprobe.pytorch", 0, "no operator was run by PyTorch"),
         (
             "import torch, msprobe.pytorch as p; d = p.PrecisionDebugger(CONFIG, task='structure', level='mix'); "
             "d.start(torch.nn.Sequential(torch.nn.ReLU())); torch.ones(1).exp(); d.step()",
