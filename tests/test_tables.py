@@ -22,7 +22,10 @@ if is_installed("mindspore"):
 
 # (file, name that the literal is assigned to, or the function that holds it) -> why it lists three or more of them.
 DTYPES = {
-    ("formats/pt_tensor.py", "_DTYPE_BY_STORAGE"): "types of storages in files of torch.save, which go by C's types",
+    ("formats/pt_tensor.py", "STORAGE_DTYPES"): "types of storages in files of torch.save, which go by C's types",
+    ("formats/other_tools/safetensors.py", "_BY_NAME"): "codes that are read in safetensors and never written",
+    ("mindspore/ops/elementary.py", "invert"): "dtypes for which PyTorch has no bitwise_not",
+    ("mindspore/kernels/torch_operator.py", "_signed"): "dtypes for which PyTorch lacks kernels",
     (
         "analysis/compare/bounds.py",
         "BOUNDS",

@@ -55,7 +55,7 @@ def _pairs(model: str, batch: int) -> Pairs:
         step(inputs, labels)
     ((compiled,),) = step._cache.by_signature.values()
     pairs: defaultdict[str, list[Any]] = defaultdict(list)
-    for launch in compiled.executor._launches:
+    for launch in compiled.executor.launches:
         definition = launch.node.definition
         if launch.op is not None and {"numpy", "torch"} <= definition.kernels.keys():
             pairs[definition.op_type].append(tuple(_call(launch, provider) for provider in ("numpy", "torch")))

@@ -154,7 +154,7 @@ def no_dump(bench: Bench) -> Iterator[Mapping[str, Sample]]:
     graph.outputs = [value]
     executor = Executor(finish(graph))
     x = [np.ones((64, 64), np.float32)]
-    launches = [(launch.kernel, launch.inputs, launch.attrs, launch.outputs) for launch in executor._launches]
+    launches = [(launch.kernel, launch.inputs, launch.attrs, launch.outputs) for launch in executor.launches]
     buffer, out = executor.memory.array(graph.inputs[0]), executor.memory.array(graph.outputs[0])
 
     def without_observer_code() -> None:
