@@ -129,6 +129,13 @@ OTHERS = {
     ("mindspore/communication/launch.py", "MS_SCHED"): "a value of MS_ROLE",
     ("mindspore/nn/one_device.py", "MS_WORKER"): "a value of MS_ROLE",
     ("process/report.py", "MSDUMP_REPORTS"): "what a run hands to child processes; set and read by msdump alone",
+    **{
+        (
+            "process/default_folder.py",
+            name,
+        ): "torchrun's own: what tells the processes of one job, and the first of them"
+        for name in ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
+    },
     ("process/command.py", "WORLD_SIZE"): "torchrun's own: whether this process is one of several",
     ("mindspore/context.py", "MS_ASCEND_CHECK_OVERFLOW_MODE"): "read when a script chooses its device",
     ("mindspore/context.py", "INF_NAN_MODE_ENABLE"): "CANN's own; read when a script chooses its device",

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import anyio
 
 from msdump.cli.exit_status import FINE, FOUND, INCOMPLETE, statuses
+from msdump.config.environment import LANGUAGE
 from msdump.errors import MsdumpError
 
 MOST_BYTES = 7000  # of an answer as JSON has it
@@ -101,7 +102,7 @@ class Answers:
 def _environment() -> dict[str, str]:
     """Lines stay whole, letters are UTF-8, words English as the descriptions of the tools are."""
     kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-    return {**kept, "PYTHONIOENCODING": "utf-8:backslashreplace", "MSDUMP_LANGUAGE": "en"}
+    return {**kept, "PYTHONIOENCODING": "utf-8:backslashreplace", LANGUAGE: "en"}
 
 
 def cut(text: str, from_line: int) -> Part:
