@@ -74,7 +74,8 @@ class Iterations:
     """
 
     def __init__(self, session: GraphSession) -> None:
-        self.session: ReferenceType[GraphSession] = ref(session)
+        # What an iteration keeps alive goes with its session: graphs, and so the observers that saw them.
+        self.session: ReferenceType[GraphSession] = ref(session, lambda _: self._forget())
         self.current: Iteration | None = None
         self._known: WeakSet[TrainingOptimizer] = WeakSet()
         self._gets_no_update = False
@@ -93,6 +94,9 @@ class Iterations:
             iteration = self.current = Iteration(session.next_iteration())
         iteration.add(caller, parameters, optimizer)
         return iteration
+
+    def _forget(self) -> None:
+        self.current = None
 
     def note_gradients(self, weights: Iterable[Parameter]) -> None:
         """Gradients were taken of these."""
