@@ -27,8 +27,8 @@ import torch
 import msdump
 from msdump.analysis.compare.report import headline
 from msdump.analysis.compare.result import Comparison
-from msdump.analysis.compare.vocabulary import is_mover, kind_of
 from msdump.analysis.steps import Operator, opened, read_steps
+from msdump.operators.kinds import is_mover, kind_of
 
 Model = tuple[torch.nn.Module, tuple[torch.Tensor, ...]]
 EXPORTERS = {"TorchScript": False, "dynamo": True}

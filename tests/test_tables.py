@@ -60,7 +60,6 @@ OVERWRITING = {
     ("dumpers/overflow.py", "ATOMIC_OP_TYPES"): "operators that add up in memory, by MindSpore's guide",
     ("mindspore/ops/updates.py", "_ATTRIBUTES"): "attributes of the operator classes",
     ("mindspore/kernels/program.py", ""): "where these are defined",
-    ("graph/traits.py", "_USES"): "what is known without the kernels, and compared with them by a test",
 }
 
 # Name -> what it is a name of.

@@ -25,7 +25,7 @@ from msdump.formats.msprobe_json import read_msprobe_json
 from msdump.formats.paths.parse import FX, DumpName, FolderLevels, safe_text
 from msdump.formats.selection import ALL_STEPS, Numbers, StepSelection, is_selected
 from msdump.formats.statistic_csv import StatisticRow, read_statistic_csv
-from msdump.graph.traits import subgraph_labels
+from msdump.operators.traits import subgraph_labels
 from msdump.storage.plain import readable
 from msdump.tables.messages import COMMA, Message, joined, message
 from msdump.tensors.makers import maker

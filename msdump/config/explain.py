@@ -10,8 +10,8 @@ from msdump.config.environment import PACK, container, format_size
 from msdump.config.plan import ASCEND, CPU, DUMP_INPUT, DUMP_OUTPUT, SYNC, Plan, RecorderPlan
 from msdump.config.selectors import FullNameSelector, NameRegexSelector, Selector
 from msdump.graph.pb import GraphSummary, NodeSummary
-from msdump.graph.traits import memory_use
 from msdump.graph.types import TensorSummary
+from msdump.operators.traits import memory_use
 from msdump.tensors import dtypes
 
 

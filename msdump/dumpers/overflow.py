@@ -16,7 +16,7 @@ from msdump.formats.writer import Writer
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
 from msdump.graph.saturation import is_saturated
-from msdump.graph.traits import is_unset, places_constant, unset_keys
+from msdump.operators.traits import is_unset, places_constant, unset_keys
 from msdump.statistics.stats import has_nan, has_non_finite
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from msdump.graph.traits import places_constant
+from msdump.operators.traits import places_constant
 from msdump.tensors.arrays import Array
 
 LARGEST_HALF = 65504.0

@@ -14,8 +14,8 @@ import msdump.mindspore  # declares operators of its own
 import msdump.mindspore.kernels  # fills the registry
 from msdump.analysis import compare_dumps, compare_statistics, find_non_finite, write_statistic_files
 from msdump.graph.primitive import REGISTRY
-from msdump.graph.traits import MEMORY_USES, MemoryUse, memory_use
 from msdump.mindspore.other_paths import LEFT_OUT
+from msdump.operators.traits import MemoryUse, memory_use, memory_uses
 from tests.analysis.small_dump import floats, write_dump
 
 PACKAGE = Path(msdump.analysis.__file__).parent.parent
@@ -81,7 +81,7 @@ def test_the_table_agrees_with_the_kernels() -> None:
     assert {name: memory_use(name) for name in REGISTRY} == declared
     # Dumps of MindSpore hold operators, too, that the stand-in leaves out.
     left_out = {name for names in LEFT_OUT["ops"].values() for name in names}
-    assert MEMORY_USES.keys() <= REGISTRY.keys() | left_out
+    assert memory_uses().keys() <= REGISTRY.keys() | left_out
 
 
 @pytest.mark.parametrize(

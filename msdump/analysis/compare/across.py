@@ -3,7 +3,7 @@
 MindSpore has the steps of a training in one graph, PyTorch in three, an exporter merges two operators into one. So all
 graphs of one iteration are one row of operators on each side, and what both compute tells what belongs together: an
 operator whose result the other side has as well is right, however it is made there. Where a result is nowhere on the
-other side, the operators that are left are paired by kind (`vocabulary`), shape and order: there is the difference.
+other side, the operators that are left are paired by kind, shape and order: there is the difference.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
+from msdump.analysis.compare.chains import CHAINS, Chain
 from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.compare.pairing import (
     Extra,
@@ -26,10 +27,11 @@ from msdump.analysis.compare.pairing import (
     pair_by_mapping,
 )
 from msdump.analysis.compare.values import Figures, Likeness, Matches, Value, figures_of
-from msdump.analysis.compare.vocabulary import (
+from msdump.analysis.memory_state import Moment
+from msdump.analysis.steps import PARAMETER, Operator, Slot, Step, StepKey, as_they_ran
+from msdump.formats.dump_tensor import DumpedTensor
+from msdump.operators.kinds import (
     ATEN,
-    CHAINS,
-    Chain,
     dialects_of,
     has_same_slots,
     inputs_apart,
@@ -38,10 +40,7 @@ from msdump.analysis.compare.vocabulary import (
     kind_of,
     output_role,
 )
-from msdump.analysis.memory_state import Moment
-from msdump.analysis.steps import PARAMETER, Operator, Slot, Step, StepKey, as_they_ran
-from msdump.formats.dump_tensor import DumpedTensor
-from msdump.graph.traits import is_random
+from msdump.operators.traits import is_random
 from msdump.tables.messages import messages
 
 BY_VALUES, BY_KIND, BY_INPUTS = messages("values", "kind", "inputs")
@@ -721,7 +720,7 @@ def _swapped(own: _Placed, places: Sequence[tuple[Slot, Slot]]) -> tuple[Slot, .
 
     places   slots of mine, in order, and the slot of golden that holds the same numbers
     """
-    if is_commutative(own.kind) or own.operator.parts:
+    if own.operator.parts or is_commutative(own.operator.op_type):
         return ()
     shapes = {slot: host_shape(own.operator.inputs[slot]) for slot, _ in places}
     pairs = itertools.combinations(places, 2)

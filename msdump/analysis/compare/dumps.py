@@ -47,7 +47,6 @@ from msdump.analysis.compare.result import (
     tensor_result,
 )
 from msdump.analysis.compare.ties import settle_ties
-from msdump.analysis.compare.vocabulary import kind_of
 from msdump.analysis.graph_info import GraphFiles, with_inputs
 from msdump.analysis.steps import Operator, Slot, Step, nothing_selected, opened, read_steps, with_own_operators
 from msdump.errors import ConfigError, FormatError
@@ -56,15 +55,13 @@ from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.gradients_csv import first_differing
 from msdump.formats.selection import StepSelection
-from msdump.graph.traits import is_random, unread_inputs
+from msdump.operators.kinds import has
+from msdump.operators.traits import is_random, unread_inputs
 from msdump.tables.messages import COMMA, joined, message
 from msdump.tensors.records import INPUT, OUTPUT
 
 if TYPE_CHECKING:
     from msdump.analysis.compare.quantised.comparing import QuantisedSteps
-
-# Functions whose values stay small however large their argument is.
-_BOUNDED = frozenset({"cos", "sin", "tan", "tanh", "sigmoid", "softmax", "erf", "hardsigmoid"})
 
 DumpPath = DumpDir | str | os.PathLike[str]
 Progress = Callable[[int, int], None]
@@ -278,7 +275,7 @@ class _TensorJudge:
         input_bounds = [bounds_of(*self.measurer.dtypes_of(*both), self._tolerance) for both in inputs]
         coarsest = max([bounds, *input_bounds], key=lambda input_bound: input_bound.epsilon)
         scale = self._scale(pair.golden)
-        if kind_of(pair.golden.op_type) in _BOUNDED:
+        if has(pair.golden.op_type, "bounded"):
             # Its result is no sum of what it reads: a large argument excuses no error of it.
             scale = min(scale, max(map(self.measurer.largest_of, pair.golden.outputs.values()), default=0.0))
         return is_noise(metrics, coarsest, scale)

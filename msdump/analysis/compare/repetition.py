@@ -11,8 +11,8 @@ from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.steps import Operator, Slot
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.graph.traits import is_random
 from msdump.graph.types import SourceLine
+from msdump.operators.traits import is_random
 
 _BACKWARD = "Gradients/"
 

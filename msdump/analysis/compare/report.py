@@ -26,19 +26,13 @@ from msdump.analysis.compare.result import (
 from msdump.analysis.compare.result_csv import NO_VALUE, ResultRow, SideCells, result_csv
 from msdump.analysis.compare.ties import sums_up
 from msdump.analysis.compare.values import figures_of
-from msdump.analysis.compare.vocabulary import (
-    argument_name,
-    differing_attributes,
-    has_transposed_weight,
-    is_mover,
-    is_product,
-    kind_of,
-)
 from msdump.analysis.graph_info import GraphFiles, Origin
 from msdump.analysis.json_values import damaged_values, location_value, operator_value, step_value
 from msdump.analysis.steps import Operator, Slot, StepKey, has_several_graphs, operator_id, place_text
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.operators.attributes import differing_attributes
+from msdump.operators.kinds import argument_name, has_transposed_weight, is_mover, is_product, kind_of
 from msdump.tables.messages import AND, COMMA, SEMICOLON, Message, counted, joined, message, messages, operand
 
 # What msaccucmp prints for equal tensors that are not zero.
@@ -344,7 +338,10 @@ def _attributes_across(result: OperatorResult, graphs: GraphFiles, golden: Graph
         sides.append([(op_type, node.attrs or {}) for op_type, node in nodes if node is not None])
     for mine in sides[0]:
         for other in sides[1]:
-            texts += [message("attribute {text}", text=text) for text in differing_attributes(mine, other)]
+            texts += [
+                message("attribute {name}: {mine} against {golden}", name=name, mine=x, golden=y)
+                for name, x, y in differing_attributes(mine, other)
+            ]
     if result.is_wrong and result.pair.swapped:
         names = [_input_name(result, result.pair.mine, slot, graphs) for slot in result.pair.swapped]
         texts.append(message("{operands} have changed places", operands=joined(AND, names)))

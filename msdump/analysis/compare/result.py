@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.compare.metrics import PairMetrics
 from msdump.analysis.compare.pairing import Extra, OperatorPair
-from msdump.analysis.compare.vocabulary import kind_of
 from msdump.analysis.memory_state import UNSET, SameBytes
 from msdump.analysis.steps import Operator, Slot, StepKey
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.graph.traits import is_random
+from msdump.operators.kinds import has
+from msdump.operators.traits import is_random
 from msdump.tables.frames import html_table
 from msdump.tables.messages import messages
 from msdump.tensors.makers import maker
@@ -30,7 +30,6 @@ IDENTICAL, AGREES, DIFFERS, NOT_COMPARED = messages("identical", "agrees", "diff
 AMPLIFIED = 8.0
 # Each element of their results is as far off as the elements that it is made of, however small it is itself. A result
 # with a larger relative error than this is named in spite of that.
-_TERMWISE = frozenset({"add", "sub"})
 _LOST = 0.1
 
 
@@ -151,7 +150,7 @@ class OperatorResult:
 
     def _keeps_the_error_of_its_terms(self) -> bool:
         """Whether it adds or subtracts, and its largest error is what those of its inputs can make."""
-        if kind_of(self.pair.mine.op_type) not in _TERMWISE:
+        if not has(self.pair.mine.op_type, "termwise"):
             return False
         came_in, went_out = (
             [tensor.metrics for tensor in tensors if tensor.metrics is not None]

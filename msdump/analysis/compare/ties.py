@@ -17,7 +17,7 @@ import itertools
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,11 +25,13 @@ import numpy as np
 from msdump.analysis.compare.bounds import Bounds, bounds_of, largest, reason_to_differ
 from msdump.analysis.compare.metrics import PairMetrics, compare_arrays
 from msdump.analysis.compare.result import AGREES, AMPLIFIED, DIFFERS, OperatorResult, StepResult, TensorResult, Tie
-from msdump.analysis.compare.vocabulary import kind_of
 from msdump.analysis.full_names import stage_of
 from msdump.analysis.graph_info import GraphFiles, Origin
 from msdump.analysis.steps import Operator, StepKey
 from msdump.errors import FormatError
+from msdump.operators.kinds import has, kind_of
+from msdump.operators.table import row_of
+from msdump.operators.traits import jumps_of
 from msdump.tables.messages import COMMA, joined, messages
 from msdump.tensors.arrays import Array
 
@@ -39,33 +41,12 @@ _EQUAL = 1.001
 _SUMMED = 1e-9
 # Two runs that are so far apart show no fault any more.
 _LOST = 0.1
-# Each element of their results is as exact as the elements that it is made of.
-_PROPORTIONAL = frozenset({"mul", "div", "neg"})
 # Elements that are as close as this were not reached by a decision; of those of a result so many may be further apart.
 _CLOSE, _STRAY = 1e-4, 0.01
 # An output so much smaller than what it is computed from is a sum of it, whose terms cancel.
 _REDUCED = 4
 _PLANE = 2
-# Where the derivative of a function of one argument jumps.
-_JUMPS: Mapping[str, tuple[float, ...]] = {
-    "relu_grad": (0.0,),
-    "ReLU6Grad": (0.0, 6.0),
-    "leaky_relu_grad": (0.0,),
-    "hardswish_backward": (-3.0, 3.0),
-    "HSwishGrad": (-3.0, 3.0),
-    "hardsigmoid_backward": (-3.0, 3.0),
-    "HSigmoidGrad": (-3.0, 3.0),
-    "sign": (0.0,),
-}
-_COMPARISONS = frozenset(
-    {"gt", "ge", "lt", "le", "Greater", "GreaterEqual", "GreaterOrEqual", "Less", "LessEqual", "LessOrEqual"}
-)
-# From one whole number to the next.
-_STEPPING = frozenset({"round", "floor", "ceil", "trunc"})
-_SELECTING = frozenset({"argmax", "argmin", "max", "min", "max_pool", "adaptive_max_pool", "top_k", "sort", "cummax"})
-_ROUTING = "max_pool_grad"
-_SUMMING = frozenset({"sum", "mean"})
-_DECIDING = frozenset({*_JUMPS, *_STEPPING, *_COMPARISONS, *_SELECTING, *_SUMMING, _ROUTING})
+_DECIDING = frozenset({"steps", "compares", "selects", "routes", "sums"})
 # A sum of terms that cancel is no more than rounding below so many epsilons of the sum of their magnitudes.
 _NOISE = 8.0
 
@@ -93,11 +74,17 @@ def settle_ties(
 
 def sums_up(result: OperatorResult) -> bool:
     """Whether the first decision is none at a border, but a sum of terms that cancel."""
-    return kind_of(result.pair.mine.op_type) in _SUMMING
+    return has(result.pair.mine.op_type, "sums")
+
+
+def _decides(op_type: str) -> bool:
+    """Whether a result jumps at a border: of what is chosen, or of a sum whose terms cancel."""
+    row = row_of(op_type)
+    return row is not None and (bool(row.jumps) or not row.traits.isdisjoint(_DECIDING))
 
 
 def _has_deciding(step: StepResult) -> bool:
-    return any(result.is_wrong and kind_of(result.pair.mine.op_type) in _DECIDING for result in step.operators)
+    return any(result.is_wrong and _decides(result.pair.mine.op_type) for result in step.operators)
 
 
 class _Search:
@@ -245,8 +232,8 @@ class _Search:
 
     def _decided(self, result: OperatorResult) -> OperatorResult | None:
         """An operator whose inputs agree and whose outputs differ in decisions at the border alone; None for others."""
-        kind = kind_of(result.pair.mine.op_type)
-        if kind not in _DECIDING:
+        op_type = result.pair.mine.op_type
+        if not _decides(op_type):
             return None
         inputs = [_Both.of(tensor) for tensor in result.inputs if tensor.metrics is not None]
         if not inputs:
@@ -258,12 +245,12 @@ class _Search:
                 if not _is_measured(tensor, math.inf):
                     return None
                 both = _Both.of(tensor)
-                flipped = _flipped(kind, inputs, both)
+                flipped = _flipped(op_type, inputs, both)
                 if flipped is None or not _agree(both, ~flipped, self._bounds(both, came_in)):
                     return None
                 count = int(np.count_nonzero(flipped))
                 tie = Tie(result, count, both.mine.size) if count > tie.count else tie
-                tensor = _as_agreeing(tensor, CANCELLED if kind in _SUMMING else AT_BORDER)
+                tensor = _as_agreeing(tensor, CANCELLED if has(op_type, "sums") else AT_BORDER)
             outputs.append(tensor)
         self.first = self.first or tie
         self._note_reached(result.pair.mine, outputs)
@@ -312,21 +299,22 @@ def _agree(both: _Both, chosen: Array, bounds: Bounds) -> bool:
     return not reason_to_differ(compare_arrays(mine, golden, has_divergence=False), bounds)
 
 
-def _flipped(kind: str, inputs: Sequence[_Both], output: _Both) -> Array | None:
+def _flipped(op_type: str, inputs: Sequence[_Both], output: _Both) -> Array | None:
     """Which elements of an output were decided otherwise, at the border; None where that is not so."""
     same = [one for one in inputs if one.is_real and one.mine.shape == one.golden.shape]
     of_its_size = [one for one in same if one.mine.size == output.mine.size]
-    if kind in _JUMPS:
-        return _across(of_its_size, _sides_of(_JUMPS[kind]))
-    if kind in _STEPPING:
+    kind = kind_of(op_type)
+    if jumps := jumps_of(op_type):
+        return _across(of_its_size, _sides_of(jumps))
+    if has(op_type, "steps"):
         flipped = _across(of_its_size, _floors(kind))
         far = np.abs(output.mine.astype(np.float64) - output.golden.astype(np.float64)).reshape(-1) > 1
         return None if flipped is None or bool((far & flipped).any()) else flipped
-    if kind in _COMPARISONS:
+    if has(op_type, "compares"):
         return _compared(kind, same, output)
-    if kind == _ROUTING:
+    if has(op_type, "routes"):
         return _routed(of_its_size, output)
-    if kind in _SUMMING:
+    if has(op_type, "sums"):
         return _cancelled(inputs, output, is_mean=kind == "mean")
     return _selected(same, output) if output.mine.dtype.kind in "iu" else None
 
@@ -506,7 +494,7 @@ def _keeps_the_rest(result: OperatorResult, output: TensorResult) -> bool:
     """Whether elements that are made of such as no decision has reached agree, where that can be told: the error of a
     few elements must not excuse one of all.   Raises: FormatError, OSError.
     """
-    if kind_of(result.pair.mine.op_type) not in _PROPORTIONAL:
+    if not has(result.pair.mine.op_type, "proportional"):
         return True
     inputs = [_Both.of(tensor) for tensor in result.inputs if tensor.metrics is not None]
     both = _Both.of(output)

@@ -14,7 +14,7 @@ from msdump.analysis.find._health import HealthTable
 from msdump.analysis.find._infinity_flow import GRADIENTS, InfinityFlow, OutputKey
 from msdump.analysis.graph_info import GraphFile, GraphNode
 from msdump.analysis.steps import Operator, Step
-from msdump.graph.traits import checks_gradients, drops_nan, is_test, memory_use, only_moves, tests_finite
+from msdump.operators.traits import checks_gradients, drops_nan, is_test, memory_use, only_moves, tests_finite
 
 # Operators between a gradient and the test of it: it is divided by the scale, and added up over the devices.
 _LONGEST_WAY = 8

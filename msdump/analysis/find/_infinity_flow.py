@@ -19,7 +19,7 @@ from msdump.analysis.memory_state import Moment, UnsetTensors
 from msdump.analysis.steps import Operator, Slot, Step, StepKey, inner_operators
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.parse import FX
-from msdump.graph.traits import (
+from msdump.operators.traits import (
     NEUTRAL,
     STOPS,
     brings_data,

@@ -49,8 +49,8 @@ from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.selection import StepSelection
-from msdump.graph.traits import drops_nan, is_collective, only_moves
 from msdump.graph.types import SourceLine
+from msdump.operators.traits import drops_nan, is_collective, only_moves
 from msdump.tables.frames import html_table
 from msdump.tables.messages import Message, messages
 from msdump.tensors import dtypes

@@ -14,7 +14,7 @@ from msdump.analysis.overview.health import Health
 from msdump.analysis.overview.parts import BACKWARD, FORWARD, OPTIMIZER, part_of
 from msdump.analysis.ranks.subjects import GRADIENT_OF, subjects_of
 from msdump.analysis.stat.rows import TensorStatistics
-from msdump.graph.traits import reads_shape_only
+from msdump.operators.traits import reads_shape_only
 from msdump.tensors import dtypes
 from msdump.tensors.records import INPUT, OUTPUT
 

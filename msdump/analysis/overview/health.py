@@ -11,7 +11,7 @@ from msdump.analysis.compare.result import DIFFERS, Comparison
 from msdump.analysis.find.nan import MADE, UNKNOWN, NonFiniteReport
 from msdump.analysis.stat.rows import TensorStatistics
 from msdump.analysis.steps import Operator, Slot, StepKey
-from msdump.graph.traits import makes_one_value
+from msdump.operators.traits import makes_one_value
 from msdump.tensors import dtypes
 from msdump.tensors.records import INPUT, OUTPUT
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from msdump.analysis.graph_info import GraphFile, GraphFiles, GraphNode
 from msdump.analysis.stat.rows import TensorStatistics
 from msdump.analysis.steps import StepKey
-from msdump.graph.traits import memory_use, only_moves
+from msdump.operators.traits import memory_use, only_moves
 from msdump.tensors.records import INPUT, OUTPUT
 
 GRADIENT_OF = "gradient of "

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from msdump.analysis.replay._call import DumpedCall
 from msdump.errors import ConfigError
-from msdump.graph.traits import makes_unset
+from msdump.operators.traits import makes_unset
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
 

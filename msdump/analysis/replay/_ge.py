@@ -14,7 +14,7 @@ from msdump.analysis.find.look_up import FoundOperator
 from msdump.analysis.replay._call import FLOAT32, FLOAT64, TORCH, DumpedCall, Runner, Script, has_halves, load_narrow
 from msdump.analysis.steps import Slot
 from msdump.errors import ConfigError
-from msdump.graph.traits import is_collective, is_random
+from msdump.operators.traits import is_collective, is_random
 from msdump.process.front_ends import front_end
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msdump.analysis.replay._aten import REFUSED
 from msdump.errors import ConfigError
-from msdump.graph.traits import makes_unset
+from msdump.operators.traits import makes_unset
 from msdump.process.front_ends import front_end
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array

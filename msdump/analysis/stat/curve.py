@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from msdump.analysis.stat.rows import StatisticReport, TensorStatistics
 from msdump.errors import ConfigError, did_you_mean
-from msdump.graph.traits import makes_unset
+from msdump.operators.traits import makes_unset
 from msdump.tensors.records import OUTPUT
 
 LAYER, OPERATOR, ITERATION, RANK = "layer", "operator", "iteration", "rank"

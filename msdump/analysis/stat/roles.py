@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from msdump.analysis.full_names import layer_of
 from msdump.analysis.graph_info import GraphFile, GraphFiles, GraphNode
 from msdump.analysis.steps import Operator, Slot, StepKey
-from msdump.graph.traits import memory_use
+from msdump.operators.traits import memory_use
 from msdump.tensors.makers import maker
 from msdump.tensors.records import INPUT
 

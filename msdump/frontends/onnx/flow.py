@@ -20,7 +20,7 @@ from msdump.frontends.onnx.node_session import SessionMaker
 from msdump.frontends.onnx.nodes import ModelConstant, ModelNode, Scope, captured_names_of, model_constants, model_nodes
 from msdump.frontends.onnx.ort_values import array_of, dtype_name, owned_value_of
 from msdump.frontends.onnx.program import Body, Flow, Launch, OnnxProgram, RunBody, Slots
-from msdump.graph.traits import subgraph_labels
+from msdump.operators.traits import subgraph_labels
 from msdump.tensors.arrays import Array
 
 log = logging.getLogger("msdump")

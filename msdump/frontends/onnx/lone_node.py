@@ -41,7 +41,7 @@ from msdump.frontends.onnx.nodes import (
     subgraphs,
 )
 from msdump.frontends.onnx.ort_values import array_of, dtype_name, elem_type_of, raw_data_of, type_text, value_of
-from msdump.graph.traits import is_collective, is_random
+from msdump.operators.traits import is_collective, is_random
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
 

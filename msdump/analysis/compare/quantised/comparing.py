@@ -16,15 +16,10 @@ from msdump.analysis.compare.quantised.float_form import FloatForm, float_form
 from msdump.analysis.compare.quantised.pairs import QuantisedPairing, pair_forms, prepared_weights
 from msdump.analysis.compare.quantised.signs import quantised_types
 from msdump.analysis.compare.quantised.verdict import settled, verdict_on
-from msdump.analysis.compare.quantised.vocabulary import (
-    computes_on_codes,
-    family,
-    has_weight,
-    quantises,
-)
 from msdump.analysis.compare.result import Comparison
 from msdump.analysis.memory_state import Moment, UnsetTensors
 from msdump.analysis.steps import Operator, Step, as_they_ran
+from msdump.operators.codes import computes_on_codes, family, has_weight, quantises
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,11 +20,12 @@ from msdump.analysis.compare.quantised.noise import (
 from msdump.analysis.compare.quantised.numbers import loaded
 from msdump.analysis.compare.quantised.pairs import QuantisedPairing, Reference, parts_of
 from msdump.analysis.compare.quantised.ranking import Contribution
-from msdump.analysis.compare.quantised.vocabulary import channel_axis, has_weight, operand_slots
 from msdump.analysis.compare.quantised.wires import ContentKey
 from msdump.analysis.compare.result import OperatorResult, StepResult, TensorResult
 from msdump.analysis.steps import Operator, Slot, StepKey
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.operators.codes import channel_axis, has_weight
+from msdump.operators.kinds import operand_slots
 from msdump.tensors.arrays import Array
 
 # Relative error that scales which do not fit each other make at least.

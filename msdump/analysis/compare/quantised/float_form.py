@@ -10,25 +10,25 @@ from typing import Any
 
 from msdump.analysis.compare.quantised.numbers import Grid, computed, fitted, grid, loaded
 from msdump.analysis.compare.quantised.sums import ScaledSums, scaled_sums, split_scales
-from msdump.analysis.compare.quantised.vocabulary import (
-    CODE_FORMS,
-    INTEGER_FORMS,
+from msdump.analysis.compare.quantised.wires import ContentKey, Wires
+from msdump.analysis.steps import Operator, Slot
+from msdump.formats.dump_tensor import DumpedTensor
+from msdump.operators.codes import (
     CodeForm,
     CodeInput,
+    code_form,
     computes_on_codes,
     dequantises,
     family,
     has_weight,
+    integer_slots,
     multiplies_codes,
-    operand_slots,
     prepares_weights,
     quantises,
     quantises_in_floats,
     rescales,
 )
-from msdump.analysis.compare.quantised.wires import ContentKey, Wires
-from msdump.analysis.steps import Operator, Slot
-from msdump.formats.dump_tensor import DumpedTensor
+from msdump.operators.kinds import operand_slots
 from msdump.tensors.arrays import Array
 
 Attributes = Callable[[Operator], "Mapping[str, Any] | None"]
@@ -152,7 +152,7 @@ class _Former:
 
     def _form(self, index: int, operator: Operator) -> None:
         op_type = operator.op_type
-        code_form = CODE_FORMS.get(op_type.replace(".", "_"))
+        form = code_form(op_type)
         if operator.is_parameter:
             self.operators.append(operator)
         elif prepares_weights(op_type):
@@ -161,8 +161,8 @@ class _Former:
             self._quantise(index, operator)
         elif dequantises(op_type):
             self._dequantise(index, operator)
-        elif code_form is not None:
-            self._compute(index, operator, code_form)
+        elif form is not None:
+            self._compute(index, operator, form)
         elif self._is_integer(operator):
             self._sum_integers(index, operator)
         elif multiplies_codes(op_type):
@@ -175,7 +175,7 @@ class _Former:
     def _learn_grids(self) -> None:
         """What codes mean that operators hand on before they become numbers, as the rows of an embedding."""
         for operator in reversed(self.source):
-            form = CODE_FORMS.get(operator.op_type.replace(".", "_"))
+            form = code_form(operator.op_type)
             for each in () if form is None else _code_inputs(operator, form):
                 codes, own = operator.inputs.get(Slot(each.codes)), _grid_of_input(operator, each)
                 if codes is not None and own is not None and (key := self._wires.key(codes)) is not None:
@@ -381,7 +381,7 @@ class _Former:
 
     def _is_integer(self, operator: Operator) -> bool:
         """Whether an operator multiplies codes and gives sums of them."""
-        if operator.op_type in INTEGER_FORMS:
+        if integer_slots(operator.op_type) is not None:
             return True
         first, output = operator.inputs.get(_FIRST), operator.outputs.get(_FIRST)
         return (
@@ -394,7 +394,7 @@ class _Former:
 
     def _sum_integers(self, index: int, operator: Operator) -> None:
         """Sums of products of codes, with the operators behind it that scale them, as one operator on numbers."""
-        data, weight, weight_zero = INTEGER_FORMS.get(operator.op_type, (0, 1, -1))
+        data, weight, weight_zero = integer_slots(operator.op_type) or (0, 1, -1)
         sums = scaled_sums(self.source, self._wires, index)
         if sums is None:
             self.hidden.append(operator)

@@ -21,18 +21,11 @@ from msdump.analysis.compare.pairing import (
 from msdump.analysis.compare.quantised.float_form import FloatForm, Rounding, code_levels
 from msdump.analysis.compare.quantised.numbers import ComputedTensor, computed, count_of, loaded
 from msdump.analysis.compare.quantised.tails import Tail, chained, error_of, nearest_tails, tails
-from msdump.analysis.compare.quantised.vocabulary import (
-    dequantises,
-    family,
-    has_weight,
-    is_activation,
-    operand_slots,
-    quantises,
-    slot_in_floats,
-)
 from msdump.analysis.compare.quantised.wires import ContentKey, array_key
 from msdump.analysis.steps import Operator, Slot
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.operators.codes import dequantises, family, has_weight, is_activation, quantises, slot_in_floats
+from msdump.operators.kinds import operand_slots
 
 BY_VALUES = "values"
 _LOOKS = 16  # operators of the other side whose results are looked at
@@ -415,7 +408,8 @@ class _FormPairing:
                     continue
                 # A pair has its tensors in the slots of the operator in floats.
                 codes, floats = partner
-                own = operator.inputs.get(slot if tensor is rounding.result else slot_in_floats(operator.op_type, slot))
+                number = slot.number if tensor is rounding.result else slot_in_floats(operator.op_type, slot.number)
+                own = operator.inputs.get(slot if number == slot.number else Slot(number))
                 place = next((at for at, one in codes.inputs.items() if one is own), None)
                 if place is not None and place in floats.inputs:
                     return floats.inputs[place]

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from msdump.analysis.compare.quantised.noise import ActivationNoise, WeightNoise
-from msdump.analysis.compare.quantised.vocabulary import computes_on_codes
 from msdump.analysis.steps import Operator, StepKey
+from msdump.operators.codes import computes_on_codes
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msdump.analysis.compare.quantised.vocabulary import is_of_quantised_model, rescales
 from msdump.analysis.steps import Operator, Slot, Step
+from msdump.operators.codes import is_of_quantised_model, rescales
 from msdump.tensors import dtypes
 
 _HALF_BYTE = 4  # bits

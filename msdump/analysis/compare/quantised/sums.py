@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from msdump.analysis.compare.quantised.numbers import Grid, count_of, grid, loaded
-from msdump.analysis.compare.quantised.vocabulary import family, rescales
 from msdump.analysis.compare.quantised.wires import Wires
 from msdump.analysis.steps import Operator, Slot
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.operators.codes import family, rescales
 from msdump.tensors.arrays import Array
 
 _FIRST = Slot(0)

@@ -10,9 +10,10 @@ from msdump.analysis.compare.pairing import host_shape
 from msdump.analysis.compare.quantised.float_form import FloatForm
 from msdump.analysis.compare.quantised.noise import relative_error
 from msdump.analysis.compare.quantised.numbers import count_of, loaded
-from msdump.analysis.compare.quantised.vocabulary import family, has_weight, may_be_folded, operand_slots
 from msdump.analysis.steps import Operator, Slot
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.operators.codes import family, has_weight, may_be_folded
+from msdump.operators.kinds import operand_slots
 
 Tail = tuple[Operator, ...]
 _LONGEST = 3
@@ -103,7 +104,7 @@ def _has_equal_bias(unit: Operator, own: Tail, match: Operator, its: Tail) -> bo
 
 def _has_bias(operator: Operator, tail: Tail) -> bool:
     is_own = Slot(operand_slots(operator.op_type)[2]) in operator.inputs
-    return is_own or any(family(part.op_type) in ("add", "biasadd") for part in tail)
+    return is_own or any(family(part.op_type) in ("add", "bias_add") for part in tail)
 
 
 def _is_for_channels(tensor: DumpedTensor, output: DumpedTensor) -> bool:

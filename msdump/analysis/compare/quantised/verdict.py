@@ -11,7 +11,6 @@ from msdump.analysis.compare.quantised.contributions import contributions_of
 from msdump.analysis.compare.quantised.pairs import QuantisedPairing
 from msdump.analysis.compare.quantised.proportion import added_by, out_of_proportion
 from msdump.analysis.compare.quantised.ranking import QuantisedVerdict
-from msdump.analysis.compare.quantised.vocabulary import computes_on_codes
 from msdump.analysis.compare.result import (
     AGREES,
     DIFFERS,
@@ -20,6 +19,7 @@ from msdump.analysis.compare.result import (
     StepResult,
     TensorResult,
 )
+from msdump.operators.codes import computes_on_codes
 from msdump.tables.messages import COMMA, joined, message
 
 # An error of which nothing is left: the model does not compute the same any more.

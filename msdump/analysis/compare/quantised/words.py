@@ -15,11 +15,11 @@ from msdump.analysis.compare.quantised.proportion import (
     is_idle,
 )
 from msdump.analysis.compare.quantised.ranking import Contribution, QuantisedVerdict
-from msdump.analysis.compare.quantised.vocabulary import family, is_of_quantised_model
 from msdump.analysis.compare.result import DIFFERS, Comparison
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.json_values import location_value
 from msdump.analysis.steps import has_several_graphs
+from msdump.operators.codes import family, is_of_quantised_model
 from msdump.tables.messages import COLON, COMMA, SEMICOLON, Message, counted, joined, message, messages
 
 RANKING_TITLES = messages(

@@ -32,7 +32,7 @@ from msdump.frontends.torch.operators import op_type
 from msdump.frontends.torch.shardings import sharding_book
 from msdump.frontends.torch.steps import Steps
 from msdump.graph.graph import Graph
-from msdump.graph.traits import is_test, only_moves
+from msdump.operators.traits import is_test, only_moves
 from msdump.process import sessions
 
 if TYPE_CHECKING:

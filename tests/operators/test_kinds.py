@@ -1,7 +1,7 @@
 """The words of frameworks: what computes the same has one kind, and attributes are read alike.
 
 That ATen and ONNX compute the same under one kind is shown on their kernels here; that MindSpore does, by
-tests/mindspore/test_vocabulary.py.
+tests/mindspore/test_operator_kinds.py.
 """
 
 from __future__ import annotations
@@ -11,16 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msdump.analysis.compare._operator_names import ARGUMENTS
-from msdump.analysis.compare.vocabulary import (
+from msdump.analysis.compare.chains import CHAINS
+from msdump.operators.attributes import differing_attributes
+from msdump.operators.kinds import (
     ATEN,
-    CHAINS,
     MINDSPORE,
     MSPROBE,
     ONNX,
     argument_name,
     dialects_of,
-    differing_attributes,
     has_transposed_weight,
     is_mover,
     kind_of,
@@ -28,7 +27,8 @@ from msdump.analysis.compare.vocabulary import (
     names_of,
     output_role,
 )
-from tests.analysis.compare.kind_cases import CASES, arguments
+from msdump.operators.table import row_of, rows
+from tests.operators.kind_cases import CASES, arguments
 
 _ONNX_OPSET = 18
 
@@ -128,10 +128,8 @@ def test_what_only_moves() -> None:
 def test_attributes_that_say_different_things(
     mine: tuple[str, dict[str, Any]], golden: tuple[str, dict[str, Any]], texts: list[str]
 ) -> None:
-    assert differing_attributes(mine, golden) == texts
-    turned = [f"{name}: {' against '.join(reversed(values.split(' against ')))}" for name, values in
-              (text.split(": ") for text in texts)]  # fmt: skip
-    assert differing_attributes(golden, mine) == turned
+    assert [f"{name}: {x} against {y}" for name, x, y in differing_attributes(mine, golden)] == texts
+    assert [f"{name}: {y} against {x}" for name, x, y in differing_attributes(golden, mine)] == texts
 
 
 def test_outputs_that_are_other_quantities() -> None:
@@ -173,15 +171,15 @@ def test_onnx_computes_what_aten_does(kind: str, name: str) -> None:
     np.testing.assert_allclose(found, expected.numpy(), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("line", ARGUMENTS.strip().splitlines())
-def test_arguments_are_called_as_pytorch_calls_them(line: str) -> None:
+@pytest.mark.parametrize("name", [name for row in rows() if row.arguments for name in row.names["aten"]])
+def test_arguments_are_called_as_pytorch_calls_them(name: str) -> None:
     torch = pytest.importorskip("torch")
-    name, _, names = line.partition(": ")
-    base, _, overload = name.partition(".")
-    schema = getattr(getattr(torch.ops.aten, base), overload or "default")._schema
-    called = [argument.name for argument in schema.arguments]
-    assert called[: len(names.split())] == names.split()
-    assert argument_name(f"aten.{base}.{overload or 'default'}", 0) == called[0]
+    row = row_of(f"aten.{name}.default")
+    assert row is not None
+    packet = getattr(torch.ops.aten, name)
+    called = [[argument.name for argument in getattr(packet, one)._schema.arguments] for one in packet.overloads()]
+    assert any(tuple(arguments[: len(row.arguments)]) == row.arguments for arguments in called)
+    assert argument_name(f"aten.{name}.default", 0) == row.arguments[0]
 
 
 def test_an_argument_without_a_row_has_no_name() -> None:

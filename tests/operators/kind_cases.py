@@ -1,4 +1,4 @@
-"""For kinds of the vocabulary: operands, and how each framework is asked to compute them.
+"""For kinds of the table of operators: operands, and how each framework is asked to compute them.
 
 A row of names is right when all of them give one result for one input; attributes that a name needs stand here.
 """

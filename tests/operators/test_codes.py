@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msdump.analysis.compare.quantised.vocabulary import (
+from msdump.operators.codes import (
     channel_axis,
     computes_on_codes,
     dequantises,
@@ -17,7 +17,6 @@ from msdump.analysis.compare.quantised.vocabulary import (
     rescales,
     slot_in_floats,
 )
-from msdump.analysis.steps import Slot
 
 
 @pytest.mark.parametrize(
@@ -87,4 +86,4 @@ def test_axes_and_slots() -> None:
     assert channel_axis("Conv", 4) == 0 == channel_axis("aten_convolution_default", 4) == channel_axis("Gemm", 2)
     assert channel_axis("MatMul", 2) == 1 == channel_axis("aten_addmm_default", 2) and channel_axis("MatMul", 1) == 0
     assert channel_axis("Conv+Relu", 4) == 0
-    assert slot_in_floats("QLinearConv", Slot(3)) == Slot(1) and slot_in_floats("Conv", Slot(3)) == Slot(3)
+    assert slot_in_floats("QLinearConv", 3) == 1 and slot_in_floats("Conv", 3) == 3

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msdump.graph.traits import NEUTRAL, PASSES, STOPS, effect_on_inf, makes_one_value, places_constant
+from msdump.operators.traits import NEUTRAL, PASSES, STOPS, effect_on_inf, makes_one_value, places_constant
 
 
 @pytest.mark.parametrize(

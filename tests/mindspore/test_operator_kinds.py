@@ -1,4 +1,4 @@
-"""Rows of the vocabulary of operators: MindSpore's operator computes what PyTorch's of the same kind does."""
+"""Rows of the table of operators: MindSpore's operator computes what PyTorch's of the same kind does."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from msdump import mindspore
-from msdump.analysis.compare.vocabulary import kind_of
-from tests.analysis.compare.kind_cases import CASES, arguments
+from msdump.operators.kinds import kind_of
+from tests.operators.kind_cases import CASES, arguments
 
 torch = pytest.importorskip("torch")
 
