@@ -25,8 +25,8 @@ import onnx
 import torch
 
 import msdump
-from msdump.analysis.compare.report import headline
 from msdump.analysis.compare.result import Comparison
+from msdump.analysis.compare.sentences import headline
 from msdump.analysis.steps import Operator, opened, read_steps
 from msdump.operators.kinds import is_mover, kind_of
 

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from msdump.analysis.compare.dumps import compare_dumps
     from msdump.analysis.compare.mapping import OperatorMap, read_mapping
     from msdump.analysis.compare.metrics import PairMetrics, compare_arrays, metric_text
-    from msdump.analysis.compare.report import csv_text, headline, json_text
+    from msdump.analysis.compare.report import csv_text, json_text
     from msdump.analysis.compare.result import Comparison, OperatorResult, StepResult, TensorResult
+    from msdump.analysis.compare.sentences import headline
     from msdump.analysis.convert.files import convert_dump
     from msdump.analysis.find.look_up import find_source_line, show_operator
     from msdump.analysis.find.nan import NonFiniteReport, find_non_finite
@@ -43,7 +44,7 @@ _MODULE_BY_NAME = {
     "csv_text": "compare.report",
     "find_non_finite": "find.nan",
     "find_source_line": "find.look_up",
-    "headline": "compare.report",
+    "headline": "compare.sentences",
     "json_text": "compare.report",
     "list_dump": "overview.listing",
     "metric_text": "compare.metrics",

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
-from msdump.cli.exit_status import FINE, FOUND, INCOMPLETE
+from msdump.cli.exit_status import status_of
 from msdump.cli.options import (
     FINDINGS,
     add_all_option,
@@ -111,6 +111,7 @@ def _merged(paths: list[str | None], args: argparse.Namespace, stack: ExitStack)
 
 def _compare(paths: list[str | None], args: argparse.Namespace) -> int:
     from msdump.analysis.compare.dumps import compare_dumps
+    from msdump.analysis.compare.judge import verdict_of
 
     mine, golden, reference = paths
     assert mine is not None and golden is not None  # both are required
@@ -126,22 +127,23 @@ def _compare(paths: list[str | None], args: argparse.Namespace) -> int:
             thread_count=args.threads,
             progress=advance,
         )
-    status = FOUND if not comparison.is_agreeing else INCOMPLETE if comparison.damaged else FINE
-    _report(comparison, args, status)
+    verdict = verdict_of(comparison)
+    status = status_of(verdict.outcome.value)
+    _report(comparison, verdict, args, status)
     return status
 
 
-def _report(comparison: Any, args: argparse.Namespace, status: int) -> None:
+def _report(comparison: Any, verdict: Any, args: argparse.Namespace, status: int) -> None:
     from msdump.analysis.compare.mapping import mapping_text
     from msdump.analysis.compare.report import (
         TABLE_NUMBERS,
         TABLE_TITLES,
         csv_text,
-        headline,
         json_value,
         summary,
         table_rows,
     )
+    from msdump.analysis.compare.sentences import headline
     from msdump.analysis.steps import operator_id
 
     if args.write_mapping is not None:
@@ -152,7 +154,7 @@ def _report(comparison: Any, args: argparse.Namespace, status: int) -> None:
     is_brief = not args.shows_all
     if write_json(args, lambda: json_value(comparison, is_brief), is_brief=is_brief) or args.quiet:
         return
-    say_answer(headline(comparison), status)
+    say_answer(headline(comparison, verdict), status)
     if args.brief:
         from msdump.analysis.compare.report import WRONG
         from msdump.analysis.compare.result import DIFFERS

@@ -139,3 +139,8 @@ def exit_help(command: str) -> str:
     """The end of what `--help` says; "" where `statuses` knows none."""
     lines = [f"  {status:<5}{text}" for status, text in statuses(command).items()]
     return "\n".join(["exit status:", *lines]) if lines else ""
+
+
+def status_of(outcome: str) -> int:
+    """The status of a comparison by the outcome of its verdict: "agrees", "differs" or "incomplete"."""
+    return {"agrees": FINE, "differs": FOUND, "incomplete": INCOMPLETE}[outcome]

@@ -9,7 +9,7 @@ import sys
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from msdump.cli.exit_status import FINE, FOUND, INCOMPLETE
+from msdump.cli.exit_status import FINE, FOUND, INCOMPLETE, status_of
 from msdump.cli.options import (
     RAW_HELP,
     add_all_option,
@@ -171,6 +171,7 @@ def _unchanged(args: argparse.Namespace) -> int:
 
 
 def _diff(args: argparse.Namespace) -> int:
+    from msdump.analysis.compare.judge import verdict_of
     from msdump.analysis.compare.report import csv_text, json_value
     from msdump.analysis.stat.diff import compare_statistics
 
@@ -178,7 +179,7 @@ def _diff(args: argparse.Namespace) -> int:
         args.dump, args.golden, mapping=args.mapping, **selected_steps(args),
         tolerance=args.tolerance,
     )  # fmt: skip
-    status = FOUND if not comparison.is_agreeing else INCOMPLETE if comparison.damaged else FINE
+    status = status_of(verdict_of(comparison).outcome.value)
     if args.csv is not None:
         write_text(args.csv, csv_text(comparison))
     is_brief = not args.shows_all
@@ -189,7 +190,8 @@ def _diff(args: argparse.Namespace) -> int:
 
 def _print_differences(comparison: Comparison, args: argparse.Namespace, status: int) -> None:
     from msdump.analysis.compare.quantised.words import note_on_statistics
-    from msdump.analysis.compare.report import TABLE_TITLES, headline, summary, table_rows
+    from msdump.analysis.compare.report import TABLE_TITLES, summary, table_rows
+    from msdump.analysis.compare.sentences import headline
     from msdump.analysis.find.hints import operator_line
 
     say_answer(headline(comparison), status)

@@ -110,7 +110,9 @@ class GoldenDump:
         write_statistic_files(self.path, self.golden)
 
     def _problem(self, mapping: Any) -> str:
-        from msdump.analysis.compare.report import headline
+        from msdump.analysis.compare.judge import verdict_of
+        from msdump.analysis.compare.sentences import headline
+        from msdump.analysis.compare.verdict import Outcome
         from msdump.analysis.overview.contents import Contents, has_tensors
         from msdump.analysis.stat.statistics import write_statistic_files
         from msdump.analysis.steps import opened
@@ -124,7 +126,8 @@ class GoldenDump:
         contents = Contents(mine, self.golden, mapping=mapping)
         comparison = contents.comparison
         assert comparison is not None  # there are two
-        lines = [] if comparison.is_agreeing else headline(comparison)
+        verdict = verdict_of(comparison)
+        lines = headline(comparison, verdict) if verdict.outcome is Outcome.DIFFERS else []
         lines += [f"not in this run: {name}" for step in comparison.steps for name in _labels(step.only_golden)]
         lines += [f"not in the golden dump: {name}" for step in comparison.steps for name in _labels(step.only_mine)]
         lines += [f"not in this run: {key}" for key in comparison.only_golden]

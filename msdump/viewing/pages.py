@@ -18,8 +18,8 @@ from typing import Any
 
 from msdump._version import __version__
 from msdump.analysis.compare.bounds import bounds_of
-from msdump.analysis.compare.report import headline
 from msdump.analysis.compare.result import Comparison, StepResult
+from msdump.analysis.compare.sentences import headline
 from msdump.analysis.find.nan import HOW, NonFinite
 from msdump.analysis.overview.contents import Contents, ExportedOperator
 from msdump.analysis.overview.findings import Finding, findings

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from msdump.analysis.compare.report import begins_with, headline
+from msdump.analysis.compare.judge import verdict_of
 from msdump.analysis.compare.result import Comparison
+from msdump.analysis.compare.sentences import headline
+from msdump.analysis.compare.verdict import MINE, Place, Reason
 from msdump.analysis.find.nan import HOW, MADE, NAN, NonFinite
-from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.overview.contents import Contents
 from msdump.analysis.steps import Operator, StepKey, place_text
-from msdump.formats.dump_dir import DumpDir
 from msdump.graph.types import SourceLine
 from msdump.tables.messages import COMMA, counted, joined, message, operand
 
@@ -56,7 +56,7 @@ def findings(contents: Contents) -> list[Finding]:
     found = list(_of_job(contents))
     found += [_of_value("first-nan" if result.kind == NAN else "first-inf", result) for result in report.firsts]
     if contents.comparison is not None:
-        found += _of_comparison(contents.comparison, GraphFiles(contents.dump))
+        found += _of_comparison(contents.comparison)
     return found
 
 
@@ -104,24 +104,21 @@ def _of_value(kind: str, result: NonFinite) -> Finding:
     return _finding(kind, lines, result.step, operator, result.line)
 
 
-def _of_comparison(comparison: Comparison, graphs: GraphFiles) -> Iterator[Finding]:
-    """The operator that goes wrong by itself, or adds out of proportion; or else the first that differs."""
-    wrong, differing = comparison.first_wrong, comparison.first_differing
-    kind, result = ("first-difference", differing) if wrong is None else ("first-wrong", wrong)
-    place = None if result is None else (result.step, result.pair.mine)
-    quantised = comparison.quantised
-    if differing is not None and differing is not wrong:
-        extra = begins_with(comparison, differing, graphs, GraphFiles(DumpDir.open(comparison.golden)))
-        if extra is not None:
-            side, step, operator = extra
-            kind = "first-difference"
-            place = (step, operator) if side == "mine" else (differing.step, differing.pair.mine)
-    if quantised is not None and quantised.side == "mine" and quantised.finding is not None:
-        kind, place = "first-wrong", (quantised.finding.step, quantised.finding.operator)
-    if place is not None:
-        step, operator = place
-        node = graphs.node(step, operator)
-        yield _finding(kind, headline(comparison), step, operator, None if node is None else node.own_line)
+def _of_comparison(comparison: Comparison) -> Iterator[Finding]:
+    """The fault of a comparison: the operator that goes wrong by itself, or adds out of proportion; or else the first
+    that differs. Of one that golden alone has: mine's operator that lacks it.
+    """
+    verdict = verdict_of(comparison)
+    fault = verdict.fault
+    if fault is None:
+        return
+    place = fault.place
+    if place.side != MINE:
+        if fault.result is None:
+            return
+        place = Place(MINE, fault.result.step, fault.result.pair.mine, fault.reader_line)
+    kind = "first-wrong" if fault.reason in (Reason.WRONG, Reason.QUANTISED) else "first-difference"
+    yield _finding(kind, headline(comparison, verdict), place.step, place.operator, place.line)
 
 
 def _finding(kind: str, lines: list[str], step: StepKey, operator: Operator, line: SourceLine | None) -> Finding:

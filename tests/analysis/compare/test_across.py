@@ -11,8 +11,9 @@ import pytest
 
 from msdump.analysis.compare.across import BY_INPUTS, BY_KIND, BY_VALUES, is_between_frameworks
 from msdump.analysis.compare.dumps import compare_dumps
-from msdump.analysis.compare.report import headline, json_text
+from msdump.analysis.compare.report import json_text
 from msdump.analysis.compare.result import AGREES, DIFFERS, IDENTICAL, Comparison
+from msdump.analysis.compare.sentences import headline
 from msdump.analysis.steps import read_steps
 from msdump.cli.main import main
 from msdump.formats.dump_dir import DumpDir

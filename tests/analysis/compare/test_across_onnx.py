@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import msdump
-from msdump.analysis.compare.report import headline
 from msdump.analysis.compare.result import Comparison
+from msdump.analysis.compare.sentences import headline
 
 torch = pytest.importorskip("torch")
 onnx = pytest.importorskip("onnx")

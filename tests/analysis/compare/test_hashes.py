@@ -23,7 +23,7 @@ from torch.utils._debug_mode._utils import hash_tensor_fn, norm_hash_fn  # noqa:
 import msdump  # noqa: E402
 from msdump.analysis import compare_dumps  # noqa: E402
 from msdump.analysis.compare.hashes import hash_tensor_hash, norm_hash  # noqa: E402
-from msdump.analysis.compare.report import headline  # noqa: E402
+from msdump.analysis.compare.sentences import headline  # noqa: E402
 from msdump.cli.main import main  # noqa: E402
 from msdump.config.environment import NATIVE  # noqa: E402
 from msdump.errors import ConfigError, FormatError  # noqa: E402

@@ -378,8 +378,8 @@ def dumped(root: Path, operators: Operators) -> Path:
 
 @functools.cache
 def saturates() -> bool:
-    """Whether onnxruntime's product of uint8 and int8 is cut off at 16 bits, as on processors without VNNI: what a model
-    in QOperator form computes has large errors there, which are none of its weights.
+    """Whether onnxruntime's product of uint8 and int8 is cut off at 16 bits, as on processors without VNNI: a model in
+    QOperator form computes with large errors there, which are none of its weights.
     """
     import onnxruntime
     from onnx import TensorProto, helper, numpy_helper

@@ -1,0 +1,408 @@
+"""How the verdict follows from a comparison: which operator is the fault, who made what it read, and what is not alike
+beside its numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from msdump.analysis.compare.pairing import host_shape
+from msdump.analysis.compare.repetition import Repetition, differing_repetition
+from msdump.analysis.compare.result import (
+    DIFFERS,
+    NOT_COMPARED,
+    Comparison,
+    OperatorResult,
+    StepResult,
+    TensorResult,
+)
+from msdump.analysis.compare.values import figures_of
+from msdump.analysis.compare.verdict import (
+    GOLDEN,
+    MINE,
+    Evidence,
+    Finding,
+    Operand,
+    OtherAttribute,
+    OtherDtype,
+    OtherLayout,
+    OtherNumbers,
+    OtherOperator,
+    Outcome,
+    Place,
+    Reason,
+    Swapped,
+    Verdict,
+)
+from msdump.analysis.graph_info import GraphFiles, Origin
+from msdump.analysis.steps import Operator, Slot, StepKey
+from msdump.formats.dump_dir import DumpDir
+from msdump.operators.attributes import differing_attributes
+from msdump.operators.kinds import argument_name, has_transposed_weight, is_mover, is_product, kind_of
+
+
+def verdict_of(comparison: Comparison) -> Verdict:
+    """Judge a comparison.   Edges: graph files are read again; what they do not tell is left out of the evidence."""
+    repetition = None if comparison.hashes is not None else differing_repetition(comparison)
+    return _Judge(comparison, repetition).verdict()
+
+
+class _Judge:
+    """Looks for the fault of one comparison, and for the evidence."""
+
+    def __init__(self, comparison: Comparison, repetition: Repetition | None) -> None:
+        self._comparison = comparison
+        self._repetition = repetition
+        self._graphs: dict[str, GraphFiles] = {}
+
+    def verdict(self) -> Verdict:
+        comparison = self._comparison
+        quantised = comparison.quantised
+        if quantised is not None and quantised.finding is not None:
+            found = quantised.finding
+            place = self._place(quantised.side, found.step, found.operator)
+            return Verdict(Outcome.DIFFERS, (Finding(Reason.QUANTISED, place),), repeats=self._repetition)
+        differing = comparison.first_differing
+        if differing is None and comparison.beyond:
+            beyond = tuple(self._place(GOLDEN, step, operator) for step, operator in comparison.beyond)
+            return Verdict(Outcome.DIFFERS, (Finding(Reason.GOES_ON, beyond[0], beyond=beyond),))
+        if differing is None:
+            return Verdict(Outcome.INCOMPLETE if comparison.damaged else Outcome.AGREES)
+        if quantised is not None and self._is_lost():
+            first = next(result for result in comparison.operators if not result.is_agreeing)
+            return Verdict(Outcome.DIFFERS, (Finding(Reason.LOST, self._place_of(first), first),))
+        return self._differing(differing)
+
+    def _is_lost(self) -> bool:
+        """Whether rounding to codes explains all that differs, and no operator adds out of proportion."""
+        comparison = self._comparison
+        tensors = (tensor for result in comparison.operators for tensor in result.tensors if tensor.status == DIFFERS)
+        if any(tensor.metrics is None or tensor.metrics.mismatched for tensor in tensors):
+            return False
+        ranking = () if comparison.quantised is None else comparison.quantised.ranking
+        return any(one.is_quantised and one.added is not None for one in ranking)
+
+    def _differing(self, differing: OperatorResult) -> Verdict:
+        comparison = self._comparison
+        wrong = comparison.first_wrong
+        findings = [] if wrong is None else [self._wrong(wrong)]
+        if differing.draws_only:
+            # A draw that nothing reads comes after what else differs.
+            reached = {origin for result in comparison.operators for origin in self._differing_origins(result)}
+            others = (result for result in comparison.operators if not result.is_agreeing)
+            differing = next(
+                (each for each in others if not each.draws_only or (each.step, each.pair.mine.label) in reached),
+                differing,
+            )
+        if differing is wrong:
+            return Verdict(Outcome.DIFFERS, tuple(findings), repeats=self._repetition)
+        extra = self._begins_with(differing)
+        if extra is not None:
+            # It ran before all that goes wrong after it.
+            tensor = next(tensor for tensor in differing.tensors if tensor.status == DIFFERS)
+            line = self._place_of(differing).line
+            alone = Finding(Reason.ONLY_ONE, self._place(*extra), differing, tensor=tensor, reader_line=line)
+            findings.insert(0, alone)
+            return Verdict(Outcome.DIFFERS, tuple(findings), repeats=self._repetition)
+        findings.append(self._came_in(differing))
+        has_types = bool(differing.pair.mine.op_type and differing.pair.golden.op_type)
+        knows_inputs = comparison.hashes is None or comparison.hashes.has_inputs
+        is_none_wrong = wrong is None and has_types and knows_inputs and findings[-1].reason is not Reason.DRAW
+        return Verdict(
+            Outcome.DIFFERS,
+            tuple(findings),
+            is_none_wrong and findings[-1].reason is not Reason.WRITER,
+            self._repetition,
+        )
+
+    def _wrong(self, result: OperatorResult) -> Finding:
+        tensor = next(tensor for tensor in result.outputs if tensor.status == DIFFERS)
+        return Finding(
+            Reason.WRONG,
+            self._place_of(result),
+            result,
+            self._evidence(result),
+            tensor,
+            Operand(tensor.io, tensor.slot),
+            unseen=self._unseen(result),
+        )
+
+    def _unseen(self, result: OperatorResult) -> tuple[Operand, ...]:
+        """Inputs of mine's operator that no file holds, that golden does not have, or that were not compared."""
+        if self._comparison.hashes is not None or result.pair.mine.parts or result.pair.golden_step is not None:
+            return ()
+        seen = {tensor.slot for tensor in result.inputs if tensor.status != NOT_COMPARED}
+        node = self._files(MINE).node(result.step, result.pair.mine)
+        read = {Slot(number) for number, origin in enumerate(() if node is None else node.inputs)
+                if origin is not None and not origin.is_constant}  # fmt: skip
+        missing = sorted({*read, *result.pair.mine.inputs} - seen)
+        return tuple(self._operand(result, result.pair.mine, slot) for slot in missing)
+
+    def _came_in(self, result: OperatorResult) -> Finding:
+        comparison, place = self._comparison, self._place_of(result)
+        if result.draws_only:
+            reached = sum(not other.is_agreeing for other in comparison.operators) - 1
+            return Finding(Reason.DRAW, place, result, reached=reached)
+        evidence = self._evidence(result)
+        differing = next((tensor for tensor in result.outputs if tensor.status == DIFFERS), None)
+        if comparison.hashes is not None and not comparison.hashes.has_inputs:
+            return Finding(Reason.RESULT, place, result, evidence, differing)
+        parameter = result if result.pair.mine.is_parameter else self._parameter_read(result)
+        for writer in () if parameter is None else self._readers(parameter):
+            # Statistics that run on are written by what reads them, which says so nowhere else.
+            of_writer = self._evidence(writer)
+            if parameter is not None and of_writer:
+                tensor = next(tensor for tensor in parameter.outputs if tensor.status == DIFFERS)
+                return Finding(
+                    Reason.WRITER, self._place_of(writer), writer, of_writer, tensor, parameter=parameter.pair.mine
+                )
+        if parameter is result:
+            return Finding(Reason.PARAMETER, place, result, evidence, differing)
+        tensor_read = next((tensor for tensor in result.inputs if tensor.status == DIFFERS), None)
+        if tensor_read is None:
+            return Finding(Reason.RESULT, place, result, evidence, differing)
+        maker = self._maker(result, tensor_read)
+        constants = None if maker is not None else _two_numbers(tensor_read)
+        operand = self._operand(result, result.pair.mine, tensor_read.slot)
+        if constants is not None:
+            # No weight and no data: the script, or a layer of the library, says it.
+            called = argument_name(result.pair.mine.op_type, tensor_read.slot.number)
+            operand = Operand(tensor_read.io, tensor_read.slot, called or "")
+        made = None if maker is None else maker.pair.mine
+        return Finding(Reason.INPUT, place, result, evidence, tensor_read, operand, made, constants)
+
+    # -- places ------------------------------------------------------------------------------------------------------
+
+    def _files(self, side: str) -> GraphFiles:
+        if side not in self._graphs:
+            path = self._comparison.mine if side == MINE else self._comparison.golden
+            self._graphs[side] = GraphFiles(DumpDir.open(path))
+        return self._graphs[side]
+
+    def _place(self, side: str, step: StepKey, operator: Operator) -> Place:
+        node = self._files(side).node(step, operator)
+        return Place(side, step, operator, None if node is None else node.own_line)
+
+    def _place_of(self, result: OperatorResult) -> Place:
+        """Where mine's operator is; a log knows no lines, and golden is the same program."""
+        pair = result.pair
+        place = self._place(MINE, result.step, pair.mine)
+        if place.line is None and self._comparison.hashes is not None and pair.golden_step is not None:
+            line = self._place(GOLDEN, pair.golden_step, pair.golden).line
+            return Place(MINE, result.step, pair.mine, line)
+        return place
+
+    def _operand(self, result: OperatorResult, operator: Operator, slot: Slot) -> Operand:
+        origin = self._origin(MINE, result.step, operator, slot.number)
+        return Operand("input", slot, "" if origin is None or origin.slot is not None else origin.name)
+
+    def _origin(self, side: str, step: StepKey, operator: Operator, slot: int) -> Origin | None:
+        """Where an input comes from, as the graph file tells."""
+        node = self._files(side).node(step, operator)
+        return node.inputs[slot] if node is not None and slot < len(node.inputs) else None
+
+    # -- who made what -----------------------------------------------------------------------------------------------
+
+    def _begins_with(self, result: OperatorResult) -> tuple[str, StepKey, Operator] | None:
+        """Side, step and operator that one run alone has, where the difference of the first operator that differs
+        begins with it.
+        """
+        hashes = self._comparison.hashes
+        if result.draws_only or result.pair.mine.is_parameter or not (hashes is None or hashes.has_inputs):
+            return None
+        extras = (step.extras.get(id(result.pair.mine)) for step in self._comparison.steps if step.mine == result.step)
+        extra = next((one for one in extras if one is not None), None)
+        if extra is not None:
+            return extra.side, extra.step, extra.operator
+        tensor = next((tensor for tensor in result.inputs if tensor.status == DIFFERS), None)
+        if tensor is None:
+            return None
+        maker = self._maker(result, tensor)
+        # Where what made it is right, the other side reads what another operator made of it.
+        return self._extra_maker(result, tensor) if maker is None or maker.is_agreeing else None
+
+    def _extra_maker(self, result: OperatorResult, tensor: TensorResult) -> tuple[str, StepKey, Operator] | None:
+        """Side, step and operator of one side alone whose output is that input: by graph file, or by bytes."""
+        step = next((step for step in self._comparison.steps if step.mine == result.step), None)
+        if step is None:
+            return None
+        pair = result.pair
+        sides = (
+            (MINE, step.mine, step.only_mine, pair.mine, tensor.mine),
+            (GOLDEN, step.golden, step.only_golden, pair.golden, tensor.golden),
+        )
+        for name, key, operators, reader, read in sides:
+            origin = self._origin(name, key, reader, tensor.slot.number)
+            for operator in operators:
+                if pair.golden_step is not None and is_mover(operator.op_type):
+                    continue  # frameworks turn and copy weights in their own ways
+                if origin is not None:
+                    is_maker = origin.slot is not None and origin.name in operator.names
+                else:
+                    outputs = operator.outputs.values()
+                    is_maker = any(one.shape == read.shape and self._comparison.is_same(one, read) for one in outputs)
+                if is_maker:
+                    return name, key, operator
+        return None
+
+    def _maker(self, result: OperatorResult, tensor: TensorResult) -> OperatorResult | None:
+        """Earlier operator of the same step whose output is that input."""
+        for earlier in self._comparison.operators:
+            if earlier is result:
+                return None
+            if earlier.step != result.step:
+                continue
+            for output in earlier.outputs:
+                if output.mine.shape == tensor.mine.shape and self._comparison.is_same(output.mine, tensor.mine):
+                    return earlier
+        return None
+
+    def _differing_origins(self, result: OperatorResult) -> Iterator[tuple[StepKey, str]]:
+        """Operators that made the inputs of an operator that differ, as the graph file tells."""
+        for tensor in result.inputs:
+            origin = None
+            if tensor.status == DIFFERS:
+                origin = self._origin(MINE, result.step, result.pair.mine, tensor.slot.number)
+            if origin is not None and origin.maker is not None:
+                yield result.step._replace(graph_id=origin.maker[0]), origin.maker[1]
+            elif origin is not None and origin.slot is not None:
+                yield result.step, origin.name
+
+    def _readers(self, result: OperatorResult) -> Iterator[OperatorResult]:
+        """Operators of the same step that read a parameter, as the graph file tells."""
+        name = result.pair.mine.op_name
+        for reader in self._comparison.operators:
+            node = self._files(MINE).node(reader.step, reader.pair.mine) if reader.step == result.step else None
+            if node is not None and any(origin is not None and origin.name == name for origin in node.inputs):
+                yield reader
+
+    def _parameter_read(self, result: OperatorResult) -> OperatorResult | None:
+        """A parameter that differs where an operator reads it, as the step that first left it different shows it."""
+        origins = [
+            self._origin(MINE, result.step, result.pair.mine, tensor.slot.number)
+            for tensor in result.inputs
+            if tensor.status == DIFFERS
+        ]
+        names = {origin.name for origin in origins if origin is not None and origin.slot is None}
+        if not names:
+            return None
+        parameters = (
+            other for other in self._comparison.operators if other.pair.mine.is_parameter and not other.is_agreeing
+        )
+        return next((other for other in parameters if other.pair.mine.op_name in names), None)
+
+    # -- evidence ----------------------------------------------------------------------------------------------------
+
+    def _evidence(self, result: OperatorResult) -> tuple[Evidence, ...]:
+        """What two operators have that is not alike, as graph files tell."""
+        if self._comparison.hashes is not None:
+            return ()  # a log tells none
+        if result.pair.golden_step is not None:
+            return tuple(self._evidence_across(result))
+        step = next((step for step in self._comparison.steps if result in step.operators), None)
+        return (*self._attributes(result, step), *_other_dtype(result))
+
+    def _attributes(self, result: OperatorResult, step: StepResult | None) -> Iterator[OtherAttribute]:
+        mine = self._files(MINE).node(result.step, result.pair.mine)
+        other = None if step is None else self._files(GOLDEN).node(step.golden, result.pair.golden)
+        if mine is None or other is None or mine.attrs is None or other.attrs is None:
+            return
+        names = [name for name in dict.fromkeys((*mine.attrs, *other.attrs)) if name not in _NO_ATTRIBUTES]
+        if mine.op_type != other.op_type or not result.is_wrong:
+            names = [name for name in names if name in mine.attrs and name in other.attrs]
+        for name in names:
+            values = [attrs.get(name, _MISSING) for attrs in (mine.attrs, other.attrs)]
+            if not _is_equal(*values):
+                texts = [None if value is _MISSING else str(value) for value in values]
+                yield OtherAttribute(name, texts[0], texts[1])
+
+    def _evidence_across(self, result: OperatorResult) -> Iterator[Evidence]:
+        """Of operators of two frameworks: attributes that say different things, whatever they are called; the numbers
+        that each has beside its tensors where none does.
+        """
+        pair = result.pair
+        assert pair.golden_step is not None
+        sides = []
+        for side, step, operator in ((MINE, result.step, pair.mine), (GOLDEN, pair.golden_step, pair.golden)):
+            nodes = [(part.op_type, self._files(side).node(step, part)) for part in operator.parts or (operator,)]
+            sides.append([(op_type, node.attrs or {}) for op_type, node in nodes if node is not None])
+        kinds = {kind_of(side.op_type) for side in (pair.mine, pair.golden) if not side.parts}
+        if len(kinds) == len(sides) and pair.golden.op_type:
+            yield OtherOperator(pair.golden.label, pair.golden.op_type)
+        found: list[Evidence] = [
+            OtherAttribute(*texts)
+            for mine in sides[0]
+            for other in sides[1]
+            for texts in differing_attributes(mine, other)
+        ]
+        if result.is_wrong and pair.swapped:
+            found.append(Swapped(tuple(self._operand(result, pair.mine, slot) for slot in pair.swapped)))
+        found += self._other_layout(result, sides)
+        found += _other_dtype(result)
+        if result.is_wrong and not found:
+            numbers = [tuple(_numbers(one, side)) for one, side in zip((pair.mine, pair.golden), sides, strict=True)]
+            if any(numbers) and numbers[0] != numbers[1]:
+                found.append(OtherNumbers(numbers[0], numbers[1], (bool(sides[0]), bool(sides[1]))))
+        yield from found
+
+    def _other_layout(
+        self, result: OperatorResult, sides: Sequence[Sequence[tuple[str, Mapping[str, Any]]]]
+    ) -> Iterator[OtherLayout]:
+        """What is wrong with the order of the weight of a product where its numbers are right."""
+        products = [next((one for one in side if is_product(one[0])), None) for side in sides]
+        weight = next((tensor for tensor in result.inputs if tensor.slot == Slot(1)), None)
+        if products[0] is None or products[1] is None or weight is None:
+            return
+        one_transposes = has_transposed_weight(*products[0]) != has_transposed_weight(*products[1])
+        product = next((part for part in result.pair.mine.parts if is_product(part.op_type)), result.pair.mine)
+        operand = self._operand(result, product, Slot(1))
+        shapes = host_shape(weight.mine), host_shape(weight.golden)
+        if weight.status == DIFFERS or {len(shape) for shape in shapes} != {2}:
+            return
+        if bool(weight.axes) != one_transposes:
+            yield OtherLayout(operand, None)
+        elif not weight.axes and shapes[0] != shapes[1]:
+            yield OtherLayout(operand, shapes)
+
+
+def _other_dtype(result: OperatorResult) -> Iterator[OtherDtype]:
+    """Of an operator that goes wrong: that it computes in another dtype than golden's."""
+    first = result.outputs[0] if result.is_wrong else None
+    if first is not None and first.mine.true_dtype != first.golden.true_dtype:
+        yield OtherDtype(Operand(first.io, first.slot), first.mine.true_dtype, first.golden.true_dtype)
+
+
+def _numbers(
+    operator: Operator, attributes: Sequence[tuple[str, Mapping[str, Any]]]
+) -> Iterator[tuple[Operand | str, float]]:
+    """Numbers that an operator has beside its tensors: inputs of one element, and attributes."""
+    for part in operator.parts or (operator,):
+        for slot, tensor in part.inputs.items():
+            figures = figures_of(tensor) if math.prod(host_shape(tensor)) == 1 else None
+            if figures is not None:
+                yield Operand("input", slot), figures.total
+    for _, values in attributes:
+        for name, value in values.items():
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                yield name, value
+
+
+def _two_numbers(tensor: TensorResult) -> tuple[float, float] | None:
+    """The numbers of two tensors of one element; None for larger ones and what cannot be read."""
+    found = [figures_of(side) for side in (tensor.mine, tensor.golden) if host_shape(side) == ()]
+    numbers = [one.total for one in found if one is not None]
+    return (numbers[0], numbers[1]) if len(numbers) == len((tensor.mine, tensor.golden)) else None
+
+
+def _is_equal(x: object, y: object) -> bool:
+    """Whether two values of an attribute are the same; a list and a tuple of the same items are, NaN is itself."""
+    if isinstance(x, list | tuple) and isinstance(y, list | tuple):
+        return len(x) == len(y) and all(map(_is_equal, x, y))
+    return repr(x) == repr(y)
+
+
+# What a graph file says of an operator beside what the script chose.
+_NO_ATTRIBUTES = frozenset({"input_names", "output_names"})
+_MISSING = object()
