@@ -101,6 +101,8 @@ def dtype_name(what: Any) -> str:
     if isinstance(what, type) and what in _OF_PYTHON:
         return _OF_PYTHON[what]
     try:
+        if what is None:
+            raise TypeError("numpy takes None for float64")
         return dtypes.dtype_from_numpy(what).name
     except TypeError as error:
         raise DtypeError(f"dtype: expected one such as mindspore.float32, got {what!r}.") from error

@@ -10,7 +10,7 @@ import numpy as np
 from msdump.errors import OperandTypeError, OperandValueError
 from msdump.graph import graph as graphs
 from msdump.graph.types import TensorType
-from msdump.mindspore.common.dtype import DType
+from msdump.mindspore.common.dtype import DType, dtype_name
 from msdump.mindspore.common.hook_handle import HookHandle, check_hook
 from msdump.mindspore.common.settings import Setting, flag, is_whole, number, of_kind
 from msdump.mindspore.common.tensor import (
@@ -20,6 +20,7 @@ from msdump.mindspore.common.tensor import (
     attached_initializer,
     attached_put,
 )
+from msdump.mindspore.common.tensor_data import array_from
 from msdump.mindspore.located import located
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
@@ -139,8 +140,8 @@ class Parameter(Tensor):
             array = array.reshape(self.shape)
         if array.shape != self.shape and not slice_shape:
             raise OperandValueError(
-                f"Parameter {self.name}: expected data of shape {self.shape}, got {tuple(array.shape)}. Its memory "
-                "is fixed; make a new Parameter for another shape, or set slice_shape=True."
+                f"Parameter {self.name}: expected data of shape {self.shape}, got {tuple(array.shape)}. Set "
+                "slice_shape=True if the parameter is to take it on."
             )
         ours, theirs = dtypes.dtype(self._type.dtype), dtypes.dtype_from_numpy(array.dtype)
         if _KINDS[theirs.kind] > _KINDS[ours.kind]:
@@ -148,7 +149,7 @@ class Parameter(Tensor):
                 f"Parameter {self.name}: expected data of dtype {ours.name}, got {theirs.name}. Cast it."
             )
         if array.shape != self.shape:
-            self._take_shape(array.shape)
+            self._take_memory(np.zeros(array.shape, self.memory.array.dtype), self._type.dtype)
         tracer = active_tracer.get()
         if tracer is not None and tracer.recorder is not None:
             # In a step that is dumped the write shows, as the operator that it is.
@@ -159,13 +160,16 @@ class Parameter(Tensor):
             np.copyto(self.memory.array, array.astype(self.memory.array.dtype))
         return self
 
-    def _take_shape(self, shape: tuple[int, ...]) -> None:
-        """New memory, under which no graph of before is found again."""
-        if active_tracer.get() is not None:
-            raise RuntimeError(f"Parameter {self.name}: expected its shape to stay while a graph or a step runs.")
-        array = np.zeros(shape, self.memory.array.dtype)
-        self.memory = graphs.Parameter(self.name, array, self._type.dtype)
-        self._array, self._type = array, TensorType(self._type.dtype, tuple(shape))
+    def _take_memory(self, array: Array, dtype: str) -> None:
+        """New memory of another shape or dtype, under which no graph of before is found again."""
+        tracer = active_tracer.get()
+        if tracer is not None and tracer.is_binding:
+            raise RuntimeError(
+                f"Parameter {self.name}: expected its shape and dtype to stay while a graph runs or a gradient is "
+                "taken. Change them before the call."
+            )
+        self.memory = graphs.Parameter(self.name, array, dtype)
+        self._array, self._type = array, TensorType(dtype, tuple(array.shape))
         count_change()
 
     def register_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
@@ -212,13 +216,16 @@ class Parameter(Tensor):
             "msdump has no server of parameters: train without it."
         )
 
-    def set_dtype(self, dtype: DType) -> None:
-        """Raises: TypeError for another dtype than it has: its memory is fixed."""
-        if dtype != self.dtype:
-            raise TypeError(
-                f"Parameter {self.name}: expected dtype {self.dtype}, got {dtype}. Its memory is fixed; make a new "
-                "Parameter of the data cast."
-            )
+    def set_dtype(self, dtype: Any) -> DType:
+        """Hold the data in another dtype from here on, which is returned; graphs of before are compiled anew.
+
+        Edges:  other tensors, such as the moments of an optimizer that was made before, keep their dtype.
+        Raises: DtypeError for an unknown dtype; RuntimeError while a graph runs or a gradient is taken.
+        """
+        name = dtype_name(dtype)
+        if name != self._type.dtype:
+            self._take_memory(array_from(self.array, name), name)
+        return self.dtype
 
     def assign_value_cpp(self, value: Tensor) -> Parameter:
         """As `set_data`."""

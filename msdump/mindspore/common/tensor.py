@@ -467,6 +467,17 @@ class Tensor:
 
     to = astype
 
+    def set_dtype(self, dtype: Any) -> DType:
+        """Be a tensor of another dtype from here on, which is returned.   Raises: DtypeError for an unknown dtype."""
+        name, tracer = dtype_name(dtype), active_tracer.get()
+        if name != self._type.dtype:
+            is_operator = self._is_symbolic or (tracer is not None and tracer.recorder is not None)
+            new = self._call("cast", name) if is_operator else Tensor.of_array(array_from(self.array, name))
+            if tracer is not None:
+                tracer.forget(self)
+            self._value, self._owner, self._array, self._type = new._value, new._owner, new._array, new._type
+        return self.dtype
+
     def copy(self) -> Tensor:
         """A tensor with data of its own."""
         return self if self._is_symbolic else Tensor.of_array(self.array.copy())
