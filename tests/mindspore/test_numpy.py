@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
 
 from msdump import mindspore as ms
 from msdump.mindspore import numpy as mnp
@@ -152,3 +155,25 @@ def test_functions_are_compiled_and_differentiated() -> None:
 def test_parts_that_are_not_equal_are_refused() -> None:
     with pytest.raises(ValueError, match="expected a divisor of 3, but got 2"):
         mnp.split(B, 2)
+
+
+@pytest.mark.parametrize("name", ["tril", "triu"])
+@given(
+    array=arrays.arrays(
+        st.sampled_from([np.float32, np.float16, np.int32, np.bool_]),
+        arrays.array_shapes(max_dims=3),
+        elements=st.just(1),
+    ),
+    k=st.integers(-3, 3),
+)
+def test_triangles_of_one_dimension_and_more(name: str, array: Any, k: int) -> None:
+    result = getattr(mnp, name)(ms.Tensor(array), k).asnumpy()
+    expected = getattr(np, name)(array, k)
+    assert result.dtype == expected.dtype and result.tolist() == expected.tolist()
+
+
+def test_a_number_has_no_triangle() -> None:
+    assert mnp.tril([1, 2, 3]).asnumpy().tolist() == [[1, 0, 0], [1, 2, 0], [1, 2, 3]]
+    for function in (mnp.tril, mnp.triu):
+        with pytest.raises(ValueError, match=r"expected an array of at least one dimension, got a number"):
+            function(ms.Tensor(3.0))

@@ -24,16 +24,16 @@ from msdump.mindspore.program.autodiff import GradBuilder, Grads, outer_gradient
 _LEAST_DIVISOR = 1e-12
 
 
-def _expect_operands(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+def _expect_operands(types: Sequence[TensorType], attrs: Attrs, dtype: str) -> TensorType:
+    """The type of the loss, in this dtype."""
     expect_dtype(types[0], FLOATS, "logits")
-    expect_same_dtype(types)
-    expect(types[1] == types[0], f"labels {types[0]}", types[1])
+    expect(types[1].shape == types[0].shape, f"labels of shape {types[0].shape}", types[1])
     for type in types[2:]:
         shape = broadcast_shapes([types[0].shape, type.shape])
         expect(shape == types[0].shape, f"a weight that broadcasts to {types[0].shape}", type.shape)
     reduction = attrs.get("reduction", "mean")
     expect(reduction in ("none", "mean", "sum"), "reduction none, mean or sum", reduction)
-    return types[0] if reduction == "none" else TensorType(types[0].dtype, ())
+    return TensorType(dtype, types[0].shape if reduction == "none" else ())
 
 
 # -- of probabilities --------------------------------------------------------------------------------------------------
@@ -42,13 +42,15 @@ def _expect_operands(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
 def _infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
     """Attrs: reduction ("mean")."""
     expect(len(types) in (2, 3), "2 or 3 operands", len(types))
-    return (_expect_operands(types, attrs),)
+    expect_same_dtype(types)
+    return (_expect_operands(types, attrs, types[0].dtype),)
 
 
 def _infer_grad(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
     """Attrs: reduction ("mean")."""
     expect(len(types) in (3, 4), "3 or 4 operands", len(types))
-    loss = _expect_operands([*types[:2], *types[3:]], attrs)
+    expect_same_dtype(types)
+    loss = _expect_operands([*types[:2], *types[3:]], attrs, types[0].dtype)
     expect(types[2] == loss, f"dloss {loss}", types[2])
     return (types[0],)
 
@@ -106,9 +108,14 @@ def _cross_entropy_grad(torch: Any, x: Any, y: Any, dloss: Any, weight: Any = 1,
 
 
 def _infer_logits(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
-    """Attrs: reduction ("mean"), absent: names of the operands that are not there."""
+    """Attrs: reduction ("mean"), absent: names of the operands that are not there.
+
+    Source: MindSpore 2.7: operands of any floats; the loss has the dtype of the labels.
+    """
     expect_count(types, 4 - len(attrs.get("absent", ())))
-    return (_expect_operands(types, attrs),)
+    for type in types[1:]:
+        expect_dtype(type, FLOATS, "labels and weights")
+    return (_expect_operands(types, attrs, types[1].dtype),)
 
 
 def _optional(operands: Sequence[Any], attrs: Attrs) -> list[Any]:
@@ -117,12 +124,15 @@ def _optional(operands: Sequence[Any], attrs: Attrs) -> list[Any]:
 
 
 def _logits_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    """sigmoid(x) - y, and its like with weights.   Source: MindSpore: the weights have no gradient."""
-    x, y, *others = node.inputs
+    """sigmoid(x) - y, and its like with weights, in the dtype of x.
+
+    Source: MindSpore: the weights have no gradient.
+    """
     grads: list[Value | None] = [None] * len(node.inputs)
-    attrs, add = node.primitive.attrs, builder.add
+    attrs, add, dtype = node.primitive.attrs, builder.add, node.inputs[0].type.dtype
+    x, y, *others, dloss = (_in_dtype(builder, value, dtype) for value in (*node.inputs, outer_gradient(outer)))
     weight, pos_weight = _optional(others, attrs)
-    share = _share(builder, outer_gradient(outer), x, [weight] if isinstance(weight, Value) else [], attrs)
+    share = _share(builder, dloss, x, [weight] if isinstance(weight, Value) else [], attrs)
     one = builder.constant(1, x.type.dtype)
     if builder.wanted[0]:
         sigmoid = add("Sigmoid", [x])
@@ -139,8 +149,12 @@ def _logits_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
             rest = add("Log", [add("Add", [add("Exp", [add("Neg", [add("Abs", [x])])]), one])])
             soft = add("Add", [rest, add("Maximum", [slope, builder.constant(0, x.type.dtype)])])
             slope = add("Add", [slope, add("Mul", [add("Sub", [pos_weight, one]), soft])])
-        grads[1] = add("Mul", [slope, share])
+        grads[1] = _in_dtype(builder, add("Mul", [slope, share]), node.inputs[1].type.dtype)
     return grads
+
+
+def _in_dtype(builder: GradBuilder, value: Value, dtype: str) -> Value:
+    return value if value.type.dtype == dtype else builder.add("Cast", [value], {"dtype": dtype})
 
 
 @torch_operator("BCEWithLogitsLoss", "predict target weight pos_weight", infer=_infer_logits, gradient=_logits_bprop)

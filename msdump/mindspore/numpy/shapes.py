@@ -15,6 +15,15 @@ from msdump.mindspore.numpy.creation import _of_ops, array, asarray
 from msdump.mindspore.ops import function as F
 from msdump.tensors import dtypes
 
+
+def _matrix(m: Any) -> Tensor:
+    """One row becomes as many equal rows as it has elements.   Raises: ValueError for a number."""
+    x = asarray(m)
+    if not x.ndim:
+        raise ValueError("m: expected an array of at least one dimension, got a number.")
+    return F.broadcast_to(x, (x.size, x.size)) if x.ndim == 1 else x
+
+
 reshape = _of_ops("reshape", F.reshape, "x new_shape")
 ravel = _of_ops("ravel", F.ravel, "x")
 squeeze = _of_ops("squeeze", F.squeeze, "a axis")
@@ -26,7 +35,7 @@ roll = _of_ops("roll", F.roll, "a shift axis")
 rot90 = _of_ops("rot90", F.rot90, "a k axes", k=1, axes=(0, 1))
 diagflat = _of_ops("diagflat", F.diagflat, "v k")
 diagonal = _of_ops("diagonal", F.diagonal, "a offset axis1 axis2")
-tril, triu = _of_ops("tril", F.tril, "m k"), _of_ops("triu", F.triu, "m k")
+tril, triu = _of_ops("tril", F.tril, "m k", _matrix), _of_ops("triu", F.triu, "m k", _matrix)
 fliplr, flipud = _of_ops("fliplr", F.fliplr, "m"), _of_ops("flipud", F.flipud, "m")
 
 

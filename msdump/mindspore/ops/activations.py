@@ -99,8 +99,8 @@ def fast_gelu(torch: Any, x: Tensor) -> Tensor:
 
 @operator("PReLU")
 def prelu(torch: Any, input: Tensor, weight: Tensor) -> Tensor:
-    """input above zero, weight * input below; one weight, or one per channel (axis 1)."""
-    return torch.nn.functional.prelu(input, weight)
+    """input above zero, weight * input below; one weight, or one per channel (axis 1), of any floats."""
+    return torch.nn.functional.prelu(input, weight.to(input.dtype))
 
 
 def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:

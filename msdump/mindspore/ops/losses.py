@@ -48,7 +48,7 @@ def soft_margin_loss(torch: Any, input: Tensor, target: Tensor, reduction: str =
     return _whole(torch.nn.functional.softplus(-target * input), reduction)
 
 
-@operator("SigmoidCrossEntropyWithLogits")
+@operator("SigmoidCrossEntropyWithLogits", operands=COMMON)
 def _sigmoid_cross_entropy(torch: Any, logits: Tensor, label: Tensor) -> Any:
     """Cross entropy of sigmoid(logits) with targets in [0, 1], element by element."""
     if logits.shape != label.shape:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import msdump.mindspore as ms
 from msdump.mindspore import Tensor, nn
 from tests.mindspore.nn.against_torch import check, numbers
 
@@ -65,3 +66,12 @@ def test_activations_by_name(name: str) -> None:
 def test_bad_arguments(make: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         make()
+
+
+@pytest.mark.parametrize(("data", "weight"), [("float16", "float32"), ("float32", "float16")])
+def test_prelu_has_the_dtype_of_its_data(data: str, weight: str) -> None:
+    x = ms.Tensor(np.array([[-2.0, 4.0]], data))
+    w = ms.Tensor(np.array([0.5, 0.25], weight))
+    gradients = ms.grad(lambda x, w: ms.ops.prelu(x, w).sum(), (0, 1))(x, w)
+    assert ms.ops.prelu(x, w).dtype == x.dtype and ms.ops.prelu(x, w).asnumpy().tolist() == [[-1, 4]]
+    assert [each.dtype for each in gradients] == [x.dtype, w.dtype]
