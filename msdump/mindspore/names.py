@@ -17,7 +17,9 @@ from msdump.mindspore.other_paths import NOT_HERE, OTHER_PATHS, SHOWN, left_out
 from msdump.mindspore.reference import advice
 
 ROOT = "msdump.mindspore"
-_IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
+_IMPORT_FROM, _STORE_NAME, _EXTENDED_ARG = (
+    opcode.opmap[each] for each in ("IMPORT_FROM", "STORE_NAME", "EXTENDED_ARG")
+)
 _TOOLS = (__name__, "__future__", "abc", "collections.abc", "msdump.errors", "typing")
 _SHORT_LIST = 30  # names that an error message lists
 _PARENTS = {path.rpartition(".")[0] for path in OTHER_PATHS}
@@ -27,6 +29,7 @@ def publish(module_name: str, *also: str, tells_line: bool = True) -> None:
     """Give a module an `__all__` of the public functions, classes and objects that it defines itself, and of `also`.
 
     tells_line   errors of its functions and classes name the line of the script; False where the words are MindSpore's
+    Raises: ImportError where the module defines public names after the call, which nothing would show.
     """
     own = [
         name
@@ -51,7 +54,8 @@ def _guard(namespace: dict[str, Any], names: Sequence[str]) -> None:
 def publish_all(module_name: str, *also: str) -> None:
     """Give a module that collects names of others an `__all__` of what it imports and defines, and of `also`.
 
-    Edges: modules count only when `also` names them; these may be modules of `OTHER_PATHS`.
+    Edges:  modules count only when `also` names them; these may be modules of `OTHER_PATHS`.
+    Raises: ImportError as `publish`.
     """
     names = [
         name
@@ -62,6 +66,11 @@ def publish_all(module_name: str, *also: str) -> None:
 
 
 def _set_all(module_name: str, names: Sequence[str], also: Sequence[str]) -> None:
+    if later := _later_names(sys._getframe(2)):
+        raise ImportError(
+            f"{module_name}: expected no public name after the call that makes __all__, got {', '.join(later)}. "
+            "Move the call to the end of the module."
+        )
     namespace = vars(sys.modules[module_name])
     namespace["__all__"] = sorted({*names, *also})
     if module_name.removeprefix(f"{ROOT}.") in _PARENTS:
@@ -73,6 +82,18 @@ def _set_all(module_name: str, names: Sequence[str], also: Sequence[str]) -> Non
             # An import of the path puts its module in the place of a function of that name: let it happen now.
             importlib.import_module(path)
             namespace[name] = value
+
+
+def _later_names(module: Any) -> list[str]:
+    """Public names that a module binds after the statement that runs in its frame."""
+    names, code, high = [], module.f_code, 0
+    rest = code.co_code[module.f_lasti :]
+    for operation, low in zip(rest[::2], rest[1::2], strict=True):
+        name = high | low
+        high = name << 8 if operation == _EXTENDED_ARG else 0
+        if operation == _STORE_NAME and not code.co_names[name].startswith("_"):
+            names.append(code.co_names[name])
+    return names
 
 
 def _is_tool(value: Any) -> bool:

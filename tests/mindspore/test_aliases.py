@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -164,3 +165,33 @@ def test_an_operator_class_calls_the_function_that_declares_it() -> None:
     assert ms.ops.Add.__name__ == "Add" and ms.ops.Add.__doc__ == ms.ops.add.__doc__
     assert ms.ops.ReLU()(ms.Tensor([-1.0, 2.0])).asnumpy().tolist() == [0.0, 2.0]
     assert {"Add", "ReLU", "Conv2D"} <= set(ms.ops.operations.__all__)
+
+
+def _imported(path: Path, code: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    path.joinpath("published_here.py").write_text(code)
+    monkeypatch.syspath_prepend(str(path))
+    monkeypatch.delitem(sys.modules, "published_here", raising=False)
+    importlib.invalidate_caches()
+    module = importlib.import_module("published_here")
+    monkeypatch.delitem(sys.modules, "published_here")
+    return module
+
+
+@pytest.mark.parametrize("call", ["publish(__name__)", "publish_all(__name__)", "publish(__name__, tells_line=False)"])
+@pytest.mark.parametrize("before", [1, 300])
+def test_a_name_that_a_module_defines_too_late_is_refused(
+    call: str, before: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = "from msdump.mindspore.names import publish, publish_all\n"
+    head += "".join(f"def first_{at}(): pass\n" for at in range(before)) + f"{call}\n"
+    later = ["def late(): pass", "class Late: pass", "late = first_0", "_private = 1"]
+    for at, line in enumerate(later[:3]):
+        code = f"{head}_private = 1\n{line}\n"
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        with pytest.raises(
+            ImportError, match=r"published_here: expected no public name after the call .*, got (l|L)ate\."
+        ):
+            _imported(folder, code, monkeypatch)
+    module = _imported(tmp_path, f"{head}{later[3]}\n__getattr__ = None\n", monkeypatch)
+    assert set(module.__all__) - {"publish", "publish_all"} == {f"first_{at}" for at in range(before)}

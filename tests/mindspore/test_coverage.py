@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+import sys
+from collections import Counter
+
 import pytest
 
+import msdump.mindspore as ms
 from msdump.mindspore.other_paths import LEFT_OUT
 from tests.mindspore_coverage import PAGE, names, namespace_of, page, share
 
@@ -63,3 +69,19 @@ def test_a_name_that_is_left_out_says_so_under_each_path() -> None:
     ):
         with pytest.raises(ImportError, match=r"train\.Metric of your own"):
             exec(code)
+
+
+def test_no_module_defines_a_name_that_is_left_out() -> None:
+    """A function that no `__all__` shows would be there and yet missing."""
+    for module in pkgutil.walk_packages(ms.__path__, f"{ms.__name__}."):
+        importlib.import_module(module.name)
+    for path, listed in LEFT_OUT.items():
+        counts = Counter(name for left in listed.values() for name in left)
+        assert [name for name, count in counts.items() if count > 1] == [], "a name has one hint"
+        root = f"{ms.__name__}.{path}".rstrip(".")
+        for name, module in [
+            (name, module) for name, module in sys.modules.items() if f"{name}.".startswith(f"{root}.")
+        ]:
+            shown = getattr(module, "__all__", ())
+            defined = (each for each, value in vars(module).items() if getattr(value, "__module__", "") == name)
+            assert not counts.keys() & {*shown, *defined}, f"{name} has what other_paths says is left out"

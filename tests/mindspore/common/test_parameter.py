@@ -1,4 +1,4 @@
-"""The dtype of a parameter and of a tensor changes in place, as in MindSpore 2.7.0 on a CPU, where each case was run."""
+"""Dtypes of parameters and tensors change in place, as in MindSpore 2.7.0 on a CPU, where each case was run."""
 
 from __future__ import annotations
 
