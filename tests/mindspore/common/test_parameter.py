@@ -88,7 +88,6 @@ LAYERS: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {
     "convolution": (lambda: nn.Conv2d(3, 4, 3, has_bias=True), (2, 3, 8, 8)),
     "batch normalisation": (lambda: nn.BatchNorm2d(3), (2, 3, 8, 8)),
     "layer normalisation": (lambda: nn.LayerNorm((3,)), (2, 3)),
-    "recurrent": (lambda: nn.LSTM(4, 2), (3, 2, 4)),
 }
 
 
