@@ -112,7 +112,7 @@ from msdump.mindspore.run_check import run_check
 from msdump.mindspore.train.amp import build_train_network
 from msdump.mindspore.train.callback import *
 from msdump.mindspore.train.convert_utils import *
-from msdump.mindspore.train.dataset_helper import DatasetHelper, data_sink
+from msdump.mindspore.train.dataset_helper import DatasetHelper, connect_network_with_dataset, data_sink
 from msdump.mindspore.train.loss_scale_manager import *
 from msdump.mindspore.train.metrics import *
 from msdump.mindspore.train.model import *

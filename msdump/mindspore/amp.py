@@ -17,6 +17,7 @@ from msdump.mindspore.ops import function as F
 from msdump.mindspore.train.amp import (  # noqa: F401
     auto_mixed_precision,
     build_train_network,
+    custom_mixed_precision,
     get_black_list,
     get_white_list,
 )

@@ -80,6 +80,17 @@ CASES: dict[str, list[Case]] = {
     "Diagonal": [Case((numbers(2, 3, 4), 1, 1, 2), is_exact=True)],
     "Trace": [Case((numbers(3, 4),)), Case((whole(3, 3),))],
     "FillDiagonal": [Case((numbers(5, 2), 0.5, True))],
+    "MatrixDiagV3": [
+        Case((numbers(2, 3), 1, -1, -1, 0.5), is_exact=True),
+        Case((numbers(2, 3, 3), (-1, 1)), is_exact=True),
+    ],
+    "CropAndResize": [
+        Case((IMAGE.transpose(0, 2, 3, 1).copy(), numbers(2, 4), np.zeros(2, np.int32), (3, 2), how))
+        for how in ("bilinear", "nearest", "bilinear_v2")
+    ],
+    "ROIAlign": [Case((IMAGE, np.array([(0, 0, 0, 3, 3), (0, 1, 1, 2, 3)], np.float32), 2, 2, 1.0))],
+    "STFT": [Case((numbers(2, 12), numbers(4, seed=1), 4, 2, 4, False, True, how)) for how in (False, True)],
+    "LRN": [Case((IMAGE,))],
     "MatrixSetDiagV3": [
         Case((numbers(2, 3, 4), numbers(2, 3)), is_exact=True),
         Case((numbers(3, 4), numbers(2, 3), (0, 1))),

@@ -239,3 +239,25 @@ def test_a_step_that_the_loss_scale_skips_is_no_finding(sync_dump: Callable[...,
     sessions.close_all()
     report = msdump.find_nan(root)
     assert report.first is None and [result.step.iteration for result in report.skipped] == [0]
+
+
+def test_custom_lists_take_cells_and_operators() -> None:
+    _, by_type = traced(amp.custom_mixed_precision(Tail(), white_list=[ops.Exp]))
+    assert by_type["Exp"] == {"float16"} and by_type["MatMul"] == {"float32"}
+    _, by_type = traced(amp.custom_mixed_precision(Tail(), black_list=[nn.Dense]))
+    assert by_type["MatMul"] == {"float32"} and by_type["LayerNorm"] == {"float16"}
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({}, ValueError),
+        ({"white_list": [nn.Dense], "black_list": [nn.Dense]}, ValueError),
+        ({"white_list": (nn.Dense,)}, TypeError),
+        ({"black_list": [ops.Exp]}, TypeError),
+        ({"white_list": [nn.Dense], "dtype": ms.float32}, ValueError),
+    ],
+)
+def test_custom_lists_are_checked(options: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        amp.custom_mixed_precision(Tail(), **options)

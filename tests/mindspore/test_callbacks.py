@@ -182,10 +182,26 @@ def test_a_network_of_one_s_own_gives_metrics_all_that_it_gives() -> None:
         Model(Pair(), eval_network=Pair(), eval_indexes=[0, 1], metrics={"mae"})
 
 
+def test_a_scheduler_gets_the_rate_as_it_was_written(either_mode: int) -> None:
+    seen: list[tuple[float, int]] = []
+
+    def schedule(rate: float, step: int) -> float:
+        seen.append((rate, step))
+        return rate / 2 if step == 2 else rate
+
+    model = model_of(0.3)
+    model.train(2, DATA, callbacks=train.LearningRateScheduler(schedule))
+    assert seen == [(0.3, 1), (0.3, 2), (0.15, 3), (0.15, 4)]
+
+
 def test_loops_of_one_s_own_fetch_rows() -> None:
     helper = train.DatasetHelper(DATA, dataset_sink_mode=False)
     assert [len(row) for row in helper] == [2, 2] and helper.types_shapes()[1] == [[8, 5], [8]]
-    assert len(list(train.DatasetHelper(DATA, sink_size=3))) == 3
+    with pytest.raises(RuntimeError, match="in dataset sink mode"):
+        train.connect_network_with_dataset(nn.ReLU(), helper)
+    sinking = train.DatasetHelper(DATA, sink_size=3)
+    fetching = train.connect_network_with_dataset(model_of().train_network, sinking)
+    assert len([fetching() for _ in sinking]) == 3
     with pytest.raises(ValueError, match="device target is CPU"):
         train.data_sink(lambda data, label: data, DATA)
     ms.set_context(device_target="Ascend")

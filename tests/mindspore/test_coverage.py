@@ -63,9 +63,9 @@ def test_a_name_that_is_left_out_says_what_to_use(module: str) -> None:
 
 def test_a_name_that_is_left_out_says_so_under_each_path() -> None:
     for code in (
-        "from msdump.mindspore import Dice",
-        "from msdump.mindspore.nn import Dice",
-        "from msdump.mindspore.train.metrics.dice import Dice",
+        "from msdump.mindspore import BleuScore",
+        "from msdump.mindspore.nn import BleuScore",
+        "from msdump.mindspore.train.metrics.bleu_score import BleuScore",
     ):
         with pytest.raises(ImportError, match=r"train\.Metric of your own"):
             exec(code)

@@ -14,8 +14,14 @@ from hypothesis.extra import numpy as hnp
 
 from msdump.mindspore import dataset as ds
 from msdump.mindspore.dataset.rows import Pass
-from msdump.mindspore.mindrecord import FileWriter, layout
-from msdump.mindspore.mindrecord.exceptions import MindRecordException, MRMFetchDataError, MRMOpenError
+from msdump.mindspore.mindrecord import FileReader, FileWriter, layout
+from msdump.mindspore.mindrecord.exceptions import (
+    MindRecordException,
+    MRMFetchDataError,
+    MRMOpenError,
+    ParamTypeError,
+    ParamValueError,
+)
 from msdump.mindspore.mindrecord.reader import record_files
 
 quick = settings(max_examples=20, deadline=None)
@@ -224,3 +230,15 @@ def test_indexes_of_strangers_are_refused(tmp_path: Path) -> None:
     Path(f"{name}.db").unlink()
     with pytest.raises(ValueError, match="expected the file"):
         read_rows(name)
+
+
+def test_a_reader_gives_rows_in_order(tmp_path: Path) -> None:
+    reader = FileReader(written(tmp_path / "a", 5))
+    rows = list(reader.get_next())
+    assert [row["label"] for row in rows] == [-2, -1, 0, 1, 2] and reader.len() == 5
+    assert list(rows[0]) == ["label", "name", "score", "data", "mat", "vec"]
+    assert list(next(FileReader(str(tmp_path / "a"), columns=["vec", "name"]).get_next())) == ["vec", "name"]
+    assert reader.schema()["label"] == {"type": "int32"}
+    for columns, error in (("name", ParamTypeError), (["names"], ParamValueError)):
+        with pytest.raises(error):
+            FileReader(str(tmp_path / "a"), columns=columns)

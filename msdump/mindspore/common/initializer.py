@@ -175,6 +175,38 @@ class Orthogonal(Initializer, takes="gain=1.0"):
         return (q if rows >= columns else q.T).reshape(shape) * self.gain
 
 
+class Sparse(Initializer, takes="sparsity sigma=0.01"):
+    """A matrix of normal values in which a share `sparsity` of each column is zero."""
+
+    def values(self, shape: tuple[int, ...]) -> Array:
+        _check_axes("Sparse", len(shape) == 2, "2", shape)
+        generator = random_generator()
+        values = generator.normal(0.0, self.sigma, shape)
+        count = math.ceil(self.sparsity * shape[0])
+        for column in range(shape[1]):
+            values[generator.permutation(shape[0])[:count], column] = 0
+        return values
+
+
+class Dirac(Initializer, takes="groups=1"):
+    """A convolution that hands its input on: a one at the middle of each kernel from a channel to itself."""
+
+    def values(self, shape: tuple[int, ...]) -> Array:
+        _check_axes("Dirac", len(shape) in (3, 4, 5), "3, 4 or 5", shape)
+        if shape[0] % self.groups:
+            raise ValueError(
+                "For Dirac initializer, the first dimension of the initialized tensor must be divisible by groups, "
+                f"but got first dimension {shape[0]}, groups {self.groups}."
+            )
+        values = np.zeros(shape)
+        each = shape[0] // self.groups
+        middle = tuple(size // 2 for size in shape[2:])
+        for group in range(self.groups):
+            for channel in range(min(each, shape[1])):
+                values[(group * each + channel, channel, *middle)] = 1
+        return values
+
+
 def _check_axes(name: str, is_fitting: bool, expected: str, shape: tuple[int, ...]) -> None:
     if not is_fitting:
         raise ValueError(
@@ -240,7 +272,7 @@ def layer_initializers(weight_init: Any, bias_init: Any, fan_in: int) -> tuple[A
 
 
 _CLASSES = (Zero, One, Normal, Uniform, TruncatedNormal, XavierUniform, XavierNormal, HeUniform, HeNormal,
-            VarianceScaling, Identity, Orthogonal)  # fmt: skip
+            VarianceScaling, Identity, Orthogonal, Sparse, Dirac)  # fmt: skip
 _BY_NAME: dict[str, type[Initializer]] = {
     **{each.__name__.lower(): each for each in _CLASSES},
     "zeros": Zero,

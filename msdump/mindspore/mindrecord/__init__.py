@@ -18,6 +18,7 @@ from msdump.mindspore.mindrecord.exceptions import (
     ParamValueError,
     PathNotExistsError,
 )
+from msdump.mindspore.mindrecord.reader import FileReader
 from msdump.mindspore.mindrecord.writer import FileWriter
 from msdump.mindspore.names import explain_missing, publish_all
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -124,3 +125,46 @@ def record_files(where: str, names: Any) -> list[RecordFile]:
         if file.fields != files[0].fields:
             raise MRMOpenError(f"{file.path}: expected the schema of {files[0].path}, got another one.")
     return files
+
+
+class FileReader:
+    """Rows of MindRecord files, in order. `columns`: only these fields."""
+
+    def __init__(
+        self,
+        file_name: str | Sequence[str],
+        num_consumer: int = 4,
+        columns: Sequence[str] | None = None,
+        operator: Any = None,
+    ) -> None:
+        if columns is not None and not isinstance(columns, (list, tuple)):
+            raise ParamTypeError(f"FileReader(columns): expected a list of names, got {type(columns).__name__}.")
+        self._files = record_files("FileReader(file_name)", file_name)
+        names = [field.name for field in self._files[0].fields]
+        for name in columns or []:
+            if name not in names:
+                raise ParamValueError(f"FileReader(columns): expected fields of {names}, got {name!r}.")
+        # Source: MindSpore gives single values first, then bytes and arrays, each sorted by name.
+        fields = sorted(self._files[0].fields, key=lambda field: (field.is_blob, field.name))
+        self._columns = list(columns or [field.name for field in fields])
+
+    def get_next(self) -> Iterator[dict[str, Any]]:
+        """Each row as a dictionary."""
+        for file in self._files:
+            for number in range(len(file)):
+                row = file.row(number)
+                yield {name: row[name] for name in self._columns}
+
+    def len(self) -> int:
+        """Rows of all files."""
+        return sum(len(file) for file in self._files)
+
+    def schema(self) -> Mapping[str, Any]:
+        """The schema: {name: {"type": ...}}."""
+        return dict(self._files[0].header["schema"][0]["schema"])
+
+    def close(self) -> None:
+        """Nothing to do: each row opens its file."""
+
+    def finish(self) -> None:
+        """The older name of `close`."""

@@ -7,7 +7,9 @@ from typing import Any
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import call, execute
 from msdump.mindspore.names import explain_missing, publish
+from msdump.mindspore.nn.cell import Cell
 from msdump.mindspore.nn.declared import Declared, layers
+from msdump.mindspore.nn.layer.activation import get_activation
 from msdump.mindspore.ops import function as F
 
 
@@ -69,6 +71,78 @@ class RMSELoss(LossBase, takes=""):
 
     def construct(self, logits: Tensor, label: Tensor) -> Tensor:
         return F.sqrt(self.MSELoss(logits, label))
+
+
+class DiceLoss(LossBase, takes="smooth:above_0=1e-05"):
+    """1 - twice the common part of two masks over the sum of both."""
+
+    reduction = "mean"
+
+    def construct(self, logits: Tensor, label: Tensor) -> Tensor:
+        if logits.shape != label.shape:
+            raise ValueError(
+                f"For 'DiceLoss', the 'logits_shape' must be equal to 'label_shape', "
+                f"but got {logits.shape} and {label.shape}."
+            )
+        logits, label = F.reshape(logits, (-1,)), F.reshape(label, (-1,))
+        both = F.add(F.sum(F.mul(logits, logits)), F.sum(F.mul(label, label)))
+        return F.sub(1, F.div(F.mul(F.sum(F.mul(logits, label)), 2), F.add(both, self.smooth)))
+
+
+class MultiClassDiceLoss(LossBase, takes="weights=None ignore_indiex=None activation='softmax'"):
+    """Mean of the Dice losses of the classes (axis 1)."""
+
+    reduction = "mean"
+
+    def _set_up(self, activation: Any) -> None:
+        names = ["softmax", "logsoftmax", "relu", "relu6", "tanh", "sigmoid"]
+        if isinstance(activation, str) and activation not in names:
+            raise ValueError(f"For 'MultiClassDiceLoss', the 'activation' must be in {names}, but got {activation}.")
+        if self.weights is not None and self.weights.ndim != 2:
+            raise ValueError(f"For '{self.cls_name}', the dimension of 'weights' must be 2, got {self.weights.ndim}.")
+        self.binarydiceloss = DiceLoss()
+        self.activation = get_activation(activation) if isinstance(activation, str) else activation
+        if not isinstance(self.activation, Cell | None):
+            raise TypeError(f"For '{self.cls_name}', the 'activation' must be str or Cell, but got {activation!r}.")
+
+    def construct(self, logits: Tensor, label: Tensor) -> Any:
+        logits = logits if self.activation is None else self.activation(logits)
+        total: Any = 0
+        for index in range(label.shape[1]):
+            if index != self.ignore_indiex:
+                loss = self.binarydiceloss(logits[:, index], label[:, index])
+                total = F.add(loss if self.weights is None else F.mul(loss, self.weights[index]), total)
+        return F.div(total, float(label.shape[1]))
+
+
+class FocalLoss(LossBase, takes="weight=None gamma:factor=2.0 reduction:way='mean'"):
+    """Cross entropy that counts what is already certain less: times (1 - p) ** gamma."""
+
+    def _set_up(self) -> None:
+        if self.weight is not None and (not isinstance(self.weight, Tensor) or self.weight.ndim != 1):
+            kind = TypeError if not isinstance(self.weight, Tensor) else ValueError
+            raise kind(f"For 'FocalLoss', the 'weight' must be a Tensor of dimension 1, but got {self.weight!r}.")
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        fits = 2 <= logits.ndim <= 4 and logits.ndim == labels.ndim and logits.shape[1] > 1
+        if not fits or labels.shape[1] not in (1, logits.shape[1]):
+            raise ValueError(
+                "For 'FocalLoss', expected 'logits' and 'labels' of 2, 3 or 4 dimensions, logits.shape[1] above 1, and "
+                f"labels.shape[1] 1 or the same, but got {logits.shape} and {labels.shape}."
+            )
+        is_index = labels.shape[1] == 1
+        labels = F.reshape(labels, (*labels.shape[:2], -1))
+        index = F.cast(labels, "int32")
+        logs = F.log_softmax(F.reshape(logits, (*logits.shape[:2], -1)), 1)
+        logs = F.squeeze(F.gather_elements(logs, 1, index), 1) if is_index else logs
+        chance = F.exp(logs)
+        if self.weight is not None:
+            weights = F.tile(F.reshape(self.weight, (1, -1, 1)), (labels.shape[0], 1, labels.shape[2]))
+            logs = F.mul(logs, F.squeeze(F.gather_elements(weights, 1, index), 1) if is_index else weights)
+        factor = F.mul(F.pow(F.add(F.mul(chance, -1), 1.0), self.gamma), -1)
+        if is_index:
+            return self.get_loss(F.mean(F.mul(factor, logs), 1))
+        return self.get_loss(F.mean(F.mul(F.mul(factor, labels), logs), -1))
 
 
 def _ctc_loss(

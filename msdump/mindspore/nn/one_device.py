@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from msdump.mindspore.common.settings import Setting, flag, is_whole
+from msdump.mindspore.common.settings import Setting, flag, is_whole, of_kind
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.context import PYNATIVE_MODE, get_context
 from msdump.mindspore.parallel_context import get_auto_parallel_context
@@ -26,6 +26,7 @@ class OneDevice:
 
     bprop_debug = flag(False)
     cell_type: Any = None
+    parameter_layout_dict = of_kind(dict, "a dict", dict)
     pipeline_stage = Setting(-1, "an int of 0 or more", is_whole)
 
     # -- the tree -----------------------------------------------------------------------------------

@@ -91,6 +91,20 @@ def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return F.sub(amax(x, axis, keepdims), amin(x, axis, keepdims))
 
 
+def average(x: Any, axis: Any = None, weights: Any = None, returned: bool = False) -> Any:
+    """Weighted mean; with `returned` the sum of the weights, too."""
+    data = _float(x)
+    factor = full_like(data, 1) if weights is None else F.cast(asarray(weights), data.dtype)
+    if factor.shape != data.shape:
+        shape = [1] * data.ndim
+        shape[axis] = factor.shape[0]
+        factor = F.broadcast_to(F.reshape(factor, tuple(shape)), data.shape)
+    total = F.sum(factor, _axes(axis))
+    result = F.div(F.sum(F.mul(data, factor), _axes(axis)), total)
+    result = _in(result, _whole(x) if weights is None else None)
+    return (result, total) if returned else result
+
+
 def argmin(a: Any, axis: int | None = None) -> Any:
     """Index of the smallest element; int32."""
     x = asarray(a)
@@ -163,6 +177,17 @@ def nanmin(a: Any, axis: Any = None, dtype: Type | None = None, keepdims: bool =
 
 
 # -- of two ------------------------------------------------------------------------------------------------------------
+
+
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    """Whether two tensors have the same shape and elements."""
+    first, second = asarray(a1), asarray(a2)
+    if first.shape != second.shape:
+        return asarray(False)
+    same = F.equal(first, second)
+    if equal_nan:
+        same = F.logical_or(same, F.logical_and(isnan(first), isnan(second)))
+    return F.all(same)
 
 
 def dot(a: Any, b: Any) -> Any:

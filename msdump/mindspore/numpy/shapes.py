@@ -169,6 +169,21 @@ def diag(v: Any, k: int = 0) -> Any:
     return F.diagonal(x, k) if x.ndim == 2 else diagflat(x, k)
 
 
+def take(a: Any, indices: Any, axis: int | None = None, mode: str = "clip") -> Tensor:
+    """Elements at indices along an axis; indices outside are kept inside ("clip") or go round ("wrap")."""
+    x, index = asarray(a), asarray(indices)
+    x = F.reshape(x, (-1,)) if axis is None else x
+    place = 0 if axis is None else axis % x.ndim
+    size = x.shape[place]
+    if mode not in ("clip", "wrap"):
+        raise ValueError(f"For 'take', expected mode 'clip' or 'wrap', but got {mode!r}.")
+    if mode == "clip":
+        # Source: MindSpore counts negative indices from the end, down to the first element.
+        index = F.select(F.less(index, -size), F.zeros_like(index), F.minimum(index, size - 1))
+    index = F.floor_mod(index, size)
+    return F.gather(x, index, place)
+
+
 def take_along_axis(arr: Any, indices: Any, axis: int | None) -> Tensor:
     """One element per index along an axis."""
     x, index = asarray(arr), asarray(indices)

@@ -13,10 +13,12 @@ from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import as_tensor, execute
 from msdump.mindspore.dispatch import cast as _cast
 from msdump.mindspore.names import publish
-from msdump.mindspore.ops.arithmetic import add, greater_equal, mul, select, sub
-from msdump.mindspore.ops.array import zeros
+from msdump.mindspore.ops.arithmetic import add, div, greater_equal, log, mul, neg, select, sub
+from msdump.mindspore.ops.array import one_hot, zeros
 from msdump.mindspore.ops.declaration import plain
+from msdump.mindspore.ops.network import softmax
 from msdump.mindspore.ops.primitive import Primitive, def_class, operator_class
+from msdump.mindspore.ops.program import stop_gradient
 from msdump.mindspore.tracer import current_tracer
 
 
@@ -87,6 +89,24 @@ def randn(*size: Any, dtype: Type | None = None, seed: int | None = None) -> Ten
 def randn_like(input: Tensor, seed: int | None = None, *, dtype: Type | None = None) -> Tensor:
     """`randn` of the shape and dtype of a tensor."""
     return randn(input.shape, dtype=dtype or input.dtype, seed=seed)
+
+
+def gamma(shape: Any, alpha: Any, beta: Any, seed: int | None = None) -> Tensor:
+    """Gamma distribution of shape alpha and rate beta: `shape`, then what both broadcast to."""
+    return _draw("Gamma", [_real(alpha), _real(beta)], seed, shape=_sizes(shape))[0]
+
+
+def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:
+    """softmax((logits + noise) / tau); with `hard` one-hot forward and the gradient of the soft one."""
+    if tau <= 0:
+        raise ValueError(f"For 'gumbel_softmax', the 'tau' should be greater than 0, but got {tau}.")
+    # The smallest number above zero keeps both logarithms finite.
+    noise = neg(log(neg(log(uniform(logits.shape, 1e-7, 1.0)))))
+    soft = softmax(div(add(logits, _cast(noise, logits.type_.dtype)), tau), dim)
+    if not hard:
+        return soft
+    sharp = _cast(one_hot(soft.argmax(dim), soft.shape[dim], 1.0, 0.0, dim % soft.ndim), soft.type_.dtype)
+    return add(sub(sharp, stop_gradient(soft)), soft)
 
 
 def _real(value: Any) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -78,6 +79,101 @@ def grid_sample(
 def affine_grid(torch: Any, theta: Tensor, size: Any, align_corners: bool = False) -> Any:
     """Grid of an affine map, for `grid_sample`."""
     return torch.nn.functional.affine_grid(theta, list(size), bool(align_corners))
+
+
+# -- parts of pictures -------------------------------------------------------------------------------------------------
+
+
+def _read(torch: Any, image: Any, y: Any, x: Any) -> Any:
+    """(C, H, W) between its neighbours at (rows) x (columns), places inside."""
+    height, width = image.shape[-2:]
+    y0, x0 = y.floor().long().clamp(0, height - 1), x.floor().long().clamp(0, width - 1)
+    y1, x1 = (y0 + 1).clamp(max=height - 1), (x0 + 1).clamp(max=width - 1)
+    dy, dx = (y - y0)[:, None], (x - x0)[None, :]
+    above = image[:, y0][:, :, x0] * (1 - dx) + image[:, y0][:, :, x1] * dx
+    below = image[:, y1][:, :, x0] * (1 - dx) + image[:, y1][:, :, x1] * dx
+    return above * (1 - dy) + below * dy
+
+
+_METHODS = ("bilinear", "nearest", "bilinear_v2")
+
+
+@operator("CropAndResize", init="method extrapolation_value", constants=(1, 2))
+def crop_and_resize(
+    torch: Any,
+    image: Tensor,
+    boxes: Tensor,
+    box_indices: Tensor,
+    crop_size: Any,
+    method: str = "bilinear",
+    extrapolation_value: float = 0.0,
+) -> Any:
+    """Boxes (y1, x1, y2, x2), from 0 to 1, of pictures (N, H, W, C), each as a picture of `crop_size`."""
+    if method not in _METHODS:
+        raise ValueError(f"expected method bilinear, nearest or bilinear_v2, got {method!r}.")
+    if image.device.type == "meta":  # type: ignore[attr-defined]
+        return torch.empty((boxes.shape[0], *crop_size, image.shape[-1]), device="meta")
+    (height, width), pictures = image.shape[1:3], torch.movedim(image, 3, 1).float()
+    crops = []
+    for (y0, x0, y1, x1), index in zip(boxes.tolist(), box_indices.tolist(), strict=True):
+        y = _span(torch, y0, y1, height, crop_size[0], method == "bilinear_v2")
+        x = _span(torch, x0, x1, width, crop_size[1], method == "bilinear_v2")
+        inside = ((y >= 0) & (y <= height - 1))[:, None] & ((x >= 0) & (x <= width - 1))[None, :]
+        if method == "nearest":
+            y, x = (y + 0.5).floor(), (x + 0.5).floor()
+        crop = _read(torch, pictures[index], y.clamp(0, height - 1), x.clamp(0, width - 1))
+        crops.append(torch.where(inside, crop, extrapolation_value).permute(1, 2, 0))
+    return torch.stack(crops)
+
+
+def _span(torch: Any, first: float, last: float, given: int, size: int, is_second: bool) -> Any:
+    """Places of `size` elements between two ends; of the second method in the whole pixels that the ends lie in.
+
+    Source: MindSpore's kernel of the second method reads beyond the last pixel; here it is repeated.
+    """
+    if is_second:
+        low, count = math.floor(first * given), math.floor(last * given) - math.floor(first * given) + 1
+        return (low + ((torch.arange(size) + 0.5) * (count / size) - 0.5).clamp(0, count - 1)).clamp(0, given - 1)
+    if size == 1:
+        return torch.tensor([0.5 * (first + last) * (given - 1)])
+    return first * (given - 1) + torch.arange(size) * ((last - first) * (given - 1) / (size - 1))
+
+
+@operator("ROIAlign", constants=(1,))
+def _roi_align(
+    torch: Any,
+    features: Tensor,
+    rois: Tensor,
+    pooled_height: int,
+    pooled_width: int,
+    spatial_scale: float,
+    sample_num: int = 2,
+    roi_end_mode: int = 1,
+) -> Any:
+    """Parts (row, x0, y0, x1, y1) of (N, C, H, W), each as `pooled_height` x `pooled_width` means of samples."""
+    if features.device.type == "meta":  # type: ignore[attr-defined]
+        return features.new_empty(rois.shape[0], features.shape[1], pooled_height, pooled_width)  # type: ignore[attr-defined]
+    (height, width), pictures = features.shape[-2:], torch.as_tensor(features).float()
+    results = []
+    for index, *ends in rois.tolist():
+        left, top, right, bottom = (
+            (end + roi_end_mode * (place > 1)) * spatial_scale for place, end in enumerate(ends)
+        )
+        y = _samples(torch, top, bottom, pooled_height, sample_num)
+        x = _samples(torch, left, right, pooled_width, sample_num)
+        part = _read(torch, pictures[int(index)], y.clamp(0, height - 1), x.clamp(0, width - 1))
+        inside = ((y >= -1) & (y <= height))[:, None] & ((x >= -1) & (x <= width))[None, :]
+        cells = torch.where(inside, part, 0.0).unflatten(2, (pooled_width, -1)).unflatten(1, (pooled_height, -1))
+        results.append(cells.mean((2, 4)))
+    return torch.stack(results).to(features.dtype)
+
+
+def _samples(torch: Any, first: float, last: float, parts: int, count: int) -> Any:
+    """Places of the samples of each part, the parts one after another."""
+    step = max(last - first, 1.0) / parts
+    number = count if count > 0 else max(int(step), 1)
+    inner = (torch.arange(number) + 0.5) / number
+    return (first + (torch.arange(parts)[:, None] + inner[None, :]) * step).reshape(-1)
 
 
 # -- colours -----------------------------------------------------------------------------------------------------------

@@ -111,4 +111,23 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     return reshape(mul(first, second), [one * two for one, two in zip(ones, twos, strict=True)])
 
 
+def batch_dot(x1: Tensor, x2: Tensor, axes: Any = None) -> Tensor:
+    """Products of the items of two batches summed over an axis of each; the result has two axes at least."""
+    if x1.ndim < 2 or x2.ndim < 2:
+        raise ValueError(f"For 'batch_dot', expected two axes or more, but got shapes {x1.shape} and {x2.shape}.")
+    if axes is None:
+        axes = (x1.ndim - 1, 1 if x2.ndim == 2 else x2.ndim - 2)
+    first, second = (axes, axes) if isinstance(axes, int) else axes
+    axis1, axis2 = first % x1.ndim, second % x2.ndim
+    if 0 in (axis1, axis2) or x1.shape[axis1] != x2.shape[axis2] or x1.shape[0] != x2.shape[0]:
+        raise ValueError(f"For 'batch_dot', axes {axes} do not fit the shapes {x1.shape} and {x2.shape}.")
+    free1 = [axis for axis in range(1, x1.ndim) if axis != axis1]
+    free2 = [axis for axis in range(1, x2.ndim) if axis != axis2]
+    batch, depth = x1.shape[0], x1.shape[axis1]
+    rows = reshape(_ordered(x1, [0, *free1, axis1]), (batch, -1, depth))
+    columns = reshape(_ordered(x2, [0, axis2, *free2]), (batch, depth, -1))
+    shape = [batch, *(x1.shape[axis] for axis in free1), *(x2.shape[axis] for axis in free2)]
+    return reshape(matmul(rows, columns), shape if len(shape) > 1 else (batch, 1))
+
+
 publish(__name__)

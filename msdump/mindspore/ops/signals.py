@@ -9,7 +9,7 @@ import numpy as np
 from msdump.mindspore.common.dtype import Type, dtype_name, float32
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.names import publish
-from msdump.mindspore.ops.declaration import plain
+from msdump.mindspore.ops.declaration import operator, plain
 from msdump.mindspore.ops.primitive import operator_class
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
@@ -75,6 +75,53 @@ def kaiser_window(
         return np.i0(beta * inside) / np.i0(beta)
 
     return _window("kaiser_window", window_length, periodic, dtype, shape)
+
+
+@operator("STFT", init="n_fft hop_length win_length normalized onesided return_complex")
+def _stft(
+    torch: Any,
+    x: Tensor,
+    window: Tensor,
+    n_fft: int,
+    hop_length: int,
+    win_length: int,
+    normalized: bool,
+    onesided: bool,
+    return_complex: bool,
+) -> Any:
+    """Spectra of windows of a signal: (..., frequency, time), or with real and imaginary parts as a last axis."""
+    if {x.dtype, window.dtype} & {torch.float16, torch.bfloat16}:
+        raise TypeError(f"expected numbers of at least 4 bytes, got {x.dtype} and {window.dtype}.")
+    result = torch.stft(x, n_fft, hop_length, win_length, window, False, "reflect", normalized, onesided, True)
+    return result if return_complex else torch.view_as_real(result)
+
+
+def stft(
+    x: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    pad_mode: str = "REFLECT",
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
+) -> Any:
+    """Fourier transforms of parts of a signal, each of `n_fft` elements, `hop_length` apart."""
+    from msdump.mindspore.ops.array import expand_dims, ones, squeeze
+    from msdump.mindspore.ops.padding import pad
+
+    length = n_fft if win_length is None else win_length
+    step = n_fft // 4 if hop_length is None else hop_length
+    is_complex = x.type_.dtype.startswith("complex")
+    if center:
+        padded = pad(expand_dims(x, 0) if x.ndim == 1 else x, [n_fft // 2, n_fft // 2], mode=pad_mode.lower())
+        x = squeeze(padded, 0) if x.ndim == 1 else padded
+    half = not is_complex if onesided is None else onesided
+    whole = is_complex if return_complex is None else return_complex
+    weights = ones((length,), float32) if window is None else window
+    return _stft(x, weights, n_fft, step, length, bool(normalized), half, whole)
 
 
 publish(__name__)

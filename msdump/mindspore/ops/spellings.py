@@ -80,6 +80,12 @@ def partial(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[...
     return functools.partial(func, *args, **kwargs)
 
 
+@operator_class("ScalarCast")
+def scalar_cast(input_x: Any, input_y: Type) -> Any:
+    """A number as one of a dtype."""
+    return Tensor(np.asarray(input_x)).astype(input_y).item()
+
+
 def constexpr(fn: Callable[..., Any] | None = None, get_instance: bool = True, name: str | None = None,
               reuse_result: bool = True, check: bool = True) -> Any:  # fmt: skip
     """A function that runs while the graph is traced, on values that are known then. With `get_instance` False: a class

@@ -171,6 +171,21 @@ def _avg_pool3d(
     return summed / functional.avg_pool3d(inside, kernel, stride, 0, is_ceil, True)
 
 
+def max_pool3d(
+    x: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """Largest elements under a window of (N, C, D, H, W), and their places."""
+    steps = sizes(kernel_size if stride is None else stride, 3)
+    pooled = _max_pool3d_with_argmax(x, sizes(kernel_size, 3), steps, sizes(padding, 3), sizes(dilation, 3), ceil_mode)
+    return pooled if return_indices else pooled[0]
+
+
 def _avg_pool(ndim: int, input: Tensor, kernel: Any, stride: Any, padding: Any, *options: Any) -> Tensor:
     """Means under a window of `ndim` axes, through the operator of three."""
     ahead = (1,) * (3 - ndim)
@@ -215,6 +230,22 @@ def lp_pool1d(x: Tensor, norm_type: float, kernel_size: int, stride: Any = None,
 def lp_pool2d(x: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """p-norms under a window of (N, C, H, W)."""
     return _lp_pool(x, 2, norm_type, kernel_size, stride, ceil_mode)
+
+
+@operator("LRN")
+def lrn(
+    torch: Any,
+    x: Tensor,
+    depth_radius: int = 5,
+    bias: float = 1.0,
+    alpha: float = 1.0,
+    beta: float = 0.5,
+    norm_region: str = "ACROSS_CHANNELS",
+) -> Tensor:
+    """x over (bias + alpha * sum of squares of the channels around it) ** beta."""
+    only("LRN", "norm_region", norm_region, "ACROSS_CHANNELS")
+    width = 2 * depth_radius + 1
+    return torch.nn.functional.local_response_norm(x, width, alpha * width, beta, bias)
 
 
 # -- back from the largest ---------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from msdump.mindspore.nn.wrap.cell_wrapper import TrainOneStepCell, WithLossCell
 from msdump.mindspore.nn.wrap.loss_scale import TrainOneStepWithLossScaleCell
 from msdump.mindspore.ops import function as F
 from msdump.mindspore.ops import operations
+from msdump.mindspore.ops.primitive import Primitive
 from msdump.mindspore.precision import Precision, computing_in
 from msdump.mindspore.train.loss_scale_manager import (
     DynamicLossScaleManager,
@@ -131,6 +132,31 @@ def auto_mixed_precision(network: Any, amp_level: str = "O0", dtype: DType = flo
     if amp_level == "O3":
         return _OutputTo32(network.to_float(dtype))
     return _lower_by_operator(network, dtype) if amp_level == "auto" else network
+
+
+def custom_mixed_precision(
+    network: Cell,
+    *,
+    white_list: list[type[Any]] | None = None,
+    black_list: list[type[Any]] | None = None,
+    dtype: DType = float16,
+) -> Cell:
+    """The network with the cells and operators of `white_list` lowered, or all but the cells of `black_list`.
+
+    Raises: TypeError for anything but a Cell and lists of classes; ValueError without a list, or with both.
+    """
+    if not isinstance(network, Cell):
+        raise TypeError("The network type should be Cell.")
+    if (white_list is None) == (black_list is None):
+        raise ValueError("For custom_mixed_precision, expected either white_list or black_list.")
+    _check_dtype(dtype)
+    listed, bases = (black_list, (Cell,)) if white_list is None else (white_list, (Cell, Primitive))
+    if not isinstance(listed, list) or not all(isinstance(each, type) and issubclass(each, bases) for each in listed):
+        names = " or ".join(base.__name__ for base in bases)
+        raise TypeError(f"For custom_mixed_precision, expected a list of subclasses of {names}, but got {listed!r}.")
+    if white_list is not None:
+        return _lower_listed(network, listed, dtype)
+    return _OutputTo32(_lower_all_but(network, tuple(listed), dtype))
 
 
 def _check_dtype(dtype: Any) -> None:

@@ -1,4 +1,4 @@
-"""Datasets for loops of one's own: a helper that counts steps, and functions that fetch their rows."""
+"""Datasets for loops of one's own: a helper that counts steps, and networks and functions that fetch their rows."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, final
 from msdump.mindspore.common.api import jit
 from msdump.mindspore.context import JitConfig, get_context
 from msdump.mindspore.names import publish
+from msdump.mindspore.nn.cell import Cell
 
 
 def _check_size(sink_size: Any) -> None:
@@ -20,7 +21,7 @@ def _check_size(sink_size: Any) -> None:
 
 @final
 class DatasetHelper:
-    """Rows of a dataset, once over; in sink mode as many empty rows as it takes steps.
+    """Rows of a dataset, once over; in sink mode one empty row per run of a network that fetches them itself.
 
     sink_size   steps of a round in sink mode, -1 for the dataset's size
     """
@@ -30,6 +31,7 @@ class DatasetHelper:
             raise TypeError(f"dataset_sink_mode: expected a bool, got {type(dataset_sink_mode).__name__}.")
         _check_size(sink_size)
         self.dataset, self.is_sinking = dataset, dataset_sink_mode
+        self.rows = endless(dataset)
         self._sink_size = dataset.get_dataset_size() if sink_size == -1 else sink_size
 
     def __iter__(self) -> Iterator[Any]:
@@ -67,6 +69,31 @@ def endless(dataset: Any) -> Iterator[Any]:
             yield row
         if not count:
             raise ValueError("There is no valid data in dataset, please check dataset file firstly.")
+
+
+@final
+class _Fetching(Cell):
+    """A network that takes its rows from a dataset: it is called without arguments."""
+
+    def __init__(self, network: Cell, helper: DatasetHelper) -> None:
+        super().__init__(auto_prefix=False)
+        self._network = network
+        object.__setattr__(self, "helper", helper)
+
+    helper: DatasetHelper
+
+    def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
+        return self._network(*next(self.helper.rows))
+
+
+def connect_network_with_dataset(network: Cell, dataset_helper: DatasetHelper) -> Cell:
+    """The network, fetching its own rows: call it once for each element of the helper, without arguments.
+
+    Raises: RuntimeError for a helper that is not in sink mode.
+    """
+    if not dataset_helper.is_sinking:
+        raise RuntimeError("The API 'connect_network_with_dataset' should be called in dataset sink mode.")
+    return _Fetching(network, dataset_helper)
 
 
 def data_sink(

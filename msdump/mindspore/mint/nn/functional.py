@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from msdump.mindspore.common.dtype import Type
+from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.signatures import in_forms
 from msdump.mindspore.common.tensor import Tensor
-from msdump.mindspore.dispatch import call
+from msdump.mindspore.dispatch import call, execute
 from msdump.mindspore.mint import shapes
 from msdump.mindspore.mint.nn import windows
 from msdump.mindspore.names import explain_missing, publish
@@ -39,6 +40,55 @@ def group_norm(
     """Groups of channels with mean 0 and variance 1, times a weight, plus a bias, of each channel."""
     scale_and_shift = _scale_and_shift(input, input.shape[1:2], weight, bias)
     return call("GroupNorm", input, *scale_and_shift, num_groups=num_groups, eps=eps)
+
+
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Channels with mean 0 and variance 1, times a weight, plus a bias.
+
+    training  the statistics are those of the batch; running ones that are Parameters move towards them by `momentum`
+    """
+    channels = input.shape[1]
+    flat = F.reshape(input, (input.shape[0], channels, -1, 1))
+    gamma, beta = _scale_and_shift(input, (channels,), weight, bias)
+    if training:
+        return F.reshape(_of_batch(flat, gamma, beta, eps, momentum, (running_mean, running_var)), input.shape)
+    if running_mean is None or running_var is None:
+        raise ValueError("For 'batch_norm', expected running_mean and running_var where 'training' is False.")
+    attrs = {"is_training": False, "epsilon": eps, "format": "NCHW"}
+    output = execute("BatchNorm", [flat, gamma, beta, running_mean, running_var], attrs)[0]
+    return F.reshape(output, input.shape)
+
+
+def _of_batch(flat: Tensor, gamma: Tensor, beta: Tensor, eps: float, momentum: float, running: Any) -> Tensor:
+    """By the statistics of the batch; the running ones take the variance over n - 1, which MindSpore's BatchNorm
+    does not."""
+    mean = F.mean(flat, (0, 2, 3), True)
+    centred = F.sub(flat, mean)
+    variance = F.mean(F.square(centred), (0, 2, 3), True)
+    count = flat.size // flat.shape[1]
+    for statistic, value, scale in zip(running, (mean, variance), (1.0, count / max(count - 1, 1)), strict=True):
+        if statistic is not None:
+            step = F.mul(F.reshape(value, statistic.shape), momentum * scale)
+            _write(statistic, F.stop_gradient(F.add(F.mul(statistic, 1 - momentum), step)))
+    scaled = F.div(centred, F.sqrt(F.add(variance, eps)))
+    each = (1, flat.shape[1], 1, 1)
+    return F.add(F.mul(scaled, F.reshape(gamma, each)), F.reshape(beta, each))
+
+
+def _write(statistic: Tensor, value: Tensor) -> None:
+    if isinstance(statistic, Parameter):
+        F.assign(statistic, value)
+    else:
+        statistic[...] = value
 
 
 def _embedding(

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from msdump.mindspore.common.declared import variants
-from msdump.mindspore.common.dtype import DType, float32
+from msdump.mindspore.common.dtype import DType, float32, int64
 from msdump.mindspore.common.initializer import HeUniform, Normal, Uniform, initializer
 from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
@@ -49,7 +49,7 @@ class _Conv(
 ):
     """Base of convolutions.   ndim: axes of the window."""
 
-    ndim = 2
+    ndim, is_transposed = 2, False
     padding: Any
 
     def _set_up(self, bias: bool, dtype: DType | None) -> None:
@@ -67,6 +67,8 @@ class _Conv(
             size = getattr(self, name)
             setattr(self, name, size if isinstance(size, str) else tuple(sizes(size, self.ndim)))
         shape = (outputs, inputs // groups, *self.kernel_size)
+        if self.is_transposed:
+            shape = (inputs, outputs // groups, *self.kernel_size)
         self.weight = _parameter(HeUniform(math.sqrt(5)), shape, "weight", dtype)
         self.bias = None
         if bias:
@@ -105,6 +107,68 @@ _CONVS = variants(
 
 
 globals().update(_CONVS)
+
+
+class ConvTranspose2d(
+    _Conv,
+    takes="in_channels out_channels kernel_size stride=1 padding=0 output_padding=0 groups=1 bias=True dilation=1 "
+    "padding_mode='zeros' dtype=None",
+):
+    """The gradient of a convolution of (N, C, H, W)."""
+
+    is_transposed = True
+
+    def _set_up(self, bias: bool, dtype: DType | None) -> None:
+        if self.padding_mode != "zeros":
+            raise ValueError(f"For 'ConvTranspose2d', the 'padding_mode' must be 'zeros', but got {self.padding_mode}.")
+        super()._set_up(bias, dtype)
+
+    def construct(self, input: Tensor) -> Any:
+        settings = (self.stride, self.padding, self.output_padding, self.groups, self.dilation)
+        return F.conv_transpose2d(input, self.weight, self.bias, *settings)
+
+
+_NORM = "num_features eps=1e-05 momentum=0.1 affine=True track_running_stats=True"
+
+
+class _Norm(Declared, takes=f"{_NORM} dtype=None"):
+    """Batch normalisation.   ranks: axes that the input may have."""
+
+    ranks: tuple[int, ...] = (4,)
+
+    def _set_up(self, dtype: DType | None) -> None:
+        shape, affine = (self.num_features,), self.affine
+        self.weight = _parameter("ones", shape, "weight", dtype) if affine else None
+        self.bias = _parameter("zeros", shape, "bias", dtype) if affine else None
+        self.running_mean = self.running_var = self.num_batches_tracked = None
+        if self.track_running_stats:
+            self.running_mean = _parameter("zeros", shape, "running_mean", dtype, False)
+            self.running_var = _parameter("ones", shape, "running_var", dtype, False)
+            self.num_batches_tracked = Parameter(Tensor(0, int64), "num_batches_tracked", requires_grad=False)
+
+    def construct(self, input: Tensor) -> Any:
+        if input.ndim not in self.ranks:
+            expected = " or ".join(map(str, self.ranks))
+            raise ValueError(f"For '{self.cls_name}', expected 'input' of {expected} axes, but got {input.ndim}.")
+        is_of_batch = self.training or self.running_mean is None
+        if self.training and self.num_batches_tracked is not None:
+            ops.assign_add(self.num_batches_tracked, Tensor(1, int64))
+        statistics = (self.running_mean, self.running_var)
+        return F.batch_norm(input, *statistics, self.weight, self.bias, is_of_batch, self.momentum, self.eps)
+
+    def extend_repr(self) -> str:
+        settings = ("eps", "momentum", "affine", "track_running_stats")
+        return ", ".join([str(self.num_features), *(f"{name}={getattr(self, name)}" for name in settings)])
+
+
+_NORMS = variants(
+    _Norm,
+    __name__,
+    BatchNorm1d=("Batch normalisation of (N, C) or (N, C, L).", {"ranks": (2, 3)}),
+    BatchNorm2d=("Batch normalisation of (N, C, H, W).", {"ranks": (4,)}),
+    BatchNorm3d=("Batch normalisation of (N, C, D, H, W).", {"ranks": (5,)}),
+)
+globals().update(_NORMS)
 
 
 class GroupNorm(Declared, takes="num_groups num_channels eps=1e-05 affine=True dtype=None"):

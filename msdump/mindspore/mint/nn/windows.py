@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from msdump.mindspore.common.dtype import int64
 from msdump.mindspore.common.signatures import in_forms, of_axes
 from msdump.mindspore.common.tensor import Tensor
+from msdump.mindspore.dispatch import call
 from msdump.mindspore.names import publish
 from msdump.mindspore.ops import function as F
+from msdump.mindspore.ops import operations as P
 from msdump.mindspore.ops.windows import sizes
 
 
@@ -70,6 +74,31 @@ _COMPUTING = {
 }
 
 globals().update(in_forms(_TABLE, _COMPUTING, __name__))
+
+
+def conv_transpose2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
+    """The gradient of a convolution, of (N, C, H, W) and (C, O / groups, kh, kw), as the operator that it is."""
+    steps, pads, more, apart = (sizes(each, 2) for each in (stride, padding, output_padding, dilation))
+    kernel = (weight.shape[2], weight.shape[3])
+    size = [
+        (count - 1) * steps[axis] - 2 * pads[axis] + apart[axis] * (kernel[axis] - 1) + more[axis] + 1
+        for axis, count in enumerate(input.shape[2:])
+    ]
+    shape = (input.shape[0], weight.shape[1] * groups, *size)
+    ends = (pads[0], pads[0], pads[1], pads[1])
+    convolution = P.Conv2D(weight.shape[0], kernel, 1, "pad", ends, tuple(steps), tuple(apart), groups)
+    lengths = Tensor(np.array(shape, np.int64))
+    output = call("Conv2DBackpropInput", input, weight, lengths, input_sizes=shape, **convolution.attrs)
+    return output if bias is None else call("BiasAdd", output, bias, format="NCHW")
 
 
 def max_pool2d(

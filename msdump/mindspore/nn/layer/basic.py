@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from msdump.mindspore.common.declared import variants
+from msdump.mindspore.common.declared import KINDS, Kind, variants
 from msdump.mindspore.common.initializer import initializer, layer_initializers
 from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
@@ -143,6 +143,82 @@ class Embedding(
         return F.reshape(F.matmul(rows, self.embedding_table), (*ids.shape, self.embedding_size))
 
 
+KINDS["axes"] = Kind((tuple, list))
+
+
+class EmbeddingLookup(
+    Declared,
+    takes="vocab_size:size embedding_size:size param_init='normal' target='CPU' slice_mode='batch_slice' "
+    "manual_shapes=None max_norm=None sparse=True vocab_cache_size=0 dtype=float32",
+):
+    """One row of a table per index; with `max_norm` no row is longer.   target: CPU reads through EmbeddingLookup."""
+
+    def _set_up(self, param_init: Any, slice_mode: Any, manual_shapes: Any, vocab_cache_size: int, dtype: Any) -> None:
+        if self.target not in ("CPU", "DEVICE") or vocab_cache_size:
+            raise ValueError(
+                f"For '{self.cls_name}', the 'target' must be CPU or DEVICE, and 'vocab_cache_size' 0 here, but got "
+                f"{self.target} and {vocab_cache_size}."
+            )
+        if self.max_norm is not None and self.max_norm <= 0:
+            raise ValueError(f"For '{self.cls_name}', the 'max_norm' must be > 0.0, but got {self.max_norm}.")
+        table = initializer(param_init, [self.vocab_size, self.embedding_size], dtype)
+        self.embedding_table = Parameter(table, name="embedding_table")
+
+    def construct(self, indices: Tensor) -> Tensor:
+        if self.target == "CPU":
+            rows = call("EmbeddingLookup", self.embedding_table, indices, offset=0)
+        else:
+            rows = F.gather(self.embedding_table, indices)
+        if self.max_norm is None:
+            return rows
+        return clip_by_norm_of(rows, as_tensor(self.max_norm, rows.type_.dtype), tuple(range(indices.ndim, rows.ndim)))
+
+
+class Range(Declared, takes="start limit=None delta=1"):
+    """A constant: numbers from start to limit (or 0 to start), delta apart; int32 or float32."""
+
+    def _set_up(self, start: float, limit: float | None, delta: float) -> None:
+        if delta == 0:
+            raise ValueError(f"For 'Range', the 'delta' can not be zero, but got {delta}.")
+        numbers = np.arange(start, limit, delta)
+        self.result_tensor = Tensor(numbers.astype(np.float32 if numbers.dtype.kind == "f" else np.int32))
+
+    def construct(self) -> Tensor:
+        return self.result_tensor
+
+
+@as_layer()
+def ReduceLogSumExp(x: Tensor, *, axis: Any, keep_dims: bool = False) -> Tensor:
+    """Logarithm of the sum of e ** x over axes."""
+    largest = F.amax(x)
+    return F.add(F.log(F.sum(F.exp(F.sub(x, largest)), axis, keep_dims)), largest)
+
+
+@as_layer()
+def Moments(x: Tensor, *, axis: Any = None, keep_dims: bool | None = None) -> tuple[Tensor, Tensor]:
+    """(mean, variance) over axes."""
+    wide = F.cast(x, "float32") if x.type_.dtype == "float16" else x
+    axes = tuple(range(x.ndim)) if axis in (None, (), []) else axis
+    mean = F.mean(wide, axes, True)
+    variance = F.mean(F.square(F.sub(wide, F.stop_gradient(mean))), axes, True)
+    both = (mean, variance) if keep_dims else (F.squeeze(mean, axes), F.squeeze(variance, axes))
+    return F.cast(both[0], x.dtype), F.cast(both[1], x.dtype)
+
+
+@as_layer()
+def MatrixDiag(input_x: Tensor) -> Tensor:
+    """Matrices with the last axis as their diagonals."""
+    return F.mul(F.expand_dims(input_x, -2), F.eye(input_x.shape[-1], input_x.shape[-1], input_x.dtype))
+
+
+class Unflatten(Declared, takes="axis:epochs unflattened_size:axes"):
+    """One axis as several."""
+
+    def construct(self, input_x: Tensor) -> Tensor:
+        axis = self.axis % input_x.ndim
+        return F.reshape(input_x, (*input_x.shape[:axis], *self.unflattened_size, *input_x.shape[axis + 1 :]))
+
+
 @as_layer()
 def MatMul(x1: Tensor, x2: Tensor, *, transpose_x1: bool = False, transpose_x2: bool = False) -> Tensor:
     """Matrix product, with either operand transposed on the way; batches broadcast."""
@@ -201,6 +277,7 @@ class Unfold(Declared, takes="ksizes strides rates padding='valid'"):
 
 
 _TABLE = """
+    LRN lrn input_x | depth_radius=5 bias=1.0 alpha=1.0 beta=0.5 norm_region='ACROSS_CHANNELS'
     Flatten flatten x | start_dim=1 end_dim=-1
     LGamma lgamma x
     PixelShuffle pixel_shuffle input | upscale_factor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from typing import Any
 
 from msdump.mindspore.common.parameter import Parameter
@@ -29,6 +29,46 @@ def _children(args: tuple[Any, ...]) -> OrderedDict[str, Cell]:
 def _check_cell(cell: Any) -> None:
     if not isinstance(cell, Cell):
         raise TypeError(f"For containers, each cell must be subclass of Cell, but got type {type(cell).__name__}.")
+
+
+class CellDict(Cell, MutableMapping[str, Cell]):
+    """Cells by name, which the owner of the dictionary calls."""
+
+    is_container = True
+    __hash__, __eq__ = Cell.__hash__, Cell.__eq__  # type: ignore[assignment]
+
+    def __init__(self, *args: Any, auto_prefix: bool = True) -> None:
+        super().__init__(auto_prefix=auto_prefix)
+        if len(args) > 1:
+            raise TypeError(f"For 'CellDict', expected at most one argument, got {len(args)}.")
+        self.update(*args)
+
+    def __setitem__(self, key: str, cell: Cell) -> None:
+        if not isinstance(key, str):
+            raise TypeError(f"For 'CellDict', the type of key should be string but got {type(key).__name__}.")
+        if not isinstance(cell, Cell) or isinstance(cell, _Ordered | CellDict):
+            raise TypeError(f"For 'CellDict', expected a Cell that is no container, got {type(cell).__name__}.")
+        if not key or "." in key or (key not in self._cells and hasattr(type(self), key)):
+            raise KeyError(f"For 'CellDict', expected a key without '.' that is no attribute of Cell, but got {key!r}.")
+        self._cells.pop(key, None)
+        self.insert_child_to_cell(key, cell)
+
+    def __getitem__(self, key: str) -> Cell:
+        return self._cells[key]
+
+    def __delitem__(self, key: str) -> None:
+        self._cells[key]
+        delattr(self, key)
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._cells)
+
+    def construct(self, *inputs: Any, **kwargs: Any) -> Any:
+        """Raises: NotImplementedError: a dictionary is not called."""
+        raise NotImplementedError("CellDict: expected calls of its cells, got a call of the dictionary. Look one up.")
 
 
 class _Ordered(Cell):

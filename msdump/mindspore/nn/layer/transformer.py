@@ -1,4 +1,4 @@
-"""Attention with several heads, and encoders built of it. Weights are named as in MindSpore."""
+"""Attention with several heads, and encoders and decoders built of it. Weights are named as in MindSpore."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from msdump.mindspore.common.initializer import HeUniform, Uniform, XavierNormal
 from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.names import publish
+from msdump.mindspore.nn.cell import Cell
 from msdump.mindspore.nn.declared import Declared
 from msdump.mindspore.nn.layer.activation import GELU, ReLU
 from msdump.mindspore.nn.layer.basic import Dense, Dropout
@@ -165,25 +166,30 @@ def _activation(activation: Any) -> Any:
     raise ValueError(f"The argument 'activation' must be relu or gelu, as name, function or Cell, not {activation}.")
 
 
-class TransformerEncoderLayer(
-    Declared,
-    takes="d_model nhead dim_feedforward=2048 dropout=0.1 activation='relu' layer_norm_eps=1e-05 batch_first=False "
-    "norm_first=False",
-):
-    """Attention of a sequence to itself, then two dense layers, each with a shortcut and a normalisation.
+_SETTINGS = """dim_feedforward=2048 dropout=0.1 activation='relu' layer_norm_eps=1e-05 batch_first=False
+    norm_first=False"""
 
-    made_of   the settings, which a stack of layers repeats
+
+class _Layer(Declared, takes=f"d_model nhead {_SETTINGS}"):
+    """Base of layers: what follows the attention.
+
+    parts     blocks with a shortcut and a normalisation each
+    made_of   the settings, which stacks of layers repeat
     """
+
+    parts = 2
 
     def _set_up(self, **settings: Any) -> None:
         self.made_of = settings
         d_model, nhead, width, dropout, activation, epsilon, batch_first, norm_first = settings.values()
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first)
+        if self.parts == 3:
+            self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first)
         self._dense_names = ("dense1", "dense2") if TRANSFORMER_NAMES.is_in_force else ("linear1", "linear2")
         for name, sizes in zip(self._dense_names, ((d_model, width), (width, d_model)), strict=True):
             setattr(self, name, _dense(*sizes))
         self.dropout = Dropout(p=dropout)
-        for number in (1, 2):
+        for number in range(1, self.parts + 1):
             setattr(self, f"norm{number}", LayerNorm((d_model,), epsilon=epsilon))
             setattr(self, f"dropout{number}", Dropout(p=dropout))
         self.activation = _activation(activation)
@@ -200,13 +206,50 @@ class TransformerEncoderLayer(
         first, second = (getattr(self, name) for name in self._dense_names)
         return second(self.dropout(self.activation(first(x))))
 
+    def _own(self, x: Tensor, mask: Tensor | None, padding: Tensor | None) -> Any:
+        return self.self_attn(x, x, x, padding, False, mask)[0]
+
+
+class TransformerEncoderLayer(_Layer):
+    """Attention of a sequence to itself, then two dense layers, each with a shortcut and a normalisation."""
+
     def construct(
         self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None
     ) -> Tensor:
-        x = self._around(
-            1, src, lambda each: self.self_attn(each, each, each, src_key_padding_mask, False, src_mask)[0]
-        )
+        x = self._around(1, src, lambda each: self._own(each, src_mask, src_key_padding_mask))
         return self._around(2, x, self._forward)
+
+
+class TransformerDecoderLayer(_Layer):
+    """As the encoder's, with attention to the encoder's result between."""
+
+    parts = 3
+
+    def construct(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+    ) -> Tensor:
+        def of_memory(x: Tensor) -> Any:
+            return self.multihead_attn(x, memory, memory, memory_key_padding_mask, False, memory_mask)[0]
+
+        x = self._around(1, tgt, lambda each: self._own(each, tgt_mask, tgt_key_padding_mask))
+        return self._around(3, self._around(2, x, of_memory), self._forward)
+
+
+class _Stack(Declared, takes="layer num_layers norm=None"):
+    """Base of stacks: layers like a given one, each with the values that it has, and a normalisation."""
+
+    def _set_up(self, layer: Any, norm: Any) -> None:
+        self.layers = CellList([_alike(layer) for _ in range(self.num_layers)])
+        self.norm = norm
+
+    def _normalised(self, x: Tensor) -> Tensor:
+        return x if self.norm is None else self.norm(x)
 
 
 def _alike(layer: Any) -> Any:
@@ -217,19 +260,91 @@ def _alike(layer: Any) -> Any:
     return made
 
 
-class TransformerEncoder(Declared, takes="encoder_layer num_layers norm=None"):
-    """Layers like a given one, each with the values that it has, one after another, and a normalisation."""
+class TransformerEncoder(_Stack, takes="encoder_layer num_layers norm=None"):
+    """Encoder layers one after another."""
 
     def _set_up(self, encoder_layer: Any, norm: Any) -> None:
-        self.layers = CellList([_alike(encoder_layer) for _ in range(self.num_layers)])
-        self.norm = norm
+        super()._set_up(encoder_layer, norm)
 
     def construct(
         self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None
     ) -> Tensor:
         for layer in self.layers:
             src = layer(src, src_mask, src_key_padding_mask)
-        return src if self.norm is None else self.norm(src)
+        return self._normalised(src)
+
+
+class TransformerDecoder(_Stack, takes="decoder_layer num_layers norm=None"):
+    """Decoder layers one after another."""
+
+    def _set_up(self, decoder_layer: Any, norm: Any) -> None:
+        super()._set_up(decoder_layer, norm)
+
+    def construct(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+    ) -> Tensor:
+        masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
+        for layer in self.layers:
+            tgt = layer(tgt, memory, *masks)
+        return self._normalised(tgt)
+
+
+class Transformer(
+    Declared,
+    takes="d_model=512 nhead=8 num_encoder_layers=6 num_decoder_layers=6 dim_feedforward=2048 dropout=0.1 "
+    "activation='relu' custom_encoder=None custom_decoder=None layer_norm_eps=1e-05 batch_first=False "
+    "norm_first=False",
+):
+    """Encoder and decoder: (src (S, N, E), tgt (T, N, E)) -> (T, N, E)."""
+
+    def _set_up(
+        self,
+        num_encoder_layers: int,
+        num_decoder_layers: int,
+        custom_encoder: Cell | None,
+        custom_decoder: Cell | None,
+        **settings: Any,
+    ) -> None:
+        def stack(kind: Any, layer: Any, count: int) -> Cell:
+            made = layer(**settings)
+            norm = LayerNorm((settings["d_model"],), epsilon=settings["layer_norm_eps"])
+            return kind(made, count, norm)
+
+        if custom_encoder is None:
+            custom_encoder = stack(TransformerEncoder, TransformerEncoderLayer, num_encoder_layers)
+        if custom_decoder is None:
+            custom_decoder = stack(TransformerDecoder, TransformerDecoderLayer, num_decoder_layers)
+        self.encoder, self.decoder = custom_encoder, custom_decoder
+        for parameter in self.get_parameters():
+            if parameter.ndim > 1:
+                parameter.set_data(initializer(XavierUniform(), parameter.shape, parameter.dtype))
+        for name in ("d_model", "nhead", "batch_first"):
+            setattr(self, name, settings[name])
+
+    def construct(
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+    ) -> Any:
+        if src.ndim == 3 and src.shape[0 if self.batch_first else 1] != tgt.shape[0 if self.batch_first else 1]:
+            raise ValueError("The number of batch size for 'src' and 'tgt' must be equal.")
+        if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
+            raise ValueError("The number of features for 'src' and 'tgt' must be equal to `d_model`.")
+        memory = self.encoder(src, src_mask, src_key_padding_mask)
+        masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
+        return self.decoder(tgt, memory, *masks)
 
 
 publish(__name__)

@@ -6,7 +6,7 @@ from msdump.mindspore.names import explain_missing, publish_all
 from msdump.mindspore.train.callback.base import Callback, RunContext
 from msdump.mindspore.train.callback.checkpoint import CheckpointConfig, ModelCheckpoint, OnRequestExit
 from msdump.mindspore.train.callback.monitors import History, LambdaCallback, LossMonitor, SummaryCollector, TimeMonitor
-from msdump.mindspore.train.callback.plateau import EarlyStopping, ReduceLROnPlateau
+from msdump.mindspore.train.callback.plateau import EarlyStopping, LearningRateScheduler, ReduceLROnPlateau
 
 publish_all(__name__)
 

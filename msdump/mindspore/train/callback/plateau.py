@@ -156,4 +156,21 @@ def _rate_of(args: Any, name: str) -> Parameter:
     return rate
 
 
+@final
+class LearningRateScheduler(Callback):
+    """Sets the learning rate after each step: `learning_rate_function(rate, step)`."""
+
+    def __init__(self, learning_rate_function: Any) -> None:
+        self.learning_rate_function = learning_rate_function
+
+    def step_end(self, run_context: RunContext) -> None:
+        args = run_context.original_args()
+        rate = _rate_of(args, "LearningRateScheduler")
+        # Source: the function gets the shortest decimal number that is the float32.
+        before = float(np.array2string(rate.asnumpy()))
+        after = self.learning_rate_function(before, args.cur_step_num)
+        if not math.isclose(before, after, rel_tol=1e-10):
+            rate.set_data(Tensor(np.float32(after)))
+
+
 publish(__name__)

@@ -7,27 +7,36 @@ from typing import Any
 
 from msdump.errors import did_you_mean
 from msdump.mindspore.names import explain_missing, publish_all
-from msdump.mindspore.train.metrics.base import MAE, MSE, Loss, Metric, rearrange_inputs
+from msdump.mindspore.train.metrics.base import MAE, MSE, Loss, Metric, Perplexity, rearrange_inputs
 from msdump.mindspore.train.metrics.classification import (
+    F1,
     Accuracy,
+    Fbeta,
     Precision,
     Recall,
     Top1CategoricalAccuracy,
     Top5CategoricalAccuracy,
     TopKCategoricalAccuracy,
 )
+from msdump.mindspore.train.metrics.curves import ROC, ConfusionMatrix, Dice, auc
 
 _BY_NAME: dict[str, Callable[..., Any]] = {
     "accuracy": Accuracy,
     "acc": Accuracy,
     "precision": Precision,
     "recall": Recall,
+    "F1": F1,
     "topk": TopKCategoricalAccuracy,
     "top_1_accuracy": Top1CategoricalAccuracy,
     "top_5_accuracy": Top5CategoricalAccuracy,
     "mae": MAE,
     "mse": MSE,
     "loss": Loss,
+    "perplexity": Perplexity,
+    "dice": Dice,
+    "roc": ROC,
+    "auc": auc,
+    "confusion_matrix": ConfusionMatrix,
 }
 
 

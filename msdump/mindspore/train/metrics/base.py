@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, final
@@ -191,6 +192,35 @@ class MSE(_Error):  # noqa: N818
 
     def errors(self, difference: Array) -> Array:
         return np.square(difference)
+
+
+class Perplexity(MeanMetric):
+    """e to the mean of -log of the probability of each label. Samples with `ignore_label` do not count."""
+
+    INPUTS = "predicted value, label"
+
+    def __init__(self, ignore_label: int | None = None) -> None:
+        super().__init__()
+        if ignore_label is not None:
+            expect_type("Perplexity", "ignore_label", ignore_label, int)
+        self.ignore_label = ignore_label
+
+    def take(self, predicted: Any, label: Any) -> None:
+        """Predicted: probabilities [..., classes]; labels: class indices [...]. Probabilities are at least 1e-10."""
+        predicted, labels = array_of(predicted), array_of(label).reshape(-1).astype(np.int64)
+        if labels.size * predicted.shape[-1] != predicted.size:
+            raise RuntimeError(
+                "For 'Perplexity.update', predicted value (input[0]) and label (input[1]) should have the same shape "
+                f"but for the classes, but got {predicted.shape} and {array_of(label).shape}."
+            )
+        chances = predicted.reshape(labels.size, -1)[np.arange(labels.size), labels]
+        chances = chances[labels != self.ignore_label] if self.ignore_label is not None else chances
+        self._sum -= float(np.log(np.maximum(chances, 1e-10)).sum())
+        self._count += chances.size
+
+    def eval(self) -> float:
+        expect_samples(self, self._count)
+        return math.exp(self._sum / self._count)
 
 
 publish(__name__)

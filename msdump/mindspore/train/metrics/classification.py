@@ -13,6 +13,7 @@ import numpy as np
 
 from msdump.mindspore.names import publish
 from msdump.mindspore.train.metrics.base import (
+    BatchMetric,
     MeanMetric,
     Metric,
     array_of,
@@ -157,6 +158,48 @@ class Recall(_Rate):
 
     def base(self, predicted: Array, true: Array) -> Array:
         return true
+
+
+class Fbeta(BatchMetric):
+    """Precision and recall in one number per class: (1 + b^2) right / (b^2 true + given)."""
+
+    def __init__(self, beta: float) -> None:
+        super().__init__()
+        if not beta > 0:
+            raise ValueError(f"For 'Fbeta', the argument 'beta' must be greater than 0, but got {beta}.")
+        self.beta = beta
+        self.clear()
+
+    def clear(self) -> None:
+        self._class_num = 0
+        self._right: Any = 0
+        self._true: Any = 0
+        self._given: Any = 0
+
+    def take(self, predicted: Any, true: Any) -> None:
+        predicted, true = array_of(predicted), array_of(true)
+        if predicted.ndim == true.ndim and is_one_hot(true):
+            true = true.argmax(axis=1)
+        self._class_num = checked_classes(self, self._class_num, predicted)
+        given, is_true = _one_hot_rows(self, predicted, true, self._class_num)
+        self._right = self._right + (given * is_true).sum(axis=0)
+        self._true, self._given = self._true + is_true.sum(axis=0), self._given + given.sum(axis=0)
+
+    def eval(self, average: bool = False) -> Any:
+        """One number per class, or their mean."""
+        expect_type(type(self).__name__, "average", average, bool)
+        expect_samples(self, self._class_num)
+        square = self.beta**2
+        rates = (1 + square) * self._right / (square * self._true + self._given + _TINY)
+        return rates.mean() if average else rates
+
+
+@final
+class F1(Fbeta):
+    """Fbeta with beta 1."""
+
+    def __init__(self) -> None:
+        super().__init__(1.0)
 
 
 class TopKCategoricalAccuracy(MeanMetric):
