@@ -20,7 +20,7 @@ _SAME = {
     ),
     "nn.loss": ("loss",),
     "nn.optim": (
-        "ada_grad", "adadelta", "adafactor", "adamax", "adasum", "asgd", "ftrl", "lamb", "lars", "lazyadam",
+        "ada_grad", "adadelta", "adafactor", "adamax", "adasum", "asgd", "ftrl", "lamb", "lazyadam",
         "proximal_ada_grad", "rmsprop", "rprop", "sgd",
     ),
     "ops.operations": (

@@ -91,6 +91,10 @@ CASES: dict[str, list[Case]] = {
     "ROIAlign": [Case((IMAGE, np.array([(0, 0, 0, 3, 3), (0, 1, 1, 2, 3)], np.float32), 2, 2, 1.0))],
     "STFT": [Case((numbers(2, 12), numbers(4, seed=1), 4, 2, 4, False, True, how)) for how in (False, True)],
     "LRN": [Case((IMAGE,))],
+    "LARSUpdate": [
+        Case((numbers(3), numbers(3, seed=1), *(numbers(seed=k) for k in range(4)), 1e-3, 0.5, clips))
+        for clips in (False, True)
+    ],
     "MatrixSetDiagV3": [
         Case((numbers(2, 3, 4), numbers(2, 3)), is_exact=True),
         Case((numbers(3, 4), numbers(2, 3), (0, 1))),

@@ -109,3 +109,49 @@ def test_an_area_below_a_curve_needs_an_order() -> None:
         train.auc(np.array([0.0, 1.0, 0.5]), np.zeros(3))
     with pytest.raises(ValueError, match="there is no"):
         train.ROC()(np.array([0.2, 0.3]), np.array([1, 1]))
+
+
+@pytest.mark.parametrize("clips", [False, True])
+def test_lars_scales_gradients_by_the_length_of_the_weight(clips: bool) -> None:
+    """Source: MindSpore's documentation; its package for the CPU has no kernel."""
+    weight, gradient, rate = numbers(4), numbers(4, seed=1), 0.1
+    parameters = [ms.Parameter(ms.Tensor(weight), name) for name in ("weight", "bias")]
+    inner = nn.Momentum(parameters, rate, 0.0, weight_decay=0.2, loss_scale=2.0)
+    nn.LARS(inner, 1e-3, 0.5, clips)((ms.Tensor(gradient * 2), ms.Tensor(gradient * 2)))
+    length, other = np.linalg.norm(weight), np.linalg.norm(gradient)
+    factor = 0.5 * length / (other + 0.2 * length + 1e-3)
+    factor = min(factor / rate, 1) if clips else factor
+    expected = weight - rate * (gradient + 0.2 * weight) * factor
+    np.testing.assert_allclose(parameters[0].asnumpy(), expected, rtol=1e-5)
+    np.testing.assert_allclose(parameters[1].asnumpy(), weight - rate * gradient, rtol=1e-5)
+    with pytest.raises(TypeError, match="must be Optimizer"):
+        nn.LARS(parameters)
+
+
+@pytest.mark.parametrize("mode", [ms.PYNATIVE_MODE, ms.GRAPH_MODE], ids=["pynative", "graph"])
+def test_cells_give_the_gradients_of_a_network(mode: int) -> None:
+    before = ms.get_context("mode")
+    ms.set_context(mode=mode)
+    try:
+        net, x = nn.Dense(3, 1, has_bias=False), ms.Tensor(numbers(2, 3))
+        loss = nn.WithLossCell(net, nn.MSELoss())
+        label = ms.ops.zeros((2, 1))
+        value, (of_inputs, of_weights) = nn.ForwardValueAndGrad(
+            loss, net.trainable_params(), get_all=True, get_by_list=True
+        )(x, label)
+        assert value.shape == () and of_inputs[0].shape == (2, 3)
+        (other,) = nn.WithGradCell(net, nn.MSELoss())(x, label)
+        np.testing.assert_allclose(of_weights[0].asnumpy(), other.asnumpy(), rtol=1e-5)
+        _, single = nn.ForwardValueAndGrad(net, sens_param=True)(x, ms.Tensor(np.full((2, 1), 2, np.float32)))
+        np.testing.assert_allclose(single.asnumpy(), np.tile(2 * net.weight.asnumpy(), (2, 1)), rtol=1e-5)
+        nn.ParameterUpdate(net.weight)(ms.ops.ones((1, 3)))
+        assert (net.weight.asnumpy() == 1).all()
+        add = nn.VirtualDatasetCellTriple(_Sum())
+        assert float(add(*(ms.Tensor(1.0),) * 3)) == 3
+    finally:
+        ms.set_context(mode=before)
+
+
+class _Sum(nn.Cell):
+    def construct(self, a: ms.Tensor, b: ms.Tensor, c: ms.Tensor) -> ms.Tensor:
+        return a + b + c

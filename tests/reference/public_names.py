@@ -154,7 +154,93 @@ def _metrics(ms: Any) -> dict[str, Callable[[], Any]]:
     }
 
 
-FAMILIES = {"operators": _operators, "layers": _layers, "metrics": _metrics}
+def _optimizers(ms: Any) -> dict[str, Callable[[], Any]]:
+    optim = ms.experimental.optim
+
+    def trained(make: Callable[[list[Any]], Any]) -> Any:
+        weights = [ms.Parameter(ms.Tensor(numbers(3, 2, seed=seed)), f"w{seed}") for seed in (0, 1)]
+        optimizer = make(weights)
+        for step in range(4):
+            optimizer(tuple(ms.Tensor(numbers(3, 2, seed=seed + 2 + step)) for seed in (0, 5)))
+        return [weight.value() for weight in weights]
+
+    settings: dict[str, list[dict[str, Any]]] = {
+        "ASGD": [{"lr": 0.1, "weight_decay": 0.1}, {"lr": 0.1, "lambd": 0.1, "t0": 1.0}],
+        "Adadelta": [{"lr": 0.5, "rho": 0.8, "maximize": True}],
+        "Adagrad": [{"lr": 0.1, "lr_decay": 0.1, "initial_accumulator_value": 0.2}],
+        "Adamax": [{"lr": 0.1, "betas": (0.8, 0.9), "weight_decay": 0.1}],
+        "NAdam": [{"lr": 0.1, "betas": (0.8, 0.9)}],
+        "RAdam": [{"lr": 0.1}, {"lr": 0.1, "betas": (0.5, 0.6)}],
+        "RMSprop": [{"lr": 0.1, "alpha": 0.8}, {"lr": 0.1, "momentum": 0.5, "centered": True}],
+        "Rprop": [{"lr": 0.1}, {"lr": 0.1, "etas": (0.4, 1.5), "step_sizes": (0.05, 0.2)}],
+    }
+    layers: dict[str, Callable[[list[Any]], Any]] = {
+        "nn.AdaMax": lambda w: ms.nn.AdaMax(w, 0.1, 0.8, 0.9, weight_decay=0.1, loss_scale=2.0),
+    }
+    return {
+        **{name: lambda make=make: trained(make) for name, make in layers.items()},
+        **{
+            f"{name} {number}": lambda name=name, options=options: trained(lambda w: getattr(optim, name)(w, **options))
+            for name, each in settings.items()
+            for number, options in enumerate(each)
+        },
+    }
+
+
+def _schedules(ms: Any) -> dict[str, Callable[[], Any]]:
+    optim = ms.experimental.optim
+    of = optim.lr_scheduler
+
+    def rates(make: Callable[[Any], Any], *metrics: float) -> Any:
+        weights = [ms.Parameter(ms.Tensor(numbers(2)), name) for name in ("a", "b")]
+        optimizer = optim.SGD([{"params": [weights[0]]}, {"params": [weights[1]], "lr": 0.2}], lr=0.1)
+        schedule, seen = make(optimizer), []
+        for metric in metrics or [None] * 8:
+            seen.append([float(rate) for rate in schedule.get_last_lr()])
+            schedule.step(*[] if metric is None else [metric])
+        return [*seen, [float(rate) for rate in schedule.get_last_lr()]]
+
+    settings: dict[str, dict[str, Any]] = {
+        "StepLR": {"step_size": 3, "gamma": 0.5},
+        "MultiStepLR": {"milestones": [2, 4, 4], "gamma": 0.5},
+        "ExponentialLR": {"gamma": 0.8},
+        "ConstantLR": {"factor": 0.5, "total_iters": 3},
+        "LinearLR": {"start_factor": 0.4, "total_iters": 4},
+        "PolynomialLR": {"total_iters": 5, "power": 1.5},
+        "CosineAnnealingLR": {"T_max": 3, "eta_min": 0.01},
+        "CosineAnnealingWarmRestarts": {"T_0": 2, "T_mult": 2, "eta_min": 0.01},
+        "CyclicLR": {"base_lr": [0.01, 0.02], "max_lr": 0.3, "step_size_up": 2, "step_size_down": 3},
+        "CyclicLR exp_range": {"base_lr": 0.01, "max_lr": 0.3, "step_size_up": 2, "mode": "exp_range", "gamma": 0.9},
+        "LambdaLR": {"lr_lambda": lambda epoch: 0.9**epoch},
+        "MultiplicativeLR": {"lr_lambda": [lambda epoch: 0.9, lambda epoch: 0.5]},
+    }
+    plateau = {"factor": 0.5, "patience": 1, "cooldown": 1, "min_lr": [0.03, 0.0]}
+    return {
+        **{
+            name: lambda name=name, options=options: rates(lambda each: getattr(of, name.split()[0])(each, **options))
+            for name, options in settings.items()
+        },
+        "SequentialLR": lambda: rates(
+            lambda each: of.SequentialLR(
+                each, [of.ConstantLR(each, 0.1, 2), of.LambdaLR(each, lambda epoch: 0.9**epoch)], [3]
+            )
+        ),
+        "ReduceLROnPlateau": lambda: rates(
+            lambda each: of.ReduceLROnPlateau(each, **plateau), 1.0, 0.5, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6
+        ),
+        "ReduceLROnPlateau max": lambda: rates(
+            lambda each: of.ReduceLROnPlateau(each, "max", patience=0, threshold_mode="abs"), 1.0, 2.0, 2.00001, 3.0
+        ),
+    }
+
+
+FAMILIES = {
+    "optimizers": _optimizers,
+    "schedules": _schedules,
+    "operators": _operators,
+    "layers": _layers,
+    "metrics": _metrics,
+}
 
 
 def listed(value: Any) -> Any:
@@ -169,7 +255,7 @@ def listed(value: Any) -> Any:
 def main(path: str) -> None:
     """Write the golden values."""
     import mindspore as ms
-    import mindspore.mint
+    import mindspore.experimental.optim
     import mindspore.numpy
 
     golden: dict[str, dict[str, Any]] = {}

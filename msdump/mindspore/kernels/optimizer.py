@@ -264,6 +264,15 @@ def corrected_rate(rate: float, power1: float, power2: float) -> float:
         return float(np.float64(rate) * math.sqrt(1.0 - power2) / np.float64(1.0 - power1))
 
 
+def _ada_max(
+    var: Array, m: Array, v: Array, grad: Array, *, beta1_power: float, lr: float, beta1: float, beta2: float,
+    epsilon: float,
+) -> None:  # fmt: skip
+    m += (1.0 - beta1) * (grad - m)
+    np.maximum(beta2 * v, np.abs(grad), out=v)
+    var -= np.float32(lr / (1.0 - beta1_power)) * m / (v + epsilon)
+
+
 # -- operators ---------------------------------------------------------------------------------------------------------
 
 _define("ApplyMomentum", "variable accumulation learning_rate gradient momentum", _apply_momentum, 2, "output")
@@ -271,6 +280,7 @@ _define("SGD", "parameters gradient learning_rate accum momentum stat", _sgd, 3,
 _define("Adam", "var m v beta1_power beta2_power lr beta1 beta2 epsilon gradient", _adam, 3)
 _define("AdamWeightDecay", "var m v lr beta1 beta2 epsilon decay gradient", _adam_weight_decay, 3)
 _define("ApplyAdadelta", "var accum accum_update lr rho epsilon grad", _adadelta, 3)
+_define("ApplyAdaMax", "var m v beta1_power lr beta1 beta2 epsilon grad", _ada_max, 3)
 _define("ApplyAdagrad", "var accum lr grad", _adagrad, 2)
 _define("ApplyAdagradV2", "var accum lr grad", _adagrad_v2, 2)
 _define("ApplyAdamWithAmsgrad", "var m v vhat beta1_power beta2_power lr grad", _amsgrad, 4)

@@ -86,12 +86,7 @@ def var(input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: bool = False) 
 
 @operator("Median", init="global_median axis keep_dims ignore_nan")
 def _median(
-    torch: Any,
-    x: Tensor,
-    global_median: bool = False,
-    axis: int = 0,
-    keep_dims: bool = False,
-    ignore_nan: bool = False,
+    torch: Any, x: Tensor, global_median: bool = False, axis: int = 0, keep_dims: bool = False, ignore_nan: bool = False
 ) -> tuple[Any, ...]:
     """The middle element along an axis, of two the smaller, and its place; the global one has place 0."""
     function = torch.nanmedian if ignore_nan else torch.median
@@ -215,6 +210,27 @@ def _l2_loss(torch: Any, input_x: Tensor) -> Any:
 def _squared_difference(torch: Any, input_x: Tensor, input_y: Tensor) -> Any:
     """(input_x - input_y) ** 2."""
     return torch.square(torch.subtract(input_x, input_y))
+
+
+@operator("LARSUpdate", init="epsilon hyperpara use_clip", has_gradient=False)
+def _lars_update(
+    torch: Any,
+    weight: Tensor,
+    gradient: Tensor,
+    norm_weight: Tensor,
+    norm_gradient: Tensor,
+    weight_decay: Tensor,
+    learning_rate: Tensor,
+    epsilon: float = 1e-5,
+    hyperpara: float = 1e-3,
+    use_clip: bool = False,
+) -> Any:
+    """(g + decay * w) * hyperpara * |w| / (|g| + decay * |w| + epsilon); the factor is 1 where either norm is 0."""
+    length, other = torch.sqrt(norm_weight), torch.sqrt(norm_gradient)
+    factor = hyperpara * length / (other + weight_decay * length + epsilon)
+    factor = torch.clamp(factor / learning_rate, 0, 1) if use_clip else factor
+    factor = torch.where((length > 0) & (other > 0), factor, torch.ones_like(factor))
+    return (gradient + weight_decay * weight) * factor
 
 
 @operator("SquareSumAll")

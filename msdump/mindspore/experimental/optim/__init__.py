@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msdump.mindspore.experimental.optim import lr_scheduler
 from msdump.mindspore.experimental.optim.adaptive import *
+from msdump.mindspore.experimental.optim.moments import *
 from msdump.mindspore.experimental.optim.optimizer import Optimizer
 from msdump.mindspore.names import explain_missing, publish_all
 

@@ -15,8 +15,7 @@ from msdump.mindspore.ops import function as F
 
 
 class SGD(
-    _Stepping,
-    takes="params lr:from_0 momentum:from_0=0 dampening=0 weight_decay=0.0 nesterov=False | maximize=False",
+    _Stepping, takes="params lr:from_0 momentum:from_0=0 dampening=0 weight_decay=0.0 nesterov=False | maximize=False"
 ):
     """Gradient descent, with momentum when it is above 0. Weight decay is part of the operator."""
 

@@ -130,11 +130,13 @@ class _Stepping(Declared, Optimizer):
     """Base of the optimizers here: they write `update`, for one parameter.
 
     states     what they keep beside each parameter: name -> what it holds at the start
+    scalars    as states, one number each
     counter    name of the number of steps; "" for those that need none
     decays     whether weight decay is added to the gradient
     """
 
     states: ClassVar[dict[str, Any]] = {}
+    scalars: ClassVar[dict[str, float]] = {}
     counter: ClassVar[str] = ""
     decays: ClassVar[bool] = True
 
@@ -150,6 +152,9 @@ class _Stepping(Declared, Optimizer):
         new = ParameterTuple(self.parameters[self.group_start_id[-2] :])
         for name, start in self.states.items():
             setattr(self, name, ParameterTuple((*getattr(self, name, ()), *new.clone(name, start))))
+        for name, number in self.scalars.items():
+            made = [Parameter(Tensor(np.float32(number)), f"{name}_{each.name}", requires_grad=False) for each in new]
+            setattr(self, name, ParameterTuple((*getattr(self, name, ()), *made)))
 
     def construct(self, gradients: Sequence[Tensor]) -> bool:
         tracer = current_tracer()

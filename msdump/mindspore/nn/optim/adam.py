@@ -88,6 +88,20 @@ class Adam(_Adaptive, takes=f"{_SETTINGS} use_amsgrad=False **kwargs"):
             super().update(index, gradient, rate, decay)
 
 
+class AdaMax(
+    _Adaptive,
+    takes="params learning_rate=0.001 beta1:beta=0.9 beta2:beta=0.999 eps:epsilon=1e-08 weight_decay=0.0 "
+    "loss_scale=1.0",
+):
+    """Adam with the running maximum of the gradient in place of its second moment."""
+
+    is_reversed = False
+
+    def update(self, index: int, gradient: Tensor, rate: Tensor, decay: Tensor) -> None:
+        power1, _, *numbers = self._numbers(rate)
+        self.call("ApplyAdaMax", index, (self.moment1, self.moment2), power1, *numbers, gradient)
+
+
 class LazyAdam(_Adaptive, takes=_SETTINGS):
     """Adam; gradients of embeddings are dense here, so that all rows are updated."""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from msdump.mindspore.common.parameter import ParameterTuple
+from msdump.mindspore.common.parameter import Parameter, ParameterTuple
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.communication import GlobalComm, get_group_size
 from msdump.mindspore.context import ParallelMode, get_auto_parallel_context
 from msdump.mindspore.differentiate import differentiate
 from msdump.mindspore.names import explain_missing, publish
 from msdump.mindspore.nn.cell import Cell
+from msdump.mindspore.nn.declared import Declared
 from msdump.mindspore.nn.optim.optimizer import Optimizer
 from msdump.mindspore.ops import function as F
 from msdump.mindspore.ops.collectives import Broadcast, is_alone, mean_over_group
@@ -198,6 +199,58 @@ class MicroBatchInterleaved(_Parts):
 
 class GradAccumulationCell(_Parts):
     """The sum of a network's results on `micro_size` parts of the batch, so that their gradients add up."""
+
+
+class WithGradCell(Cell):
+    """Gradients of a network's weights; with `loss_fn` those of the loss of (data, label)."""
+
+    def __init__(self, network: Cell, loss_fn: Any = None, sens: Any = None) -> None:
+        super().__init__(auto_prefix=False)
+        self.network, self.loss_fn, self.sens = network, loss_fn, sens
+        object.__setattr__(self, "weights", ParameterTuple(network.trainable_params()))
+        self.network_with_loss = network if loss_fn is None else WithLossCell(network, loss_fn)
+        self.network_with_loss.set_train()
+
+    weights: ParameterTuple
+
+    def construct(self, *inputs: Any) -> tuple[Tensor, ...]:
+        return differentiate(self.network_with_loss, inputs, (), self.weights, self.sens).weight_gradients
+
+
+class ForwardValueAndGrad(Declared, takes="network weights=None get_all=False get_by_list=False sens_param=False"):
+    """A network's loss and its gradients with respect to weights, or inputs."""
+
+    def _set_up(self, weights: Any) -> None:
+        object.__setattr__(self, "weights", () if weights is None else tuple(weights))
+
+    def construct(self, *inputs: Any) -> Any:
+        args, sens = (inputs[:-1], inputs[-1]) if self.sens_param else (inputs, None)
+        positions = range(len(args)) if self.get_all else () if self.get_by_list else (0,)
+        result = differentiate(self.network, args, positions, self.weights if self.get_by_list else (), sens)
+        of_inputs, of_weights = result.input_gradients, result.weight_gradients
+        if self.get_by_list:
+            return result.outputs, (of_inputs, of_weights) if self.get_all else of_weights
+        return result.outputs, of_inputs if self.get_all else of_inputs[0]
+
+
+class ParameterUpdate(Declared, takes="param"):
+    """Writes its input to a parameter, and hands it on."""
+
+    def _set_up(self, param: Any) -> None:
+        if not isinstance(param, Parameter):
+            raise TypeError(f"For 'ParameterUpdate', 'param' must be 'Parameter', but got {type(param)}.")
+        self._param = param
+
+    def construct(self, x: Tensor) -> Tensor:
+        F.assign(self._param, x)
+        return x
+
+
+class VirtualDatasetCellTriple(Declared, takes="backbone"):
+    """A network of three inputs, as it is: there is one device."""
+
+    def construct(self, a: Any, b: Any, c: Any) -> Any:
+        return self.backbone(a, b, c)
 
 
 publish(__name__)
