@@ -5,19 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from msdump._version import __version__ as _msdump_version
-from msdump.mindspore import (
-    amp,
-    common,
-    communication,
-    context,
-    hal,
-    log,
-    nn,
-    ops,
-    parallel,
-    profiler,
-    train,
-)
+from msdump.mindspore import amp, common, communication, context, hal, log, nn, ops, parallel, profiler, train
 from msdump.mindspore.common import (
     COOTensor,
     CSRTensor,
@@ -35,14 +23,7 @@ from msdump.mindspore.common import (
     set_seed,
 )
 from msdump.mindspore.common import dtype as dtype
-from msdump.mindspore.common.api import (
-    JitConfig,
-    jit,
-    jit_class,
-    ms_class,
-    ms_function,
-    ms_memory_recycle,
-)
+from msdump.mindspore.common.api import JitConfig, jit, jit_class, ms_class, ms_function, ms_memory_recycle
 from msdump.mindspore.common.dtype import (
     Type,
     bfloat16,

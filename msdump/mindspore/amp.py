@@ -21,11 +21,7 @@ from msdump.mindspore.train.amp import (  # noqa: F401
     get_black_list,
     get_white_list,
 )
-from msdump.mindspore.train.loss_scale_manager import (  # noqa: F401
-    DynamicLossScaleManager,
-    FixedLossScaleManager,
-    LossScaleManager,
-)
+from msdump.mindspore.train.loss_scale_manager import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager  # noqa: F401
 
 
 def init_status() -> Tensor:

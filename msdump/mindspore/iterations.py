@@ -113,11 +113,7 @@ class Iterations:
             self.current.has_ended = True
 
     def _goes_on(
-        self,
-        iteration: Iteration,
-        caller: object,
-        parameters: Collection[int],
-        optimizer: TrainingOptimizer | None,
+        self, iteration: Iteration, caller: object, parameters: Collection[int], optimizer: TrainingOptimizer | None
     ) -> bool:
         """Whether a call belongs to the iteration that runs."""
         if optimizer is not None:

@@ -50,18 +50,10 @@ STEP_COUNT = Change(
     "every step of every optimizer counts; `get_lr()` does not",
 )
 TRANSFORMER_NAMES = Change(
-    "the two dense layers of `nn.TransformerEncoderLayer`",
-    (2, 1),
-    "`linear1` and `linear2`",
-    "`dense1` and `dense2`",
+    "the two dense layers of `nn.TransformerEncoderLayer`", (2, 1), "`linear1` and `linear2`", "`dense1` and `dense2`"
 )
 
-DIVISION = Change(
-    "operator of `x / y` and of functions that divide",
-    (2, 1),
-    "`RealDiv`",
-    "`Div`",
-)
+DIVISION = Change("operator of `x / y` and of functions that divide", (2, 1), "`RealDiv`", "`Div`")
 LARGEST = Change(
     "operator of the largest element in `ops.logsumexp` and `ops.cross_entropy`",
     (2, 1),

@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msdump.mindspore.dataset import config, text, transforms, vision
-from msdump.mindspore.dataset.batching import (
-    BatchDataset,
-    BatchInfo,
-    BucketBatchByLengthDataset,
-    PaddedBatchDataset,
-)
+from msdump.mindspore.dataset.batching import BatchDataset, BatchInfo, BucketBatchByLengthDataset, PaddedBatchDataset
 from msdump.mindspore.dataset.config import (
     get_callback_timeout,
     get_debug_mode,

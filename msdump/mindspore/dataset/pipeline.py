@@ -116,11 +116,7 @@ class Dataset(ABC):
         return self.create_tuple_iterator(num_epochs=1)
 
     def create_tuple_iterator(
-        self,
-        columns: ColumnNames | None = None,
-        num_epochs: int = -1,
-        output_numpy: bool = False,
-        do_copy: bool = True,
+        self, columns: ColumnNames | None = None, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = True
     ) -> TupleIterator:
         """Rows as lists, one `for` over the iterator for each epoch. `do_copy` changes nothing: rows are own copies."""
         chosen = checks.column_names("create_tuple_iterator", columns)

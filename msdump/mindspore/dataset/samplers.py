@@ -240,12 +240,7 @@ class DistributedSampler(BuiltinSampler):
     """
 
     def __init__(
-        self,
-        num_shards: int,
-        shard_id: int,
-        shuffle: bool = True,
-        num_samples: int | None = None,
-        offset: int = -1,
+        self, num_shards: int, shard_id: int, shuffle: bool = True, num_samples: int | None = None, offset: int = -1
     ) -> None:
         self._num_shards = checks.whole_number("num_shards", num_shards)
         self._shard_id = checks.whole_number("shard_id", shard_id, 0)
@@ -274,11 +269,7 @@ class DistributedSampler(BuiltinSampler):
 
 
 def sampler_of(
-    sampler: Any,
-    shuffle: Any,
-    num_samples: int | None,
-    num_shards: int | None,
-    shard_id: int | None,
+    sampler: Any, shuffle: Any, num_samples: int | None, num_shards: int | None, shard_id: int | None
 ) -> BuiltinSampler:
     """Sampler that the arguments of a source ask for; `shuffle` of None means yes.   Raises: TypeError, ConfigError."""
     if shuffle is not None and not isinstance(shuffle, bool):

@@ -19,9 +19,7 @@ from msdump.mindspore.program.autodiff import GradBuilder, Grads, def_bprop, out
 from msdump.tensors.arrays import Array
 
 def_primitive(
-    "SparseSoftmaxCrossEntropyWithLogits",
-    ("features", "labels"),
-    grad_scope="gradSparseSoftmaxCrossEntropyWithLogits",
+    "SparseSoftmaxCrossEntropyWithLogits", ("features", "labels"), grad_scope="gradSparseSoftmaxCrossEntropyWithLogits"
 )
 
 

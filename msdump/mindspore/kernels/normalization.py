@@ -31,9 +31,7 @@ def_primitive(
     mutates=(3, 4),
 )
 def_primitive(
-    "BatchNormGrad",
-    ("dy", "x", "scale", "save_mean", "save_inv_variance", "reserve"),
-    ("dx", "bn_scale", "bn_bias"),
+    "BatchNormGrad", ("dy", "x", "scale", "save_mean", "save_inv_variance", "reserve"), ("dx", "bn_scale", "bn_bias")
 )
 
 

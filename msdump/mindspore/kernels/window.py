@@ -215,15 +215,7 @@ def _patches(image: Array, g: Geometry, rows: slice) -> Array:
     (kh, kw), (sh, sw), (dh, dw) = g.window.kernel, g.window.stride, g.window.dilation
     by_image, by_row, by_column, by_channel = image.strides
     shape = (g.groups, image.shape[0], rows.stop - rows.start, g.window.output[1], kh, kw, g.depth)
-    strides = (
-        g.depth * by_channel,
-        by_image,
-        sh * by_row,
-        sw * by_column,
-        dh * by_row,
-        dw * by_column,
-        by_channel,
-    )
+    strides = (g.depth * by_channel, by_image, sh * by_row, sw * by_column, dh * by_row, dw * by_column, by_channel)
     return as_strided(image[:, rows.start * sh :], shape, strides)
 
 

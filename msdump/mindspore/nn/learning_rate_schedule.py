@@ -182,12 +182,7 @@ def cosine_decay_lr(epoch: int, min_lr: float, max_lr: float, decay_epoch: int) 
     f"learning_rate:rate end_learning_rate:rate_from_0 {_STEPS} decay_epoch:steps power:rate update_decay_epoch=False"
 )
 def polynomial_decay_lr(
-    epoch: int,
-    learning_rate: float,
-    end_learning_rate: float,
-    decay_epoch: int,
-    power: float,
-    update_decay_epoch: bool,
+    epoch: int, learning_rate: float, end_learning_rate: float, decay_epoch: int, power: float, update_decay_epoch: bool
 ) -> float:
     """From learning_rate to end_learning_rate; with `update_decay_epoch` again from the start after decay_epoch."""
     length = decay_epoch * max(math.ceil(epoch / decay_epoch), 1) if update_decay_epoch else decay_epoch

@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-from msdump.mindspore.common.dtype import (
-    bool_,
-    float16,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
-)
+from msdump.mindspore.common.dtype import bool_, float16, float32, float64, int8, int16, int32, int64, uint8
 from msdump.mindspore.names import explain_missing, publish_all
 from msdump.mindspore.numpy.creation import *
 from msdump.mindspore.numpy.elements import *

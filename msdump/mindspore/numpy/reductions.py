@@ -7,17 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from msdump.mindspore.common.dtype import (
-    Type,
-    bool_,
-    float32,
-    float_type,
-    int8,
-    int16,
-    int32,
-    int_type,
-    uint8,
-)
+from msdump.mindspore.common.dtype import Type, bool_, float32, float_type, int8, int16, int32, int_type, uint8
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.names import publish
 from msdump.mindspore.numpy.creation import _of_ops, asarray, full_like, zeros_like

@@ -8,17 +8,7 @@ from msdump.mindspore.common.dtype import int_type
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import call, execute
 from msdump.mindspore.names import publish
-from msdump.mindspore.ops.arithmetic import (
-    greater,
-    log,
-    maximum,
-    minimum,
-    mul,
-    select,
-    sigmoid,
-    sub,
-    tanh,
-)
+from msdump.mindspore.ops.arithmetic import greater, log, maximum, minimum, mul, select, sigmoid, sub, tanh
 from msdump.mindspore.ops.array import cast, full
 from msdump.mindspore.ops.declaration import operator
 

@@ -64,11 +64,7 @@ _grid_sampler3d = _sampler("GridSampler3D", "(N, C, D, H, W) read at the places 
 
 
 def grid_sample(
-    input: Tensor,
-    grid: Tensor,
-    mode: str = "bilinear",
-    padding_mode: str = "zeros",
-    align_corners: bool | None = False,
+    input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = False
 ) -> Any:
     """A picture or a volume read at the places of a grid."""
     sampler = _grid_sampler2d if input.ndim == 4 else _grid_sampler3d

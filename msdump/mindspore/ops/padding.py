@@ -139,13 +139,7 @@ def _im2col(torch: Any, x: Tensor, ksizes: Any, strides: Any = 1, dilations: Any
 
 @operator("Col2Im", init="kernel_size dilation padding stride")
 def _col2im(
-    torch: Any,
-    x: Tensor,
-    output_size: Any,
-    kernel_size: Any,
-    dilation: Any = 1,
-    padding: Any = 0,
-    stride: Any = 1,
+    torch: Any, x: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Any:
     """Windows (N, C, elements of a window, windows) added up to (N, C, H, W)."""
     columns = torch.reshape(x, (x.shape[0], -1, x.shape[3]))

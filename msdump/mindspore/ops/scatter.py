@@ -169,13 +169,7 @@ def _inplace_update_v2(x: Tensor, indices: Any, v: Tensor) -> Any:
 
 @operator("IndexAdd", init="axis use_lock check_index_bound", is_update=True)
 def index_add(
-    torch: Any,
-    x: Tensor,
-    indices: Tensor,
-    y: Tensor,
-    axis: int,
-    use_lock: bool = True,
-    check_index_bound: bool = True,
+    torch: Any, x: Tensor, indices: Tensor, y: Tensor, axis: int, use_lock: bool = True, check_index_bound: bool = True
 ) -> Any:
     """`y` added in place to the slices of a parameter along an axis."""
     return torch.index_add(x, axis, _long(indices), y)

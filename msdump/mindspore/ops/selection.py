@@ -102,10 +102,7 @@ def _unique_consecutive(
 
 
 def unique_consecutive(
-    input: Tensor,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    dim: int | None = None,
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
     """Elements that differ from the one before; also each element's place among them, and how often each comes."""
     values, places, counts = _unique_consecutive(input, return_inverse, return_counts, dim)

@@ -7,11 +7,7 @@ from typing import Any, NoReturn, final
 
 from msdump.mindspore.names import explain_missing, publish_all
 from msdump.mindspore.nn.cell import Cell
-from msdump.mindspore.parallel_context import (
-    get_algo_parameters,
-    reset_algo_parameters,
-    set_algo_parameters,
-)
+from msdump.mindspore.parallel_context import get_algo_parameters, reset_algo_parameters, set_algo_parameters
 from msdump.mindspore.sharding import shard
 from msdump.mindspore.train.sliced_checkpoints import *
 

@@ -157,10 +157,7 @@ def gradients(graph: Graph, loss: Value, wrt: Sequence[Value], sens: Value | Non
 
 
 def gradients_of_sum(
-    graph: Graph,
-    losses: Sequence[tuple[Value, Value | None]],
-    wrt: Sequence[Value],
-    changes: Changes | None = None,
+    graph: Graph, losses: Sequence[tuple[Value, Value | None]], wrt: Sequence[Value], changes: Changes | None = None
 ) -> list[Value | None]:
     """As `gradients`, for the sum of all elements of several losses, each with its `sens`; `changes` as `backward`."""
     needed = depending(graph.nodes, wrt)

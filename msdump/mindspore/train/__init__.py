@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from msdump.mindspore.names import explain_missing, publish_all
-from msdump.mindspore.train import (
-    amp,
-    callback,
-    loss_scale_manager,
-    metrics,
-    model,
-    serialization,
-    summary,
-)
+from msdump.mindspore.train import amp, callback, loss_scale_manager, metrics, model, serialization, summary
 from msdump.mindspore.train.amp import build_train_network
 from msdump.mindspore.train.callback import *
 from msdump.mindspore.train.convert_utils import *

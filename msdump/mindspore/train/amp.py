@@ -20,10 +20,7 @@ from msdump.mindspore.ops import function as F
 from msdump.mindspore.ops import operations
 from msdump.mindspore.ops.primitive import Primitive
 from msdump.mindspore.precision import Precision, computing_in
-from msdump.mindspore.train.loss_scale_manager import (
-    DynamicLossScaleManager,
-    LossScaleManager,
-)
+from msdump.mindspore.train.loss_scale_manager import DynamicLossScaleManager, LossScaleManager
 
 _WHITE_CELLS = ("Conv1d", "Conv2d", "Conv3d", "Conv1dTranspose", "Conv2dTranspose", "Conv3dTranspose", "Dense",
                 "LSTMCell", "RNNCell", "GRUCell")  # fmt: skip

@@ -11,12 +11,7 @@ import numpy as np
 from msdump.errors import ConfigError
 from msdump.mindspore.dataset import checks
 from msdump.mindspore.dataset.rows import RandomTransform
-from msdump.mindspore.dataset.vision.geometry import (
-    Resize,
-    fill_values,
-    from_float,
-    pad,
-)
+from msdump.mindspore.dataset.vision.geometry import Resize, fill_values, from_float, pad
 from msdump.mindspore.dataset.vision.utils import (
     Border,
     ImageTransform,
@@ -45,11 +40,7 @@ class SlicePatches(ImageTransform):
     """`num_height` x `num_width` patches, row by row. An image that does not divide is padded or loses its rest."""
 
     def __init__(
-        self,
-        num_height: int = 1,
-        num_width: int = 1,
-        slice_mode: SliceMode = SliceMode.PAD,
-        fill_value: int = 0,
+        self, num_height: int = 1, num_width: int = 1, slice_mode: SliceMode = SliceMode.PAD, fill_value: int = 0
     ) -> None:
         self._rows = checks.whole_number("SlicePatches(num_height)", num_height)
         self._columns = checks.whole_number("SlicePatches(num_width)", num_width)

@@ -15,12 +15,7 @@ from msdump.mindspore.located import located_class
 from msdump.mindspore.names import explain_missing
 from msdump.tensors.arrays import Array
 
-__all__ = [
-    "Border",
-    "ImageReadMode",
-    "Inter",
-    "SliceMode",
-]
+__all__ = ["Border", "ImageReadMode", "Inter", "SliceMode"]
 
 
 class Inter(IntEnum):

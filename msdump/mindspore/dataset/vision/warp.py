@@ -123,18 +123,11 @@ class Rotate(ImageTransform):
         turn = math.radians(self._degrees)
         cosine, sine = math.cos(turn), math.sin(turn)
         forward = np.array(
-            [
-                [cosine, sine, (1 - cosine) * x - sine * y],
-                [-sine, cosine, sine * x + (1 - cosine) * y],
-                [0.0, 0.0, 1.0],
-            ]
+            [[cosine, sine, (1 - cosine) * x - sine * y], [-sine, cosine, sine * x + (1 - cosine) * y], [0.0, 0.0, 1.0]]
         )
         shape = (height, width)
         if self._expand:
-            across, down = (
-                width * abs(cosine) + height * abs(sine),
-                width * abs(sine) + height * abs(cosine),
-            )
+            across, down = (width * abs(cosine) + height * abs(sine), width * abs(sine) + height * abs(cosine))
             forward[0, 2] += across / 2.0 - width / 2.0
             forward[1, 2] += down / 2.0 - height / 2.0
             shape = (int(down), int(across))

@@ -157,10 +157,7 @@ _TABLE = """
 _SHAPES = ("flatten", "one_hot")
 _OTHERS = {
     name: vars(family)[name]
-    for family, names in (
-        (windows, vars(windows)["__all__"]),
-        (shapes, _SHAPES),
-    )
+    for family, names in ((windows, vars(windows)["__all__"]), (shapes, _SHAPES))
     for name in names
 }
 

@@ -86,10 +86,7 @@ class _ChannelDropout(Declared, takes="p:part=0.5", shows="p"):
 _DROPOUTS = variants(
     _ChannelDropout,
     __name__,
-    Dropout1d=(
-        "Channels of (N, C, L) or (C, L) zero at random in training.",
-        {"function": staticmethod(F.dropout1d)},
-    ),
+    Dropout1d=("Channels of (N, C, L) or (C, L) zero at random in training.", {"function": staticmethod(F.dropout1d)}),
     Dropout2d=("Channels of (N, C, H, W) zero at random in training.", {"function": staticmethod(F.dropout2d)}),
     Dropout3d=("Channels of (N, C, D, H, W) zero at random in training.", {"function": staticmethod(F.dropout3d)}),
 )

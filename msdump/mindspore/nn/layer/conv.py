@@ -94,8 +94,7 @@ class Conv2d(_Convolution, takes=f"{_WINDOW} dilation=1 group=1 {_WEIGHTS} data_
 
 
 class Conv2dTranspose(
-    _Convolution,
-    takes=f"{_WINDOW} output_padding=0 dilation=1 group=1 {_WEIGHTS} data_format='NCHW' dtype=float32",
+    _Convolution, takes=f"{_WINDOW} output_padding=0 dilation=1 group=1 {_WEIGHTS} data_format='NCHW' dtype=float32"
 ):
     """Transposed 2-D convolution: the gradient of Conv2d with respect to its image."""
 

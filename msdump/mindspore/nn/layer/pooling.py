@@ -73,8 +73,7 @@ class _Pool(Declared, shows="kernel_size stride pad_mode:_mode"):
 
 
 class _MaxPool(
-    _Pool,
-    takes="kernel_size=1 stride=1 pad_mode='valid' padding=0 dilation=1 return_indices=False ceil_mode=False",
+    _Pool, takes="kernel_size=1 stride=1 pad_mode='valid' padding=0 dilation=1 return_indices=False ceil_mode=False"
 ):
     """Largest element under a window. What only `pad_mode` "pad" can do runs on the operator of three axes."""
 
@@ -159,8 +158,7 @@ globals().update(_LARGEST | _MEANS)
 
 
 class AvgPool1d(
-    _AvgPool,
-    takes="kernel_size=1 stride=1 pad_mode='valid' padding=0 ceil_mode=False count_include_pad=True",
+    _AvgPool, takes="kernel_size=1 stride=1 pad_mode='valid' padding=0 ceil_mode=False count_include_pad=True"
 ):
     """Mean under a window of (N, C, L)."""
 

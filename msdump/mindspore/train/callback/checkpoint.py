@@ -14,11 +14,7 @@ from msdump.mindspore.context import get_context
 from msdump.mindspore.names import publish
 from msdump.mindspore.train.callback.base import Callback, RunContext
 from msdump.mindspore.train.checkpoint_files import wait_for_saving
-from msdump.mindspore.train.serialization import (
-    export,
-    load_checkpoint,
-    save_checkpoint,
-)
+from msdump.mindspore.train.serialization import export, load_checkpoint, save_checkpoint
 
 _RULES = ("save_checkpoint_steps", "save_checkpoint_seconds", "keep_checkpoint_max", "keep_checkpoint_per_n_minutes")
 

@@ -50,10 +50,7 @@ class TimeMonitor(Callback):
     """Prints how long each epoch took, and a step of it; with `data_time` also the wait for data."""
 
     def __init__(
-        self,
-        data_size: int | None = None,
-        data_time: bool = False,
-        clock: Callable[[], float] = time.perf_counter,
+        self, data_size: int | None = None, data_time: bool = False, clock: Callable[[], float] = time.perf_counter
     ) -> None:
         if data_size is not None and (isinstance(data_size, bool) or not isinstance(data_size, int) or data_size < 1):
             raise ValueError(f"The argument 'data_size' must be None or an int > 0, but got {data_size!r}.")
