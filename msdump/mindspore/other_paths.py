@@ -7,50 +7,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
-_SAME = {
-    "dataset": ("engine",),
-    "dataset.text": ("c_transforms", "py_transforms", "transforms", "utils"),
-    "dataset.transforms": ("c_transforms", "py_transforms", "transforms"),
-    "dataset.vision": ("c_transforms", "py_transforms", "transforms"),
-    "experimental.optim": (
-        "adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "nadam", "radam", "rmsprop", "rprop", "sgd",
-    ),
-    "nn.layer": (
-        "channel_shuffle", "dense", "rnn_cells", "rnns", "timedistributed",
-    ),
-    "nn.loss": ("loss",),
-    "nn.optim": (
-        "ada_grad", "adadelta", "adafactor", "adamax", "adasum", "asgd", "ftrl", "lamb", "lazyadam",
-        "proximal_ada_grad", "rmsprop", "rprop", "sgd",
-    ),
-    "ops.operations": (
-        "array_ops", "comm_ops", "control_ops", "custom_ops", "debug_ops", "image_ops", "inner_ops", "linalg_ops",
-        "math_ops", "nn_ops", "other_ops", "random_ops", "rl_ops", "sparse_ops", "spectral_ops",
-    ),
-    "ops.function": (
-        "array_func", "clip_func", "debug_func", "fft_func", "grad", "image_func", "linalg_func", "math_func",
-        "nn_func", "other_func", "parameter_func", "random_func", "sparse_func", "sparse_unary_func", "spectral_func",
-        "vmap_func",
-    ),
-    "ops.composite": ("base", "math_ops", "multitype_ops"),
-    "hal": ("device", "event", "memory", "stream"),
-    "numpy": ("array_creations", "array_ops", "logic_ops", "math_ops"),
-    "communication": ("management",),
-    "train.callback": (
-        "_backup_and_restore", "_callback", "_checkpoint", "_early_stop", "_history", "_lambda_callback",
-        "_landscape", "_loss_monitor", "_lr_scheduler_callback", "_on_request_exit", "_reduce_lr_on_plateau",
-        "_summary_collector", "_time_monitor",
-    ),
-    "train.metrics": (
-        "accuracy", "bleu_score", "confusion_matrix", "cosine_similarity", "dice", "error", "fbeta",
-        "hausdorff_distance", "loss", "mean_surface_distance", "metric", "occlusion_sensitivity", "perplexity",
-        "precision", "recall", "roc", "root_mean_square_surface_distance", "topk",
-    ),
-}  # fmt: skip
+
+def _lists(file: str) -> dict[str, dict[str, list[str]]]:
+    """Names of a text file: [module or class] -> what follows > before them, "" for nothing -> names."""
+    lists: dict[str, dict[str, list[str]]] = {}
+    for line in Path(__file__).with_name(file).read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            here, key = lists.setdefault(line.strip("[]"), {}), ""
+        elif line.startswith("> "):
+            key = line.removeprefix("> ")
+        elif not line.startswith("#"):
+            here.setdefault(key, []).extend(line.split())
+    return lists
+
 
 # Path -> modules whose names it shows.
 OTHER_PATHS: dict[str, tuple[str, ...]] = {
-    f"{source}.{name}": (source,) for source, names in _SAME.items() for name in names
+    f"{source}.{name}": (source,) for source, lists in _lists("module_paths.txt").items() for name in lists[""]
 }
 OTHER_PATHS |= {
     "common.jit_config": ("common.api",),
@@ -107,20 +80,8 @@ NOT_HERE = {
 }
 
 
-def _left_out() -> dict[str, dict[str, set[str]]]:
-    """Module or class -> what to use -> names of it that MindSpore has and that msdump leaves out."""
-    lists: dict[str, dict[str, set[str]]] = {}
-    for line in Path(__file__).with_name("left_out.txt").read_text(encoding="utf-8").splitlines():
-        if line.startswith("["):
-            here = lists[line.strip("[]")] = {}
-        elif line.startswith("> "):
-            names = here[line.removeprefix("> ")] = set()
-        elif not line.startswith("#"):
-            names.update(line.split())
-    return lists
-
-
-LEFT_OUT = _left_out()
+# Module or class -> what to use -> names of it that MindSpore has and that msdump leaves out.
+LEFT_OUT = _lists("left_out.txt")
 # Modules that show the names of another one, too.
 _ALSO = {"": ("train", "mindrecord"), "nn": ("train",), "parallel": ("train",)}
 

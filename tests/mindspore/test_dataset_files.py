@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -65,3 +66,63 @@ def test_two_labels_of_a_picture(tmp_path: Path) -> None:
     (tmp_path / "train.bin").write_bytes(record[:-1])
     with pytest.raises(ValueError, match="multiple of 3074 bytes, got 3073"):
         ds.Cifar100Dataset(str(tmp_path), "train")
+
+
+VOC = """<annotation><object><name>dog</name><difficult>1</difficult><truncated>0</truncated><bndbox><xmin>1</xmin>
+<ymin>2</ymin><xmax>4</xmax><ymax>6</ymax></bndbox></object><object><name>cat</name><difficult>0</difficult>
+<bndbox><xmin>1</xmin><ymin>1</ymin><xmax>2</xmax><ymax>3</ymax></bndbox></object></annotation>"""
+
+
+def test_voc(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {"ImageSets/Segmentation/train.txt": "b\na\n", "ImageSets/Main/train.txt": "b\na\n"}
+    for width, name in enumerate("ab", 5):
+        files |= {f"JPEGImages/{name}.jpg": picture(width), f"Annotations/{name}.xml": VOC}
+        files |= {f"SegmentationClass/{name}.png": picture(width)}
+    folder = write(tmp_path, files)
+    pairs = ds.VOCDataset(folder, decode=True, shuffle=False)
+    shapes = [[value.shape for value in row] for row in pairs.create_tuple_iterator(num_epochs=1)]
+    assert shapes == [[(4, 6, 3), (4, 6, 3)], [(4, 5, 3), (4, 5, 3)]]
+    found = ds.VOCDataset(folder, "Detection", shuffle=False)
+    assert rows_of(found)[0][1:] == [[[1, 2, 3, 4], [1, 1, 1, 2]], [[1], [0]], [[1], [0]], [[0], [0]]]
+    assert found.get_class_indexing() == {"cat": 0, "dog": 1}
+    named = ds.VOCDataset(folder, "Detection", extra_metadata=True, shuffle=False)
+    assert named.get_col_names()[-1] == "_meta-filename"
+    assert "_meta-filename" not in next(named.create_dict_iterator())
+    assert str(next(named.rename("_meta-filename", "name").create_dict_iterator())["name"]).endswith("b.jpg")
+    (tmp_path / "Annotations/a.xml").write_text('<!DOCTYPE a [<!ENTITY b "c">]><annotation/>')
+    with pytest.raises(ValueError, match=r"a\.xml: expected a plain annotation"):
+        ds.VOCDataset(folder, "Detection")
+
+
+def test_coco(tmp_path: Path) -> None:
+    notes = [
+        {"image_id": 2, "category_id": 7, "bbox": [1, 2, 3, 1.5], "iscrowd": 0, "caption": "two"},
+        {"image_id": 1, "category_id": 9, "bbox": [0, 0, 1, 1], "iscrowd": 1, "caption": "one"},
+        {"image_id": 2, "category_id": 9, "bbox": [0, 0, 2, 1], "iscrowd": 0, "caption": "zwei"},
+    ]
+    content: dict[str, Any] = {
+        "images": [{"id": number, "file_name": f"{number}.png"} for number in (2, 1, 3)],
+        "annotations": notes,
+        "categories": [{"id": 7, "name": "dog"}, {"id": 9, "name": "cat"}],
+    }
+    files: dict[str, str | bytes] = {f"images/{number}.png": picture(number + 3) for number in (1, 2, 3)}
+    folder = write(tmp_path, {**files, "a.json": json.dumps(content)})
+    boxes = ds.CocoDataset(f"{folder}/images", f"{folder}/a.json", shuffle=False)
+    assert [row[1:] for row in rows_of(boxes)] == [
+        [[[1, 2, 3, 1.5], [0, 0, 2, 1]], [[7], [9]], [[0], [0]]],
+        [[[0, 0, 1, 1]], [[9]], [[1]]],
+    ]
+    assert boxes.get_class_indexing() == {"dog": [7], "cat": [9]}
+    captions = ds.CocoDataset(f"{folder}/images", f"{folder}/a.json", "Captioning", shuffle=False)
+    assert [row[1] for row in rows_of(captions)] == [[["two"], ["zwei"]], [["one"]]]
+    content["images"][0]["file_name"] = "../a.json"
+    (tmp_path / "a.json").write_text(json.dumps(content))
+    with pytest.raises(RuntimeError, match="names of files inside of"):
+        ds.CocoDataset(f"{folder}/images", f"{folder}/a.json")
+    (tmp_path / "a.json").write_text('{"images": [')
+    with pytest.raises(ValueError, match=r"a\.json: expected annotations of COCO"):
+        ds.CocoDataset(f"{folder}/images", f"{folder}/a.json")
+    with pytest.raises(ValueError, match="Stuff"):
+        ds.CocoDataset(f"{folder}/images", f"{folder}/a.json", "Stuff")
+    with pytest.raises(ValueError, match="encrypted"):
+        ds.VOCDataset(write(tmp_path, {"ImageSets/Main/train.txt": ""}), "Detection", decrypt=len)

@@ -264,3 +264,12 @@ def test_digits_say_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(ConfigError, match="pip install scikit-learn"):
         digits.write_digits_as_cifar10(tmp_path / "digits")
     assert not (tmp_path / "digits").exists()
+
+
+def test_rows_that_fill_up_are_added_to_a_dataset() -> None:
+    joined = ds.NumpySlicesDataset([0, 1, 2], "n", shuffle=False) + ds.PaddedDataset([{"n": np.array(-1)}])
+    assert [int(row[0]) for row in joined.create_tuple_iterator(num_epochs=1, output_numpy=True)] == [0, 1, 2, -1]
+    assert ds.PaddedDataset([{"n": 1}, {"n": 2}]).get_col_names() == ["n"]
+    for rows, error in (([], TypeError), ([{"a": 1}, {"b": 1}], RuntimeError)):
+        with pytest.raises(error):
+            ds.PaddedDataset(rows)

@@ -157,3 +157,15 @@ def test_in_a_pipeline_of_a_tutorial() -> None:
 def test_wrong_arguments_are_refused_as_mindspore_does(build: Callable[[], Any], kind: type[Exception]) -> None:
     with pytest.raises(kind, match=r"expected .*, got |expected at most|expected a part"):
         build()
+
+
+@quick
+@given(seed=st.integers(0, 99), is_hwc=st.booleans())
+def test_mixed_labels_add_up_to_one(seed: int, is_hwc: bool) -> None:
+    images = np.random.default_rng(seed).integers(0, 256, (3, 4, 5, 3) if is_hwc else (3, 3, 4, 5), dtype=np.uint8)
+    mixed, shares = V.MixUpBatch().draw(np.random.default_rng(seed), images, np.eye(3, dtype=np.int32))
+    assert (mixed.dtype, mixed.shape, shares.dtype) == (np.uint8, images.shape, np.float32)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-6)
+    assert V.get_image_size(images[0]) == list(images.shape[1:3])
+    with pytest.raises(RuntimeError, match="Use OneHot and batch"):
+        V.MixUpBatch()(images, np.arange(3))

@@ -113,7 +113,6 @@ def _layers(ms: Any) -> dict[str, Callable[[], Any]]:
         "TransformerDecoder": lambda: _filled(
             nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 6, norm_first=True, **plain), 2), ms
         )(*sequences),
-        "Transformer": lambda: _filled(nn.Transformer(8, 2, 1, 1, 6, **plain), ms)(*sequences),
         "polynomial_decay_lr": lambda: [
             nn.polynomial_decay_lr(0.1, 0.01, 6, 2, 2, 0.5), nn.polynomial_decay_lr(0.1, 0.01, 6, 2, 2, 0.5, True),
         ],

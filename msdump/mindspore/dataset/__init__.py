@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msdump.mindspore.dataset import config, text, transforms, vision
+from msdump.mindspore.dataset.annotated import CocoDataset, VOCDataset
 from msdump.mindspore.dataset.batching import BatchDataset, BatchInfo, BucketBatchByLengthDataset, PaddedBatchDataset
 from msdump.mindspore.dataset.config import (
     get_callback_timeout,
@@ -41,7 +42,7 @@ from msdump.mindspore.dataset.samplers import (
     WeightedRandomSampler,
     select_sampler,
 )
-from msdump.mindspore.dataset.sources import MappableDataset, NumpySlicesDataset, SourceDataset
+from msdump.mindspore.dataset.sources import MappableDataset, NumpySlicesDataset, PaddedDataset, SourceDataset
 from msdump.mindspore.dataset.steps import (
     ConcatDataset,
     FilterDataset,

@@ -1,4 +1,4 @@
-"""Sources of arrays: `NumpySlicesDataset`; and what all sources share."""
+"""Sources of arrays: `NumpySlicesDataset`, `PaddedDataset`; and what all sources share."""
 
 from __future__ import annotations
 
@@ -103,6 +103,29 @@ class NumpySlicesDataset(MappableDataset):
 
     def row_at(self, place: int) -> Row:
         return constant([column[place] for column in self._columns])
+
+    def get_col_names(self) -> list[str]:
+        return list(self._names)
+
+
+class PaddedDataset(MappableDataset):
+    """The given rows, each a dictionary from column to value; to be added to another dataset before it is sharded."""
+
+    def __init__(self, padded_samples: Sequence[Mapping[str, Any]]) -> None:
+        if not isinstance(padded_samples, (list, tuple)) or not padded_samples:
+            raise TypeError(f"PaddedDataset(padded_samples): expected a list of rows, got {padded_samples!r}.")
+        for row in padded_samples:
+            if not isinstance(row, Mapping) or list(row) != list(padded_samples[0]):
+                raise ConfigError(f"PaddedDataset(padded_samples): expected dicts of one set of columns, got {row!r}.")
+        self._names = checks.column_names("PaddedDataset", list(padded_samples[0])) or []
+        self._rows = [constant(list(row.values())) for row in padded_samples]
+        self._sampler = SequentialSampler()
+
+    def source_size(self) -> int:
+        return len(self._rows)
+
+    def row_at(self, place: int) -> Row:
+        return self._rows[place]
 
     def get_col_names(self) -> list[str]:
         return list(self._names)

@@ -22,6 +22,7 @@ _ATTRIBUTES: dict[str, dict[str, Any]] = {
     "Adam": {**_LOCKED, "use_nesterov": False},
     "AdamNoUpdateParam": {**_LOCKED, "use_nesterov": False},
     "AdamWeightDecay": _LOCKED,
+    "ApplyAdaMax": {},
     "ApplyAdadelta": {},
     "ApplyAdagrad": _SLOTS,
     "ApplyAdagradV2": {"epsilon": ..., **_SLOTS},

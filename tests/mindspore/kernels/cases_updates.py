@@ -10,6 +10,7 @@ from msdump.graph.primitive import definition_of
 from tests.mindspore.kernels.cases import BF16, Case, case, positive, reals, scalar
 
 _FORMULAS = [
+    "ApplyAdaMax",
     "ApplyAdadelta",
     "ApplyAdagrad",
     "ApplyAdagradV2",

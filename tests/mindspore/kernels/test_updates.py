@@ -17,6 +17,8 @@ GRADIENT = np.array([0.5, -0.25, 0.05, -1.0], np.float32)
 # By the documented formula, which the CPU of 2.7 does not keep: ApplyFtrl element 3 (sign of `linear`).
 # Operator, numbers of the call around the states ("p1", "p2", ...) and the gradient "g", the states afterwards.
 DENSE: list[tuple[str, tuple[Any, ...], tuple[Any, ...], list[list[float]]]] = [
+    ("ApplyAdaMax", (), ("p1", "p2", "p3", 0.9, 0.1, 0.9, 0.99, 1e-3, "g"),
+     [[-0.3590818, -0.330532, -0.1788489, 0.127166], [0.23, 0.395, 0.665, 0.8], [0.5, 0.594, 0.891, 1.188]]),
     ("ApplyAdadelta", (), ("p1", "p2", "p3", 0.1, 0.9, 1e-3, "g"),
      [[0.0395607, 0.3629841, 0.5608302, 0.9095354], [0.205, 0.42625, 0.66025, 1.0],
       [0.3065291, 0.5487917, 0.8103406, 1.1999801]]),

@@ -28,6 +28,7 @@ from msdump.mindspore.dataset.vision.geometry import (
     Resize,
     VerticalFlip,
 )
+from msdump.mindspore.dataset.vision.mixing import MixUpBatch
 from msdump.mindspore.dataset.vision.patches import GaussianBlur, RandomErasing, RandomResize, SlicePatches
 from msdump.mindspore.dataset.vision.pixels import (
     HWC2CHW,
@@ -38,6 +39,7 @@ from msdump.mindspore.dataset.vision.pixels import (
     ToPIL,
     ToTensor,
     ToType,
+    get_image_size,
     read_file,
     read_image,
 )

@@ -178,3 +178,8 @@ def read_image(filename: str | os.PathLike[str], mode: ImageReadMode = ImageRead
         image = image.convert("RGB")
     array = np.asarray(image)
     return array[:, :, None] if array.ndim == 2 else array
+
+
+def get_image_size(image: Any) -> list[int]:
+    """[height, width] of an array or a Pillow image."""
+    return [int(side) for side in image_array("get_image_size", image).shape[:2]]

@@ -12,7 +12,6 @@ from msdump.mindspore.common.initializer import HeUniform, Uniform, XavierNormal
 from msdump.mindspore.common.parameter import Parameter
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.names import publish
-from msdump.mindspore.nn.cell import Cell
 from msdump.mindspore.nn.declared import Declared
 from msdump.mindspore.nn.layer.activation import GELU, ReLU
 from msdump.mindspore.nn.layer.basic import Dense, Dropout
@@ -293,58 +292,6 @@ class TransformerDecoder(_Stack, takes="decoder_layer num_layers norm=None"):
         for layer in self.layers:
             tgt = layer(tgt, memory, *masks)
         return self._normalised(tgt)
-
-
-class Transformer(
-    Declared,
-    takes="d_model=512 nhead=8 num_encoder_layers=6 num_decoder_layers=6 dim_feedforward=2048 dropout=0.1 "
-    "activation='relu' custom_encoder=None custom_decoder=None layer_norm_eps=1e-05 batch_first=False "
-    "norm_first=False",
-):
-    """Encoder and decoder: (src (S, N, E), tgt (T, N, E)) -> (T, N, E)."""
-
-    def _set_up(
-        self,
-        num_encoder_layers: int,
-        num_decoder_layers: int,
-        custom_encoder: Cell | None,
-        custom_decoder: Cell | None,
-        **settings: Any,
-    ) -> None:
-        def stack(kind: Any, layer: Any, count: int) -> Cell:
-            made = layer(**settings)
-            norm = LayerNorm((settings["d_model"],), epsilon=settings["layer_norm_eps"])
-            return kind(made, count, norm)
-
-        if custom_encoder is None:
-            custom_encoder = stack(TransformerEncoder, TransformerEncoderLayer, num_encoder_layers)
-        if custom_decoder is None:
-            custom_decoder = stack(TransformerDecoder, TransformerDecoderLayer, num_decoder_layers)
-        self.encoder, self.decoder = custom_encoder, custom_decoder
-        for parameter in self.get_parameters():
-            if parameter.ndim > 1:
-                parameter.set_data(initializer(XavierUniform(), parameter.shape, parameter.dtype))
-        for name in ("d_model", "nhead", "batch_first"):
-            setattr(self, name, settings[name])
-
-    def construct(
-        self,
-        src: Tensor,
-        tgt: Tensor,
-        src_mask: Tensor | None = None,
-        tgt_mask: Tensor | None = None,
-        memory_mask: Tensor | None = None,
-        src_key_padding_mask: Tensor | None = None,
-        tgt_key_padding_mask: Tensor | None = None,
-        memory_key_padding_mask: Tensor | None = None,
-    ) -> Any:
-        if src.ndim == 3 and src.shape[0 if self.batch_first else 1] != tgt.shape[0 if self.batch_first else 1]:
-            raise ValueError("The number of batch size for 'src' and 'tgt' must be equal.")
-        if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
-            raise ValueError("The number of features for 'src' and 'tgt' must be equal to `d_model`.")
-        memory = self.encoder(src, src_mask, src_key_padding_mask)
-        masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
-        return self.decoder(tgt, memory, *masks)
 
 
 publish(__name__)
