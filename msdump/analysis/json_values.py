@@ -18,7 +18,7 @@ from msdump._version import __version__
 from msdump.analysis.steps import Operator, Slot, StepKey, operator_id
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.formats.statistic_csv import StatisticRow
+from msdump.formats.statistic_row import StatisticRow
 from msdump.graph.types import SourceLine
 from msdump.statistics.stats import Statistics
 from msdump.tables.frames import utf8_text

@@ -15,7 +15,7 @@ from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.graph_info import GraphFile, GraphNode
 from msdump.analysis.steps import Operator, Slot, Step
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.formats.statistic_csv import StatisticRow
+from msdump.formats.statistic_row import StatisticRow
 from msdump.operators.traits import is_unset, makes_unset, memory_use, only_moves, overwrites_unread, unread_inputs
 from msdump.tables.messages import message
 from msdump.tensors.records import INPUT, OUTPUT

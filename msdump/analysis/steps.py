@@ -24,7 +24,8 @@ from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
 from msdump.formats.msprobe_json import read_msprobe_json
 from msdump.formats.paths.parse import FX, DumpName, FolderLevels, safe_text
 from msdump.formats.selection import ALL_STEPS, Numbers, StepSelection, is_selected
-from msdump.formats.statistic_csv import StatisticRow, read_statistic_csv
+from msdump.formats.statistic_csv import read_statistic_csv
+from msdump.formats.statistic_row import StatisticRow
 from msdump.operators.traits import subgraph_labels
 from msdump.storage.plain import readable
 from msdump.tables.messages import COMMA, Message, joined, message
@@ -219,6 +220,15 @@ def as_they_ran(steps: Iterable[Step]) -> list[Step]:
     if all(step.began_us is not None and step.time_us is None and step.key.iteration is not None for step in ordered):
         ordered.sort(key=lambda step: (step.key.rank_id or 0, step.key.iteration or 0, step.began_us or 0))
     return ordered
+
+
+def count_iterations(keys: Iterable[StepKey]) -> int:
+    """How many steps the program has run: each graph and each rank has a folder of every iteration.
+
+    Edges:  folders without a number of an iteration are one step, where no others are there.
+    """
+    iterations = {key.iteration for key in keys}
+    return len(iterations - {None}) or len(iterations)
 
 
 def has_several_graphs(keys: Iterable[StepKey]) -> bool:

@@ -23,7 +23,7 @@ from msdump.tables.messages import AND, COLON, COMMA, SEMICOLON, Message, counte
 if TYPE_CHECKING:
     from msdump.analysis.find.between import BadGradients
     from msdump.analysis.find.nan import BadTensor, BenignInf, Growth, NonFinite, NonFiniteReport
-    from msdump.analysis.steps import Operator
+    from msdump.analysis.steps import Operator, StepKey
 
 _EPILOG = """
 Takes tensors or statistics alone (statistic.csv), of a whole dump, of one folder, or one file.
@@ -85,6 +85,7 @@ def _print_brief(report: NonFiniteReport, status: int) -> None:
     _print_between(report.between)
     if report.first is None:
         say_answer([message("finite: {tensors} of {steps}.", **_counts(report))], status)
+        _print_untold(report)
         return
     first = report.first
     say_answer([_first_text(first)], FOUND)
@@ -101,7 +102,7 @@ def _print_brief(report: NonFiniteReport, status: int) -> None:
 def _counts(report: NonFiniteReport) -> dict[str, Message]:
     """How many tensors were looked at, in how many steps."""
     return {
-        "tensors": counted(report.tensor_count, "{count} tensor", "{count} tensors"),
+        "tensors": counted(report.tensor_count - sum(report.untold.values()), "{count} tensor", "{count} tensors"),
         "steps": counted(report.step_count, "{count} step", "{count} steps"),
     }
 
@@ -143,19 +144,31 @@ def _print_findings(report: NonFiniteReport, dump: str, shows_all: bool, status:
                 _print_first(result, dump, is_all=report.between is None)
         for none, _ in kinds.values():
             say(none)
-        if not shows_all and len(report.steps) > 1:
-            others = len(report.steps) - 1
-            say(
-                counted(
-                    others, "{count} more step holds NaN or Inf (--all)", "{count} more steps hold NaN or Inf (--all)"
-                )
-            )
+        if not shows_all:
+            _print_others(report)
+    _print_untold(report)
     _print_skipped(report)
     _print_benign(report.benign, shows_all)
     if report.grew is not None and _leads(report.grew, report.first):
         _print_growth(report.grew, message("what grew first"))
     elif report.grew is not None and shows_all:
         _print_growth(report.grew, message("no finding, but this rose"))
+
+
+def _print_others(report: NonFiniteReport) -> None:
+    """How much more there is than the first findings."""
+    others = report.bad_step_count - 1
+    if others > 0:
+        say(counted(others, "{count} more step holds NaN or Inf (--all)", "{count} more steps hold NaN or Inf (--all)"))
+    elif len(report.steps) > 1:
+        say(message("other graphs or ranks of this step hold NaN or Inf, too (--all)"))
+
+
+def _print_untold(report: NonFiniteReport) -> None:
+    """Tensors of which nothing is known: their statistics are their number of elements."""
+    for dtype, count in sorted(report.untold.items()):
+        tensors = counted(count, "{count} tensor", "{count} tensors")
+        say(message("not known: {tensors} of {dtype}, which have no statistics", tensors=tensors, dtype=dtype))
 
 
 def _print_between(found: BadGradients | None) -> None:
@@ -234,7 +247,9 @@ def _print_operators(label: str, operators: Sequence[Operator]) -> None:
 
 def _print_benign(benign: Sequence[BenignInf], shows_all: bool) -> None:
     """One line for each operator, independent of the number of its steps."""
-    steps: dict[str, int] = {}
+    from msdump.analysis.steps import count_iterations
+
+    steps: dict[str, list[StepKey]] = {}
     for record in benign:
         names = joined(COMMA, dict.fromkeys(stop.label for stop in record.stops[:3]))
         reasons = [message("from a constant")] if record.how == "constant" else []
@@ -249,9 +264,10 @@ def _print_benign(benign: Sequence[BenignInf], shows_all: bool) -> None:
         )  # fmt: skip
         if reasons:
             text = joined(COMMA, (text, joined(SEMICOLON, reasons)))
-        steps[text] = steps.get(text, 0) + 1
+        steps.setdefault(text, []).append(record.step)
     shown = list(steps.items()) if shows_all else list(steps.items())[:_SHOWN]
-    for line, count in shown:
+    for line, keys in shown:
+        count = count_iterations(keys)
         say(message("{benign} (in {count} steps)", benign=line, count=count) if count > 1 else line)
     if len(shown) < len(steps):
         say(message("benign: {count} more operators (--all)", count=len(steps) - len(shown)))

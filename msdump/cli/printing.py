@@ -30,7 +30,7 @@ from msdump.tables.printable import LINE_ENDS, is_printable, printable, without_
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from msdump.formats.statistic_csv import StatisticRow
+    from msdump.formats.statistic_row import StatisticRow
     from msdump.statistics.exponents import ExponentHistogram
     from msdump.statistics.stats import Statistics
 
@@ -348,12 +348,13 @@ _NAN, _INF, _ZERO, _OK = messages("NaN", "Inf", "zero", "ok")
 
 def value_verdict(numbers: Statistics | StatisticRow | None) -> str:
     """What is worst about the values of a tensor: "NaN", "Inf", "zero" (all of them), else "ok"; "-": not known."""
-    if numbers is None or (numbers.nan is None and numbers.max is None):
-        return "-"
-    if numbers.nan:
+    nan, inf = (None, None) if numbers is None else (numbers.holds_nan, numbers.holds_inf)
+    if nan:
         return _NAN
-    if numbers.negative_inf or numbers.positive_inf:
+    if inf:
         return _INF
+    if numbers is None or nan is None or inf is None:
+        return "-"
     return _ZERO if numbers.count and numbers.zero == numbers.count else _OK
 
 

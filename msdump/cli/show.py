@@ -25,7 +25,7 @@ from msdump.tables.messages import message
 
 if TYPE_CHECKING:
     from msdump.analysis.find.look_up import ShownOperator, ShownTensor
-    from msdump.formats.statistic_csv import StatisticRow
+    from msdump.formats.statistic_row import StatisticRow
     from msdump.statistics.stats import Statistics
 
 _TITLES = ("verdict", "tensor", "dtype", "shape", "max", "min", "avg", "l2norm", "NaN", "Inf", "first elements", "from")

@@ -293,10 +293,7 @@ def is_watched_type(op_type: str, op_debug_mode: int) -> bool:
 
 
 def _float_slots(infos: Sequence[TensorInfo]) -> tuple[int, ...]:
-    return tuple(slot for slot, info in enumerate(infos) if dtypes.dtype(info.dtype).kind in _FLOAT_KINDS)
-
-
-_FLOAT_KINDS = (dtypes.FLOAT, dtypes.COMPLEX, dtypes.OTHER)
+    return tuple(slot for slot, info in enumerate(infos) if dtypes.dtype(info.dtype).may_be_non_finite)
 
 
 def _opdebug_of(op: OpInfo, model_id: int) -> Opdebug:

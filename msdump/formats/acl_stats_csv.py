@@ -21,7 +21,7 @@ import numpy as np
 from msdump.errors import DtypeError, FormatError
 from msdump.formats.direct import Buffer
 from msdump.formats.paths.acl import BinFileName, parse_stats_file_name, stats_file_name
-from msdump.formats.statistic_csv import StatisticRow
+from msdump.formats.statistic_row import StatisticForm, StatisticRow
 from msdump.formats.writer import OpenFolder, OperatorFileWriter
 from msdump.statistics.stats import STATISTIC_CATEGORIES, Statistics, statistics
 from msdump.storage.files import read_file
@@ -53,9 +53,13 @@ _IO_NAMES = {INPUT: "Input", OUTPUT: "Output"}
 # Identity of a record -> its cells by title.
 Known = AlreadyWritten[dict[str, str]]
 
-# Dtypes whose values are looked at, and those of them whose NaN and Inf are counted.
-_MEASURED = dtypes.MINDSPORE_DUMPED
-_COUNTED = frozenset(name for name in _MEASURED if dtypes.dtype(name).is_float and dtypes.dtype(name).bits <= 32)
+# The mean is that of all elements.
+_FORM = StatisticForm(
+    measured=dtypes.MINDSPORE_DUMPED,
+    counted=frozenset(row.name for row in dtypes.TABLE if row.is_float and 16 <= row.bits <= 32),
+    finite_by=("avg", "l2norm"),
+    titles=_TITLE_BY_FIELD,
+)
 
 # What ACL calls the dtypes of the table.
 ACL_DTYPE_NAME = {row.name: row.ge_name for row in dtypes.TABLE}
@@ -154,7 +158,7 @@ def _line(record: TensorRecord, titles: Sequence[str], known: Known) -> str:
         "Shape": _shape_text(shape),
         _COUNT: str(record.data.size),
     }
-    if row.name in _MEASURED:
+    if row.name in _FORM.measured:
         cells.update(_measured_once(record, known))
     return ",".join(cells.get(title, _NOT_AVAILABLE) for title in titles)
 
@@ -174,7 +178,7 @@ def _measured(record: TensorRecord) -> dict[str, str]:
     if record.data.size:
         top, low, average = _extremes_and_average(record.data, numbers)
         texts |= {"max": format_value(top), "min": format_value(low), "avg": format_value(average)}
-    if record.dtype in _COUNTED:
+    if record.dtype in _FORM.counted:
         texts |= {field: str(getattr(numbers, field)) for field in ("nan", "negative_inf", "positive_inf")}
     return {_TITLE_BY_FIELD[field]: text for field, text in texts.items()}
 
@@ -262,6 +266,7 @@ def _row(path: Path, number: int, row: dict[str, str], identity: BinFileName) ->
             int(row["Data Size"]),
             _DTYPE_BY_ACL_NAME.get(row["Data Type"], row["Data Type"]),
             () if shape in (_NO_DIMENSIONS, *_ABSENT) else tuple(int(size) for size in shape.split("x")),
+            form=_FORM,
             **values,  # type: ignore[arg-type]
         )
     except (KeyError, ValueError, TypeError) as error:

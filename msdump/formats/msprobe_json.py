@@ -28,7 +28,7 @@ from typing import Any
 
 from msdump.errors import FormatError
 from msdump.formats.paths.parse import msprobe_type
-from msdump.formats.statistic_csv import StatisticRow
+from msdump.formats.statistic_row import StatisticForm, StatisticRow
 from msdump.storage.files import read_file
 from msdump.storage.plain import GRAPH_BYTES
 from msdump.tensors import dtypes
@@ -47,6 +47,12 @@ _SIDES = (
 )
 _GRADIENTS = ".parameters_grad."
 _FRAME = re.compile(r"File (?P<path>.+), line (?P<line>[0-9]{1,9}),(?: in .*,)?[ ]?\n[ ]*(?P<code>.*)")
+# PyTorch's extremes are NaN where an element is; its sums may overflow.
+_FORM = StatisticForm(
+    measured=frozenset(row.name for row in dtypes.TABLE if row.numpy_type is not None),
+    finite_by=("max", "min"),
+    titles={"max": "Max", "min": "Min"},
+)
 _MD5 = re.compile(r"[0-9a-f]{32}")
 _NUMBERS = {"NaN": math.nan, "nan": math.nan, "inf": math.inf, "Infinity": math.inf, "-inf": -math.inf}
 _MAX_DEPTH = 20
@@ -262,6 +268,7 @@ def _row(path: str | os.PathLike[str], name: str, position: int, leaf: _Leaf) ->
         l2norm=_number(where, content, "Norm"),
         count=count,
         md5=md5 if isinstance(md5, str) and _MD5.fullmatch(md5) else None,
+        form=_FORM,
     )
 
 

@@ -19,10 +19,11 @@ from msdump.formats.append_file import AppendFile
 from msdump.formats.atomic import make_dirs
 from msdump.formats.pack import MemberText, PackFolder
 from msdump.formats.paths.sync import KEPT_NAMES, STATISTIC_FILE, op_name_in_files, safe_op_type
+from msdump.formats.statistic_row import StatisticForm, StatisticRow
 from msdump.formats.writer import Counter, WriteCounts, finish_all
 from msdump.statistics.batches import MeasuredTensor, measure_all
 from msdump.statistics.measured import MeasuredNumbers, NumberColumns
-from msdump.statistics.stats import STATISTIC_CATEGORIES, StatisticCategory
+from msdump.statistics.stats import REAL_DTYPES, STATISTIC_CATEGORIES, StatisticCategory
 from msdump.storage.files import read_file
 from msdump.storage.plain import GRAPH_BYTES
 from msdump.tensors import dtypes
@@ -44,6 +45,13 @@ IDENTITY_TITLES = (
 TITLE_BY_CATEGORY = {category.name: category.title for category in STATISTIC_CATEGORIES}
 SEED_CATEGORIES = tuple(category for category in TITLE_BY_CATEGORY if category != "l2norm")
 SEED_TITLES = (*IDENTITY_TITLES, *(TITLE_BY_CATEGORY[category] for category in SEED_CATEGORIES))
+# Max, min and mean leave out NaN and Inf. Of complex numbers, which have no order, there is the count alone.
+_FORM = StatisticForm(
+    measured=REAL_DTYPES,
+    counted=REAL_DTYPES,
+    finite_by=("l2norm",),
+    titles={category.attribute: category.title for category in STATISTIC_CATEGORIES},
+)
 _MD5 = "md5"
 _NULL = "null"
 _LARGE_BYTES = 256 << 10  # from here on it pays to ask a second thread, or for the memory of a tensor
@@ -413,34 +421,6 @@ def _tensor_text(io: str, slot: int, size_bytes: int, dtype: str, shape: tuple[i
 # -- reader --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class StatisticRow:
-    """One line of statistic.csv. Numbers have the six digits of the file; None for `null` or a missing column."""
-
-    op_type: str
-    op_name: str
-    task_id: int
-    stream_id: int
-    timestamp_us: int
-    io: str
-    slot: int
-    size_bytes: int
-    dtype: str
-    shape: tuple[int, ...]
-    max: float | None = None
-    min: float | None = None
-    avg: float | None = None
-    l2norm: float | None = None
-    count: int | None = None
-    negative: int | None = None
-    positive: int | None = None
-    zero: int | None = None
-    nan: int | None = None
-    negative_inf: int | None = None
-    positive_inf: int | None = None
-    md5: str | None = None
-
-
 def _parse_count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 20):
         raise ValueError("a whole number")
@@ -537,4 +517,4 @@ def _parse_row(where: str, titles: list[str], line: str) -> StatisticRow:
             fields[name] = parse(value)
         except ValueError as error:
             raise FormatError(f"{where}, column {title}: expected {error}, got {value[:80]!r}.") from error
-    return StatisticRow(**fields)  # type: ignore[arg-type]
+    return StatisticRow(**fields, form=_FORM)  # type: ignore[arg-type]

@@ -35,6 +35,8 @@ from msdump.tensors.c_order import in_c_order
 from msdump.tensors.float_bits import FLOATS, values_of_keys
 
 _REAL = (dtypes.FLOAT, dtypes.INT, dtypes.UINT, dtypes.BOOL)
+# Dtypes that `statistics` takes.
+REAL_DTYPES = frozenset(row.name for row in dtypes.TABLE if row.kind in _REAL)
 LEAST_SQUARES = 1e-280  # a smaller sum of squares of float64 has lost digits
 _THREADED_BYTES = 4 << 20  # from here on a second thread earns its start
 
@@ -63,6 +65,14 @@ class Statistics:
     negative_inf: int
     positive_inf: int
     size_bytes: int
+
+    @property
+    def holds_nan(self) -> bool:
+        return self.nan > 0
+
+    @property
+    def holds_inf(self) -> bool:
+        return self.negative_inf > 0 or self.positive_inf > 0
 
 
 @dataclass(frozen=True)
@@ -223,7 +233,7 @@ def has_non_finite(array: Array, dtype_name: str) -> bool:
     Source:  MindSpore dump guide, `op_debug_mode`: what an operator that overflows leaves behind.
     """
     row = dtypes.dtype(dtype_name)
-    if row.kind not in (dtypes.FLOAT, dtypes.COMPLEX, dtypes.OTHER) or row.numpy_type is None or not array.size:
+    if not row.may_be_non_finite or not array.size:
         return False
     if isinstance(array, MeasuredArray):
         numbers = statistics(array, dtype_name)

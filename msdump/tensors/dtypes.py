@@ -63,6 +63,11 @@ class Dtype:
         return self.kind == FLOAT
 
     @property
+    def may_be_non_finite(self) -> bool:
+        """True when an element can be NaN or Inf."""
+        return self.kind in (FLOAT, COMPLEX) or (self.kind == OTHER and self.numpy_type is not None)
+
+    @property
     def ge_name(self) -> str:
         """Name in ge_ir.proto and in the files of ACL: "DT_FLOAT16"."""
         return f"DT_{_GE_NAMES.get(self.name, self.name.upper())}"

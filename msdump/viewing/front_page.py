@@ -11,7 +11,7 @@ from msdump.analysis.find.nan import NonFinite
 from msdump.analysis.overview.contents import Contents
 from msdump.analysis.overview.findings import Finding
 from msdump.analysis.overview.health import Health
-from msdump.analysis.steps import Operator, StepKey
+from msdump.analysis.steps import Operator, StepKey, count_iterations
 from msdump.errors import FormatError
 from msdump.formats.paths.sync import METADATA_FOLDER
 from msdump.formats.sidecars import read_command, read_metadata
@@ -37,7 +37,8 @@ def cards(contents: Contents, health_map: HealthMap, found: Iterable[Finding], a
 
     for kind, results in (("nan", report.nan), ("inf", report.inf), ("skipped", report.skipped)):
         if results:
-            add(kind, len(results), results[0].operator.label, first(results))
+            count = count_iterations(result.step for result in results)
+            add(kind, count, results[0].operator.label, first(results))
     by_kind = {finding.kind: finding for finding in found}
     for rank, count in _votes(health_map):
         finding = by_kind.get("rank")

@@ -209,3 +209,33 @@ def test_acl_dump_of_int4(tmp_path: Path) -> None:
     narrow = tensors["narrow", "output"]
     assert narrow.dtype == "int4"
     assert np.array_equal(narrow.load().astype(np.float32), tensors["narrow", "input"].load())
+
+
+def test_a_model_with_whole_numbers_is_finite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """NaN and Inf of whole numbers and of float64 are not counted in ACL's csv."""
+    helper = onnx.helper
+    nodes = [
+        helper.make_node("Shape", ["x"], ["sizes"], name="shape"),
+        helper.make_node("Cast", ["x"], ["wide"], name="cast", to=onnx.TensorProto.DOUBLE),
+        helper.make_node("Log", ["wide"], ["y"], name="log"),
+    ]
+    inputs = [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2, 3])]
+    outputs = [
+        helper.make_tensor_value_info("sizes", onnx.TensorProto.INT64, None),
+        helper.make_tensor_value_info("y", onnx.TensorProto.DOUBLE, None),
+    ]
+    graph = helper.make_graph(nodes, "net", inputs, outputs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 8
+    onnx.save(model, tmp_path / "net.onnx")
+    for name, value, status, kind in (("good", 1.0, 0, "ok"), ("bad", -1.0, 1, "first-nan")):
+        np.save(tmp_path / "x.npy", np.full((2, 3), value, np.float32))
+        dump = tmp_path / name
+        words = ["--input", f"x={tmp_path / 'x.npy'}", "--dump", everything(tmp_path, dump_path=str(dump))]
+        dump.mkdir()
+        assert main(["acl", "run", str(tmp_path / "net.onnx"), *words]) == 0
+        assert main(["nan", str(dump)]) == status, capsys.readouterr()
+        report = tmp_path / f"{name}.md"
+        assert main(["report", str(dump), "-o", str(tmp_path / "r.html"), "--md", str(report)]) == 0
+        assert "damaged" not in capsys.readouterr().err
+        assert report.read_text().startswith({"ok": "### \u2705", "first-nan": "### \u274c"}[kind])

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from msdump.errors import ConfigError, FormatError, WriteError
 from msdump.formats.paths.sync import record_op_name, safe_op_type
-from msdump.formats.statistic_csv import SEED_TITLES, StatisticRow, StatisticWriter, format_number, read_statistic_csv
+from msdump.formats.statistic_csv import SEED_TITLES, StatisticWriter, format_number, read_statistic_csv
+from msdump.formats.statistic_row import StatisticRow
 from msdump.formats.writer import Writer
 from msdump.statistics import batches
 from msdump.statistics.md5 import md5_hex

@@ -25,7 +25,7 @@ from msdump.analysis.compare.result_csv import NO_VALUE, ResultRow, SideCells, r
 from msdump.analysis.compare.sentences import SIDES, error_text, headline
 from msdump.analysis.compare.verdict import Verdict
 from msdump.analysis.json_values import damaged_values, location_value, operator_value, step_value
-from msdump.analysis.steps import Operator, has_several_graphs, operator_id
+from msdump.analysis.steps import Operator, count_iterations, has_several_graphs, operator_id
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.tables.messages import COMMA, SEMICOLON, counted, joined, message, messages, operand
 
@@ -80,7 +80,7 @@ def summary(comparison: Comparison) -> list[str]:
         if keys:
             text = message(
                 "only in {side}: {count}: {steps}",
-                side=SIDES[side], count=counted(len(keys), "{count} step", "{count} steps"),
+                side=SIDES[side], count=counted(count_iterations(keys), "{count} step", "{count} steps"),
                 steps=joined(SEMICOLON, map(str, keys[:5])),
             )  # fmt: skip
             lines.append(text)

@@ -69,7 +69,7 @@ def _steps(contents: Contents) -> tuple[_Steps, list[str]]:
             break
         shown.append((step, operators))
     left_out = len(groups) - len(shown)
-    text = f"{contents.dump.path}: the last {left_out} of {len(groups)} steps are left out; select with --iteration."
+    text = f"{contents.dump.path}: the last {left_out} of {len(groups)} graphs are left out; select with --iteration."
     return shown, [text] if left_out else []
 
 

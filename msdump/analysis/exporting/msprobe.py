@@ -25,7 +25,7 @@ from msdump.formats.msprobe_json import (
     stack_content,
 )
 from msdump.formats.paths.parse import MSPROBE
-from msdump.formats.statistic_csv import StatisticRow
+from msdump.formats.statistic_row import StatisticRow
 from msdump.graph.types import SourceLine
 from msdump.statistics.stats import Statistics
 from msdump.tables.printable import printable
@@ -145,7 +145,7 @@ def _tensor(row: TensorStatistics) -> dict[str, Any]:
 
 def _numbers(numbers: Statistics | StatisticRow) -> tuple[float | None, float | None, float | None, float | None]:
     """Max, Min, Mean and Norm over all elements, as PyTorch has them; ours leave out what is not finite."""
-    if numbers.nan:
+    if numbers.holds_nan:
         return math.nan, math.nan, math.nan, math.nan
     largest, smallest, mean, norm = numbers.max, numbers.min, numbers.avg, numbers.l2norm
     if numbers.positive_inf:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +14,7 @@ from msdump.analysis._payload import Key, Progress, in_runs, key_of, loaded_each
 from msdump.analysis.measurements import Measurements, is_as_stored
 from msdump.errors import DtypeError, FormatError
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.formats.paths.parse import MSPROBE
+from msdump.formats.statistic_row import StatisticRow
 from msdump.statistics.batches import measure_each
 from msdump.statistics.kernels import SMALL_BYTES
 from msdump.statistics.stats import Statistics, has_non_finite, statistics
@@ -60,18 +61,20 @@ class NonFiniteCounts:
 
 
 _made_health = maker(NonFiniteCounts)
-# Of elements that can be NaN or Inf.
-_KINDS = (dtypes.FLOAT, dtypes.COMPLEX, dtypes.OTHER)
 _FINE = NonFiniteCounts()
 _NOT_FINITE = NonFiniteCounts(None, None, None)
 
 
 class HealthTable:
-    """Non-finite counts by tensor; equal bytes on disk share an entry. An unreadable tensor counts as finite."""
+    """Non-finite counts by tensor; equal bytes on disk share an entry. An unreadable tensor counts as finite.
+
+    untold  by dtype: how many tensors have statistics of a form that tells nothing of the values of that dtype
+    """
 
     def __init__(self) -> None:
         self._by_key: dict[Key, NonFiniteCounts] = {}
         self._has_bad: bool | None = None  # None: to be computed again
+        self.untold: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._by_key)
@@ -87,27 +90,23 @@ class HealthTable:
         return self._has_bad
 
     def add_rows(
-        self, row_of: Callable[[DumpedTensor], object], tensors: Iterable[DumpedTensor], damaged: Damaged
+        self, row_of: Callable[[DumpedTensor], StatisticRow], tensors: Iterable[DumpedTensor], damaged: Damaged
     ) -> None:
-        """Take counts from statistics; a file without counts of NaN and Inf goes to `damaged`."""
+        """Take counts from statistics; a file without the columns that tell of NaN and Inf goes to `damaged`."""
         self._has_bad = None
         reported: set[str] = set()
         for tensor in tensors:
             row = row_of(tensor)
-            if tensor.file.levels.grammar == MSPROBE:
-                self._by_key[key_of(tensor)] = _health_of_extremes(getattr(row, "max", None), getattr(row, "min", None))
+            self._by_key[key_of(tensor)] = _of_row(row)
+            if row.is_told:
                 continue
-            nan, *infinities = (getattr(row, name, None) for name in ("nan", "negative_inf", "positive_inf"))
-            # Of complex numbers there is nothing but their count.
-            is_counted = tensor.dtype not in dtypes.BY_NAME or dtypes.dtype(tensor.dtype).kind != dtypes.COMPLEX
-            if is_counted and nan is None and infinities == [None, None] and tensor.path not in reported:
+            if row.dtype not in row.form.measured:
+                self.untold[row.dtype] += 1
+            elif tensor.path not in reported:
                 reported.add(tensor.path)
-                text = (
-                    'expected a column "NaN Count", "Negative Inf Count" or "Positive Inf Count", got no such column.'
-                )
-                damaged.append((tensor.path, FormatError(f"{tensor.path}: {text}")))
-            largest = _largest(getattr(row, "max", None), getattr(row, "min", None))
-            self._by_key[key_of(tensor)] = NonFiniteCounts(nan or 0, infinities[0] or 0, infinities[1] or 0, largest)
+                columns = " or ".join(f'"{title}"' for title in row.form.telling(row.dtype))
+                text = f"expected numbers in a column that tells of NaN and Inf ({columns}), got none"
+                damaged.append((tensor.path, FormatError(f"{tensor.path}: {text} for {row.dtype}.")))
 
     def add_tensors(
         self,
@@ -141,7 +140,7 @@ _PLAIN = frozenset(row.name for row in dtypes.TABLE if row.kind == dtypes.FLOAT 
 def _measured(tensors: Sequence[DumpedTensor]) -> list[NonFiniteCounts | FormatError]:
     """Plain floats together, the others one by one; what cannot hold a bad value is not read."""
     rows = [dtypes.BY_NAME.get(tensor.dtype) for tensor in tensors]
-    row_numbers = [row_number for row_number, row in enumerate(rows) if row is not None and row.kind in _KINDS]
+    row_numbers = [row_number for row_number, row in enumerate(rows) if row is not None and row.may_be_non_finite]
     arrays, problems = loaded_each([tensors[row_number] for row_number in row_numbers], is_raw=True)
     results: list[NonFiniteCounts | FormatError] = [_FINE] * len(tensors)
     for number, problem in problems.items():
@@ -170,7 +169,7 @@ def _of_numbers(numbers: Statistics) -> NonFiniteCounts:
 def _known(measurements: Measurements, tensor: DumpedTensor) -> NonFiniteCounts | FormatError:
     """From a measurement, where that says all; else from the file, which may not be read for a rough look."""
     row = dtypes.BY_NAME.get(tensor.dtype)
-    if row is None or row.kind not in _KINDS:
+    if row is None or not row.may_be_non_finite:
         return _FINE
     result = measurements.of(tensor)
     if result is None:
@@ -183,7 +182,7 @@ def _known(measurements: Measurements, tensor: DumpedTensor) -> NonFiniteCounts 
 def health_of(tensor: DumpedTensor, plain_bytes: int) -> NonFiniteCounts:
     """Of one tensor, without a table; what cannot be read counts as finite.   plain_bytes: as of `statistics`"""
     row = dtypes.BY_NAME.get(tensor.dtype)
-    if row is None or row.kind not in _KINDS:
+    if row is None or not row.may_be_non_finite:
         return _FINE
     try:
         return count_non_finite(tensor.load(), plain_bytes)
@@ -212,16 +211,17 @@ def count_non_finite(array: Array, plain_bytes: int = SMALL_BYTES) -> NonFiniteC
     return _of_numbers(numbers)
 
 
-def _health_of_extremes(largest: float | None, smallest: float | None) -> NonFiniteCounts:
-    """What the largest and the smallest value tell, which are NaN where an element is."""
-    extremes = [value for value in (largest, smallest) if value is not None]
-    return NonFiniteCounts(
-        int(any(map(math.isnan, extremes))),
-        int(-math.inf in extremes),
-        int(math.inf in extremes),
-        _largest(*extremes),
-        is_counted=False,
-    )
+def _of_row(row: StatisticRow) -> NonFiniteCounts:
+    """Counts where the row has all of them, else what it tells by other numbers."""
+    largest = _largest(row.max, row.min)
+    if row.nan is not None and row.negative_inf is not None and row.positive_inf is not None:
+        return NonFiniteCounts(row.nan, row.negative_inf, row.positive_inf, largest)
+    extremes = row.max, row.min
+    negative = row.negative_inf or int(-math.inf in extremes)
+    positive = row.positive_inf or int(math.inf in extremes)
+    # A norm tells no sign.
+    positive = positive or int(bool(row.holds_inf) and not negative)
+    return NonFiniteCounts(row.nan or int(bool(row.holds_nan)), negative, positive, largest, is_counted=False)
 
 
 def _largest(*extremes: float | int | None) -> float | None:

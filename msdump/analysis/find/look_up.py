@@ -36,7 +36,7 @@ from msdump.formats.dump_file import read_dump
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.parse import BIN
 from msdump.formats.selection import ALL_STEPS, StepSelection, is_selected
-from msdump.formats.statistic_csv import StatisticRow
+from msdump.formats.statistic_row import StatisticRow
 from msdump.graph.types import SourceLine
 from msdump.statistics.exponents import ExponentHistogram, exponent_histogram
 from msdump.statistics.stats import Statistics, statistics

@@ -12,7 +12,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from msdump.analysis._payload import Progress, has_same_bytes
 from msdump.analysis.find._fate import is_of_gradients, mark_ends, skips_step
@@ -40,6 +40,7 @@ from msdump.analysis.steps import (
     Slot,
     Step,
     StepKey,
+    count_iterations,
     nothing_selected,
     opened,
     read_statistic_steps,
@@ -200,12 +201,14 @@ class BenignInf:
 class NonFiniteReport:
     """Result of `find_non_finite`, in order of execution.
 
-    nan, inf   of each step that has one: its first NaN, its first unexpected Inf
+    nan, inf   of each graph of each rank and iteration that has one: its first NaN, its first unexpected Inf
+    step_count  iterations that were looked at, however many ranks and graphs ran in each
     benign     every Inf that was meant
     grew       the first tensor that rose steeply from one iteration to the next
     skipped    of each step that a scaler of the loss skipped because of it; none of these is in `steps`
     unset      tensors that no operator has written yet: (step, label of the operator, input or output, slot)
     between    gradients of an iteration that a sampled dump has left out, where they are bad before all of these
+    untold     by dtype: how many tensors have statistics that tell nothing of their values
     """
 
     nan: tuple[NonFinite, ...]
@@ -219,6 +222,7 @@ class NonFiniteReport:
     unset: frozenset[tuple[StepKey, str, str, Slot]] = frozenset()
     skipped: tuple[NonFinite, ...] = ()
     between: BadGradients | None = None
+    untold: Mapping[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """One line: how many steps have one, and the first operator."""
@@ -229,13 +233,18 @@ class NonFiniteReport:
 
     @property
     def _summary(self) -> str:
-        return f"{len(self.steps)} of {self.step_count} steps have a NaN, or an Inf that was not meant"
+        return f"{self.bad_step_count} of {self.step_count} steps have a NaN, or an Inf that was not meant"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the first one of each step."""
         found = self._summary
         rows = ((str(step.step), step.kind, step.operator.label, step.how, str(step.line or "")) for step in self.steps)
         return html_table(found, ("step", "kind", "operator", "how", "line"), rows, len(self.steps))
+
+    @property
+    def bad_step_count(self) -> int:
+        """Iterations that have one, on any rank and in any graph."""
+        return count_iterations(result.step for result in self.steps)
 
     @property
     def first(self) -> NonFinite | None:
@@ -320,7 +329,7 @@ def find_non_finite(
     return NonFiniteReport(
         _in_time(search.nan for search in searches_that_count),
         _in_time(search.inf for search in searches_that_count),
-        len(steps),
+        count_iterations(step.key for step in steps),
         len(health),
         (*dump.damaged, *damaged, *graphs.damaged),
         tuple(benign for search in searches for benign in search.benign),
@@ -333,6 +342,7 @@ def find_non_finite(
         ),
         _in_time(search.first for search in searches if id(search) in skipped),
         bad_gradients(dump, selection, firsts[0].step.iteration if firsts else None),
+        dict(health.untold),
     )
 
 

@@ -49,7 +49,9 @@ def non_finite_value(report: NonFiniteReport) -> Value:
     return {
         "is_finite": not report.steps and report.between is None,
         "step_count": report.step_count,
+        "bad_step_count": report.bad_step_count,
         "tensor_count": report.tensor_count,
+        "untold": dict(report.untold),
         "nan": [_origin(row) for row in report.nan],
         "inf": [_origin(row) for row in report.inf],
         "skipped": [_origin(row) for row in report.skipped],

@@ -136,10 +136,10 @@ def _is_scalar(row: TensorStatistics) -> bool:
 def _scalar(row: TensorStatistics) -> Any:
     """Value of a tensor of one element, which may be NaN or Inf; None where it is not known."""
     numbers = row.numbers
-    if numbers.nan:
+    if numbers.holds_nan:
         return math.nan
-    if numbers.positive_inf or numbers.negative_inf:
-        return math.inf if numbers.positive_inf else -math.inf
+    if numbers.holds_inf:
+        return -math.inf if numbers.negative_inf or numbers.min == -math.inf else math.inf
     return numbers.avg if numbers.avg is not None else numbers.max
 
 

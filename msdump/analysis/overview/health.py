@@ -161,8 +161,4 @@ def _name(step: StepKey, operator: Operator) -> _Name:
 
 
 def _is_not_finite(row: TensorStatistics) -> bool:
-    numbers = row.numbers
-    if any((numbers.nan, numbers.negative_inf, numbers.positive_inf)):
-        return True
-    # Files of msprobe count nothing, but their extremes tell.
-    return any(value is not None and not math.isfinite(value) for value in (numbers.max, numbers.min))
+    return bool(row.numbers.holds_nan or row.numbers.holds_inf)

@@ -17,7 +17,7 @@ from msdump.errors import ConfigError, FormatError, NothingFoundError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.selection import StepSelection
-from msdump.formats.statistic_csv import StatisticRow
+from msdump.formats.statistic_row import StatisticRow
 from msdump.tables.messages import message
 
 # Six digits are what a csv keeps.

@@ -19,7 +19,7 @@ from msdump.analysis.steps import Operator, StepKey
 from msdump.errors import ConfigError, FormatError, WriteError
 from msdump.formats.atomic import scratch_folder
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.formats.statistic_csv import StatisticRow
+from msdump.formats.statistic_row import StatisticRow
 from msdump.statistics.exponents import ExponentHistogram
 from msdump.statistics.stats import Statistics
 from msdump.tables.frames import (
@@ -70,7 +70,7 @@ COLUMNS = (
     Column("slot_name", TEXT, "the same with the place in a list, or the keyword"),
     Column("dtype", TEXT, "dtype that the operator's tensor had"),
     Column("shape", SIZES, "sizes of its axes"),
-    Column("size_bytes", INTEGER, "bytes on the disk"),
+    Column("size_bytes", INTEGER, "bytes of the elements"),
     *_NUMBERS,
     Column("md5", TEXT, "MD5 of the bytes, where it was asked for"),
 )

@@ -23,7 +23,8 @@ from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.sync import STATISTIC_FILE, selected_op_types
 from msdump.formats.selection import StepSelection
-from msdump.formats.statistic_csv import StatisticRow, StatisticWriter
+from msdump.formats.statistic_csv import StatisticWriter
+from msdump.formats.statistic_row import StatisticRow
 from msdump.statistics.batches import measure_each
 from msdump.statistics.exponents import ExponentHistogram, exponent_histogram
 from msdump.statistics.md5 import md5_many

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from msdump.analysis.find._health import HealthTable, count_non_finite
 from msdump.formats.dump_dir import DumpDir
+from msdump.formats.statistic_row import StatisticForm, StatisticRow
 from tests.analysis.small_dump import write_dump
 
 
@@ -65,3 +66,28 @@ def test_a_table_knows_whether_any_tensor_is_bad(tmp_path: Path) -> None:
         write_dump(tmp_path / str(number), [("D/Add-op1", {("output", 0): np.float32([value, 0])})])
         table.add_tensors(DumpDir.open(tmp_path / str(number)), [])
         assert table.has_bad == expected
+
+
+def _row(dtype: str, form: StatisticForm, **numbers: float) -> StatisticRow:
+    return StatisticRow("Add", "op", 0, 0, 0, "output", 0, 8, dtype, (2,), form=form, **numbers)  # type: ignore[arg-type]
+
+
+def test_rows_are_believed_as_far_as_their_form_tells(tmp_path: Path) -> None:
+    (tensor,) = DumpDir.open(write_dump(tmp_path, [("D/Add-op1", {("output", 0): np.zeros(2, np.float32)})]))
+    form = StatisticForm(
+        frozenset({"int32", "float32"}), frozenset({"float32"}), ("avg",), {"nan": "Nan", "avg": "Avg"}
+    )
+    for row, is_bad, is_damaged, untold in (
+        (_row("int32", form), False, False, 0),
+        (_row("float32", form, nan=1, negative_inf=0, positive_inf=0), True, False, 0),
+        (_row("float32", form, avg=2.0), False, False, 0),
+        (_row("float32", form, avg=np.nan), True, False, 0),
+        (_row("float32", form, max=np.inf), True, False, 0),
+        (_row("float32", form, max=2.0, nan=0), False, True, 0),
+        (_row("complex64", form), False, False, 1),
+    ):
+        damaged: list[Any] = []
+        table = HealthTable()
+        table.add_rows(lambda _, row=row: row, [tensor], damaged)  # type: ignore[misc]
+        assert (table.of(tensor).is_bad, bool(damaged), table.untold.total()) == (is_bad, is_damaged, untold), row
+        assert not damaged or 'column that tells of NaN and Inf ("Nan" or "Avg")' in str(damaged[0][1])

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import io
+import itertools
+import json
 import math
 import shlex
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +20,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msdump.analysis import find_non_finite, write_statistic_files
+from msdump.analysis.overview.contents import Contents
 from msdump.cli.main import main
 from msdump.errors import ConfigError
+from msdump.viewing.pages import Pages
 from tests.analysis.conftest import ROOT
 from tests.analysis.small_dump import floats, write_dump
 
@@ -230,3 +237,46 @@ def test_what_an_earlier_iteration_made_is_followed_back(
     assert "benign Inf: Net/Reciprocal-op0" not in out
     first = find_non_finite(tmp_path).first
     assert first is not None and first.shows is not None and first.shows[0].iteration == 1
+
+
+@settings(max_examples=8, deadline=None)
+@given(good=st.integers(0, 2), bad=st.integers(0, 3), graphs=st.integers(1, 2), ranks=st.integers(1, 2))
+def test_a_step_is_an_iteration(good: int, bad: int, graphs: int, ranks: int) -> None:
+    """However many graphs and ranks ran in it."""
+    if not good + bad:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        for iteration, graph, rank in itertools.product(range(good + bad), range(graphs), range(ranks)):
+            made = [("D/Log-op2", {IN: GOOD, OUT: GOOD if iteration < good else BAD})]
+            write_dump(Path(folder), made, iteration, graph, rank)
+        found = find_non_finite(folder)
+        assert (found.step_count, found.bad_step_count) == (good + bad, bad)
+        assert f"<NonFiniteReport: {bad} of {good + bad} steps" in repr(found)
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            assert main(["nan", folder]) == (1 if bad else 0)
+        text = out.getvalue()
+        if not bad:
+            assert text.startswith(f"finite: {graphs * ranks * good * 2} tensors of {good} step")
+        assert (f"{bad - 1} more step" in text) == (bad > 1)
+        assert ("other graphs or ranks of this step" in text) == (bad == 1 and graphs * ranks > 1)
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            main(["nan", folder, "--json", "-"])
+        value = json.loads(out.getvalue())
+        assert (value["step_count"], value["bad_step_count"]) == (good + bad, bad)
+        cards = {card["kind"]: card["count"] for card in Pages(Contents(folder)).get("map")["cards"]}
+        assert cards.get("nan", 0) == bad
+
+
+def test_complex_numbers_of_statistics_are_not_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    row = 'Add,Add-op1,0,0,1700000000000000,output,{slot},8,{dtype},"(1)",{numbers}\n'
+    head = "Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,Count,L2Norm Value\n"
+    folder = tmp_path / "rank_0/Net/0/0"
+    folder.mkdir(parents=True)
+    rows = [("complex64", "1,null"), ("float32", "1,2.5"), ("int32", "1,null")]
+    text = "".join(row.format(slot=at, dtype=dtype, numbers=numbers) for at, (dtype, numbers) in enumerate(rows))
+    (folder / "statistic.csv").write_text(head + text)
+    for words in ([], ["--brief"]):
+        assert main(["nan", str(tmp_path), *words]) == 0
+        out = capsys.readouterr().out
+        assert out.startswith("finite: 2 tensors of 1 step")
+        assert "not known: 1 tensor of complex64, which have no statistics" in out

@@ -11,7 +11,8 @@ import pytest
 from msdump.engine import opening
 from msdump.formats.npy_reader import read_npy
 from msdump.formats.paths.sync import parse_data_file_name
-from msdump.formats.statistic_csv import StatisticRow, read_statistic_csv
+from msdump.formats.statistic_csv import read_statistic_csv
+from msdump.formats.statistic_row import StatisticRow
 from msdump.process.report import Report
 
 
