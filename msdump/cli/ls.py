@@ -103,8 +103,10 @@ def _print(listing: DumpListing, path: str, shows_all: bool) -> None:
     ]
     tensors = sum(step.tensor_count for step in listing.steps)
     operators = sum(step.operator_count for step in listing.steps)
-    size = format_size(sum(step.size_bytes for step in listing.steps))
-    texts += [format_count(operators, "operator"), f"{format_count(tensors, 'tensor')}, {size}"]
+    size = sum(step.size_bytes for step in listing.steps)
+    of_size = f" of {format_size(size)}" if size else ""
+    texts += [format_count(operators, "operator"), f"{format_count(tensors, 'tensor')}{of_size}"]
+    texts += [] if listing.disk_bytes is None else [f"{format_size(listing.disk_bytes)} on disk"]
     say(", ".join(texts))
     if listing.steps:
         say()
@@ -173,6 +175,7 @@ def _value(listing: DumpListing) -> dict[str, Any]:
 
     return {
         "dump": listing.path,
+        "disk_bytes": listing.disk_bytes,
         "ranks": listing.ranks,
         "graphs": listing.graphs,
         "iterations": listing.iterations,

@@ -44,7 +44,7 @@ def report_rows(report: Report) -> list[tuple[str, str]]:
         rows += [
             ("operators", f"{report.operators_selected} selected of {report.operators_seen} seen{_unseen(report)}"),
             ("tensors", f"{report.tensors_written} written as {files} and {links}"),
-            ("bytes", f"{on_disk} on disk for {named} of tensors"),
+            ("bytes", f"{on_disk} on disk" + (f" for {named} of tensors" if report.links else "")),
         ]
     if report.skipped:
         rows.append(("skipped", ", ".join(_skipped(*item) for item in sorted(report.skipped.items()))))

@@ -49,6 +49,7 @@ from msdump.formats.selection import StepSelection
 from msdump.formats.sharding_json import LAYOUT_FILE, RankSharding, read_sharding
 from msdump.formats.sidecars import read_mapping, read_order
 from msdump.formats.steps_json import STEPS_FILE, TrainingSteps, read_steps
+from msdump.process.default_folder import CLAIM_FILE
 from msdump.storage import files as storage
 from msdump.storage.pack_format import INDEX_FOLDER
 from msdump.storage.packs import is_pack_name, split_pack_path
@@ -632,8 +633,8 @@ def _beside_msprobe(folder: str, name: str) -> str:
 
 def _is_side_file(folder: DumpedFolder, name: str) -> bool:
     """True for what a dump has beside its data."""
-    if is_temporary(name):
-        return True  # a file that a writer has not published yet
+    if is_temporary(name) or name.startswith(CLAIM_FILE):
+        return True  # a file that a writer has not published yet; the one that says whose the folder is
     if folder.levels.grammar == MSPROBE:
         return True
     parent = os.path.basename(folder.path)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msdump.errors import ConfigError, WriteError
 
-_CLAIM = ".claimed_by"
+CLAIM_FILE = ".claimed_by"
 _MOST = 10_000
 # Of torchrun: where the ranks of a job meet, which job it is, and how many they are.
 _JOB = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "WORLD_SIZE")
@@ -51,10 +51,10 @@ def numbered(base: Path) -> Iterator[Path]:
 
 def _take(folder: Path, job: str) -> bool:
     """Whether it is the job's: it was empty, or another rank has taken it."""
-    claim = folder / _CLAIM
+    claim = folder / CLAIM_FILE
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    own = folder / f"{_CLAIM}.{uuid.uuid4().hex}"
-    if not claim.exists() and any(not name.startswith(_CLAIM) for name in os.listdir(folder)):
+    own = folder / f"{CLAIM_FILE}.{uuid.uuid4().hex}"
+    if not claim.exists() and any(not name.startswith(CLAIM_FILE) for name in os.listdir(folder)):
         return False
     own.write_text(job)
     try:
@@ -70,7 +70,7 @@ def release_empty(folder: Path) -> None:
     """Remove the folder where it holds nothing but what this file has made, and `dump.json`."""
     try:
         names = set(os.listdir(folder))
-        if names <= {_CLAIM, "dump.json"}:
+        if names <= {CLAIM_FILE, "dump.json"}:
             for name in names:
                 (folder / name).unlink()
             folder.rmdir()

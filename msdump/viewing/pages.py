@@ -165,6 +165,7 @@ class Pages:
             "findings": [self._finding(finding) for finding in found],
             "healths": [health.value for health in _HEALTHS],
             "steps": _table(names, steps),
+            "disk_bytes": contents.disk_bytes,
             "damaged": [[file, str(error)] for file, error in contents.damaged],
             "foreign": [[path, message("no file of a dump")] for path in contents.dump.foreign],
             "notes": self._notes(),
@@ -237,9 +238,13 @@ class Pages:
                     "{count} tensors have no numbers to judge by",
                 )
             )
+        damaged = len(self._contents.damaged)
+        if damaged:
+            parts.append(counted(damaged, "{count} file is damaged", "{count} files are damaged"))
         if not parts:
             parts.append(message("no tensors to judge"))
-        is_known = judged > 0 and (self._contents.golden is None or self._contents.comparison is not None)
+        is_compared = self._contents.golden is None or self._contents.comparison is not None
+        is_known = judged > 0 and is_compared and not damaged
         kind = "ok" if is_known else "unknown"
         return {"kind": kind, "text": message("{text}.", text=joined(SEMICOLON, parts)), "at": None}
 

@@ -183,6 +183,8 @@ def markdown(overview: Answer) -> str:
         if line is not None:
             parts.append(_block(f"{line[0]}:{line[1]}: {line[2]}"))
     parts += [_prose(note) for note in overview["notes"]]
+    if overview["disk_bytes"] is not None:
+        parts.append(f"{format_size(overview['disk_bytes'])} on disk.")
     parts.append(_steps(overview["steps"]))
     damaged = overview["damaged"]
     if damaged:
@@ -194,13 +196,16 @@ def markdown(overview: Answer) -> str:
 
 def _steps(steps: dict[str, list[Any]]) -> str:
     names = ("rank", "graph", "iteration", "operators", "tensors")
-    lines = ["| rank | graph | iteration | operators | tensors | bytes | health |", "|---|---|---|---|---|---|---|"]
+    lines = [
+        "| rank | graph | iteration | operators | tensors | bytes of tensors | health |",
+        "|---|---|---|---|---|---|---|",
+    ]
     count = len(steps["rank"])
     for index in range(min(count, _MOST_STEPS)):
         cells = ["-" if steps[name][index] is None else str(steps[name][index]) for name in names]
         lines.append(f"| {' | '.join(cells)} | {format_size(steps['size_bytes'][index])} | {steps['health'][index]} |")
     if count > _MOST_STEPS:
-        lines.append(f"\n{count - _MOST_STEPS} more steps are not shown.")
+        lines.append(f"\n{count - _MOST_STEPS} more rows are not shown.")
     return "\n".join(lines)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 
 import numpy as np
@@ -10,8 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from msdump.analysis import list_dump, tensor_statistics
+from msdump.analysis import list_dump, tensor_statistics, write_statistic_files
 from msdump.cli.main import main
+from msdump.config.environment import format_size
+from msdump.process.default_folder import CLAIM_FILE, claim_folder
 from tests.analysis.small_dump import floats, write_dump
 
 IN, OUT = ("input", 0), ("output", 0)
@@ -55,7 +58,7 @@ def test_what_is_there_as_json_and_as_text(dump, capsys):
     }  # fmt: skip
     assert main(["ls", str(dump), "--rank", "1"]) == 0
     out = capsys.readouterr().out
-    assert "1 rank (1), 1 graph (0), 2 iterations (0|3), 4 operators, 6 tensors, 40 B" in out
+    assert "1 rank (1), 1 graph (0), 2 iterations (0|3), 4 operators, 6 tensors of 40 B, " in out
     folder = shlex.quote(str(dump))
     assert f"msdump nan {folder}" in out and f"msdump show {folder} Log-op0" in out
 
@@ -106,3 +109,24 @@ def test_names_stay_text(tmp_path, capsys):
     assert main(["ls", str(tmp_path)]) == 0
     err = capsys.readouterr().err
     assert "\x1b" not in err and "\\x1b[31m" in err
+
+
+def test_the_size_on_disk_is_that_of_the_files(dump, capsys):
+    first = sorted(dump.rglob("*.input.0.*"))[0]
+    os.link(first, first.with_name(first.name.replace(".input.0.", ".input.1.")))
+    on_disk = {path.stat().st_ino: path.stat().st_size for path in dump.rglob("*") if path.is_file()}
+    status, value = answer(capsys, dump)
+    assert (status, value["disk_bytes"]) == (0, sum(on_disk.values()))
+    written, _ = write_statistic_files(dump, dump.parent / "statistics")
+    status, value = answer(capsys, dump.parent / "statistics")
+    assert (status, value["disk_bytes"]) == (0, sum(path.stat().st_size for path in written))
+    assert main(["ls", str(dump.parent / "statistics")]) == 0
+    first_lines = capsys.readouterr().out.splitlines()[1]
+    assert f"tensors, {format_size(value['disk_bytes'])} on disk" in first_lines and "0 B" not in first_lines
+
+
+def test_the_file_that_claims_a_folder_is_no_foreign_one(tmp_path, capsys):
+    folder = claim_folder(tmp_path / "msdump_dump", {})
+    (folder / f"{CLAIM_FILE}.0123").write_text("another rank takes it now")
+    write_dump(folder, OPERATORS)
+    assert answer(capsys, folder)[1]["foreign"] == []

@@ -68,6 +68,9 @@ function nextCommand({ verdict, path, golden }) {
 /** For a shell of POSIX. */
 const quoted = (text) => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
+/** The size of the files, as a list of one text; empty where it is not known. */
+const onDisk = ({ disk_bytes: size }) => (size === null || size === undefined ? [] : [bytes(size)]);
+
 const kinds = {
   nan: ["made", "✖", "steps with a NaN"], inf: ["came", "▼", "steps with an Inf"], skipped: ["suspicious", "?", "steps that the loss scaler skipped"],
   outvoted: ["differs", "≠", "tensors in which a rank is outvoted"], differs: ["differs", "≠", "operators that differ"],
@@ -76,7 +79,7 @@ const kinds = {
 
 function Cards({ overview, cards, isReady }) {
   const { steps } = overview;
-  const totals = `${sum(steps.operators)} ${say("operators")} · ${sum(steps.tensors)} ${say("tensors")} · ${bytes(sum(steps.size_bytes))}`;
+  const totals = `${sum(steps.operators)} ${say("operators")} · ${sum(steps.tensors)} ${say("tensors")} (${bytes(sum(steps.size_bytes))})${onDisk(overview).map((size) => ` · ${size} ${say("on disk")}`).join("")}`;
   return html`<aside class="findings" aria-label=${say("findings")}>${cards.map(({ kind, count: some, text, at }) => {
     const [name, sign, words] = kinds[kind] ?? ["unmeasured", "–", kind];
     const what = html`<span class="health ${name}">${sign}</span> <b>${kind === "grew" ? `×${number(some)}` : some}</b>${say(words)}<small>${kind === "outvoted" ? `${say("rank")} ${text}` : text}</small>`;
@@ -92,16 +95,19 @@ function Provenance({ overview, provenance }) {
   const { command, folder, configuration, device, version, hosts, begin, end } = provenance;
   const time = (microseconds) => new Date(microseconds / 1000).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
   const facts = [["dump", overview.path], ["command", command], ["folder", folder], ["device", device], ["MindSpore version", version], ["host", hosts.join(", ") || null],
-    ["bytes", bytes(sum(overview.steps.size_bytes))], ["time", begin === null ? null : end - begin < 1e6 ? time(begin) : `${time(begin)} (${number((end - begin) / 1e6)} s)`],
+    ["on disk", onDisk(overview)[0] ?? null], ["time", begin === null ? null : end - begin < 1e6 ? time(begin) : `${time(begin)} (${number((end - begin) / 1e6)} s)`],
     ["measured by", `msdump ${overview.msdump}`]].filter(([, value]) => value !== null);
   return html`<section class="provenance" aria-label=${say("provenance")}><dl>${facts.map(([name, value]) => html`<div key=${name}><dt>${say(name)}</dt><dd>${value}</dd></div>`)}</dl>
     ${configuration !== null && html`<details><summary>${say("configuration")}</summary><pre tabindex="0">${configuration}</pre></details>`}</section>`;
 }
 
+/** Steps that the program has run: each graph and each rank has a row of every iteration. */
+const iterations = ({ iteration }) => new Set(iteration.filter((one) => one !== null)).size || new Set(iteration).size;
+
 /** All steps as a table, folded: what the map shows, for those who read rather than look. */
 function Steps({ overview }) {
   const { steps, healths } = overview;
-  return html`<details class="steps-table"><summary>${say("Steps")} (${count(steps)})</summary><div class="scroll" tabindex="0">
+  return html`<details class="steps-table"><summary>${say("Steps")} (${iterations(steps)})</summary><div class="scroll" tabindex="0">
     <table class="plain"><thead><tr>${["rank", "part", "graph", "iteration", "operators", "tensors", "bytes", "health"].map(
       (name) => html`<th key=${name} scope="col">${say(name)}</th>`)}</tr></thead>
       <tbody>${Array.from({ length: Math.min(MOST_ROWS, count(steps)) }, (_, index) => {

@@ -17,6 +17,7 @@ from msdump.analysis.find.nan import NonFiniteReport, find_non_finite
 from msdump.analysis.graph_info import GraphNode
 from msdump.analysis.measurements import Measurements
 from msdump.analysis.overview.health import Health, HealthOfDump
+from msdump.analysis.overview.listing import bytes_on_disk
 from msdump.analysis.stat.diff import compare_statistics
 from msdump.analysis.stat.rows import StatisticReport, TensorStatistics
 from msdump.analysis.stat.statistics import tensor_statistics
@@ -170,6 +171,11 @@ class Contents:
         """Operators with their tensors, step by step, in execution order."""
         groups = groupby(self.statistics.rows, key=lambda row: (row.step, row.number))
         return tuple(ExportedOperator(list(rows), self.health) for _, rows in groups)
+
+    @cached_property
+    def disk_bytes(self) -> int | None:
+        """As `bytes_on_disk`, of the selected steps."""
+        return bytes_on_disk(self.dump, self._selection)
 
     @property
     def damaged(self) -> list[tuple[str, FormatError]]:

@@ -7,6 +7,7 @@ for step in list_dump("dump").steps:
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -14,7 +15,9 @@ from dataclasses import dataclass
 from msdump.analysis.steps import Step, StepKey, nothing_selected, opened, read_statistic_steps, read_steps
 from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
-from msdump.formats.selection import StepSelection
+from msdump.formats.selection import ALL_STEPS, StepSelection
+from msdump.storage.packs import split_pack_path
+from msdump.storage.remote import is_remote
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +26,7 @@ class ListedStep:
 
     model           name of the net or model, where folders tell it
     tensor_count    inputs and outputs under names of their own
-    size_bytes      of the tensors as they lie on the disk, bytes that several names share counted once for each; 0 of
-                    what are statistics only
+    size_bytes      of the tensors, bytes that several names share counted once for each; 0 of what are statistics only
     is_statistic    whether there are only their statistics
     """
 
@@ -48,6 +50,7 @@ class DumpListing:
     foreign         paths below the folder that belong to no dump
     verified        tensors whose bytes were held against hashes; None where that was not asked for
     example         name of an operator whose tensors are there; "" where there is none
+    disk_bytes      as `bytes_on_disk`
     """
 
     path: str
@@ -58,6 +61,7 @@ class DumpListing:
     foreign: tuple[str, ...]
     verified: int | None = None
     example: str = ""
+    disk_bytes: int | None = None
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -107,6 +111,7 @@ def list_dump(
         tuple(dump.foreign),
         verified,
         next((operator.label for step in steps for operator in step.operators if not operator.is_parameter), ""),
+        bytes_on_disk(dump, selection),
     )
 
 
@@ -115,6 +120,23 @@ def _listed(step: Step, is_statistic: bool) -> ListedStep:
     model = next((tensor.model for tensor in tensors if tensor.model), "")
     size = 0 if is_statistic else sum(tensor.size_bytes for tensor in tensors)
     return ListedStep(step.key, model, len(step.operators), len(tensors), size, is_statistic)
+
+
+def bytes_on_disk(dump: DumpDir, selection: StepSelection = ALL_STEPS) -> int | None:
+    """Sizes of all files of the selected folders, those of graphs and statistics among them: what several names share
+    counts once, and a pack as a whole. None in an object store.
+    """
+    if is_remote(str(dump.path)):
+        return None
+    sizes: dict[tuple[int, int], int] = {}
+    for folder in dump.folders():
+        if selection.takes(folder.levels):
+            places = split_pack_path(folder.path)
+            for path in [places[0]] if places else [os.path.join(folder.path, name) for name in folder.names]:
+                with contextlib.suppress(OSError):  # it was removed meanwhile
+                    status = os.stat(path)
+                    sizes[status.st_dev, status.st_ino] = status.st_size
+    return sum(sizes.values())
 
 
 def distinct(values: Iterable[int | None]) -> tuple[int, ...]:
