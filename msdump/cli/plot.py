@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("dump", metavar="DIR", help="a dump, any folder of one, or a statistic.csv")
     add("other", metavar="GOLDEN", nargs="?", help="a second one, drawn beside it")
-    add("--y", metavar="COLUMN", default="l2norm", help="l2norm, max, min, avg, nan, zero ... (default %(default)s)")
+    add("--y", metavar="COLUMN", help="l2norm, max, min, avg, nan, zero ... (l2norm; max of files without one)")
     add("--by", metavar="TYPE", default="layer", help="layer, operator, iteration or rank (default %(default)s)")
     add_output_option(parser, f"picture ({', '.join(_PICTURES)}) instead, by matplotlib")
     add_step_options(parser)
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Draw; the result is the exit status that `--help` explains."""
-    from msdump.analysis.stat.curve import curve
+    from msdump.analysis.stat.curve import curve, usual_statistic
     from msdump.analysis.stat.statistics import tensor_statistics
 
     if args.output is not None and Path(args.output).suffix not in _PICTURES:
@@ -57,18 +57,20 @@ def run(args: argparse.Namespace) -> int:
     paths = [path for path in (args.dump, args.other) if path is not None]
     curves: list[tuple[str, Curve]] = []
     damaged: list[tuple[str, FormatError]] = []
+    statistic = args.y
     for path in paths:
         with progress_bar("measure", sys.stderr) as advance:
             report = tensor_statistics(path, **selected_steps(args), progress=advance)
-        curves.append((path, curve(report, args.y, args.by)))
+        statistic = statistic or usual_statistic(row.numbers for row in report.rows)
+        curves.append((path, curve(report, statistic, args.by)))
         damaged += report.damaged
     if args.output is not None:
-        _draw(curves, args.y, args.by, args.output)
+        _draw(curves, statistic, args.by, args.output)
     most = None if args.shows_all else ROWS
-    if not write_json(args, lambda: _value(curves, args.y, args.by)):
+    if not write_json(args, lambda: _value(curves, statistic, args.by)):
         if args.output is None:
-            _print([one for _, one in curves], args.y, args.by, most)
-            say_next(_next_steps(args))
+            _print([one for _, one in curves], statistic, args.by, most)
+            say_next(_next_steps(args, statistic))
         else:
             say(args.output)
     complain_of_damaged(damaged)
@@ -108,11 +110,11 @@ def _print(curves: Sequence[Curve], statistic: str, by: str, most: int | None) -
     print_table(titles, rows, sys.stdout, numbers=range(1, 2 * len(curves), 2), named=range(len(titles)), most=most)
 
 
-def _next_steps(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
+def _next_steps(args: argparse.Namespace, statistic: str) -> Iterator[tuple[str, str]]:
     from msdump.analysis.find.hints import command_line, path_word
 
     word = path_word(args.dump)
-    column = args.y if args.y in ("max", "nan", "zero") else "l2norm"
+    column = statistic if statistic in ("max", "nan", "zero") else "l2norm"
     yield command_line("stat", word, "--sort", column, "--top", "10"), message("the tensors with the largest numbers")
     if args.other is not None:
         yield command_line("compare", word, path_word(args.other)), message("the first operator that differs")

@@ -112,12 +112,9 @@ def _pictures(shown: ShownTensor) -> tuple[str, str, str]:
     line = ""
     if shown.history:
         first, last = shown.history[0][0], shown.history[-1][0]
-        # A statistic.csv of the classic columns has no l2norm.
-        name = (
-            "l2norm"
-            if any(numbers is not None and numbers.l2norm is not None for _, numbers in shown.history)
-            else "max"
-        )
+        from msdump.analysis.stat.curve import usual_statistic
+
+        name = usual_statistic(numbers for _, numbers in shown.history)
         line = f"{name} {first} {sparkline([getattr(numbers, name, None) for _, numbers in shown.history])} {last}"
     return f"{shown.io} {shown.slot}", bars, line
 

@@ -311,6 +311,10 @@ class DumpDir:
         files = self._side_files(lambda name: name == MSPROBE_FILE)
         return [(place, path) for place, path in files if place.grammar == MSPROBE]
 
+    def has_statistics(self) -> bool:
+        """Whether there are files of statistics, of any form."""
+        return bool(self.statistic_files() or self.statistic_dump_files() or self.msprobe_files())
+
     def msprobe_stack_files(self) -> list[tuple[FolderLevels, Path]]:
         """Every stack.json of msprobe and where it lies."""
         files = self._side_files(lambda name: name == STACK_FILE)

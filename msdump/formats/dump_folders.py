@@ -192,8 +192,12 @@ def _levels_of(path: str) -> FolderLevels:
     levels = parse_folder(plain)
     if len(plain) == len(parts) or not levels.rank_depth:
         return levels
-    depth = levels.rank_depth
-    # The path itself has the packs in it.
-    while len(without_packs(parts[:depth])) < levels.rank_depth:
-        depth += 1
-    return replace(levels, rank_depth=depth)
+    return replace(levels, rank_depth=depth_with_packs(parts, levels.rank_depth))
+
+
+def depth_with_packs(parts: Sequence[str], depth: int) -> int:
+    """How many parts of a path lead as deep as so many that are no packs."""
+    found = depth
+    while len(without_packs(parts[:found])) < depth:
+        found += 1
+    return found

@@ -56,3 +56,19 @@ def test_wrong_usage(
     assert main(["plot", str(dump), "-o", str(tmp_path / "x.png")]) == 2
     err = capsys.readouterr().err
     assert "--output: expected a name that ends in" in err and "pip install matplotlib" in err and '"l2norm"' in err
+
+
+def test_statistics_without_a_norm_are_drawn_and_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As the default of ACL's csv has none."""
+    folder = tmp_path / "20240101000000/0/net/1/0"
+    folder.mkdir(parents=True)
+    head = "Input/Output,Index,Data Size,Data Type,Format,Shape,Max Value,Min Value,Avg Value,Count,Nan Count,"
+    row = "Output,0,8,DT_INT64,ND,1,3,3,3,1,NA,NA,NA\n"
+    (folder / "Size.op.1.2.1700000000000000.csv").write_text(f"{head}Negative Inf Count,Positive Inf Count\n{row}")
+    assert main(["plot", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.split()[:2] == ["layer", "max"]
+    assert main(["plot", str(tmp_path), "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["statistic"] == "max"
+    assert main(["compare", str(tmp_path), str(tmp_path)]) == 2
+    assert "It holds statistics only: compare those with `msdump stat" in capsys.readouterr().err
+    assert main(["stat", str(tmp_path), "--golden", str(tmp_path)]) == 0

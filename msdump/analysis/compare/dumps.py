@@ -205,7 +205,7 @@ def _no_tensors(dump: DumpDir, selection: StepSelection) -> ConfigError:
     text = f"{dump.path}: expected a dump with tensors, got none."
     if dump.damaged:
         return ConfigError(f"{text} {len(dump.damaged)} of its files are damaged; the first: {dump.damaged[0][1]}")
-    if (dump.statistic_files() or dump.msprobe_files()) and not any(dump.files()):
+    if dump.has_statistics() and not any(dump.files()):
         return ConfigError(f"{text} It holds statistics only: compare those with `msdump stat DIR --golden OTHER`.")
     return nothing_selected(dump, selection, expected="a dump with tensors")
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from msdump.analysis.overview.listing import distinct
 from msdump.formats.dump_dir import DumpDir
-from msdump.formats.dump_folders import DumpedFolder
-from msdump.formats.paths.parse import BARE, FolderLevels, parse_dump_name, parse_folder, parse_msprobe_name
-from msdump.storage.packs import is_pack_name
+from msdump.formats.dump_folders import DumpedFolder, depth_with_packs
+from msdump.formats.paths.parse import FolderLevels, parse_dump_name, parse_folder, parse_msprobe_name
+from msdump.storage.packs import is_pack_name, without_packs
 from msdump.storage.remote import is_remote
 
 _TABLES = ("statistic.csv", "dump.json")
@@ -55,16 +55,15 @@ def dumps_below(path: str | os.PathLike[str]) -> list[FoundDump]:
 def _home(folder: DumpedFolder) -> str | None:
     """The folder that holds rank_0, step0, the time or what a form has on top; None for no folder of a dump."""
     parts = folder.path.split(os.sep)  # addresses of stores too
-    levels = folder.levels
-    if levels.rank_depth:
-        return os.sep.join(parts[: levels.rank_depth - 1])
-    if levels.grammar == BARE:
-        # Folders of other tools have ranks and iterations too, which are no levels of a dump's.
-        levels = parse_folder(parts)
+    if folder.levels.rank_depth:
+        return os.sep.join(parts[: folder.levels.rank_depth - 1])
+    plain = without_packs(parts)
+    # Folders of other tools have ranks and iterations too, which are no levels of a dump's.
+    levels = parse_folder(plain)
     if levels != FolderLevels():
         # The longest tail that still says all of it, as the grammar has levels above that may be absent.
-        first = next(n for n in range(len(parts)) if parse_folder(parts[-n - 1 :]) == levels)
-        return os.sep.join(parts[: -first - 1])
+        below = next(n for n in range(1, len(plain) + 1) if parse_folder(plain[-n:]) == levels)
+        return os.sep.join(parts[: depth_with_packs(parts, len(plain) - below)])
     if any(_is_of_dump(name) for name in folder.names):
         return folder.path
     return None

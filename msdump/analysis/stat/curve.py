@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from msdump.analysis.stat.rows import StatisticReport, TensorStatistics
 from msdump.errors import ConfigError, did_you_mean
+from msdump.formats.statistic_row import StatisticRow
 from msdump.operators.traits import makes_unset
+from msdump.statistics.stats import Statistics
 from msdump.tensors.records import OUTPUT
 
 LAYER, OPERATOR, ITERATION, RANK = "layer", "operator", "iteration", "rank"
@@ -76,6 +78,12 @@ def curve(report: StatisticReport, statistic: str = "l2norm", by: str = LAYER) -
         )
     names = sorted(groups, key=int) if by in (ITERATION, RANK) else list(groups)
     return Curve(tuple(names), tuple(JOINERS[statistic](groups[name]) for name in names))
+
+
+def usual_statistic(numbers: Iterable[Statistics | StatisticRow | None]) -> str:
+    """What to draw where no statistic was named: the l2norm, or the largest element where files have no l2norm, as a
+    statistic.csv of the classic columns and the default of ACL's csv have none."""
+    return "l2norm" if any(one is not None and one.l2norm is not None for one in numbers) else "max"
 
 
 def _outputs(rows: Iterable[TensorStatistics]) -> Iterator[TensorStatistics]:

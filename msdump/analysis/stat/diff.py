@@ -50,7 +50,7 @@ def compare_statistics(
         table, problems = read_statistic_steps(dump, selection)
         if not table.steps:
             advice = "`msdump stat DIR --csv OUT` makes one."
-            if not (dump.statistic_files() or dump.statistic_dump_files() or dump.msprobe_files()):
+            if not dump.has_statistics():
                 raise NothingFoundError(f"{dump.path}: expected a statistic.csv, got none. {advice}")
             raise nothing_selected(dump, selection, expected="a statistic.csv", advice=advice)
         tables.append(table)
