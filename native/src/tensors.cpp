@@ -21,8 +21,8 @@ bool is_quantized(const at::TensorImpl& tensor) { return tensor.key_set().has(Di
 at::Tensor values_of_codes(const at::Tensor& tensor) {
   const at::RecordFunctionGuard unrecorded(false);
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  const c10::impl::ExcludeDispatchKeyGuard no_modes(
-      c10::DispatchKeySet({DispatchKey::Python, DispatchKey::PythonTLSSnapshot}));
+  const c10::impl::ExcludeDispatchKeyGuard no_recorders(
+      c10::DispatchKeySet({DispatchKey::Python, DispatchKey::PythonTLSSnapshot, DispatchKey::Tracer}));
   return tensor.dequantize();
 }
 

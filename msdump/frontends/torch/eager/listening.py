@@ -70,6 +70,9 @@ class Listener(StepListener, Protocol):
     def leave_compiled(self) -> None:
         """What `torch.compile` made has run, and PyTorch has restored what it had noted when that began."""
 
+    def leave_guard(self) -> None:
+        """As `torch.inference_mode` ends: PyTorch has restored the keys that it had noted when that began."""
+
     def run_region(
         self, region: Region, function: Callable[..., object], args: Sequence[object], keywords: Mapping[str, object]
     ) -> object:
@@ -222,9 +225,11 @@ sessions.call_at_reset(listening.forget)
 def _replacements_of_programs() -> tuple[_Replacement, ...]:
     import torch._dynamo.utils
 
-    enter_module, leave_module = _enter_module, _leave_module
+    enter_module, leave_module, leave_guard = _enter_module, _leave_module, _leave_guard
     # For where Dynamo looks at what is called.
-    quiet_enter_module, quiet_leave_module = map(torch._dynamo.disable, (enter_module, leave_module))
+    quiet_enter_module, quiet_leave_module, quiet_leave_guard = map(
+        torch._dynamo.disable, (enter_module, leave_module, leave_guard)
+    )
     looks, compiles, thread = _dynamo_callback(), _compiles_here, threading.get_ident
 
     def call_of(original: Callable[..., object]) -> Callable[..., object]:
@@ -249,10 +254,26 @@ def _replacements_of_programs() -> tuple[_Replacement, ...]:
 
         return create
 
+    def exit_of(original: Callable[..., object]) -> Callable[..., object]:
+        def leave(self: object, *error: object) -> object:
+            try:
+                return original(self, *error)
+            finally:
+                (leave_guard if looks() is None else quiet_leave_guard)()
+
+        return leave
+
     return (
         _Replacement(torch.nn.Module, "__call__", call_of),
+        *(_Replacement(guard, "__exit__", exit_of) for guard in _guards()),
         _Replacement(torch._dynamo.utils.CleanupHook, "create", create_of, is_static=True),
     )
+
+
+def _guards() -> list[type]:
+    """Guards of C++ that Python enters, as `torch.inference_mode` does, and that restore all keys of dispatch."""
+    names = ("_InferenceMode", "_ForceDispatchKeyGuard")
+    return [getattr(torch._C, name) for name in names if hasattr(torch._C, name)]
 
 
 def _replacements_of_compiler() -> tuple[_Replacement, ...]:
@@ -397,6 +418,11 @@ def _compiling(callbacks: AbstractContextManager[None]) -> Iterator[None]:
     finally:
         for listener in listeners:
             listener.note_compiler(False)
+
+
+def _leave_guard() -> None:
+    for listener in listening.concerned():
+        listener.leave_guard()
 
 
 def _leave_compiled() -> None:

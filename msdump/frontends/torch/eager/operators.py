@@ -18,6 +18,7 @@ from msdump.frontends.torch.eager.signatures import Signature, Tensor, signature
 from msdump.frontends.torch.eager.stage import FORWARD, UPDATE, Call, Named, Stage
 from msdump.frontends.torch.eager.tensors import version_of
 from msdump.frontends.torch.operators import Path, results_in
+from msdump.tensors.unseen import beside_operator, unseen
 
 if TYPE_CHECKING:
     from torch.autograd.graph import Node
@@ -74,22 +75,25 @@ class Operators:
         node  of autograd, which runs it; None outside of a backward pass
         """
         signature = signature_of(function)
-        given = signature.tensors(args, keywords)
-        if signature.is_mutable and stage is not self._forward:
-            self._parameters.keep(self._forward, [each.tensor for each in given if each.is_written])
-        operator = self._operator(stage, scope, signature.op_type, node)
-        self._scopes.note_nodes(operator)
-        if self._messages.are_pending:
-            self._messages.settle(signature, given, operator.name)
-        message = self._messages.next_message(signature, args) if signature.is_message else None
-        if not self._selects(operator):
-            result = function(*args, **keywords)
-            if signature.is_mutable:
-                self._operands.note_writes(given)
-            return result
-        call = self._call(signature, scope, operator, given, args, keywords)
-        call.copies = self._operands.copies(call, given)
-        return self._show(stage, call, message, given, function, args, keywords)
+        with beside_operator():
+            given = signature.tensors(args, keywords)
+            if signature.is_mutable and stage is not self._forward:
+                self._parameters.keep(self._forward, [each.tensor for each in given if each.is_written])
+            operator = self._operator(stage, scope, signature.op_type, node)
+            self._scopes.note_nodes(operator)
+            if self._messages.are_pending:
+                self._messages.settle(signature, given, operator.name)
+            message = self._messages.next_message(signature, args) if signature.is_message else None
+            call = None
+            if self._selects(operator):
+                call = self._call(signature, scope, operator, given, args, keywords)
+                call.copies = self._operands.copies(call, given)
+        if call is not None:
+            return self._show(stage, call, message, given, function, args, keywords)
+        result = function(*args, **keywords)
+        if signature.is_mutable:
+            self._operands.note_writes(given)
+        return result
 
     def run_region(
         self,
@@ -102,21 +106,23 @@ class Operators:
         keywords: Mapping[str, object],
     ) -> object:
         """As `run`, of what `torch.compile` made."""
-        # An optimizer that is compiled holds the parameters itself.
-        held = self._operands.names.tensors() if stage.part == UPDATE else []
-        tensors = region.tensors(args, keywords)
-        if stage.part != FORWARD:
-            self._parameters.keep(self._forward, [*(each.tensor for each in tensors), *held])
-        operator = self._operator(stage, scope, region.op_type, node)
-        if self._messages.are_pending:
-            self._messages.settle(region, tensors, operator.name)
-        is_selected = self._selects(operator)
-        self._counts.count(region, is_selected)
+        with unseen:
+            # An optimizer that is compiled holds the parameters itself.
+            held = self._operands.names.tensors() if stage.part == UPDATE else []
+            tensors = region.tensors(args, keywords)
+            if stage.part != FORWARD:
+                self._parameters.keep(self._forward, [*(each.tensor for each in tensors), *held])
+            operator = self._operator(stage, scope, region.op_type, node)
+            if self._messages.are_pending:
+                self._messages.settle(region, tensors, operator.name)
+            is_selected = self._selects(operator)
+            self._counts.count(region, is_selected)
         try:
             if not is_selected:
                 return function(*args, **keywords)
-            call = self._call(region, scope, operator, tensors, args, keywords)
-            call.copies = self._operands.copies_of_all(call)
+            with unseen:
+                call = self._call(region, scope, operator, tensors, args, keywords)
+                call.copies = self._operands.copies_of_all(call)
             return self._show_region(stage, call, function, args, keywords, held)
         finally:
             # Of its nodes that run one by one, where it has no graph of its gradients.
@@ -227,8 +233,9 @@ class Operators:
             return function(*args, **keywords)
         except Exception as error:
             call.error = error
-            self._operands.read(call)
-            stage.show_failed(call)
+            with beside_operator():
+                self._operands.read(call)
+                stage.show_failed(call)
             raise
 
     def _show_results(
@@ -239,13 +246,14 @@ class Operators:
         function: Callable[..., object],
         args: Sequence[object],
     ) -> None:
-        results = [(path, tensor) for path, tensor in results if self._operands.is_readable(tensor, call.name)]
-        if call.tensors or results:
-            self._operands.read(call)
-            self._operands.write(call, results)
-            self._parameters.note(stage, call)
-            stage.show(call)
-            self._shardings.note(stage, call, function, args, [tensor for _, tensor in results])
+        with beside_operator():
+            results = [(path, tensor) for path, tensor in results if self._operands.is_readable(tensor, call.name)]
+            if call.tensors or results:
+                self._operands.read(call)
+                self._operands.write(call, results)
+                self._parameters.note(stage, call)
+                stage.show(call)
+                self._shardings.note(stage, call, function, args, [tensor for _, tensor in results])
 
 
 def _numbers(args: Sequence[object], keywords: Mapping[str, object]) -> tuple[object, ...]:

@@ -6,7 +6,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,6 +17,7 @@ from msdump.frontends.torch.eager.call_sites import call_lines, call_stack
 from msdump.frontends.torch.eager.iterations import Iterations
 from msdump.frontends.torch.eager.listening import is_compiled_node, listening
 from msdump.frontends.torch.eager.messages import Messages
+from msdump.frontends.torch.eager.mode import StackedMode
 from msdump.frontends.torch.eager.native import NativeLook
 from msdump.frontends.torch.eager.native_calls import NativeCalls
 from msdump.frontends.torch.eager.operands import CallOperands
@@ -34,6 +35,7 @@ from msdump.frontends.torch.steps import Steps
 from msdump.graph.graph import Graph
 from msdump.operators.traits import is_test, only_moves
 from msdump.process import sessions
+from msdump.tensors.unseen import beside_operator, unseen
 
 if TYPE_CHECKING:
     from torch.autograd.graph import Node
@@ -51,11 +53,8 @@ class EagerProgram:
 
     model      as of `Iterations`
     shared_steps  of all that the session dumps; a second program, in another thread, counts steps of its own
-    on_change  called with whether the operators of the iteration that begins are to be shown
-    sees_thread  whether operators of the thread that asks are shown, as of one that computes gradients
-    blind     while it is open, no operator comes to `run`
-    hold      sees to it that operators come to `run`, where PyTorch has restored what it had noted before `on_change`
     has_setup  whether what runs before the first step is a graph of its own
+    mode       brings operators to `run`, where they do not come to `native`
     """
 
     def __init__(
@@ -63,22 +62,13 @@ class EagerProgram:
         session: GraphSession,
         shared_steps: Steps,
         model: torch.nn.Module | None,
-        on_change: Callable[[bool], None],
-        sees_thread: Callable[[], bool],
-        blind: Callable[[], AbstractContextManager[None]],
         has_setup: bool = False,
-        hold: Callable[[], None] = lambda: None,
     ) -> None:
         self.session = session
         self.has_ended = False
-        self._on_change = on_change
-        self._hold = hold
-        self._sees_thread = sees_thread
-        self._blind = blind
         self._thread = threading.get_ident()
         self._regions = _Regions()
         self._is_forked = False
-        self._is_finishing = False
         self._lock = threading.RLock()
         with sessions.lock:
             is_alone = all(other.session is not session for other in _programs if not other.has_ended)
@@ -101,6 +91,7 @@ class EagerProgram:
         self._messages = Messages(self._operands, self._book, session.count_skipped)
         self._shardings = OperandShardings(self._book, self._operands, session.recorder)
         self.native: NativeLook | None = None
+        self.mode = StackedMode(self)
         self._device_state: tuple[int, bool] | None = None
         self._found_devices: Collection[torch.device] = ()
         self._is_between_operators = False
@@ -153,8 +144,8 @@ class EagerProgram:
     def _ask(self, function: torch._ops.OpOverload, has_node: bool) -> tuple[Stage | None, bool]:
         """As the beginning of `run`, of an operator that is about to run."""
         node: Node | None = torch._C._current_autograd_node() if has_node else None
-        with self._lock:
-            if self._is_finishing or self._is_forked or self.native is None:
+        with self._lock, unseen:
+            if self._is_forked or self.native is None:
                 return None, True
             self._settle()
             if node is None and self._iterations.waits_for_operator:
@@ -164,8 +155,9 @@ class EagerProgram:
 
     def _settle(self) -> None:
         """What has run so far is told of."""
-        if self.native is not None:
-            self.native.flush()
+        if self.native is not None and self.native.is_on:
+            with unseen:
+                self.native.flush()
 
     # -- beginning and end ------------------------------------------------------------------------
 
@@ -179,13 +171,14 @@ class EagerProgram:
         listening.begin(self)
         if self.native is not None:
             listening.hear_compiler()
+        self._look(True)
 
     def end(self) -> None:
         """Write the last iteration, and listen no more."""
         self.has_ended = True
         self._steps.lead(None)
         listening.end(self)
-        with self._lock:
+        with self._lock, unseen:
             self._finish()
             if self.native is not None:
                 self.native.close()
@@ -203,7 +196,7 @@ class EagerProgram:
 
     def step(self) -> None:
         """The iteration ends here, whatever runs next."""
-        with self._lock:
+        with self._lock, unseen:
             self._settle()
             self._iterations.is_explicit = True
             self._iterations.end_step()
@@ -215,45 +208,61 @@ class EagerProgram:
         with self._lock:
             self._settle()
             self._iterations.is_paused = True
-            self._on_change(False)
+            self._look(False)
 
     def resume(self) -> None:
         with self._lock:
             self._iterations.is_paused = False
-            self._on_change(True)
+            self._look(True)
 
     # -- operators --------------------------------------------------------------------------------
 
+    def _look(self, is_on: bool) -> None:
+        """See operators, or no longer: by `native` where that can show all that is wanted, else by the mode."""
+        is_native = self.native is not None and self.native.look(is_on and self.prefers_native)
+        self.mode.show(is_on and not is_native)
+
+    @property
+    def is_in_backward(self) -> bool:
+        """Whether this thread computes gradients."""
+        return self._iterations.is_in_backward(torch._C._current_autograd_node())
+
     def run(self, function: Any, args: Sequence[object], keywords: Mapping[str, object]) -> object:
         """Run an operator, and show it.   Returns: what it returns.   Raises: what it raises."""
-        node: Node | None = torch._C._current_autograd_node()
         if self._is_forked:
             _note_forked_run()
             return function(*args, **keywords)
+        node: Node | None = torch._C._current_autograd_node()
         with self._lock:
-            if self._is_finishing:
-                # It reads what is dumped.
+            with beside_operator():
+                found = self._stage_of(function, args, keywords, node)
+            if found is None:
                 return function(*args, **keywords)
-            iterations = self._iterations
-            if node is None and iterations.waits_for_operator:
-                self._begin_without_modules(function)
-            if iterations.is_setup and (node is not None or _is_recorded(function, (*args, *keywords.values()))):
-                self._begin(iterations.leave_setup("script", torch.is_grad_enabled()), is_first=True)
-            part = iterations.part(node)
-            stage = self._enter_stage(part, function)
-            if not stage.is_watched:
-                return function(*args, **keywords)
-            if not isinstance(function, torch._ops.OpOverload):
-                # It calls others, which are shown.
-                name = op_type(function)
-                self.session.count_skipped(f"tensors of {name}, an operator of higher order", name=name)
-                return function(*args, **keywords)
-            if node is not None and is_compiled_node(node):
-                # The border of its region was met before anybody watched, or is none of the script's.
-                self._operands.table.disturb()
-                return function(*args, **keywords)
-            scope = self._operator_scopes.find(part, node, iterations.optimizers)
-            return self._operators.run(stage, scope, node, function, args, keywords)
+            return self._operators.run(*found, node, function, args, keywords)
+
+    def _stage_of(
+        self, function: Any, args: Sequence[object], keywords: Mapping[str, object], node: Node | None
+    ) -> tuple[Stage, str] | None:
+        """The stage of an operator that is about to run, and its scope; None where it is not shown."""
+        iterations = self._iterations
+        if node is None and iterations.waits_for_operator:
+            self._begin_without_modules(function)
+        if iterations.is_setup and (node is not None or _is_recorded(function, (*args, *keywords.values()))):
+            self._begin(iterations.leave_setup("script", torch.is_grad_enabled()), is_first=True)
+        part = iterations.part(node)
+        stage = self._enter_stage(part, function)
+        if not stage.is_watched:
+            return None
+        if not isinstance(function, torch._ops.OpOverload):
+            # It calls others, which are shown.
+            name = op_type(function)
+            self.session.count_skipped(f"tensors of {name}, an operator of higher order", name=name)
+            return None
+        if node is not None and is_compiled_node(node):
+            # The border of its region was met before anybody watched, or is none of the script's.
+            self._operands.table.disturb()
+            return None
+        return stage, self._operator_scopes.find(part, node, iterations.optimizers)
 
     def run_region(
         self, region: Region, function: Callable[..., object], args: Sequence[object], keywords: Mapping[str, object]
@@ -261,28 +270,38 @@ class EagerProgram:
         """Run what `torch.compile` made as it is, and show it at its border, where an iteration is dumped."""
         node: Node | None = torch._C._current_autograd_node()
         with self._lock:
-            self._settle()
-            self._counts.has_run = True
-            if self.native is not None and self.native.is_on:
-                # It does not tell regions from what they run.
-                self._on_change(True)
-            part = self._begin_region(region, args, node)
-            if part is not None:
-                stage = self._enter_stage(part, function)
-                if stage.is_watched:
-                    scope = self._operator_scopes.find(part, node, self._iterations.optimizers)
-                    with self._inside_region():
-                        return self._operators.run_region(stage, scope, node, region, function, args, keywords)
-                self._counts.count(region, False)
+            with unseen:
+                found = self._stage_of_region(region, function, args, node)
+            if found is not None:
+                with self._inside_region():
+                    return self._operators.run_region(*found, node, region, function, args, keywords)
         with self._inside_region():
             return function(*args, **keywords)
+
+    def _stage_of_region(
+        self, region: Region, function: object, args: Sequence[object], node: Node | None
+    ) -> tuple[Stage, str] | None:
+        """As `_stage_of`, of a region."""
+        self._settle()
+        self._counts.has_run = True
+        if self.native is not None and self.native.is_on:
+            # It does not tell regions from what they run.
+            self._look(True)
+        part = self._begin_region(region, args, node)
+        if part is None:
+            return None
+        stage = self._enter_stage(part, function)
+        if not stage.is_watched:
+            self._counts.count(region, False)
+            return None
+        return stage, self._operator_scopes.find(part, node, self._iterations.optimizers)
 
     @contextmanager
     def _inside_region(self) -> Iterator[None]:
         """Nothing is heard: a backend may make modules of a graph, and operators of these."""
         self._regions.depth += 1
         try:
-            with self._blind():
+            with self.mode.blind():
                 yield
         finally:
             self._regions.depth -= 1
@@ -319,7 +338,8 @@ class EagerProgram:
         iterations = self._iterations
         if iterations.is_paused or iterations.is_in_backward(torch._C._current_autograd_node()):
             return
-        with self._lock:
+        self.mode.settle()
+        with self._lock, unseen:
             self._settle()
             is_first = iterations.is_setup
             if self._is_full:
@@ -380,7 +400,7 @@ class EagerProgram:
         self._iterations.current = iteration
         is_watched = self.session.plan.watches(iteration)
         self._scopes.is_looking = is_watched
-        self._on_change(is_watched or not self._iterations.has_modules)
+        self._look(is_watched or not self._iterations.has_modules)
         if is_watched:
             if not is_first:
                 self._operands.table.begin()
@@ -399,7 +419,7 @@ class EagerProgram:
         if current is not None and self._iterations.waits_for_operator and self.session.plan.watches(current + 1):
             self._is_between_operators = True
             try:
-                self._on_change(True)
+                self._look(True)
             finally:
                 self._is_between_operators = False
 
@@ -424,12 +444,10 @@ class EagerProgram:
     def _finish_stage(self, stage: Stage) -> None:
         if not stage.is_watched:
             return
-        self._is_finishing = True
-        try:
+        # It reads what is dumped.
+        with unseen:
             self._messages.finish(stage)
             stage.finish(self._operands if self.native is None else self.native.calls.parameters_now(stage))
-        finally:
-            self._is_finishing = False
 
     # -- what is heard of the process ---------------------------------------------------------------
 
@@ -441,7 +459,7 @@ class EagerProgram:
             return False
         if self._regions.depth:
             return False
-        return threading.get_ident() == self._thread or self._sees_thread()
+        return threading.get_ident() == self._thread or self.mode.is_here
 
     def enter_module(self, module: torch.nn.Module) -> None:
         self._scopes.enter(module)
@@ -463,15 +481,18 @@ class EagerProgram:
 
     def leave_compiled(self) -> None:
         if self.native is not None and self._counts.has_run:
-            self._hold()
+            self.mode.settle()
+
+    def leave_guard(self) -> None:
+        self.mode.settle()
 
     def enter_optimizer(self, name: str, optimizer: object) -> None:
-        with self._lock:
+        with self._lock, unseen:
             self._settle()
             self._iterations.enter_optimizer(name, optimizer)
 
     def leave_optimizer(self) -> None:
-        with self._lock:
+        with self._lock, unseen:
             self._settle()
             self._iterations.leave_optimizer()
             self._keep_counts()
@@ -482,7 +503,7 @@ class EagerProgram:
         self._iterations.enter_scaler()
 
     def leave_scaler(self, optimizer: object) -> None:
-        with self._lock:
+        with self._lock, unseen:
             self._settle()
             self._iterations.leave_scaler(optimizer)
             if optimizer is not None:
@@ -499,11 +520,14 @@ class EagerProgram:
         if self.native is not None and self.native.is_on:
             self._settle()
             self.native.calls.engine_lines = call_lines()
-        self._iterations.enter_backward(accumulates)
+        with unseen:
+            self._iterations.enter_backward(accumulates)
 
     def leave_backward(self) -> None:
         self._settle()
-        self._iterations.leave_backward()
+        with unseen:
+            self._iterations.leave_backward()
+        self.mode.settle()
 
 
 def _is_look(function: object) -> bool:
