@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -194,6 +195,42 @@ def test_a_package_is_watched_from_its_first_import_on(tmp_path: Path) -> None:
     done = run(tmp_path, "-m", "trainer")
     assert done.returncode == 0, done.stderr
     assert f"__main__.py:{line_of(EAGER)}  " in done.stderr.partition("$ msdump nan ")[2]
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("sitecustomize.py", "import torch"),
+        ("wrapper.py", "import torch, runpy\nrunpy.run_module('msdump', run_name='__main__')"),
+        ("site/before.pth", "import torch"),
+    ],
+    ids=["sitecustomize", "wrapper", "pth"],
+)
+def test_pytorch_may_be_there_before_the_run(file: str, text: str, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    write(tmp_path, file, text)
+    write(tmp_path, "train.py", EAGER)
+    sites = f"import site; site.addsitedir({str(tmp_path / 'site')!r})\n" if file.endswith(".pth") else ""
+    start = (
+        ["wrapper.py"]
+        if file == "wrapper.py"
+        else ["-c", f"{sites}import sys; from msdump.cli.main import main; sys.exit(main())"]
+    )
+    environ = environment(PYTHONPATH=os.pathsep.join([os.getcwd(), str(tmp_path)]))
+    command = [sys.executable, *start, "run", "train.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert f"train.py:{line_of(EAGER)}  " in done.stderr.partition("$ msdump nan ")[2], done.stderr
+
+
+def test_a_library_may_look_for_pytorch_before_it_is_imported(tmp_path: Path) -> None:
+    """As Transformers does: the package is found, and nothing is imported yet."""
+    pytest.importorskip("torch")
+    look = "import importlib.util\nspec = importlib.util.find_spec('torch')\nassert spec.loader.get_source('torch')\n"
+    write(tmp_path, "train.py", look + textwrap.dedent(EAGER))
+    done = run(tmp_path, "train.py")
+    assert done.returncode == 0, done.stderr
+    assert "first NaN" in done.stderr.partition("$ msdump nan ")[2], done.stderr
 
 
 def test_a_forked_process_leaves_the_folder_alone(tmp_path: Path) -> None:

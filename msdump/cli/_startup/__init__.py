@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
 from types import ModuleType
 
 from msdump.frontends.aliases import drop_aliases, install_aliases
@@ -83,8 +82,14 @@ def inherit() -> None:
 
 
 def redirect_when_imported(options: TorchOptions, is_found_out: bool) -> None:
-    """Do what the options of torch say as soon as something imports it."""
-    sys.meta_path.insert(0, _TorchFinder(lambda: _redirect(options, is_found_out)))
+    """Do what the options of torch say as soon as something imports it: at once, where a `.pth` file, a `sitecustomize`
+    or the program that started this run has done so already.
+    """
+    spec = getattr(sys.modules.get("torch"), "__spec__", None)
+    if spec is not None:
+        _redirect(options, is_found_out)
+    else:
+        sys.meta_path.insert(0, _TorchFinder(lambda: _redirect(options, is_found_out)))
 
 
 def _redirect(options: TorchOptions, is_found_out: bool) -> None:
@@ -106,7 +111,10 @@ def _take_back() -> None:
 
 
 class _TorchFinder(MetaPathFinder):
-    """Calls `action` once, when `torch` has been imported: processes that do not need PyTorch do not load it."""
+    """Calls `action` once, when `torch` has been imported: processes that do not need PyTorch do not load it.
+
+    Edges:  it stays until then. Libraries ask where the package lies without importing it, and an import may fail.
+    """
 
     def __init__(self, action: Callable[[], None]) -> None:
         self._action = action
@@ -116,17 +124,26 @@ class _TorchFinder(MetaPathFinder):
     ) -> ModuleSpec | None:
         if fullname != "torch":
             return None
-        sys.meta_path.remove(self)
-        spec = find_spec(fullname)
+        others = (finder for finder in list(sys.meta_path) if finder is not self)
+        specs = (finder.find_spec(fullname, path, target) for finder in others)
+        spec = next((spec for spec in specs if spec is not None), None)
         if spec is not None and spec.loader is not None:
-            spec.loader = _LoaderThenAction(spec.loader, self._action)
+            spec.loader = _LoaderThenAction(spec.loader, self._act)
         return spec
+
+    def _act(self) -> None:
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+            self._action()
 
 
 class _LoaderThenAction(Loader):
     def __init__(self, loader: Loader, action: Callable[[], None]) -> None:
         self._loader = loader
         self._action = action
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._loader, name)  # whatever else it can do, such as to give the source
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return self._loader.create_module(spec)
