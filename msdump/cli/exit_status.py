@@ -71,7 +71,7 @@ BY_COMMAND: Mapping[str, Mapping[int, str]] = {
         FINE: "everything is finite, or every NaN and Inf is benign",
         FOUND: "a NaN or an unexpected Inf was found",
         NOTHING: _NO_DUMP,
-        INCOMPLETE: "what could be read is finite, and there are damaged files",
+        INCOMPLETE: "what is there is finite, and the dump is not complete or has damaged files",
     },
     "compare": {
         FINE: "all that was compared agrees",

@@ -60,12 +60,14 @@ def run(args: argparse.Namespace) -> int:
             progress=advance,
         )
     is_found = bool(report.steps) or report.between is not None
-    status = FOUND if is_found else INCOMPLETE if report.damaged else FINE
+    status = FOUND if is_found else INCOMPLETE if report.damaged or report.lost else FINE
     if not write_json(args, lambda: _value(report), is_brief=not args.shows_all):
         if args.brief:
             _print_brief(report, status)
+            _print_lost(report)
         else:
             _print_findings(report, args.dump, args.shows_all, status)
+            _print_lost(report)
             say_next(_next_steps(report, args.dump))
     complain_of_damaged(report.damaged)
     return status
@@ -84,7 +86,11 @@ def _print_brief(report: NonFiniteReport, status: int) -> None:
 
     _print_between(report.between)
     if report.first is None:
-        say_answer([message("finite: {tensors} of {steps}.", **_counts(report))], status)
+        if status == INCOMPLETE:
+            text = message("incomplete: no finding in {tensors} of {steps} that are there.", **_counts(report))
+        else:
+            text = message("finite: {tensors} of {steps}.", **_counts(report))
+        say_answer([text], status)
         _print_untold(report)
         return
     first = report.first
@@ -134,7 +140,13 @@ def _print_findings(report: NonFiniteReport, dump: str, shows_all: bool, status:
         benign = {record.kind for record in report.benign}
         nan = message("no NaN that was not dropped") if NAN in benign else message("no NaN")
         inf = message("no Inf that was not meant") if INF in benign else message("no Inf")
-        text = message("finite: {tensors} of {steps} hold {nan} and {inf}.", nan=nan, inf=inf, **_counts(report))
+        if status == INCOMPLETE:
+            text = message(
+                "incomplete: {tensors} of {steps} that are there hold {nan} and {inf}.",
+                nan=nan, inf=inf, **_counts(report),
+            )  # fmt: skip
+        else:
+            text = message("finite: {tensors} of {steps} hold {nan} and {inf}.", nan=nan, inf=inf, **_counts(report))
         say_answer([text], status)
     else:
         kinds = {NAN: (message("no NaN"), report.nan), INF: (message("no unexpected Inf"), report.inf)}
@@ -169,6 +181,11 @@ def _print_untold(report: NonFiniteReport) -> None:
     for dtype, count in sorted(report.untold.items()):
         tensors = counted(count, "{count} tensor", "{count} tensors")
         say(message("not known: {tensors} of {dtype}, which have no statistics", tensors=tensors, dtype=dtype))
+
+
+def _print_lost(report: NonFiniteReport) -> None:
+    for line in report.lost_lines:
+        say(line)
 
 
 def _print_between(found: BadGradients | None) -> None:

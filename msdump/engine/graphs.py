@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import os
@@ -37,7 +38,7 @@ from msdump.dumpers.writer_pool import WriterPool
 from msdump.engine.recording.opening import RingParts, open_ring
 from msdump.engine.recording.recorder import Recorder
 from msdump.engine.reloading import Reloader
-from msdump.errors import DumpError
+from msdump.errors import DumpError, WriteError
 from msdump.formats import bin, npy
 from msdump.formats.folders import FolderHold, FolderHolds
 from msdump.formats.gradients_csv import GradientRow, append_gradients
@@ -45,7 +46,7 @@ from msdump.formats.opdebug import OpdebugJsonWriter
 from msdump.formats.paths.acl import npy_file_name
 from msdump.formats.paths.sync import SyncPaths
 from msdump.formats.sharding_json import RankSharding, write_sharding
-from msdump.formats.sidecars import write_command, write_metadata
+from msdump.formats.sidecars import Lost, write_command, write_lost, write_metadata
 from msdump.formats.statistic_csv import StatisticWriter
 from msdump.formats.steps_json import TrainingSteps, write_steps
 from msdump.formats.writer import WriteCounts, Writer
@@ -288,6 +289,7 @@ class GraphSession(Session):
                 observer.close()
             if self._reloader is not None:
                 self._reloader.close()
+            self._save_lost()
             end_upload(self._uploader, self.tally)
         finally:
             if self.recorder is not None:
@@ -307,6 +309,13 @@ class GraphSession(Session):
                 f"{self.plan.where.path}: the dump is not complete, {self._final.lost} tensors of the step "
                 f"that failed are missing and later steps were not dumped. {self._final.error}"
             )
+
+    def _save_lost(self) -> None:
+        """Keep what is missing, so that no answer passes over it. The disk may be why."""
+        failure = self.report().failure
+        if self._metadata_dir is not None and failure is not None and not self.is_foreign:
+            with contextlib.suppress(WriteError):
+                write_lost(self._metadata_dir, Lost(self.tally.lost, failure))
 
     def report(self) -> Report:
         if self._final is not None:

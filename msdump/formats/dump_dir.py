@@ -47,7 +47,7 @@ from msdump.formats.paths.parse import BARE, MODEL, MSPROBE, OPERATOR, SYNC, Fol
 from msdump.formats.paths.sync import MAPPING_FILE, METADATA_FOLDER, STATISTIC_FILE, selected_op_types
 from msdump.formats.selection import StepSelection
 from msdump.formats.sharding_json import LAYOUT_FILE, RankSharding, read_sharding
-from msdump.formats.sidecars import read_mapping, read_order
+from msdump.formats.sidecars import LOST_FILE, Lost, read_lost, read_mapping, read_order
 from msdump.formats.steps_json import STEPS_FILE, TrainingSteps, read_steps
 from msdump.process.default_folder import CLAIM_FILE
 from msdump.storage import files as storage
@@ -420,6 +420,23 @@ class DumpDir:
                 continue
             try:
                 found[rank] = read_gradients(path)
+            except FormatError as error:
+                self._damage(os.fspath(path), error)
+        return found
+
+    @property
+    def lost(self) -> dict[int, Lost]:
+        """What dumps that are not complete lack, by rank, read anew at each call; of several runs in one folder, what
+        the last one says that lost something.
+
+        Edges and Raises: as `layouts`.
+        """
+        found: dict[int, Lost] = {}
+        for rank, path in self._described(LOST_FILE):
+            if rank in found:
+                continue
+            try:
+                found[rank] = read_lost(path)
             except FormatError as error:
                 self._damage(os.fspath(path), error)
         return found

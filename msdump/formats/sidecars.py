@@ -16,12 +16,14 @@ from msdump.formats.atomic import Folder, make_dirs, write_file
 from msdump.formats.paths.sync import MAPPING_FILE
 from msdump.process.command import Command, command_as_value, command_from_value
 from msdump.storage.files import exists, read_file
+from msdump.storage.plain import unreadable
 
 ORDER_TITLE = "NodeExecutionOrder-FullNameWithScope"
 _HASH_BYTES = 8
 CONFIG_COPY_FILE = "data_dump.json"
 CONFIG_FILE = "config.json"
 COMMAND_FILE = "command.json"
+LOST_FILE = "lost.json"
 _MODE = 0o400
 # A step that never comes: ACL is started before the first step that is asked for.
 _NEVER = "2147483647"
@@ -204,6 +206,43 @@ def read_command(directory: str | os.PathLike[str]) -> Command | None:
         return command_from_value(json.loads(read_file(Path(directory) / COMMAND_FILE)))
     except (OSError, FormatError, ValueError, RecursionError):
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What a dump that is not complete lacks.
+
+    tensors  that were chosen and are not on the disk, of the step in which the dump ended or was interrupted
+    reason   what went wrong
+    """
+
+    tensors: int
+    reason: str
+
+
+_MOST_LOST = 1 << 53
+_LONGEST_REASON = 2000
+
+
+def write_lost(directory: str | os.PathLike[str], lost: Lost) -> None:
+    """Write that the dump of a rank is not complete, over what an earlier run said of itself.   Raises: WriteError."""
+    make_dirs(directory)
+    value = {"version": 1, "tensors": lost.tensors, "reason": lost.reason[:_LONGEST_REASON]}
+    write_file(Path(directory) / LOST_FILE, [(json.dumps(value, indent=1) + "\n").encode()], _MODE, replace=True)
+
+
+def read_lost(path: str | os.PathLike[str]) -> Lost:
+    """Raises: FormatError."""
+    try:
+        value = json.loads(read_file(path))
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{os.fspath(path)}: expected JSON, got something else: {error}.") from error
+    match value:
+        case {"version": 1, "tensors": int(tensors), "reason": str(reason)} if 0 <= tensors <= _MOST_LOST:
+            return Lost(tensors, reason[:_LONGEST_REASON])
+    raise FormatError(f"{os.fspath(path)}: expected version 1 with tensors and a reason, got {str(value)[:120]}.")
 
 
 # -- the JSON that MindSpore hands to ACL before each step; `MS_ACL_DUMP_CFG_PATH` -------------------------------------

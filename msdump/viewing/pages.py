@@ -180,8 +180,8 @@ class Pages:
         for rank, steps in sorted(self._contents.dump.training_steps.items()):
             if steps.text and any(key.rank_id in (rank, None) for key in self._steps):
                 ranks.setdefault(steps.text, []).append(rank)
-        between = self._contents.non_finite.between
-        notes: list[str] = []
+        report = self._contents.non_finite
+        between, notes = report.between, [f"{line}." for line in report.lost_lines]
         if between is not None:
             text = message(
                 "{gradients}, which was not dumped, were not finite. {advice}.",
@@ -243,8 +243,11 @@ class Pages:
             parts.append(counted(damaged, "{count} file is damaged", "{count} files are damaged"))
         if not parts:
             parts.append(message("no tensors to judge"))
+        lost = self._contents.non_finite.lost
+        if lost:
+            parts.append(message("the dump is not complete"))
         is_compared = self._contents.golden is None or self._contents.comparison is not None
-        is_known = judged > 0 and is_compared and not damaged
+        is_known = judged > 0 and is_compared and not damaged and not lost
         kind = "ok" if is_known else "unknown"
         return {"kind": kind, "text": message("{text}.", text=joined(SEMICOLON, parts)), "at": None}
 

@@ -25,6 +25,7 @@ from msdump.engine.graphs import GraphSession
 from msdump.errors import DumpError, WriteError
 from msdump.formats.npy_reader import read_npy
 from msdump.formats.paths.sync import parse_data_file_name
+from msdump.formats.sidecars import LOST_FILE, Lost, read_lost
 from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
@@ -269,7 +270,7 @@ def test_full_disk_stops_the_dump_not_the_training(caplog: pytest.LogCaptureFixt
     tally = Tally()
     paths = SyncPaths(plan.where.path, 0, "Net")
     dumper = SyncDumper(plan, paths, [FullDisk(8)], FullDisk(10), tally)
-    opened = GraphSession(plan, (dumper,), (), tally)
+    opened = GraphSession(plan, (dumper,), (), tally, metadata_dir=paths.metadata_dir)
     executor = Executor(_small_graph(), opened.observers)
     x = np.arange(3, dtype=np.float32)
     with caplog.at_level(logging.ERROR, "msdump"):
@@ -282,6 +283,9 @@ def test_full_disk_stops_the_dump_not_the_training(caplog: pytest.LogCaptureFixt
     with pytest.raises(DumpError, match="7 tensors"):
         opened.close()
     opened.close()
+    assert read_lost(paths.metadata_dir / LOST_FILE) == Lost(
+        7, "x.npy: expected room on the disk, got none. Free some."
+    )
 
 
 def test_a_string_is_told_and_counted_and_all_else_is_dumped(caplog: pytest.LogCaptureFixture) -> None:

@@ -16,14 +16,18 @@ from msdump.errors import FormatError, WriteError
 from msdump.formats.atomic import Folder
 from msdump.formats.paths.sync import safe_op_name
 from msdump.formats.sidecars import (
+    LOST_FILE,
     DumpMetadata,
+    Lost,
     append_history,
     append_mapping,
     mapped_name,
     read_history,
+    read_lost,
     read_mapping,
     read_metadata,
     read_order,
+    write_lost,
     write_metadata,
     write_order,
 )
@@ -186,3 +190,24 @@ def test_a_chosen_library_of_kernels_stands_in_the_metadata(tmp_path: Path) -> N
     write_metadata(tmp_path, b"{}", "CPU", "2.0.0", "torch")
     assert (tmp_path / "config.json").read_bytes() == b'{"device_target":"CPU","ms_version":"2.0.0","kernels":"torch"}'
     assert read_metadata(tmp_path).device_target == "CPU"
+
+
+@quick
+@given(st.lists(st.tuples(st.integers(0, 1 << 53), st.text(max_size=2000)), min_size=1, max_size=3))
+def test_what_is_lost_is_read_back(runs: list[tuple[int, str]]) -> None:
+    """Of the last run that lost something."""
+    with tempfile.TemporaryDirectory() as name:
+        for tensors, reason in runs:
+            write_lost(name, Lost(tensors, reason))
+        assert read_lost(Path(name, LOST_FILE)) == Lost(*runs[-1])
+        assert mode_of(Path(name, LOST_FILE)) == 0o400
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "[" * 100_000, '{"version": 2}', '{"version": 1, "tensors": -1, "reason": ""}']
+)
+def test_a_damaged_file_of_what_is_lost(content: str, tmp_path: Path) -> None:
+    path = tmp_path / LOST_FILE
+    path.write_text(content)
+    with pytest.raises(FormatError, match=LOST_FILE):
+        read_lost(path)

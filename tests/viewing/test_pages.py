@@ -12,8 +12,10 @@ from msdump.analysis import find_non_finite, tensor_statistics
 from msdump.analysis.measurements import Measurements
 from msdump.analysis.overview.contents import Contents
 from msdump.errors import ConfigError
+from msdump.formats.sidecars import Lost, write_lost
 from msdump.viewing import pages as viewing_pages
 from msdump.viewing.pages import Pages
+from msdump.viewing.report_file import markdown
 from tests.analysis.exporting.conftest import NAN_LINE
 from tests.analysis.small_dump import floats, write_dump
 
@@ -123,6 +125,17 @@ def test_a_healthy_dump_says_what_was_looked_at(tmp_path):
     pages = Pages(Contents(write_dump(tmp_path / "dump", [("Net/Add-op0", values)])))
     verdict = pages.get("overview")["verdict"]
     assert verdict["kind"] == "ok" and "2 tensors of 1 operator" in verdict["text"]
+
+
+def test_a_dump_that_is_not_complete_is_not_called_healthy(tmp_path):
+    dump = write_dump(tmp_path / "dump", [("Net/Add-op0", {("output", 0): floats(3, 4)})])
+    write_lost(tmp_path / "dump/rank_0/.dump_metadata", Lost(1, "no room"))
+    overview = Pages(Contents(dump)).get("overview")
+    assert overview["verdict"]["kind"] == "unknown" and overview["verdict"]["text"].endswith(
+        "; the dump is not complete."
+    )
+    assert overview["notes"] == ["rank 0: the dump is not complete, 1 tensor lost: no room."]
+    assert overview["notes"][0] in markdown(overview)
 
 
 def test_a_damaged_file_is_named_with_its_reason(tmp_path):

@@ -49,11 +49,12 @@ from msdump.analysis.steps import (
 from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.formats.selection import StepSelection
+from msdump.formats.selection import StepSelection, is_selected
+from msdump.formats.sidecars import Lost
 from msdump.graph.types import SourceLine
 from msdump.operators.traits import drops_nan, is_collective, only_moves
 from msdump.tables.frames import html_table
-from msdump.tables.messages import Message, messages
+from msdump.tables.messages import Message, counted, message, messages
 from msdump.tensors import dtypes
 from msdump.tensors.records import OUTPUT
 
@@ -207,6 +208,7 @@ class NonFiniteReport:
     grew       the first tensor that rose steeply from one iteration to the next
     skipped    of each step that a scaler of the loss skipped because of it; none of these is in `steps`
     unset      tensors that no operator has written yet: (step, label of the operator, input or output, slot)
+    lost       what dumps that are not complete lack, by rank
     between    gradients of an iteration that a sampled dump has left out, where they are bad before all of these
     untold     by dtype: how many tensors have statistics that tell nothing of their values
     """
@@ -223,6 +225,7 @@ class NonFiniteReport:
     skipped: tuple[NonFinite, ...] = ()
     between: BadGradients | None = None
     untold: Mapping[str, int] = field(default_factory=dict)
+    lost: Mapping[int, Lost] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """One line: how many steps have one, and the first operator."""
@@ -245,6 +248,19 @@ class NonFiniteReport:
     def bad_step_count(self) -> int:
         """Iterations that have one, on any rank and in any graph."""
         return count_iterations(result.step for result in self.steps)
+
+    @property
+    def lost_lines(self) -> list[str]:
+        """For people: what is missing."""
+        return [
+            message(
+                "rank {rank}: the dump is not complete, {tensors} lost: {reason}",
+                rank=rank,
+                tensors=counted(lost.tensors, "{count} tensor", "{count} tensors"),
+                reason=lost.reason,
+            )
+            for rank, lost in self.lost.items()
+        ]
 
     @property
     def first(self) -> NonFinite | None:
@@ -343,6 +359,7 @@ def find_non_finite(
         _in_time(search.first for search in searches if id(search) in skipped),
         bad_gradients(dump, selection, firsts[0].step.iteration if firsts else None),
         dict(health.untold),
+        {number: lost for number, lost in sorted(dump.lost.items()) if is_selected(number, selection.rank)},
     )
 
 

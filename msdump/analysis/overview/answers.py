@@ -58,6 +58,7 @@ def non_finite_value(report: NonFiniteReport) -> Value:
         "benign": [_benign(row) for row in report.benign],
         "grew": None if report.grew is None else _growth(report.grew),
         "between": None if report.between is None else _between(report.between),
+        "lost": [{"rank": rank, "tensors": lost.tensors, "reason": lost.reason} for rank, lost in report.lost.items()],
         "damaged": damaged_values(report.damaged),
     }
 

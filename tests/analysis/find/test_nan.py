@@ -8,6 +8,7 @@ import io
 import itertools
 import json
 import math
+import re
 import shlex
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from msdump.analysis import find_non_finite, write_statistic_files
 from msdump.analysis.overview.contents import Contents
 from msdump.cli.main import main
 from msdump.errors import ConfigError
+from msdump.formats.sidecars import Lost, write_lost
 from msdump.viewing.pages import Pages
 from tests.analysis.conftest import ROOT
 from tests.analysis.small_dump import floats, write_dump
@@ -96,6 +98,25 @@ def test_integers_are_finite_and_damaged_files_named(tmp_path: Path) -> None:
     victim.write_bytes(victim.read_bytes()[:-2])
     found = find_non_finite(tmp_path)
     assert not found.steps and [Path(path).name for path, _ in found.damaged] == [victim.name]
+
+
+def test_what_is_finite_is_told_with_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_dump(tmp_path, [("D/Add-op1", {IN: GOOD, OUT: GOOD})])
+    write_lost(tmp_path / "rank_0/.dump_metadata", Lost(3, "no room on the disk"))
+    missing = "rank 0: the dump is not complete, 3 tensors lost: no room on the disk\n"
+    for option, answer in (("--all", "that are there hold no NaN and no Inf."), ("--brief", "that are there.")):
+        assert main(["nan", str(tmp_path), option]) == 4
+        text = capsys.readouterr().out
+        assert re.match("incomplete: .*2 tensors of 1 step ", text) and answer in text and missing in text
+        assert "finite:" not in text
+    assert main(["nan", str(tmp_path), "--json", "-"]) == 4
+    value = json.loads(capsys.readouterr().out)
+    assert value["is_finite"] and value["lost"] == [{"rank": 0, "tensors": 3, "reason": "no room on the disk"}]
+    # Another rank is whole.
+    write_dump(tmp_path, [("D/Add-op1", {IN: GOOD, OUT: GOOD})], rank=1)
+    assert main(["nan", str(tmp_path), "--rank", "1"]) == 0 and missing not in capsys.readouterr().out
+    write_dump(tmp_path, CHAIN, iteration=7)
+    assert main(["nan", str(tmp_path)]) == 1 and missing in capsys.readouterr().out
 
 
 def test_statistics_without_the_columns_are_named(tmp_path: Path) -> None:
