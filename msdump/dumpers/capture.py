@@ -6,6 +6,7 @@ No files, no threads, and no clock but the one that is passed in.
 from __future__ import annotations
 
 import functools
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -114,8 +115,9 @@ def op_records(
         array = kept.get(info.key) if kept else None
         if array is None:
             array = (event.inputs if io == INPUT else event.outputs)[slot]
-        # A shape that only the data decide (-1) is the array's own.
-        if array.shape != info.shape and -1 not in info.shape and array.size:
+        # What was known before it ran may say more of its shape, but has no other elements: a shape that only the data
+        # decide (-1), or that no front end has foreseen, is the array's own.
+        if array.shape != info.shape and array.size and array.size == math.prod(info.shape):
             array = array.reshape(info.shape)
         records.append(
             made_record(
@@ -218,7 +220,7 @@ class WatchedGraph(GraphMemory):
             self.constants = list(enumerate(graph.constants)) if plan.dumps_constants and is_selected else []
         self.has_constants_on_disk = False
         # Of an open graph: the iteration, and the keys of the parameters that it has shown.
-        self._shown: tuple[int, dict[int, TensorKey]] = (-1, {})
+        self._shown: tuple[int, dict[int, TensorKey | None]] = (-1, {})
         self._plan = plan
         self._takes_empty = takes_empty
         self._op_sizes = [self._size_of(operands) for operands in self.operands]
@@ -250,11 +252,11 @@ class WatchedGraph(GraphMemory):
             self._shown = step.iteration, {}
         shown = self._shown[1]
         keys = {value.id: self.final_key(value, step) for value in self.parameters}
-        new = [value for value in self.parameters if shown.get(value.id) != keys[value.id]]
+        new = [value for value in self.parameters if keys[value.id] not in (None, shown.get(value.id))]
         shown.update(keys)
         return new
 
-    def final_key(self, value: Value, step: FinishedStep) -> TensorKey:
+    def final_key(self, value: Value, step: FinishedStep) -> TensorKey | None:
         """Key of a parameter as the step left it."""
         return step.key(value) if step.graph.is_open else self.final_keys[value.id]
 

@@ -26,7 +26,7 @@ class FinishedStep:
     """A watched iteration that has ended: one event per operator that ran, in execution order, and the memory of any
     value of the graph (parameters and inputs included) as the step left it.
 
-    key   of a parameter of an open graph, as the step left it
+    key   of a parameter of an open graph, as the step left it; None where it has other values of its name by then
     measured  number of a parameter in `numbers` of measured calls, as the step left it; None where it has none
     attributes  of operators of an open graph, by full name, where they are others than in the iteration before
     """
@@ -35,7 +35,7 @@ class FinishedStep:
     iteration: int
     events: Sequence[OpEvent]
     array: Callable[[Value], Array]
-    key: Callable[[Value], TensorKey]
+    key: Callable[[Value], TensorKey | None]
     attributes: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     measured: Callable[[Value], int | None] = lambda _: None
 
@@ -208,8 +208,8 @@ class Calls(ABC):
     def array(self, value: Value) -> Array:
         """Memory of any value when the iteration has ended; of parameters and inputs at least."""
 
-    def key(self, value: Value) -> TensorKey:
-        """Of a parameter when the iteration has ended, where no compiled graph says so."""
+    def key(self, value: Value) -> TensorKey | None:
+        """As of `FinishedStep`, where no compiled graph says so."""
         raise AssertionError(f"{value.name}: its key follows from the graph")
 
     def measured(self, value: Value) -> int | None:

@@ -122,8 +122,12 @@ class _ParametersNow:
         # By identity of a parameter.
         self._shown: dict[int, _Shown | None] = {}
 
-    def info(self, tensor: torch.Tensor) -> TensorInfo:
+    def is_readable(self, tensor: torch.Tensor, name: str) -> bool:
         shown = self._shown[id(tensor)] = self._calls.shown(self._stage, tensor)
+        return shown is not None or self._operands.is_readable(tensor, name)
+
+    def info(self, tensor: torch.Tensor) -> TensorInfo:
+        shown = self._shown[id(tensor)]
         if shown is not None:
             return self._tables.infos[shown.place]
         info = self._operands.info(tensor)
@@ -163,6 +167,8 @@ class NativeCalls:
         self._latest: defaultdict[int, dict[int, _Shown]] = defaultdict(dict)
         # The same, in any part.
         self._latest_of_all: dict[int, _Shown] = {}
+        # Parameter by its identity -> address of the storage that it had then.
+        self._storages: dict[int, int] = {}
         # By part of a step, and which of its batches it is.
         self._programs: dict[tuple[int, int], list[_Program]] = {}
 
@@ -186,6 +192,7 @@ class NativeCalls:
         self._parameter_count = -1
         self._latest.clear()
         self._latest_of_all.clear()
+        self._storages.clear()
 
     def show(
         self, stage: Stage, batch: Mapping[str, Any], scopes: Sequence[tuple[str, bool]], optimizers: Sequence[str]
@@ -205,7 +212,7 @@ class NativeCalls:
         ordinal = stage.part, tables.batches[stage.part]
         tables.batches[stage.part] += 1
         known = self._programs.setdefault(ordinal, [])
-        key = _key_of(batch, tables.first or 0, f"{tables.order} {'/'.join(optimizers)}")
+        key = [*_key_of(batch, tables.first or 0, f"{tables.order} {'/'.join(optimizers)}"), *tables.rows_before(batch)]
         program = next((each for each in known if each.key == key), None)
         if program is not None and self._show_again(stage, program, batch):
             # What has run last is what is expected.
@@ -217,18 +224,19 @@ class NativeCalls:
     def _show_again(self, stage: Stage, program: _Program, batch: Mapping[str, Any]) -> bool:
         """Tell of a program that is known; False where its parameters are others."""
         tables = self._iteration
-        storages, first = batch["tensors"]["storage"], batch["first_tensor"]
         if _count_of(batch["operands"]["implementation"], self._parameters) != program.of_parameters:
             return False
         name_of = self._operands.names.get
         memories: dict[int, int] = {}
-        for name, tensor, place in program.parameters.values():
+        read = program.parameters.values()
+        for (name, tensor, _), storage in zip(read, tables.storages([place for *_, place in read]), strict=True):
             memory = memories[id(tensor)] = tensor.untyped_storage()._cdata
-            if name_of(tensor) != name or (place >= first and storages[place - first] != memory):
+            if name_of(tensor) != name or storage != memory:
                 return False
+        if not tables.take_origins(program.origins):
+            return False
         self._note_floats(stage, program, batch)
         tables.infos.update(program.infos)
-        tables.origins.update(program.origins)
         stage.count_again(program.callers)
         numbers, node_scopes, operators = program.nodes
         self._scopes.note_all([(tables.first or 0) + number for number in numbers], node_scopes, operators)
@@ -236,6 +244,7 @@ class NativeCalls:
         tables.order += len(program.operators)
         self._latest[stage.part].update(program.latest)
         self._latest_of_all.update(program.latest)
+        self._storages.update(memories)
         self._note_written(stage, program.written)
         for reason, name in program.skipped:
             self._count_skipped(reason, name=name)
@@ -324,7 +333,10 @@ class NativeCalls:
         found = self._latest[stage.part].get(id(tensor))
         if found is not None and written.get(found.memory, -1) > found.order and not is_forward:
             found = self._latest_of_all[id(tensor)]
-        return None if found is None or written.get(found.memory, -1) > found.order else found
+        if found is None or written.get(found.memory, -1) > found.order:
+            return None
+        # The script may have given it other values since, as `half` does.
+        return found if tensor.untyped_storage()._cdata == self._storages[id(tensor)] else None
 
     # -- parts ------------------------------------------------------------------------------------
 
@@ -452,6 +464,7 @@ class NativeCalls:
     def _note_latest(self, stage: Stage, program: _Program, tensor: torch.Tensor, place: int, order: int) -> None:
         row = self._iteration.tensor(place)
         shown = _Shown(place, row[5], row[4], order)
+        self._storages[id(tensor)] = row[0]
         self._latest[stage.part][id(tensor)] = self._latest_of_all[id(tensor)] = program.latest[id(tensor)] = shown
 
     def _info(self, place: int, origin: tuple[Named, Hashable], parameter: torch.Tensor | None) -> TensorInfo:
@@ -463,7 +476,7 @@ class NativeCalls:
             known = tables.origins.get(memory)
             if known is None:
                 name = None if parameter is None else self._operands.names.get(parameter)
-                known = tables.origins[memory] = tables.new_origin(origin if name is None else name)
+                known = tables.name_memory(memory, origin if name is None else name)
             info = tables.infos[place] = self._operands.table.info_of(known, part, version)
         return info
 
@@ -476,12 +489,20 @@ class NativeCalls:
             if 0 in info.shape:
                 array = np.empty(info.shape, numpy_dtype)
             elif tables.keeps and number != NONE:
-                array = tables.values(place)
+                array = self._values(tables, place, info)
             else:
                 numbers = None if number == NONE else functools.partial(tables.numbers.__getitem__, number)
                 array = MeasuredArray(info.shape, numpy_dtype, numbers)
             tables.arrays[place] = array
         return array
+
+    def _values(self, tables: Iteration, place: int, info: TensorInfo) -> Array:
+        """Elements of a tensor that was copied as it ran; none where it cannot be read, which the report counts."""
+        try:
+            return tables.values(place)
+        except (RuntimeError, TypeError, AttributeError) as error:
+            self._count_skipped(f"copied tensor that cannot be read ({type(error).__name__})")
+            return np.empty((0,), dtypes.dtype(info.dtype).numpy)
 
 
 def _floats(values: Iterable[float]) -> tuple[object, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,10 @@ _DTYPE_NAMES = {
 _DTYPES: dict[int, torch.dtype] = {
     code: getattr(torch, name) for code, name in _DTYPE_NAMES.items() if hasattr(torch, name)
 }
+# What tells tensors apart, memory and sizes aside.
+_TENSOR_KEYS = (
+    "offset", "version", "measurement", "memory", "dimension_count", "dtype", "is_conjugate", "is_negative",
+)  # fmt: skip
 # Place of what is not there.
 NONE = 0xFFFFFFFF
 # By code.
@@ -55,17 +59,19 @@ class Iteration:
         self.order = 0
         self.written: dict[int, int] = {}
         self.written_by_forward: dict[int, int] = {}
-        self._origins: Counter[Hashable] = Counter()
+        # Origin -> memory that it stands for.
+        self._memories: dict[Hashable, int] = {}
+        self._rows, self._sizes = _Growing(), _Growing()
         self._tensors: list[tuple[int, ...]] = []
         self._kept: dict[int, torch.Tensor] = {}
         self._dimensions: list[int] = []
-        self._waiting: list[Mapping[str, Any]] = []
 
     def add(self, batch: Mapping[str, Any]) -> None:
         if self.first is None and len(batch["operators"]):
             self.first = int(batch["operators"]["first_sequence"][0])
-        self._waiting.append(batch)
         tensors = batch["tensors"]
+        self._rows.add(tensors)
+        self._sizes.add(batch["dimensions"])
         is_integer = np.zeros(len(batch["measurements"]), bool)
         if self.keeps:
             for number, elements, is_negative in batch["kept"]:
@@ -79,16 +85,50 @@ class Iteration:
             is_integer[own_place] = _measure(batch["measurements"][own_place], elements, is_negative)
         self.numbers.add(batch["measurements"], is_integer)
 
-    def new_origin(self, origin: Hashable) -> Hashable:
-        """What a memory is called: others may be called alike."""
-        earlier = self._origins[origin]
-        self._origins[origin] += 1
-        return (origin, earlier) if earlier else origin
+    def name_memory(self, memory: int, origin: Hashable) -> Hashable:
+        """Call a memory by what it comes from; others may come from the like.   Returns: what it is called"""
+        number, name = 0, origin
+        while name in self._memories:
+            number += 1
+            name = (origin, number)
+        self.origins[memory] = name
+        self._memories[name] = memory
+        return name
+
+    def take_origins(self, origins: Mapping[int, Hashable]) -> bool:
+        """Call memories what they were called in another iteration; False, and nothing is changed, where a memory has
+        another name by now, or a name another memory."""
+        known, memories = self.origins, self._memories
+        for memory, origin in origins.items():
+            if known.get(memory, origin) != origin or memories.get(origin, memory) != memory:
+                return False
+        known.update(origins)
+        memories.update(zip(origins.values(), origins.keys(), strict=True))
+        return True
+
+    def rows_before(self, batch: Mapping[str, Any]) -> list[bytes]:
+        """All that is known of those operands of a batch that an earlier batch has told of, but for their memory."""
+        places = np.unique(batch["operands"]["tensor"])
+        rows = self._rows.all[places[places < batch["first_tensor"]]]
+        if not len(rows):
+            return []
+        counts = 2 * rows["dimension_count"].astype(np.int64)
+        starts = rows["first_dimension"] - (np.cumsum(counts) - counts)
+        sizes = self._sizes.all[np.repeat(starts, counts) + np.arange(counts.sum())]
+        return [*(rows[name].tobytes() for name in _TENSOR_KEYS), sizes.tobytes()]
+
+    def storages(self, places: Sequence[int]) -> list[int]:
+        """Addresses of the storages of tensors."""
+        found: list[int] = self._rows.all["storage"][places].tolist()
+        return found
 
     def tensor(self, place: int) -> tuple[int, ...]:
         """Storage, offset, version, first dimension, measurement, memory, number of dimensions, dtype, and whether its
         values are the conjugates or the negatives of what lies in memory."""
-        self._take()
+        if place >= len(self._tensors):
+            # Lists are made when they are first needed: steps that repeat need none.
+            self._tensors += self._rows.all[len(self._tensors) :].tolist()
+            self._dimensions += self._sizes.all[len(self._dimensions) :].tolist()
         return self._tensors[place]
 
     def part(self, place: int) -> Part:
@@ -106,12 +146,26 @@ class Iteration:
             kept = kept.as_strided(sizes, strides, 0)
         return array_of(kept.conj().resolve_conj() if is_conjugate else kept)
 
-    def _take(self) -> None:
-        # Lists are made when they are first needed: steps that repeat need none.
-        for batch in self._waiting:
-            self._tensors += batch["tensors"].tolist()
-            self._dimensions += batch["dimensions"].tolist()
-        self._waiting.clear()
+
+class _Growing:
+    """An array that grows at its end."""
+
+    def __init__(self) -> None:
+        self._memory: Array = np.empty(0)
+        self._count = 0
+
+    @property
+    def all(self) -> Array:
+        return self._memory[: self._count]
+
+    def add(self, more: Array) -> None:
+        count = self._count + len(more)
+        if count > len(self._memory):
+            memory = np.empty(2 * count, more.dtype)
+            memory[: self._count] = self.all
+            self._memory = memory
+        self._memory[self._count : count] = more
+        self._count = count
 
 
 @functools.cache

@@ -238,10 +238,25 @@ class Stage:
         """The iteration has ended."""
         run, self._run, self.is_watched = self._run, None, False
         if run is not None:
-            parameters = {number: (now.info(tensor), tensor) for number, tensor in self._parameters.items()}
+            parameters = self._parameters_at_end(now)
             with lock:
-                run.finish(_End(parameters, self._overwritten, now, self._attributes))
+                run.finish(_End(parameters, now, self._attributes))
             self._overwritten.clear()
+
+    def _parameters_at_end(self, now: ParametersNow) -> dict[int, _Final]:
+        """By number. One that has another dtype or shape than when it was read is another value of the same name."""
+        found: dict[int, _Final] = {}
+        for number, tensor in list(self._parameters.items()):
+            name = self._names[number]
+            info, array = self._overwritten.get(number, (None, None))
+            if info is None:
+                if not now.is_readable(tensor, name):
+                    continue
+                info = now.info(tensor)
+            value = self._parameter_value(name, info)
+            if value.id == number or value.id not in found:
+                found[value.id] = info, tensor, array
+        return found
 
     # -- parts ------------------------------------------------------------------------------------
 
@@ -299,6 +314,15 @@ class Stage:
 
     def add_parameter(self, info: TensorInfo, name: str, tensor: torch.Tensor, memory: int) -> Value:
         """A parameter of the model that an operator reads; its value is written when the iteration ends."""
+        value = self._parameter_value(name, info)
+        self._values[info.key.value_id] = value
+        self._parameters[value.id] = tensor
+        self._names[value.id] = name
+        self._by_memory.setdefault(memory, set()).add(value.id)
+        self._overwritten.pop(value.id, None)
+        return value
+
+    def _parameter_value(self, name: str, info: TensorInfo) -> Value:
         # By its name: an operator may have read it before its module was called, when it had none.
         type = TensorType(info.dtype, info.shape)
         value = self._parameter_values.get((name, type))
@@ -306,11 +330,6 @@ class Stage:
             value = self._parameter_values[name, type] = self.graph.add_input(name, type, PARAMETER)
             with lock:
                 self._seen.add_parameter(value)
-        self._values[info.key.value_id] = value
-        self._parameters[value.id] = tensor
-        self._names[value.id] = name
-        self._by_memory.setdefault(memory, set()).add(value.id)
-        self._overwritten.pop(value.id, None)
         return value
 
     def add_parameters_again(self, read: ReadParameters, memories: Mapping[int, int]) -> None:
@@ -340,6 +359,9 @@ class ReadParameters:
 
 class ParametersNow(Protocol):
     """Parameters of a model as they are at the moment."""
+
+    def is_readable(self, tensor: torch.Tensor, name: str) -> bool:
+        """Whether `info` knows it; the report counts it where not."""
 
     def info(self, tensor: torch.Tensor) -> TensorInfo: ...
 
@@ -376,21 +398,23 @@ class _OneCall(Calls):
         raise AssertionError("asked for when an iteration ends")
 
 
+# A parameter as an iteration leaves it: what is known of it, itself, and its values where they were kept.
+_Final = tuple[TensorInfo, "torch.Tensor", Array | None]
+
+
 class _End(Calls):
-    """The end of an iteration."""
+    """The end of an iteration.   parameters: by number of the value"""
 
     ops = ()
 
     def __init__(
         self,
-        parameters: Mapping[int, tuple[TensorInfo, torch.Tensor]],
-        overwritten: Mapping[int, tuple[TensorInfo, Array]],
+        parameters: Mapping[int, _Final],
         now: ParametersNow,
         attributes: Mapping[str, Mapping[str, object]],
     ) -> None:
         self.attributes = attributes
         self._parameters = parameters
-        self._overwritten = overwritten
         self._now = now
 
     def launch(self, number: int) -> None: ...
@@ -402,12 +426,13 @@ class _End(Calls):
         return ()
 
     def array(self, value: Value) -> Array:
-        kept = self._overwritten.get(value.id)
-        return self._now.array(*self._parameters[value.id]) if kept is None else kept[1]
+        info, tensor, kept = self._parameters[value.id]
+        return self._now.array(info, tensor) if kept is None else kept
 
-    def key(self, value: Value) -> TensorKey:
-        kept = self._overwritten.get(value.id)
-        return self._parameters[value.id][0].key if kept is None else kept[0].key
+    def key(self, value: Value) -> TensorKey | None:
+        found = self._parameters.get(value.id)
+        return None if found is None else found[0].key
 
     def measured(self, value: Value) -> int | None:
-        return None if value.id in self._overwritten else self._now.number(self._parameters[value.id][1])
+        _, tensor, kept = self._parameters[value.id]
+        return self._now.number(tensor) if kept is None else None
