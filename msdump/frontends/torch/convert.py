@@ -39,6 +39,8 @@ def why_unreadable(tensor: torch.Tensor) -> str:
         return "nested tensor"
     if tensor.is_meta:
         return "tensor on the meta device"
+    if tensor._is_zerotensor():
+        return "wrapper of a transform tensor"  # its zeros lie nowhere
     if dtype_name(tensor.dtype) is None:
         return f"dtype {str(tensor.dtype).removeprefix('torch.')}"
     return ""

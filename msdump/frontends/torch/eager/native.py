@@ -172,21 +172,24 @@ class NativeLook:
         if not self.is_on or self._is_busy:
             return
         self._is_busy = True
+        batch = self._observer.take()
         try:
-            batch = self._observer.take()
             self._observer.asks = True
             if batch["failure"] and not self.failure:
                 self.failure = str(batch["failure"])
                 log.error("msdump-native has stopped, the rest of the iteration is not dumped: %s", self.failure)
                 self._session.count_lost(1)
             if self._stage is not None and self._stage.is_watched and len(batch["operators"]):
-                self.calls.show(self._stage, batch, self._texts, self._optimizers())
+                # Inside of a transform of `torch.func`, what reads a tensor would be transformed as well.
+                with torch._C._DisableFuncTorch():
+                    self.calls.show(self._stage, batch, self._texts, self._optimizers())
                 self._iterations += self._stage.iteration != self._last
                 self._last = self._stage.iteration
         except Exception as error:
             # Whatever it is: it is the script whose line this is, and that goes on.
             log.debug("msdump-native", exc_info=True)
             self.failure = self.failure or f"{type(error).__name__}: {error}"
+            self._session.count_lost(len(batch["operands"]))
             self._session.fail(RuntimeError(self.failure))
         finally:
             self._is_busy = False

@@ -222,6 +222,78 @@ def rare_dtypes() -> Step:
     return trained(model, lambda _: model(x))
 
 
+def smaller_batch() -> Step:
+    """A statistic of all batches, whose own shapes do not tell how large a batch is."""
+    model, total = nn.Linear(3, 5), torch.ones(5)
+
+    def loss(number: int) -> torch.Tensor:
+        y = model(torch.randn(3 if number == 2 else 4, 3))
+        with torch.no_grad():
+            total.add_(y.mean(0))
+        return y.square().mean()
+
+    return trained(model, loss)
+
+
+def other_tensors() -> Step:
+    """Other dtypes, strides and versions in front of the same operators."""
+    model = nn.Linear(4, 4)
+
+    def loss(number: int) -> torch.Tensor:
+        y = model(torch.randn(4, 4))
+        z = y.detach()
+        z = (z.t(), z.double(), z.clone().mul_(2), z)[number]
+        with torch.no_grad():
+            z.argmax()
+        return y.square().mean()
+
+    return trained(model, loss)
+
+
+def models_by_turns() -> Step:
+    """Two of them, whose parameters have the same names."""
+    models = nn.Linear(4, 4), nn.Linear(4, 4)
+    x = torch.randn(3, 4)
+
+    def loss(number: int) -> torch.Tensor:
+        first, second = (models[each](x.abs() if number == each else x).sum() for each in (0, 1))
+        with torch.no_grad():
+            models[number % 2].bias.mul_(0.5)
+        return first + second
+
+    return trained(nn.ModuleList(models), loss)
+
+
+def converted() -> Step:
+    """Parameters of other dtypes in each iteration, and when it ends."""
+    model, x = nn.Linear(4, 4), torch.randn(3, 4)
+
+    def step(number: int) -> torch.Tensor:
+        loss = model(x.to(model.weight.dtype)).square().mean()
+        loss.backward()
+        model.zero_grad()
+        model.double() if number % 2 == 0 else model.float()
+        return loss.detach()
+
+    return step
+
+
+def grown() -> Step:
+    """Parameters of other shapes."""
+    model, x = nn.Linear(4, 2), torch.randn(3, 4)
+
+    def step(number: int) -> torch.Tensor:
+        loss = model(x).square().mean()
+        loss.backward()
+        model.zero_grad()
+        with torch.no_grad():
+            for each in model.parameters():
+                each.data = torch.cat([each, each[:1]])
+        return loss.detach()
+
+    return step
+
+
 PROGRAMS = (
     mlp,
     convolutions,
@@ -239,6 +311,11 @@ PROGRAMS = (
     nothing_beside,
     rare_dtypes,
     quantized,
+    smaller_batch,
+    other_tensors,
+    models_by_turns,
+    converted,
+    grown,
 )
 
 
@@ -333,6 +410,28 @@ def test_tensors_are_those_of_a_mode(
         assert alike(native[name]) == alike(mode[name]), name
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
+@pytest.mark.parametrize("engine", ["native", "mode"])
+def test_a_tensor_without_memory_is_counted(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inside of a transform of `torch.func`, zeros have none, and all that computes there is transformed."""
+    monkeypatch.setenv(NATIVE, "0" if engine == "mode" else "1")
+    torch.manual_seed(0)
+    model, x = nn.Linear(3, 3), torch.randn(3, 3)
+    with msdump.watch(config=configuration(tmp_path, saved_data="tensor")) as watch:
+        for _ in range(STEPS):
+            torch.func.jvp(model, (x,), (x,))
+            torch.func.jacrev(model)(x)
+            torch.func.hessian(lambda each: model(each).tanh().sum())(x[0])
+            watch.step()
+    report = watch.report()
+    assert report is not None and report.failure is None and not report.lost
+    assert report.skipped["wrapper of a transform tensor"] and not any(
+        "cannot be read" in each for each in report.skipped
+    )
+    assert report.iterations_dumped == report.iterations_run and report.tensors_written
+    assert any("seen by msdump-native" in note for note in report.notes) == (engine == "native")
+
+
 def test_tensors_come_from_the_observer(tmp_path: Path) -> None:
     torch.manual_seed(0)
     step = mlp()
@@ -392,7 +491,7 @@ def test_what_fails_in_msdump_ends_the_dump_and_not_the_training(
         losses = [step(number) for number in range(STEPS)]
     assert all(map(torch.equal, losses, plain))
     report = watch.report()
-    assert report is not None and report.failure == "KeyError: 'nothing'"
+    assert report is not None and report.failure == "KeyError: 'nothing'" and report.lost
     assert caplog.records[0].getMessage() == "Dump stopped, training continues: KeyError: 'nothing'"
 
 
