@@ -173,6 +173,8 @@ def conclude_run(status: int, not_compiled: str, may_be_empty: bool, default: De
     is_graph_dumped = any(report.kind == GRAPHS for report in reports)
     for report in reports:
         print_report(report, sys.stderr)
+    for what, folder in sessions.left():
+        complain(f"msdump: {what} lies in {folder}")
     if not is_graph_dumped:
         for line in sessions.remarks():
             complain(f"outside  {line}")
@@ -188,7 +190,8 @@ def conclude_run(status: int, not_compiled: str, may_be_empty: bool, default: De
         own = [report for report in reports if default.is_in_folder(report.path)]
         code = conclude(own, may_be_empty or not default.is_chosen, sys.stderr)
         code = code or conclude([report for report in reports if report not in own], may_be_empty, sys.stderr)
-        if not reports and not may_be_empty:
+        has_other = bool(sessions.left()) and not default.is_chosen
+        if not reports and not may_be_empty and not has_other:
             print_warning(default.why_nothing, sys.stderr)
             code = code or (NOTHING if default.is_chosen else FINE)
         return status or code

@@ -20,6 +20,7 @@ from msdump.cli.printing import complain
 from msdump.config.environment import ACL_DUMP_CONFIG, ASCEND_DUMP_SCENE, BUDGET, DUMP_CONFIG, NPU_COLLECT_PATH
 from msdump.errors import ConfigError
 from msdump.process.command import WAYS_IN
+from msdump.process.default_folder import CONFIG_NAME
 
 if TYPE_CHECKING:
     from msdump.cli.ways import Program
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 _OPTIONS = ("tensors", "steps", "ops", "output")
 # Whose exception dumps the environment asks for, in other words than a file.
 _OTHER_VARIABLES = (ACL_DUMP_CONFIG, ASCEND_DUMP_SCENE, NPU_COLLECT_PATH)
-CONFIG_NAME = "dump.json"
 
 
 def add_default_options(parser: argparse.ArgumentParser) -> None:
@@ -107,7 +107,8 @@ def choose_default(args: argparse.Namespace, program: Program, launchers: Sequen
     found = imports_of(program.target, program.is_module, launchers)
     if found.uses_msdump and not typed:
         return None
-    if "msprobe" in found.packages and not _typed_ways(args):
+    ways = _typed_ways(args)
+    if ways == ["--as"] or ("msprobe" in found.packages and not ways):
         complain("msdump: msprobe: PrecisionDebugger of the script dumps, into the folder that it names.")
         return Default(replace(program, options=_with(args, **{"as": "msprobe"})), None)
     options, way = _way(args, found)

@@ -11,6 +11,8 @@ from pathlib import Path
 from msdump.errors import ConfigError, WriteError
 
 CLAIM_FILE = ".claimed_by"
+# The configuration that took the place of one. Other tools look for files of their own by names such as `dump.json`.
+CONFIG_NAME = "msdump_config.json"
 _MOST = 10_000
 # Of torchrun: where the ranks of a job meet, which job it is, and how many they are.
 _JOB = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "WORLD_SIZE")
@@ -67,10 +69,10 @@ def _take(folder: Path, job: str) -> bool:
 
 
 def release_empty(folder: Path) -> None:
-    """Remove the folder where it holds nothing but what this file has made, and `dump.json`."""
+    """Remove the folder where it holds nothing but what this file has made, and the configuration."""
     try:
         names = set(os.listdir(folder))
-        if names <= {CLAIM_FILE, "dump.json"}:
+        if names <= {CLAIM_FILE, CONFIG_NAME}:
             for name in names:
                 (folder / name).unlink()
             folder.rmdir()

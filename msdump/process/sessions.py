@@ -287,6 +287,21 @@ def is_anything_configured() -> bool:
     return bool(_sessions) or _has_own_configuration
 
 
+# -- files of front ends that are no dump -----------------------------------------------------------
+
+_left: dict[tuple[str, str], None] = {}
+
+
+def note_left(what: str, folder: str | os.PathLike[str]) -> None:
+    """A front end has left files that are no dump and have no report.   what: in words: TorchAir's graph dump"""
+    _left[what, os.path.abspath(folder)] = None
+
+
+def left() -> tuple[tuple[str, str], ...]:
+    """What front ends have left beside dumps, and in which folders, in the order in which they began."""
+    return tuple(_left)
+
+
 # -- forks -----------------------------------------------------------------------------------------
 
 _has_warned = False
@@ -334,6 +349,7 @@ def reset_for_tests() -> None:
     for session in _sessions:
         session.let_go()
     _sessions.clear()
+    _left.clear()
     termination.forget(_close_at_exit)
     _is_closing_at_exit = _has_own_configuration = _has_warned = False
     for function in _at_reset:

@@ -25,6 +25,7 @@ torch.compile(lambda x: x.relu() + 1, backend=backend)(torch.ones(2))
 """
 EAGER = 'config.debug.data_dump.type = "npy"; config.debug.data_dump.path = "eager"'
 PT = 'config.mode = "npugraph_ex"; config.dump_config.enable_dump = True'
+SAVE = 'os.environ["TORCH_COMPILE_DEBUG"] = "1"; config.mode = "reduce-overhead"'
 NO_DUMP = "$ msdump nan msdump_dump\n"
 
 
@@ -41,19 +42,21 @@ def run(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
     [
         (EAGER, 0, "eager data dump: 4 files and 1 link"),
         (PT, 0, "dump of captured graphs: 3 files"),
-        ('config.debug.graph_dump.type = "py"', 0, ""),
+        ('config.debug.graph_dump.type = "py"', 0, "msdump: TorchAir's graph dump lies in "),
+        (SAVE, 0, "msdump: TorchAir's debug save lies in "),
         (f"{EAGER}; config.debug.data_dump.filter = lambda node: None", 3, "!! Nothing was dumped: the filter chose"),
         (f'{EAGER}; open("eager", "w").close()', 4, "!! The eager data dump is not complete, 5 values lost."),
         (f'{PT}; open("worldsize1_global_rank0", "w").close()', 4, "!! The dump of captured graphs is not complete"),
         ("pass", 0, NO_DUMP),
     ],
-    ids=["eager", "captured", "graph dump", "filter", "eager fails", "captured fails", "none"],
+    ids=["eager", "captured", "graph dump", "debug save", "filter", "eager fails", "captured fails", "none"],
 )
 def test_what_the_script_configures_is_reported(switches: str, status: int, said: str, tmp_path: Path) -> None:
     done = run(tmp_path, BEGIN + switches + END)
     assert done.returncode == status, done.stderr
     assert said in done.stderr
     assert (NO_DUMP in done.stderr) == (said == NO_DUMP)
+    assert ("Nothing was dumped" in done.stderr) == ("Nothing was dumped" in said)
 
 
 CHILDREN = f"""

@@ -363,7 +363,7 @@ def test_the_configuration_that_is_written_is_one_to_go_on_with(tmp_path: Path) 
     pytest.importorskip("torch")
     write(tmp_path, "train.py", EAGER)
     run(tmp_path, "train.py")
-    config = tmp_path / "msdump_dump/dump.json"
+    config = tmp_path / "msdump_dump/msdump_config.json"
     settings = json.loads(config.read_text())["common_dump_settings"]
     assert settings["saved_data"] == "statistic" and settings["path"] == str(config.parent)
     assert len(config.read_text().splitlines()) < 20

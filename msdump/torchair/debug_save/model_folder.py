@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from torch.fx import GraphModule
 
+from msdump.process.sessions import note_left
 from msdump.torchair.configs.compiler_config import CompilerConfig
-from msdump.torchair.debug_save.debug_log import incomplete, is_on, run_dir
+from msdump.torchair.debug_save.debug_log import NPUGRAPH_EX, incomplete, is_on, run_dir
 from msdump.torchair.debug_save.safe_files import FILE_MODE, make_safe_dirs, write_safe_text
 from msdump.torchair.passes.pipeline import GRAPH, REVISION
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 torchair_log = logging.getLogger("torchair")
 
+# Whose folder it is, for the end of a run.
+_TOOLS = {NPUGRAPH_EX: "npugraph_ex"}
 DYNAMO_FILE = "dynamo_out_graph.txt"
 _DEFAULT_GE_TYPE = "pbtxt"
 # Its operators and descriptors are filled in further.
@@ -54,7 +57,10 @@ class ModelFolder:
             self.make(path.parent)
             write_safe_text(path, text(), mode)
 
-        return incomplete.guard(action)
+        is_written = incomplete.guard(action)
+        if is_written:
+            note_left(f"{_TOOLS.get(self.path.parent.name, 'TorchAir')}'s debug save", self.path.parent)
+        return is_written
 
     def make(self, folder: Path) -> None:
         """Make a folder below, link-free from the model's folder downwards.   Raises: WriteError."""

@@ -19,6 +19,7 @@ from msdump.formats.paths.torchair import (
     format_graph_dump_name,
     format_summary_name,
 )
+from msdump.process.sessions import note_left
 from msdump.torchair.configs.compiler_config import CompilerConfig
 from msdump.torchair.debug_save.safe_files import make_safe_dirs, write_safe_text
 from msdump.torchair.ge.compile import OPTIMIZED as OPTIMIZED_STAGE
@@ -40,19 +41,20 @@ def new_graph_file(stage: str, graph_id: int, config: CompilerConfig) -> Path:
     dump = config.debug.graph_dump
     _, rank = process_rank()
     name = GraphDumpName(stage, graph_id, rank, os.getpid(), _clock.next_us(), dump.type.value)
-    return _folder(dump.path) / format_graph_dump_name(name)
+    return _folder(dump.path, "TorchAir's graph dump") / format_graph_dump_name(name)
 
 
 def new_summary_file(config: CompilerConfig) -> Path:
     """Path of the next FX summary.   Raises: WriteError as above."""
     _, rank = process_rank()
     name = SummaryName(rank, os.getpid(), _clock.next_us())
-    return _folder(config.debug.fx_summary._path) / format_summary_name(name)
+    return _folder(config.debug.fx_summary._path, "TorchAir's FX summary") / format_summary_name(name)
 
 
-def _folder(path: str) -> Path:
+def _folder(path: str, what: str) -> Path:
     folder = Path(path)
     make_safe_dirs(folder)
+    note_left(what, folder)
     return folder
 
 

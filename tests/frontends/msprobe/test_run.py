@@ -76,6 +76,7 @@ def test_the_report_and_the_stack_know_the_script(tmp_path: Path) -> None:
         """
     status, output = run(tmp_path, "\n".join(line.strip() for line in text.splitlines()))
     assert status == 0 and "dump of msprobe's layout: " in output, output
+    assert "PrecisionDebugger of the script dumps" in output and "go to msdump_dump" not in output
     (folder,) = (tmp_path / "dump" / "step0").iterdir()
     (entry,) = json.loads((folder / "stack.json").read_text()).values()
     place = f"File {tmp_path / 'script.py'}, line 7, in <module>, \n torch.nn.functional.relu(torch.ones(2))"
@@ -87,7 +88,7 @@ def test_the_report_and_the_stack_know_the_script(tmp_path: Path) -> None:
     [
         ("import msprobe.pytorch as p; p.PrecisionDebugger(CONFIG)", 3, "the script called no start()"),
         ("import msprobe.pytorch as p; p.PrecisionDebugger(CONFIG, level='L2')", 1, '"L2" is not supported'),
-        ("import msprobe.pytorch", 0, "no operator was run by PyTorch"),
+        ("import msprobe.pytorch", 0, "the script turns none on"),
         (
             "import torch, msprobe.pytorch as p; d = p.PrecisionDebugger(CONFIG, task='structure', level='mix'); "
             "d.start(torch.nn.Sequential(torch.nn.ReLU())); torch.ones(1).exp(); d.step()",
