@@ -104,7 +104,8 @@ class Tools:
         from_line: FromLine = 1,
     ) -> str:
         """Find the operator, line of the script and iteration that made the first NaN or unexpected Inf of a run. Says
-        "finite" when there is none. An Inf that is meant, as of an attention mask, is no finding.
+        "finite" when there is none, "incomplete" when tensors are missing. An Inf that is meant, as of an attention
+        mask, is no finding.
         """
         options = _options(show_all, _steps(rank, graph, iteration), details)
         return await self._ask(["nan", *options, "--", self._path(dump)], from_line)

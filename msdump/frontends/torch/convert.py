@@ -13,6 +13,7 @@ from torch import fx
 from msdump.graph.types import TensorType
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
+from msdump.tensors.records import MAX_NDIM
 from msdump.tensors.torch_arrays import NAME_BY_DTYPE, dtype_name
 
 # numpy has these only through ml_dtypes, and no name for them in an interface: their bits cross as integers.
@@ -29,6 +30,9 @@ _FORM_BY_DTYPE: dict[torch.dtype, tuple[str, np.dtype[Any]]] = {
 }
 
 
+TOO_DEEP = f"tensor of more than {MAX_NDIM} axes"
+
+
 def why_unreadable(tensor: torch.Tensor) -> str:
     """Why no array can show a tensor; "" when one can. Fake tensors say the same as the real ones they stand for."""
     if tensor.layout is not torch.strided:
@@ -41,6 +45,8 @@ def why_unreadable(tensor: torch.Tensor) -> str:
         return "tensor on the meta device"
     if tensor._is_zerotensor():
         return "wrapper of a transform tensor"  # its zeros lie nowhere
+    if tensor.dim() > MAX_NDIM:
+        return TOO_DEEP
     if dtype_name(tensor.dtype) is None:
         return f"dtype {str(tensor.dtype).removeprefix('torch.')}"
     return ""

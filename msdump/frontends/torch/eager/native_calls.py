@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 
+from msdump.frontends.torch.convert import TOO_DEEP
 from msdump.frontends.torch.eager.call_sites import Lines, Site, lines_of
 from msdump.frontends.torch.eager.native_tables import NONE, Iteration, shown_as
 from msdump.frontends.torch.eager.operands import CallOperands
@@ -24,7 +25,7 @@ from msdump.frontends.torch.operators import plain
 from msdump.statistics.stats import MeasuredArray
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
-from msdump.tensors.records import OpInfo, TensorInfo
+from msdump.tensors.records import MAX_NDIM, OpInfo, TensorInfo
 
 if TYPE_CHECKING:
     from msdump.config.plan import Plan
@@ -348,7 +349,10 @@ class NativeCalls:
     def _why_not(self, place: int, reason: int) -> str:
         """Why an operand of a call that is shown cannot be shown; "" where it can."""
         if place != NONE:
-            why, has_numbers = shown_as(self._iteration.tensor(place)[7])
+            row = self._iteration.tensor(place)
+            if row[6] > MAX_NDIM:
+                return TOO_DEEP
+            why, has_numbers = shown_as(row[7])
             if why or not has_numbers:
                 return why
         return _text_of(reason) if reason else ""
@@ -500,7 +504,7 @@ class NativeCalls:
         """Elements of a tensor that was copied as it ran; none where it cannot be read, which the report counts."""
         try:
             return tables.values(place)
-        except (RuntimeError, TypeError, AttributeError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, one tensor ends no dump
             self._count_skipped(f"copied tensor that cannot be read ({type(error).__name__})")
             return np.empty((0,), dtypes.dtype(info.dtype).numpy)
 

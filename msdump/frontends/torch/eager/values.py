@@ -84,7 +84,7 @@ class Values:
     def _read(self, info: TensorInfo, tensor: torch.Tensor, read: Callable[[], Array]) -> Array:
         try:
             return read()
-        except (RuntimeError, TypeError, AttributeError, NotImplementedError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, one tensor ends no dump
             self._report(f"{type(tensor).__name__} that cannot be read ({type(error).__name__})")
             return np.empty((0,), dtypes.dtype(info.dtype).numpy)
 
