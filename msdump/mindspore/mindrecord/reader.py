@@ -164,7 +164,6 @@ class FileReader:
         return dict(self._files[0].header["schema"][0]["schema"])
 
     def close(self) -> None:
-        """Nothing to do: each row opens its file."""
+        """Nothing to do: each row opens its file. `finish` is the older name."""
 
-    def finish(self) -> None:
-        """The older name of `close`."""
+    finish = close

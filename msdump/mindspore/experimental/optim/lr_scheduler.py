@@ -129,7 +129,7 @@ class _OfTorch(Declared, LRScheduler):
         if "lr_lambda" in settings:
             given = settings["lr_lambda"]
             functions = list(given) if isinstance(given, list | tuple) else [given] * len(self._last_lr)
-            settings["lr_lambda"] = [_of_tensors(function) for function in functions]
+            settings["lr_lambda"] = [lambda epoch, f=f: float(f(Tensor(np.float32(epoch)))) for f in functions]
         return settings | {"cycle_momentum": False} if "scale_mode" in settings else settings
 
     @contextmanager
@@ -157,10 +157,6 @@ class _OfTorch(Declared, LRScheduler):
     def in_cooldown(self) -> bool:
         """Does a plateau wait for the last change of the rate to show?"""
         return bool(self._own.in_cooldown)
-
-
-def _of_tensors(function: Any) -> Any:
-    return lambda epoch: float(function(Tensor(np.float32(epoch))))
 
 
 _TABLE = {
