@@ -12,7 +12,7 @@ import sqlite3
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -310,7 +310,7 @@ def split_pack_path(path: str) -> tuple[str, str] | None:
     return (path, "") if is_pack_name(path) else None
 
 
-def without_packs(parts: list[str]) -> list[str]:
+def without_packs(parts: Iterable[str]) -> list[str]:
     """Parts of a path without the archives among them: those that the same files had in folders."""
     return [part for part in parts if not is_pack_name(part)]
 

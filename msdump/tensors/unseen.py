@@ -93,4 +93,5 @@ def hidden(compute: Callable[..., _Result], *args: object) -> _Result:
 def _set_trace(trace: Any) -> None:
     import torch
 
-    torch._C._set_tracing_state(trace)
+    library: Any = torch._C
+    library._set_tracing_state(trace)

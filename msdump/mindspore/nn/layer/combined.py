@@ -19,6 +19,8 @@ from msdump.mindspore.ops.primitive import Primitive
 class _Combined(Declared):
     """What both share: normalisation and activation after the layer itself."""
 
+    activation: Any
+
     def _follow(self, norm: Any, channels: int) -> None:
         """Raises: TypeError for an activation that cannot be called in a graph."""
         self.has_act = self.activation is not None

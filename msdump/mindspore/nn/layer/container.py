@@ -35,7 +35,7 @@ class CellDict(Cell, MutableMapping[str, Cell]):
     """Cells by name, which the owner of the dictionary calls."""
 
     is_container = True
-    __hash__, __eq__ = Cell.__hash__, Cell.__eq__  # type: ignore[assignment]
+    __hash__, __eq__ = Cell.__hash__, Cell.__eq__
 
     def __init__(self, *args: Any, auto_prefix: bool = True) -> None:
         super().__init__(auto_prefix=auto_prefix)
