@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from queue import SimpleQueue
 
 from tests.answers import table
 from tests.answers.judging import WRONG, Verdict, first_sentence, judge
-from tests.answers.program import Program, load, names
-from tests.answers.running import run_program
+from tests.answers.program import Program, load, names, programs
+from tests.answers.running import Shell, run_program
 
 _SHOWN = 25
 
@@ -27,29 +29,46 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="programs at a time (%(default)s)")
     parser.add_argument("--said", action="store_true", help=f"print the first {_SHOWN} lines of msdump as well")
     args = parser.parse_args()
-    by_name = {name: load(name) for name in listed}
-    programs = [by_name[name] for name in args.names or listed]
-    results = []
-    with ThreadPoolExecutor(args.jobs) as pool:
-        for result, said in pool.map(answered, programs):
-            results.append(result)
-            print(table.text_line(result), flush=True)
-            if args.said:
-                print(*said.splitlines()[:_SHOWN], sep="\n", flush=True)
-    words = {result.program.name: result.verdict.word for result in results}
-    print(*(table.count_line(*row) for row in table.counts(programs, words)), sep="\n")
+    chosen = [load(name) for name in args.names or listed]
+    results = _results(chosen, args.jobs, _SHOWN if args.said else 0)
+    verdicts = {result.program.name: result.verdict for result in results}
+    print(*(table.count_line(*row) for row in table.counts(chosen, verdicts)), sep="\n")
     page = table.PAGE.read_text(encoding="utf-8")
-    worse = table.worse(page, results)
-    for name in worse:
-        print(f"worse than {table.PAGE.name} says: {name}", file=sys.stderr)
+    worse, better = table.changes(page, results)
+    for word, changed in (("worse", worse), ("better", better)):
+        for name in changed:
+            print(f"{word} than {table.PAGE.name} says: {name}", file=sys.stderr)
     if args.write:
-        table.PAGE.write_text(table.made(page, list(by_name.values()), results), encoding="utf-8")
+        table.PAGE.write_text(table.made(page, list(programs().values()), results), encoding="utf-8")
     return 1 if worse else 0
 
 
-def answered(program: Program) -> tuple[table.Result, str]:
+def _results(chosen: list[Program], jobs: int, shown: int) -> list[table.Result]:
+    """Of each program, in their order; each is printed, with the first lines of what was said."""
+    results = []
+    shells: SimpleQueue[Shell] = SimpleQueue()
+
+    def work(program: Program) -> tuple[table.Result, str]:
+        shell = shells.get()
+        try:
+            return answered(program, shell)
+        finally:
+            shells.put(shell)
+
+    with ExitStack() as stack, ThreadPoolExecutor(jobs) as pool:
+        for _ in range(jobs):
+            shells.put(stack.enter_context(Shell()))
+        for result, said in pool.map(work, chosen):
+            results.append(result)
+            print(table.text_line(result), flush=True)
+            if shown:
+                print(*said.splitlines()[:shown], sep="\n", flush=True)
+    return results
+
+
+def answered(program: Program, shell: Shell) -> tuple[table.Result, str]:
     """Run a program and judge the answer.   Returns: with all that was said of the faulty run."""
-    outcome = run_program(program)
+    outcome = run_program(program, shell)
     if outcome.broken:
         return table.Result(program, "", Verdict(WRONG, outcome.broken)), ""
     verdict = judge(program, outcome.faulty, outcome.healthy)

@@ -29,10 +29,16 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One of VERDICTS, and what came in place of what."""
+    """One of VERDICTS, what came in place of what, and what is said, falsely, of the program without its fault."""
 
     word: str
     reason: str = ""
+    alarm: str = ""
+
+    @property
+    def badness(self) -> tuple[bool, int]:
+        """The greater, the worse."""
+        return bool(self.alarm), VERDICTS.index(self.word)
 
 
 def judge(program: Program, faulty: Said, healthy: Said | None) -> Verdict:
@@ -40,17 +46,16 @@ def judge(program: Program, faulty: Said, healthy: Said | None) -> Verdict:
 
     Edges: without a healthy twin only the faulty run counts.
     """
-    if healthy is not None and (reason := _false_alarm(program, healthy)):
-        return Verdict(WRONG, f"healthy twin: {reason}")
+    alarm = "" if healthy is None else _false_alarm(program, healthy)
     said = first_sentence(faulty.text)
     if faulty.exit != program.answer.exit:
-        return Verdict(WRONG, f"exit {faulty.exit} in place of {program.answer.exit}: {said}")
+        return Verdict(WRONG, f"exit {faulty.exit} in place of {program.answer.exit}: {said}", alarm)
     answer = first_answer(faulty.text) if _is_finder(program) else faulty.text
     missing = _missing(program, answer, faulty.text)
     if not missing:
-        return Verdict(FOUND)
+        return Verdict(FOUND, "", alarm)
     reason = f"{'; '.join(missing)}: {said}"
-    return Verdict(HALF if _is_near(program, faulty.text) else WRONG, reason)
+    return Verdict(HALF if _is_near(program, faulty.text) else WRONG, reason, alarm)
 
 
 def first_answer(text: str) -> str:
@@ -95,8 +100,8 @@ def _missing(program: Program, answer: str, text: str) -> list[str]:
     stated = program.answer
     sentence = first_sentence(text) if _is_finder(program) else text
     missing = [f"not {stated.operator}"] if stated.operator not in sentence else []
-    if program.line is not None and not _has_line(program, answer):
-        missing.append(f"not line {program.line}")
+    if program.lines and not _has_line(program, answer):
+        missing.append(f"not line {' or '.join(map(str, program.lines))}")
     for name, number in (("iteration", stated.step), ("rank", stated.rank)):
         if number is not None and re.search(rf"\b{name}s? {number}\b", answer) is None:
             missing.append(f"not {name} {number}")
@@ -106,11 +111,12 @@ def _missing(program: Program, answer: str, text: str) -> list[str]:
 
 
 def _has_line(program: Program, text: str) -> bool:
-    return re.search(rf"\b{re.escape(program.name)}\.py:{program.line}\b", text) is not None
+    numbers = "|".join(map(str, program.lines))
+    return bool(program.lines) and re.search(rf"\b{re.escape(program.file)}\.py:({numbers})\b", text) is not None
 
 
 def _is_near(program: Program, text: str) -> bool:
-    """Whether the operator or the line stand anywhere, or there is none to name."""
-    if not program.answer.operator and program.line is None:
-        return True
+    """Whether the operator or the line stand anywhere; where there is none to name, whether nothing wrong is said."""
+    if not program.answer.operator and not program.lines:
+        return not any(words in text for words in program.answer.never)
     return bool(program.answer.operator and program.answer.operator in text) or _has_line(program, text)

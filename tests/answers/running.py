@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shlex
-import signal
-import subprocess
-import sys
+import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.answers.judging import Said
 from tests.answers.program import Program
+from tests.forks import Forks
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TIMEOUT_S = 300
+# Names a folder in which dumps stay, for those that change nothing but how msdump answers.
+KEPT = "ANSWERS_DUMPS"
+_FINISHED = "finished"
 _DUMPED = {
     "eager": "msdump run --config {config} --torch-eager {script} {mode}",
     "compiled": "msdump run --config {config} --torch-backend msdump {script} {mode}",
@@ -28,6 +33,17 @@ _DUMPED = {
 # Programs of the other entries name their configuration themselves and dump into the folder that their argument names.
 _PLAIN = "python {script} {mode}"
 _JOB = "-m torch.distributed.run --standalone --nproc-per-node {ranks} {script}"
+
+
+# What the processes import before the first command, where it is installed. With PyTorch imported already, `msdump run`
+# does not see that a script imports it: programs of PyTorch name the way in, `--torch-eager`.
+_LIBRARIES = ("numpy", "numba", "pydantic", "google.protobuf.message", "ml_dtypes", "msdump.cli.main")
+_FRAMEWORKS = (
+    *(*_LIBRARIES, "torch", "torch._dynamo", "onnx", "msdump.cli.run", "msdump.cli.ways", "msdump.cli.launch"),
+    *("msdump.config.mindspore", "msdump.engine.graphs", "msdump.engine.opening"),
+    *("msdump.frontends.torch.eager.watching", "msdump.analysis.find.hints"),
+)
+_COMMANDS = (*_LIBRARIES, "msdump.cli.nan", "msdump.cli.compare", "msdump.cli.ranks", "msdump.cli.stat")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +59,73 @@ class Outcome:
     broken: str = ""
 
 
-def run_program(program: Program) -> Outcome:
-    """Dump each form of a program in a fresh folder, and ask."""
-    with tempfile.TemporaryDirectory(prefix="msdump-answers-") as name:
-        folder = Path(name)
-        script = folder / program.path.name
-        script.write_bytes(program.path.read_bytes())
-        for mode in program.modes:
-            done = typed(dump_command(program, mode, folder), folder, subprocess.STDOUT)
-            expected = program.answer.ends if mode == "faulty" else 0
-            if done.exit != expected:
-                last = (done.text.strip().splitlines() or [""])[-1]
-                return Outcome(Said(done.exit, ""), None, f"run {mode} ended with {done.exit}: {last}")
-        faulty, healthy = (typed(asked(program, mode), folder) for mode in ("faulty", "healthy"))
+class Shell:
+    """Types commands, each of which runs in a process of its own."""
+
+    def __init__(self) -> None:
+        with ExitStack() as stack:
+            self._dumping, self._asking = (
+                stack.enter_context(Forks(modules, ROOT, _environment())) for modules in (_FRAMEWORKS, _COMMANDS)
+            )
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> Shell:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def dump(self, command: str, folder: Path) -> Said:
+        """Run a command that dumps; what it printed, errors included."""
+        status, text, _ = self._dumping.printed(_words(command), folder, TIMEOUT_S, is_joined=True)
+        return Said(status, text)
+
+    def ask(self, question: str, folder: Path) -> Said:
+        """Ask; what was printed, which is errors where there is nothing else."""
+        status, printed, complaint = self._asking.printed(_words(question), folder, TIMEOUT_S, is_joined=False)
+        return Said(status, (printed if printed.strip() else complaint).replace(f"{folder}/", ""))
+
+
+def run_program(program: Program, shell: Shell) -> Outcome:
+    """Dump each form of a program in a folder of its own, and ask."""
+    with _folder(program) as folder:
+        if broken := dumped(program, folder, shell):
+            return Outcome(Said(1, ""), None, broken)
+        faulty, healthy = (shell.ask(asked(program, mode), folder) for mode in ("faulty", "healthy"))
         return Outcome(faulty, healthy)
+
+
+def dumped(program: Program, folder: Path, shell: Shell) -> str:
+    """Dump each form, unless the folder has it; what went wrong with that, or ""."""
+    finished = folder / _FINISHED
+    if finished.exists():
+        return finished.read_text(encoding="utf-8")
+    (folder / program.path.name).write_bytes(program.path.read_bytes())
+    broken = ""
+    for mode in program.modes:
+        done = shell.dump(dump_command(program, mode, folder), folder)
+        expected = program.answer.ends if mode == "faulty" else 0
+        if done.exit != expected:
+            last = (done.text.strip().splitlines() or [""])[-1]
+            broken = f"run {mode} ended with {done.exit}: {last}"
+            break
+    finished.write_text(broken, encoding="utf-8")
+    return broken
+
+
+@contextmanager
+def _folder(program: Program) -> Iterator[Path]:
+    """A fresh folder; one that stays where KEPT names a place for it, as long as the program is the same."""
+    if kept := os.environ.get(KEPT):
+        text = hashlib.sha256(program.path.read_bytes()).hexdigest()
+        folder = Path(kept, f"{program.name}-{text[:12]}")
+        if not (folder / _FINISHED).exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+        yield folder
+    else:
+        with tempfile.TemporaryDirectory(prefix="msdump-answers-") as name:
+            yield Path(name)
 
 
 def dump_command(program: Program, mode: str, folder: Path) -> str:
@@ -68,7 +137,8 @@ def dump_command(program: Program, mode: str, folder: Path) -> str:
     command = own or _DUMPED.get(answer.entry, _PLAIN)
     if answer.ranks and not own:
         command = command.replace("{script}", _JOB)
-    return command.format(config=config, script=program.path.name, mode=mode, ranks=answer.ranks)
+    filled = command.format(config=config, script=program.path.name, mode=mode, ranks=answer.ranks)
+    return f"{filled} {program.variant}".strip()
 
 
 def configuration(program: Program, path: Path) -> dict[str, Any]:
@@ -91,30 +161,14 @@ def configuration(program: Program, path: Path) -> dict[str, Any]:
 
 def asked(program: Program, mode: str = "faulty") -> str:
     """The question, with the folder of that run in place of the faulty one."""
-    return "msdump " + program.answer.ask.format(faulty=mode, healthy="healthy", golden="golden")
+    question = (program.answer.twin if mode == "healthy" else "") or program.answer.ask
+    return "msdump " + question.format(faulty=mode, healthy="healthy", golden="golden")
 
 
-def typed(command: str, folder: Path, errors: int = subprocess.PIPE) -> Said:
-    """Run it; what it printed, which is its errors where there is nothing else."""
-    words = shlex.split(command)
-    words[:1] = [sys.executable, *(["-m", "msdump"] if words[0] == "msdump" else [])]
-    process = subprocess.Popen(
-        words,
-        cwd=folder,
-        env=_environment(),
-        stdout=subprocess.PIPE,
-        stderr=errors,
-        text=True,
-        encoding="utf-8",
-        start_new_session=True,
-    )
-    try:
-        printed, complaint = process.communicate(timeout=TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)  # with the ranks that it started
-        printed, _ = process.communicate()
-        return Said(124, f"{printed}\nno end after {TIMEOUT_S} s")
-    return Said(process.returncode, printed if printed.strip() else complaint or "")
+def _words(command: str) -> list[str]:
+    """What follows `python`."""
+    first, *words = shlex.split(command)
+    return ["-m", "msdump", *words] if first == "msdump" else words
 
 
 def _environment() -> dict[str, str]:

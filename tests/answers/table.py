@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,9 @@ from tests.answers.running import ROOT, asked
 
 PAGE = ROOT / "docs" / "answers.md"
 BEGIN, END = "<!-- answers: begin -->\n", "<!-- answers: end -->"
-_ROW = re.compile(r"^\| `(\w+)` \|.* \| (\w+)[^|]* \|$", re.MULTILINE)
+NOISY = "noisy twin"
+_ROW = re.compile(rf"^\| `(\w+)` \|.* \| (\w+)(, {NOISY})?(?::[^|]*)? \|$", re.MULTILINE)
+_TITLES = "| program | what goes wrong | right answer | typed | said first | verdict |"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,27 +31,40 @@ class Result:
 def text_line(result: Result) -> str:
     """A result for the terminal."""
     answer, verdict = result.program.answer, result.verdict
-    reason = f"\n      {verdict.reason}" if verdict.reason else ""
-    return f"{verdict.word:6} {result.program.name:34} {answer.kind:28} {answer.entry}{reason}"
+    remarks = (verdict.reason, f"{NOISY}: {verdict.alarm}" if verdict.alarm else "")
+    return "".join(
+        (
+            f"{verdict.word:6} {result.program.name:40} {answer.kind:28} {answer.entry}",
+            *(f"\n      {remark}" for remark in remarks if remark),
+        )
+    )
 
 
-def counts(programs: Sequence[Program], words: Mapping[str, str]) -> list[tuple[str, Counter[str]]]:
-    """Verdicts of each entry that has programs, and of all."""
+def counts(programs: Sequence[Program], verdicts: Mapping[str, Verdict]) -> list[tuple[str, Counter[str]]]:
+    """Verdicts and noisy twins of each entry that has programs, and of all."""
     rows = []
-    for entry in ENTRIES:
-        judged = [words[program.name] for program in programs if program.answer.entry == entry]
-        rows += [(entry, Counter(judged))] if judged else []
-    return [*rows, ("all", Counter(words[program.name] for program in programs))]
+    for entry in (*ENTRIES, "all"):
+        judged = [verdicts[program.name] for program in programs if entry in ("all", program.answer.entry)]
+        counter = Counter(verdict.word for verdict in judged)
+        counter[NOISY] = sum(bool(verdict.alarm) for verdict in judged)
+        rows += [(entry, counter)] if judged or entry == "all" else []
+    return rows
+
+
+def numbers(counter: Counter[str]) -> dict[str, int]:
+    """All programs, each verdict, and noisy twins, by title."""
+    words = {word: counter[word] for word in VERDICTS}
+    return {"programs": sum(words.values()), **words, f"{NOISY}s": counter[NOISY]}
 
 
 def count_line(entry: str, counter: Counter[str]) -> str:
-    """The verdicts of an entry for the terminal."""
-    return f"{entry:9} {counter.total():3} programs: " + ", ".join(f"{counter[word]} {word}" for word in VERDICTS)
+    """The numbers of an entry for the terminal."""
+    return f"{entry:9} " + ", ".join(f"{number:3} {title}" for title, number in numbers(counter).items())
 
 
-def stated(page: str) -> dict[str, str]:
+def stated(page: str) -> dict[str, Verdict]:
     """Verdict of each program that a page lists."""
-    return dict(_ROW.findall(page))
+    return {name: Verdict(word, "", noisy) for name, word, noisy in _ROW.findall(page)}
 
 
 def made(page: str, programs: Sequence[Program], results: Sequence[Result]) -> str:
@@ -56,10 +72,11 @@ def made(page: str, programs: Sequence[Program], results: Sequence[Result]) -> s
     rows = {match[1]: match[0] for match in _ROW.finditer(page)}
     rows.update({result.program.name: _row(result) for result in results})
     listed = [program for program in programs if program.name in rows]
-    words = stated("\n".join(rows[program.name] for program in listed))
-    lines = ["", "| dumped by | programs | " + " | ".join(VERDICTS) + " |", "|---" * (len(VERDICTS) + 2) + "|"]
-    for entry, counter in counts(listed, words):
-        lines.append(f"| {entry} | {counter.total()} | " + " | ".join(str(counter[word]) for word in VERDICTS) + " |")
+    verdicts = stated("\n".join(rows[program.name] for program in listed))
+    titles = ["dumped by", *numbers(Counter())]
+    lines = ["", f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
+    for entry, counter in counts(listed, verdicts):
+        lines.append(f"| {entry} | {' | '.join(map(str, numbers(counter).values()))} |")
     for kind in dict.fromkeys(program.answer.kind for program in listed):
         lines += ["", f"## {kind[0].upper()}{kind[1:]}", "", _TITLES, "|---|---|---|---|---|---|"]
         lines += [rows[program.name] for program in listed if program.answer.kind == kind]
@@ -67,17 +84,13 @@ def made(page: str, programs: Sequence[Program], results: Sequence[Result]) -> s
     return before + BEGIN + "\n".join(lines) + "\n\n" + END + rest.split(END)[1]
 
 
-def worse(page: str, results: Sequence[Result]) -> list[str]:
-    """Names of programs whose verdict is worse than the page says."""
+def changes(page: str, results: Sequence[Result]) -> tuple[list[str], list[str]]:
+    """Names of the programs whose verdict is worse than the page says, and of those whose is better."""
     before = stated(page)
-    return [
-        result.program.name
-        for result in results
-        if VERDICTS.index(result.verdict.word) > VERDICTS.index(before.get(result.program.name, VERDICTS[-1]))
-    ]
-
-
-_TITLES = "| program | what goes wrong | right answer | typed | said first | verdict |"
+    worst = Verdict(VERDICTS[-1], "", NOISY)
+    pairs = [(result.program.name, before.get(result.program.name, worst), result.verdict) for result in results]
+    worse = [name for name, old, new in pairs if any(map(operator.gt, new.badness, old.badness))]
+    return worse, [name for name, old, new in pairs if name not in worse and new.badness != old.badness]
 
 
 def _row(result: Result) -> str:
@@ -88,9 +101,15 @@ def _row(result: Result) -> str:
         _cell(program.answer.wants),
         f"`{asked(program)}`",
         f"`{_cell(result.sentence)}`" if result.sentence.strip() else "",
-        verdict.word + (f": {_cell(_short(verdict.reason, result.sentence))}" if verdict.reason else ""),
+        _verdict(verdict, result.sentence),
     ]
     return f"| {' | '.join(cells)} |"
+
+
+def _verdict(verdict: Verdict, sentence: str) -> str:
+    words = verdict.word + (f", {NOISY}" if verdict.alarm else "")
+    remarks = [_short(verdict.reason, sentence), verdict.alarm]
+    return ": ".join(filter(None, (words, _cell("; twin: ".join(filter(None, remarks))))))
 
 
 def _short(reason: str, sentence: str) -> str:
@@ -101,7 +120,6 @@ def _short(reason: str, sentence: str) -> str:
 def _cell(text: str) -> str:
     """Text that fits into a cell, and says nothing of the machine."""
     text = re.sub(r"\S*/(?=site-packages/|lib/python3)", "", text)
-    text = re.sub(r"/tmp/msdump-answers-\w+/", "", text)
     # Whose error it is says the command that was typed.
     text = re.sub(r"\bmsdump (\w+): ", r"\1: ", text)
     return " ".join(text.split()).replace("`", "'").replace("|", "/").replace("<", "‹")[:300]

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from msdump.analysis import compare_dumps, headline
-from tests.answers import table
+from tests.answers import running, table
 from tests.answers.judging import FOUND, HALF, WRONG, Said, Verdict, first_answer, first_sentence, judge
 from tests.answers.program import FOLDERS, Program, load, names, parse, paths
-from tests.answers.running import asked, configuration, dump_command, typed
+from tests.answers.running import Shell, asked, configuration, dump_command
 
 PROGRAM = '''"""A logarithm
 of a negative number."""
@@ -30,7 +30,12 @@ FINITE = Said(0, "finite: 3 tensors of 1 step hold no NaN and no Inf.\n")
 
 @pytest.fixture
 def program() -> Program:
-    return parse("train", PROGRAM)
+    return parsed(PROGRAM)
+
+
+def parsed(text: str, name: str = "train") -> Program:
+    (program,) = parse(name, text)
+    return program
 
 
 def verdict(program: Program, text: str, exit_status: int = 1, healthy: Said = FINITE) -> str:
@@ -67,25 +72,28 @@ def test_another_exit_status_is_wrong(program: Program) -> None:
 
 
 @pytest.mark.parametrize("healthy", [Said(1, RIGHT), Said(4, FINITE.text), Said(0, "first difference: fc2.bias\n")])
-def test_a_finding_in_the_healthy_twin_is_wrong(program: Program, healthy: Said) -> None:
-    assert verdict(program, RIGHT, healthy=healthy) == WRONG
+def test_a_finding_in_the_healthy_twin_is_a_false_alarm(program: Program, healthy: Said) -> None:
+    judged = judge(program, Said(1, RIGHT), healthy)
+    assert judged.word == FOUND and judged.alarm
+    assert not judge(program, Said(1, RIGHT), FINITE).alarm
 
 
 def test_nothing_wrong_forbids_words_everywhere() -> None:
     text = PROGRAM.replace('"operator": "aten.log", "step": 1, "rank": 0,', '"exit": 0, "line": False,')
-    program = parse("train", text.replace('"says": ["output 0"]', '"says": ["finite"]').replace("  # fault", ""))
+    program = parsed(text.replace('"says": ["output 0"]', '"says": ["finite"]').replace("  # fault", ""))
     assert verdict(program, FINITE.text, exit_status=0) == FOUND
-    assert verdict(program, FINITE.text + "  came in from outside\n", exit_status=0) == HALF
+    assert verdict(program, FINITE.text + "  came in from outside\n", exit_status=0) == WRONG
+    assert verdict(program, FINITE.text.replace("finite", "no finding"), exit_status=0) == HALF
 
 
 def test_what_a_command_shows_is_no_finding() -> None:
     text = PROGRAM.replace("nan {faulty}", "show {faulty} aten.log").replace(
         '"wants"', '"exit": 0, "quiet": 2, "wants"'
     )
-    program = parse("train", text)
+    program = parsed(text)
     nothing = Said(2, "msdump show: expected tensors, got none.\n")
     assert judge(program, Said(0, "rank 0\n\n" + RIGHT), nothing) == Verdict(FOUND)
-    assert judge(program, Said(0, RIGHT), Said(0, RIGHT)).word == WRONG
+    assert judge(program, Said(0, RIGHT), Said(0, RIGHT)).alarm
 
 
 def test_the_first_finding_ends_where_the_next_begins() -> None:
@@ -97,7 +105,7 @@ def test_the_first_finding_ends_where_the_next_begins() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ("  # fault", "", "1 line that ends with '# fault', got 0"),
+        ("  # fault", "", "a line that ends with '# fault', got 0"),
         ('"wants"', '"want"', "expected the keys of Answer"),
         ('"eager"', '"jax"', "entry: expected one of eager"),
         ("ANSWER", "OTHER", "expected ANSWER"),
@@ -115,34 +123,96 @@ def test_every_folder_is_searched() -> None:
 
 def test_golden_is_run_where_the_question_names_it(program: Program) -> None:
     assert program.modes == ("faulty", "healthy") and asked(program, "healthy") == "msdump nan healthy"
-    other = parse("train", PROGRAM.replace("nan {faulty}", "compare {faulty} {golden}"))
+    other = parsed(PROGRAM.replace("nan {faulty}", "compare {faulty} {golden}"))
     assert other.modes == ("faulty", "healthy", "golden") and asked(other) == "msdump compare faulty golden"
 
 
 def test_keys_of_the_configuration_reach_their_section() -> None:
     text = PROGRAM.replace('"wants"', '"config": {"iteration": "0|2", "e2e_dump_settings": {"enable": False}}, "wants"')
-    config = configuration(parse("train", text), FOLDERS[0])
+    config = configuration(parsed(text), FOLDERS[0])
     assert config["common_dump_settings"]["iteration"] == "0|2"
     assert config["e2e_dump_settings"] == {"enable": False, "trans_flag": True}
 
 
 def test_the_page_keeps_the_rows_of_programs_that_were_not_run(program: Program) -> None:
     page = f"Answers\n\n{table.BEGIN}{table.END}\nmore\n"
-    other = parse("other", PROGRAM)
+    other = parsed(PROGRAM, "other")
     first = table.made(page, [program, other], [table.Result(program, RIGHT, Verdict(FOUND))])
     second = table.made(first, [program, other], [table.Result(other, "a | b", Verdict(HALF, "not line 7: a | b"))])
-    assert table.stated(second) == {"train": FOUND, "other": HALF}
-    assert "| eager | 2 | 1 | 1 | 0 |" in second and second.endswith("\nmore\n")
-    assert table.stated(table.made(second, [other], [])) == {"other": HALF}
+    assert table.stated(second) == {"train": Verdict(FOUND), "other": Verdict(HALF)}
+    assert "| eager | 2 | 1 | 1 | 0 | 0 |" in second and second.endswith("\nmore\n")
+    assert table.stated(table.made(second, [other], [])) == {"other": Verdict(HALF)}
 
 
-def test_only_what_got_worse_is_named(program: Program) -> None:
+def test_what_got_worse_and_what_got_better_is_named(program: Program) -> None:
     page = f"{table.BEGIN}{table.END}"
-    half = table.Result(program, "", Verdict(HALF, "not line 7"))
-    assert table.worse(page, [half]) == []
-    assert table.worse(table.made(page, [program], [half]), [half]) == []
-    found = table.made(page, [program], [table.Result(program, "", Verdict(FOUND))])
-    assert table.worse(found, [half]) == ["train"]
+    verdicts = [
+        *(Verdict(FOUND), Verdict(HALF, "not line 7"), Verdict(WRONG, "exit 0 in place of 1: a | b")),
+        *(Verdict(FOUND, "", "a finding"), Verdict(HALF, "not line 7", "a finding"), Verdict(WRONG, "", "exit 1: b")),
+    ]
+    for before in verdicts:
+        written = table.made(page, [program], [table.Result(program, "said", before)])
+        assert table.stated(written)["train"].badness == before.badness
+        for after in verdicts:
+            worse, better = table.changes(written, [table.Result(program, "said", after)])
+            is_worse = verdicts.index(after) % 3 > verdicts.index(before) % 3 or bool(after.alarm) > bool(before.alarm)
+            assert worse == (["train"] if is_worse else [])
+            assert better == (["train"] if not is_worse and after != before else [])
+    assert table.changes(page, [table.Result(program, "", Verdict(WRONG, "", "alarm"))]) == ([], [])
+
+
+def test_false_alarms_are_counted_by_entry(program: Program) -> None:
+    result = table.Result(program, "said", Verdict(HALF, "not line 7", "exit 1: first difference"))
+    page = table.made(f"{table.BEGIN}{table.END}", [program], [result])
+    assert "| dumped by | programs | found | half | wrong | noisy twins |" in page
+    assert "| eager | 1 | 0 | 1 | 0 | 1 |" in page
+    assert "| half, noisy twin: not line 7; twin: exit 1: first difference |" in page
+
+
+VARIANTS = PROGRAM.replace("x.log()  # fault", "x.log()  # fault log root\nx.exp()  # fault exp").replace(
+    '"operator": "aten.log",',
+    """"variants": {
+        "log": {"goes_wrong": "one", "operator": "aten.log"}, "root": {"goes_wrong": "two"},
+        "exp": {"goes_wrong": "three", "operator": "aten.exp", "says": []},
+    },""",
+)
+
+
+def test_a_file_with_variants_is_a_program_for_each(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = parse("train", VARIANTS)
+    assert [(each.name, each.summary, each.lines) for each in found] == [
+        *(("train_log", "one", (10,)), ("train_root", "two", (10,)), ("train_exp", "three", (11,))),
+    ]
+    assert [each.answer.says for each in found] == [("output 0",), ("output 0",), ()]
+    monkeypatch.setattr("tests.answers.program.paths", lambda: {"train": tmp_path / "train.py"})
+    assert dump_command(found[2], "healthy", tmp_path).endswith("train.py healthy exp")
+    assert verdict(found[0], RIGHT.replace(":7", ":10")) == FOUND
+
+
+def test_kept_dumps_are_made_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: Program) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("", encoding="utf-8")
+    monkeypatch.setattr("tests.answers.program.paths", lambda: {"train": script})
+    monkeypatch.setenv(running.KEPT, str(tmp_path / "kept"))
+    typed: list[str] = []
+
+    class Recorded(Shell):
+        def dump(self, command: str, folder: Path) -> Said:
+            typed.append(command)
+            return Said(0, "")
+
+        def ask(self, question: str, folder: Path) -> Said:
+            assert (folder / "train.py").exists()
+            typed.append(question)
+            return FINITE
+
+    with Recorded() as shell:
+        for _ in range(2):
+            running.run_program(program, shell)
+        assert [command.partition(" --")[0].split()[1] for command in typed] == ["run", "run", *["nan"] * 4]
+        script.write_text("pass", encoding="utf-8")
+        running.run_program(program, shell)
+        assert [command.split()[1] for command in typed[6:]] == ["run", "run", "nan", "nan"]
 
 
 @pytest.mark.parametrize("name", names())
@@ -154,22 +224,14 @@ def test_every_program_stands_on_the_page() -> None:
     assert set(table.stated(table.PAGE.read_text(encoding="utf-8"))) == set(names())
 
 
-@pytest.mark.parametrize("name", ["printed_check_in_one_step", "gradient_of_a_root_at_zero"])
-def test_a_program_is_run_and_judged(name: str) -> None:
-    pytest.importorskip("torch")
-    from tests.answers.__main__ import answered
-
-    assert answered(load(name))[0].verdict == Verdict(FOUND)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(path.stem for path in FOLDERS[1].glob("*.py")))
-def test_a_right_port_agrees_in_all_iterations_forward_and_backward(name: str, tmp_path: Path) -> None:
+def test_a_right_port_agrees_in_all_iterations_forward_and_backward(shell: Shell, name: str, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     program = load(name)
     (tmp_path / program.path.name).write_bytes(program.path.read_bytes())
     for mode in ("healthy", "golden"):
-        assert typed(dump_command(program, mode, tmp_path), tmp_path).exit == 0
+        assert shell.dump(dump_command(program, mode, tmp_path), tmp_path).exit == 0
     comparison = compare_dumps(tmp_path / "healthy", tmp_path / "golden")
     assert comparison.is_agreeing, headline(comparison)
     for is_backward in (False, True):

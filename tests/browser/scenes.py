@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.rows.viewer import make_dump
 from tests.answers.program import load
-from tests.answers.running import dump_command, typed
+from tests.answers.running import Shell, dump_command
 
 ROOT = Path(__file__).parents[2]
 TRAINING = """\
@@ -82,9 +82,10 @@ def _program(name: str) -> Callable[[Path], tuple[Path, Path | None]]:
         program = load(name)
         (folder / program.path.name).write_bytes(program.path.read_bytes())
         modes = [mode for mode in program.modes if mode in ("faulty", "golden")]
-        for mode in modes:
-            done = typed(dump_command(program, mode, folder), folder, subprocess.STDOUT)
-            assert done.exit == 0, done.text
+        with Shell() as shell:
+            for mode in modes:
+                done = shell.dump(dump_command(program, mode, folder), folder)
+                assert done.exit == 0, done.text
         return folder / "faulty", folder / "golden" if "golden" in modes else None
 
     return make

@@ -1,7 +1,7 @@
-"""Mutation testing: `python -m tests.mutation [--sample N] [--seed WORD] [--module PATH ...] [--again FILE]`.
+"""Mutation testing: `python -m tests.mutation [--sample N] [--seed WORD] [--module PATH ...] [--rules] [--again FILE]`.
 
-Each mutant is one small change of one module, made by cosmic-ray; the test files that mirror the module must fail.
-Without --sample every mutant is tested, which takes a night.
+Each mutant is one small change of one module, made by cosmic-ray; the test files that mirror the module must fail, or
+the programs of docs/answers.md where they are its tests. Without --sample every mutant is tested, which takes a night.
 """
 
 from __future__ import annotations
@@ -29,9 +29,13 @@ def main() -> int:
     parser.add_argument("--sample", type=int, metavar="N", help="N mutants, at least one of each module; else all")
     parser.add_argument("--seed", default=str(random.SystemRandom().randrange(2**32)), help="chooses another sample")
     parser.add_argument("--module", nargs="*", metavar="PATH", default=names, choices=names, help="these modules only")
+    parser.add_argument("--rules", action="store_true", help="only constants, rows of tables, and conditions")
     parser.add_argument("--again", type=Path, metavar="FILE", help="the survivors in the output of an earlier run only")
     args = parser.parse_args()
-    chosen = sample(args.module, args.sample, args.seed) if args.again is None else survivors(args.again.read_text())
+    if args.again is None:
+        chosen = sample(args.module, args.sample, args.seed, only_rules=args.rules)
+    else:
+        chosen = survivors(args.again.read_text(), only_rules=args.rules)
     print(f"{len(chosen)} mutants of {len({spot.module for spot in chosen})} modules, seed {args.seed}", flush=True)
     try:
         return _report(_test(chosen))

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.answers.running import KEPT
+from tests.forks import TIMEOUT, Command, Forks
 from tests.mutation.mutants import Mutant
-from tests.mutation.selection import ROOT, files_for
-from tests.mutation.server import TIMEOUT
+from tests.mutation.selection import ROOT, files_for, is_net
 
 _LEAST_SECONDS, _TIMES_SECONDS = 30.0, 8
+_BASELINE_SECONDS = 7200.0  # programs of docs/answers.md are dumped in it
+_BYTES = 8 << 30
+# What most test files import; nothing of msdump, which changes.
+_LIBRARIES = (
+    *("pytest", "hypothesis", "numpy", "hypothesis.extra.numpy", "ml_dtypes", "numba", "pydantic"),
+    "google.protobuf.message",
+)
 _OPTIONS = (
     *("-x", "-q", "-p", "tests.mutation.quick", "-p", "no:cacheprovider", "-p", "no:xdist"),
     *("-W", "ignore::pytest.PytestAssertRewriteWarning", "--no-header", "--tb=short", "--basetemp"),
@@ -33,7 +38,7 @@ class Laboratory:
     """Tests mutants in `folder`, whose files are those of the repository between two calls."""
 
     folder: Path
-    server: subprocess.Popen[str]
+    forks: Forks
     output: Path
 
     def __post_init__(self) -> None:
@@ -62,19 +67,18 @@ class Laboratory:
         return {0: "survived", TIMEOUT: "timeout"}.get(status, "killed")
 
     def _baseline(self, module: str, files: tuple[str, ...]) -> float:
-        status, seconds = self._run(files, 1800)
+        status, seconds = self._run(files, _BASELINE_SECONDS)
+        if is_net(files):  # their dumps stay; how long the answers take, the next run shows
+            status, seconds = self._run(files, _BASELINE_SECONDS)
         if status:
             text = self.output.read_text(errors="replace")
             raise BaselineError(f"{module}: expected tests that pass, got {status} from {', '.join(files)}.\n{text}")
         return seconds
 
     def _run(self, files: Sequence[str], limit: float) -> tuple[int, float]:
-        scratch = self.folder.parent / "tmp"
-        assert self.server.stdin is not None and self.server.stdout is not None
-        self.server.stdin.write(json.dumps([[*_OPTIONS, str(scratch), *files], limit]) + "\n")
-        self.server.stdin.flush()
-        answer = json.loads(self.server.stdout.readline())
-        return answer["status"], answer["seconds"]
+        options = [*_OPTIONS, str(self.folder.parent / "tmp"), *(["-m", "slow"] if is_net(files) else [])]
+        words = ["-m", "pytest", *options, *files]
+        return self.forks.run(Command(words, str(self.folder), str(self.output), limit=limit, memory=_BYTES))
 
 
 @contextmanager
@@ -86,11 +90,7 @@ def laboratory() -> Iterator[Laboratory]:
             ".git", ".venv", "venv", "build", "dist", "findings", "__pycache__", ".*_cache"
         )
         shutil.copytree(ROOT, folder, ignore=left_out, symlinks=True)
-        command = [sys.executable, "-m", "tests.mutation.server", str(output)]
-        environment = os.environ | {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(Path(name, "numba"))}
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        with subprocess.Popen(command, cwd=folder, env=environment, text=True, **pipes) as server:
-            try:
-                yield Laboratory(folder, server, output)
-            finally:
-                server.terminate()
+        environment = {KEPT: str(Path(name, "dumps"))} | os.environ
+        environment |= {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(Path(name, "numba"))}
+        with Forks(_LIBRARIES, folder, environment) as forks:
+            yield Laboratory(folder, forks, output)

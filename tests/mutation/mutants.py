@@ -24,7 +24,7 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.operators.operator import Operator
 from cosmic_ray.plugins import get_operator, operator_names
 
-from tests.mutation.drop_call import DropCall
+from tests.mutation.operators import RULES, DropCall
 from tests.mutation.selection import ROOT
 
 CONFIG = Path(__file__).with_name("cosmic-ray.toml")
@@ -76,14 +76,14 @@ def modules(config: ConfigDict | None = None) -> list[str]:
     return sorted(path.relative_to(ROOT).as_posix() for path in paths if len(ast.parse(path.read_text()).body) > 1)
 
 
-def spots(module: str) -> list[Spot]:
-    """All of them, but for those that only change annotations that nothing reads."""
+def spots(module: str, *, only_rules: bool = False) -> list[Spot]:
+    """All of them, or those of constants and rules, but for those that only change annotations that nothing reads."""
     excluded = load_config(str(CONFIG)).sub("filters", "operators-filter")["exclude-operators"]
     text = (ROOT / module).read_text()
     silent, nodes = _annotations(text), list(ast_nodes(get_ast(text)))
     return [
         Spot(module, operator, occurrence, start, ASTQuery(node).get_definition_name() or "")
-        for operator in _operators(excluded)
+        for operator in ([each() for each in RULES] if only_rules else _operators(excluded))
         for occurrence, (node, (start, end)) in enumerate(
             (node, position) for node in nodes for position in operator.mutation_positions(node)
         )
@@ -91,12 +91,12 @@ def spots(module: str) -> list[Spot]:
     ]
 
 
-def sample(chosen: Iterable[str], size: int | None, seed: str) -> list[Spot]:
+def sample(chosen: Iterable[str], size: int | None, seed: str, *, only_rules: bool = False) -> list[Spot]:
     """One spot of each module, then any others, `size` in all (every one without a size); sorted by module."""
     order = random.Random(seed)
     firsts, others = [], []
     for module in chosen:
-        each = spots(module)
+        each = spots(module, only_rules=only_rules)
         order.shuffle(each)
         firsts += each[:1]
         others += each[1:]
@@ -105,13 +105,13 @@ def sample(chosen: Iterable[str], size: int | None, seed: str) -> list[Spot]:
     return sorted((firsts + others)[:size], key=lambda spot: (spot.module, spot.start, spot.occurrence))
 
 
-def survivors(output: str) -> list[Spot]:
+def survivors(output: str, *, only_rules: bool = False) -> list[Spot]:
     """Those that an earlier run has printed as `survived`, as long as their lines stand where they stood."""
     lines = re.findall(r"^survived +\d+ s  ((\S+?):(\d+) .*)$", output, re.MULTILINE)
     return [
         spot
         for module in sorted({module for _, module, _ in lines})
-        for spot in spots(module)
+        for spot in spots(module, only_rules=only_rules)
         if any(module == of and int(line) == spot.start[0] for _, of, line in lines)
         and str(mutant(spot)) in {text for text, *_ in lines}
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -67,12 +68,29 @@ _OTHERS = {
     "msdump/tensors/float_bits.py": ("tests/statistics/test_stats.py",),
 }
 
+# Where the programs of docs/answers.md are the tests: they ask msdump of dumps that it made before it was changed.
+_BOARD = "tests/answers/test_board.py"
+_NETS = {
+    "msdump/analysis/compare/": f"{_BOARD}::test_two_runs",
+    "msdump/analysis/find/": f"{_BOARD}::test_one_run",
+}
+
+
+def is_net(files: Sequence[str]) -> bool:
+    """Whether the tests are programs of docs/answers.md."""
+    return any(file.startswith(_BOARD) for file in files)
+
 
 def files_for(module: str) -> tuple[str, ...]:
     """The file that mirrors it (tests/formats/test_npy.py for msdump/formats/npy.py), and those of the table.
 
+    Where programs of docs/answers.md are the tests, they are the only ones.
+
     Raises: LookupError for a module that has neither.
     """
+    for folder, test in _NETS.items():
+        if module.startswith(folder):
+            return (test,)
     place = PurePosixPath(module).relative_to("msdump")
     mirror = PurePosixPath("tests", place.parent, f"test_{place.name.lstrip('_')}")
     files = (*([str(mirror)] if (ROOT / mirror).is_file() else []), *_OTHERS.get(module, ()))

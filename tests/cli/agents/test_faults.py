@@ -14,7 +14,7 @@ pytest.importorskip("mcp.server.mcpserver")
 pytest.importorskip("torch")
 
 from tests.answers.program import Program, load
-from tests.answers.running import dump_command, typed
+from tests.answers.running import Shell, dump_command
 from tests.cli.agents.conftest import Agent, with_agent
 
 MOST_CALLS = 6
@@ -24,9 +24,10 @@ def dumped(name: str, folder: Path, *modes: str) -> Program:
     """The program, run in each mode; its dumps are named after these."""
     program = load(name)
     (folder / program.path.name).write_bytes(program.path.read_bytes())
-    for mode in modes:
-        said = typed(dump_command(program, mode, folder), folder)
-        assert said.exit == 0, said.text
+    with Shell() as shell:
+        for mode in modes:
+            said = shell.dump(dump_command(program, mode, folder), folder)
+            assert said.exit == 0, said.text
     return program
 
 
@@ -52,7 +53,7 @@ def test_a_loss_that_is_nan(tmp_path: Path) -> None:
     async def script(agent: Agent) -> None:
         assert "faulty" in await agent.ask("list_dumps")
         found = await agent.ask("first_nan", dump="faulty")
-        assert "iteration 2" in found and f"two_towers.py:{program.line}" in found
+        assert "iteration 2" in found and f"two_towers.py:{program.lines[0]}" in found
         shown = await agent.ask("show", dump="faulty", operator=first_id(found))
         assert "aten.sum.dim_IntList-op0 output 0" in shown  # what made its divisor
         divisor = await agent.ask("tensor", dump="faulty", operator=first_id(found), tensor="input:1")
@@ -68,7 +69,7 @@ def test_a_wrong_port_from_pytorch_to_mindspore(tmp_path: Path) -> None:
     async def script(agent: Agent) -> None:
         assert "golden" in await agent.ask("list_dumps")
         found = await agent.ask("compare", mine="faulty", golden="golden")
-        assert f"port_softmax_axis.py:{program.line}" in found and "attribute axis: -2 against -1" in found
+        assert f"port_softmax_axis.py:{program.lines[0]}" in found and "attribute axis: -2 against -1" in found
         shown = await agent.ask("show", dump="faulty", operator=first_id(found))
         assert "axis=-2" in shown
         same = await agent.ask("where", dump="golden", line="softmax(")
