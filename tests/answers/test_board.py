@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterable
 from importlib.util import find_spec
 
 import pytest
 
 from msdump.process.front_ends import is_installed
-from tests.answers import table
+from tests.answers import running, table
 from tests.answers.__main__ import answered
 from tests.answers.judging import Verdict
 from tests.answers.program import Program, load, names, programs
@@ -42,8 +43,13 @@ def first_and_last(some: list[str]) -> str:
 
 
 def check(some: Iterable[str], shell: Shell) -> None:
-    results = [answered(program, shell)[0] for program in map(load, some) if can_run(program)]
-    worse, better = table.changes(table.PAGE.read_text(encoding="utf-8"), results)
+    page = table.PAGE.read_text(encoding="utf-8")
+    results: list[table.Result] = []
+    for program in filter(can_run, map(load, some)):
+        results.append(answered(program, shell)[0])
+        if running.KEPT in os.environ and any(table.changes(page, results)):
+            break  # what changes how msdump answers is known by one program
+    worse, better = table.changes(page, results)
     lines = "\n".join(map(table.text_line, results))
     assert not worse, f"worse than {table.PAGE.name} says: {', '.join(worse)}\n{lines}"
     command = f"python -m tests.answers --write {' '.join(better)}"
