@@ -298,7 +298,8 @@ def operators_of(tensors: Iterable[DumpedTensor]) -> tuple[Operator, ...]:
 def inner_operators(operators: Sequence[Operator]) -> dict[int, list[int]]:
     """Place of each operator that runs others -> places of those, where the dump holds some."""
     found: dict[int, list[int]] = {}
-    owners = [(index, one) for index, one in enumerate(operators) if subgraph_labels(one.op_type)]
+    types = {op_type for op_type in {one.op_type for one in operators} if subgraph_labels(op_type)}
+    owners = [(index, one) for index, one in enumerate(operators) if one.op_type in types] if types else []
     names = sorted((one.safe_name, place) for place, one in enumerate(operators)) if owners else []
     for index, owner in owners:
         inside: list[int] = []

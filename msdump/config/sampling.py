@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import statistics
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from msdump.errors import ConfigError
@@ -20,6 +19,12 @@ _FEWEST, _MOST = 2, 9
 _FIRST = (0, 4)
 _LONGEST = 1 << 20
 _KEPT = 16
+
+
+def _median(values: Iterable[float]) -> float:
+    import statistics  # brings fractions and decimal, which commands that read a dump need not wait for
+
+    return statistics.median(values)
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,7 @@ class Sampler:
                 return (f"one iteration in {self.distance} was dumped (sampling).",)
             if not self._plain or not self._dumped_count:
                 return (f"too few iterations ran to keep dumps to {self.sampling} of the time (sampling).",)
-            added = max(0.0, self._dumped_seconds - self._dumped_count * statistics.median(self._plain))
+            added = max(0.0, self._dumped_seconds - self._dumped_count * _median(self._plain))
             return (
                 f"one iteration in {self.distance} was dumped at the end, so that dumps take {self.sampling} of the "
                 f"time (sampling); with the first iterations they took {100 * added / self._seconds:.3g} %.",
@@ -123,8 +128,8 @@ class Sampler:
             if self._plain:  # the first one pays for what is done once
                 self._dumped.append(seconds)
         if self._dumped and len(self._plain) >= _FEWEST and self.sampling.budget:
-            plain = statistics.median(self._plain)
-            added = max(0.0, statistics.median(self._dumped) - plain)
+            plain = _median(self._plain)
+            added = max(0.0, _median(self._dumped) - plain)
             needed = added / (self.sampling.budget * plain) if plain else _LONGEST
             self.distance = 1
             while self.distance < needed and self.distance < _LONGEST:

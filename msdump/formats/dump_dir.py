@@ -445,11 +445,13 @@ class DumpDir:
 
     def _described(self, name: str) -> Iterator[tuple[int, Path]]:
         """Rank and path of each file of that name in the folders that describe ranks, those of the last run first."""
-        below = {
-            Path(folder.path).parent for folder in self._walk() if os.path.basename(folder.path) == METADATA_FOLDER
-        }
+        with self.listed_once():
+            below = {
+                Path(folder.path).parent for folder in self._walk() if os.path.basename(folder.path) == METADATA_FOLDER
+            }
+            ranks = self.rank_dirs()
         described = sorted((folder for folder in below if _RANK.fullmatch(folder.name)), reverse=True)
-        for folder in dict.fromkeys((*described, *self.rank_dirs())):
+        for folder in dict.fromkeys((*described, *ranks)):
             path = folder / METADATA_FOLDER / name
             if self._has(os.fspath(path), folder):
                 yield int(folder.name.removeprefix("rank_")), path

@@ -124,11 +124,13 @@ def small_arrays(small_files: Mapping[int, SmallNpy]) -> dict[int, Array]:
 
 def scan_npy(path: str) -> tuple[NpyHeader, SmallNpy | None]:
     """What a file of the right length says; a small one on the disk as a whole.   Raises: as `read_npy`."""
-    with open_file(path, head_bytes=_SMALL_BYTES) as file:
+    file = open_file(path, head_bytes=_SMALL_BYTES)
+    try:
         header = _header(path, file)
-        if file.identity is None or file.size > len(file.head):
-            return header, None
-        return header, _small_npy(header, file.head, *file.identity)
+    finally:
+        file.close()
+    is_whole = file.identity is not None and file.size <= len(file.head)
+    return header, _small_npy(header, file.head, *file.identity) if is_whole else None
 
 
 # By the bytes before the data, of version 1.0: most files of a dump share a few headers.

@@ -43,13 +43,20 @@ class OpenFile:
 
     __slots__ = ("_array", "_descriptor", "head", "identity", "size")
 
-    def __init__(self, size: int, head: bytes, array: Callable[[int, int], Array] | None) -> None:
+    def __init__(
+        self,
+        size: int,
+        head: bytes,
+        array: Callable[[int, int], Array] | None,
+        descriptor: int = -1,
+        identity: tuple[int, int] | None = None,
+    ) -> None:
         """array   reads bytes of a file that is not on the disk; None for one that is: see `_open_local`"""
         self.size = size
         self.head = head
-        self.identity: tuple[int, int] | None = None
+        self.identity = identity
         self._array = array
-        self._descriptor = -1
+        self._descriptor = descriptor
 
     def read(self, offset: int, count: int) -> bytes:
         """At most so many bytes from an offset on; fewer where the file ends.   Raises: OSError."""
@@ -117,15 +124,13 @@ def open_file(path: PathLike, max_bytes: int | None = None, head_bytes: int = 0)
 
 def _open_local(path: str, max_bytes: int | None, head_bytes: int) -> OpenFile:
     descriptor, status = plain.open_descriptor(path, max_bytes)
-    file = OpenFile(status.st_size, b"", None)
-    file._descriptor, file.identity = descriptor, (status.st_dev, status.st_ino)
+    size = status.st_size
     try:
-        if head_bytes:
-            file.head = os.read(descriptor, min(head_bytes, status.st_size))
+        head = os.read(descriptor, min(head_bytes, size)) if head_bytes else b""
     except OSError:
-        file.close()
+        os.close(descriptor)
         raise
-    return file
+    return OpenFile(size, head, None, descriptor, (status.st_dev, status.st_ino))
 
 
 def _find(text: str) -> RemoteSource | tuple[Pack, Member]:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from msdump.analysis.compare.dumps import compare_dumps
+from msdump.analysis.find.nan import find_non_finite
+from msdump.analysis.overview.listing import list_dump
+from msdump.analysis.stat.statistics import tensor_statistics
 from msdump.formats.dump_dir import DumpDir
+from msdump.formats.dump_folders import FolderWalk
+from tests.analysis.small_dump import write_dump
 from tests.formats.test_dump_dir import plain_name, write_npy
 
 
@@ -62,3 +69,28 @@ def test_folders_are_listed_once_for_several_questions(tmp_path: Path) -> None:
             assert list(dump.files()) == before and len(before) == 1
         assert list(dump.files()) == before
     assert len(list(dump.files())) == 2
+
+
+@pytest.mark.parametrize(
+    "question", [find_non_finite, list_dump, tensor_statistics, lambda dump: compare_dumps(dump, dump)]
+)
+def test_a_question_lists_the_folders_once(
+    question: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Listing fifty thousand files takes a tenth of a question's time."""
+    dump = write_dump(tmp_path / "dump", [("Net/Log-op0", {("output", 0): np.ones(3, np.float32)})])
+    listings: list[object] = []
+    folders = FolderWalk.folders
+    monkeypatch.setattr(FolderWalk, "folders", lambda walk: listings.append(walk) or folders(walk))
+    question(dump)
+    assert len(listings) == 1
+
+
+def test_what_lies_beside_the_tensors_is_found_by_one_listing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dump = DumpDir.open(write_dump(tmp_path / "dump", [("Net/Log-op0", {("output", 0): np.ones(3, np.float32)})]))
+    listings: list[object] = []
+    folders = FolderWalk.folders
+    monkeypatch.setattr(FolderWalk, "folders", lambda walk: listings.append(walk) or folders(walk))
+    for count, name in enumerate(("layouts", "training_steps", "gradients"), 1):
+        assert not getattr(dump, name)
+        assert len(listings) == count

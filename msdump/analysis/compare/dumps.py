@@ -8,7 +8,7 @@ comparison.first_wrong, comparison.is_agreeing
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -53,7 +53,7 @@ from msdump.errors import ConfigError, FormatError
 from msdump.formats.debug_log import is_debug_log
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.formats.gradients_csv import first_differing
+from msdump.formats.gradients_csv import GradientRow, first_differing
 from msdump.formats.selection import StepSelection
 from msdump.operators.kinds import has
 from msdump.operators.traits import is_random, unread_inputs
@@ -110,6 +110,7 @@ def compare_dumps(
         return compare_hashes(dumps[0], dumps[1], selection, mapping, tolerance, progress)
     graphs: list[GraphFiles] = []
     steps_of_dumps: list[list[Step]] = []
+    gradients: list[dict[int, tuple[GradientRow, ...]]] = []
     for index, dump in enumerate(dumps):
         twin = next(
             (earlier for earlier, earlier_dump in enumerate(dumps[:index]) if _is_same_dump(dump, earlier_dump)), None
@@ -117,11 +118,13 @@ def compare_dumps(
         if twin is not None:
             dumps[index] = dumps[twin]
             graphs.append(graphs[twin])
+            gradients.append(gradients[twin])
             steps_of_dumps.append([with_own_operators(step) for step in steps_of_dumps[twin]])
             continue
         with dump.listed_once():
             graphs.append(GraphFiles(dump))
             steps_of_dumps.append(_steps(dump, graphs[-1], selection))
+            gradients.append(dump.gradients)
     for dump, steps in zip(dumps, steps_of_dumps, strict=True):
         if not any(step.operators for step in steps):
             raise _no_tensors(dump, selection)
@@ -162,7 +165,7 @@ def compare_dumps(
     operators = (operator for side in sides for step in side.steps for operator in step.operators)
     notes = (
         *unused_rules(operator_map, operators),
-        *_gradient_notes(dumps[0], dumps[-1], bounds_of("float32", "float32", tolerance).worst),
+        *_gradient_notes(gradients[0], gradients[-1], bounds_of("float32", "float32", tolerance).worst),
     )
     comparison = replace(comparison, notes=notes)
     if quantised is not None:
@@ -309,12 +312,13 @@ def _shape_text(tensor: DumpedTensor) -> str:
     return str(list(host_shape(tensor)))
 
 
-def _gradient_notes(mine: DumpDir, golden: DumpDir, tolerance: float) -> list[str]:
+def _gradient_notes(
+    mine: Mapping[int, Sequence[GradientRow]], golden: Mapping[int, Sequence[GradientRow]], tolerance: float
+) -> list[str]:
     """Of each rank that both have, a sentence on the first step that has no dump and whose gradients differ."""
     notes: list[str] = []
-    others = golden.gradients
-    for rank, rows in sorted(mine.gradients.items()):
-        pair = first_differing(rows, others.get(rank, ()), tolerance)
+    for rank, rows in sorted(mine.items()):
+        pair = first_differing(rows, golden.get(rank, ()), tolerance)
         if pair is not None:
             row, other = pair
             text = message(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from msdump.formats.dump_dir import DumpDir
 from msdump.formats.gradients_csv import GradientRow, first_bad
 from msdump.formats.selection import StepSelection, is_selected
 from msdump.tables.messages import message
@@ -40,15 +40,18 @@ class BadGradients:
         )
 
 
-def bad_gradients(dump: DumpDir, selection: StepSelection, dumped: int | None) -> BadGradients | None:
+def bad_gradients(
+    gradients: Mapping[int, Sequence[GradientRow]], selection: StepSelection, dumped: int | None
+) -> BadGradients | None:
     """The earliest of all ranks, where it comes before what the dump itself tells.
 
+    gradients  of a dump, by rank
     dumped  first iteration of the dump that has a NaN or an unexpected Inf; None where there is none
     """
     if selection.graph is not None:
         return None
     found = []
-    for rank, rows in dump.gradients.items():
+    for rank, rows in gradients.items():
         if is_selected(rank, selection.rank):
             row = first_bad(each for each in rows if is_selected(each.iteration, selection.iteration))
             if row is not None and (dumped is None or row.iteration < dumped):

@@ -316,6 +316,7 @@ def find_non_finite(
         health.add_rows(table.row, _tensors(measured), damaged)
         keys = {step.key for step in measured}
         others = [step for step in read_steps(dump, selection, every_run=True) if step.key not in keys]
+        gradients = dump.gradients
     health.add_tensors(_tensors(others), damaged, thread_count, progress, measurements)
     steps = sorted([*measured, *others], key=_when)
     if not any(step.operators for step in steps):
@@ -357,7 +358,7 @@ def find_non_finite(
             for operator, io, slot in tensors.operands
         ),
         _in_time(search.first for search in searches if id(search) in skipped),
-        bad_gradients(dump, selection, firsts[0].step.iteration if firsts else None),
+        bad_gradients(gradients, selection, firsts[0].step.iteration if firsts else None),
         dict(health.untold),
         {number: lost for number, lost in sorted(dump.lost.items()) if is_selected(number, selection.rank)},
     )
@@ -535,7 +536,9 @@ class _Search:
             (
                 i
                 for i, (read, written) in sides
-                if any(bad.health.has_nan for bad in (*read, *written)) and self._flow.reaches_end[i]
+                if (read or written)
+                and any(bad.health.has_nan for bad in (*read, *written))
+                and self._flow.reaches_end[i]
             ),
             None,
         )

@@ -93,9 +93,11 @@ def list_dump(
     """
     dump = opened(dump)
     selection = StepSelection(rank, graph, iteration)
-    steps = read_steps(dump, selection)
-    verified = dump.verify() if verifies else None
-    table, damaged = read_statistic_steps(dump, selection)
+    with dump.listed_once():
+        steps = read_steps(dump, selection)
+        verified = dump.verify() if verifies else None
+        table, damaged = read_statistic_steps(dump, selection)
+        graphs, overflows = dump.graph_files(), dump.overflow_files()
     covered = {step.key for step in steps}
     listed = [_listed(step, is_statistic=False) for step in steps]
     listed += [_listed(step, is_statistic=True) for step in table.steps if step.key not in covered]
@@ -105,8 +107,8 @@ def list_dump(
     return DumpListing(
         str(dump.path),
         tuple(sorted(listed, key=lambda step: tuple(-1 if part is None else part for part in step.key))),
-        tuple(str(path) for path in dump.graph_files()),
-        tuple(file.path for file in dump.overflow_files()),
+        tuple(map(str, graphs)),
+        tuple(file.path for file in overflows),
         problems,
         tuple(dump.foreign),
         verified,
