@@ -44,7 +44,7 @@ __all__ = [
 ROWS = 20  # of a table, unless all are to be shown
 # Words as shlex.quote leaves them.
 _SHELL_WORDS = re.compile(r"""(?:'[^']*'|"[^"]*"|[^\s'"])+""")
-BYTES, FILES = "bytes", "files"  # what a progress bar counts
+BYTES, FILES, RANKS = "bytes", "files", "ranks"  # what a progress bar counts
 
 
 class HelpFormatter(argparse.HelpFormatter):
@@ -380,7 +380,7 @@ def progress_bar(
 ) -> Iterator[Callable[[int, int], None]]:
     """A function that takes (done, in all) and shows on a terminal how far that is, at which rate, and what remains.
 
-    unit  BYTES or FILES
+    unit  BYTES, FILES or RANKS
     """
     if is_quiet or not is_terminal(stream):
         yield lambda done, total: None

@@ -20,7 +20,17 @@ from msdump.cli.options import (
     selected_shardings,
     write_json,
 )
-from msdump.cli.printing import ROWS, complain, complain_of_damaged, print_table, say, say_answer, say_next
+from msdump.cli.printing import (
+    RANKS,
+    ROWS,
+    complain,
+    complain_of_damaged,
+    print_table,
+    progress_bar,
+    say,
+    say_answer,
+    say_next,
+)
 from msdump.cli.query import ASKS, QUERY_HELP, query_tables
 from msdump.errors import ConfigError
 from msdump.tables.messages import counted, message, messages, operand
@@ -37,6 +47,10 @@ What must be equal stands in layout.json of each rank: parameters and gradients 
 all-gather and broadcast, replicated DTensors, and what a rank sends to another rank. Hashes are compared, or statistics
 where a dump has nothing else, so no golden run is needed. A parameter or buffer that nothing declares equal and that
 differs between replicas is named, too.
+
+Where no layout.json says anything, as of a launcher that PyTorch does not know, nothing is read and nothing compared.
+--replicated says that all ranks are replicas: their parameters and buffers, which a dump shows as each step left them,
+must be equal where name and shape are.
 
 Tables alone are enough: `msdump stat DIR --tables FOLDER` writes them, and then the dump is not read any more.
 --ask and --sql query them, or those that are made of a dump for the moment (needs duckdb).
@@ -60,6 +74,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--rank", type=parse_number_ranges, metavar="N|N-N", help="only these ranks")
     add("--iteration", type=parse_number_ranges, metavar="N|N-N", help="only these iterations")
     add_engine_options(parser)
+    add("--replicated", action="store_true", help="all ranks are replicas: parameters and buffers of equal names and "
+        "shapes must be equal after each step")  # fmt: skip
     add_sharding_options(parser)
     add_all_option(parser)
     add_brief_option(parser)
@@ -80,6 +96,8 @@ def run(args: argparse.Namespace) -> int:
         if any(given):
             _check_tables_alone(args, given)
             dumps, folders = [], args.dumps
+        elif args.replicated or _declares_nothing(args):
+            return _answer(_report_without_layouts(args, selection), args, problems)
         else:
             folder = args.tables or stack.enter_context(tempfile.TemporaryDirectory(prefix="msdump-tables-"))
             dumps, folders = args.dumps, [folder]
@@ -89,6 +107,10 @@ def run(args: argparse.Namespace) -> int:
             return INCOMPLETE if status == FINE and problems else status
         tables = Tables(folders, args.golden, selection)
         report = job_report(tables, dumps, tolerance=args.tolerance)
+    return _answer(report, args, problems)
+
+
+def _answer(report: JobReport, args: argparse.Namespace, problems: list[str]) -> int:
     status = FOUND if report.has_finding else FINE
     if status == FINE and (report.gaps or problems or report.damaged):
         status = INCOMPLETE
@@ -101,8 +123,35 @@ def run(args: argparse.Namespace) -> int:
 def _check_tables_alone(args: argparse.Namespace, given: list[bool]) -> None:
     if not all(given):
         raise ConfigError("DIR: expected dumps or folders of tables, got both. Measure the dumps with --tables first.")
-    if args.tables or args.part or args.mesh or args.dims or args.strategy:
-        raise ConfigError("--tables, --part, --mesh, --dims, --strategy: expected them with dumps, got tables.")
+    if args.tables or args.part or args.mesh or args.dims or args.strategy or args.replicated:
+        raise ConfigError(
+            "--tables, --part, --mesh, --dims, --strategy, --replicated: expected them with dumps, got tables."
+        )
+
+
+def _is_asked_for_tables(args: argparse.Namespace) -> bool:
+    return bool(args.ask or args.sql or args.golden or args.tables or args.part or args.local)
+
+
+def _declares_nothing(args: argparse.Namespace) -> bool:
+    """Whether neither a layout.json nor an option says what must be equal: then nothing need be measured."""
+    from msdump.analysis.ranks.replicated import is_declared
+
+    return not (_is_asked_for_tables(args) or args.mesh or args.strategy or is_declared(args.dumps))
+
+
+def _report_without_layouts(args: argparse.Namespace, selection: StepSelection) -> JobReport:
+    from msdump.analysis.ranks.replicated import replicated_report, undeclared_report
+
+    if not args.replicated:
+        return undeclared_report(args.dumps, selection)
+    if _is_asked_for_tables(args) or args.mesh or args.dims or args.strategy:
+        raise ConfigError(
+            "--replicated: expected it alone, got it with --ask, --sql, --golden, --tables, --part, --local, --mesh, "
+            "--dims or --strategy. It makes no tables and says itself what must be equal."
+        )
+    with progress_bar("ranks", sys.stderr, args.json == "-", RANKS) as advance:
+        return replicated_report(args.dumps, selection, advance)
 
 
 def _measure(args: argparse.Namespace, folder: str, selection: StepSelection) -> list[str]:
@@ -140,7 +189,7 @@ def _print(report: JobReport, args: argparse.Namespace, status: int) -> None:
         if found:
             print_table(messages("outvoted", "id", "tensor"), found, sys.stdout, most=FINDINGS)
         elif not report.compared:
-            say(_NOTHING_TO_COMPARE)
+            say(_nothing_to_compare(args))
         elif status == FINE:
             say_answer([message("equal: all ranks agree")], status)
         elif status == INCOMPLETE:
@@ -160,7 +209,7 @@ def _print(report: JobReport, args: argparse.Namespace, status: int) -> None:
     for note in report.notes:
         say(message("note: {note}", note=note))
     if not report.compared:
-        say(_NOTHING_TO_COMPARE)
+        say(_nothing_to_compare(args))
     if report.unhashed:
         why = message("as the dump has statistics alone: max, min and l2norm are compared, which do not show every "
             "difference")  # fmt: skip
@@ -201,6 +250,15 @@ def _next_steps(report: JobReport, args: argparse.Namespace) -> Iterator[tuple[s
         )
         return
     row = report.first_disagreement
+    if not report.compared and not args.replicated and len(report.hosts) > 1:
+        yield (
+            command_line("ranks", word, "--replicated"),
+            message("if all ranks are replicas: parameters and buffers must be equal after each step"),
+        )
+        yield (
+            command_line("ranks", word, "--ask", "outliers"),
+            message("tensors that are far from those of other ranks"),
+        )
     if row is not None:
         rank = (row["suspects"] or row["equal_ranks"])[0]
         steps = ("--rank", str(rank), "--graph", str(row["graph"]), "--iteration", str(row["iteration"]))
@@ -256,6 +314,11 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 _NO_MAJORITY = message("no majority")
 _NOTHING_TO_COMPARE = message("nothing to compare: no layout.json says that tensors of several ranks must be equal")
+_NOTHING_REPLICATED = message("nothing to compare: no parameter or buffer was dumped by several ranks")
+
+
+def _nothing_to_compare(args: argparse.Namespace) -> str:
+    return _NOTHING_REPLICATED if args.replicated else _NOTHING_TO_COMPARE
 
 
 def _text(value: Any) -> str:

@@ -391,6 +391,11 @@ class DumpDir:
         return layouts
 
     @property
+    def has_layouts(self) -> bool:
+        """Whether some rank says how its tensors lie over the ranks of the job; nothing is opened."""
+        return any(True for _ in self._described(LAYOUT_FILE))
+
+    @property
     def training_steps(self) -> dict[int, TrainingSteps]:
         """How iterations and steps of optimizers go together, by rank, read anew at each call.
 

@@ -147,7 +147,7 @@ def job_report(
     counts = tables.rank_counts()
     for dump in map(DumpDir.open, dumps):
         counts.update({rank: sharding.rank_count for rank, sharding in dump.layouts.items()})
-    gaps = [*_missing(found, counts), *_strangers(counts), *_versions(tables.versions())]
+    gaps = [*missing(found, counts), *_strangers(counts), *_versions(tables.versions())]
     hosts = {rank: host for rank, (host, _) in found.items()}
     return JobReport(
         hosts,
@@ -164,7 +164,7 @@ def job_report(
     )
 
 
-def _missing(found: Mapping[int, tuple[str | None, Sequence[int]]], counts: Mapping[int, int]) -> Iterator[str]:
+def missing(found: Mapping[int, tuple[str | None, Sequence[int]]], counts: Mapping[int, int]) -> Iterator[str]:
     """Ranks of which there is nothing, and iterations that some of the others lack."""
     count = _most(counts.values()) or 0
     missing = sorted(set(range(count)) - set(found))

@@ -61,12 +61,12 @@ FROM groups g JOIN shared n ON n.iteration IS NOT DISTINCT FROM g.iteration AND 
      AND n.has_hash = g.has_hash
 GROUP BY ALL ORDER BY g.iteration, g.graph, g.operator, g.io, g.slot_name, g.equal_ranks
 """
-_HASH_TITLES = (
+HASH_TITLES = (
     "iteration", "graph", "operator", "name", "subject", "io", "slot", "equal_ranks", "suspects", "hosts",
     "has_majority",
 )  # fmt: skip
 # Running statistics of a batch norm, which each replica takes from its own part of the batch; rank 0's are kept.
-_OWN_BY_DESIGN = "'(^|[.])(running_mean|running_var|moving_mean|moving_variance)$'"
+OWN_BY_DESIGN = "(^|[.])(running_mean|running_var|moving_mean|moving_variance)$"
 # Parameters and buffers of which no layout says anything, among ranks that are replicas: some other parameter is
 # declared equal on them. Ranks of shards or stages are in no such group. What a step reads first is compared, as a
 # wrapper may make it equal on the way; what the step left, where the dump has no operator that reads it.
@@ -79,7 +79,7 @@ firsts AS (
     SELECT p.rank, p.iteration, p.graph, p.subject, p.has_hash, arg_min(p.mark, p.operator) AS mark,
            arg_min(p.shape, p.operator) AS shape
     FROM parameters p ANTI JOIN known k ON p.rank = k.rank AND p.subject = k.subject
-    WHERE NOT regexp_matches(p.subject, {_OWN_BY_DESIGN})
+    WHERE NOT regexp_matches(p.subject, '{OWN_BY_DESIGN}')
     GROUP BY p.rank, p.iteration, p.graph, p.subject, p.has_hash
 ),
 votes AS (
@@ -297,11 +297,9 @@ class Tables:
 
         Edges: without hashes the statistics are compared, which small differences leave alike.
         """
-        column = _HASH_TITLES.index("equal_ranks")
+        column = HASH_TITLES.index("equal_ranks")
         rows = self._database.execute(_HASHES).fetchall()
-        return Answer(
-            _HASH_TITLES, tuple((*row[:column], parse_ranks(row[column]), *row[column + 1 :]) for row in rows)
-        )
+        return Answer(HASH_TITLES, tuple((*row[:column], parse_ranks(row[column]), *row[column + 1 :]) for row in rows))
 
     def undeclared(self) -> Answer:
         """Parameters and buffers that differ between replicas of a model, and that nothing declares equal.

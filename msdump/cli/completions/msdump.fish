@@ -273,6 +273,7 @@ complete -c msdump -n '_shtab_msdump_using ranks' -l engine -x -d 'with tables: 
 complete -c msdump -n '_shtab_msdump_using ranks' -l part -xka "(__fish_complete_path (commandline -ct))" -d 'with tables: only this share of the work, as 3/10; slurm: that of an array'
 complete -c msdump -n '_shtab_msdump_using ranks' -l local -d 'with tables and dask: DIR is another disk on each machine of the cluster'
 complete -c msdump -n '_shtab_msdump_using ranks' -l force -d 'with tables: also those that are there already'
+complete -c msdump -n '_shtab_msdump_using ranks' -l replicated -d 'all ranks are replicas: parameters and buffers of equal names and shapes must be equal after each step'
 complete -c msdump -n '_shtab_msdump_using ranks' -l mesh -x -d 'axes of the job and their sizes, as dp=2,tp=4: ranks that are neighbours last'
 complete -c msdump -n '_shtab_msdump_using ranks' -l dims -x -d 'sharding of tensors of which layout.json says nothing, in SGLang'"'"'s form: '"'"'*/MatMul-op*=b[dp] s h[tp]'"'"'; may be given several times'
 complete -c msdump -n '_shtab_msdump_using ranks' -l strategy -xka "(__fish_complete_path (commandline -ct))" -d 'sharding of parameters: a file of MindSpore'"'"'s strategy_ckpt_config; one for each stage'

@@ -262,6 +262,7 @@ _shtab_msdump_ranks_options=(
   "--part[with tables\: only this share of the work, as 3\/10\; slurm\: that of an array]:N/N:_files"
   "--local[with tables and dask\: DIR is another disk on each machine of the cluster]"
   "--force[with tables\: also those that are there already]"
+  "--replicated[all ranks are replicas\: parameters and buffers of equal names and shapes must be equal after each step]"
   "--mesh[axes of the job and their sizes, as dp\=2,tp\=4\: ranks that are neighbours last]:AXES:"
   "*--dims[sharding of tensors of which layout.json says nothing, in SGLang\'s form\: \'\*\/MatMul-op\*\=b\[dp\] s h\[tp\]\'\; may be given several times]:PATTERN=DIMS:"
   "*--strategy[sharding of parameters\: a file of MindSpore\'s strategy_ckpt_config\; one for each stage]:FILE:_files"
