@@ -21,6 +21,7 @@ from msdump.cli.options import (
     write_json,
 )
 from msdump.cli.printing import (
+    FILES,
     RANKS,
     ROWS,
     complain,
@@ -158,10 +159,11 @@ def _measure(args: argparse.Namespace, folder: str, selection: StepSelection) ->
     """Write the tables of the dumps.   Returns: what is wrong with them, which is said as well."""
     from msdump.analysis.ranks.job import write_tables
 
-    parts = write_tables(
-        args.dumps, folder, selection, engine=args.engine, jobs=args.jobs, part=args.part,
-        is_forced=args.force, rules=selected_shardings(args), is_local=args.local,
-    )  # fmt: skip
+    with progress_bar("ranks", sys.stderr, args.json == "-", FILES) as advance:
+        parts = write_tables(
+            args.dumps, folder, selection, engine=args.engine, jobs=args.jobs, part=args.part,
+            is_forced=args.force, rules=selected_shardings(args), is_local=args.local, progress=advance,
+        )  # fmt: skip
     problems = [f"{part.unit.part_name}: {part.problem}" for part in parts if part.problem]
     problems += [f"{path}: {error}" for part in parts for path, error in part.damaged]
     for problem in problems:

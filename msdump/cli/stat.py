@@ -25,6 +25,7 @@ from msdump.cli.options import (
     write_text,
 )
 from msdump.cli.printing import (
+    FILES,
     ROWS,
     complain,
     complain_of_damaged,
@@ -119,10 +120,12 @@ def _write_tables(args: argparse.Namespace) -> int:
         raise ConfigError(
             "--tables: expected no --graph, --parquet and --where with it. To query the tables: msdump ranks."
         )
-    parts = write_tables(
-        [args.dump], args.tables, StepSelection(args.rank, iteration=args.iteration), engine=args.engine,
-        jobs=args.jobs, part=args.part, is_forced=args.force, rules=selected_shardings(args), is_local=args.local,
-    )  # fmt: skip
+    with progress_bar("stat", sys.stderr, args.json == "-", FILES) as advance:
+        parts = write_tables(
+            [args.dump], args.tables, StepSelection(args.rank, iteration=args.iteration), engine=args.engine,
+            jobs=args.jobs, part=args.part, is_forced=args.force, rules=selected_shardings(args), is_local=args.local,
+            progress=advance,
+        )  # fmt: skip
     new = sum(part.is_new and not part.problem for part in parts)
     if not write_json(args, lambda: {"tensors": [], "damaged": [], "tables": [part.path for part in parts]}):
         old = sum(not part.is_new for part in parts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -32,11 +32,12 @@ def write_tables(
     is_forced: bool = False,
     rules: ShardingRules | None = None,
     is_local: bool = False,
+    progress: Callable[[int, int], None] | None = None,
 ) -> list[Part]:
     """Measure the ranks and iterations of a job, a Parquet file for each; what is there already stays.
 
     dumps   folders of one job, as of several machines
-    engine, jobs, part  as of `each_unit` and `share_of`
+    engine, jobs, part, progress  as of `each_unit` and `share_of`
     rules   shardings of tensors of which layout.json says nothing
     is_local  the path leads to another disk on each machine: each worker measures what it finds there
     Raises: as `units_of`, `each_unit` and `share_of`. What a unit lacks is reported in its `Part`.
@@ -48,9 +49,8 @@ def write_tables(
             raise ConfigError(f"--local: expected a dump at {', '.join(map(str, dumps))} on some machine, got none.")
         return [found[path] for path in sorted(found)]
     units = share_of(units_of(dumps, selection), part)
-    return each_unit(
-        partial(write_part, folder=os.fspath(folder), is_forced=is_forced, rules=rules), units, engine, jobs
-    )
+    measure = partial(write_part, folder=os.fspath(folder), is_forced=is_forced, rules=rules)
+    return each_unit(measure, units, engine, jobs, progress)
 
 
 def _own_tables(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -25,13 +25,18 @@ _BACKENDS = {THREADS: "threading", PROCESSES: "loky", DASK: "dask", RAY: "ray"}
 
 
 def each_unit(
-    function: Callable[[_Unit], _Result], units: Sequence[_Unit], engine: str = PROCESSES, jobs: int | None = None
+    function: Callable[[_Unit], _Result],
+    units: Sequence[_Unit],
+    engine: str = PROCESSES,
+    jobs: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> list[_Result]:
     """The results in the order of the units.
 
     engine  THREADS; PROCESSES; "dask=ADDRESS" or "dask=scheduler.json", "dask" alone for a cluster on this machine;
             "ray" for the cluster that RAY_ADDRESS names, or this machine
     jobs    workers of the first two; None is one for each core, 1 is this process itself
+    progress  called with (units done, units in all); by the engines of a cluster at the end alone
     Edges:  a lost worker's units run again with Dask and Ray; with PROCESSES the call fails, and parts that are there
             stay.
     Raises: ConfigError for an unknown engine and an absent package.
@@ -43,10 +48,20 @@ def each_unit(
             f"--engine: expected one of {', '.join(ENGINES)}, or dask=ADDRESS, got {engine}. {advice}".rstrip()
         )
     if name in (THREADS, PROCESSES) and (jobs == 1 or len(units) < 2):
-        return [function(unit) for unit in units]
+        return _followed(map(function, units), len(units), progress)
     joblib = optional_package("joblib", "--jobs", "give --jobs 1")
     with _cluster(name, address), joblib.parallel_config(backend=_BACKENDS[name], n_jobs=jobs or -1):
-        return list(joblib.Parallel()(joblib.delayed(function)(unit) for unit in units))
+        parallel = joblib.Parallel(return_as="generator" if name in (THREADS, PROCESSES) else "list")
+        return _followed(parallel(joblib.delayed(function)(unit) for unit in units), len(units), progress)
+
+
+def _followed(results: Iterable[_Result], total: int, progress: Callable[[int, int], None] | None) -> list[_Result]:
+    found = []
+    for result in results:
+        found.append(result)
+        if progress is not None:
+            progress(len(found), total)
+    return found
 
 
 def on_each_worker(function: Callable[[], _Result], engine: str = PROCESSES, jobs: int | None = None) -> list[_Result]:

@@ -135,3 +135,10 @@ def test_each_worker_measures_what_lies_on_its_machine(make_job: MakeJob, tmp_pa
             write_tables([tmp_path / "no"], tmp_path / "none", engine=engine, is_local=True)
     assert len(parts) == 12 and not [part for part in parts if part.problem]
     assert rows(tmp_path / "local") == rows(tmp_path / "one")
+
+
+@pytest.mark.parametrize(("engine", "jobs"), [("processes", 1), ("threads", 2)])
+def test_progress_is_told_unit_by_unit(engine: str, jobs: int) -> None:
+    told: list[tuple[int, int]] = []
+    found = each_unit(abs, [-3, 1, -2], engine, jobs, lambda done, total: told.append((done, total)))
+    assert (found, told) == ([3, 1, 2], [(1, 3), (2, 3), (3, 3)])
