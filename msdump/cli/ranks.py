@@ -138,7 +138,8 @@ def _declares_nothing(args: argparse.Namespace) -> bool:
     """Whether neither a layout.json nor an option says what must be equal: then nothing need be measured."""
     from msdump.analysis.ranks.replicated import is_declared
 
-    return not (_is_asked_for_tables(args) or args.mesh or args.strategy or is_declared(args.dumps))
+    is_told = _is_asked_for_tables(args) or args.mesh or args.dims or args.strategy
+    return not (is_told or is_declared(args.dumps))
 
 
 def _report_without_layouts(args: argparse.Namespace, selection: StepSelection) -> JobReport:

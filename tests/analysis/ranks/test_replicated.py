@@ -146,3 +146,8 @@ def test_progress_is_told_rank_by_rank(tmp_path: Path) -> None:
 def test_it_stands_alone(more: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ranks", str(make_replicas(tmp_path / "job")), "--replicated", *more]) == 2
     assert "--replicated: expected it alone" in capsys.readouterr().err
+
+
+def test_dims_without_a_mesh_are_refused_all_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ranks", str(make_replicas(tmp_path / "job")), "--dims", "*=b s"]) == 2
+    assert "--mesh, --dims: expected both" in capsys.readouterr().err
