@@ -231,7 +231,12 @@ def test_a_model_with_whole_numbers_is_finite(tmp_path: Path, capsys: pytest.Cap
     for name, value, status, kind in (("good", 1.0, 0, "ok"), ("bad", -1.0, 1, "first-nan")):
         np.save(tmp_path / "x.npy", np.full((2, 3), value, np.float32))
         dump = tmp_path / name
-        words = ["--input", f"x={tmp_path / 'x.npy'}", "--dump", everything(tmp_path, dump_path=str(dump))]
+        words = [
+            "--input",
+            f"x={tmp_path / 'x.npy'}",
+            "--dump",
+            everything(tmp_path, dump_path=str(dump), dump_mode="all", dump_data="stats"),
+        ]
         dump.mkdir()
         assert main(["acl", "run", str(tmp_path / "net.onnx"), *words]) == 0
         assert main(["nan", str(dump)]) == status, capsys.readouterr()
