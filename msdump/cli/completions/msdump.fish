@@ -179,7 +179,7 @@ complete -c msdump -n '_shtab_msdump_using report; and test $_shtab_msdump_npos 
 complete -c msdump -n '_shtab_msdump_using report; and test $_shtab_msdump_npos -eq 1' -ka "(__fish_complete_path (commandline -ct))" -d 'a dump to compare with'
 complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a plot -d 'Draw a statistic of all outputs over layers, operators, iterations or ranks; of two dumps too.'
 complete -c msdump -n '_shtab_msdump_using plot' -s h -l help -d 'show this help message and exit'
-complete -c msdump -n '_shtab_msdump_using plot' -l y -x -d 'l2norm, max, min, avg, nan, zero ... (default l2norm)'
+complete -c msdump -n '_shtab_msdump_using plot' -l y -x -d 'l2norm, max, min, avg, nan, zero ... (l2norm; max of files without one)'
 complete -c msdump -n '_shtab_msdump_using plot' -l by -x -d 'layer, operator, iteration or rank (default layer)'
 complete -c msdump -n '_shtab_msdump_using plot' -s o -l output -xka "(__fish_complete_path (commandline -ct))" -d 'picture (.png, .svg, .pdf) instead, by matplotlib'
 complete -c msdump -n '_shtab_msdump_using plot' -l rank -x -d 'only these rank numbers: "all", or ranges such as "0|5-8" or 0,3'

@@ -232,7 +232,7 @@ _shtab_msdump_plan_defaults_added=0
 
 _shtab_msdump_plot_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--y[l2norm, max, min, avg, nan, zero ... (default l2norm)]:COLUMN:"
+  "--y[l2norm, max, min, avg, nan, zero ... (l2norm\; max of files without one)]:COLUMN:"
   "--by[layer, operator, iteration or rank (default layer)]:TYPE:"
   {-o,--output}"[picture (.png, .svg, .pdf) instead, by matplotlib]:FILE:_files"
   "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
