@@ -80,10 +80,6 @@ CASES: dict[str, list[Case]] = {
     "Diagonal": [Case((numbers(2, 3, 4), 1, 1, 2), is_exact=True)],
     "Trace": [Case((numbers(3, 4),)), Case((whole(3, 3),))],
     "FillDiagonal": [Case((numbers(5, 2), 0.5, True))],
-    "MatrixDiagV3": [
-        Case((numbers(2, 3), 1, -1, -1, 0.5), is_exact=True),
-        Case((numbers(2, 3, 3), (-1, 1)), is_exact=True),
-    ],
     "CropAndResize": [
         Case((IMAGE.transpose(0, 2, 3, 1).copy(), numbers(2, 4), np.zeros(2, np.int32), (3, 2), how))
         for how in ("bilinear", "nearest", "bilinear_v2")

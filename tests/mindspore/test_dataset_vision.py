@@ -169,3 +169,13 @@ def test_mixed_labels_add_up_to_one(seed: int, is_hwc: bool) -> None:
     assert V.get_image_size(images[0]) == list(images.shape[1:3])
     with pytest.raises(RuntimeError, match="Use OneHot and batch"):
         V.MixUpBatch()(images, np.arange(3))
+
+
+def test_gray_pictures_are_those_of_pillow() -> None:
+    image = picture()
+    gray = np.asarray(pytest.importorskip("PIL.Image").fromarray(image).convert("L"))
+    np.testing.assert_array_equal(V.Grayscale()(image), gray)
+    np.testing.assert_array_equal(V.RandomGrayscale(1.0)(image), np.repeat(gray[:, :, None], 3, 2))
+    np.testing.assert_array_equal(V.RandomGrayscale(0.0)(image), image)
+    with pytest.raises(ValueError, match="expected 1 or 3"):
+        V.Grayscale(2)

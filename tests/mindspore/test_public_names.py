@@ -155,3 +155,14 @@ def test_cells_give_the_gradients_of_a_network(mode: int) -> None:
 class _Sum(nn.Cell):
     def construct(self, a: ms.Tensor, b: ms.Tensor, c: ms.Tensor) -> ms.Tensor:
         return a + b + c
+
+
+def test_slices_of_a_parameter_are_joined() -> None:
+    slices = [ms.Parameter(ms.Tensor(numbers(2, 3, seed=seed)), "w") for seed in (0, 1)]
+    expected = np.concatenate([each.asnumpy() for each in slices])
+    np.testing.assert_array_equal(ms.merge_sliced_parameter(slices).asnumpy(), expected)
+    with pytest.raises(RuntimeError, match="cuts no parameters"):
+        ms.build_searched_strategy("strategy.ckpt")
+    with pytest.raises(TypeError, match="a list of Parameter"):
+        ms.merge_sliced_parameter(slices[0])
+    assert nn.Dense(1, 1).set_broadcast_flag().get_flags()["broadcast_flag"]

@@ -65,10 +65,6 @@ def _operators(ms: Any) -> dict[str, Callable[[], Any]]:
         "ROIAlign gradient": lambda: ms.grad(lambda x: ops.ROIAlign(2, 2, 0.5, 2)(x, rois).sum())(picture),
         "batch_dot": lambda: ops.batch_dot(*batch),
         "batch_dot axes": lambda: ops.batch_dot(batch[0], batch[1], (2, 1)),
-        "matrix_diag": lambda: ops.matrix_diag(t(numbers(2, 3))),
-        "matrix_diag band": lambda: ops.matrix_diag(
-            t(numbers(2, 3)), *(t(np.array(each, np.int32)) for each in ([0, 1], 3, 3)), t(np.float32(0.25))
-        ),
         "ScalarCast": lambda: ops.ScalarCast()(255.7, ms.int64),
         "gumbel_softmax": lambda: ops.gumbel_softmax(t(numbers(3, 4)), 0.5, True).sum(-1),
         "average": lambda: ms.numpy.average(t(numbers(2, 3)), 1, t(numbers(2, 3, low=0.1)), True),

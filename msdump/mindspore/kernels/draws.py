@@ -120,23 +120,6 @@ def _uniform_int(rng: Any, operands: Any, attrs: Attrs, types: Any) -> Any:
     return [rng.integers(low, high, types[0].shape)]
 
 
-def _of_parameters(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
-    """`shape`, then what the parameters broadcast to."""
-    for type_ in types:
-        expect_dtype(type_, NUMBERS, "parameters")
-    lead = shape_attribute(attrs)
-    return (
-        TensorType(dtype_attribute(attrs, default="float32"), (*lead, *broadcast_shapes([t.shape for t in types]))),
-    )
-
-
-@_draws("Gamma", "alpha beta", types=_of_parameters)
-def _gamma(rng: Any, operands: Any, attrs: Attrs, types: Any) -> Any:
-    """Shape alpha, rate beta."""
-    alpha, beta = (array.astype(np.float64) for array in operands)
-    return [rng.standard_gamma(np.maximum(alpha, 0), types[0].shape) / beta]
-
-
 def _bernoulli_types(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
     expect_dtype(types[1], FLOATS, "p")
     shape = types[0].shape

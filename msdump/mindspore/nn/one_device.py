@@ -84,6 +84,10 @@ class OneDevice:
         if role != "MS_WORKER" or rank_id != 0:
             raise ValueError(f"Cell.place: expected role 'MS_WORKER' and rank_id 0, got {role!r} and {rank_id}.")
 
+    def set_broadcast_flag(self: Any, mode: bool = True) -> Any:
+        """Note whether parameters are sent to all devices first."""
+        return self.add_flags_recursive(broadcast_flag=mode)
+
     def shard(
         self: Any,
         in_strategy: Any,

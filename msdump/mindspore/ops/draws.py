@@ -91,11 +91,6 @@ def randn_like(input: Tensor, seed: int | None = None, *, dtype: Type | None = N
     return randn(input.shape, dtype=dtype or input.dtype, seed=seed)
 
 
-def gamma(shape: Any, alpha: Any, beta: Any, seed: int | None = None) -> Tensor:
-    """Gamma distribution of shape alpha and rate beta: `shape`, then what both broadcast to."""
-    return _draw("Gamma", [_real(alpha), _real(beta)], seed, shape=_sizes(shape))[0]
-
-
 def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:
     """softmax((logits + noise) / tau); with `hard` one-hot forward and the gradient of the soft one."""
     if tau <= 0:

@@ -125,26 +125,6 @@ def _laid(result: Any, diagonals: Any, k: Any, align: str) -> Any:
     return result
 
 
-@operator("MatrixDiagV3", init="align")
-def matrix_diag(
-    torch: Any,
-    x: Tensor,
-    k: Any = 0,
-    num_rows: int = -1,
-    num_cols: int = -1,
-    padding_value: Any = 0,
-    align: str = "RIGHT_LEFT",
-) -> Any:
-    """Matrices with the rows of x as their diagonals k, `padding_value` elsewhere."""
-    low, high = _span(k)
-    lead = x.shape[:-2] if high > low else x.shape[:-1]
-    rows, columns = x.shape[-1] - min(high, 0), x.shape[-1] + max(low, 0)
-    if num_rows < 0 and num_cols < 0:
-        rows = columns = max(rows, columns)
-    rows, columns = rows if num_rows < 0 else num_rows, columns if num_cols < 0 else num_cols
-    return _laid(x.new_full((*lead, rows, columns), padding_value), x, k, align)  # type: ignore[attr-defined]
-
-
 @operator("MatrixSetDiagV3", init="align")
 def matrix_set_diag(torch: Any, x: Tensor, diagonal: Tensor, k: Any = 0, align: str = "RIGHT_LEFT") -> Any:
     """Matrices with other diagonals k."""

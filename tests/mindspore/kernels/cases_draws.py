@@ -14,7 +14,6 @@ CASES: dict[str, Sequence[Case]] = {
         name: [case(shape=(3, 2)), case(_DRAW, shape=(), seed=3), case(shape=(0,), seed2=-1)]
         for name in ("StandardNormal", "UniformReal", "TruncatedNormal")
     },
-    "Gamma": [case(positive(2), positive(3, 1), shape=(4,)), case(positive(), positive(), _DRAW, shape=())],
     "UniformInt": [case(scalar(1, np.int32), scalar(9, np.int32), shape=(3, 2)),
                    case(scalar(-3, np.int32), scalar(0, np.int32), _DRAW, shape=())],
     "Bernoulli": [case(reals(3, 2), scalar(0.5)), case(ints(0, 5, 2), positive(2) / 2, _DRAW)],

@@ -11,8 +11,10 @@ from msdump.mindspore.dataset.vision.color import (
     AdjustSharpness,
     AutoContrast,
     Equalize,
+    Grayscale,
     Invert,
     Posterize,
+    RandomGrayscale,
     Solarize,
 )
 from msdump.mindspore.dataset.vision.geometry import (

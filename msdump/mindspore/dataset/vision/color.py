@@ -13,7 +13,14 @@ import numpy as np
 from msdump.errors import ConfigError
 from msdump.mindspore.dataset import checks
 from msdump.mindspore.dataset.vision.geometry import from_float
-from msdump.mindspore.dataset.vision.utils import ImageTransform, byte_array, color_array, number, pillow
+from msdump.mindspore.dataset.vision.utils import (
+    ImageTransform,
+    RandomImageTransform,
+    byte_array,
+    color_array,
+    number,
+    pillow,
+)
 from msdump.tensors.arrays import Array
 
 # Source: OpenCV's conversion to gray, fixed point of 15 bits for bytes; ITU-R 601.
@@ -271,3 +278,30 @@ class AutoContrast(ImageTransform):
         from PIL import ImageOps
 
         return ImageOps.autocontrast(image, self._cutoff, self._ignore or None)
+
+
+class Grayscale(ImageTransform):
+    """Luminance (ITU-R 601) of bytes, in 1 or 3 equal channels.   Shapes: (H, W, 3) -> (H, W) or (H, W, 3)"""
+
+    def __init__(self, num_output_channels: int = 1) -> None:
+        if num_output_channels not in (1, 3):
+            raise ConfigError(f"Grayscale(num_output_channels): expected 1 or 3, got {num_output_channels!r}.")
+        self._mode = "L" if num_output_channels == 1 else "RGB"
+
+    def of_array(self, image: Array) -> Array:
+        return np.asarray(self.of_pillow(pillow("Grayscale").fromarray(byte_array("Grayscale", image))))
+
+    def of_pillow(self, image: Any) -> Any:
+        return image.convert("L").convert(self._mode)
+
+
+class RandomGrayscale(RandomImageTransform):
+    """`Grayscale` with as many channels as before, with probability `prob`."""
+
+    def __init__(self, prob: float = 0.1) -> None:
+        self._probability = checks.probability("RandomGrayscale(prob)", prob)
+
+    def choose(self, generator: np.random.Generator, image: Any) -> Any:
+        return (
+            Grayscale(1 if getattr(image, "mode", "") == "L" else 3) if generator.random() < self._probability else None
+        )

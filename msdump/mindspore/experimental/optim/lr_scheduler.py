@@ -5,8 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
-from types import new_class
 from typing import Any
 
 import numpy as np
@@ -91,8 +89,7 @@ def _stand_in(optimizer: Optimizer) -> Any:
 
     made = vars(optimizer).get("_stand_in")
     if made is None:
-        groups = [{**group, "params": [torch.zeros(1)], "lr": 0.0} for group in optimizer.param_groups]
-        made = torch.optim.SGD([{name: group[name] for name in ("params", "lr")} for group in groups], 1.0)
+        made = torch.optim.SGD([{"params": [torch.zeros(1)]} for _ in optimizer.param_groups], 1.0)
         made._opt_called = True  # type: ignore[attr-defined]  # or it warns of a step that it does not see
         object.__setattr__(optimizer, "_stand_in", made)
     return made
@@ -182,15 +179,9 @@ _TABLE = {
 }
 
 
-def _filled(space: dict[str, Any], own: dict[str, Any]) -> None:
-    space.update(own)
-
-
 for _name, (_takes, _doc) in _TABLE.items():
     _own = {"__doc__": _doc, "__module__": __name__}
-    globals()[_name] = new_class(
-        _name, (_OfTorch,), {"takes": f"optimizer {_takes} last_epoch=-1"}, partial(_filled, own=_own)
-    )
+    globals()[_name] = type(_name, (_OfTorch,), _own, takes=f"optimizer {_takes} last_epoch=-1")
 
 
 class ReduceLROnPlateau(

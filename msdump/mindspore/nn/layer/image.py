@@ -110,15 +110,14 @@ class ResizeBilinear(Declared, takes="half_pixel_centers=False"):
 
     def construct(
         self, x: Tensor, size: Sequence[int] | None = None, scale_factor: int | None = None, align_corners: bool = False
-    ) -> Tensor:
+    ) -> Any:
         """Raises: ValueError for neither or both of `size`, (height, width), and `scale_factor`."""
         if (size is None) == (scale_factor is None):
             what = "none" if size is None else "not none"
             raise ValueError(f"For 'ResizeBilinear', the 'size' and 'scale' both {what}.")
         sizes = size or [each * (scale_factor or 1) for each in x.shape[2:]]
         make: Any = functional_classes["ResizeBilinear"]
-        result: Tensor = make(sizes, align_corners, self.half_pixel_centers)(x)
-        return result
+        return make(sizes, align_corners, self.half_pixel_centers)(x)
 
 
 publish(__name__)
