@@ -117,8 +117,8 @@ def dumped(program: Program, folder: Path, shell: Shell) -> str:
 def _folder(program: Program) -> Iterator[Path]:
     """A fresh folder; one that stays where KEPT names a place for it, as long as the program is the same."""
     if kept := os.environ.get(KEPT):
-        text = hashlib.sha256(program.path.read_bytes()).hexdigest()
-        folder = Path(kept, f"{program.name}-{text[:12]}")
+        # No name: what answers say of the folder is not what they find.
+        folder = Path(kept, hashlib.sha256(program.name.encode() + program.path.read_bytes()).hexdigest()[:16])
         if not (folder / _FINISHED).exists():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
