@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Iterable, Sequence
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,8 @@ class AliasFinder(MetaPathFinder):
         if fullname == self.alias:
             if self.prefer_real and self._has_real(path):
                 return None
+        elif fullname.startswith(self.target + "."):
+            return self._refuse_missing(fullname, path)
         elif not fullname.startswith(self.alias + ".") or not self._is_in_use():
             return None
         real = self.target + fullname[len(self.alias) :]
@@ -50,11 +52,22 @@ class AliasFinder(MetaPathFinder):
         # The parent must be there first: find_spec of a child of something that is no package raises.
         parent = importlib.import_module(real.rpartition(".")[0])
         if not hasattr(parent, "__path__") or importlib.util.find_spec(real) is None:
-            absent = getattr(sys.modules.get(self.target), "ABSENT", None)
-            if absent is not None:
-                raise ModuleNotFoundError(absent.format(name=fullname), name=fullname)
+            self._refuse(fullname)
             return None
         return ModuleSpec(fullname, _AliasLoader(real), is_package=True)
+
+    def _refuse_missing(self, fullname: str, path: Sequence[str] | None) -> None:
+        """Refuse `from alias import NAME` of a name that is neither defined nor a module: Python asks for a module of
+        that name below the target then, and drops an error that has this name.
+        """
+        if self._is_in_use() and PathFinder.find_spec(fullname, path) is None:
+            self._refuse(self.alias + fullname[len(self.target) :])
+
+    def _refuse(self, name: str) -> None:
+        """Raises: ModuleNotFoundError where the target says why names are missing, as `ABSENT`."""
+        absent = getattr(sys.modules.get(self.target), "ABSENT", None)
+        if absent is not None:
+            raise ModuleNotFoundError(absent.format(name=name), name=name)
 
     def _has_real(self, path: Sequence[str] | None) -> bool:
         others = [finder for finder in sys.meta_path if not isinstance(finder, AliasFinder)]

@@ -391,15 +391,33 @@ def test_tensors_of_other_kinds_are_described(msprobe: Any, tmp_path: Path) -> N
 
 
 def test_other_names_say_why_they_do_nothing(msprobe: Any) -> None:
-    assert msprobe.AclGraphDumper is None and msprobe.acl_save is None
     for name, arguments in {
         "random_save": (), "set_fx_dump_config": (1,), "set_ge_dump_config": (1,), "TrainerMon": ("x",),
+        "AclGraphDumper": ("x",), "acl_save": (1, "x"),
     }.items():  # fmt: skip
         with pytest.raises(ConfigError, match=rf"msprobe\.pytorch\.{name}: not supported"):
             getattr(msprobe, name)(*arguments)
     for name in ("msprobe.core.common.const", "msprobe.pytorch.monitor", "msprobe.visualization"):
         with pytest.raises(ModuleNotFoundError, match=r"msprobe\.\S+: not supported: .* has PrecisionDebugger"):
             importlib.import_module(name)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from msprobe.pytorch import ConfigChecker",
+        "from msprobe.pytorch import PrecisionChecker",
+        "from msprobe.pytorch import PrecisionDebugger, TrainerMonitorV2",
+        "from msprobe.mindspore import TrainerMon",
+        "from msprobe import visualization",
+        "from msprobe.core.monitor_v2.trainer import TrainerMonitorV2",
+        "from msprobe.pytorch.aclgraph_dumper import AclGraphDumper",
+    ],
+)
+def test_missing_names_are_refused_by_every_form_of_import(msprobe: Any, line: str) -> None:
+    with pytest.raises(ImportError, match=r"^msprobe\.\S+: not supported: .* has PrecisionDebugger"):
+        exec(line, {})
+    assert not hasattr(msprobe, "ConfigChecker")
 
 
 def test_submodules_hold_what_scripts_look_for_there(msprobe: Any) -> None:

@@ -22,9 +22,7 @@ __all__ = [
     "set_ge_dump_config",
 ]
 
-# Source: msprobe, where there is no NPU.
-AclGraphDumper = None
-acl_save = None
+_NO_ACL_GRAPH = "there are no graphs of an NPU to dump; PrecisionDebugger dumps the same model without them"
 
 
 def _refuse(name: str, reason: str) -> NoReturn:
@@ -44,6 +42,18 @@ def set_fx_dump_config(*_: object, **__: object) -> NoReturn:
 def set_ge_dump_config(*_: object, **__: object) -> NoReturn:
     """Raises: ConfigError."""
     _refuse("set_ge_dump_config", "`import torchair` gives its dump in `msdump run SCRIPT`")
+
+
+def acl_save(*_: object, **__: object) -> NoReturn:
+    """Raises: ConfigError."""
+    _refuse("acl_save", _NO_ACL_GRAPH)
+
+
+class AclGraphDumper:
+    """Raises: ConfigError."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        _refuse("AclGraphDumper", _NO_ACL_GRAPH)
 
 
 class TrainerMon:
