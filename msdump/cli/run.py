@@ -15,7 +15,7 @@ from msdump.cli.launch import on_sigterm
 from msdump.cli.options import add_json_option, add_verbose_option, tell_skipped, write_json
 from msdump.cli.printing import complain
 from msdump.cli.report_text import conclude, format_count, print_report, print_warning, say_next_of, wait_for_writers
-from msdump.cli.unconfigured import Default, add_default_options, choose_default
+from msdump.cli.unconfigured import Default, add_default_options, choose_default, effects_of_other_variables
 from msdump.cli.ways import Program, add_program, add_way_options, enter, program_of
 from msdump.config.environment import DUMP_CONFIG
 from msdump.errors import ConfigError, DumpError
@@ -146,11 +146,13 @@ def _choose_configuration(args: argparse.Namespace) -> None:
 
 
 def _warn_of_no_dump() -> None:
-    """Say, in this process, that no dump is configured."""
+    """Say, in this process, that no dump is configured, and which variables keep the default from being dumped."""
     complain(
         f"msdump run: no dump is configured: neither --config nor {DUMP_CONFIG} is given, and the script turns "
         "none on. It leaves nothing behind but what it writes itself."
     )
+    for sentence in effects_of_other_variables():
+        complain(f"msdump run: {sentence}")
 
 
 def conclude_run(status: int, not_compiled: str, may_be_empty: bool, default: Default | None = None) -> int:

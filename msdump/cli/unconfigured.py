@@ -26,8 +26,13 @@ if TYPE_CHECKING:
     from msdump.cli.ways import Program
 
 _OPTIONS = ("tensors", "steps", "ops", "output")
-# Whose exception dumps the environment asks for, in other words than a file.
-_OTHER_VARIABLES = (ACL_DUMP_CONFIG, ASCEND_DUMP_SCENE, NPU_COLLECT_PATH)
+_EXCEPTIONS_ALONE = "only operators of models (acl) that fail are dumped"
+# Variables that select a dump without naming a file to msdump, and what each does alone.
+_OTHER_VARIABLES = {
+    ACL_DUMP_CONFIG: f"it has an effect only where {DUMP_CONFIG} names the same file; set both",
+    ASCEND_DUMP_SCENE: _EXCEPTIONS_ALONE,
+    NPU_COLLECT_PATH: _EXCEPTIONS_ALONE,
+}
 
 
 def add_default_options(parser: argparse.ArgumentParser) -> None:
@@ -86,6 +91,15 @@ _FRAMEWORKS = {"mindspore": "MindSpore", "torch": "PyTorch", "acl": "acl"}
 def says_nothing() -> bool:
     """Whether no variable says what is dumped, nor, by an empty one, that nothing is."""
     return DUMP_CONFIG not in os.environ and not any(os.environ.get(name) for name in _OTHER_VARIABLES)
+
+
+def effects_of_other_variables() -> list[str]:
+    """A sentence for each variable that is set and that keeps `msdump run` from choosing what is dumped."""
+    return [
+        f"environment variable {name} is set: {effect}. Unset it to have statistics of every step."
+        for name, effect in _OTHER_VARIABLES.items()
+        if os.environ.get(name) and DUMP_CONFIG not in os.environ
+    ]
 
 
 def choose_default(args: argparse.Namespace, program: Program, launchers: Sequence[str]) -> Default | None:

@@ -14,9 +14,9 @@ from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
 
-from msdump.config.environment import CONTAINERS, size_of
+from msdump.config.environment import ACL_DUMP_CONFIG, CONTAINERS, size_of
 from msdump.config.json_file import expanded_advice, json_type, shown
-from msdump.config.plan import ASCEND, ASYNC, CPU, OVERFLOW_ALL, SYNC
+from msdump.config.plan import ASCEND, ASYNC, CPU, EXCEPTION_MODE, OVERFLOW_ALL, SYNC
 from msdump.config.ranges import MINDSPORE, MINDSPORE_STRICT, NumberRanges, parse_ranges
 from msdump.config.sampling import Sampling, parse_sampling
 from msdump.config.selectors import parse_selectors
@@ -300,6 +300,12 @@ def _parse_support_device(value: Any, info: ValidationInfo) -> tuple[int, ...]:
     return tuple(int(element) for element in elements)
 
 
+_EXCEPTION_ADVICE = (
+    f"4, the exception dump, goes through ACL or is synchronous: let {ACL_DUMP_CONFIG} name this file too, or set "
+    f"{E2E}.enable to true. 0 is the ordinary dump."
+)
+
+
 def _parse_op_debug_mode(value: Any, info: ValidationInfo) -> int:
     """Read for async only; for sync every value passes, and one that is no number counts as 0."""
     context = _context(info)
@@ -314,7 +320,8 @@ def _parse_op_debug_mode(value: Any, info: ValidationInfo) -> int:
     if mode > last:
         choices = ", ".join(map(str, range(last + 1)))
         first_line = f"Dump Json Parse Failed. op_debug_mode should be {choices}"
-        raise refusal(first_line, info, f"one of {choices}", value, "0 is the ordinary dump.")
+        fix = _EXCEPTION_ADVICE if mode == EXCEPTION_MODE else "0 is the ordinary dump."
+        raise refusal(first_line, info, f"one of {choices}", value, fix)
     return mode
 
 

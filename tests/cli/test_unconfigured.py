@@ -308,6 +308,22 @@ def test_nothing_is_dumped_where_something_says_so(
     assert not list(tmp_path.glob("msdump_dump*"))
 
 
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("MS_ACL_DUMP_CFG_PATH", "only where MINDSPORE_DUMP_CONFIG names the same file"),
+        ("ASCEND_DUMP_SCENE", "operators of models (acl) that fail"),
+        ("NPU_COLLECT_PATH", "operators of models (acl) that fail"),
+    ],
+)
+def test_the_variable_that_keeps_the_default_away_is_named(name: str, advice: str, tmp_path: Path) -> None:
+    write(tmp_path, "train.py", "print('done')")
+    done = run(tmp_path, "train.py", **{name: "aic_err_brief_dump"})
+    assert done.returncode == 0 and "no dump is configured" in done.stderr, done.stderr
+    assert f"environment variable {name} is set: " in done.stderr and advice in done.stderr
+    assert not list(tmp_path.glob("msdump_dump*"))
+
+
 def test_ranks_of_a_job_share_a_folder(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     write(tmp_path, "train.py", EAGER)

@@ -254,6 +254,14 @@ def test_acl_dump_knows_one_debug_mode_more():
     assert message.startswith("Dump Json Parse Failed. op_debug_mode should be 0, 1, 2, 3, 4\n")
 
 
+@pytest.mark.parametrize("device_target", ["CPU", "Ascend"])
+def test_the_exception_dump_beside_the_asynchronous_section_names_the_two_ways_to_it(device_target):
+    first, second, _ = refusal(right(is_async=True, op_debug_mode=4), device_target=device_target).splitlines()
+    assert first == "Dump Json Parse Failed. op_debug_mode should be 0, 1, 2, 3"
+    assert "MS_ACL_DUMP_CFG_PATH" in second and "e2e_dump_settings.enable to true" in second
+    assert "ACL" not in refusal(right(is_async=True, op_debug_mode=5), device_target=device_target)
+
+
 @pytest.mark.parametrize("device_target", ["CPU", "GPU", "Ascend"])
 @pytest.mark.parametrize("is_async", [True, False])
 def test_marked_operators_are_for_ascend_async_when_strict(device_target, is_async):
