@@ -22,7 +22,7 @@ MsdumpError
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 HIDDEN_SECRET = "***"
@@ -151,6 +151,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     if not near:
         return ""
     return "Did you mean " + " or ".join(f'"{by_lower[match]}"' for match in near) + "?"
+
+
+def shortened(items: Sequence[str], most: int = 5) -> list[str]:
+    """The first items, and how many more there are: ["a", "b", "and 3 more"]."""
+    return [*items[:most], f"and {len(items) - most} more"] if len(items) > most + 1 else list(items)
 
 
 def refused(first_line: str, where: str, expected: str, got: str, fix: str = "") -> str:

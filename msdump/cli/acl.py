@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msdump.cli.exit_status import FINE, exit_help
+from msdump.cli.exit_status import FINE, NOTHING, exit_help
 from msdump.cli.options import add_output_option, add_verbose_option, tell_skipped
 from msdump.cli.plan import explain_acl_json
 from msdump.cli.printing import HelpFormatter, print_table
-from msdump.cli.report_text import conclude, print_report, say_next_of
+from msdump.cli.report_text import conclude, print_report, print_warning, say_next_of
 from msdump.errors import ConfigError, DumpError, ExecutionError, FormatError, did_you_mean
 from msdump.process.command import ACL_RUN, Command, noted
 from msdump.storage.plain import open_plain
@@ -91,9 +91,13 @@ def _run(args: argparse.Namespace) -> int:
             print_report(report, sys.stderr)
         raise
     _show(outputs, args.output)
-    report = None if scope is None else scope.report()
-    if report is None:
+    if scope is None:
         return FINE
+    report = scope.report()
+    if report is None:
+        # What is wrong with the file stands in the warnings above.
+        print_warning(f"Nothing was dumped: {args.dump} selects nothing.", sys.stderr)
+        return NOTHING
     print_report(report, sys.stderr)
     status = conclude([report], False, sys.stderr)
     if default is None:

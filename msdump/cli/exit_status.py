@@ -54,7 +54,8 @@ BY_COMMAND: Mapping[str, Mapping[int, str]] = {
         FINE: "everything that was asked for is on disk; of `check`: the acl.json holds",
         FAILED: "the model failed, is none that can run, or was given other inputs than it takes",
         REFUSED: "wrong usage, a file that cannot be read, or an acl.json that does not hold",
-        NOTHING: "a dump was asked for, and nothing matched it; of `check`: nothing is dumped",
+        NOTHING: "a dump was asked for, and its file selects nothing, or nothing matched it; of `check`: nothing is "
+        "dumped",
     },
     "init": {FINE: "written, and the configuration holds", **{status: _PLAN[status] for status in (REFUSED, NOTHING)}},
     "plan": _PLAN,

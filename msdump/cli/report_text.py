@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 from msdump.cli.exit_status import FINE, INCOMPLETE, NOTHING
 from msdump.cli.printing import LINE_ENDS, draw, is_terminal, print_table, printable, put, say_next
 from msdump.config.environment import format_size
+from msdump.errors import shortened
 from msdump.tables.messages import message
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def report_rows(report: Report) -> list[tuple[str, str]]:
         )
     rows += [("note", line) for line in report.notes]
     rows += [("outside", line) for line in report.outside]
-    rows += [("not matched", name) for name in report.unmatched]
+    rows += [("not matched", name) for name in shortened(report.unmatched)]
     if report.error:
         lost = f"{format_count(report.lost, report.kind.item)} lost. " if report.lost else ""
         rows.append(("error", f"{lost}{report.error}"))
@@ -104,7 +105,7 @@ def conclude(reports: Sequence[Report], may_be_empty: bool, stream: TextIO) -> i
         elif all(report.is_empty for report in mine) and not may_be_empty:
             lines = [f"Nothing was dumped: {kind.nothing}."]
             for report in mine:
-                lines += [*report.advice, *(f"Never matched: {name}" for name in report.unmatched)]
+                lines += [*report.advice, *(f"Never matched: {name}" for name in shortened(report.unmatched))]
             print_warning("\n".join(lines), stream)
             status = status or NOTHING
     return status

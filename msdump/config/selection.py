@@ -12,7 +12,7 @@ from enum import Enum
 from functools import cached_property
 
 from msdump.config.selectors import FullNameSelector, Selector, advice
-from msdump.errors import did_you_mean
+from msdump.errors import did_you_mean, shortened
 
 Position = tuple[str, int]  # ("input", 0)
 NO_POSITIONS: frozenset[Position] = frozenset()
@@ -246,10 +246,17 @@ def _is_of_run(name: str, operators: Sequence[ModelOperator]) -> bool:
 
 
 def _note_missing(sentences: dict[str, None], lack: str, written: Iterable[str], possible: Collection[str]) -> None:
-    """Add a sentence for each name that is not among the possible ones."""
-    for name in written:
-        if name not in possible:
-            sentences[f"{lack} {name}. {did_you_mean(name, sorted(possible))}".rstrip()] = None
+    """Add one sentence for all names that are not among the possible ones."""
+    missing = [name for name in dict.fromkeys(written) if name not in possible]
+    if not missing:
+        return
+    names = shortened(missing)
+    advices = [f"{name}: {text}" for name in names if (text := did_you_mean(name, sorted(possible)))]
+    if len(missing) == 1:
+        advices = [text.removeprefix(f"{names[0]}: ") for text in advices]
+    else:
+        lack = lack.replace("no operator", "no operators")
+    sentences[" ".join([f"{lack} {', '.join(names)}.", *advices])] = None
 
 
 def _choose_data(operators: Sequence[ModelOperator], chosen: list[bool], is_everything: bool) -> None:

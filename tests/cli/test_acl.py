@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -112,6 +113,27 @@ def test_acl_run_without_a_file(
     assert {row.step.iteration for row in msdump.stat("msdump_dump").rows} == {0, 1, 2}
     assert main(["acl", "run", path]) == 1
     assert not (tmp_path / "msdump_dump_2").exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"dump": {"dump_path": "out", "dump_lst": [{}]}},
+        {"dumpp": {"dump_path": "out", "dump_list": [{}]}},
+        {"dump": {}},
+    ],
+)
+def test_a_file_that_selects_nothing_is_a_loud_3(
+    content: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As `msdump acl check` of the same file; the model runs all the same."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "acl.json").write_text(json.dumps(content))
+    assert main(["acl", "check", "acl.json"]) == 3
+    assert main(["acl", "run", small_model(tmp_path), "--random", "0", "--dump", "acl.json"]) == 3
+    printed = capsys.readouterr()
+    assert "float32" in printed.out and "Nothing was dumped: acl.json selects nothing." in printed.err
 
 
 def test_random_inputs_are_the_same_for_one_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

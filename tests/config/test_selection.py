@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -189,3 +191,14 @@ def test_advice_names_blacklists_that_match_nothing():
         'opname_blacklist: the model has no operator conv. Did you mean "conv1"?',
         'optype_blacklist: the model has no operator of type Conv. Did you mean "Conv2D"?',
     ]
+
+
+@pytest.mark.parametrize("key", ["layer", "opname_blacklist", "optype_blacklist"])
+def test_many_unknown_names_are_one_sentence(key):
+    names = ["convv1", *(f"zz{number}" for number in range(99))]
+    item = {key: names if key == "layer" else [{"name": name, "pos": ["input0"]} for name in names]}
+    (sentence,) = acl_plan(dump_list=[item], dump_level="op").which.advice(NETWORK)
+    assert re.search(
+        r'no operators .*convv1, zz0, zz1, .*, and 95 more\. convv1: Did you mean "conv', sentence, re.IGNORECASE
+    )
+    assert len(sentence) < 200
