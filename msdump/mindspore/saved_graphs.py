@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from msdump.config.environment import ONNX, PROTO, GeGraphSettings, ge_graph_settings
+from msdump.engine.ge_graph_files import GeGraphFiles, ge_graph_files
 from msdump.errors import WriteError
 from msdump.formats.atomic import make_dirs, write_file
 from msdump.graph.ge import STAGES, ge_onnx_text, ge_proto_text
@@ -24,46 +25,14 @@ _FILE_MODE = 0o400
 _numbers = itertools.count(1)
 
 
-_GE_MODE = 0o600
-
-
-class GeGraphRecorder:
-    """Writes each compiled graph, one pair of files per stage, over those of an earlier run.
-
-    The number in the names counts what this recorder wrote, from 00000.   Source: CANN, `DUMP_GE_GRAPH`.
-    """
-
-    def __init__(self, settings: GeGraphSettings) -> None:
-        self._settings = settings
-        self._numbers = itertools.count()
-
-    def record(self, graph: Graph) -> list[Path]:
-        """The files that were written.   Raises: WriteError."""
-        written: list[Path] = []
-        for stage in STAGES:
-            if self._settings.wants(stage):
-                written.extend(self._write(graph, stage, next(self._numbers)))
-        return written
-
-    def _write(self, graph: Graph, stage: str, number: int) -> list[Path]:
-        make_dirs(self._settings.folder)
-        written = []
-        name = f"{number:05d}_graph_{graph.graph_id}_{stage}"
-        for wanted, file_name, emit in (
-            (PROTO, f"ge_proto_{name}.txt", ge_proto_text),
-            (ONNX, f"ge_onnx_{name}.pbtxt", ge_onnx_text),
-        ):
-            if wanted in self._settings.formats:
-                path = self._settings.folder / file_name
-                write_file(path, [emit(graph, self._settings.detail, stage).encode()], _GE_MODE, replace=True)
-                written.append(path)
-        return written
-
-
-@functools.cache
-def _ge_recorder(settings: GeGraphSettings) -> GeGraphRecorder:
-    """One per setting: its files are numbered through the process."""
-    return GeGraphRecorder(settings)
+def write_ge_graph(graph: Graph, files: GeGraphFiles) -> list[Path]:
+    """Write a compiled graph in each stage that is selected; the files.   Raises: WriteError."""
+    written: list[Path] = []
+    for stage in STAGES:
+        emitters = {PROTO: ge_proto_text, ONNX: ge_onnx_text}
+        texts = {name: functools.partial(emit, graph, files.settings.detail, stage) for name, emit in emitters.items()}
+        written += files.write(graph.graph_id, stage, texts)
+    return written
 
 
 @dataclass(frozen=True)
@@ -98,7 +67,7 @@ class SavedGraphs:
             self._save(f"trace_code_graph_{graph.graph_id}", "dot", dot_text(graph))
         if self.ge is not None:
             try:
-                _ge_recorder(self.ge).record(graph)
+                write_ge_graph(graph, ge_graph_files(self.ge))
             except WriteError as error:
                 log.error("DUMP_GE_GRAPH: %s", error)
 

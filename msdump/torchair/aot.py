@@ -33,7 +33,7 @@ from msdump.torchair.debug_save.model_folder import (
 from msdump.torchair.eager_dump import DumpedFxGraph, EagerDump, eager_dump
 from msdump.torchair.eager_graph import plan_nodes
 from msdump.torchair.file_dump import eager
-from msdump.torchair.ge_mode import compile_ge_mode
+from msdump.torchair.ge_mode import compile_ge_mode, is_ge_graph_listed
 from msdump.torchair.passes.pipeline import plain_run
 
 log = logging.getLogger("msdump")
@@ -194,6 +194,8 @@ def _is_dumping(config: CompilerConfig) -> bool:
 
 def _leaves_files(config: CompilerConfig) -> bool:
     debug = config.debug
+    if config.mode.value == GE_MODE and is_ge_graph_listed():
+        return True
     return _is_dumping(config) or any(kind.type.value is not None for kind in (debug.graph_dump, debug.fx_summary))
 
 

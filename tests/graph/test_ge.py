@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from msdump.config.environment import GeGraphSettings, ge_graph_settings
 from msdump.config.selectors import FullNameSelector, parse_selectors
+from msdump.engine.ge_graph_files import GeGraphFiles
 from msdump.errors import ConfigError, WriteError
 from msdump.graph.ge import (
     BUILD,
@@ -28,7 +29,7 @@ from msdump.graph.ge import (
     quoted,
 )
 from msdump.graph.graph import Graph
-from msdump.mindspore.saved_graphs import GeGraphRecorder
+from msdump.mindspore.saved_graphs import write_ge_graph
 from msdump.tensors import dtypes
 from tests.graph.emit_cases import SAME, emit_graphs, emit_primitives, hand_graph
 from tests.mindspore.program.test_device_formats import network
@@ -299,8 +300,8 @@ def test_files_have_the_names_of_the_original(tmp_path: Path) -> None:
     assert found is not None
     graph = hand_graph()
     for _ in range(2):
-        recorder = GeGraphRecorder(found)
-        written = recorder.record(graph)
+        recorder = GeGraphFiles(found)
+        written = write_ge_graph(graph, recorder)
         assert [path.name for path in written] == [
             "ge_proto_00000_graph_0_PreRunBegin.txt",
             "ge_onnx_00000_graph_0_PreRunBegin.pbtxt",
@@ -310,7 +311,7 @@ def test_files_have_the_names_of_the_original(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path / "graphs" / "new")) == sorted(path.name for path in written)
     assert {path.stat().st_mode & 0o777 for path in written} == {0o600}
     assert read_ge(written[2].read_text()).name == graph.name
-    assert [path.name[:14] for path in recorder.record(graph)] == [
+    assert [path.name[:14] for path in write_ge_graph(graph, recorder)] == [
         "ge_proto_00002",
         "ge_onnx_00002_",
         "ge_proto_00003",
@@ -323,11 +324,11 @@ def test_formats_are_a_choice(tmp_path: Path) -> None:
         DUMP_GE_GRAPH="2", DUMP_GRAPH_LEVEL="3", DUMP_GRAPH_PATH=str(tmp_path), DUMP_GRAPH_FORMAT="ge_proto"
     )
     assert found is not None
-    assert [path.suffix for path in GeGraphRecorder(found).record(hand_graph())] == [".txt"]
+    assert [path.suffix for path in write_ge_graph(hand_graph(), GeGraphFiles(found))] == [".txt"]
 
 
 def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    recorder = GeGraphRecorder(GeGraphSettings(1, None, tmp_path / "file" / "graphs", ("onnx",)))
+    recorder = GeGraphFiles(GeGraphSettings(1, None, tmp_path / "file" / "graphs", ("onnx",)))
     with pytest.raises(WriteError):
-        recorder.record(hand_graph())
+        write_ge_graph(hand_graph(), recorder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from msdump import torchair  # noqa: E402
 from msdump.errors import ConfigError, WriteError  # noqa: E402
 from msdump.formats.paths.torchair import parse_graph_dump_name  # noqa: E402
 from msdump.graph._proto import ge_ir_pb2  # noqa: E402
+from msdump.process import sessions  # noqa: E402
 from msdump.torchair.configs.compiler_config import CompilerConfig  # noqa: E402
 from msdump.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor  # noqa: E402
 from msdump.torchair.ge.passes import GE_PASSES  # noqa: E402
@@ -385,3 +387,73 @@ def test_after_each_pass_the_text_is_that_of_the_graph_as_it_is_now(file_type: s
         texts.append(ge_graph_text(graph, file_type))
         assert texts[-1] == {"txt": graph_text, "pbtxt": tensorboard_text}[file_type](graph)
     assert len(set(texts)) == 4
+
+
+# -- DUMP_GE_GRAPH -------------------------------------------------------------------------------------------------
+
+
+def listed(folder: Path, detail: str, monkeypatch: pytest.MonkeyPatch, **options: Any) -> list[Any]:
+    """The graphs in the files of `DUMP_GE_GRAPH`, in their order, of a model that is trained for one step."""
+    monkeypatch.setenv("DUMP_GE_GRAPH", detail)
+    monkeypatch.setenv("DUMP_GRAPH_PATH", str(folder))
+    config = torchair.CompilerConfig()
+    for name, value in options.items():
+        setattr(config.dump_config, name, value)
+    model = Model()
+    x = torch.randn(2, 3)
+    expected = model(x)
+    found = torch.compile(model, backend=torchair.get_npu_backend(compiler_config=config))(x)
+    assert torch.equal(found, expected)
+    found.sum().backward()
+    return [text_format.Parse(path.read_text(), ge_ir_pb2.ModelDef()).graph[0] for path in sorted(folder.iterdir())]
+
+
+def test_names_that_dump_layer_takes_stand_in_files_of_the_graph_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graphs = listed(tmp_path / "new", "3", monkeypatch)
+    names = [path.name for path in sorted((tmp_path / "new").iterdir())]
+    assert [name.rpartition("_")[2] for name in names] == ["PreRunBegin.txt", "Build.txt"] * 2
+    assert all(re.fullmatch(r"ge_proto_[0-9]{5}_graph_[0-9]+_\w+\.txt", name) for name in names)
+    operators = [op.name for op in graphs[1].op if op.type == "Relu"]
+    assert operators and not any(len(op.attr) or len(op.input_desc) or len(op.output_desc) for op in graphs[1].op)
+    assert {edge.partition(":")[0] for op in graphs[1].op for edge in op.input if edge} <= {
+        op.name for op in graphs[1].op
+    }
+    monkeypatch.delenv("DUMP_GE_GRAPH")
+    (tmp_path / "dump").mkdir()
+    torch._dynamo.reset()
+    config = torchair.CompilerConfig()
+    config.dump_config.enable_dump = True
+    config.dump_config.dump_path = str(tmp_path / "dump")
+    config.dump_config.dump_layer = operators[0]
+    torch.compile(Model(), backend=torchair.get_npu_backend(compiler_config=config))(torch.randn(2, 3))
+    sessions.flush_all()
+    assert [path.name for path in (tmp_path / "dump").rglob("Relu.*")]
+
+
+@pytest.mark.parametrize("detail", ["1", "2"])
+def test_detail_says_whether_constants_have_data(detail: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graphs = listed(tmp_path, detail, monkeypatch)
+    constants = [op for graph in graphs for op in graph.op if op.type == CONST]
+    assert constants and all(len(op.output_desc) for op in constants)
+    assert {"value" in op.attr for op in constants} == {detail == "1"}
+
+
+def test_a_graph_that_runs_as_ge_graph_is_listed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "dump").mkdir()
+    options = {"enable_dump": True, "dump_path": str(tmp_path / "dump")}
+    assert len(listed(tmp_path / "graphs", "3", monkeypatch, **options)) == 4
+
+
+def test_a_wrong_variable_is_refused_and_a_wrong_folder_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("DUMP_GE_GRAPH", "3")
+    monkeypatch.setenv("DUMP_GRAPH_PATH", str(tmp_path / "file" / "graphs"))
+    torch.compile(Model(), backend=torchair.get_npu_backend())(torch.randn(2, 3))
+    assert "DUMP_GE_GRAPH: " in caplog.text
+    monkeypatch.setenv("DUMP_GE_GRAPH", "4")
+    with pytest.raises(Exception, match="environment variable DUMP_GE_GRAPH: expected"):
+        torch.compile(Model(), backend=torchair.get_npu_backend())(torch.randn(2, 3))

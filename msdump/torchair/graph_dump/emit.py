@@ -10,8 +10,9 @@ from typing import Any
 
 from msdump.errors import ConfigError
 from msdump.formats.paths.torchair import PBTXT, PY, TXT
+from msdump.graph.ge import TOPOLOGY, WITHOUT_DATA
 from msdump.torchair.debug_save.safe_files import write_safe_text
-from msdump.torchair.ge.graph import GeGraph
+from msdump.torchair.ge.graph import CONST, GeGraph
 from msdump.torchair.graph_dump.definition import graph_definition
 from msdump.torchair.graph_dump.python import python_text
 
@@ -79,6 +80,22 @@ def graph_text(graph: GeGraph, is_optimized: bool = False) -> str:
     escape, which any protobuf parser turns back.
     """
     return "".join(f"{_split_once(line)}\n" for line in str(graph_definition(graph, is_optimized)).splitlines())
+
+
+def ge_proto_text(graph: GeGraph, detail: int, is_optimized: bool = False) -> str:
+    """Text of a ModelDef with the graph, as `msdump.graph.ge.ge_proto_text` of graphs of MindSpore.
+
+    detail   FULL, WITHOUT_DATA or TOPOLOGY
+    """
+    definition = graph_definition(graph, is_optimized)
+    for op in definition.op:
+        if detail == TOPOLOGY:
+            del op.attr[:], op.input_desc[:], op.output_desc[:]
+        elif detail == WITHOUT_DATA and op.type == CONST:
+            del op.attr[:]
+    if detail == TOPOLOGY:
+        del definition.attr[:]
+    return "".join(["graph {\n", *(f"  {line}\n" for line in str(definition).splitlines()), "}\n"])
 
 
 def _split_once(line: str) -> str:

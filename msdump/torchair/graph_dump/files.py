@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from torch import fx
 
+from msdump.config.environment import PROTO, ge_graph_settings
 from msdump.dumpers.capture import Clock
+from msdump.engine.ge_graph_files import GeGraphFiles, ge_graph_files
+from msdump.errors import WriteError
 from msdump.formats.paths.torchair import (
     OPTIMIZED,
     ORIGINAL,
@@ -19,14 +24,17 @@ from msdump.formats.paths.torchair import (
     format_graph_dump_name,
     format_summary_name,
 )
+from msdump.graph.ge import BUILD, PRE_RUN_BEGIN
 from msdump.process.sessions import note_left
 from msdump.torchair.configs.compiler_config import CompilerConfig
 from msdump.torchair.debug_save.safe_files import make_safe_dirs, write_safe_text
 from msdump.torchair.ge.compile import OPTIMIZED as OPTIMIZED_STAGE
 from msdump.torchair.ge.compile import ORIGINAL as ORIGINAL_STAGE
 from msdump.torchair.ge.graph import GeGraph
-from msdump.torchair.graph_dump.emit import write_ge_graph
+from msdump.torchair.graph_dump.emit import ge_proto_text, write_ge_graph
 from msdump.torchair.ranks import process_rank
+
+log = logging.getLogger("msdump")
 
 # One clock for the process: two graphs never get the same time.
 _clock = Clock()
@@ -122,3 +130,30 @@ class GraphDumpObserver:
 def open_graph_dump(graph_id: int, config: CompilerConfig) -> GraphDumpObserver | None:
     """The observer of one compilation; None when `debug.graph_dump` is off."""
     return None if config.debug.graph_dump.type.value is None else GraphDumpObserver(graph_id, config)
+
+
+class GeGraphObserver:
+    """Writes what `DUMP_GE_GRAPH` asks for; belongs to one compilation. What cannot be written is logged."""
+
+    def __init__(self, graph_id: int, files: GeGraphFiles) -> None:
+        self._graph_id = graph_id
+        self._files = files
+
+    def fx_graph(self, name: str, module: fx.GraphModule) -> None:
+        """Nothing: the graph engine does not see FX graphs."""
+
+    def ge_graph(self, name: str, graph: GeGraph) -> None:
+        """Write the graph before and after all passes."""
+        stage = {ORIGINAL_STAGE: PRE_RUN_BEGIN, OPTIMIZED_STAGE: BUILD}.get(name)
+        if stage is not None:
+            text = partial(ge_proto_text, graph, self._files.settings.detail, stage == BUILD)
+            try:
+                self._files.write(self._graph_id, stage, {PROTO: text})
+            except WriteError as error:
+                log.error("DUMP_GE_GRAPH: %s", error)
+
+
+def open_ge_graph(graph_id: int) -> GeGraphObserver | None:
+    """As `open_graph_dump`, of `DUMP_GE_GRAPH`.   Raises: ConfigError as `ge_graph_settings`."""
+    settings = ge_graph_settings(PRE_RUN_BEGIN, BUILD)
+    return None if settings is None else GeGraphObserver(graph_id, ge_graph_files(settings))
