@@ -3,6 +3,7 @@
 MsdumpError
 +- ConfigError (RuntimeError, ValueError)   what the user asked for cannot be done
 |  +- NothingFoundError                     ... because nothing there is what was named or selected
+|  +- FolderError (WriteError)              ... because no dump can begin in the folder that was named
 +- DtypeError (TypeError)                   a dtype that is not supported here
 +- LayoutError (ValueError)                 a device format that does not fit the shape
 +- GraphError (RuntimeError)                the program is wrong
@@ -119,6 +120,10 @@ class WriteError(DumpError):
     def __init__(self, message: str, unwritten: int = 0) -> None:
         super().__init__(message)
         self.unwritten = unwritten
+
+
+class FolderError(ConfigError, WriteError):
+    """No dump can begin in the folder that was named. Raised before anything is dumped or run."""
 
 
 def unwritten(error: BaseException) -> int:

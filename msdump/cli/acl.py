@@ -68,8 +68,11 @@ def _run(args: argparse.Namespace) -> int:
     if args.times < 1:
         raise ConfigError(f"--times: expected a number from 1, got {args.times}.")
     from msdump.cli.unconfigured import answer, says_nothing, statistics_of_models
+    from msdump.dumpers.limits import check_folder
     from msdump.frontends.acl import dump, load
 
+    if args.output is not None:
+        check_folder(Path(args.output), "--output")
     default = statistics_of_models() if args.dump is None and not args.no_dump and says_nothing() else None
     config = args.dump if default is None else default.config
     scope = None if config is None else dump(config)

@@ -7,7 +7,6 @@ import argparse
 import importlib.resources
 import json
 import os
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from msdump.cli.exit_status import FINE
 from msdump.cli.options import add_output_option
 from msdump.cli.printing import print_table, say, say_next
 from msdump.config.environment import CONTAINER, DUMP_CONFIG, STRICT, UPLOAD, format_size
-from msdump.errors import ConfigError, DumpError, WriteError
+from msdump.errors import ConfigError, DumpError, FolderError
 from msdump.formats.paths.sync import SyncPaths, parse_data_file_name, short_op_name
 from msdump.formats.sidecars import read_order
 from msdump.process.default_folder import numbered
@@ -55,7 +54,11 @@ def run(args: argparse.Namespace) -> int:
     for option, number in (("--steps", args.steps), ("--batch-size", args.batch_size)):
         if number < 1:
             raise ConfigError(f"{option}: expected a number of at least 1, got {number}.")
+    from msdump.dumpers.limits import why_not_writable
+
     folder = Path(args.output).absolute()
+    if problem := why_not_writable(folder):
+        raise FolderError(f"--output: {problem}")
     training = ["--data_path", DIGITS, "--steps", str(args.steps), "--batch_size", str(args.batch_size)]
     return (_show_tensors if args.full else _show_fault)(folder, training, args.batch_size)
 
@@ -117,20 +120,22 @@ def _run(folder: Path, command: list[str]) -> int:
 def _prepare(folder: Path, needed_bytes: int) -> Path:
     """Write pictures and script.   Returns: the folder
 
-    Raises: ConfigError (no scikit-learn, no space on the disk), WriteError.
+    Raises: ConfigError (no scikit-learn, no space on the disk), FolderError.
     """
-    front_end("mindspore", "dataset.digits").write_digits_as_cifar10(folder / DIGITS)
-    try:
-        free_bytes = shutil.disk_usage(folder).free
-        source = importlib.resources.files("msdump.cli.samples").joinpath(SCRIPT)
-        (folder / SCRIPT).write_bytes(source.read_bytes())
-    except OSError as error:
-        raise WriteError(f"{folder}: expected to write the demo there, got {error.strerror}. Try --output.") from error
+    from msdump.dumpers.limits import disk_usage
+
+    free_bytes = disk_usage(folder).free
     if free_bytes < needed_bytes:
         raise ConfigError(
             f"{folder}: expected {needed_bytes / 1e9:.2g} GB of free space for the dump, got "
             f"{free_bytes / 1e9:.2g} GB. Use --output to choose another disk."
         )
+    front_end("mindspore", "dataset.digits").write_digits_as_cifar10(folder / DIGITS)
+    try:
+        source = importlib.resources.files("msdump.cli.samples").joinpath(SCRIPT)
+        (folder / SCRIPT).write_bytes(source.read_bytes())
+    except OSError as error:
+        raise FolderError(f"{folder}: expected to write the demo there, got {error.strerror}. Try --output.") from error
     return folder
 
 

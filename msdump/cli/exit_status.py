@@ -26,7 +26,8 @@ _REFUSED = "wrong usage, or something that it needs is missing, cannot be read, 
 _RUN = {
     FINE: "everything that was asked for is on disk, or no dump was configured",
     FAILED: "the script failed; any other status of its own is kept as well",
-    REFUSED: "wrong usage, or the script is missing, or the configuration is missing or wrong",
+    REFUSED: "wrong usage, or the script is missing, or the configuration is missing or wrong, or no dump can begin in "
+    "the folder",
     NOTHING: "a dump was configured, and nothing matched it",
     INCOMPLETE: "the dump is not complete",
     INTERRUPTED: "interrupted with Ctrl-C; files on disk are whole",
@@ -53,7 +54,8 @@ BY_COMMAND: Mapping[str, Mapping[int, str]] = {
         **_RUN,
         FINE: "everything that was asked for is on disk; of `check`: the acl.json holds",
         FAILED: "the model failed, is none that can run, or was given other inputs than it takes",
-        REFUSED: "wrong usage, a file that cannot be read, or an acl.json that does not hold",
+        REFUSED: "wrong usage, a file that cannot be read, an acl.json that does not hold, or a folder in which no dump "
+        "can begin",
         NOTHING: "a dump was asked for, and its file selects nothing, or nothing matched it; of `check`: nothing is "
         "dumped",
     },

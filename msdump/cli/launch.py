@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from msdump._version import FOLDER
-from msdump.cli.exit_status import FAILED, FINE, INTERRUPTED
+from msdump.cli.exit_status import FAILED, FINE, INTERRUPTED, REFUSED
 from msdump.cli.printing import complain
-from msdump.errors import ConfigError, MsdumpError
+from msdump.errors import ConfigError, FolderError, MsdumpError
 from msdump.process.termination import end_script
 
 
@@ -82,17 +82,22 @@ def _status_of(execute: Callable[[], object]) -> int:
         return INTERRUPTED
     except MsdumpError as error:
         _print_own_error(error, error.__traceback__)
-        return FAILED
+        return _status_of_own_error(error)
     except BaseException as error:  # noqa: BLE001 - Python's own top level prints everything, and so does this
         # What a backend raises comes wrapped up by torch.compile.
         inner = getattr(error, "inner_exception", None)
         if isinstance(inner, MsdumpError):
             _print_own_error(inner, error.__traceback__)
-            return FAILED
+            return _status_of_own_error(inner)
         error = error.with_traceback(_without_launcher(error.__traceback__))
         sys.excepthook(type(error), error, error.__traceback__)
         return FAILED
     return FINE
+
+
+def _status_of_own_error(error: MsdumpError) -> int:
+    """A folder that cannot be written has one status, whoever names it: the command, a configuration or the script."""
+    return REFUSED if isinstance(error, FolderError) else FAILED
 
 
 def _print_own_error(error: MsdumpError, trace: types.TracebackType | None) -> None:

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msdump.cli.exit_status import FINE, INCOMPLETE, INTERRUPTED, NOTHING, TERMINATED
@@ -58,11 +59,15 @@ def run(args: argparse.Namespace) -> int:
     program = program_of(args)
     _choose_configuration(args)
     tell_skipped(args)
+    from msdump.dumpers.limits import check_folder
+
     # The script may go to another folder.
     if args.json not in (None, "-"):
         args.json = os.path.abspath(args.json)
+        check_folder(Path(args.json).parent, "--json")
     if args.tables is not None:
         args.tables = os.path.abspath(args.tables)
+        check_folder(Path(args.tables), "--tables")
         optional_package("duckdb", "--tables")  # raised before the first step
     default = choose_default(args, program, tuple(_LAUNCHERS))
     try:
@@ -83,21 +88,34 @@ def _run(args: argparse.Namespace, program: Program, default: Default | None) ->
     with Inbox() as inbox:
         status = program.run()
         with on_sigterm(signal.SIG_IGN):
-            if os.getpid() != process_id:
-                # Forked by the script. The parent reports whether a dump was expected.
-                return conclude_run(status, why_not_compiled(), may_be_empty=True)
-            children = inbox.read()
-            if sessions.on_no_dump is not None and not children and not sessions.is_anything_configured():
-                _warn_of_no_dump()
-            may_be_empty = any(not child.is_empty for child in children)
-            status = _conclude_children(children, conclude_run(status, why_not_compiled(), may_be_empty, default))
-            status = status or _write_tables(args.tables)
-            write_json(args, lambda: _value(status, children), indent=None)
-            if default is not None and status not in (INTERRUPTED, TERMINATED):
-                reports = [session.report() for session in sessions.used()]
-                paths = [report.path for report in reports if report.tensors_written]
-                default.answer([*paths, *(child.path for child in children if child.tensors_written)])
-            return status
+            try:
+                if os.getpid() != process_id:
+                    # Forked by the script. The parent reports whether a dump was expected.
+                    return conclude_run(status, why_not_compiled(), may_be_empty=True)
+                return _conclude_all(args, status, inbox.read(), why_not_compiled(), default)
+            except MemoryError:
+                # What the script holds stays: its module, and the frames of its exception.
+                complain(_NO_MEMORY)
+                return status or INCOMPLETE
+
+
+def _conclude_all(
+    args: argparse.Namespace, status: int, children: Sequence[ChildReport], not_compiled: str, default: Default | None
+) -> int:
+    """Report the dumps of this process and of those that it has started; the exit status."""
+    from msdump.process import sessions
+
+    if sessions.on_no_dump is not None and not children and not sessions.is_anything_configured():
+        _warn_of_no_dump()
+    may_be_empty = any(not child.is_empty for child in children)
+    status = _conclude_children(children, conclude_run(status, not_compiled, may_be_empty, default))
+    status = status or _write_tables(args.tables)
+    write_json(args, lambda: _value(status, children), indent=None)
+    if default is not None and status not in (INTERRUPTED, TERMINATED):
+        reports = [session.report() for session in sessions.used()]
+        paths = [report.path for report in reports if report.tensors_written]
+        default.answer([*paths, *(child.path for child in children if child.tensors_written)])
+    return status
 
 
 # Modules and commands that start the ranks of a job and tell each of them its number.
@@ -141,8 +159,11 @@ def _choose_configuration(args: argparse.Namespace) -> None:
     if is_read and os.path.isfile(os.environ.get(DUMP_CONFIG, "")):
         from msdump.config.environment import Environment
         from msdump.config.mindspore import check_mindspore_config
+        from msdump.dumpers.limits import check_folder
 
-        check_mindspore_config(Environment.from_os())
+        config = check_mindspore_config(Environment.from_os())
+        if config is not None:
+            check_folder(Path(config.common.path), "common_dump_settings.path")
 
 
 def _warn_of_no_dump() -> None:
@@ -241,6 +262,10 @@ def _conclude_children(children: Sequence[ChildReport], status: int) -> int:
     return status
 
 
+_NO_MEMORY = (
+    "msdump run: the report is not complete: expected memory for it, got none. Every file on disk is whole: "
+    "`msdump ls` and `msdump nan` read them in a process of their own. Raise `ulimit -v`."
+)
 _NO_GRAPH = """\
 Nothing was dumped: a dump is configured, but no graph was compiled on a device that it names.
 Does the script call a cell or a gradient? Does `support_device` list this device? Does `import mindspore`

@@ -212,9 +212,13 @@ _WORDS = {
 
 
 def _claim(name: str, is_exact: bool) -> Path:
+    """Raises: ConfigError; FolderError before anything is made."""
+    from msdump.dumpers.limits import check_folder
     from msdump.process.default_folder import claim_folder
 
-    return claim_folder(Path(os.path.abspath(name)), is_exact=is_exact)
+    folder = Path(os.path.abspath(name))
+    check_folder(folder, "--output" if is_exact else "without --config and --output")
+    return claim_folder(folder, is_exact=is_exact)
 
 
 def _configure(folder: Path, iteration: str, saved: str, names: Sequence[str]) -> None:

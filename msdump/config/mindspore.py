@@ -98,24 +98,22 @@ def parse_mindspore_config(file: JsonFile, profile: Profile | None = None) -> Mi
     return MindSporeConfig(engine, common, e2e, file, _warnings(file, common, e2e, engine, profile), recorder)
 
 
-def check_mindspore_config(environment: Environment) -> None:
+def check_mindspore_config(environment: Environment) -> MindSporeConfig | None:
     """Refuse a file that no device takes, before a program runs that may read it late or never.
 
-    Edges:   no error where no file is named
+    Returns: what the file says, as the first device takes it; None where no file is named
     Raises:  ConfigError, that of a CPU.
     """
     if environment.dump_config_path is None:
-        return
+        return None
     file = read_json_file(environment.dump_config_path)
     errors = []
     for target in DEVICE_TARGETS:
         profile = Profile(target, environment.is_strict, environment.is_acl_dump, environment.diagnostic_path)
         try:
-            parse_mindspore_config(file, profile)
+            return parse_mindspore_config(file, profile)
         except ConfigError as error:
             errors.append(error)
-        else:
-            return
     raise errors[0]
 
 

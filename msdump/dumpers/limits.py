@@ -19,10 +19,11 @@ from typing import Protocol
 from msdump.config.environment import ASYNC_BUFFER, FLOOR, KEEP, DiskLimits, disk_limits, format_size
 from msdump.dumpers.rotation import Rotation, names_of
 from msdump.dumpers.staging import staging_budget
-from msdump.errors import WriteError
+from msdump.errors import FolderError, WriteError
 from msdump.formats.npy import npy_header
 from msdump.formats.statistic_csv import MeasuredRows, StatisticWriter
 from msdump.formats.writer import WriteCounts, Writer
+from msdump.process import dry_run
 from msdump.tensors import device_layouts, dtypes
 from msdump.tensors.records import AlreadyWritten, TensorRecord
 
@@ -44,7 +45,7 @@ class DiskUsage(Protocol):
 
 def disk_usage(path: Path) -> DiskUsage:
     """Of the disk that holds `path`, or will hold it once it is made."""
-    while not path.exists() and path != path.parent:
+    while not os.path.exists(path) and path != path.parent:  # a name may be too long to look for
         path = path.parent
     return shutil.disk_usage(path)
 
@@ -400,6 +401,17 @@ def space_below(
     return space if space.problem or space.writable_bytes else replace(space, problem=_no_space(path, space))
 
 
+def check_folder(path: Path, what: str = "") -> None:
+    """Refuse a folder in which no dump can begin: read-only, full, with a name too long or not in UTF-8, below a file.
+
+    what    names it, for the message
+    Edges:  nothing is made. A dry run has a folder of its own.
+    Raises: FolderError; ConfigError for a wrong variable.
+    """
+    if dry_run.folder is None and (problem := space_below(path, is_async=False).problem):
+        raise FolderError(f"{what}: {problem}" if what else problem)
+
+
 def _no_space(path: Path, space: DiskSpace) -> str:
     """Also of a file system that holds no files, such as /proc: it has 0 bytes free."""
     reserve = f", and {format_size(space.floor_bytes)} are to stay free ({FLOOR})" if space.floor_bytes else ""
@@ -436,6 +448,12 @@ def why_not_writable(path: Path) -> str:
     while not os.path.lexists(probe) and probe != probe.parent:
         probe = probe.parent
     where = "it" if probe == Path(os.path.abspath(path)) else f"{probe} above it"
+    encoded = os.fsencode(os.path.abspath(path))
+    try:
+        encoded.decode()
+    except UnicodeDecodeError:
+        shown = encoded.decode(errors="backslashreplace")
+        return f"{shown}: expected a path in UTF-8, got other bytes. Choose another path."
     try:
         if not probe.is_dir():
             return f"{path}: expected a folder that can be made, got none: {where} is a file. Choose another path."
@@ -447,4 +465,6 @@ def why_not_writable(path: Path) -> str:
     long = next((part for part in Path(path).parts if len(os.fsencode(part)) > longest), None)
     if long is not None:
         return f"{path}: expected names of at most {longest} bytes, got {long[:40]}... Choose a shorter path."
+    if len(encoded) > (most := os.pathconf("/", "PC_PATH_MAX") - 2 * longest):
+        return f"{path}: expected a path of at most {most} bytes, got {len(encoded)}. Choose a shorter path."
     return ""

@@ -24,6 +24,7 @@ from msdump.dumpers.limits import (
     DiskGuard,
     Footprint,
     LimitedWriter,
+    check_folder,
 )
 from msdump.dumpers.overflow import Overflow, OverflowDumper
 from msdump.dumpers.packs import LimitedPacks, is_packed, packed
@@ -349,8 +350,9 @@ def start(plan: Plan) -> GraphSession:
     """Make the folders and wire writers and dumpers.
 
     Raises: ConfigError for a wrong limit or budget, or when another process dumps the same rank into the same folder
-            now; WriteError when a folder cannot be made.
+            now; FolderError when no dump can begin in the folder; WriteError.
     """
+    check_folder(plan.where.path)
     if dry_run.folder is not None:
         plan = replace(plan, where=replace(plan.where, path=dry_run.folder), when=When(), recorder=None)
     if plan.recorder is not None:

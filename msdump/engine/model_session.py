@@ -59,8 +59,13 @@ def settle_with(settle: Callable[[], object]) -> None:
 
 
 def open_session(plan: Plan) -> AclSession:
-    """Begin what a plan asks for."""
-    session = begin(AclSession(plan, _Process.deliver, _Process.settle))
+    """Begin what a plan asks for.   Raises: FolderError when no dump can begin in the folder."""
+    session = AclSession(plan, _Process.deliver, _Process.settle)
+    if _Process.deliver is None:
+        from msdump.dumpers.limits import check_folder
+
+        check_folder(session.root)
+    begin(session)
     session.follow_file()
     return session
 

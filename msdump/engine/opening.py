@@ -380,11 +380,14 @@ def is_anything_said() -> bool:
 
 
 def default_config() -> dict[str, Any]:
-    """Statistics of everything in every step, into a new folder `msdump_dump`.   Raises: WriteError"""
+    """Statistics of everything in every step, into a new folder `msdump_dump`.   Raises: FolderError"""
     from msdump.config.default import FOLDER, graphs_config
+    from msdump.dumpers.limits import check_folder
     from msdump.process.default_folder import claim_folder
 
-    folder = claim_folder(Path(FOLDER).absolute())
+    folder = Path(FOLDER).absolute()
+    check_folder(folder)
+    folder = claim_folder(folder)
     log.warning("Statistics of every step go to %s. What is wrong in them: msdump nan %s", folder, folder.name)
     return graphs_config(folder, budget=default_budget())
 
@@ -405,13 +408,15 @@ def dump(config: Config | None = None) -> DumpBlock:
              the block; or a plan of either. None: statistics of all of these, of every step, into a new folder
              `msdump_dump`
     Edges:   graphs are compiled anew inside, and once more behind the block.
-    Raises:  ConfigError; what depends on the device is raised when the first graph is compiled.
+    Raises:  ConfigError; FolderError when no dump can begin in the folder. What depends on the device is raised when
+             the first graph is compiled.
     """
     from msdump.config.acl_rules import DUMP
     from msdump.config.json_file import mapping_as_file, read_json_file
     from msdump.config.mindspore import parse_mindspore_config
     from msdump.config.plan import Plan
     from msdump.config.sections import COMMON
+    from msdump.dumpers.limits import check_folder
 
     if config is None:
         return DumpBlock(_Default())
@@ -420,7 +425,7 @@ def dump(config: Config | None = None) -> DumpBlock:
     file = mapping_as_file(config, "dump.json") if isinstance(config, Mapping) else read_json_file(config)
     if isinstance(file.value, dict) and DUMP in file.value:
         return dump_models(config if isinstance(config, Mapping) else file)
-    parse_mindspore_config(file)
+    check_folder(Path(parse_mindspore_config(file).common.path))
     return DumpBlock(_Graphs(file))
 
 

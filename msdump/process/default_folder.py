@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from msdump.errors import ConfigError, WriteError
+from msdump.errors import ConfigError, FolderError
 
 CLAIM_FILE = ".claimed_by"
 # The configuration that took the place of one. Other tools look for files of their own by names such as `dump.json`.
@@ -24,7 +24,7 @@ def claim_folder(base: Path, environ: Mapping[str, str] = os.environ, is_exact: 
     is_exact  the name was typed: no other one will do
     Edges:    ranks that torchrun has started take the folder that the first of them has made, but not one that holds
               a dump of their own rank.
-    Raises:   ConfigError where `is_exact` and the folder holds something; WriteError where it cannot be made.
+    Raises:   ConfigError where `is_exact` and the folder holds something; FolderError where it cannot be made.
     """
     rank = environ.get("RANK", "")
     job = "/".join(environ.get(name, "") for name in _JOB) if rank.isdigit() else uuid.uuid4().hex
@@ -33,7 +33,7 @@ def claim_folder(base: Path, environ: Mapping[str, str] = os.environ, is_exact: 
             if _take(folder, job) and not (folder / f"rank_{rank}").exists():
                 return folder
         except OSError as error:
-            raise WriteError(
+            raise FolderError(
                 f"{folder}: expected a folder that can be made, got {error.strerror}. Name another one with --output, "
                 "or go to a folder that can be written."
             ) from error
@@ -58,13 +58,13 @@ def _take(folder: Path, job: str) -> bool:
     own = folder / f"{CLAIM_FILE}.{uuid.uuid4().hex}"
     if not claim.exists() and any(not name.startswith(CLAIM_FILE) for name in os.listdir(folder)):
         return False
-    own.write_text(job)
     try:
+        own.write_text(job)
         os.link(own, claim)  # whole, or not there
     except FileExistsError:
         return claim.read_text() == job
     finally:
-        own.unlink()
+        own.unlink(missing_ok=True)
     return True
 
 

@@ -15,6 +15,7 @@ from torch._functorch.aot_autograd import aot_module_simplified
 from torch.fx import GraphModule
 
 from msdump.dumpers.capture import Clock
+from msdump.dumpers.limits import check_folder
 from msdump.engine import opening
 from msdump.errors import ConfigError
 from msdump.frontends.torch import outside
@@ -74,7 +75,11 @@ class _Backend:
 def make_backend(
     config: CompilerConfig, decompositions: dict[Any, Callable[..., Any]], tool: str = TORCHAIR
 ) -> Callable[..., Any]:
-    """Backend function for `torch.compile`; `tool` is the folder of its debug saves."""
+    """Backend function for `torch.compile`; `tool` is the folder of its debug saves.
+
+    Raises: FolderError where an option names a folder in which no dump can begin.
+    """
+    _check_folders(config)
     note_own_configuration()
     return functools.partial(_compile, _Backend(config, decompositions, tool))
 
@@ -182,6 +187,18 @@ def _dumping(backend: _Backend, phase: str, graph_id: int, module: GraphModule) 
     if not plans:
         return plain_run(module)
     return DumpedFxGraph(module, plans, dump, graph_id).run
+
+
+def _check_folders(config: CompilerConfig) -> None:
+    """Of all options that are on. One that is set after the backend was made is checked when its dump begins."""
+    debug, dump = config.debug, config.dump_config
+    for is_on, path in (
+        (debug.data_dump.type.value is not None, debug.data_dump.path),
+        (debug.graph_dump.type.value is not None, debug.graph_dump.path),
+        (bool(dump.enable_dump), dump.dump_path.value),
+    ):
+        if is_on:
+            check_folder(Path(path))
 
 
 def _is_dumping(config: CompilerConfig) -> bool:

@@ -16,6 +16,7 @@ from msdump.config.json_file import JsonFile
 from msdump.config.plan import Plan
 from msdump.config.selection import OperatorList
 from msdump.config.selectors import FullNameSelector
+from msdump.dumpers.limits import check_folder
 from msdump.engine.model_session import AclSession, plan_of
 from msdump.engine.models import AclDump
 from msdump.errors import ConfigError, WriteError, did_you_mean
@@ -206,6 +207,7 @@ def _share(options: DumpOptions) -> GraphModeDump:
             if dump.options != options:
                 raise dump.options.refusal(options)
             return dump
+        check_folder(options.folder)
         make_dirs(options.folder)
         return sessions.begin(GraphModeDump(options))
 

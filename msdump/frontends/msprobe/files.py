@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from msdump.config.environment import UPLOAD, disk_limits, say_ignored
-from msdump.dumpers.limits import DiskGuard, Footprint
+from msdump.dumpers.limits import DiskGuard, Footprint, check_folder
 from msdump.dumpers.run_files import RunFiles
 from msdump.dumpers.tally import Tally
 from msdump.dumpers.uploads import begin_upload, end_upload
@@ -38,10 +38,11 @@ class ProbeFiles:
 
     root   the first `dump_path`; MSDUMP_UPLOAD sends what lies below it
     Raises: ConfigError for what the environment asks of dumps and cannot be read; FormatError for a store that cannot
-            be listed.
+            be listed; FolderError when no dump can begin in the folder.
     """
 
     def __init__(self, root: str) -> None:
+        check_folder(Path(root), "dump_path")
         self._root = Path(os.path.realpath(root))
         self._guard = DiskGuard(self._root, disk_limits())
         # Nothing lies below the first folder yet: the store is asked once, before the first step.

@@ -88,8 +88,10 @@ def _ran_outside() -> tuple[str, ...]:
     """What ran outside of captured graphs, whichever backend compiled the models; () when nothing was compiled."""
     if "torch._dynamo.symbolic_convert" not in sys.modules:
         return ()
-    from msdump.frontends.torch.outside import lines
-
+    try:
+        from msdump.frontends.torch.outside import lines
+    except MemoryError:  # in a process that has used up its memory the rest of the report is worth more
+        return ("what ran outside of captured graphs is not known: there is no memory left to look",)
     return lines()
 
 

@@ -56,7 +56,12 @@ class Watch(contextlib.ContextDecorator):
             if config is not None:
                 self._dump = opening.dump(config)
                 self._dump.__enter__()
-            session = open_session()
+            try:
+                session = open_session()
+            except BaseException:
+                if self._dump is not None:
+                    self._dump.__exit__(None, None, None)
+                raise
         if session is not None:
             self._program = EagerProgram(session, steps_of(session), self._model, has_setup=self._is_whole_script)
             if uses_native():
