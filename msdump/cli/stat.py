@@ -57,7 +57,8 @@ _NO_NORM = """\
 msdump stat: a statistic.csv without the column "L2Norm Value" has no l2norm. Name l2norm in statistic_category,
 or dump tensors ("saved_data": "tensor")."""
 _EPILOG = """
---where joins comparisons of columns by and, or, not and parentheses; signs are == != < <= > >=, and ~ for a glob.
+--where joins comparisons of columns by and, or, not and parentheses; signs are == != < <= > >=, and ~ for a glob of at
+most 1000 characters.
 Columns are those of --parquet, and inf: docs/exports.md lists them. A wrong name is answered with all of them.
 """
 

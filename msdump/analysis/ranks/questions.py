@@ -219,6 +219,15 @@ class Answer:
     rows: tuple[Row, ...]
 
 
+# DuckDB's parser takes 10 GB for 9,000 brackets inside of each other, and its limit of memory does not count them. They
+# are counted wherever they stand, also in texts: what is one is the parser's to say.
+_MOST_BRACKETS = 500
+
+
+# Of a query of a stranger, beside a training on the same machine.
+_MOST_MEMORY, _MOST_THREADS = "2GiB", 2
+
+
 class Tables:
     """Tables of a job as one.   damaged: (file, what is wrong) of parts that cannot be read and are left out."""
 
@@ -263,7 +272,13 @@ class Tables:
         rows.project(", ".join(["*", *absent])).create_view(name)
 
     def confine(self) -> None:
-        """From now on refuse every query that writes a file, or reads another one than these tables."""
+        """From now on refuse every query that writes a file, or reads another one than these tables, and end one that
+        takes more than _MOST_MEMORY; a query has _MOST_THREADS threads.
+        """
+        # What does not fit is an error, not a file in the current folder.
+        self._database.execute(f"SET memory_limit = '{_MOST_MEMORY}'; SET temp_directory = ''")
+        threads = self._database.execute("SELECT current_setting('threads')").fetchone()
+        self._database.execute(f"SET threads = {min(_MOST_THREADS, threads[0])}")
         paths = ", ".join("'" + path.replace("'", "''") + "'" for path in self._paths)
         self._database.execute(f"SET allowed_paths = [{paths}]")
         # Without it a query may name variables of this program as its tables.
@@ -276,6 +291,8 @@ class Tables:
 
         Raises: ConfigError for a wrong query.
         """
+        if (count := sum(map(query.count, "([{"))) > _MOST_BRACKETS:
+            raise ConfigError(f"SQL: expected at most {_MOST_BRACKETS} brackets, got {count}. Ask several queries.")
         try:
             return self._database.sql(query)
         except self._duckdb.Error as error:

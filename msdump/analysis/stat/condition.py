@@ -21,6 +21,8 @@ _SIGNS: dict[str, Callable[[Any, Any], bool]] = {
     "!=": lambda own, value: not _SIGNS["=="](own, value),
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "~": fnmatch.fnmatchcase,
 }  # fmt: skip
+# Of a glob, whose search takes longer than its text grows; and of a condition, which messages repeat.
+MOST_GLOB, MOST_CONDITION = 1000, 10_000
 _FLAGS = {"true": True, "yes": True, "false": False, "no": False}
 _NUMBER = ("a number", "== != < <= > >=", lambda text: int(text) if text.lstrip("+-").isdecimal() else float(text))
 # What a value of a column is called, the signs that it is compared with, and how it is read.
@@ -43,6 +45,9 @@ def parse_condition(text: str, columns: Sequence[Column]) -> Condition:
     Raises:  ConfigError that says at which character, and what is allowed there.
     """
 
+    if len(text) > MOST_CONDITION:
+        raise ConfigError(f"--where: expected at most {MOST_CONDITION} characters, got {len(text)}. Shorten it.")
+
     def wrong(place: int, expected: str, hint: str = "") -> ConfigError:
         rest = text[place:].lstrip()
         part = _PART.match(rest)
@@ -60,6 +65,11 @@ def parse_condition(text: str, columns: Sequence[Column]) -> Condition:
             raise wrong(max(part.start("sign"), part.end("column")), f"one of {signs} for {name}, which is {what}")
         if value is None:
             raise wrong(part.end("sign"), "a value")
+        if sign == "~" and len(value) > MOST_GLOB:
+            raise ConfigError(
+                f"--where, character {part.start('value') + 1}: expected a glob of at most {MOST_GLOB} characters, got "
+                f"{len(value)}. Shorten it, or compare with ==."
+            )
         try:
             wanted = read(value[1:-1] if value[0] in "\"'" else value)
         except (ValueError, KeyError):

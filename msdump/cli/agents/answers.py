@@ -19,7 +19,7 @@ from msdump.cli.exit_status import FINE, FOUND, INCOMPLETE, statuses
 from msdump.config.environment import LANGUAGE
 from msdump.errors import MsdumpError
 
-MOST_BYTES = 7000  # of an answer as JSON has it
+MOST_BYTES = 3600  # of an answer as JSON has it; a result has it twice, as text and as structured content
 _LONG_LINE = 2000  # letters of a line that stay when it has to be cut
 # Not `-m msdump`, which looks for modules in the current folder first: it may hold files of strangers.
 _PROGRAM = "import sys; sys.path[:] = filter(None, sys.path); from msdump.cli.main import main; sys.exit(main())"

@@ -179,3 +179,11 @@ def test_rows_are_selected_sorted_and_cut(dump, capsys):
 def test_what_is_wrong_is_said(dump, capsys, arguments, text):
     assert main(["stat", dump, *arguments]) == 2
     assert text in capsys.readouterr().err
+
+
+def test_a_long_glob_and_a_long_condition_are_refused_in_a_few_words():
+    for text, most in (("name~" + "*a" * 501, 1000), ("x>1 and " * 1300 + "x>1", 10000)):
+        with pytest.raises(ConfigError, match=f"at most {most} characters") as refused:
+            parse_condition(text, COLUMNS)
+        assert len(str(refused.value)) < 200
+    parse_condition("name~" + "*a" * 500, COLUMNS)

@@ -21,11 +21,13 @@ class Agent:
     calls: int = 0
     errors: list[str] = field(default_factory=list)
     picture: bytes = b""
+    structured: Any = None
 
     async def ask(self, tool: str, **arguments: Any) -> str:
         self.calls += 1
         answer = await self.session.call_tool(tool, arguments)
         assert len(answer.model_dump_json(by_alias=True, exclude_none=True).encode()) < MOST, tool
+        self.structured = answer.structured_content
         text = "\n".join(part.text for part in answer.content if part.type == "text")
         assert text.replace("\n", "").isprintable(), text
         for part in answer.content:

@@ -84,7 +84,7 @@ def test_a_rank_with_a_flipped_bit(tmp_path: Path) -> None:
 
     async def script(agent: Agent) -> None:
         assert "0-3" in await agent.ask("list_dumps")
-        found = await agent.ask("ranks", dumps=["faulty"])
+        found = await agent.ask("ranks", dump=["faulty"])
         assert found.startswith("rank 3 is outvoted, first in iteration 1: module.weight")
         operator = first_id(found)
         own = await agent.ask("tensor", dump="faulty", operator=operator, tensor="input:0")

@@ -111,7 +111,7 @@ def test_paths_elsewhere_are_refused_and_nothing_is_written(runs: Path) -> None:
             await agent.ask("list_dumps", path=path)
         await agent.ask("compare", mine="mine", golden=secret)
         await agent.ask("compare", mine="mine", golden="golden", mapping="/etc/passwd")
-        await agent.ask("ranks", dumps=["mine", secret])
+        await agent.ask("ranks", dump=["mine", secret])
         await agent.ask("replay", dump="mine", operator="Exp-op0", model=f"{secret}/net.onnx")
         assert len(agent.errors) == agent.calls
         assert all("lies elsewhere" in error for error in agent.errors), agent.errors
@@ -178,6 +178,55 @@ def test_an_answer_may_not_take_for_ever(runs: Path) -> None:
         assert "expected an answer in 0.01 s" in agent.errors[0]
 
     with_agent([runs], look, "--timeout", "0.01")
+
+
+def test_wrong_calls_are_refused_in_a_few_words(runs: Path) -> None:
+    async def look(agent: Agent) -> None:
+        await agent.ask("show", dump="mine", operator="x" * 10_001)
+        await agent.ask("ranks", dump=["mine"] * 5000)
+        await agent.ask("first_nan", dmup="mine")
+        await agent.ask("ranks", dumps="mine")
+        await agent.ask("first_nan", **{"y" * 100_000: 1}, dump="mine")
+        await agent.ask("first_nan", dump=[0] * 3000)
+        await agent.ask("show", dump="mine", operator="z" * 9000)
+        await agent.ask("sql", dump="mine", query="select " + "(" * 9000)
+        long, many, typo, plural, name, kind, *_ = agent.errors
+        assert "at most 500 brackets" in agent.errors[7]
+        assert len(agent.errors) == 8 and "operator: expected at most 10000 characters, got 10001" in long
+        assert "dump: expected at most 10000 characters" in many and 'Did you mean "dump"' in typo
+        assert 'Did you mean "dump"' in plural and "y" * 60 in name and len(name) < 300 and "dump" in kind
+        assert all(len(error) < 300 for error in agent.errors[:5])
+
+    with_agent([runs], look)
+
+
+def test_ranks_take_one_dump_or_those_of_several_machines(runs: Path) -> None:
+    async def look(agent: Agent) -> None:
+        one = await agent.ask("ranks", dump="mine")
+        assert one == await agent.ask("ranks", dump=["mine"]) and "dump" not in agent.structured
+
+    with_agent([runs], look)
+
+
+def test_the_answer_is_structured_content_as_well(runs: Path) -> None:
+    async def look(agent: Agent) -> None:
+        text = await agent.ask("first_nan", dump="mine")
+        assert agent.structured == {"answer": text}
+
+    with_agent([runs], look)
+
+
+def test_a_query_has_a_bounded_memory_and_two_threads(runs: Path) -> None:
+    pytest.importorskip("duckdb")
+
+    async def look(agent: Agent) -> None:
+        settings = "select current_setting('memory_limit') as m, current_setting('threads') as t"
+        assert re.search(r"2\.0 GiB +[12]$", await agent.ask("sql", dump="mine", query=settings))
+        await agent.ask("sql", dump="mine", query="set memory_limit = '9GiB'")
+        assert len(agent.errors) == 1
+        assert not list(Path().glob(".tmp*"))
+
+    with_agent([runs], look)
 
 
 def test_the_instructions_name_commands_and_tools() -> None:
