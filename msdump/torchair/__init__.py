@@ -17,7 +17,7 @@ from typing import Any
 
 from msdump.errors import did_you_mean
 from msdump.torchair import ge, inference, ops, scope
-from msdump.torchair.backend import get_npu_backend, require_torch
+from msdump.torchair.backend import get_npu_backend, require_torch, warn_of_untested_torch
 from msdump.torchair.configs.compiler_config import CompilerConfig
 from msdump.torchair.debug_save.debug_log import setup_logger
 
@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 logger = setup_logger()
+warn_of_untested_torch()
 
 
 def dynamo_export(

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import re
+import sys
 import warnings
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from msdump.errors import ConfigError
@@ -14,6 +17,8 @@ from msdump.torchair.debug_save.debug_log import TORCHAIR, open_debug_log
 
 log = logging.getLogger("torchair")
 
+# The oldest PyTorch that the tests of this front end pass with; it runs from OLDEST on.
+TESTED = (2, 9)
 _INSTALL = "Install it: pip install torch"
 _NO_DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {}
 
@@ -52,6 +57,23 @@ def get_npu_backend(
     from msdump.torchair.aot import make_backend
 
     return make_backend(config, dict(custom_decompositions))
+
+
+def warn_of_untested_torch() -> None:
+    """Say at the import that PyTorch is older than the oldest that is tested. PyTorch is not imported for it."""
+    torch = sys.modules.get("torch")
+    try:
+        found = version("torch") if torch is None else str(torch.__version__)
+    except PackageNotFoundError:
+        return  # `require_torch` says it
+    numbers = re.match(r"(\d+)\.(\d+)", found)
+    if numbers is not None and (int(numbers[1]), int(numbers[2])) < TESTED:
+        tested = ".".join(map(str, TESTED))
+        logging.getLogger("msdump").warning(
+            "msdump.torchair: expected torch %s or newer, with which it is tested, got %s. Graphs, names of operators "
+            "and options may differ from TorchAir's, or fail. Install a newer one: pip install --upgrade 'torch>=%s'",
+            *(tested, found, tested),
+        )
 
 
 def require_torch() -> None:

@@ -6,19 +6,14 @@ tools of an NPU are not part of it.
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from msdump.frontends.torch_npu import npu
-from msdump.frontends.torch_npu.device_names import install, real_device
+from msdump.frontends.torch_npu.device_names import install
 
 __all__ = ["npu"]
 
-if install():
-    logging.getLogger("msdump").warning(
-        'torch_npu is not installed: `import torch_npu` gives a stand-in, and device "npu" is %s in this run.',
-        real_device().upper(),
-    )
+install()
 
 
 def __getattr__(name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -62,6 +63,21 @@ def real_device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
+@functools.cache
+def say_stand_in() -> None:
+    """Say what stands for the NPU, when the script uses one: libraries look for this package in every program."""
+    logging.getLogger("msdump").warning(
+        'torch_npu is not installed: `import torch_npu` gives a stand-in, and device "npu" is %s in this run.',
+        real_device().upper(),
+    )
+
+
+def _note_npu() -> None:
+    """The script uses a device of this name. Dynamo, which traces this in a compiled model, leaves it out."""
+    if not torch.compiler.is_compiling():
+        say_stand_in()
+
+
 def install() -> bool:
     """Teach torch the name; False when that was done before."""
     if hasattr(torch, "npu"):
@@ -107,6 +123,7 @@ def _serve_backend() -> None:
 
 def _to_npu(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
     """`.npu()` of tensors and modules."""
+    _note_npu()
     index = device.index if isinstance(device, torch.device) else device
     name = real_device()
     return self.to(f"{name}:{index}" if isinstance(index, int) and name == "cuda" else name)
@@ -117,11 +134,14 @@ def _translated(value: Any) -> Any:
     if isinstance(value, torch.device):
         if value.type != "npu":
             return value
+        _note_npu()
         return torch.device("cuda", value.index or 0) if real_device() == "cuda" else torch.device("cpu")
     if isinstance(value, str):
         if value == "npu" or value.startswith("npu:"):
+            _note_npu()
             return value.replace("npu", "cuda", 1) if real_device() == "cuda" else "cpu"
         if value == "hccl":  # the NPU's collective communication
+            _note_npu()
             return "nccl" if real_device() == "cuda" else "gloo"
     return value
 
