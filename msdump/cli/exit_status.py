@@ -54,8 +54,8 @@ BY_COMMAND: Mapping[str, Mapping[int, str]] = {
         **_RUN,
         FINE: "everything that was asked for is on disk; of `check`: the acl.json holds",
         FAILED: "the model failed, is none that can run, or was given other inputs than it takes",
-        REFUSED: "wrong usage, a file that cannot be read, an acl.json that does not hold, or a folder in which no dump "
-        "can begin",
+        REFUSED: "wrong usage, a file that cannot be read, an acl.json that does not hold, or a folder in which no "
+        "dump can begin",
         NOTHING: "a dump was asked for, and its file selects nothing, or nothing matched it; of `check`: nothing is "
         "dumped",
     },

@@ -42,7 +42,8 @@ class AliasFinder(MetaPathFinder):
             if self.prefer_real and self._has_real(path):
                 return None
         elif fullname.startswith(self.target + "."):
-            return self._refuse_missing(fullname, path)
+            self._refuse_missing(fullname, path)
+            return None
         elif not fullname.startswith(self.alias + ".") or not self._is_in_use():
             return None
         real = self.target + fullname[len(self.alias) :]

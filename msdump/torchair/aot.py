@@ -59,6 +59,8 @@ class _Backend:
         self.forward_graphs = 0
 
     def dump(self) -> EagerDump:
+        """Raises: FolderError for a path that was set after the backend was made; ConfigError as `eager_dump`."""
+        check_folder(Path(self.config.debug.data_dump.path))
         return eager_dump(str(dry_run.redirected(Path(self.config.debug.data_dump.path))), _clock)
 
     def count_forward_graph(self, graph_id: int) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from msdump.config.environment import CONTAINER, UPLOAD, disk_limits, say_ignored
-from msdump.dumpers.limits import DiskGuard, Footprint, check_folder
+from msdump.dumpers.limits import DiskGuard, Footprint
 from msdump.dumpers.run_files import RunFiles
 from msdump.dumpers.tally import Tally
 from msdump.errors import DumpError, WriteError
@@ -48,8 +48,7 @@ class FolderDump:
 
     A write error stops the dump into this folder, is logged once, and does not stop the model.
     Files and folders get the modes that the umask gives any file of this process.   Source: TorchAir, numpy.save.
-    Raises: ConfigError for what the environment asks of dumps and cannot be read; FolderError when no dump can begin
-            in the folder.
+    Raises: ConfigError for what the environment asks of dumps and cannot be read.
     """
 
     def __init__(
@@ -61,7 +60,6 @@ class FolderDump:
         clash: str,
         can_be_packed: bool = False,
     ) -> None:
-        check_folder(Path(root))
         mask, skip = umask(), self._count_skipped
         self.root = root
         self.kind = kind

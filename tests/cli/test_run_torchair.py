@@ -26,6 +26,7 @@ torch.compile(lambda x: x.relu() + 1, backend=backend)(torch.ones(2))
 EAGER = 'config.debug.data_dump.type = "npy"; config.debug.data_dump.path = "eager"'
 PT = 'config.mode = "npugraph_ex"; config.dump_config.enable_dump = True'
 SAVE = 'os.environ["TORCH_COMPILE_DEBUG"] = "1"; config.mode = "reduce-overhead"'
+IN_THE_WAY = 'os.mkdir("eager"); open("eager/worldsize1_global_rank0", "w").close()'
 NO_DUMP = "$ msdump nan msdump_dump\n"
 
 
@@ -45,11 +46,22 @@ def run(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
         ('config.debug.graph_dump.type = "py"', 0, "msdump: TorchAir's graph dump lies in "),
         (SAVE, 0, "msdump: TorchAir's debug save lies in "),
         (f"{EAGER}; config.debug.data_dump.filter = lambda node: None", 3, "!! Nothing was dumped: the filter chose"),
-        (f'{EAGER}; open("eager", "w").close()', 4, "!! The eager data dump is not complete, 5 values lost."),
+        (f'{EAGER}; open("eager", "w").close()', 2, "eager: expected a folder that can be made, got none"),
+        (f"{EAGER}; {IN_THE_WAY}", 4, "!! The eager data dump is not complete, 5 values lost."),
         (f'{PT}; open("worldsize1_global_rank0", "w").close()', 4, "!! The dump of captured graphs is not complete"),
         ("pass", 0, NO_DUMP),
     ],
-    ids=["eager", "captured", "graph dump", "debug save", "filter", "eager fails", "captured fails", "none"],
+    ids=[
+        "eager",
+        "captured",
+        "graph dump",
+        "debug save",
+        "filter",
+        "no folder",
+        "eager fails",
+        "captured fails",
+        "none",
+    ],
 )
 def test_what_the_script_configures_is_reported(switches: str, status: int, said: str, tmp_path: Path) -> None:
     done = run(tmp_path, BEGIN + switches + END)
@@ -65,8 +77,9 @@ if len(sys.argv) > 1:
     config.debug.data_dump.path = sys.argv[1]
     {END.strip().replace(chr(10), chr(10) + "    ")}
     sys.exit(0)
-open("file", "w").close()
-for path in ("whole", "file"):
+os.mkdir("bad")
+open("bad/worldsize1_global_rank0", "w").close()
+for path in ("whole", "bad"):
     subprocess.run([sys.executable, __file__, path], check=True)
 """
 

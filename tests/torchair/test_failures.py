@@ -70,6 +70,18 @@ def test_a_folder_in_which_no_dump_can_begin_is_refused_before_the_model(tmp_pat
         backend_for(tmp_path / "file" / "dump")
 
 
+def test_a_file_in_the_way_of_a_rank_is_said_once_and_the_model_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "worldsize1_global_rank0").write_text("")
+    compiled = torch.compile(lambda x: x + 1, backend=backend_for(tmp_path))
+    for _ in range(3):
+        assert torch.equal(compiled(X), X + 1)
+    (error,) = errors_of(caplog)
+    assert error.startswith("The dump is not complete, the model continues without it. ")
+    assert "worldsize1_global_rank0: expected a folder, got a file. Move it away" in error
+
+
 def test_a_full_disk_is_said_once_and_leaves_whole_files(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,8 +137,9 @@ def test_ctrl_c_in_the_middle_of_a_step_leaves_whole_files_and_the_next_step_its
 
 
 def test_another_folder_is_not_concerned(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (tmp_path / "file").write_text("")
-    config = config_for(tmp_path / "file")
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "worldsize1_global_rank0").write_text("")
+    config = config_for(tmp_path / "bad")
     compiled = torch.compile(
         lambda x: x.relu(), backend=torchair.get_npu_backend(compiler_config=config), dynamic=False
     )

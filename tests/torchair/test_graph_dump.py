@@ -338,7 +338,7 @@ def test_a_symbolic_link_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(Exception, match="expected a folder, got a file"):
+    with pytest.raises(Exception, match="expected a folder"):
         dumped(tmp_path / "file", "txt")(torch.randn(4, 3))
 
 

@@ -88,13 +88,14 @@ def test_a_real_torch_npu_wins(tmp_path: Path) -> None:
 
 
 def test_a_dump_that_failed_changes_the_exit_status(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
+    (tmp_path / "dump").mkdir()
+    (tmp_path / "dump" / "worldsize1_global_rank0").write_text("")
     done = run(
         tmp_path,
         """
 config = torchair.CompilerConfig()
 config.debug.data_dump.type = "npy"
-config.debug.data_dump.path = "file/below"
+config.debug.data_dump.path = "dump"
 backend = torchair.get_npu_backend(compiler_config=config)
 print(torch.compile(lambda x: x + 1, backend=backend)(torch.zeros(1)).item())
 """,
@@ -111,3 +112,13 @@ def test_hccl_is_gloo_without_a_gpu(tmp_path: Path) -> None:
     code = "torch.distributed.init_process_group('hccl')\nprint(torch.distributed.get_backend())\n"
     done = run(tmp_path, code + "torch.distributed.destroy_process_group()", *store)
     assert (done.returncode, done.stdout) == (0, "gloo\n"), done.stderr
+
+
+def test_a_library_that_looks_for_the_package_is_told_nothing(tmp_path: Path) -> None:
+    """As accelerate does in every program: it imports the package, and asks for a device."""
+    done = run(
+        tmp_path,
+        "import importlib.util\nassert importlib.util.find_spec('torch_npu') and not torch.npu.is_available()\n"
+        "print(torch.ones(1, device='cpu').to(torch.float64).device)\n",
+    )
+    assert (done.returncode, done.stdout) == (0, "cpu\n") and "npu" not in done.stderr.lower(), done.stderr
