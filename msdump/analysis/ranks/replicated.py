@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 
 from msdump.analysis.ranks.job import JobReport, missing
-from msdump.analysis.ranks.questions import HASH_TITLES, OWN_BY_DESIGN, TOLERANCE, Answer
+from msdump.analysis.ranks.questions import HASH_TITLES, OWN_BY_DESIGN, TOLERANCE, Answer, Row
 from msdump.analysis.ranks.tables import Unit, units_of
 from msdump.analysis.steps import PARAMETER, read_statistic_steps
 from msdump.errors import FormatError
@@ -169,7 +169,7 @@ class _Votes:
 
     def unequal(self) -> Answer:
         """In the form of `Tables.hashes`."""
-        rows = []
+        rows: list[Row] = []
         for name, found in sorted(self._contents.items(), key=lambda item: item[0]):
             if len(found) < 2:
                 continue
