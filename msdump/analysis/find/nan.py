@@ -316,7 +316,7 @@ def find_non_finite(
         health.add_rows(table.row, _tensors(measured), damaged)
         keys = {step.key for step in measured}
         others = [step for step in read_steps(dump, selection, every_run=True) if step.key not in keys]
-        gradients = dump.gradients
+        gradients, lost = dump.gradients, dump.lost
     health.add_tensors(_tensors(others), damaged, thread_count, progress, measurements)
     steps = sorted([*measured, *others], key=_when)
     if not any(step.operators for step in steps):
@@ -360,7 +360,7 @@ def find_non_finite(
         _in_time(search.first for search in searches if id(search) in skipped),
         bad_gradients(gradients, selection, firsts[0].step.iteration if firsts else None),
         dict(health.untold),
-        {number: lost for number, lost in sorted(dump.lost.items()) if is_selected(number, selection.rank)},
+        {number: why for number, why in sorted(lost.items()) if is_selected(number, selection.rank)},
     )
 
 

@@ -98,6 +98,7 @@ def list_dump(
         verified = dump.verify() if verifies else None
         table, damaged = read_statistic_steps(dump, selection)
         graphs, overflows = dump.graph_files(), dump.overflow_files()
+        size = bytes_on_disk(dump, selection)
     covered = {step.key for step in steps}
     listed = [_listed(step, is_statistic=False) for step in steps]
     listed += [_listed(step, is_statistic=True) for step in table.steps if step.key not in covered]
@@ -113,7 +114,7 @@ def list_dump(
         tuple(dump.foreign),
         verified,
         next((operator.label for step in steps for operator in step.operators if not operator.is_parameter), ""),
-        bytes_on_disk(dump, selection),
+        size,
     )
 
 
