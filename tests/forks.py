@@ -108,8 +108,19 @@ class Forks:
 
 
 def main(modules: Sequence[str]) -> None:
-    """Serve until standard input ends."""
+    """Serve until standard input ends; a fork goes on as its command."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    try:
+        command = _served(modules)
+    except SystemExit:
+        os._exit(1)  # nothing is left to do, and the libraries need seconds to end
+    if command is not None:
+        # No frame of the server handles what the command raises, and the fork ends as any Python does.
+        _become(command)
+
+
+def _served(modules: Sequence[str]) -> Command | None:
+    """In a fork the command that it is to become; None at the end of standard input."""
     for module in modules:
         with contextlib.suppress(ImportError):
             importlib.import_module(module)
@@ -118,13 +129,10 @@ def main(modules: Sequence[str]) -> None:
         started = time.monotonic()
         child = os.fork()
         if child == 0:
-            break
+            return command
         status = _waited(child, command.limit)
         print(json.dumps({"status": status, "seconds": time.monotonic() - started}), flush=True)
-    else:
-        return
-    # The fork goes on here and ends as the command does: no frame of the server above it handles its exceptions.
-    _become(command)
+    return None
 
 
 def _waited(child: int, limit: float) -> int:
