@@ -129,8 +129,10 @@ def scan_npy(path: str) -> tuple[NpyHeader, SmallNpy | None]:
         header = _header(path, file)
     finally:
         file.close()
-    is_whole = file.identity is not None and file.size <= len(file.head)
-    return header, _small_npy(header, file.head, *file.identity) if is_whole else None
+    identity = file.identity
+    if identity is None or file.size > len(file.head):
+        return header, None
+    return header, _small_npy(header, file.head, *identity)
 
 
 # By the bytes before the data, of version 1.0: most files of a dump share a few headers.
