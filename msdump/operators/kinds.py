@@ -37,7 +37,8 @@ def dialects_of(op_type: str) -> frozenset[str]:
         return frozenset((ATEN,))
     return frozenset(
         dialect
-        for dialect in (MINDSPORE, ONNX)
+        for dialect in _COLUMNS
+        if dialect not in (ATEN, MSPROBE)
         if any(op_type in table.by_name(column) for column in _COLUMNS[dialect])
     )
 

@@ -27,6 +27,8 @@ from importlib import resources
 
 MINDSPORE, GE, ATEN, ONNX = "mindspore", "ge", "aten", "onnx"
 NAMED = (MINDSPORE, GE, ATEN, ONNX)
+# Dialects whose names have neither library nor overload, in the order in which a type is looked up.
+_PLAIN = tuple(dialect for dialect in NAMED if dialect != ATEN)
 _OTHER = "other"
 ATEN_TYPE = re.compile(r"^(?:aten|prims|torch|npu)[._](.+)$")
 MSPROBE_TYPE = re.compile(r"^(?:Functional|Torch|Tensor|Aten|VF|NPU|Mint|MintFunctional|Jit)\.(\w+)$")
@@ -189,11 +191,11 @@ def row_of(op_type: str) -> Row | None:
     if name:
         table = by_name(ATEN)
         return table.get(name) or table.get(name.rstrip("_")) or _wide(ATEN, name)
-    for dialect in (MINDSPORE, GE, ONNX):
+    for dialect in _PLAIN:
         if op_type in by_name(dialect):
             return by_name(dialect)[op_type]
     plain = _VERSION_OF_GE.sub("", op_type)
-    for dialect in (MINDSPORE, GE, ONNX):
+    for dialect in _PLAIN:
         row = by_name(dialect).get(plain) or _wide(dialect, op_type)
         if row is not None:
             return row
