@@ -185,6 +185,9 @@ def _variables() -> list[str]:
 def no_session_left_open(clean_environment: None) -> Iterator[None]:
     """One process has one dump session; here each test may open its own."""
     yield
+    redirect = sys.modules.get("msdump.frontends.torch.redirect")
+    if redirect is not None:
+        redirect.reset_for_tests()
     sessions = sys.modules.get("msdump.process.sessions")
     if sessions is not None:
         sessions.reset_for_tests()

@@ -75,6 +75,7 @@ ALLOWED = {
         "frontends/torch_npu/",
         "torchair/",
         "mindspore/communication/",
+        "mindspore/experimental/optim/lr_scheduler.py",
         "mindspore/kernels/torch_operator.py",
         "tensors/torch_arrays.py",
         "tensors/unseen.py",

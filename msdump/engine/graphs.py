@@ -312,9 +312,13 @@ class GraphSession(Session):
             )
 
     def _save_lost(self) -> None:
-        """Keep what is missing, so that no answer passes over it. The disk may be why."""
+        """Keep what is missing, so that no answer passes over it. The disk may be why.
+
+        Edges: a folder that was removed is not made again.
+        """
         failure = self.report().failure
-        if self._metadata_dir is not None and failure is not None and not self.is_foreign:
+        folder = self._metadata_dir
+        if folder is not None and failure is not None and not self.is_foreign and Path(folder).parent.is_dir():
             with contextlib.suppress(WriteError):
                 write_lost(self._metadata_dir, Lost(self.tally.lost, failure))
 

@@ -133,7 +133,7 @@ def test_statistics_need_npy(folder: Path) -> None:
 def test_a_folder_that_cannot_be_made_is_said_at_once(folder: Path) -> None:
     (folder / "dump").write_text("in the way")
     configure(folder)
-    with pytest.raises(DumpError, match="expected a folder, got a file"):
+    with pytest.raises(DumpError, match="expected a folder that can be made, got none: it is a file"):
         opening.open_mindspore("CPU", 0)
 
 

@@ -13,7 +13,8 @@ import pytest
 
 import msdump.mindspore as ms
 from msdump.engine import opening
-from msdump.mindspore import Tensor, compiler, context, nn, ops
+from msdump.mindspore import Tensor, context, nn, ops
+from tests.mindspore.first_graph import as_first_graph
 
 ROOT = Path(__file__).resolve().parents[2]
 X = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
@@ -60,8 +61,7 @@ def dumping(plain_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dumping:
             config["e2e_dump_settings"] = {"enable": True, "trans_flag": False}
         (plain_path / "dump.json").write_text(json.dumps(config))
         monkeypatch.setenv("MINDSPORE_DUMP_CONFIG", str(plain_path / "dump.json"))
-        # As the first script of a process.
-        monkeypatch.setattr(compiler, "_next_graph_id", 0)
+        as_first_graph(monkeypatch)
         context.set_context(mode=context.GRAPH_MODE, device_target=device)
         return plain_path / "dump"
 

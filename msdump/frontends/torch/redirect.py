@@ -41,6 +41,16 @@ def _whole_script() -> AbstractContextManager[object]:
     return Watch(None, None, is_whole_script=True)
 
 
+# The block around a script that began with PyTorch imported, until the process ends or starts others.
+_own = ExitStack()
+
+
+def reset_for_tests() -> None:
+    """Leave the block around a whole script: the process of a test goes on after it."""
+    with suppress(DumpError):
+        _own.close()
+
+
 # Is set while a process starts others that are to dump in its place.
 _SPAWNED = "MSDUMP_SPAWNED"
 
@@ -67,9 +77,8 @@ def _follow_processes(is_watched: bool) -> None:
 
         spawning._wrap = followed
         return
-    own = ExitStack()
     if is_watched:
-        own.enter_context(_whole_script())
+        _own.enter_context(_whole_script())
     start = spawning.start_processes
 
     @functools.wraps(start)
@@ -80,7 +89,7 @@ def _follow_processes(is_watched: bool) -> None:
             # They are no new Pythons: nothing in them can take over.
             return start(*args, **keywords)
         if is_watched:
-            own.close()
+            _own.close()
             with suppress(DumpError):  # an incomplete dump is reported at the end, and shown in the exit status
                 sessions.close_all()
         os.environ[_SPAWNED] = "1"

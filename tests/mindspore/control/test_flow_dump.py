@@ -19,9 +19,10 @@ from msdump.engine import opening
 from msdump.formats.npy_reader import read_npy
 from msdump.formats.paths.sync import parse_data_file_name
 from msdump.formats.statistic_csv import read_statistic_csv
-from msdump.mindspore import compiler, nn, ops
+from msdump.mindspore import nn, ops
 from msdump.process import sessions
 from tests.mindspore.control.programs import load, programs
+from tests.mindspore.first_graph import as_first_graph
 
 Config = Callable[..., Path]
 
@@ -41,8 +42,7 @@ def config(plain_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
     def write(is_sync: bool = True, **changes: Any) -> Path:
         (plain_path / "dump.json").write_text(json.dumps(configuration(plain_path, is_sync, **changes)))
         monkeypatch.setenv("MINDSPORE_DUMP_CONFIG", str(plain_path / "dump.json"))
-        # As in a process of its own.
-        monkeypatch.setattr(compiler, "_next_graph_id", 0)
+        as_first_graph(monkeypatch)
         return plain_path / "dump"
 
     return write
