@@ -118,7 +118,7 @@ def test_any_other_text_is_refused_with_its_place(text):
         ("n>", 3, "a value"), ("n 3", 3, "one of =="), ("n>0 x>0", 5, "and, or, or the end"), ("(n>0", 5, ")"),
         ("name>a", 5, "one of == != ~ for name, which is a text"), ("n>a", 3, "a number for n"),
         ("n~1*", 2, "one of == != < <= > >= for n, which is a number"),
-        ("flag==maybe", 7, "true or false"), X
+        ("flag==maybe", 7, "true or false"), ("name=='a", 7, "got \"'\""),
         ("(" * 999 + "n>0" + ")" * 999, 2002, "fewer"), ("__import__('os')", 1, "expected a column"),
     ],
 )  # fmt: skip
