@@ -320,7 +320,7 @@ class GraphSession(Session):
         folder = self._metadata_dir
         if folder is not None and failure is not None and not self.is_foreign and Path(folder).parent.is_dir():
             with contextlib.suppress(WriteError):
-                write_lost(self._metadata_dir, Lost(self.tally.lost, failure))
+                write_lost(folder, Lost(self.tally.lost, failure))
 
     def report(self) -> Report:
         if self._final is not None:
