@@ -1,9 +1,9 @@
-"""Which operator of one framework is which of another: by the values that they read and make, then by their kind.
+"""Which operator of one run is which of another: by the values that they read and make, then by their kind.
 
-MindSpore has the steps of a training in one graph, PyTorch in three, an exporter merges two operators into one. So all
-graphs of one iteration are one row of operators on each side, and what both compute tells what belongs together: an
-operator whose result the other side has as well is right, however it is made there. Where a result is nowhere on the
-other side, the operators that are left are paired by kind, shape and order: there is the difference.
+MindSpore has the steps of a training in one graph, PyTorch in three, an exporter merges two operators into one, and a
+program that was written anew has other operators. So all graphs of one iteration are one row of operators on each side
+(`trace`), and what both compute tells what belongs together (`confirm`). Where a result is nowhere on the other side,
+the operators that are left are paired by kind, shape and order: there is the difference.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from msdump.analysis.compare.chains import CHAINS, Chain
+from msdump.analysis.compare.chains import CHAINS, reads_others
+from msdump.analysis.compare.confirm import Confirmation
+from msdump.analysis.compare.faults import Fault, Met, faults_of
 from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.compare.pairing import (
     Extra,
@@ -26,9 +28,10 @@ from msdump.analysis.compare.pairing import (
     merged,
     pair_by_mapping,
 )
-from msdump.analysis.compare.values import Figures, Likeness, Matches, Value, figures_of
+from msdump.analysis.compare.trace import Placed, Trace, iterations_of
+from msdump.analysis.compare.values import Figures, Likeness, Value
 from msdump.analysis.memory_state import Moment
-from msdump.analysis.steps import PARAMETER, Operator, Slot, Step, StepKey, as_they_ran
+from msdump.analysis.steps import PARAMETER, Operator, Slot, Step, StepKey
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.operators.kinds import (
     ATEN,
@@ -104,6 +107,7 @@ class Crossing:
     likenesses   how tensors agree that do so in another order of their axes, by the ids of both
     beyond       operators of golden that go on where mine ends, each with its step
     extras       operator without a counterpart with which the difference of a pair begins, by the id of mine's operator
+    faults       where the iteration begins to differ, with its last step; None of runs that were paired by their names
     """
 
     mine: Step
@@ -113,6 +117,7 @@ class Crossing:
     likenesses: Mapping[tuple[int, int], Likeness] = field(default_factory=dict)
     beyond: tuple[tuple[StepKey, Operator], ...] = ()
     extras: Mapping[int, Extra] = field(default_factory=dict)
+    faults: tuple[Fault, ...] | None = None
 
 
 def cross(
@@ -120,143 +125,24 @@ def cross(
 ) -> list[Crossing]:
     """Pair the operators of two dumps of different frameworks, iteration by iteration, in mine's order."""
     crossings: list[Crossing] = []
+    traces: list[Trace | None] = [None, None]
     for my_steps, golden_steps in iterations_of(mine, golden):
-        crossings += _Iteration(my_steps, golden_steps, tolerance).paired(mapping)
+        own, other = Trace(my_steps, traces[0]), Trace(golden_steps, traces[1])
+        crossings += _Iteration(own, other, tolerance).paired(mapping)
+        traces = [own, other]
     return crossings
-
-
-def iterations_of(mine: Sequence[Step], golden: Sequence[Step]) -> list[tuple[list[Step], list[Step]]]:
-    """Steps of one iteration of one rank on both sides; by number where both have it, else in their order."""
-    sides = [_by_iteration(side) for side in (mine, golden)]
-    pairs = []
-    one_rank = all(len(ranks) == 1 for ranks in sides)
-    for index, (rank, own) in enumerate(sides[0].items()):
-        others = list(sides[1].values())[index] if one_rank else sides[1].get(rank, {})
-        keys: Iterable[tuple[int, int]] = zip(own, others, strict=False)
-        if set(own) & set(others):
-            keys = ((number, number) for number in own if number in others)
-        pairs += [(own[left], others[right]) for left, right in keys]
-    return pairs
-
-
-def _by_iteration(steps: Sequence[Step]) -> dict[int, dict[int, list[Step]]]:
-    ranks: dict[int, dict[int, list[Step]]] = {}
-    for step in as_they_ran(steps):
-        ranks.setdefault(step.key.rank_id or 0, {}).setdefault(step.key.iteration or 0, []).append(step)
-    return {rank: dict(sorted(iterations.items())) for rank, iterations in ranks.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    """An operator in the row of its iteration, and the figures of what it reads and makes."""
-
-    step: Step
-    operator: Operator
-    kind: str
-    part: str
-    inputs: tuple[tuple[Slot, Figures], ...]
-    outputs: tuple[tuple[Slot, Figures], ...]
-
-    @property
-    def result(self) -> Figures | None:
-        """The first output; None where it was not dumped."""
-        return self.outputs[0][1] if self.outputs else None
-
-
-class _Side:
-    """The operators of one iteration in the order in which they ran, and who reads what."""
-
-    def __init__(self, steps: Sequence[Step]) -> None:
-        self.steps = steps
-        self._figures: dict[str | int, Figures | None] = {}
-        self.row = [
-            self._placed(step, operator) for step in steps for operator in step.operators if not operator.is_parameter
-        ]
-        self.place = {id(placed.operator): index for index, placed in enumerate(self.row)}
-        self.made: set[Value] = set()
-        self.parts: dict[Value, set[str]] = defaultdict(set)
-        self.readers: dict[Value, list[int]] = defaultdict(list)
-        self.makers: dict[Value, int] = {}  # the first one
-        for index, placed in enumerate(self.row):
-            for _, figures in placed.inputs:
-                self.readers[figures.value].append(index)
-            for _, figures in placed.outputs:
-                self.parts[figures.value].add(placed.part)
-                self.makers.setdefault(figures.value, index)
-            if not is_mover(placed.operator.op_type):
-                self.made |= {figures.value for _, figures in placed.outputs if not figures.is_plain}
-
-    def placed(self, operator: Operator) -> _Placed:
-        """One of the row; for a chain, one that is made of its ends."""
-        if id(operator) in self.place:
-            return self.row[self.place[id(operator)]]
-        return self._placed(self.row[self.place[id(operator.parts[-1])]].step, operator)
-
-    def leading_to(self, reader: _Placed, value: Value, ends: set[int]) -> set[int]:
-        """Ids of the operators that make a value that one reads, and of those before them up to the ends."""
-        found: set[int] = set()
-        waiting = [(self.place[id(reader.operator)], value)]
-        while waiting:
-            place, value = waiting.pop()
-            index = self.makers.get(value, place)
-            operator = self.row[index].operator
-            if index < place and id(operator) not in ends and id(operator) not in found:
-                found.add(id(operator))
-                waiting += [(index, figures.value) for _, figures in self.row[index].inputs]
-        return found
-
-    def all_figures(self) -> Iterable[Figures]:
-        for placed in self.row:
-            for _, figures in (*placed.inputs, *placed.outputs):
-                yield figures
-
-    def _placed(self, step: Step, operator: Operator) -> _Placed:
-        known = {
-            io: tuple((slot, figures) for slot, tensor in tensors.items() if (figures := self._of(tensor)) is not None)
-            for io, tensors in (("input", operator.inputs), ("output", operator.outputs))
-        }
-        return _Placed(step, operator, _kind(operator), operator.stage, known["input"], known["output"])
-
-    def _of(self, tensor: DumpedTensor) -> Figures | None:
-        if id(tensor) not in self._figures:
-            self._figures[id(tensor)] = figures_of(tensor)
-        return self._figures[id(tensor)]
-
-
-def _kind(operator: Operator) -> str:
-    chain = _chain(operator)
-    return kind_of(operator.op_type) if chain is None else chain.kind
-
-
-def _chain(operator: Operator) -> Chain | None:
-    """The chain that an operator stands for; one without a name for another one's."""
-    if not operator.parts:
-        return None
-    kinds = tuple(kind_of(part.op_type) for part in operator.parts)
-    return next((chain for chain in CHAINS if chain.parts == kinds), Chain("+".join(kinds), kinds))
-
-
-def _has_other_operands(operator: Operator) -> bool:
-    chain = _chain(operator)
-    return chain is not None and chain.has_other_operands
 
 
 class _Iteration:
     """State of pairing one iteration."""
 
-    def __init__(self, mine: Sequence[Step], golden: Sequence[Step], tolerance: float | None) -> None:
-        self._mine, self._golden = _Side(mine), _Side(golden)
-        self._matches = Matches(self._golden.all_figures(), tolerance)
-        self._known: dict[Value, list[Value]] = {}  # values of golden that mine has, and which those are
-        self._partners: dict[Value, tuple[Value, ...]] = {}
-        for figures in self._mine.all_figures():
-            if figures.value not in self._partners:
-                self._partners[figures.value] = self._matches.of(figures)
-                for value in self._partners[figures.value]:
-                    self._known.setdefault(value, []).append(figures.value)
+    def __init__(self, mine: Trace, golden: Trace, tolerance: float | None) -> None:
+        self._mine, self._golden = mine, golden
+        self._confirmed = Confirmation(mine, golden, tolerance)
+        self._matches, self._partners = self._confirmed.matches, self._confirmed.partners
         self._pairs: list[OperatorPair] = []
-        self._placed: dict[int, tuple[_Placed, _Placed]] = {}  # of each pair, by the id of mine's operator
-        self._moments = {id(step): Moment(step) for step in mine}
+        self._placed: dict[int, tuple[Placed, Placed]] = {}  # of each pair, by the id of mine's operator
+        self._moments = {id(step): Moment(step) for step in mine.steps}
         self._expected: list[Operator] = []
         self._likenesses: dict[tuple[int, int], Likeness] = {}
 
@@ -270,14 +156,11 @@ class _Iteration:
             self._expected += mapped.expected
             left = [list(mapped.only_mine), list(mapped.only_golden)]
         rows = [[side.placed(operator) for operator in operators] for side, operators in zip(sides, left, strict=True)]
-        is_right = self._right(self._mine, True), self._right(self._golden, False)
-        rows = list(self._join_by_values(rows[0], rows[1], is_right))
-        suspects = self._suspects()
+        rows = list(self._join_by_values(rows[0], rows[1]))
+        self._doubt()
         open_rows = []
-        for side, row, right in zip(sides, rows, is_right, strict=True):
-            is_left = [
-                right[side.place[id(placed.operator)]] is False or id(placed.operator) in suspects for placed in row
-            ]
+        for is_mine, row in zip((True, False), rows, strict=True):
+            is_left = [self._confirmed.is_right(placed, is_mine) is False for placed in row]
             self._expected += [placed.operator for placed, is_open in zip(row, is_left, strict=True) if not is_open]
             open_rows.append([placed for placed, is_open in zip(row, is_left, strict=True) if is_open])
         left_rows = self._with_chains(open_rows)
@@ -286,12 +169,13 @@ class _Iteration:
         left_rows = self._without_makeshift(left_rows[0]), self._without_makeshift(left_rows[1])
         return self._crossings(*left_rows)
 
-    def _suspects(self) -> set[int]:
-        """Operators without a counterpart that lead to an input in which a pair differs though its results agree: sums
-        with larger numbers hide what is wrong before them.
+    def _doubt(self) -> None:
+        """Look again at what is right for what is made of it alone: at what leads to an input in which a pair differs
+        though its results agree, since sums with larger numbers hide what is wrong before them; and at results that are
+        nearly the same.
         """
+        confirmed = self._confirmed
         paired = {id(operator) for pair in self._placed.values() for operator in (pair[0].operator, pair[1].operator)}
-        found: set[int] = set()
         for pair in self._pairs:
             own, other = self._placed[id(pair.mine)]
             if pair.how != BY_VALUES or own.kind != other.kind:
@@ -299,13 +183,30 @@ class _Iteration:
             read = {id(figures.tensor): figures for _, figures in other.inputs}
             for slot, figures in own.inputs:
                 golden = read.get(id(pair.golden.inputs.get(slot)))
-                if golden is None or figures.is_plain or golden.value in self._partners[figures.value]:
+                if golden is None or figures.is_plain or confirmed.agree(figures, golden):
                     continue
-                for side, placed, start in ((self._mine, own, figures), (self._golden, other, golden)):
-                    found |= side.leading_to(placed, start.value, paired)
-        return found
+                for is_mine, placed, start in ((True, own, figures), (False, other, golden)):
+                    side = confirmed.side(is_mine)
+                    confirmed.doubt(side.leading_to(side.place[id(placed.operator)], start.value, paired), is_mine)
+        confirmed.doubt_plain()
+        rows = []
+        for is_mine in (True, False):
+            side = confirmed.side(is_mine)
+            rows.append(
+                [
+                    placed
+                    for placed in side.row
+                    if confirmed.is_right(placed, is_mine)
+                    and not placed.is_mover
+                    and id(placed.operator) not in paired
+                    and placed.telling is not None
+                    and not confirmed.is_known(placed.telling, is_mine)
+                ]
+            )
+        for part in ("forward", "backward"):
+            confirmed.doubt_near_misses(_aligned(*([one for one in row if one.part == part] for row in rows)))
 
-    def _without_makeshift(self, row: Sequence[_Placed]) -> list[_Placed]:
+    def _without_makeshift(self, row: Sequence[Placed]) -> list[Placed]:
         """The row without what fills memory, draws numbers or shows a tensor again, which needs no counterpart."""
         kept = []
         for placed in row:
@@ -317,98 +218,11 @@ class _Iteration:
                 kept.append(placed)
         return kept
 
-    # -- what is right ------------------------------------------------------------------------------------------------
-
-    def _is_known(self, figures: Figures, is_mine: bool) -> bool:
-        return bool(self._partners.get(figures.value)) if is_mine else figures.value in self._known
-
-    def _is_made(self, part: str, result: Figures, is_mine: bool) -> bool:
-        """Whether an operator of the same part makes it on the other side, or none does."""
-        own = self._partners[result.value] if is_mine else self._known.get(result.value, ())
-        parts = (self._golden if is_mine else self._mine).parts
-        return any(not parts[value] or part in parts[value] for value in own)
-
-    def _right(self, side: _Side, is_mine: bool) -> list[bool | None]:
-        """For each operator of a side: whether the other side has its result, or all that is made of it; None where
-        its result tells nothing.
-        """
-        right: list[bool | None] = [None] * len(side.row)
-        for index in range(len(side.row) - 1, -1, -1):
-            placed = side.row[index]
-            telling = [figures for _, figures in placed.outputs if not figures.is_plain]
-            if not telling or placed.kind == "shape":
-                continue
-            is_made = self._is_made(placed.part, telling[0], is_mine)
-            hands_on = self._only_hands_on(placed, telling[0], is_mine)
-            if is_made and not hands_on:
-                right[index] = True
-                continue
-            answers = {right[reader] for reader in self._readers(side, index, hands_on)}
-            # What is handed on is right where one reader makes the right thing of it.
-            right[index] = True in answers and (False not in answers or (is_made and hands_on))
-        return right
-
-    def _readers(self, side: _Side, index: int, is_past_movers: bool) -> set[int]:
-        """Later operators of one part that read what an operator made; past movers those that compute with it."""
-        found: set[int] = set()
-        waiting = [index]
-        while waiting:
-            maker = waiting.pop()
-            for _, figures in side.row[maker].outputs:
-                for reader in () if figures.is_plain else side.readers[figures.value]:
-                    if reader > maker and reader not in found and side.row[reader].part == side.row[index].part:
-                        found.add(reader)
-                        if is_past_movers and is_mover(side.row[reader].operator.op_type):
-                            waiting.append(reader)
-        movers = {reader for reader in found if is_past_movers and is_mover(side.row[reader].operator.op_type)}
-        return found - movers
-
-    def _only_hands_on(self, placed: _Placed, result: Figures, is_mine: bool) -> bool:
-        """Whether what it computes is what it reads: then that the other side has it does not show that it has the
-        operator as well.
-        """
-        if is_mover(placed.operator.op_type):
-            return False
-        if not is_mine:
-            return any(figures.value == result.value for _, figures in placed.inputs)
-        read = {value for _, figures in placed.inputs for value in self._partners[figures.value]}
-        return read >= set(self._partners[result.value])
-
-    def _begins(self, side: _Side, placed: _Placed, is_mine: bool) -> bool:
-        """Whether all that it reads and an operator made is right, and something that it reads tells that."""
-        telling = [figures for _, figures in placed.inputs if not figures.is_plain]
-        # Beside larger tensors one number is a setting: powers of Adam's betas are computed in one framework alone.
-        telling = [figures for figures in telling if figures.size > 1] or telling
-        place = side.place.get(id(placed.operator), len(side.row))
-        return all(self._comes_right(side, place, figures, is_mine) for figures in telling) and any(
-            self._is_known(figures, is_mine) for figures in telling
-        )
-
-    def _comes_right(self, side: _Side, reader: int, figures: Figures, is_mine: bool) -> bool:
-        """Whether no operator before a reader made it in another way than the other side: what is cut or put together
-        is right where the whole is, and what no operator made is an input.
-        """
-        seen = set()
-        waiting = [(reader, figures)]
-        while waiting:
-            reader, figures = waiting.pop()
-            if self._is_known(figures, is_mine):
-                continue
-            if figures.value in side.made:
-                return False
-            maker = side.makers.get(figures.value, reader)
-            if maker < reader and maker not in seen:
-                seen.add(maker)
-                waiting += [(maker, one) for _, one in side.row[maker].inputs if not one.is_plain]
-        return True
-
     # -- pairs ---------------------------------------------------------------------------------------------------------
 
-    def _join_by_values(
-        self, mine: Sequence[_Placed], golden: Sequence[_Placed], is_right: tuple[list[bool | None], list[bool | None]]
-    ) -> tuple[list[_Placed], list[_Placed]]:
+    def _join_by_values(self, mine: Sequence[Placed], golden: Sequence[Placed]) -> tuple[list[Placed], list[Placed]]:
         """Pair operators whose results agree: of one kind first, then those that read the same, then the nearest."""
-        makers: dict[Value, list[_Placed]] = defaultdict(list)
+        makers: dict[Value, list[Placed]] = defaultdict(list)
         for placed in golden:
             if placed.result is not None and not is_mover(placed.operator.op_type):
                 makers[placed.result.value].append(placed)
@@ -424,29 +238,26 @@ class _Iteration:
                 rest.append(placed)
                 continue
             # Results of layers that add next to nothing agree with each other: what they read tells them apart.
-            partner = min(candidates, key=lambda one: (one.kind != placed.kind, -self._shared_inputs(placed, one)))
+            partner = min(
+                candidates, key=lambda one: (one.kind != placed.kind, -self._confirmed.shared_inputs(placed, one))
+            )
             used.add(id(partner))
             self._add(placed, partner, BY_VALUES)
         return rest, [placed for placed in golden if id(placed) not in used]
 
-    def _values_to_meet(self, placed: _Placed) -> tuple[Value, ...]:
+    def _values_to_meet(self, placed: Placed) -> tuple[Value, ...]:
         """Values of golden that a result may be."""
         if placed.result is None or is_mover(placed.operator.op_type):
             return ()
         return (placed.result.value,) if placed.result.is_plain else self._partners[placed.result.value]
 
-    def _may_meet(self, own: _Placed, other: _Placed) -> bool:
+    def _may_meet(self, own: Placed, other: Placed) -> bool:
         """Whether two operators with one result are a pair: zeros show nothing, unless they are made of the same."""
         if own.result is None or not own.result.is_plain:
             return True
-        return own.kind == other.kind and self._shares(own, other)
+        return own.kind == other.kind and self._confirmed.shares(own, other)
 
-    def _shared_inputs(self, own: _Placed, other: _Placed) -> int:
-        """How many inputs of one the other reads as well."""
-        read = {figures.value for _, figures in other.inputs}
-        return sum(not read.isdisjoint(self._partners[figures.value]) for _, figures in own.inputs)
-
-    def _with_chains(self, rows: Sequence[Sequence[_Placed]]) -> tuple[list[_Placed], list[_Placed]]:
+    def _with_chains(self, rows: Sequence[Sequence[Placed]]) -> tuple[list[Placed], list[Placed]]:
         """Rows in which operators that are one on the other side are one."""
         changed = []
         for side, row, other in zip((self._mine, self._golden), rows, reversed(rows), strict=True):
@@ -456,19 +267,19 @@ class _Iteration:
         return changed[0], changed[1]
 
     def _join_what_reads_the_same(
-        self, mine: Sequence[_Placed], golden: Sequence[_Placed]
-    ) -> tuple[list[_Placed], list[_Placed]]:
+        self, mine: Sequence[Placed], golden: Sequence[Placed]
+    ) -> tuple[list[Placed], list[Placed]]:
         """Pair operators of one kind whose inputs agree."""
         return self._join_each(
             mine,
             golden,
             BY_KIND,
-            lambda own, other: own.kind == other.kind and self._shares(own, other) and not _is_another_part(own, other),
+            lambda own, other: (
+                own.kind == other.kind and self._confirmed.shares(own, other) and not _is_another_part(own, other)
+            ),
         )
 
-    def _join_by_inputs(
-        self, mine: Sequence[_Placed], golden: Sequence[_Placed]
-    ) -> tuple[list[_Placed], list[_Placed]]:
+    def _join_by_inputs(self, mine: Sequence[Placed], golden: Sequence[Placed]) -> tuple[list[Placed], list[Placed]]:
         """Pair what is left and computes something else out of the same."""
         return self._join_each(
             mine,
@@ -477,7 +288,7 @@ class _Iteration:
             lambda own, other: (
                 self._updates_the_same(own, other)
                 or (
-                    self._shares(own, other)
+                    self._confirmed.shares(own, other)
                     and is_mover(own.operator.op_type) == is_mover(other.operator.op_type)
                     and (_is_one_size(own, other) or _reduces(own) == _reduces(other) != "")
                 )
@@ -486,16 +297,16 @@ class _Iteration:
 
     def _join_each(
         self,
-        mine: Sequence[_Placed],
-        golden: Sequence[_Placed],
+        mine: Sequence[Placed],
+        golden: Sequence[Placed],
         how: str,
-        fits: Callable[[_Placed, _Placed], bool],
-    ) -> tuple[list[_Placed], list[_Placed]]:
+        fits: Callable[[Placed, Placed], bool],
+    ) -> tuple[list[Placed], list[Placed]]:
         """Pair each operator with which mine begins to differ with the first one that fits it."""
         rest = []
         left = list(golden)
         for own in mine:
-            candidates = left if self._begins(self._mine, own, True) else []
+            candidates = left if self._confirmed.begins(own, True) else []
             partner = next((other for other in candidates if own.part == other.part and fits(own, other)), None)
             if partner is None:
                 rest.append(own)
@@ -504,20 +315,13 @@ class _Iteration:
                 self._add(own, partner, how)
         return rest, left
 
-    def _updates_the_same(self, own: _Placed, other: _Placed) -> bool:
+    def _updates_the_same(self, own: Placed, other: Placed) -> bool:
         """Whether both are updates of one parameter, which frameworks make out of other numbers of operators."""
         if own.part != "optimizer" or not own.inputs or not other.inputs or not _is_one_size(own, other):
             return False
         return other.inputs[0][1].value in self._partners[own.inputs[0][1].value]
 
-    def _shares(self, own: _Placed, other: _Placed) -> bool:
-        """Whether what one reads and operators made is what the other reads."""
-        own_values = [figures for _, figures in own.inputs if not figures.is_plain and self._partners[figures.value]]
-        read = {figures.value for _, figures in other.inputs}
-        shared = [figures for figures in own_values if read & set(self._partners[figures.value])]
-        return bool(shared) and len(shared) == len(own_values)
-
-    def _join_in_order(self, mine: Sequence[_Placed], golden: Sequence[_Placed]) -> tuple[list[_Placed], list[_Placed]]:
+    def _join_in_order(self, mine: Sequence[Placed], golden: Sequence[Placed]) -> tuple[list[Placed], list[Placed]]:
         """Pair operators of one kind, and if possible of one size, in the order in which they ran."""
         used: tuple[set[int], set[int]] = set(), set()
         for part in ("forward", "backward", "optimizer"):
@@ -534,7 +338,7 @@ class _Iteration:
             [placed for placed in golden if id(placed) not in used[1]],
         )
 
-    def _add(self, own: _Placed, other: _Placed, how: str) -> None:
+    def _add(self, own: Placed, other: Placed, how: str) -> None:
         """Remember a pair; the operator of golden gets the slots of mine."""
         inputs, swapped = self._operands(own, other, how)
         outputs: dict[Slot, DumpedTensor] = {}
@@ -549,7 +353,7 @@ class _Iteration:
         self._pairs.append(OperatorPair(own.operator, golden, how, other.step.key, swapped))
         self._placed[id(own.operator)] = own, other
 
-    def _operands(self, own: _Placed, other: _Placed, how: str) -> tuple[dict[Slot, DumpedTensor], tuple[Slot, ...]]:
+    def _operands(self, own: Placed, other: Placed, how: str) -> tuple[dict[Slot, DumpedTensor], tuple[Slot, ...]]:
         """Inputs of golden by slots of mine: those that agree, then those of one size, in their order; and slots of
         two that have changed their places.
         """
@@ -568,7 +372,7 @@ class _Iteration:
         is_apart = own.kind != other.kind or (
             how == BY_VALUES and not has_same_slots(own.kind, own.inputs, other.inputs)
         )
-        if is_apart or _has_other_operands(own.operator) or _has_other_operands(other.operator):
+        if is_apart or reads_others(own.operator) or reads_others(other.operator):
             return dict(sorted(found.items())), ()  # what they read beside these are other quantities
         apart = {*self._moments[id(own.step)].blind_slots(own.operator), *inputs_apart(own.kind)}
         for slot, figures in own.inputs:
@@ -589,9 +393,10 @@ class _Iteration:
 
     # -- result --------------------------------------------------------------------------------------------------------
 
-    def _crossings(self, mine: Sequence[_Placed], golden: Sequence[_Placed]) -> list[Crossing]:
+    def _crossings(self, mine: Sequence[Placed], golden: Sequence[Placed]) -> list[Crossing]:
         beyond = self._beyond(mine, golden)
         extras = self._extras(mine, golden)
+        faults = self._faults()
         crossings = []
         steps = self._mine.steps
         for number, step in enumerate(steps):
@@ -616,11 +421,21 @@ class _Iteration:
                     self._likenesses,
                     beyond if is_last else (),
                     extras,
+                    faults if is_last else (),
                 )
             )
         return crossings
 
-    def _extras(self, mine: Sequence[_Placed], golden: Sequence[_Placed]) -> dict[int, Extra]:
+    def _faults(self) -> tuple[Fault, ...]:
+        pairs = []
+        for pair in self._pairs:
+            own, other = self._placed[id(pair.mine)]
+            read = set(map(id, pair.golden.inputs.values()))
+            slots = {slot for slot, figures in other.inputs if id(figures.tensor) in read}
+            pairs.append(Met(own, other, set(pair.golden.inputs), slots))
+        return faults_of(self._confirmed, pairs, set(map(id, self._expected)))
+
+    def _extras(self, mine: Sequence[Placed], golden: Sequence[Placed]) -> dict[int, Extra]:
         """For pairs that differ: where their difference begins, if that is an operator of one side alone."""
         found: dict[int, Extra] = {}
         rows = (("mine", self._mine, mine, True), ("golden", self._golden, golden, False))
@@ -628,7 +443,7 @@ class _Iteration:
             id(placed): Extra(name, placed.step.key, placed.operator)
             for name, side, row, is_mine in rows
             for placed in row
-            if self._begins(side, placed, is_mine)
+            if self._confirmed.begins(placed, is_mine)
         }
         makers = [{figures.value: placed for placed in row for _, figures in placed.outputs} for _, _, row, _ in rows]
         ends = [
@@ -669,7 +484,7 @@ class _Iteration:
             return {figures.value for _, figures in own.inputs}, {figures.value for _, figures in other.inputs}
         return {mine for mine, _ in differing}, {golden for _, golden in differing}
 
-    def _beyond(self, mine: Sequence[_Placed], golden: Sequence[_Placed]) -> tuple[tuple[StepKey, Operator], ...]:
+    def _beyond(self, mine: Sequence[Placed], golden: Sequence[Placed]) -> tuple[tuple[StepKey, Operator], ...]:
         """Operators of golden that lead on from what mine ends with; () where mine has something left itself."""
         left = [placed for placed in mine if not is_mover(placed.operator.op_type) and placed.part == "forward"]
         ends = {
@@ -682,7 +497,7 @@ class _Iteration:
         }
         waiting = [placed for placed in golden if placed.part == "forward" and not is_random(placed.operator.op_type)]
         makers = {figures.value: placed for placed in waiting for _, figures in placed.outputs}
-        found: dict[int, _Placed] = {}
+        found: dict[int, Placed] = {}
         stack = [
             placed
             for placed in waiting
@@ -698,7 +513,7 @@ class _Iteration:
 
 
 def _first_of(
-    begins: Mapping[int, Extra], made: Mapping[Value, _Placed], reader: _Placed, values: Iterable[Value]
+    begins: Mapping[int, Extra], made: Mapping[Value, Placed], reader: Placed, values: Iterable[Value]
 ) -> Extra | None:
     """The first operator that begins a difference among those that lead to values that an operator reads."""
     seen: set[int] = {id(reader)}
@@ -715,7 +530,7 @@ def _first_of(
     return extra
 
 
-def _swapped(own: _Placed, places: Sequence[tuple[Slot, Slot]]) -> tuple[Slot, ...]:
+def _swapped(own: Placed, places: Sequence[tuple[Slot, Slot]]) -> tuple[Slot, ...]:
     """The first two operands of one shape that stand the other way round in golden; () where their order means nothing.
 
     places   slots of mine, in order, and the slot of golden that holds the same numbers
@@ -731,15 +546,15 @@ def _last_type(operator: Operator) -> str:
     return operator.parts[-1].op_type if operator.parts else operator.op_type
 
 
-def _is_one_size(own: _Placed, other: _Placed) -> bool:
+def _is_one_size(own: Placed, other: Placed) -> bool:
     return own.result is not None and other.result is not None and own.result.size == other.result.size
 
 
-def _reduces(placed: _Placed) -> str:
+def _reduces(placed: Placed) -> str:
     return "reduction" if placed.kind in ("sum", "mean", "amax", "amin", "prod", "norm") else ""
 
 
-def _chained(side: _Side, row: Sequence[_Placed], wanted: Mapping[str, int]) -> list[_Placed]:
+def _chained(side: Trace, row: Sequence[Placed], wanted: Mapping[str, int]) -> list[Placed]:
     """The row with chains of kinds that the other side has more of as one operator, the longest chains first; where one
     of the chain has that kind itself, those whose other kinds the other side has less of.
     """
@@ -764,7 +579,7 @@ def _chained(side: _Side, row: Sequence[_Placed], wanted: Mapping[str, int]) -> 
     return left
 
 
-def _links(row: Sequence[_Placed], start: int, kinds: Sequence[str]) -> list[tuple[int, Slot | None]] | None:
+def _links(row: Sequence[Placed], start: int, kinds: Sequence[str]) -> list[tuple[int, Slot | None]] | None:
     """Places of a chain, and the slot by which each one reads the one before."""
     if row[start].kind != kinds[0] or row[start].operator.parts:
         return None
@@ -787,7 +602,7 @@ def _links(row: Sequence[_Placed], start: int, kinds: Sequence[str]) -> list[tup
     return links
 
 
-def _aligned(mine: Sequence[_Placed], golden: Sequence[_Placed]) -> list[tuple[_Placed, _Placed]]:
+def _aligned(mine: Sequence[Placed], golden: Sequence[Placed]) -> list[tuple[Placed, Placed]]:
     """Pairs of one kind in one order, as many as possible, those of one size before others; the first of each side
     where there are too many.
     """
@@ -811,7 +626,7 @@ def _aligned(mine: Sequence[_Placed], golden: Sequence[_Placed]) -> list[tuple[_
     return pairs
 
 
-def _is_another_part(own: _Placed, other: _Placed) -> bool:
+def _is_another_part(own: Placed, other: Placed) -> bool:
     """Whether they take parts of other sizes, by operators that have other names in one framework: what `select` takes
     is never what a step of `slice` over all of them is.
     """
@@ -820,7 +635,7 @@ def _is_another_part(own: _Placed, other: _Placed) -> bool:
     return own.kind == _PART and is_one_framework and types[0] != types[1] and not _is_one_size(own, other)
 
 
-def _score(own: _Placed, other: _Placed) -> int:
+def _score(own: Placed, other: Placed) -> int:
     if own.kind != other.kind or _is_another_part(own, other):
         return 0
     if not _is_one_size(own, other):

@@ -60,6 +60,11 @@ def bounds_of(mine: str, golden: str, tolerance: float | None = None) -> Bounds:
     return Bounds(tolerance, 10 * tolerance, coarser.epsilon)
 
 
+def coarser(one: str, other: str) -> str:
+    """The dtype with the larger rounding step; of two that are exact the first."""
+    return max(one, other, key=lambda name: BOUNDS.get(name, _EXACT).epsilon)
+
+
 def real_dtype(array: Array, name: str) -> str:
     """dtype that the numbers of a float32 tensor really have, where no file tells it: MindSpore stores bfloat16 as
     float32 in npy.

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msdump.analysis.steps import Operator
+from msdump.operators.kinds import kind_of
+
 
 @dataclass(frozen=True, slots=True)
 class Chain:
@@ -60,3 +63,17 @@ CHAINS = (
     Chain("rms_norm", ("pow", "mean", "add", "rsqrt", "mul", "mul")),
     *_attentions(),
 )
+
+
+def chain_of(operator: Operator) -> Chain | None:
+    """The chain that an operator stands for, one without a name for a chain that has none; None for one operator."""
+    if not operator.parts:
+        return None
+    kinds = tuple(kind_of(part.op_type) for part in operator.parts)
+    return next((chain for chain in CHAINS if chain.parts == kinds), Chain("+".join(kinds), kinds))
+
+
+def reads_others(operator: Operator) -> bool:
+    """Whether it is a chain in whose place one operator reads other numbers."""
+    chain = chain_of(operator)
+    return chain is not None and chain.has_other_operands

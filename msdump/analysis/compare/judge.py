@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from msdump.analysis.compare.faults import Fault
 from msdump.analysis.compare.pairing import host_shape
 from msdump.analysis.compare.repetition import Repetition, differing_repetition
 from msdump.analysis.compare.result import (
@@ -64,8 +65,12 @@ class _Judge:
             found = quantised.finding
             place = self._place(quantised.side, found.step, found.operator)
             return Verdict(Outcome.DIFFERS, (Finding(Reason.QUANTISED, place),), repeats=self._repetition)
+        faults = comparison.faults
+        beyond = {id(operator) for _, operator in comparison.beyond}
+        if faults and quantised is None and id(faults[0][0].operator) not in beyond:
+            return self._by_fault(*faults[0])
         differing = comparison.first_differing
-        if differing is None and comparison.beyond:
+        if comparison.beyond and (differing is None or faults):
             beyond = tuple(self._place(GOLDEN, step, operator) for step, operator in comparison.beyond)
             return Verdict(Outcome.DIFFERS, (Finding(Reason.GOES_ON, beyond[0], beyond=beyond),))
         if differing is None:
@@ -74,6 +79,19 @@ class _Judge:
             first = next(result for result in comparison.operators if not result.is_agreeing)
             return Verdict(Outcome.DIFFERS, (Finding(Reason.LOST, self._place_of(first), first),))
         return self._differing(differing)
+
+    def _by_fault(self, fault: Fault, result: OperatorResult | None) -> Verdict:
+        """Of runs whose values were confirmed: the operator with which the difference begins."""
+        if result is None:
+            place = self._place(fault.side, fault.step, fault.operator)
+            evidence = () if fault.facing is None else (_other_operator(fault.facing[1]),)
+            findings = [Finding(Reason.ONLY_ONE, place, evidence=evidence)]
+        elif result.is_wrong:
+            findings = [self._wrong(result)]
+        else:
+            findings = [self._came_in(result)]
+        is_none_wrong = findings[0].reason in (Reason.INPUT, Reason.PARAMETER, Reason.RESULT)
+        return Verdict(Outcome.DIFFERS, tuple(findings), is_none_wrong, self._repetition)
 
     def _is_lost(self) -> bool:
         """Whether rounding to codes explains all that differs, and no operator adds out of proportion."""
@@ -330,7 +348,7 @@ class _Judge:
             sides.append([(op_type, node.attrs or {}) for op_type, node in nodes if node is not None])
         kinds = {kind_of(side.op_type) for side in (pair.mine, pair.golden) if not side.parts}
         if len(kinds) == len(sides) and pair.golden.op_type:
-            yield OtherOperator(pair.golden.label, pair.golden.op_type)
+            yield _other_operator(pair.golden)
         found: list[Evidence] = [
             OtherAttribute(*texts)
             for mine in sides[0]
@@ -365,6 +383,10 @@ class _Judge:
             yield OtherLayout(operand, None)
         elif not weight.axes and shapes[0] != shapes[1]:
             yield OtherLayout(operand, shapes)
+
+
+def _other_operator(operator: Operator) -> OtherOperator:
+    return OtherOperator(operator.label, operator.op_type)
 
 
 def _other_dtype(result: OperatorResult) -> Iterator[OtherDtype]:

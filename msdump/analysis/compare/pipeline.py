@@ -9,6 +9,7 @@ from pathlib import Path
 
 from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.compare.across import Crossing, cross
+from msdump.analysis.compare.faults import Fault
 from msdump.analysis.compare.in_order import align
 from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.compare.named import pair_named
@@ -63,7 +64,7 @@ class ComparedSide:
 class StepPair:
     """Two steps that belong together, before any tensor is compared. Moments and unset tensors: of mine and golden.
 
-    others, likenesses, beyond, extras   as `Crossing` has them, of dumps of two frameworks
+    others, likenesses, beyond, extras, faults   as `Crossing` has them, of dumps of two frameworks
     """
 
     mine: Step
@@ -75,6 +76,7 @@ class StepPair:
     likenesses: Mapping[tuple[int, int], Likeness] = field(default_factory=dict)
     beyond: tuple[tuple[StepKey, Operator], ...] = ()
     extras: Mapping[int, Extra] = field(default_factory=dict)
+    faults: tuple[Fault, ...] | None = None
 
 
 def pair_sides(mine: ComparedSide, golden: ComparedSide, mapping: OperatorMap | None) -> list[StepPair]:
@@ -114,6 +116,7 @@ def _crossed(sides: tuple[ComparedSide, ComparedSide], crossings: Iterable[Cross
             likenesses=crossing.likenesses,
             beyond=crossing.beyond,
             extras=crossing.extras,
+            faults=crossing.faults,
         )
         for crossing in crossings
     ]
@@ -168,6 +171,7 @@ def _step_result(step: StepPair, mapping: OperatorMap | None, judge: Judge) -> S
         pairing.expected,
         step.beyond,
         step.extras,
+        step.faults,
     )
 
 

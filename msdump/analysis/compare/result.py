@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msdump.analysis._payload import has_same_bytes
+from msdump.analysis.compare.faults import Fault
 from msdump.analysis.compare.metrics import PairMetrics
 from msdump.analysis.compare.pairing import Extra, OperatorPair
 from msdump.analysis.memory_state import UNSET, SameBytes
@@ -192,6 +193,7 @@ class StepResult:
     Of dumps of two frameworks:
     beyond   operators of golden that go on where mine ends, with their steps
     extras   operator of one side alone with which the difference of a pair begins, by the id of mine's operator
+    faults   where the iteration begins to differ; None of runs that were paired by their names
     """
 
     mine: StepKey
@@ -202,6 +204,7 @@ class StepResult:
     expected: tuple[Operator, ...]
     beyond: tuple[tuple[StepKey, Operator], ...] = ()
     extras: Mapping[int, Extra] = field(default_factory=dict)
+    faults: tuple[Fault, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +285,22 @@ class Comparison:
         """Whether nothing differs, but for what an operator drew at random and nothing else shows."""
         if self.quantised is not None and self.quantised.finding is not None:
             return False
-        return self.first_differing is None and not self.beyond
+        return not self.faults and self.first_differing is None and not self.beyond
+
+    @property
+    def faults(self) -> list[tuple[Fault, OperatorResult | None]]:
+        """Where the runs begin to differ, in order, with the result of the pair that it is in; a pair that agrees, for
+        what came in or for a decision at the border, is none.
+        """
+        results: dict[int, OperatorResult] = {}
+        found = []
+        for step in self.steps:
+            results.update((id(result.pair.mine), result) for result in step.operators)
+            for fault in step.faults or ():
+                result = None if fault.paired is None else results.get(id(fault.paired))
+                if result is None or not result.is_agreeing:
+                    found.append((fault, result))
+        return found
 
     @property
     def beyond(self) -> tuple[tuple[StepKey, Operator], ...]:

@@ -183,8 +183,11 @@ def _wrong(comparison: Comparison, finding: Finding) -> list[str]:
 
 def _only_one_has(finding: Finding) -> list[str]:
     """What only one run has comes before what it changes."""
-    result, tensor, place = _result(finding), _tensor(finding), _named(finding.place)
+    place = _named(finding.place)
     alone = message("first difference: only {side} has {operator}", side=SIDES[finding.place.side], operator=place)
+    if finding.result is None:
+        return [alone, *("  " + text for text in _evidence_texts(finding))]
+    result, tensor = finding.result, _tensor(finding)
     reader = _named(Place(MINE, result.step, result.pair.mine, finding.reader_line))
     text = message("{operator} reads what it made: {reason}", operator=reader, reason=tensor.reason)
     return [alone, "  " + text]

@@ -199,6 +199,20 @@ def _likeness(mine: Figures, golden: Figures, tolerance: float | None) -> Likene
     return None
 
 
+def is_row_of(array: Array, figures: Figures, tolerance: float | None) -> bool:
+    """Whether a part of a tensor holds the numbers of another one, in their order.   Edges: False where it is gone."""
+    try:
+        other = figures.tensor.load_host()
+    except (FormatError, OSError):
+        return False
+    bounds = bounds_of(figures.dtype, figures.dtype, tolerance)
+    a, b = np.ascontiguousarray(array).reshape(-1), np.ascontiguousarray(other).reshape(-1)
+    top = max(abs(figures.lowest), abs(figures.largest))
+    if a.size != b.size or not _begins_alike(a, b, bounds.worst * top):
+        return False
+    return bool(np.array_equal(a, b)) or not reason_to_differ(compare_arrays(a, b, False), bounds)
+
+
 def _orders(x: Array, y: Array) -> Iterator[tuple[tuple[int, ...], bool]]:
     """Orders of the axes of one side in which two arrays may agree: as they are, then exchanged."""
     yield (), False

@@ -1,0 +1,364 @@
+"""Which values of one iteration both sides have, and which operators are right for it.
+
+An operator whose result the other side has as well is right, however it is made there. One whose result the other side
+has not is right where all that is made of it is: it is a part of another way to write the same. What is left is wrong,
+or behind what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from msdump.analysis.compare.bounds import bounds_of
+from msdump.analysis.compare.metrics import compare_arrays
+from msdump.analysis.compare.trace import Placed, Trace
+from msdump.analysis.compare.values import Figures, Matches, Value, is_row_of
+from msdump.analysis.steps import Slot
+from msdump.operators.kinds import has
+from msdump.tensors.arrays import Array
+
+# Results of one kind that are as near as this are meant to be the same; what is written in another way is further off,
+# or the same.
+_NEAR = 0.1
+# Results whose elements all have one ratio are scaled in another place.
+_SCALED = 1e-4
+
+
+class Confirmation:
+    """What both sides of one iteration have in common.
+
+    right  of each operator of mine and of golden: whether the other side has its result, or all that is made of it;
+           None where its result tells nothing
+    """
+
+    def __init__(self, mine: Trace, golden: Trace, tolerance: float | None) -> None:
+        self.sides = mine, golden
+        self.tolerance = tolerance
+        self.matches = Matches(golden.all_figures(), tolerance)
+        self.partners: dict[Value, tuple[Value, ...]] = {}
+        self._known: dict[Value, list[Value]] = {}  # values of golden that mine has, and which those are
+        self._joined: tuple[set[Value], set[Value]] = (set(), set())
+        for figures in mine.all_figures():
+            if figures.value not in self.partners:
+                self.partners[figures.value] = self.matches.of(figures)
+                for value in self.partners[figures.value]:
+                    self._known.setdefault(value, []).append(figures.value)
+        self.right = self._right(True), self._right(False)
+        if self._join_pieces():
+            self.right = self._right(True), self._right(False)
+
+    def side(self, is_mine: bool) -> Trace:
+        return self.sides[not is_mine]
+
+    def is_known(self, figures: Figures, is_mine: bool) -> bool:
+        """Whether the other side has it."""
+        if figures.value in self._joined[not is_mine]:
+            return True
+        return bool(self.partners.get(figures.value)) if is_mine else figures.value in self._known
+
+    def counterparts(self, figures: Figures, is_mine: bool) -> Sequence[Value]:
+        """The values of the other side that are the same."""
+        return self.partners[figures.value] if is_mine else self._known.get(figures.value, ())
+
+    def agree(self, mine: Figures, golden: Figures) -> bool:
+        """Whether two values are the same; plain ones where they are equal."""
+        return mine.value == golden.value or golden.value in self.partners[mine.value]
+
+    def is_right(self, placed: Placed, is_mine: bool) -> bool | None:
+        return self.right[not is_mine][self.side(is_mine).place[id(placed.operator)]]
+
+    def doubt(self, operators: set[int], is_mine: bool) -> None:
+        """Take operators, by id, for wrong though all that is made of them is right."""
+        right = self.right[not is_mine]
+        for index, placed in enumerate(self.side(is_mine).row):
+            if id(placed.operator) in operators and right[index]:
+                right[index] = False
+
+    def _is_made(self, part: str, result: Figures, is_mine: bool) -> bool:
+        """Whether an operator of the same part makes it on the other side, or none does."""
+        if result.value in self._joined[not is_mine]:
+            return True
+        own = self.partners[result.value] if is_mine else self._known.get(result.value, ())
+        parts = self.side(not is_mine).parts
+        return any(not parts[value] or part in parts[value] for value in own)
+
+    def _right(self, is_mine: bool) -> list[bool | None]:
+        side = self.side(is_mine)
+        right: list[bool | None] = [None] * len(side.row)
+        for index in range(len(side.row) - 1, -1, -1):
+            placed = side.row[index]
+            telling = placed.telling
+            if telling is None:
+                continue
+            is_made = self._is_made(placed.part, telling, is_mine)
+            hands_on = self._only_hands_on(placed, telling, is_mine)
+            if is_made and not hands_on:
+                right[index] = True
+                continue
+            readers = self._readers(side, index, hands_on)
+            answers = {right[reader] for reader in readers}
+            if is_made and not readers:
+                right[index] = True
+            elif readers and all(_tells_nothing(side.row[reader]) for reader in readers):
+                pass  # nothing is left of it: it is multiplied by zero
+            else:
+                # What is handed on is right where one reader makes the right thing of it.
+                right[index] = True in answers and (False not in answers or (is_made and hands_on))
+        return right
+
+    def _readers(self, side: Trace, index: int, is_past_movers: bool) -> set[int]:
+        """Later operators of one part that read what an operator made; past movers those that compute with it."""
+        found: set[int] = set()
+        waiting = [index]
+        while waiting:
+            maker = waiting.pop()
+            for _, figures in side.row[maker].outputs:
+                for reader in () if figures.is_plain else side.readers[figures.value]:
+                    if reader > maker and reader not in found and side.row[reader].part == side.row[index].part:
+                        found.add(reader)
+                        if is_past_movers and side.row[reader].is_mover:
+                            waiting.append(reader)
+        movers = {reader for reader in found if is_past_movers and side.row[reader].is_mover}
+        return found - movers
+
+    def _only_hands_on(self, placed: Placed, result: Figures, is_mine: bool) -> bool:
+        """Whether what it computes is what it reads: then that the other side has it does not show that it has the
+        operator as well.
+        """
+        if placed.is_mover:
+            return False
+        if not is_mine:
+            return any(figures.value == result.value for _, figures in placed.inputs)
+        read = {value for _, figures in placed.inputs for value in self.partners[figures.value]}
+        return read >= set(self.partners[result.value])
+
+    def begins(self, placed: Placed, is_mine: bool, slots: Collection[Slot] | None = None) -> bool:
+        """Whether all that it reads and an operator made is right, and something that it reads tells that; of what
+        reads nothing, whether it draws numbers.   slots: of its inputs that count; None for all
+        """
+        side = self.side(is_mine)
+        telling = [one for slot, one in placed.inputs if not one.is_plain and (slots is None or slot in slots)]
+        # Beside larger tensors one number is a setting: powers of Adam's betas are computed in one framework alone.
+        telling = [figures for figures in telling if figures.size > 1] or telling
+        place = self._place(placed, is_mine)
+        if not telling:
+            return placed.is_random
+        return all(self._comes_right(side, place, figures, is_mine) for figures in telling) and any(
+            self.is_known(figures, is_mine) for figures in telling
+        )
+
+    def _place(self, placed: Placed, is_mine: bool) -> int:
+        """Its place in the row, of a chain that of its last operator."""
+        operator = placed.operator.parts[-1] if placed.operator.parts else placed.operator
+        return self.side(is_mine).place[id(operator)]
+
+    def open_lead(self, placed: Placed, is_mine: bool, slots: Collection[Slot]) -> set[int]:
+        """Ids of the operators that lead from what both sides have to some inputs of an operator."""
+        side = self.side(is_mine)
+        ends = {
+            id(one.operator)
+            for one, right in zip(side.row, self.right[not is_mine], strict=True)
+            if right and one.telling is not None and self.is_known(one.telling, is_mine)
+        }
+        found: set[int] = set()
+        for slot, figures in placed.inputs:
+            if slot in slots:
+                found |= side.leading_to(self._place(placed, is_mine), figures.value, ends)
+        return found
+
+    def _comes_right(self, side: Trace, reader: int, figures: Figures, is_mine: bool) -> bool:
+        """Whether no operator before a reader made it in another way than the other side: what is cut or put together
+        is right where the whole is, and what no operator made is an entry.
+        """
+        seen = set()
+        waiting = [(reader, figures)]
+        while waiting:
+            reader, figures = waiting.pop()
+            if self.is_known(figures, is_mine):
+                continue
+            if figures.value in side.made:
+                return False
+            maker = side.maker_before(figures.value, reader)
+            if maker is not None and maker not in seen:
+                seen.add(maker)
+                waiting += [(maker, one) for _, one in side.row[maker].inputs if not one.is_plain]
+        return True
+
+    def shares(self, own: Placed, other: Placed) -> bool:
+        """Whether what one reads and operators made is what the other reads."""
+        own_values = [figures for _, figures in own.inputs if not figures.is_plain and self.partners[figures.value]]
+        read = {figures.value for _, figures in other.inputs}
+        shared = [figures for figures in own_values if read & set(self.partners[figures.value])]
+        return bool(shared) and len(shared) == len(own_values)
+
+    def shared_inputs(self, own: Placed, other: Placed) -> int:
+        """How many inputs of one the other reads as well."""
+        read = {figures.value for _, figures in other.inputs}
+        return sum(not read.isdisjoint(self.partners[figures.value]) for _, figures in own.inputs)
+
+    # -- pieces --------------------------------------------------------------------------------------------------------
+
+    def _join_pieces(self) -> bool:
+        """Find values that the other side has in pieces: queries, keys and values out of one product, a gradient of
+        several weights that one side keeps as one. True where there are some.
+        """
+        found = False
+        for is_mine in (True, False):
+            pieces = self._open_values(not is_mine)
+            for whole in self._open_values(is_mine).values():
+                tiles = _tiles(whole, list(pieces.values()), self.tolerance)
+                if tiles:
+                    found = True
+                    self._joined[not is_mine].add(whole.value)
+                    self._joined[is_mine].update(tile.value for tile in tiles)
+        return found
+
+    def _open_values(self, is_mine: bool) -> dict[Value, Figures]:
+        """Values, larger than one element, that the other side has not."""
+        side = self.side(is_mine)
+        return {
+            figures.value: figures
+            for placed in side.row
+            for _, figures in (*placed.inputs, *placed.outputs)
+            if figures.size > 1 and not figures.is_plain and not self.is_known(figures, is_mine)
+        }
+
+    # -- near misses ---------------------------------------------------------------------------------------------------
+
+    def doubt_plain(self) -> None:
+        """Take for wrong what makes the same numbers everywhere, or none, where an operator of its kind with which a
+        difference begins makes something of the same on the other side.
+        """
+        for is_mine in (True, False):
+            right = self.right[is_mine]
+            silent: dict[str, list[int]] = defaultdict(list)
+            for index, placed in enumerate(self.side(not is_mine).row):
+                if right[index] is None and placed.telling is None and not placed.is_mover:
+                    silent[placed.kind].append(index)
+            for placed, answer in zip(self.side(is_mine).row, self.right[not is_mine], strict=True):
+                if answer is not False or placed.kind not in silent or not self.begins(placed, is_mine):
+                    continue
+                for index in silent[placed.kind]:
+                    other = self.side(not is_mine).row[index]
+                    own, golden = (placed, other) if is_mine else (other, placed)
+                    if other.part == placed.part and self.shares(own, golden):
+                        right[index] = False
+
+    def doubt_near_misses(self, pairs: Sequence[tuple[Placed, Placed]]) -> None:
+        """Take for wrong what leads to results of one kind that are nearly the same, and not the same: what is only
+        written in another way gives the same, or something else altogether.
+
+        pairs  operators that are right for what is made of them alone, of one kind
+        """
+        for own, other in pairs:
+            distance = self._distance(own, other)
+            if distance is None:
+                continue
+            is_of_the_same = self.shares(own, other) and self.shares_all(own, other)
+            if not is_of_the_same and (distance > _NEAR or self._reads_other_entries(own, other)):
+                continue
+            for is_mine, placed in ((True, own), (False, other)):
+                lead = self.open_lead(placed, is_mine, [slot for slot, _ in placed.inputs])
+                self.doubt({id(placed.operator), *lead}, is_mine)
+
+    def shares_all(self, own: Placed, other: Placed) -> bool:
+        """Whether both read the same values, plain ones included."""
+        waiting = [figures for _, figures in other.inputs]
+        for _, figures in own.inputs:
+            match = next((one for one in waiting if self.agree(figures, one)), None)
+            if match is None:
+                return False
+            waiting.remove(match)
+        return not waiting
+
+    def _distance(self, own: Placed, other: Placed) -> float | None:
+        """Relative error of a result that differs; None where the results agree, tell nothing or are scaled."""
+        mine, golden = own.telling, other.telling
+        if mine is None or golden is None or self.agree(mine, golden) or "float" not in mine.dtype + golden.dtype:
+            return None
+        if has(own.operator.op_type, "random"):
+            return None
+        x, y = (figures.tensor.load_host() for figures in (mine, golden))
+        if x.shape != y.shape:
+            return None
+        metrics = compare_arrays(x, y, False)
+        if metrics.mismatched or metrics.relative_error <= bounds_of(mine.dtype, golden.dtype, self.tolerance).relative:
+            return None
+        is_scaled = metrics.relative_error > _NEAR and _is_scaled(x, y)
+        return None if is_scaled else metrics.relative_error
+
+    def _reads_other_entries(self, own: Placed, other: Placed) -> bool:
+        """Whether either is made of a parameter that the other side has not, as of folded weights."""
+        for is_mine, placed in ((True, own), (False, other)):
+            side = self.side(is_mine)
+            waiting = [(side.place[id(placed.operator)], figures) for _, figures in placed.inputs]
+            seen: set[int] = set()
+            while waiting:
+                reader, figures = waiting.pop()
+                if figures.is_plain or figures.size == 1 or self.is_known(figures, is_mine):
+                    continue
+                maker = side.maker_before(figures.value, reader)
+                if maker is None:
+                    return True
+                if maker not in seen:
+                    seen.add(maker)
+                    waiting += [(maker, one) for _, one in side.row[maker].inputs]
+        return False
+
+
+def _tells_nothing(placed: Placed) -> bool:
+    return placed.result is not None and placed.result.is_plain
+
+
+def _is_scaled(x: Array, y: Array) -> bool:
+    """Whether all elements of one are those of the other times one number."""
+    a, b = (np.asarray(side, np.float64).reshape(-1) for side in (x, y))
+    square = float(a @ a)
+    return square > 0 and float(np.linalg.norm(b - a * (float(a @ b) / square))) <= _SCALED * float(np.linalg.norm(b))
+
+
+def _tiles(whole: Figures, pieces: Sequence[Figures], tolerance: float | None) -> list[Figures]:
+    """Pieces that make the whole one behind the other along an axis; [] where they do not."""
+    if not any(piece.size < whole.size for piece in pieces):
+        return []
+    array = whole.tensor.load_host()
+    for axis in dict.fromkeys((0, array.ndim - 1)):
+        rest = (*array.shape[:axis], *array.shape[axis + 1 :])
+        fitting: dict[tuple[int, ...], list[Figures]] = defaultdict(list)
+        for piece in pieces:
+            fitting[piece.tensor.shape].append(piece)
+        found: list[Figures] = []
+        start = 0
+        while start < array.shape[axis]:
+            step = _next_tile(array, axis, start, rest, fitting, found, tolerance)
+            if step is None:
+                break
+            found.append(step)
+            start += step.tensor.shape[axis]
+        if start == array.shape[axis] and len(found) > 1:
+            return found
+    return []
+
+
+def _next_tile(
+    array: Array,
+    axis: int,
+    start: int,
+    rest: tuple[int, ...],
+    fitting: dict[tuple[int, ...], list[Figures]],
+    used: Sequence[Figures],
+    tolerance: float | None,
+) -> Figures | None:
+    for shape, pieces in fitting.items():
+        if len(shape) != array.ndim or (*shape[:axis], *shape[axis + 1 :]) != rest:
+            continue
+        if not 0 < shape[axis] <= array.shape[axis] - start:
+            continue
+        row = np.take(array, range(start, start + shape[axis]), axis)
+        for piece in pieces:
+            if piece not in used and is_row_of(row, piece, tolerance):
+                return piece
+    return None

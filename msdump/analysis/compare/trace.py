@@ -1,0 +1,210 @@
+"""What one rank computed in one iteration: one row of operators in the order in which they ran, whatever graphs the
+framework cut them into, and the values between them.
+
+A value is told by its numbers in their order, so that a view of it is the same value. What no operator of the row made
+is an entry: a parameter, a batch, a constant, a state that an earlier iteration left.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from msdump.analysis.compare.bounds import coarser
+from msdump.analysis.compare.chains import chain_of
+from msdump.analysis.compare.values import Figures, Matches, Value, figures_of
+from msdump.analysis.steps import Operator, Slot, Step, as_they_ran
+from msdump.formats.dump_tensor import DumpedTensor
+from msdump.operators.kinds import is_mover, kind_of
+from msdump.operators.traits import is_random, reads_shape_only
+
+# Iterations that are looked at where the two sides count them otherwise.
+_MAX_ITERATIONS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An operator in the row of its iteration, and the figures of what it reads and makes."""
+
+    step: Step
+    operator: Operator
+    kind: str
+    part: str
+    inputs: tuple[tuple[Slot, Figures], ...]
+    outputs: tuple[tuple[Slot, Figures], ...]
+
+    @property
+    def result(self) -> Figures | None:
+        """The first output; None where it was not dumped."""
+        return self.outputs[0][1] if self.outputs else None
+
+    @property
+    def telling(self) -> Figures | None:
+        """The first output that tells something; None where none does, and of what computes with shapes alone."""
+        if self.kind == "shape":
+            return None
+        return next((figures for _, figures in self.outputs if not figures.is_plain), None)
+
+    @property
+    def is_mover(self) -> bool:
+        return is_mover(self.operator.op_type)
+
+    @property
+    def is_random(self) -> bool:
+        return is_random(self.operator.op_type)
+
+
+class Trace:
+    """The operators of one iteration in the order in which they ran, and who reads what.
+
+    earlier   the iteration before: a value that it left keeps the precision of its path
+    """
+
+    def __init__(self, steps: Sequence[Step], earlier: Trace | None = None) -> None:
+        self.steps = steps
+        self._figures: dict[int, Figures | None] = {}
+        # The coarsest dtype among those that the numbers of a value are made of.
+        self._paths: dict[Value, str] = {} if earlier is None else dict(earlier._paths)
+        self.row = [
+            self._placed(step, operator) for step in steps for operator in step.operators if not operator.is_parameter
+        ]
+        self.place = {id(placed.operator): index for index, placed in enumerate(self.row)}
+        self.made: set[Value] = set()
+        self.parts: dict[Value, set[str]] = defaultdict(set)
+        self.readers: dict[Value, list[int]] = defaultdict(list)
+        self.makers: dict[Value, int] = {}  # the first one
+        for index, placed in enumerate(self.row):
+            for _, figures in () if reads_shape_only(placed.operator.op_type) else placed.inputs:
+                self.readers[figures.value].append(index)
+            for _, figures in placed.outputs:
+                self.parts[figures.value].add(placed.part)
+                self.makers.setdefault(figures.value, index)
+            if not placed.is_mover:
+                self.made |= {figures.value for _, figures in placed.outputs if not figures.is_plain}
+
+    def placed(self, operator: Operator) -> Placed:
+        """One of the row; for a chain, one that is made of its ends."""
+        if id(operator) in self.place:
+            return self.row[self.place[id(operator)]]
+        return self._placed(self.row[self.place[id(operator.parts[-1])]].step, operator)
+
+    def maker_before(self, value: Value, place: int) -> int | None:
+        """Where an operator before a place made a value; None for an entry."""
+        maker = self.makers.get(value, place)
+        return maker if maker < place else None
+
+    def leading_to(self, place: int, value: Value, ends: set[int]) -> set[int]:
+        """Ids of the operators that make a value that is read at a place, and of those before them up to the ends."""
+        found: set[int] = set()
+        waiting = [(place, value)]
+        while waiting:
+            place, value = waiting.pop()
+            index = self.maker_before(value, place)
+            if index is None:
+                continue
+            operator = self.row[index].operator
+            if id(operator) not in ends and id(operator) not in found:
+                found.add(id(operator))
+                waiting += [(index, figures.value) for _, figures in self.row[index].inputs]
+        return found
+
+    def all_figures(self) -> Iterator[Figures]:
+        for placed in self.row:
+            for _, figures in (*placed.inputs, *placed.outputs):
+                yield figures
+
+    def _placed(self, step: Step, operator: Operator) -> Placed:
+        inputs = tuple(self._known(operator.inputs, ""))
+        path = functools.reduce(coarser, (figures.dtype for _, figures in inputs if not figures.is_plain), "")
+        outputs = tuple(self._known(operator.outputs, "" if is_random(operator.op_type) else path))
+        return Placed(step, operator, _kind(operator), operator.stage, inputs, outputs)
+
+    def _known(self, tensors: Mapping[Slot, DumpedTensor], path: str) -> Iterator[tuple[Slot, Figures]]:
+        for slot, tensor in tensors.items():
+            if id(tensor) not in self._figures:
+                self._figures[id(tensor)] = figures_of(tensor)
+            figures = self._figures[id(tensor)]
+            if figures is None:
+                continue
+            if not figures.is_plain:
+                dtype = coarser(figures.dtype, self._paths.get(figures.value, path))
+                if dtype != figures.dtype:
+                    self._paths[figures.value] = dtype
+                    figures = dataclasses.replace(figures, dtype=dtype)
+            yield slot, figures
+
+
+def _kind(operator: Operator) -> str:
+    chain = chain_of(operator)
+    return kind_of(operator.op_type) if chain is None else chain.kind
+
+
+# -- iterations --------------------------------------------------------------------------------------------------------
+
+
+def iterations_of(mine: Sequence[Step], golden: Sequence[Step]) -> list[tuple[list[Step], list[Step]]]:
+    """Steps of one iteration of one rank on both sides: by number where both have it, else in their order; by what they
+    compute where one side counts more of them than the other, as a gradient and an update that are two calls do.
+    """
+    sides = [_by_iteration(side) for side in (mine, golden)]
+    pairs: list[tuple[list[Step], list[Step]]] = []
+    one_rank = all(len(ranks) == 1 for ranks in sides)
+    for index, (rank, own) in enumerate(sides[0].items()):
+        others = list(sides[1].values())[index] if one_rank else sides[1].get(rank, {})
+        if len(own) != len(others) and 0 < max(len(own), len(others)) <= _MAX_ITERATIONS:
+            joined = _joined_by_values(list(own.values()), list(others.values()))
+            if joined:
+                pairs += joined
+                continue
+        keys: Iterable[tuple[int, int]] = zip(own, others, strict=False)
+        if set(own) & set(others):
+            keys = ((number, number) for number in own if number in others)
+        pairs += [(own[left], others[right]) for left, right in keys]
+    return pairs
+
+
+def _by_iteration(steps: Sequence[Step]) -> dict[int, dict[int, list[Step]]]:
+    ranks: dict[int, dict[int, list[Step]]] = {}
+    for step in as_they_ran(steps):
+        ranks.setdefault(step.key.rank_id or 0, {}).setdefault(step.key.iteration or 0, []).append(step)
+    return {rank: dict(sorted(iterations.items())) for rank, iterations in ranks.items()}
+
+
+def _joined_by_values(mine: Sequence[list[Step]], golden: Sequence[list[Step]]) -> list[tuple[list[Step], list[Step]]]:
+    """Iterations of which several on one side are one on the other; [] where each has one that it shares most with.
+
+    Each iteration of the side with more of them goes to the one on the other side with which it has most results in
+    common, in order.
+    """
+    is_mine_longer = len(mine) > len(golden)
+    longer, shorter = (mine, golden) if is_mine_longer else (golden, mine)
+    matches = [Matches(_results(steps)) for steps in shorter]
+    shared = [[sum(bool(one.of(figures)) for figures in _results(steps)) for one in matches] for steps in longer]
+    # The best way to give each of the longer side to one of the shorter, in order; later ones may begin anew.
+    best = [[0] * len(shorter) for _ in longer]
+    for i in range(len(longer) - 1, -1, -1):
+        for j in range(len(shorter)):
+            best[i][j] = shared[i][j] + (max(best[i + 1][j:]) if i + 1 < len(longer) else 0)
+    groups: dict[int, list[Step]] = {}
+    start = 0
+    for i in range(len(longer)):
+        start = max(range(start, len(shorter)), key=lambda j, row=best[i]: row[j])  # type: ignore[misc]
+        if shared[i][start]:
+            groups.setdefault(start, []).extend(longer[i])
+    counts = {j: len({step.key.iteration for step in steps}) for j, steps in groups.items()}
+    if max(counts.values(), default=1) < 2:
+        return []
+    pairs = [(steps, shorter[j]) for j, steps in groups.items()]
+    return pairs if is_mine_longer else [(own, other) for other, own in pairs]
+
+
+def _results(steps: Iterable[Step]) -> Iterator[Figures]:
+    for step in steps:
+        for operator in step.operators:
+            for tensor in () if operator.is_parameter else operator.outputs.values():
+                figures = figures_of(tensor)
+                if figures is not None and not figures.is_plain:
+                    yield figures
