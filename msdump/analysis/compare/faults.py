@@ -50,35 +50,62 @@ def faults_of(confirmed: Confirmation, pairs: Sequence[Met], forgiven: Collectio
 
     forgiven   ids of operators that need no counterpart
     """
-    faults: list[Fault] = []
+    found: list[tuple[Fault, set[Value], set[int]]] = []
     covered: set[int] = set()
+    pair_of = {
+        id(part): number
+        for number, pair in enumerate(pairs)
+        for placed in (pair.mine, pair.golden)
+        for part in (placed.operator, *placed.operator.parts)
+    }
     for pair in pairs:
         sides = ((True, pair.mine, pair.mine_slots), (False, pair.golden, pair.golden_slots))
-        covered |= {id(part) for _, placed, _ in sides for part in (placed.operator, *placed.operator.parts)}
         if all(_is_open(confirmed, placed, is_mine) and confirmed.begins(placed, is_mine, slots)
                for is_mine, placed, slots in sides):  # fmt: skip
             order = _order(confirmed, pair.mine, True)
-            faults.append(Fault("mine", pair.mine.step.key, pair.mine.operator, order, pair.mine.operator))
+            fault = Fault("mine", pair.mine.step.key, pair.mine.operator, order, pair.mine.operator)
+            found.append((fault, set(), _next_pairs(confirmed, pair.mine, True, pair_of)))
             for is_mine, placed, slots in sides:
                 covered |= confirmed.open_lead(placed, is_mine, {slot for slot, _ in placed.inputs} - set(slots))
     beginnings = {is_mine: list(_beginnings(confirmed, is_mine)) for is_mine in (True, False)}
-    alone: list[tuple[Fault, set[Value]]] = []
     for is_mine, name in ((True, "mine"), (False, "golden")):
         for placed in _without_idle(confirmed, beginnings, is_mine):
             operator = placed.operator
-            if id(operator) in covered or (id(operator) in forgiven and not placed.is_random):
+            if id(operator) in covered or id(operator) in pair_of:
+                continue
+            if id(operator) in forgiven and not placed.is_random:
                 continue
             fault = Fault(name, placed.step.key, operator, _order(confirmed, placed, is_mine))
-            read = _reads(confirmed, placed, is_mine)
+            read, ends = _reads(confirmed, placed, is_mine), _next_pairs(confirmed, placed, is_mine, pair_of)
             index = next(
-                (at for at, (mine, own) in enumerate(alone) if not is_mine and _is_met(mine, fault, own, read)), None
+                (at for at, mine in enumerate(found) if not is_mine and _is_met(*mine, fault, read, ends)), None
             )
             if index is None:
-                alone.append((fault, read))
-            else:
-                mine, own = alone[index]
-                alone[index] = replace(mine, facing=mine.facing or (fault.step, operator)), own
-    return tuple(sorted((*faults, *(fault for fault, _ in alone)), key=lambda fault: fault.order))
+                found.append((fault, read, ends))
+            elif found[index][0].paired is None:
+                mine, *rest = found[index]
+                found[index] = replace(mine, facing=mine.facing or (fault.step, operator)), rest[0], rest[1]
+    return tuple(sorted((fault for fault, _, _ in found), key=lambda fault: fault.order))
+
+
+def _next_pairs(confirmed: Confirmation, placed: Placed, is_mine: bool, pair_of: Mapping[int, int]) -> set[int]:
+    """Numbers of the pairs that the results of an operator come to first."""
+    side = confirmed.side(is_mine)
+    found: set[int] = set()
+    waiting, seen = [side.place[id((placed.operator.parts or (placed.operator,))[-1])]], set[int]()
+    while waiting:
+        index = waiting.pop()
+        for _, figures in side.row[index].outputs:
+            for reader in () if figures.is_plain else side.readers[figures.value]:
+                if reader <= index or reader in seen:
+                    continue
+                seen.add(reader)
+                number = pair_of.get(id(side.row[reader].operator))
+                if number is None:
+                    waiting.append(reader)
+                else:
+                    found.add(number)
+    return found
 
 
 def _is_open(confirmed: Confirmation, placed: Placed, is_mine: bool) -> bool:
@@ -91,9 +118,13 @@ def _order(confirmed: Confirmation, placed: Placed, is_mine: bool) -> tuple[int,
     return _PARTS.index(placed.part), _place(confirmed, placed, is_mine)
 
 
-def _is_met(mine: Fault, golden: Fault, own: set[Value], read: set[Value]) -> bool:
-    """Whether both make something of the same, and neither has a counterpart."""
-    return mine.side == "mine" and mine.order[0] == golden.order[0] and bool(own & read)
+def _is_met(mine: Fault, own: set[Value], own_ends: set[int], golden: Fault, read: set[Value], ends: set[int]) -> bool:
+    """Whether two operators are parts of one computation in two forms: both make something of the same and neither has
+    a counterpart, or both lead to the same pair.
+    """
+    if mine.side != "mine" or mine.order[0] != golden.order[0]:
+        return False
+    return bool(own_ends & ends) or bool(own & read)
 
 
 def _beginnings(confirmed: Confirmation, is_mine: bool) -> Iterator[Placed]:
