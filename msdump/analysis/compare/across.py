@@ -175,20 +175,19 @@ class _Iteration:
         nearly the same.
         """
         confirmed = self._confirmed
-        paired = {id(operator) for pair in self._placed.values() for operator in (pair[0].operator, pair[1].operator)}
         for pair in self._pairs:
             own, other = self._placed[id(pair.mine)]
             if pair.how != BY_VALUES or own.kind != other.kind:
                 continue
-            read = {id(figures.tensor): figures for _, figures in other.inputs}
+            read = {id(figures.tensor): (slot, figures) for slot, figures in other.inputs}
             for slot, figures in own.inputs:
-                golden = read.get(id(pair.golden.inputs.get(slot)))
-                if golden is None or figures.is_plain or confirmed.agree(figures, golden):
+                found = read.get(id(pair.golden.inputs.get(slot)))
+                if found is None or figures.is_plain or confirmed.agree(figures, found[1]):
                     continue
-                for is_mine, placed, start in ((True, own, figures), (False, other, golden)):
-                    side = confirmed.side(is_mine)
-                    confirmed.doubt(side.leading_to(side.place[id(placed.operator)], start.value, paired), is_mine)
+                confirmed.doubt(confirmed.open_lead(own, True, (slot,)), True)
+                confirmed.doubt(confirmed.open_lead(other, False, (found[0],)), False)
         confirmed.doubt_plain()
+        paired = {id(one.operator) for pair in self._placed.values() for one in pair}
         rows = []
         for is_mine in (True, False):
             side = confirmed.side(is_mine)
@@ -380,6 +379,8 @@ class _Iteration:
             if slot in found or slot.number in apart or is_setting:
                 continue
             match = next((name for name, one in waiting.items() if one.size == figures.size), None)
+            if match is None and slot in waiting and own.operator.op_type == other.operator.op_type:
+                match = slot  # another shape is a difference
             if match is not None:
                 found[slot] = waiting.pop(match).tensor
         return dict(sorted(found.items())), _swapped(own, places)

@@ -18,6 +18,7 @@ from msdump.analysis.compare.trace import Placed, Trace
 from msdump.analysis.compare.values import Figures, Matches, Value, is_row_of
 from msdump.analysis.steps import Slot
 from msdump.operators.kinds import has
+from msdump.operators.traits import makes_unset
 from msdump.tensors.arrays import Array
 
 # Results of one kind that are as near as this are meant to be the same; what is written in another way is further off,
@@ -137,7 +138,9 @@ class Confirmation:
 
     def begins(self, placed: Placed, is_mine: bool, slots: Collection[Slot] | None = None) -> bool:
         """Whether all that it reads and an operator made is right, and something that it reads tells that; of what
-        reads nothing, whether it draws numbers.   slots: of its inputs that count; None for all
+        reads nothing, whether it draws numbers, or they stand in the script.
+
+        slots  of its inputs that count; None for all
         """
         side = self.side(is_mine)
         telling = [one for slot, one in placed.inputs if not one.is_plain and (slots is None or slot in slots)]
@@ -145,7 +148,8 @@ class Confirmation:
         telling = [figures for figures in telling if figures.size > 1] or telling
         place = self._place(placed, is_mine)
         if not telling:
-            return placed.is_random
+            is_made_up = not placed.inputs and not makes_unset(placed.operator.op_type)
+            return placed.is_random or (is_made_up and placed.telling is not None)
         return all(self._comes_right(side, place, figures, is_mine) for figures in telling) and any(
             self.is_known(figures, is_mine) for figures in telling
         )

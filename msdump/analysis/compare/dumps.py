@@ -55,7 +55,7 @@ from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.gradients_csv import GradientRow, first_differing
 from msdump.formats.selection import StepSelection
-from msdump.operators.kinds import has
+from msdump.operators.kinds import has, is_mover
 from msdump.operators.traits import is_random, unread_inputs
 from msdump.tables.messages import COMMA, joined, message
 from msdump.tensors.records import INPUT, OUTPUT
@@ -138,7 +138,26 @@ def compare_dumps(
     sides = [ComparedSide(steps, files) for steps, files in zip(gathered_steps, graphs, strict=True)]
     # Against a reference the other run of the same precision tells what rounding costs.
     quantised = None if reference is not None else _pair_quantised(sides[0], sides[-1], operator_map)
-    pairs: Sequence[StepPair]
+    tensors = _TensorJudge(
+        {} if reference is None else _yardsticks(sides[0], sides[1], operator_map),
+        tolerance,
+        Measurer(has_divergence, thread_count, progress),
+    )
+
+    def damaged() -> list[tuple[str, FormatError]]:
+        return [*(problem for dump in dumps for problem in dump.damaged), *tensors.measurer.damaged]
+
+    def compared(pairs: Sequence[StepPair]) -> Comparison:
+        tensors.measure(pairs)
+        paths = [dump.path for dump in dumps]
+        comparison = compare_pairs(paths, (sides[0], sides[-1]), pairs, operator_map, tensors.judge, damaged)
+        if quantised is not None:
+            return quantised.judged(comparison, tolerance)
+        if reference is not None:
+            return comparison
+        settled, tie = settle_ties(comparison.steps, graphs[0], tolerance)
+        return replace(comparison, steps=settled, tie=tie)
+
     if quantised is not None:
         pairs = quantised.pairs
     elif is_one_named:
@@ -152,28 +171,33 @@ def compare_dumps(
             f"{dumps[0].path} and {dumps[-1].path}: expected operators in common, got none. "
             "Say with a mapping file which operator is which (msdump compare --mapping FILE)."
         )
-    yardsticks = {} if reference is None else _yardsticks(sides[0], sides[1], operator_map)
-    tensors = _TensorJudge(yardsticks, tolerance, Measurer(has_divergence, thread_count, progress))
-    tensors.measure(pairs)
-
-    def damaged() -> list[tuple[str, FormatError]]:
-        return [*(problem for dump in dumps for problem in dump.damaged), *tensors.measurer.damaged]
-
-    comparison = compare_pairs(
-        [dump.path for dump in dumps], (sides[0], sides[-1]), pairs, operator_map, tensors.judge, damaged
-    )
+    comparison = compared(pairs)
+    is_free = quantised is None and reference is None and mapping is None and not is_one_named
+    if is_free and _is_written_anew(comparison):
+        crossed = compared(cross_sides(sides[0], sides[-1], operator_map, tolerance))
+        comparison = crossed if any(crossed.operators) else comparison
     operators = (operator for side in sides for step in side.steps for operator in step.operators)
     notes = (
         *unused_rules(operator_map, operators),
         *_gradient_notes(gradients[0], gradients[-1], bounds_of("float32", "float32", tolerance).worst),
     )
-    comparison = replace(comparison, notes=notes)
-    if quantised is not None:
-        return quantised.judged(comparison, tolerance)
-    if reference is not None:
-        return comparison
-    settled, tie = settle_ties(comparison.steps, graphs[0], tolerance)
-    return replace(comparison, steps=settled, tie=tie)
+    return replace(comparison, notes=notes)
+
+
+def _is_written_anew(comparison: Comparison) -> bool:
+    """Whether runs that were paired by their names differ, and have operators that the other one has not: then names
+    tell little, and values tell which operator is which.
+
+    Edges: False where the first that differs was given the very same numbers.
+    """
+    steps = comparison.steps
+    if comparison.is_agreeing or any(step.faults is not None for step in steps):
+        return False
+    first = comparison.first_differing
+    if first is not None and first.is_wrong and all(tensor.status == IDENTICAL for tensor in first.inputs):
+        return False
+    alone = (operator for step in steps for operator in (*step.only_mine, *step.only_golden))
+    return any(not is_mover(operator.op_type) and not is_random(operator.op_type) for operator in alone)
 
 
 def _pair_quantised(mine: ComparedSide, golden: ComparedSide, mapping: OperatorMap) -> QuantisedSteps | None:

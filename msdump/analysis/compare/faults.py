@@ -73,7 +73,7 @@ def faults_of(confirmed: Confirmation, pairs: Sequence[Met], forgiven: Collectio
             operator = placed.operator
             if id(operator) in covered or id(operator) in pair_of:
                 continue
-            if id(operator) in forgiven and not placed.is_random:
+            if id(operator) in forgiven and placed.inputs and not placed.is_random:
                 continue
             fault = Fault(name, placed.step.key, operator, _order(confirmed, placed, is_mine))
             read, ends = _reads(confirmed, placed, is_mine), _next_pairs(confirmed, placed, is_mine, pair_of)

@@ -68,7 +68,7 @@ class _Judge:
         faults = comparison.faults
         beyond = {id(operator) for _, operator in comparison.beyond}
         if faults and quantised is None and id(faults[0][0].operator) not in beyond:
-            return self._by_fault(*faults[0])
+            return self._by_faults(faults)
         differing = comparison.first_differing
         if comparison.beyond and (differing is None or faults):
             beyond = tuple(self._place(GOLDEN, step, operator) for step, operator in comparison.beyond)
@@ -80,18 +80,27 @@ class _Judge:
             return Verdict(Outcome.DIFFERS, (Finding(Reason.LOST, self._place_of(first), first),))
         return self._differing(differing)
 
-    def _by_fault(self, fault: Fault, result: OperatorResult | None) -> Verdict:
-        """Of runs whose values were confirmed: the operator with which the difference begins."""
-        if result is None:
-            place = self._place(fault.side, fault.step, fault.operator)
-            evidence = () if fault.facing is None else (_other_operator(fault.facing[1]),)
-            findings = [Finding(Reason.ONLY_ONE, place, evidence=evidence)]
-        elif result.is_wrong:
-            findings = [self._wrong(result)]
-        else:
-            findings = [self._came_in(result)]
-        is_none_wrong = findings[0].reason in (Reason.INPUT, Reason.PARAMETER, Reason.RESULT)
+    def _by_faults(self, faults: Sequence[tuple[Fault, OperatorResult | None]]) -> Verdict:
+        """Of runs whose values were confirmed: the operator with which the difference begins; and those that go wrong
+        by themselves in that forward pass, which nothing before them explains.
+        """
+        first, *others = faults
+        findings = [self._of_fault(*first)]
+        if first[0].order[0] == 0 and findings[0].reason is not Reason.DRAW:
+            findings += [
+                self._wrong(result)
+                for fault, result in others
+                if result is not None and result.is_wrong and fault.order[0] == 0
+                and fault.step[::2] == first[0].step[::2]
+            ][:_MAX_OTHERS]  # fmt: skip
+        is_none_wrong = findings[0].reason in (Reason.INPUT, Reason.PARAMETER, Reason.RESULT) and len(findings) == 1
         return Verdict(Outcome.DIFFERS, tuple(findings), is_none_wrong, self._repetition)
+
+    def _of_fault(self, fault: Fault, result: OperatorResult | None) -> Finding:
+        if result is not None:
+            return self._wrong(result) if result.is_wrong else self._came_in(result)
+        evidence = () if fault.facing is None else (_other_operator(fault.facing[1]),)
+        return Finding(Reason.ONLY_ONE, self._place(fault.side, fault.step, fault.operator), evidence=evidence)
 
     def _is_lost(self) -> bool:
         """Whether rounding to codes explains all that differs, and no operator adds out of proportion."""
@@ -426,5 +435,6 @@ def _is_equal(x: object, y: object) -> bool:
 
 
 # What a graph file says of an operator beside what the script chose.
+_MAX_OTHERS = 2  # findings behind the first one
 _NO_ATTRIBUTES = frozenset({"input_names", "output_names"})
 _MISSING = object()

@@ -84,7 +84,18 @@ def _decides(op_type: str) -> bool:
 
 
 def _has_deciding(step: StepResult) -> bool:
-    return any(result.is_wrong and _decides(result.pair.mine.op_type) for result in step.operators)
+    return any(
+        (result.is_wrong and _decides(result.pair.mine.op_type)) or _is_left_with_rounding(result)
+        for result in step.operators
+    )
+
+
+def _is_left_with_rounding(result: OperatorResult) -> bool:
+    """Whether it agrees though its numbers do not, for a sum that is no more than the rounding of what it reads."""
+    return has(result.pair.mine.op_type, "sums") and any(
+        tensor.status == AGREES and tensor.metrics is not None and tensor.metrics.relative_error > _LOST
+        for tensor in result.outputs
+    )
 
 
 class _Search:
@@ -137,6 +148,9 @@ class _Search:
 
     def _settled(self, result: OperatorResult) -> OperatorResult:
         if result.is_agreeing:
+            if self.first is None and _is_left_with_rounding(result):
+                size = max(tensor.metrics.count for tensor in result.outputs if tensor.metrics is not None)
+                self.first = Tie(result, size, size)
             if self.first is not None:
                 self._note(result.outputs)
             return result
