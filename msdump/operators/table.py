@@ -50,6 +50,7 @@ TRAITS: Mapping[str, str] = {
     "layout": "shows, copies, casts or fills; computes nothing, and each framework needs others",
     "literal": "reads what the script wrote down, as a tensor made of a Python number",
     "moves": "each element of its results is an element of an input",
+    "normalises": "an optimizer that divides a gradient by its own size: what is next to nothing makes whole steps",
     "on-codes": "has codes, or a weight in codes, where an operator of a model in floats has numbers",
     "one-value": "all elements of its result are alike, as the script asked for",
     "overwrites-first": "overwrites its first argument without reading it",
@@ -74,6 +75,7 @@ TRAITS: Mapping[str, str] = {
     "tests": "only looks at values, as comparisons do",
     "tests-finite": "says of each element whether it is finite",
     "unscales": "by which a loss scaler finds gradients that are not finite; it sets its input `found_inf`",
+    "updates": "an optimizer's step in one operator",
     "unset": "returns memory without writing it",
 }
 

@@ -376,19 +376,20 @@ class _Iteration:
         apart = {*self._moments[id(own.step)].blind_slots(own.operator), *inputs_apart(own.kind)}
         for slot, figures in own.inputs:
             is_setting = figures.size == 1 and figures.value not in self._mine.made
-            if slot in found or slot.number in apart or is_setting:
+            if slot in found or slot.number in apart or is_setting or figures.is_noise:
                 continue
             match = next((name for name, one in waiting.items() if one.size == figures.size), None)
             if match is None and slot in waiting and own.operator.op_type == other.operator.op_type:
                 match = slot  # another shape is a difference
             if match is not None:
+                self._note_likeness(((slot, figures),), ((match, waiting[match]),))
                 found[slot] = waiting.pop(match).tensor
         return dict(sorted(found.items())), _swapped(own, places)
 
     def _note_likeness(self, mine: Iterable[tuple[Slot, Figures]], golden: Iterable[tuple[Slot, Figures]]) -> None:
         for (_, own), (_, other) in zip(mine, golden, strict=False):
             if own.size == other.size and not own.is_plain:
-                likeness = self._matches.likeness(own, other)
+                likeness = self._matches.likeness(own, other) or self._matches.nearest(own, other)
                 if likeness is not None and likeness.axes:
                     self._likenesses[id(own.tensor), id(other.tensor)] = likeness
 

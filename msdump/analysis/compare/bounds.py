@@ -22,6 +22,10 @@ _SAMPLE = 4096
 _MIN_DISTINCT = 16
 
 
+# A sum of terms that cancel is no more than rounding below so many epsilons of the sum of their magnitudes.
+ROUNDINGS = 8.0
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """Tolerance for two tensors of a dtype; `epsilon` is its relative rounding step."""
@@ -60,9 +64,14 @@ def bounds_of(mine: str, golden: str, tolerance: float | None = None) -> Bounds:
     return Bounds(tolerance, 10 * tolerance, coarser.epsilon)
 
 
+def epsilon_of(dtype: str) -> float:
+    """Relative rounding step of a dtype; 0 for those that are exact."""
+    return BOUNDS.get(dtype, _EXACT).epsilon
+
+
 def coarser(one: str, other: str) -> str:
     """The dtype with the larger rounding step; of two that are exact the first."""
-    return max(one, other, key=lambda name: BOUNDS.get(name, _EXACT).epsilon)
+    return max(one, other, key=epsilon_of)
 
 
 def real_dtype(array: Array, name: str) -> str:

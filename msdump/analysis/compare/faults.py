@@ -22,6 +22,7 @@ class Fault:
     order     part of the training step, and place among mine's operators
     paired    mine's operator of the pair that it is in, or is a part of; None where it has no counterpart
     facing    of an operator of mine without a counterpart: what golden makes of the same, and in which step
+    ends      mine's operators of the pairs that one without a counterpart leads to
     """
 
     side: str
@@ -30,6 +31,7 @@ class Fault:
     order: tuple[int, float]
     paired: Operator | None = None
     facing: tuple[StepKey, Operator] | None = None
+    ends: tuple[Operator, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +77,9 @@ def faults_of(confirmed: Confirmation, pairs: Sequence[Met], forgiven: Collectio
                 continue
             if id(operator) in forgiven and placed.inputs and not placed.is_random:
                 continue
-            fault = Fault(name, placed.step.key, operator, _order(confirmed, placed, is_mine))
             read, ends = _reads(confirmed, placed, is_mine), _next_pairs(confirmed, placed, is_mine, pair_of)
+            next_ones = tuple(pairs[number].mine.operator for number in sorted(ends))
+            fault = Fault(name, placed.step.key, operator, _order(confirmed, placed, is_mine), ends=next_ones)
             index = next(
                 (at for at, mine in enumerate(found) if not is_mine and _is_met(*mine, fault, read, ends)), None
             )

@@ -217,8 +217,8 @@ def _in_other_axes(
     remark = f"the same numbers with the axes of {side} in the order {list(likeness.axes)}"
     if x == y and len(x) > _MATRIX and not is_layout:
         return TensorResult(io, slot, mine, golden, DIFFERS, remark)
-    status = IDENTICAL if likeness.metrics is None else AGREES
-    remark = f"shape {list(x)} against {list(y)}, {remark}"
+    status = IDENTICAL if likeness.metrics is None else DIFFERS if likeness.reason else AGREES
+    remark = likeness.reason or f"shape {list(x)} against {list(y)}, {remark}"
     return TensorResult(io, slot, mine, golden, status, remark, likeness.metrics, axes=likeness.axes)
 
 

@@ -298,7 +298,11 @@ class Comparison:
             results.update((id(result.pair.mine), result) for result in step.operators)
             for fault in step.faults or ():
                 result = None if fault.paired is None else results.get(id(fault.paired))
-                if result is None or not result.is_agreeing:
+                led_to = [results[id(one)] for one in fault.ends if id(one) in results] if result is None else [result]
+                if self.tie is not None and not led_to:
+                    # Behind a decision at the border forms differ; what has a counterpart tells whether more does.
+                    led_to = [one for one in results.values() if _is_of_one_iteration(one.step, fault.step)]
+                if not led_to or not all(one.is_agreeing for one in led_to):
                     found.append((fault, result))
         return found
 

@@ -22,8 +22,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from msdump.analysis.compare.bounds import Bounds, bounds_of, largest, reason_to_differ
+from msdump.analysis.compare.bounds import ROUNDINGS, Bounds, bounds_of, largest, reason_to_differ
 from msdump.analysis.compare.metrics import PairMetrics, compare_arrays
+from msdump.analysis.compare.pairing import host_shape
 from msdump.analysis.compare.result import AGREES, AMPLIFIED, DIFFERS, OperatorResult, StepResult, TensorResult, Tie
 from msdump.analysis.full_names import stage_of
 from msdump.analysis.graph_info import GraphFiles, Origin
@@ -46,9 +47,10 @@ _CLOSE, _STRAY = 1e-4, 0.01
 # An output so much smaller than what it is computed from is a sum of it, whose terms cancel.
 _REDUCED = 4
 _PLANE = 2
-_DECIDING = frozenset({"steps", "compares", "selects", "routes", "sums"})
-# A sum of terms that cancel is no more than rounding below so many epsilons of the sum of their magnitudes.
-_NOISE = 8.0
+# Of an optimizer that divides a gradient by its size: from which share of the gradients on their steps tell how it
+# does so, and how far these may be apart.
+_LARGE_SHARE, _OF_A_STEP = 0.75, 0.01
+_DECIDING = frozenset({"steps", "compares", "selects", "routes", "sums", "normalises"})
 
 
 def settle_ties(
@@ -250,21 +252,22 @@ class _Search:
         if not _decides(op_type):
             return None
         inputs = [_Both.of(tensor) for tensor in result.inputs if tensor.metrics is not None]
-        if not inputs:
+        is_normalised = has(op_type, "normalises")
+        if not inputs and not is_normalised:
             return None  # the same numbers came in: nothing excuses another result
-        came_in = max(map(_error, result.inputs))
+        came_in = max(map(_error, result.inputs), default=0.0)
         outputs, tie = [], Tie(result, 0, 0)
         for tensor in result.outputs:
             if tensor.status == DIFFERS:
                 if not _is_measured(tensor, math.inf):
                     return None
                 both = _Both.of(tensor)
-                flipped = _flipped(op_type, inputs, both)
+                flipped = _normalised(result.pair.mine, both) if is_normalised else _flipped(op_type, inputs, both)
                 if flipped is None or not _agree(both, ~flipped, self._bounds(both, came_in)):
                     return None
                 count = int(np.count_nonzero(flipped))
                 tie = Tie(result, count, both.mine.size) if count > tie.count else tie
-                tensor = _as_agreeing(tensor, CANCELLED if has(op_type, "sums") else AT_BORDER)
+                tensor = _as_agreeing(tensor, _why(op_type))
             outputs.append(tensor)
         self.first = self.first or tie
         self._note_reached(result.pair.mine, outputs)
@@ -422,8 +425,22 @@ def _cancelled(inputs: Sequence[_Both], output: _Both, is_mean: bool) -> Array |
     noise = np.ones(output.mine.size, bool)
     for values, found in ((terms.mine, output.mine), (terms.golden, output.golden)):
         size = np.abs(values).sum(axis=axes).reshape(-1) / (values.size / found.size if is_mean else 1.0)
-        noise &= np.abs(found).reshape(-1) <= _NOISE * epsilon * size
+        noise &= np.abs(found).reshape(-1) <= ROUNDINGS * epsilon * size
     return noise if noise.any() else None
+
+
+def _normalised(operator: Operator, output: _Both) -> Array | None:
+    """The elements of small gradients, where those of the largest made the same step: the epsilon by which an optimizer
+    divides stands in different places in libraries.
+    """
+    of_its_size = [one for one in operator.inputs.values() if math.prod(host_shape(one)) == output.mine.size]
+    if len(of_its_size) < 2 or not output.is_real:
+        return None
+    before, gradient = (_numbers(one.load_host()).reshape(-1) for one in (of_its_size[0], of_its_size[-1]))
+    large: Array = np.abs(gradient) >= np.quantile(np.abs(gradient), _LARGE_SHARE)
+    mine, golden = output.mine.reshape(-1), output.golden.reshape(-1)
+    step = float(np.abs(golden - before).max())
+    return ~large if bool((np.abs(mine - golden)[large] <= _OF_A_STEP * step).all()) else None
 
 
 def _summed_axes(x: Array, total: Array) -> tuple[int, ...] | None:
@@ -485,7 +502,15 @@ def _is_measured(tensor: TensorResult, limit: float) -> bool:
     return tensor.metrics is not None and not tensor.metrics.mismatched and _error(tensor) <= limit
 
 
-AT_BORDER, CANCELLED = messages("for a decision at the border", "of terms that cancel, which leave their rounding")
+AT_BORDER, CANCELLED, NORMALISED = messages(
+    "for a decision at the border",
+    "of terms that cancel, which leave their rounding",
+    "of gradients so small that the place of an epsilon shows",
+)
+
+
+def _why(op_type: str) -> str:
+    return CANCELLED if has(op_type, "sums") else NORMALISED if has(op_type, "normalises") else AT_BORDER
 
 
 def _as_agreeing(tensor: TensorResult, why: str = AT_BORDER) -> TensorResult:

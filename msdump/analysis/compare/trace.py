@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from msdump.analysis.compare.bounds import coarser
+from msdump.analysis.compare.bounds import ROUNDINGS, coarser, epsilon_of
 from msdump.analysis.compare.chains import chain_of
+from msdump.analysis.compare.pairing import host_shape
 from msdump.analysis.compare.values import Figures, Matches, Value, figures_of
 from msdump.analysis.steps import Operator, Slot, Step, as_they_ran
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.operators.kinds import is_mover, kind_of
+from msdump.operators.kinds import has, is_mover, kind_of
 from msdump.operators.traits import is_random, reads_shape_only
 
 # Iterations that are looked at where the two sides count them otherwise.
@@ -67,6 +69,7 @@ class Trace:
         self.steps = steps
         self._figures: dict[int, Figures | None] = {}
         # The coarsest dtype among those that the numbers of a value are made of.
+        self._floors: dict[Value, float] = {}
         self._paths: dict[Value, str] = {} if earlier is None else dict(earlier._paths)
         self.row = [
             self._placed(step, operator) for step in steps for operator in step.operators if not operator.is_parameter
@@ -117,18 +120,33 @@ class Trace:
                 yield figures
 
     def _placed(self, step: Step, operator: Operator) -> Placed:
-        inputs = tuple(self._known(operator.inputs, ""))
+        inputs = tuple(self._known(operator.inputs, "", 0.0))
         path = functools.reduce(coarser, (figures.dtype for _, figures in inputs if not figures.is_plain), "")
-        outputs = tuple(self._known(operator.outputs, "" if is_random(operator.op_type) else path))
-        return Placed(step, operator, _kind(operator), operator.stage, inputs, outputs)
+        path = "" if is_random(operator.op_type) else path
+        part = "optimizer" if has(operator.op_type, "updates") else operator.stage
+        outputs = tuple(self._known(operator.outputs, path, self._floor(operator, inputs)))
+        return Placed(step, operator, _kind(operator), part, inputs, outputs)
 
-    def _known(self, tensors: Mapping[Slot, DumpedTensor], path: str) -> Iterator[tuple[Slot, Figures]]:
+    def _floor(self, operator: Operator, inputs: Sequence[tuple[Slot, Figures]]) -> float:
+        """The size below which a result is no more than the rounding of what is summed up, or handed on."""
+        first = inputs[0][1] if inputs else None
+        if first is None:
+            return 0.0
+        if has(operator.op_type, "sums"):
+            count = sum(math.prod(host_shape(tensor)) for tensor in list(operator.outputs.values())[:1])
+            return ROUNDINGS * epsilon_of(first.dtype) * first.absolute / max(1, count)
+        return self._floors.get(first.value, 0.0) if is_mover(operator.op_type) else 0.0
+
+    def _known(self, tensors: Mapping[Slot, DumpedTensor], path: str, floor: float) -> Iterator[tuple[Slot, Figures]]:
         for slot, tensor in tensors.items():
             if id(tensor) not in self._figures:
                 self._figures[id(tensor)] = figures_of(tensor)
             figures = self._figures[id(tensor)]
             if figures is None:
                 continue
+            floor = self._floors.setdefault(figures.value, floor) if floor else self._floors.get(figures.value, 0.0)
+            if floor and max(-figures.lowest, figures.largest) <= floor:
+                figures = dataclasses.replace(figures, is_plain=True, is_noise=True)
             if not figures.is_plain:
                 dtype = coarser(figures.dtype, self._paths.get(figures.value, path))
                 if dtype != figures.dtype:

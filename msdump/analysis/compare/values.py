@@ -29,6 +29,7 @@ _SAMPLE = 4096
 _MAX_CANDIDATES = 12
 _TINY = 1e-30
 _MAX_AXES = 5
+_NEAR = 0.1  # matrices that are further apart than this in either order tell nothing of their order
 # A float32 with so few digits was written by somebody: a learning rate of 0.5, a factor of 2.
 _LOW_BITS = 0xFFFF
 
@@ -39,6 +40,7 @@ class Figures:
 
     value     equal for tensors with the same numbers in the same order
     is_plain  whether it tells nothing: all elements are equal, a handful of whole numbers, one number of few digits
+    is_noise  plain, because it is no more than the rounding of what it is a sum of
     """
 
     tensor: DumpedTensor
@@ -51,19 +53,22 @@ class Figures:
     lowest: float
     largest: float
     is_plain: bool
+    is_noise: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """Two tensors that agree.
+    """Two tensors that agree, or nearly so.
 
     axes     order of mine's axes in which they do, or of golden's where `is_of_golden`; () for the order as it is
     metrics  None where all bits are equal
+    reason   why they do not agree in that order either
     """
 
     axes: tuple[int, ...] = ()
     is_of_golden: bool = False
     metrics: PairMetrics | None = None
+    reason: str = ""
 
 
 def figures_of(tensor: DumpedTensor) -> Figures | None:
@@ -143,6 +148,20 @@ class Matches:
         if key not in self._alike:
             self._alike[key] = _likeness(mine, golden, self._tolerance)
         return self._alike[key]
+
+    def nearest(self, mine: Figures, golden: Figures) -> Likeness | None:
+        """Of two matrices that do not agree: that they are nearly the same once one is transposed; else None."""
+        try:
+            x, y = mine.tensor.load_host(), golden.tensor.load_host()
+        except (FormatError, OSError):
+            return None
+        if x.ndim != 2 or y.ndim != 2 or x.shape != y.shape[::-1]:
+            return None
+        bounds = bounds_of(mine.dtype, golden.dtype, self._tolerance)
+        turned = compare_arrays(x, np.ascontiguousarray(y.T), False)
+        if turned.mismatched or not turned.relative_error < _NEAR:
+            return None
+        return Likeness((1, 0), True, turned, reason_to_differ(turned, bounds))
 
     def _candidates(self, mine: Figures) -> list[Figures]:
         fitting: list[Figures] = []
