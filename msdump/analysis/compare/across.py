@@ -637,10 +637,15 @@ def _is_another_part(own: Placed, other: Placed) -> bool:
     return own.kind == _PART and is_one_framework and types[0] != types[1] and not _is_one_size(own, other)
 
 
+def _is_of_numbers(placed: Placed) -> bool:
+    """Whether it reads and makes single numbers, as powers of Adam's betas are computed."""
+    return all(figures.size == 1 for _, figures in (*placed.inputs, *placed.outputs))
+
+
 def _score(own: Placed, other: Placed) -> int:
     if own.kind != other.kind or _is_another_part(own, other):
         return 0
     if not _is_one_size(own, other):
-        return 1
+        return 0 if _is_of_numbers(own) != _is_of_numbers(other) else 1
     shapes = [tuple(host_shape(tensor) for tensor in placed.operator.outputs.values())[:1] for placed in (own, other)]
     return 4 if shapes[0] == shapes[1] else 3

@@ -89,6 +89,7 @@ class Confirmation:
     def _right(self, is_mine: bool) -> list[bool | None]:
         side = self.side(is_mine)
         right: list[bool | None] = [None] * len(side.row)
+        idle: set[int] = set()
         for index in range(len(side.row) - 1, -1, -1):
             placed = side.row[index]
             telling = placed.telling
@@ -103,8 +104,8 @@ class Confirmation:
             answers = {right[reader] for reader in readers}
             if is_made and not readers:
                 right[index] = True
-            elif readers and all(_tells_nothing(side.row[reader]) for reader in readers):
-                pass  # nothing is left of it: it is multiplied by zero
+            elif readers and all(reader in idle or _tells_nothing(side.row[reader]) for reader in readers):
+                idle.add(index)  # nothing is left of it: it is multiplied by zero
             else:
                 # What is handed on is right where one reader makes the right thing of it.
                 right[index] = True in answers and (False not in answers or (is_made and hands_on))

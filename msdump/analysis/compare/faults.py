@@ -7,9 +7,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from msdump.analysis.compare.confirm import Confirmation
+from msdump.analysis.compare.pairing import host_shape
 from msdump.analysis.compare.trace import Placed
-from msdump.analysis.compare.values import Value
+from msdump.analysis.compare.values import Figures, Value
 from msdump.analysis.steps import Operator, Slot, StepKey
+from msdump.formats.dump_tensor import DumpedTensor
 
 _PARTS = ("forward", "backward", "optimizer")
 
@@ -23,6 +25,8 @@ class Fault:
     paired    mine's operator of the pair that it is in, or is a part of; None where it has no counterpart
     facing    of an operator of mine without a counterpart: what golden makes of the same, and in which step
     ends      mine's operators of the pairs that one without a counterpart leads to
+    starts    numbers other than 1 that the backward pass of mine is given
+    results   of a computation that both sides make in their own form: what it ends in, in mine and in golden
     """
 
     side: str
@@ -32,6 +36,8 @@ class Fault:
     paired: Operator | None = None
     facing: tuple[StepKey, Operator] | None = None
     ends: tuple[Operator, ...] = ()
+    results: tuple[DumpedTensor, DumpedTensor] | None = None
+    starts: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,7 @@ def faults_of(confirmed: Confirmation, pairs: Sequence[Met], forgiven: Collectio
                for is_mine, placed, slots in sides):  # fmt: skip
             order = _order(confirmed, pair.mine, True)
             fault = Fault("mine", pair.mine.step.key, pair.mine.operator, order, pair.mine.operator)
+            fault = _turned(confirmed, pair, fault) or fault
             found.append((fault, set(), _next_pairs(confirmed, pair.mine, True, pair_of)))
             for is_mine, placed, slots in sides:
                 covered |= confirmed.open_lead(placed, is_mine, {slot for slot, _ in placed.inputs} - set(slots))
@@ -84,11 +91,96 @@ def faults_of(confirmed: Confirmation, pairs: Sequence[Met], forgiven: Collectio
                 (at for at, mine in enumerate(found) if not is_mine and _is_met(*mine, fault, read, ends)), None
             )
             if index is None:
-                found.append((fault, read, ends))
+                found.append((replace(fault, results=_losses(confirmed, placed, is_mine)), read, ends))
             elif found[index][0].paired is None:
                 mine, *rest = found[index]
-                found[index] = replace(mine, facing=mine.facing or (fault.step, operator)), rest[0], rest[1]
-    return tuple(sorted((fault for fault, _, _ in found), key=lambda fault: fault.order))
+                if mine.facing is None:
+                    mine = replace(mine, facing=(fault.step, operator), results=_results(confirmed, mine, placed))
+                found[index] = mine, rest[0], rest[1]
+    starts = tuple({
+        abs(figures.largest)
+        for placed in confirmed.sides[0].row
+        if placed.part == "backward"
+        for _, figures in placed.inputs
+        if figures.size == 1 and abs(figures.largest) != 1
+    })  # fmt: skip
+    ordered = sorted((fault for fault, _, _ in found), key=lambda fault: fault.order)
+    return tuple(replace(fault, starts=starts) if fault.order[0] == 1 else fault for fault in ordered)
+
+
+def _turned(confirmed: Confirmation, pair: Met, fault: Fault) -> Fault | None:
+    """The operator of one side alone that brings the elements of an operand into another order, where that is what a
+    pair of operators of one kind goes wrong for.
+    """
+    read = {slot: figures for slot, figures in pair.golden.inputs if slot in pair.golden_slots}
+    for slot, figures in pair.mine.inputs:
+        golden = next((one for one in read.values() if one.value in confirmed.partners[figures.value]), None)
+        likeness = None if golden is None else confirmed.matches.likeness(figures, golden)
+        if golden is None or likeness is None or not likeness.axes or slot not in pair.mine_slots:
+            continue
+        if host_shape(figures.tensor) != host_shape(golden.tensor):
+            continue  # a weight, whose operators read it in their own layouts
+        for is_mine, placed, start, other in (
+            (True, pair.mine, figures, golden),
+            (False, pair.golden, golden, figures),
+        ):
+            mover = _first_turned(confirmed, placed, start, other, is_mine)
+            if mover is not None:
+                name = "mine" if is_mine else "golden"
+                return Fault(name, mover.step.key, mover.operator, fault.order, ends=(pair.mine.operator,))
+    return None
+
+
+def _first_turned(
+    confirmed: Confirmation, reader: Placed, figures: Figures, other: Figures, is_mine: bool
+) -> Placed | None:
+    """The operator before a reader whose result agrees with another value in another order alone, and whose input does
+    so as it is.
+    """
+    side = confirmed.side(is_mine)
+    place = side.place[id((reader.operator.parts or (reader.operator,))[0])]
+    maker = side.maker_before(figures.value, place)
+    while maker is not None and side.row[maker].is_mover and side.row[maker].inputs:
+        source = side.row[maker].inputs[0][1]
+        own, golden = (source, other) if is_mine else (other, source)
+        likeness = confirmed.matches.likeness(own, golden) if own.size == golden.size else None
+        if likeness is not None and not likeness.axes:
+            return side.row[maker]
+        maker = side.maker_before(source.value, maker)
+    return None
+
+
+def _results(confirmed: Confirmation, mine: Fault, golden: Placed) -> tuple[DumpedTensor, DumpedTensor] | None:
+    """What two forms of one computation end in, where that is one tensor on each side and they have one size."""
+    trace = confirmed.sides[0]
+    own = _last_results(confirmed, trace.row[trace.place[id(mine.operator)]], True)
+    other = _last_results(confirmed, golden, False)
+    if len(own) != 1 or len(other) != 1 or own[0].size != other[0].size:
+        return None
+    return own[0].tensor, other[0].tensor
+
+
+def _last_results(confirmed: Confirmation, placed: Placed, is_mine: bool) -> list[Figures]:
+    """Results, of operators that one leads to in its part of the step, which nothing there reads."""
+    side, right = confirmed.side(is_mine), confirmed.right[not is_mine]
+    waiting, seen, found = [side.place[id(placed.operator)]], set[int](), []
+    while waiting:
+        index = waiting.pop()
+        if index in seen:
+            continue
+        seen.add(index)
+        readers = [
+            reader
+            for _, figures in side.row[index].outputs
+            if not figures.is_plain
+            for reader in side.readers[figures.value]
+            if reader > index and side.row[reader].part == placed.part
+        ]
+        waiting += readers
+        result = side.row[index].telling
+        if not readers and result is not None and right[index] is False and not side.row[index].is_mover:
+            found.append(result)
+    return list({figures.value: figures for figures in found}.values())
 
 
 def _next_pairs(confirmed: Confirmation, placed: Placed, is_mine: bool, pair_of: Mapping[int, int]) -> set[int]:
@@ -182,7 +274,7 @@ def _is_idle(confirmed: Confirmation, placed: Placed, is_mine: bool, has_open: b
             for reader in side.readers[figures.value]
             if reader > index
         ]
-        if any(right[reader] for reader in readers) or _reads_a_loss(confirmed, side.row[index], is_mine):
+        if any(right[reader] for reader in readers) or _loss_read(confirmed, side.row[index], is_mine) is not None:
             return False
         result = side.row[index].result
         if not readers and has_open and (result is None or result.size != 1):
@@ -191,14 +283,30 @@ def _is_idle(confirmed: Confirmation, placed: Placed, is_mine: bool, has_open: b
     return True
 
 
-def _reads_a_loss(confirmed: Confirmation, placed: Placed, is_mine: bool) -> bool:
-    """Whether it goes on with a number with which the forward pass of the other side ends."""
+def _loss_read(confirmed: Confirmation, placed: Placed, is_mine: bool) -> Figures | None:
+    """The number with which the forward pass of the other side ends, where an operator goes on with it."""
     other = confirmed.side(not is_mine)
-    return any(
-        figures.size == 1 and not other.readers[value] and other.makers.get(value) is not None
-        for _, figures in placed.inputs
-        for value in confirmed.counterparts(figures, is_mine)
-    )
+    for _, figures in placed.inputs:
+        for value in confirmed.counterparts(figures, is_mine):
+            maker = other.makers.get(value)
+            if figures.size == 1 and not other.readers[value] and maker is not None:
+                return other.row[maker].result
+    return None
+
+
+def _losses(confirmed: Confirmation, placed: Placed, is_mine: bool) -> tuple[DumpedTensor, DumpedTensor] | None:
+    """The losses of both sides, where one of them goes on from that of the other with what an operator leads to."""
+    side = confirmed.side(is_mine)
+    ends = _last_results(confirmed, placed, is_mine)
+    if placed.part != "forward" or len(ends) != 1 or ends[0].size != 1:
+        return None
+    maker = side.makers[ends[0].value]
+    before = range(side.place[id(placed.operator)], maker + 1)
+    found = (_loss_read(confirmed, side.row[index], is_mine) for index in before)
+    other = next((one for one in found if one is not None), None)
+    if other is None:
+        return None
+    return (ends[0].tensor, other.tensor) if is_mine else (other.tensor, ends[0].tensor)
 
 
 def _place(confirmed: Confirmation, placed: Placed, is_mine: bool) -> float:

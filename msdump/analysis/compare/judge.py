@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from msdump.analysis.compare.faults import Fault
+from msdump.analysis.compare.laws import other_law, scaled, smoothed
 from msdump.analysis.compare.pairing import host_shape
 from msdump.analysis.compare.repetition import Repetition, differing_repetition
 from msdump.analysis.compare.result import (
@@ -39,7 +41,9 @@ from msdump.analysis.compare.verdict import (
 )
 from msdump.analysis.graph_info import GraphFiles, Origin
 from msdump.analysis.steps import Operator, Slot, StepKey
+from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
+from msdump.formats.dump_tensor import DumpedTensor
 from msdump.operators.attributes import differing_attributes
 from msdump.operators.kinds import argument_name, has_transposed_weight, is_mover, is_product, kind_of
 
@@ -98,8 +102,15 @@ class _Judge:
 
     def _of_fault(self, fault: Fault, result: OperatorResult | None) -> Finding:
         if result is not None:
-            return self._wrong(result) if result.is_wrong else self._came_in(result)
-        evidence = () if fault.facing is None else (_other_operator(fault.facing[1]),)
+            found = self._wrong(result) if result.is_wrong else self._came_in(result)
+            if found.reason is Reason.WRONG and not any(isinstance(one, OtherAttribute) for one in found.evidence):
+                tensor = found.tensor
+                of_result = () if tensor is None else _laws(fault, tensor.mine, tensor.golden)
+                found = replace(found, evidence=(*of_result, *found.evidence))
+            return found
+        evidence = () if fault.results is None else _laws(fault, *fault.results)
+        if fault.facing is not None:
+            evidence = (*evidence, _other_operator(fault.facing[1]))
         return Finding(Reason.ONLY_ONE, self._place(fault.side, fault.step, fault.operator), evidence=evidence)
 
     def _is_lost(self) -> bool:
@@ -171,7 +182,7 @@ class _Judge:
         comparison, place = self._comparison, self._place_of(result)
         if result.draws_only:
             reached = sum(not other.is_agreeing for other in comparison.operators) - 1
-            return Finding(Reason.DRAW, place, result, reached=reached)
+            return Finding(Reason.DRAW, place, result, _drawn(result), reached=reached)
         evidence = self._evidence(result)
         differing = next((tensor for tensor in result.outputs if tensor.status == DIFFERS), None)
         if comparison.hashes is not None and not comparison.hashes.has_inputs:
@@ -405,6 +416,37 @@ def _other_dtype(result: OperatorResult) -> Iterator[OtherDtype]:
         yield OtherDtype(Operand(first.io, first.slot), first.mine.true_dtype, first.golden.true_dtype)
 
 
+def _laws(fault: Fault, mine: DumpedTensor, golden: DumpedTensor) -> tuple[Evidence, ...]:
+    """What two results of one computation tell.   Edges: nothing where one cannot be read."""
+    read = [tensor for part in fault.operator.parts or (fault.operator,) for tensor in part.inputs.values()]
+    shapes = [host_shape(tensor) for tensor in read]
+    counts = {length for shape in shapes for length in (*shape, math.prod(shape))}
+    try:
+        x, y = mine.load_host(), golden.load_host()
+        of_scale = scaled(x, y, sorted(counts), fault.starts)
+        if of_scale is not None:
+            return (of_scale,)
+        tables = [tensor.load_host() for tensor, shape in zip(read, shapes, strict=True) if len(shape) == _MATRIX]
+    except (FormatError, OSError):
+        return ()
+    if x.size != 1 or not tables or not bool((tables[0] <= 0).all()):
+        return ()
+    of_labels = smoothed(tables[0], float(x.reshape(-1)[0]), float(y.reshape(-1)[0]))
+    return () if of_labels is None else (of_labels,)
+
+
+def _drawn(result: OperatorResult) -> tuple[Evidence, ...]:
+    """Whether a random operator draws by another law.   Edges: nothing where a tensor cannot be read."""
+    if not result.inputs or not result.outputs:
+        return ()
+    tensors = result.inputs[0].mine, result.outputs[0].mine, result.outputs[0].golden
+    try:
+        found = other_law(*(tensor.load_host() for tensor in tensors))
+    except (FormatError, OSError):
+        return ()
+    return () if found is None else (found,)
+
+
 def _numbers(
     operator: Operator, attributes: Sequence[tuple[str, Mapping[str, Any]]]
 ) -> Iterator[tuple[Operand | str, float]]:
@@ -435,6 +477,7 @@ def _is_equal(x: object, y: object) -> bool:
 
 
 # What a graph file says of an operator beside what the script chose.
+_MATRIX = 2  # axes
 _MAX_OTHERS = 2  # findings behind the first one
 _NO_ATTRIBUTES = frozenset({"input_names", "output_names"})
 _MISSING = object()

@@ -35,7 +35,7 @@ from msdump.analysis.compare.result import (
     TensorResult,
     operator_result,
 )
-from msdump.analysis.compare.values import Likeness
+from msdump.analysis.compare.values import Likeness, likeness_of
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.memory_state import OTHER_MOMENT, UNSET, Moment, SameBytes, UnsetTensors, slots_of_other_moments
 from msdump.analysis.steps import Operator, Slot, Step, StepKey, as_they_ran
@@ -188,6 +188,10 @@ def _operator_result(step: StepPair, pair: OperatorPair, mapping: OperatorMap | 
             likeness = step.likenesses.get((id(mine), id(golden))) if step.likenesses else None
             if likeness is None:
                 result = judge(pair, io, slot, mine, golden)
+                if result.status == DIFFERS and _is_permuted(host_shape(mine), host_shape(golden)):
+                    likeness = likeness_of(mine, golden)
+                    if likeness is not None and likeness.axes:
+                        result = _in_other_axes(io, slot, mine, golden, likeness)
             else:
                 if io == INPUT:
                     turned[slot] = likeness
@@ -204,6 +208,11 @@ def _operator_result(step: StepPair, pair: OperatorPair, mapping: OperatorMap | 
             for each in results[INPUT]
         ]
     return operator_result(step.mine.key, pair, tuple(results[INPUT]), tuple(results[OUTPUT]))
+
+
+def _is_permuted(mine: tuple[int, ...], golden: tuple[int, ...]) -> bool:
+    """Whether two shapes of images, or of more axes, have the same lengths in another order."""
+    return mine != golden and len(mine) > _MATRIX and sorted(mine) == sorted(golden)
 
 
 def _in_other_axes(

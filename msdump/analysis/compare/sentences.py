@@ -15,12 +15,15 @@ from msdump.analysis.compare.verdict import (
     Operand,
     OtherAttribute,
     OtherDtype,
+    OtherLaw,
     OtherLayout,
     OtherNumbers,
     OtherOperator,
     Outcome,
     Place,
     Reason,
+    Scaled,
+    Smoothed,
     Swapped,
     Verdict,
 )
@@ -169,13 +172,15 @@ def _wrong(comparison: Comparison, finding: Finding) -> list[str]:
     if comparison.hashes is not None:
         how = message("hash {names}", names=hash_names(comparison))
     difference = _first_difference(finding)
-    if finding.unseen:
+    if any(isinstance(one, Scaled) and one.is_start for one in finding.evidence):
+        lines.append("  " + difference)
+    elif finding.unseen:
         names = joined(COMMA, map(_operand_text, finding.unseen))
         text = message("what was compared of its inputs agrees ({how}), not {names}; {difference}",
             how=how, names=names, difference=difference)  # fmt: skip
+        lines.append("  " + text)
     else:
-        text = message("its inputs agree ({how}), {difference}", how=how, difference=difference)
-    lines.append("  " + text)
+        lines.append("  " + message("its inputs agree ({how}), {difference}", how=how, difference=difference))
     if result.added_error is not None:
         lines.append("  " + message("it adds an error of {error}", error=error_text(result.added_error)))
     return lines
@@ -220,6 +225,8 @@ def _draw(verdict: Verdict, finding: Finding) -> list[str]:
         )
     if verdict.repeats is not None:
         return [message("a random operator, which drew other numbers"), others]
+    if finding.evidence:
+        return [message("a random operator, which draws by another law"), *_evidence_texts(finding), others]
     seeds = message("a random operator, which drew other numbers: the runs had different seeds, or drew in another "
         "order")  # fmt: skip
     return [seeds, others]
@@ -276,7 +283,20 @@ def _evidence_text(one: Evidence) -> str:
         return message("{operands} have changed places", operands=joined(AND, map(_operand_text, one.operands)))
     if isinstance(one, OtherLayout):
         return joined(" ", (_operand_text(one.operand), _layout_text(one)))
-    return _numbers_text(one)
+    if isinstance(one, OtherNumbers):
+        return _numbers_text(one)
+    if isinstance(one, Smoothed):
+        return message(
+            "the loss of {side} has a label smoothing of {share}", side=SIDES[one.side], share=f"{one.share:g}"
+        )
+    if isinstance(one, OtherLaw):
+        return message("it sets {mine} of the elements to zero, golden {golden}", mine=one.mine, golden=one.golden)
+    text = message("the result is {factor} times that of golden", factor=f"{one.factor:.6g}")
+    if one.is_start:
+        return message("{text}: the backward pass starts at {start} in place of 1", text=text, start=f"{one.factor:g}")
+    if one.is_reduction:
+        return message("{text}: another reduction, a sum in place of a mean or the other way round", text=text)
+    return text
 
 
 def _layout_text(one: OtherLayout) -> str:

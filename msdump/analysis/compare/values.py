@@ -113,6 +113,12 @@ def _is_plain(numbers: Array, is_whole: bool) -> bool:
     return not int(np.float32(numbers[0]).view(np.uint32)) & _LOW_BITS
 
 
+def likeness_of(mine: DumpedTensor, golden: DumpedTensor, tolerance: float | None = None) -> Likeness | None:
+    """How two tensors of one size agree; None where they do not, or cannot be read."""
+    x, y = figures_of(mine), figures_of(golden)
+    return None if x is None or y is None else _likeness(x, y, tolerance)
+
+
 class Matches:
     """Which values of mine are which of golden. Answers are kept; one thread."""
 

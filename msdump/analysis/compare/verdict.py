@@ -118,7 +118,38 @@ class OtherNumbers:
     is_known: tuple[bool, bool]
 
 
-Evidence: TypeAlias = "OtherAttribute | OtherDtype | OtherOperator | Swapped | OtherLayout | OtherNumbers"
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """All elements are those of golden times one number.
+
+    is_reduction   the number is that of elements, or of rows, which a mean divides by
+    is_start       it is what the backward pass of one side starts with
+    """
+
+    factor: float
+    is_reduction: bool = False
+    is_start: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Smoothed:
+    """A loss that spreads a share of each label over all classes.   side: which one does"""
+
+    side: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class OtherLaw:
+    """Numbers drawn by another law: shares of elements that were set to zero, as text."""
+
+    mine: str
+    golden: str
+
+
+Evidence: TypeAlias = (
+    "OtherAttribute | OtherDtype | OtherOperator | Swapped | OtherLayout | OtherNumbers | Scaled | Smoothed | OtherLaw"
+)
 
 
 @dataclass(frozen=True, slots=True)
