@@ -22,7 +22,6 @@ _SAME_DEFAULT = {
 _OTHERWISE = {
     "a pipeline makes it": """
         mindspore.dataset:DictIterator mindspore.dataset:MapDataset mindspore.dataset:TupleIterator
-        mindspore.dataset:Dataset mindspore.dataset:SourceDataset mindspore.dataset:MappableDataset
     """,
     "scripts derive from Sampler": "mindspore.dataset:BuiltinSampler",
     "a decorator, whose only argument has no name in a script": "mindspore.dataset.transforms:not_random",

@@ -54,7 +54,8 @@ _WHOLE = Kind((int,), _above_0, "be int and must > 0", "the '{name}' must be int
 _RATE = "the argument '{name}' must be type of {types}, but got {type}."
 _VALUE = "the type of '{name}' must be {types}, but got {value!r}."
 _CLASS = "the '{name}' must be {types}, but got {cls}."
-KINDS: dict[str, Callable[[str, str, Any], None]] = {
+# Kind -> check of (where, name, value), which raises; what it returns, but None, takes the place of the value.
+KINDS: dict[str, Callable[[str, str, Any], Any]] = {
     "size": lambda where, name, value: check_sizes(where, **{name: value}),
     "number": Kind((float, int)),
     "float": Kind((float,)),
@@ -92,7 +93,8 @@ def checked_settings(
     """Settings by name, each checked as its kind says.   Raises: TypeError, ValueError."""
     settings = bound_arguments(where, signature, args, kwargs)
     for name, kind in kinds.items():
-        KINDS[kind](where, name, settings[name])
+        value = KINDS[kind](where, name, settings[name])
+        settings[name] = settings[name] if value is None else value
     return settings
 
 

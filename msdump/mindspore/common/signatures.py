@@ -10,6 +10,8 @@ from typing import Any
 from msdump.mindspore.common import dtype as dtypes
 
 _MARKS = {"|": inspect.Parameter.KEYWORD_ONLY}
+# What a default says by name -> it.
+NAMED: dict[str, Any] = {}
 _REST = {"**": inspect.Parameter.VAR_KEYWORD, "*": inspect.Parameter.VAR_POSITIONAL}
 
 
@@ -29,7 +31,9 @@ def signature_of(words: list[str]) -> inspect.Signature:
 
 
 def _default(text: str) -> Any:
-    """A literal, or a dtype."""
+    """A literal, a dtype, or one of NAMED."""
+    if text in NAMED:
+        return NAMED[text]
     return getattr(dtypes, text) if hasattr(dtypes, text) else ast.literal_eval(text)
 
 

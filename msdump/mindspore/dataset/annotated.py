@@ -12,12 +12,12 @@ import numpy as np
 
 from msdump.errors import ConfigError, FormatError
 from msdump.mindspore.dataset import checks
-from msdump.mindspore.dataset.image_files import Entry, FileList, existing_file, parameters
+from msdump.mindspore.dataset.image_files import Entry, FileList, existing_file
 from msdump.mindspore.dataset.text_files import lines_of
 
 _LARGEST_XML = 2**20  # bytes; a description of one picture
-_OPTIONS = "num_samples num_parallel_workers shuffle decode sampler num_shards shard_id cache extra_metadata decrypt"
-_OWN: dict[str, Any] = {"decode": False, "extra_metadata": False, "decrypt": None}
+_OPTIONS = """num_samples=None num_parallel_workers=None shuffle=None decode=False sampler=None num_shards=None
+    shard_id=None cache=None extra_metadata=False decrypt=None"""
 
 
 class _Annotated(FileList):
@@ -36,18 +36,13 @@ class _Annotated(FileList):
         return [(*entry, *[str(entry[0])] * has_names) for entry in entries]
 
 
-class VOCDataset(_Annotated):
+class VOCDataset(_Annotated, takes=f"dataset_dir task='Segmentation' usage='train' class_indexing=None {_OPTIONS}"):
     """Pictures of Pascal VOC.
 
     task    "Segmentation": image, target; "Detection": image, bbox (N, 4) float32 of x, y, width, height, then label,
             difficult and truncate, each (N, 1) uint32
     Edges:  labels count the names of classes in sorted order, unless `class_indexing` gives them.
     """
-
-    PARAMETERS = parameters(
-        f"dataset_dir task usage class_indexing {_OPTIONS}",
-        task="Segmentation", usage="train", class_indexing=None, **_OWN,
-    )  # fmt: skip
 
     def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
         checks.one_of(f"{where}(task)", given["task"], ["Segmentation", "Detection"])
@@ -98,14 +93,12 @@ _FIELDS: dict[str, dict[str, Any]] = {
 }
 
 
-class CocoDataset(_Annotated):
+class CocoDataset(_Annotated, takes=f"dataset_dir annotation_file task='Detection' {_OPTIONS}"):
     """Pictures that an annotation file of COCO describes; those without an annotation are left out.
 
     task    "Detection": bbox (N, 4) float32, category_id and iscrowd (N, 1) uint32; "Keypoint": keypoints and
             num_keypoints; "Captioning": captions (N, 1) str. "Stuff" and "Panoptic" are not supported.
     """
-
-    PARAMETERS = parameters(f"dataset_dir annotation_file task {_OPTIONS}", task="Detection", **_OWN)
 
     def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
         task, path = given["task"], Path(checks.path_like(f"{where}(annotation_file)", given["annotation_file"]))

@@ -38,22 +38,17 @@ class BatchInfo:
 
 
 @step
-class BatchDataset(OneChild):
+class BatchDataset(
+    OneChild,
+    takes="input_dataset batch_size drop_remainder=False num_parallel_workers=None per_batch_map=None "
+    "input_columns=None output_columns=None python_multiprocessing=False max_rowsize=None",
+):
     """`batch_size` rows stacked into one. `per_batch_map` may change the lists of values before they are stacked."""
 
-    def __init__(
-        self,
-        input_dataset: Dataset,
-        batch_size: int | Callable[[BatchInfo], int],
-        drop_remainder: bool = False,
-        num_parallel_workers: int | None = None,
-        per_batch_map: Callable[..., Any] | None = None,
-        input_columns: ColumnNames | None = None,
-        output_columns: ColumnNames | None = None,
-        python_multiprocessing: bool = False,
-        max_rowsize: Any = None,
-    ) -> None:
-        super().__init__(input_dataset)
+    def _set_up(
+        self, batch_size: int | Callable[[BatchInfo], int], drop_remainder: bool,
+        per_batch_map: Callable[..., Any] | None, input_columns: ColumnNames | None, output_columns: ColumnNames | None,
+    ) -> None:  # fmt: skip
         if not isinstance(drop_remainder, bool):
             raise TypeError(f"batch(drop_remainder): expected a bool, got {type(drop_remainder).__name__}.")
         is_function = callable(batch_size)
@@ -64,7 +59,7 @@ class BatchDataset(OneChild):
         if per_batch_map is not None and not callable(per_batch_map):
             raise TypeError(f"batch(per_batch_map): expected a function, got {type(per_batch_map).__name__}.")
         self._function = per_batch_map
-        names = input_dataset.get_col_names()
+        names = self._child.get_col_names()
         inputs = checks.column_names("batch(input_columns)", input_columns) or names
         outputs = checks.column_names("batch(output_columns)", output_columns) or inputs
         self._places = checks.ColumnPlaces.of("batch", names, inputs, outputs)
@@ -132,24 +127,18 @@ class BatchDataset(OneChild):
 
 
 @step
-class PaddedBatchDataset(OneChild):
+class PaddedBatchDataset(
+    OneChild, takes="input_dataset batch_size drop_remainder=False num_parallel_workers=None pad_info=None"
+):
     """`batch_size` rows stacked into one, after their columns were padded to one shape.
 
     Edges: an empty `pad_info` pads every column with zeros to the largest of the batch, None pads nothing; otherwise
            its columns are padded. A value that is larger than its shape is cut.
     """
 
-    def __init__(
-        self,
-        input_dataset: Dataset,
-        batch_size: int,
-        drop_remainder: bool = False,
-        num_parallel_workers: int | None = None,
-        pad_info: PadInfo | None = None,
-    ) -> None:
-        super().__init__(input_dataset)
-        self._pads = {} if pad_info is None else checked_pad_info("padded_batch", input_dataset, pad_info)
-        self._batches = BatchDataset(input_dataset, batch_size, drop_remainder)
+    def _set_up(self, batch_size: int, drop_remainder: bool, pad_info: PadInfo | None) -> None:
+        self._pads = {} if pad_info is None else checked_pad_info("padded_batch", self._child, pad_info)
+        self._batches = BatchDataset(self._child, batch_size, drop_remainder)
         self._batch_size, self._drops_remainder = int(batch_size), drop_remainder
 
     def rows(self, walk: Pass) -> Iterator[Row]:
@@ -168,30 +157,26 @@ class PaddedBatchDataset(OneChild):
 
 
 @step
-class BucketBatchByLengthDataset(OneChild):
+class BucketBatchByLengthDataset(
+    OneChild,
+    takes="input_dataset column_names bucket_boundaries bucket_batch_sizes element_length_function=None pad_info=None "
+    "pad_to_bucket_boundary=False drop_remainder=False",
+):
     """Rows of similar length in one batch, padded. A batch comes when its bucket is full; the rest come at the end.
 
     Edges: with `pad_to_bucket_boundary` None in a shape of `pad_info` is the upper boundary less 1, and a row of the
            last, open bucket is an error.
     """
 
-    def __init__(
-        self,
-        input_dataset: Dataset,
-        column_names: ColumnNames,
-        bucket_boundaries: Sequence[int],
-        bucket_batch_sizes: Sequence[int],
-        element_length_function: Callable[..., int] | None = None,
-        pad_info: PadInfo | None = None,
-        pad_to_bucket_boundary: bool = False,
-        drop_remainder: bool = False,
-    ) -> None:
-        super().__init__(input_dataset)
+    def _set_up(
+        self, column_names: ColumnNames, bucket_boundaries: Sequence[int], bucket_batch_sizes: Sequence[int],
+        element_length_function: Callable[..., int] | None, pad_info: PadInfo | None, pad_to_bucket_boundary: bool,
+    ) -> None:  # fmt: skip
         where = "bucket_batch_by_length"
         names = checks.column_names(f"{where}(column_names)", column_names) or []
         if element_length_function is None and len(names) != 1:
             raise ConfigError(f"{where}: expected one column name without element_length_function, got {names}.")
-        self._slots = checks.column_slots(f"{where}(column_names)", input_dataset.get_col_names(), names)
+        self._slots = checks.column_slots(f"{where}(column_names)", self._child.get_col_names(), names)
         self._boundaries = [checks.whole_number(f"{where}(bucket_boundaries)", edge) for edge in bucket_boundaries]
         self._sizes = [checks.whole_number(f"{where}(bucket_batch_sizes)", size) for size in bucket_batch_sizes]
         if not self._boundaries or self._boundaries != sorted(set(self._boundaries)):
@@ -202,9 +187,8 @@ class BucketBatchByLengthDataset(OneChild):
                 f"got {len(self._sizes)}."
             )
         self._length_of = element_length_function
-        self._pads = checked_pad_info(where, input_dataset, pad_info)
+        self._pads = checked_pad_info(where, self._child, pad_info)
         self._pads_to_boundary = bool(pad_to_bucket_boundary and pad_info)
-        self._drops_remainder = drop_remainder
 
     def rows(self, walk: Pass) -> Iterator[Row]:
         buckets: list[list[Row]] = [[] for _ in self._sizes]
@@ -215,7 +199,7 @@ class BucketBatchByLengthDataset(OneChild):
             if len(buckets[bucket]) == self._sizes[bucket]:
                 yield self._padded(buckets[bucket], bucket)
                 buckets[bucket] = []
-        if not self._drops_remainder:
+        if not self.drop_remainder:
             yield from (self._padded(rows, bucket) for bucket, rows in enumerate(buckets) if rows)
 
     def _bucket_of(self, values: Values, number: int) -> int:

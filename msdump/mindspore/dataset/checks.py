@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,16 @@ def borders(where: str, value: Any) -> tuple[int, int, int, int]:
         raise ConfigError(f"{where}: expected an int, 2 or 4 ints (left, top, right, bottom), got {tuple(value)}.")
     width = whole_number(where, value, 0)
     return width, width, width, width
+
+
+def operations(where: str, transforms: Any) -> tuple[Callable[..., Any], ...]:
+    """The transforms of a list.   Raises: TypeError, ConfigError for an empty one."""
+    if not isinstance(transforms, Sequence) or not transforms:
+        raise ConfigError(f"{where}: expected a list of at least one transform, got {transforms!r}.")
+    for transform in transforms:
+        if isinstance(transform, type) or not callable(transform):
+            raise TypeError(f"{where}: expected transforms or functions, got {transform!r}.")
+    return tuple(transforms)
 
 
 def path_like(where: str, value: Any) -> str:

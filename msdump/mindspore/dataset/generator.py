@@ -17,7 +17,12 @@ from msdump.mindspore.dataset.samplers import PKSampler, check_shards, sampler_o
 from msdump.mindspore.dataset.sources import MappableDataset
 
 
-class GeneratorDataset(MappableDataset):
+class GeneratorDataset(
+    MappableDataset,
+    takes="source column_names=None column_types=None schema=None num_samples=None num_parallel_workers=1 shuffle=None "
+    "sampler=None num_shards=None shard_id=None python_multiprocessing=True max_rowsize=None batch_sampler=None "
+    "collate_fn=None",
+):
     """Rows of a Python object: a function that makes an iterator, an iterable, or an object with `[i]` and `len`.
 
     Edges: only an object with `[i]` and `len` is shuffled, unless `shuffle=False`; `shuffle` of another changes
@@ -26,23 +31,11 @@ class GeneratorDataset(MappableDataset):
            a value has another dtype than `column_types` says.
     """
 
-    def __init__(
-        self,
-        source: Any,
-        column_names: ColumnNames | None = None,
-        column_types: Sequence[Any] | None = None,
-        schema: None = None,
-        num_samples: int | None = None,
-        num_parallel_workers: int = 1,
-        shuffle: bool | None = None,
-        sampler: Any = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        python_multiprocessing: bool = True,
-        max_rowsize: Any = None,
-        batch_sampler: Any = None,
-        collate_fn: Callable[..., Any] | None = None,
-    ) -> None:
+    def _set_up(
+        self, source: Any, column_names: ColumnNames | None, column_types: Sequence[Any] | None, schema: Any,
+        num_samples: int | None, shuffle: bool | None, sampler: Any, num_shards: int | None, shard_id: int | None,
+        batch_sampler: Any, collate_fn: Callable[..., Any] | None,
+    ) -> None:  # fmt: skip
         names = checks.column_names("GeneratorDataset(column_names)", column_names)
         if schema is not None:
             raise ConfigError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import inspect
 import math
 import os
 from abc import abstractmethod
@@ -17,43 +16,20 @@ from msdump.errors import ConfigError, FormatError, TruncatedFileError, did_you_
 from msdump.mindspore.dataset import checks
 from msdump.mindspore.dataset.rows import Row, constant
 from msdump.mindspore.dataset.samplers import sampler_of
-from msdump.mindspore.dataset.sources import MappableDataset
+from msdump.mindspore.dataset.sources import CHOICE, MappableDataset
 from msdump.mindspore.dataset.vision.pixels import Decode
 from msdump.tensors.arrays import Array
 
 # One row: a Path stands for the image in that file, anything else for itself.
 Entry = tuple[Any, ...]
-REQUIRED = inspect.Parameter.empty
 _COMMON = ("num_samples", "num_parallel_workers", "shuffle", "sampler", "num_shards", "shard_id", "cache")
 
 
-def parameters(text: str, **defaults: Any) -> inspect.Signature:
-    """Signature of a constructor: names in order; those of `defaults` are its own, the common ones default to None."""
-    listed = []
-    for name in text.split():
-        default = defaults.get(name, None if name in _COMMON else REQUIRED)
-        listed.append(inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default))
-    return inspect.Signature(listed)
-
-
 class TabledSource(MappableDataset):
-    """A source whose constructor a table states.   PARAMETERS: signature of the constructor"""
+    """A source whose settings are those that all sources have, and own ones."""
 
-    PARAMETERS: inspect.Signature = parameters("dataset_dir num_samples")
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        cls.__signature__ = cls.PARAMETERS  # type: ignore[attr-defined]
-
-    def __init__(self, *values: Any, **named: Any) -> None:
-        where = type(self).__name__
-        try:
-            bound = self.PARAMETERS.bind(*values, **named)
-        except TypeError as error:
-            raise TypeError(f"{where}: {error}. Its arguments: {', '.join(self.PARAMETERS.parameters)}.") from error
-        bound.apply_defaults()
-        given = dict(bound.arguments)
-        self._open(where, {name: given.pop(name, None) for name in _COMMON}, given)
+    def _set_up(self, **given: Any) -> None:
+        self._open(type(self).__name__, {name: given.pop(name, None) for name in _COMMON}, given)
 
     @abstractmethod
     def _open(self, where: str, common: Mapping[str, Any], given: dict[str, Any]) -> None:
@@ -72,9 +48,7 @@ class FileList(TabledSource):
         self._entries = list(self.entries(where, folder, **given))
         if not self._entries:
             raise ConfigError(f"{where}: expected files of {where}, got none for {given}. Check the folder.")
-        self._sampler = sampler_of(
-            common["sampler"], common["shuffle"], common["num_samples"], common["num_shards"], common["shard_id"]
-        )
+        self._sampler = sampler_of(*(common[name] for name in CHOICE))
 
     @abstractmethod
     def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
@@ -130,18 +104,16 @@ CIFAR_SIDE, CIFAR_CHANNELS, CIFAR_CLASSES = 32, 3, 10
 CIFAR_RECORD_BYTES = 1 + CIFAR_CHANNELS * CIFAR_SIDE * CIFAR_SIDE
 IMAGE_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 
-_TAIL = "num_samples num_parallel_workers shuffle sampler num_shards shard_id cache"
+_TAIL = " ".join(f"{name}=None" for name in _COMMON)
 
 
-class Cifar10Dataset(FileList):
+class Cifar10Dataset(FileList, takes=f"dataset_dir usage=None {_TAIL}"):
     """Pictures and labels of the CIFAR-10 binary files in one folder.
 
     usage   "train": `data_batch*.bin`, "test": `test_batch*.bin`, "all" or None: every `*.bin`
     Shapes: image (32, 32, 3) uint8, label () uint32
     Raises: ConfigError (no folder, no file), FormatError (a file that is no CIFAR-10 batch).
     """
-
-    PARAMETERS = parameters(f"dataset_dir usage {_TAIL}", usage=None)
 
     def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
         """Records, which are taken apart when they are read."""
@@ -171,13 +143,12 @@ def _picture(planes: Array) -> Array:
     return np.ascontiguousarray(planes.reshape(CIFAR_CHANNELS, CIFAR_SIDE, CIFAR_SIDE).transpose(1, 2, 0))
 
 
-class Cifar100Dataset(FileList):
+class Cifar100Dataset(FileList, takes=f"dataset_dir usage=None {_TAIL}"):
     """Pictures and both labels of train.bin and test.bin of the CIFAR-100 binary version.
 
     Shapes: image (32, 32, 3) uint8, coarse_label and fine_label () uint32
     """
 
-    PARAMETERS = parameters(f"dataset_dir usage {_TAIL}", usage=None)
     COLUMNS = ("image", "coarse_label", "fine_label")
 
     def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
@@ -195,21 +166,16 @@ class Cifar100Dataset(FileList):
         return [int(entry[2]) for entry in self._entries]
 
 
-class ImageFolderDataset(FileList):
+class ImageFolderDataset(
+    FileList,
+    takes="dataset_dir num_samples=None num_parallel_workers=None shuffle=None sampler=None extensions=None "
+    "class_indexing=None decode=False num_shards=None shard_id=None cache=None decrypt=None",
+):
     """Image files in folders named after their class.
 
     Shapes: image (bytes,) uint8 as on disk, or (H, W, 3) uint8 with `decode`; label () int32
     Edges:  labels count the classes in sorted order, unless `class_indexing` gives them.
     """
-
-    PARAMETERS = parameters(
-        "dataset_dir num_samples num_parallel_workers shuffle sampler extensions class_indexing decode num_shards "
-        "shard_id cache decrypt",
-        extensions=None,
-        class_indexing=None,
-        decode=False,
-        decrypt=None,
-    )
 
     def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
         if given["decrypt"] is not None:
@@ -259,7 +225,7 @@ _IDX_TYPES: dict[bytes, np.dtype[Any]] = {b"\x00\x00\x08": np.dtype(np.uint8), b
 _BYTES = ("images-idx3-ubyte", "labels-idx1-ubyte")
 
 
-class MnistDataset(FileList):
+class MnistDataset(FileList, takes=f"dataset_dir usage=None {_TAIL}"):
     """Pictures and labels of the MNIST idx files in one folder.
 
     usage   "train": `train-*`, "test": `t10k-*`, "all" or None: both, the test files first as in MindSpore
@@ -267,7 +233,6 @@ class MnistDataset(FileList):
     Raises: ConfigError (no folder, no file), FormatError (a file that is no idx file).
     """
 
-    PARAMETERS = parameters(f"dataset_dir usage {_TAIL}", usage=None)
     PREFIXES: ClassVar[Mapping[str, str]] = {"test": "t10k-", "train": "train-"}
 
     def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:

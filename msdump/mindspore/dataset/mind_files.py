@@ -14,7 +14,7 @@ from msdump.mindspore.dataset import checks
 from msdump.mindspore.dataset.pipeline import Dataset
 from msdump.mindspore.dataset.rows import Pass, Row, constant
 from msdump.mindspore.dataset.samplers import BuiltinSampler, sampler_of
-from msdump.mindspore.dataset.sources import MappableDataset
+from msdump.mindspore.dataset.sources import CHOICE, MappableDataset
 from msdump.mindspore.dataset.text_files import Shuffle
 from msdump.mindspore.mindrecord.reader import record_files
 from msdump.mindspore.mindrecord.writer import FileWriter
@@ -50,7 +50,11 @@ class FileSampler(BuiltinSampler):
         return size if self._limit is None else min(size, self._limit)
 
 
-class MindDataset(MappableDataset):
+class MindDataset(
+    MappableDataset,
+    takes="dataset_files columns_list=None num_parallel_workers=None shuffle=None num_shards=None shard_id=None "
+    "sampler=None padded_sample=None num_padded=None num_samples=None cache=None",
+):
     """Rows of MindRecord files: one name stands for all its shards.
 
     Dtypes: bytes come as (N,) uint8, so that no zero at their end is lost; everything else as its schema says.
@@ -58,20 +62,10 @@ class MindDataset(MappableDataset):
             the last one.
     """
 
-    def __init__(
-        self,
-        dataset_files: Any,
-        columns_list: Sequence[str] | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: bool | Shuffle | None = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        sampler: Any = None,
-        padded_sample: Mapping[str, Any] | None = None,
-        num_padded: int | None = None,
-        num_samples: int | None = None,
-        cache: Any = None,
-    ) -> None:
+    def _set_up(
+        self, dataset_files: Any, columns_list: Sequence[str] | None, shuffle: bool | Shuffle | None,
+        padded_sample: Mapping[str, Any] | None, num_padded: int | None, **choice: Any,
+    ) -> None:  # fmt: skip
         self._files = record_files("MindDataset(dataset_files)", dataset_files)
         self._ends = list(itertools.accumulate(len(file) for file in self._files))
         names = [field.name for field in self._files[0].fields]
@@ -82,13 +76,13 @@ class MindDataset(MappableDataset):
         self._check_padding(padded_sample, chosen)
         self._padding = constant([(padded_sample or {}).get(name, 0) for name in self._columns])
         if isinstance(shuffle, Shuffle) and shuffle is not Shuffle.GLOBAL:
-            if sampler is not None or num_shards is not None:
+            if choice["sampler"] is not None or choice["num_shards"] is not None:
                 raise ConfigError(f"MindDataset(shuffle): expected no sampler and no num_shards with {shuffle}.")
-            limit = None if num_samples is None else checks.whole_number("num_samples", num_samples, 0)
+            limit = checks.whole_number("num_samples", choice["num_samples"] or 0, 0)
             self._sampler = FileSampler([len(file) for file in self._files], shuffle, limit)
         else:
-            order = True if shuffle is Shuffle.GLOBAL else shuffle
-            self._sampler = sampler_of(sampler, order, num_samples, num_shards, shard_id)
+            choice["shuffle"] = True if shuffle is Shuffle.GLOBAL else shuffle
+            self._sampler = sampler_of(*(choice[name] for name in CHOICE))
 
     def _check_padding(self, padded_sample: Mapping[str, Any] | None, chosen: list[str] | None) -> None:
         if (padded_sample is None) != (not self._padded):

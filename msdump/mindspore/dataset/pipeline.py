@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from msdump.errors import ConfigError
+from msdump.mindspore.common.declared import Declared
 from msdump.mindspore.dataset import checks, config
 from msdump.mindspore.dataset.iterators import DictIterator, TupleIterator
 from msdump.mindspore.dataset.rows import Pass, Row, Values
@@ -32,11 +33,11 @@ def step(dataset: type[DatasetType]) -> type[DatasetType]:
 
 
 @located_class
-class Dataset(ABC):
+class Dataset(Declared, ABC):
     """A pipeline, seen from its last step. Datasets never change: every method returns a new one."""
 
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
         located_class(cls)
 
     @abstractmethod
@@ -252,7 +253,7 @@ class Dataset(ABC):
             raise TypeError("flat_map: expected a dataset with rows, got none.")
         return parts[0].concat(parts[1:]) if len(parts) > 1 else parts[0]
 
-    def reset(self) -> None:  # noqa: B027 - one answer for all datasets
+    def reset(self) -> None:
         """Nothing to do: each iterator starts anew."""
 
     def apply(self, apply_func: Callable[[Dataset], Dataset]) -> Dataset:

@@ -9,11 +9,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from msdump.mindspore.dataset import config
+from msdump.mindspore.common.declared import KINDS, Declared
+from msdump.mindspore.common.signatures import NAMED
+from msdump.mindspore.dataset import checks, config
 from msdump.tensors.arrays import Array
 
 Values = tuple[Array, ...]
@@ -67,7 +71,34 @@ def constant(values: Sequence[Any]) -> Row:
     return lambda: arrays
 
 
-class RandomTransform(ABC):
+def kind_of(check: Callable[..., Any], *limits: float) -> Callable[[str, str, Any], Any]:
+    """The kind of a setting whose value is what `check` makes of what the script gives."""
+    return lambda where, name, value: check(f"{where}({name})", value, *limits)
+
+
+def define_enums(*enums: type[Enum]) -> None:
+    """Let settings have members of these as defaults, such as `Inter.AREA`, and the name of one as their kind."""
+    for enum in enums:
+        NAMED.update({f"{enum.__name__}.{name}": member for name, member in enum.__members__.items()})
+        KINDS[enum.__name__] = kind_of(partial(_member, enum))
+
+
+def _member(enum: type[Enum], where: str, value: Any) -> Any:
+    if not isinstance(value, enum):
+        names = ", ".join(f"{enum.__name__}.{member.name}" for member in enum)
+        raise TypeError(f"{where}: expected one of {names}, got {type(value).__name__} {value!r}.")
+    return value
+
+
+KINDS |= {
+    "chance": kind_of(checks.probability),
+    "operations": kind_of(checks.operations),
+    "whole": kind_of(checks.whole_number),
+    "whole_from_0": kind_of(checks.whole_number, 0),
+}
+
+
+class RandomTransform(Declared, ABC, takes=""):
     """A transform that draws numbers: from the pipeline's generator in a pipeline, from its own when called by hand."""
 
     @abstractmethod

@@ -14,6 +14,9 @@ from msdump.mindspore.dataset.pipeline import ColumnNames, Dataset
 from msdump.mindspore.dataset.rows import Pass, Row, constant
 from msdump.mindspore.dataset.samplers import BuiltinSampler, SequentialSampler, sampler_of
 
+# Settings of sources that say which rows come, as `sampler_of` takes them.
+CHOICE = ("sampler", "shuffle", "num_samples", "num_shards", "shard_id")
+
 
 class SourceDataset(Dataset):
     """A dataset that reads no other."""
@@ -65,20 +68,14 @@ class MappableDataset(SourceDataset):
         return self.sampler().sampled_count(self.source_size())
 
 
-class NumpySlicesDataset(MappableDataset):
+class NumpySlicesDataset(
+    MappableDataset,
+    takes="data column_names=None num_samples=None num_parallel_workers=1 shuffle=None sampler=None num_shards=None "
+    "shard_id=None",
+):
     """Slices along the first axis of one array, of each of a tuple of arrays, or of each value of a dictionary."""
 
-    def __init__(
-        self,
-        data: Any,
-        column_names: ColumnNames | None = None,
-        num_samples: int | None = None,
-        num_parallel_workers: int = 1,
-        shuffle: bool | None = None,
-        sampler: Any = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-    ) -> None:
+    def _set_up(self, data: Any, column_names: ColumnNames | None, **choice: Any) -> None:
         if not isinstance(data, (list, tuple, Mapping, np.ndarray)):
             raise TypeError(f"NumpySlicesDataset(data): expected arrays, lists or a dict, got {type(data).__name__}.")
         if isinstance(data, Mapping):
@@ -89,7 +86,7 @@ class NumpySlicesDataset(MappableDataset):
             default_names = [f"column_{slot}" for slot in range(len(columns))]
         self._columns = [np.asarray(column) for column in columns]
         self._names = checks.column_names("NumpySlicesDataset(column_names)", column_names) or default_names
-        self._sampler = sampler_of(sampler, shuffle, num_samples, num_shards, shard_id)
+        self._sampler = sampler_of(*(choice[name] for name in CHOICE))
         if len(self._names) != len(self._columns):
             raise ConfigError(
                 f"NumpySlicesDataset(column_names): expected {len(self._columns)} names, got {self._names}."

@@ -19,12 +19,12 @@ ENDLESS = -1
 
 
 class OneChild(Dataset):
-    """A step on one dataset that keeps its columns; subclasses say which rows come."""
+    """A step on the dataset that its first setting gives; it keeps the columns, and subclasses say which rows come."""
 
-    def __init__(self, input_dataset: Dataset) -> None:
-        if not isinstance(input_dataset, Dataset):
-            raise TypeError(f"{type(self).__name__}: expected a dataset, got {type(input_dataset).__name__}.")
-        self._child = input_dataset
+    def _begin(self, settings: dict[str, Any]) -> None:
+        self._child: Dataset = settings.pop("input_dataset")
+        if not isinstance(self._child, Dataset):
+            raise TypeError(f"{type(self).__name__}: expected a dataset, got {type(self._child).__name__}.")
 
     def get_col_names(self) -> list[str]:
         return self._child.get_col_names()
@@ -37,11 +37,10 @@ class OneChild(Dataset):
 
 
 @step
-class ShuffleDataset(OneChild):
+class ShuffleDataset(OneChild, takes="input_dataset buffer_size"):
     """Rows drawn at random from a buffer; another order in each walk."""
 
-    def __init__(self, input_dataset: Dataset, buffer_size: int) -> None:
-        super().__init__(input_dataset)
+    def _set_up(self, buffer_size: int) -> None:
         self._buffer_size = checks.whole_number("shuffle(buffer_size)", buffer_size, 2)
 
     def rows(self, walk: Pass) -> Iterator[Row]:
@@ -59,14 +58,11 @@ class ShuffleDataset(OneChild):
 
 
 @step
-class RepeatDataset(OneChild):
+class RepeatDataset(OneChild, takes="input_dataset count"):
     """The same data several times; each time in a new order where something shuffles."""
 
-    def __init__(self, input_dataset: Dataset, count: int | None) -> None:
-        if count is not None and count != ENDLESS:
-            checks.whole_number("repeat(count)", count)
-        super().__init__(input_dataset)
-        self._count = ENDLESS if count is None else count
+    def _set_up(self, count: int | None) -> None:
+        self._count = ENDLESS if count in (None, ENDLESS) else checks.whole_number("repeat(count)", count)
 
     def rows(self, walk: Pass) -> Iterator[Row]:
         rounds = itertools.count() if self._count == ENDLESS else range(self._count)
@@ -92,11 +88,10 @@ class RepeatDataset(OneChild):
 
 
 @step
-class TakeDataset(OneChild):
+class TakeDataset(OneChild, takes="input_dataset count"):
     """The first `count` rows; -1: all."""
 
-    def __init__(self, input_dataset: Dataset, count: int) -> None:
-        super().__init__(input_dataset)
+    def _set_up(self, count: int) -> None:
         self._count = None if count == -1 else checks.whole_number("take(count)", count)
 
     def rows(self, walk: Pass) -> Iterator[Row]:
@@ -110,11 +105,10 @@ class TakeDataset(OneChild):
 
 
 @step
-class SkipDataset(OneChild):
+class SkipDataset(OneChild, takes="input_dataset count"):
     """All but the first `count` rows."""
 
-    def __init__(self, input_dataset: Dataset, count: int) -> None:
-        super().__init__(input_dataset)
+    def _set_up(self, count: int) -> None:
         self._count = checks.whole_number("skip(count)", count, 0)
 
     def rows(self, walk: Pass) -> Iterator[Row]:
@@ -126,11 +120,10 @@ class SkipDataset(OneChild):
 
 
 @step
-class PartDataset(OneChild):
+class PartDataset(OneChild, takes="input_dataset places seed"):
     """One part of `split`: the rows at `places` of the child's order, in the order of `places`."""
 
-    def __init__(self, input_dataset: Dataset, places: Sequence[int], seed: int) -> None:
-        super().__init__(input_dataset)
+    def _set_up(self, places: Sequence[int], seed: int) -> None:
         self._slot_by_place = {place: slot for slot, place in enumerate(places)}
         self._seed = seed
 
@@ -147,13 +140,12 @@ class PartDataset(OneChild):
 
 
 @step
-class ProjectDataset(OneChild):
+class ProjectDataset(OneChild, takes="input_dataset columns"):
     """Some columns, in a given order."""
 
-    def __init__(self, input_dataset: Dataset, columns: ColumnNames) -> None:
-        super().__init__(input_dataset)
+    def _set_up(self, columns: ColumnNames) -> None:
         self._columns = checks.column_names("project(columns)", columns) or []
-        self._slots = checks.column_slots("project(columns)", input_dataset.get_col_names(), self._columns)
+        self._slots = checks.column_slots("project(columns)", self._child.get_col_names(), self._columns)
         if not self._columns:
             raise ConfigError("project(columns): expected at least one column, got none.")
 
@@ -172,18 +164,17 @@ class ProjectDataset(OneChild):
 
 
 @step
-class RenameDataset(OneChild):
+class RenameDataset(OneChild, takes="input_dataset input_columns output_columns"):
     """The same values under other names."""
 
-    def __init__(self, input_dataset: Dataset, input_columns: ColumnNames, output_columns: ColumnNames) -> None:
+    def _set_up(self, input_columns: ColumnNames, output_columns: ColumnNames) -> None:
         old = checks.column_names("rename(input_columns)", input_columns) or []
         new = checks.column_names("rename(output_columns)", output_columns) or []
         if len(old) != len(new):
             raise ConfigError(f"rename: expected as many new names as old ones, got {old} -> {new}.")
-        names = input_dataset.get_col_names()
+        names = self._child.get_col_names()
         for slot, name in zip(checks.column_slots("rename(input_columns)", names, old), new, strict=True):
             names[slot] = name
-        super().__init__(input_dataset)
         self._columns = checks.column_names("rename(output_columns)", names) or []
 
     def rows(self, walk: Pass) -> Iterator[Row]:
@@ -194,22 +185,15 @@ class RenameDataset(OneChild):
 
 
 @step
-class FilterDataset(OneChild):
+class FilterDataset(OneChild, takes="input_dataset predicate input_columns=None num_parallel_workers=None"):
     """Rows that satisfy a predicate."""
 
-    def __init__(
-        self,
-        input_dataset: Dataset,
-        predicate: Callable[..., Any],
-        input_columns: ColumnNames | None = None,
-        num_parallel_workers: int | None = None,
-    ) -> None:
+    def _set_up(self, predicate: Callable[..., Any], input_columns: ColumnNames | None) -> None:
         if not callable(predicate):
             raise TypeError(f"filter(predicate): expected a function, got {type(predicate).__name__}.")
-        names = checks.column_names("filter(input_columns)", input_columns) or input_dataset.get_col_names()
-        super().__init__(input_dataset)
-        self._predicate = predicate
-        self._slots = checks.column_slots("filter(input_columns)", input_dataset.get_col_names(), names)
+        have = self._child.get_col_names()
+        names = checks.column_names("filter(input_columns)", input_columns) or have
+        self._predicate, self._slots = predicate, checks.column_slots("filter(input_columns)", have, names)
 
     def rows(self, walk: Pass) -> Iterator[Row]:
         for row in self._child.rows(walk):
@@ -307,24 +291,18 @@ MakeGenerator = Callable[..., np.random.Generator]
 
 
 @step
-class MapDataset(OneChild):
+class MapDataset(
+    OneChild,
+    takes="input_dataset operations input_columns=None output_columns=None num_parallel_workers=None "
+    "python_multiprocessing=False cache=None callbacks=None max_rowsize=None offload=None",
+):
     """Each row with some of its columns replaced by what the operations make of them."""
 
-    def __init__(
-        self,
-        input_dataset: Dataset,
-        operations: Operations,
-        input_columns: ColumnNames | None = None,
-        output_columns: ColumnNames | None = None,
-        num_parallel_workers: int | None = None,
-        python_multiprocessing: bool = False,
-        cache: Any = None,
-        callbacks: None = None,
-        max_rowsize: Any = None,
-        offload: bool | None = None,
-    ) -> None:
-        super().__init__(input_dataset)
-        names = input_dataset.get_col_names()
+    def _set_up(
+        self, operations: Operations, input_columns: ColumnNames | None, output_columns: ColumnNames | None,
+        callbacks: None,
+    ) -> None:  # fmt: skip
+        names = self._child.get_col_names()
         self._inputs = checks.column_names("map(input_columns)", input_columns) or names[:1]
         outputs = checks.column_names("map(output_columns)", output_columns) or self._inputs
         self._operations = _checked_operations(operations)

@@ -13,12 +13,13 @@ from typing import Any
 
 from msdump.errors import ConfigError, FormatError
 from msdump.mindspore.dataset import checks
-from msdump.mindspore.dataset.image_files import TabledSource, parameters
-from msdump.mindspore.dataset.rows import Pass, Row, constant
+from msdump.mindspore.dataset.image_files import TabledSource
+from msdump.mindspore.dataset.rows import Pass, Row, constant, define_enums
 from msdump.mindspore.dataset.samplers import BuiltinSampler, RandomSampler, SequentialSampler, check_shards
 
 Values = Sequence[Any]
-LINE_OPTIONS = "num_samples num_parallel_workers shuffle num_shards shard_id cache"
+LINE_OPTIONS = """num_samples=None num_parallel_workers=None shuffle=Shuffle.GLOBAL num_shards=None shard_id=None
+    cache=None"""
 
 
 class Shuffle(str, Enum):
@@ -27,6 +28,9 @@ class Shuffle(str, Enum):
     GLOBAL = "global"
     FILES = "files"
     INFILE = "infile"
+
+
+define_enums(Shuffle)
 
 
 class BlockSampler(BuiltinSampler):
@@ -126,10 +130,8 @@ def lines_of(path: str) -> Iterator[str]:
             yield line.removesuffix("\n")
 
 
-class TextFileDataset(LineSource):
+class TextFileDataset(LineSource, takes=f"dataset_files {LINE_OPTIONS}"):
     """Lines that are not empty, in the column "text"."""
-
-    PARAMETERS = parameters(f"dataset_files {LINE_OPTIONS}", shuffle=Shuffle.GLOBAL)
 
     def listed(self, where: str, **given: Any) -> tuple[Sequence[str], Sequence[str]]:
         return matching_files(where, given["dataset_files"]), ["text"]

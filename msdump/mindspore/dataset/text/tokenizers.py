@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from msdump.errors import ConfigError
+from msdump.mindspore.common.declared import Declared
 from msdump.mindspore.dataset import checks
 from msdump.mindspore.dataset.text.vocab import NormalizeForm, Vocab, single_text, text_array
 from msdump.tensors.arrays import Array
@@ -24,13 +25,8 @@ _CJK = (
 )  # fmt: skip
 
 
-class _Tokenizer(ABC):
+class _Tokenizer(Declared, ABC, takes="with_offsets:bool=False"):
     """Cuts one string into spans of it."""
-
-    def __init__(self, with_offsets: bool = False) -> None:
-        if not isinstance(with_offsets, bool):
-            raise TypeError(f"{type(self).__name__}(with_offsets): expected a bool, got {type(with_offsets).__name__}.")
-        self._with_offsets = with_offsets
 
     def __call__(self, text: Any) -> Any:
         return self.result([single_text(type(self).__name__, text)])
@@ -52,13 +48,14 @@ class _Tokenizer(ABC):
                 tokens.append(text[first:last])
                 start = len(text[:first].encode())
                 offsets.append((start, start + len(text[first:last].encode())))
-        return with_offsets(tokens, offsets) if self._with_offsets else np.array(tokens or [""])
+        return _together(self, tokens, offsets)
 
 
-def with_offsets(tokens: list[str], offsets: list[Span]) -> tuple[Array, Array, Array]:
-    """Tokens, starts and ends; one empty token when there are none."""
+def _together(tokenizer: Declared, tokens: list[str], offsets: list[Span]) -> Any:
+    """Tokens, and with offsets their starts and ends; one empty token when there are none."""
     places = np.array(offsets or [(0, 0)], np.uint32)
-    return np.array(tokens or [""]), places[:, 0].copy(), places[:, 1].copy()
+    words = np.array(tokens or [""])
+    return (words, places[:, 0].copy(), places[:, 1].copy()) if tokenizer.with_offsets else words
 
 
 class WhitespaceTokenizer(_Tokenizer):
@@ -88,47 +85,35 @@ def runs(text: str, kind_of: Callable[[str, str], str]) -> Iterator[Span]:
         yield first, len(text)
 
 
-class BasicTokenizer(_Tokenizer):
+class BasicTokenizer(
+    _Tokenizer,
+    takes="lower_case=False keep_whitespace=False normalization_form:NormalizeForm=NormalizeForm.NONE "
+    "preserve_unused_token=True with_offsets:bool=False",
+):
     """BERT's first step: normal form, blanks for control characters, and words, punctuation and CJK characters apart.
 
     Edges: `lower_case` folds case and drops accents; `preserve_unused_token` keeps [CLS], [unused1] ... whole.
     """
 
-    def __init__(
-        self,
-        lower_case: bool = False,
-        keep_whitespace: bool = False,
-        normalization_form: NormalizeForm = NormalizeForm.NONE,
-        preserve_unused_token: bool = True,
-        with_offsets: bool = False,
-    ) -> None:
-        super().__init__(with_offsets)
-        if not isinstance(normalization_form, NormalizeForm):
-            raise TypeError(
-                f"BasicTokenizer(normalization_form): expected a NormalizeForm, got {normalization_form!r}."
-            )
-        self._lower, self._keeps = bool(lower_case), bool(keep_whitespace)
-        self._form, self._preserves = normalization_form, bool(preserve_unused_token)
-
     def prepared(self, text: str) -> str:
         parts: list[str] = []
         place = 0
-        for match in _UNUSED_TOKEN.finditer(text) if self._preserves else ():
+        for match in _UNUSED_TOKEN.finditer(text) if self.preserve_unused_token else ():
             parts += [self._normal(text[place : match.start()]), match.group()]
             place = match.end()
         return "".join([*parts, self._normal(text[place:])])
 
     def _normal(self, text: str) -> str:
-        if self._lower:
+        if self.lower_case:
             folded = unicodedata.normalize("NFD", normalized(text, NormalizeForm.NFKC).casefold())
             text = "".join(character for character in folded if unicodedata.category(character) != "Mn")
         else:
-            text = normalized(text, self._form)
+            text = normalized(text, self.normalization_form)
         return "".join(" " if unicodedata.category(character) in ("Cc", "Cf") else character for character in text)
 
     def spans(self, text: str) -> Iterable[Span]:
         place = 0
-        for match in _UNUSED_TOKEN.finditer(text) if self._preserves else ():
+        for match in _UNUSED_TOKEN.finditer(text) if self.preserve_unused_token else ():
             yield from self._words(text, place, match.start())
             yield match.span()
             place = match.end()
@@ -139,7 +124,7 @@ class BasicTokenizer(_Tokenizer):
             kind = _basic_kind(text[start + first], "")
             if kind == "single":
                 yield from ((start + place, start + place + 1) for place in range(first, last))
-            elif kind == "word" or self._keeps:
+            elif kind == "word" or self.keep_whitespace:
                 yield start + first, start + last
 
 
@@ -158,27 +143,20 @@ def normalized(text: str, form: NormalizeForm) -> str:
     return text if form is NormalizeForm.NONE else unicodedata.normalize(form.name, text)  # type: ignore[arg-type]
 
 
-class WordpieceTokenizer:
+class WordpieceTokenizer(
+    Declared, takes="vocab suffix_indicator='##' max_bytes_per_token:whole_from_0=100 unknown_token='[UNK]' "
+    "with_offsets:bool=False"
+):  # fmt: skip
     """BERT's second step: words into the longest pieces that are in `vocab`, marked after the first one of a word.
 
     Edges: a word of more than `max_bytes_per_token` bytes, or with a rest that is not there, is `unknown_token`;
            with unknown_token="" it stays, or its rest is left out.
     """
 
-    def __init__(
-        self,
-        vocab: Vocab,
-        suffix_indicator: str = "##",
-        max_bytes_per_token: int = 100,
-        unknown_token: str = "[UNK]",
-        with_offsets: bool = False,
-    ) -> None:
+    def _set_up(self, vocab: Vocab) -> None:
         if not isinstance(vocab, Vocab):
             raise TypeError(f"{type(self).__name__}(vocab): expected a Vocab, got {type(vocab).__name__}.")
         self._words = set(vocab.vocab())
-        self._suffix, self._unknown = suffix_indicator, unknown_token
-        self._limit = checks.whole_number("WordpieceTokenizer(max_bytes_per_token)", max_bytes_per_token, 0)
-        self._with_offsets = bool(with_offsets)
 
     def __call__(self, text: Any) -> Any:
         words = [str(word) for word in text_array("WordpieceTokenizer", text).reshape(-1)]
@@ -192,19 +170,19 @@ class WordpieceTokenizer:
             for piece, (first, last) in self._pieces(word):
                 tokens.append(piece)
                 offsets.append((start + len(word[:first].encode()), start + len(word[:last].encode())))
-        return with_offsets(tokens, offsets) if self._with_offsets else np.array(tokens or [""])
+        return _together(self, tokens, offsets)
 
     def _pieces(self, word: str) -> list[tuple[str, Span]]:
-        whole = [(self._unknown or word, (0, len(word)))]
-        if len(word.encode()) > self._limit:
+        whole = [(self.unknown_token or word, (0, len(word)))]
+        if len(word.encode()) > self.max_bytes_per_token:
             return whole
         pieces: list[tuple[str, Span]] = []
         place = 0
         while place < len(word):
-            mark = self._suffix if place else ""
+            mark = self.suffix_indicator if place else ""
             end = next((end for end in range(len(word), place, -1) if mark + word[place:end] in self._words), None)
             if end is None:
-                if self._unknown or not pieces:
+                if self.unknown_token or not pieces:
                     return whole
                 rest = (mark + word[place:], (place, len(word)))
                 return [*pieces, rest]
@@ -213,23 +191,16 @@ class WordpieceTokenizer:
         return pieces
 
 
-class BertTokenizer:
+class BertTokenizer(
+    Declared, takes="vocab suffix_indicator='##' max_bytes_per_token=100 unknown_token='[UNK]' lower_case=False "
+    "keep_whitespace=False normalization_form=NormalizeForm.NONE preserve_unused_token=True with_offsets=False"
+):  # fmt: skip
     """`BasicTokenizer`, then `WordpieceTokenizer`."""
 
-    def __init__(
-        self,
-        vocab: Vocab,
-        suffix_indicator: str = "##",
-        max_bytes_per_token: int = 100,
-        unknown_token: str = "[UNK]",
-        lower_case: bool = False,
-        keep_whitespace: bool = False,
-        normalization_form: NormalizeForm = NormalizeForm.NONE,
-        preserve_unused_token: bool = True,
-        with_offsets: bool = False,
-    ) -> None:
-        self._basic = BasicTokenizer(lower_case, keep_whitespace, normalization_form, preserve_unused_token, True)
-        self._pieces = WordpieceTokenizer(vocab, suffix_indicator, max_bytes_per_token, unknown_token, with_offsets)
+    def _set_up(self, vocab: Vocab, **settings: Any) -> None:
+        for_pieces = {name: settings.pop(name) for name in WordpieceTokenizer.settings}
+        self._basic = BasicTokenizer(**settings, with_offsets=True)
+        self._pieces = WordpieceTokenizer(vocab, **for_pieces)
 
     def __call__(self, text: Any) -> Any:
         words, starts, _ = self._basic(text)

@@ -15,6 +15,7 @@ from msdump.errors import ConfigError, ExecutionError, FormatError
 from msdump.mindspore.common.dtype import DType, dtype_name
 from msdump.mindspore.dataset import checks
 from msdump.mindspore.dataset.pipeline import Dataset
+from msdump.mindspore.dataset.rows import define_enums
 from msdump.mindspore.names import publish
 from msdump.tensors.arrays import Array
 
@@ -27,6 +28,9 @@ class NormalizeForm(IntEnum):
     NFKC = 2
     NFD = 3
     NFKD = 4
+
+
+define_enums(NormalizeForm)
 
 
 def to_bytes(array: Any, encoding: str = "utf8") -> Array:
@@ -196,9 +200,6 @@ class Lookup:
         if number is None:
             raise ExecutionError(f"Lookup: expected words of the vocab, got {word!r}. Give unknown_token.")
         return number
-
-
-publish(__name__)
 
 
 publish(__name__)

@@ -212,48 +212,30 @@ def not_random(func: Callable[..., Any]) -> Callable[..., Any]:
     return func
 
 
-class Compose(RandomTransform):
+class Compose(RandomTransform, takes="transforms:operations"):
     """Transforms one after the other, as one transform."""
 
-    def __init__(self, transforms: Transforms) -> None:
-        self._transforms = _checked("Compose", transforms)
-
     def draw(self, generator: np.random.Generator, *values: Any) -> Any:
-        for transform in self._transforms:
+        for transform in self.transforms:
             values = apply_operation(transform, values, lambda: generator)
         return values[0] if len(values) == 1 else values
 
 
-class RandomApply(RandomTransform):
+class RandomApply(Compose, takes="transforms:operations prob:chance=0.5"):
     """All of the transforms, with probability `prob`, or none."""
 
-    def __init__(self, transforms: Transforms, prob: float = 0.5) -> None:
-        self._together = Compose(transforms)
-        self._probability = checks.probability("RandomApply(prob)", prob)
-
     def draw(self, generator: np.random.Generator, *values: Any) -> Any:
-        if generator.random() < self._probability:
-            return self._together.draw(generator, *values)
+        if generator.random() < self.prob:
+            return super().draw(generator, *values)
         return values[0] if len(values) == 1 else values
 
 
-class RandomChoice(RandomTransform):
+class RandomChoice(RandomTransform, takes="transforms:operations"):
     """One of the transforms, all equally likely."""
 
-    def __init__(self, transforms: Transforms) -> None:
-        self._choices = [Compose([transform]) for transform in _checked("RandomChoice", transforms)]
-
     def draw(self, generator: np.random.Generator, *values: Any) -> Any:
-        return self._choices[int(generator.integers(len(self._choices)))].draw(generator, *values)
-
-
-def _checked(where: str, transforms: Transforms) -> tuple[Callable[..., Any], ...]:
-    if not isinstance(transforms, Sequence) or not transforms:
-        raise ConfigError(f"{where}(transforms): expected a list of at least one transform, got {transforms!r}.")
-    for transform in transforms:
-        if isinstance(transform, type) or not callable(transform):
-            raise TypeError(f"{where}(transforms): expected transforms or functions, got {transform!r}.")
-    return tuple(transforms)
+        chosen = self.transforms[int(generator.integers(len(self.transforms)))]
+        return Compose([chosen]).draw(generator, *values)
 
 
 publish(__name__)

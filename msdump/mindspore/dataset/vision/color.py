@@ -5,7 +5,7 @@ Arrays are computed as OpenCV does it (rounded half to even), Pillow images as P
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,62 +50,50 @@ class Enhance(ImageTransform):
 
     _pillow_enhancer = ""
 
-    def __init__(self, factor: float) -> None:
-        self._factor = number(f"{type(self).__name__}(factor)", factor, 0.0)
+    def _set_up(self, **factor: float) -> None:
+        (self.factor,) = factor.values()
 
     def of_pillow(self, image: Any) -> Any:
         pillow(type(self).__name__)
         from PIL import ImageEnhance
 
-        return getattr(ImageEnhance, self._pillow_enhancer)(image).enhance(self._factor)
+        return getattr(ImageEnhance, self._pillow_enhancer)(image).enhance(self.factor)
 
 
-class AdjustBrightness(Enhance):
+class AdjustBrightness(Enhance, takes="brightness_factor:strength"):
     """All values times `brightness_factor`."""
 
     _pillow_enhancer = "Brightness"
 
-    def __init__(self, brightness_factor: float) -> None:
-        super().__init__(brightness_factor)
-
     def of_array(self, image: Array) -> Array:
-        return blended(0.0, image, self._factor)
+        return blended(0.0, image, self.factor)
 
 
-class AdjustContrast(Enhance):
+class AdjustContrast(Enhance, takes="contrast_factor:strength"):
     """Away from, or toward, the mean luminance."""
 
     _pillow_enhancer = "Contrast"
 
-    def __init__(self, contrast_factor: float) -> None:
-        super().__init__(contrast_factor)
-
     def of_array(self, image: Array) -> Array:
         mean = float(gray_of(color_array("AdjustContrast", image)).mean())
-        return blended(float(int(mean + 0.5)) if image.dtype == np.uint8 else mean, image, self._factor)
+        return blended(float(int(mean + 0.5)) if image.dtype == np.uint8 else mean, image, self.factor)
 
 
-class AdjustSaturation(Enhance):
+class AdjustSaturation(Enhance, takes="saturation_factor:strength"):
     """Away from, or toward, the gray image."""
 
     _pillow_enhancer = "Color"
 
-    def __init__(self, saturation_factor: float) -> None:
-        super().__init__(saturation_factor)
-
     def of_array(self, image: Array) -> Array:
         gray = gray_of(color_array("AdjustSaturation", image))[:, :, None].astype(np.float64)
-        return blended(gray, image, self._factor)
+        return blended(gray, image, self.factor)
 
 
-class AdjustSharpness(Enhance):
+class AdjustSharpness(Enhance, takes="sharpness_factor:strength"):
     """Away from, or toward, a smoothed image; the outermost pixels stay."""
 
-    def __init__(self, sharpness_factor: float) -> None:
-        super().__init__(sharpness_factor)
-
     def of_array(self, image: Array) -> Array:
-        return blended(smoothed(image).astype(np.float64), image, self._factor)
+        return blended(smoothed(image).astype(np.float64), image, self.factor)
 
     def of_pillow(self, image: Any) -> Any:
         return self.of_array(np.asarray(image))
@@ -123,10 +111,10 @@ def smoothed(image: Array) -> Array:
     return result
 
 
-class AdjustHue(ImageTransform):
+class AdjustHue(ImageTransform, takes="hue_factor"):
     """The hue turned by `hue_factor` of a whole turn, in [-0.5, 0.5]. Hues have 256 steps."""
 
-    def __init__(self, hue_factor: float) -> None:
+    def _set_up(self, hue_factor: float) -> None:
         self._factor = number("AdjustHue(hue_factor)", hue_factor, -0.5, 0.5)
 
     def of_array(self, image: Array) -> Array:
@@ -194,22 +182,21 @@ class Invert(ImageTransform):
         return pillow("Invert").fromarray(255 - np.asarray(image))
 
 
-class Posterize(ImageTransform):
+class Posterize(ImageTransform, takes="bits:whole_from_0"):
     """Only the `bits` highest bits of each value."""
 
-    def __init__(self, bits: int) -> None:
-        self._bits = checks.whole_number("Posterize(bits)", bits, 0)
-        if self._bits > 8:
-            raise ConfigError(f"Posterize(bits): expected an int in [0, 8], got {bits}.")
+    def _set_up(self) -> None:
+        if self.bits > 8:
+            raise ConfigError(f"Posterize(bits): expected an int in [0, 8], got {self.bits}.")
 
     def of_array(self, image: Array) -> Array:
-        return byte_array("Posterize", image) & np.uint8((0xFF << (8 - self._bits)) & 0xFF)
+        return byte_array("Posterize", image) & np.uint8((0xFF << (8 - self.bits)) & 0xFF)
 
 
-class Solarize(ImageTransform):
+class Solarize(ImageTransform, takes="threshold"):
     """`255 - value` for values in the range `threshold`: (low, high), or one number for (number, 255)."""
 
-    def __init__(self, threshold: float | Sequence[float]) -> None:
+    def _set_up(self, threshold: float | Sequence[float]) -> None:
         bounds = tuple(threshold) if isinstance(threshold, (tuple, list)) else (threshold, 255)
         if len(bounds) != 2:
             raise ConfigError(f"Solarize(threshold): expected a number or (low, high), got {bounds}.")
@@ -225,15 +212,18 @@ class Equalize(ImageTransform):
     """Each channel's histogram flattened."""
 
     def of_array(self, image: Array) -> Array:
-        planes = byte_array("Equalize", image).reshape(*image.shape[:2], -1)
-        flat = [_equalized(planes[:, :, channel]) for channel in range(planes.shape[2])]
-        return np.stack(flat, axis=-1).reshape(image.shape)
+        return _by_channel("Equalize", image, _equalized)
 
     def of_pillow(self, image: Any) -> Any:
         pillow("Equalize")
         from PIL import ImageOps
 
         return ImageOps.equalize(image)
+
+
+def _by_channel(where: str, image: Array, compute: Callable[[Array], Array]) -> Array:
+    planes = byte_array(where, image).reshape(*image.shape[:2], -1)
+    return np.stack([compute(plane) for plane in np.moveaxis(planes, -1, 0)], axis=-1).reshape(image.shape)
 
 
 def _equalized(plane: Array) -> Array:
@@ -248,18 +238,16 @@ def _equalized(plane: Array) -> Array:
     return levels[plane]
 
 
-class AutoContrast(ImageTransform):
+class AutoContrast(ImageTransform, takes="cutoff=0.0 ignore=None"):
     """Each channel stretched to 0 ... 255 after `cutoff` percent at both ends; `ignore`: values that do not count."""
 
-    def __init__(self, cutoff: float = 0.0, ignore: int | Sequence[int] | None = None) -> None:
+    def _set_up(self, cutoff: float, ignore: int | Sequence[int] | None) -> None:
         self._cutoff = number("AutoContrast(cutoff)", cutoff, 0.0, 50.0)
         given = [] if ignore is None else (list(ignore) if isinstance(ignore, (list, tuple)) else [ignore])
         self._ignore = [checks.whole_number("AutoContrast(ignore)", value, 0) for value in given]
 
     def of_array(self, image: Array) -> Array:
-        planes = byte_array("AutoContrast", image).reshape(*image.shape[:2], -1)
-        flat = [self._stretched(planes[:, :, channel]) for channel in range(planes.shape[2])]
-        return np.stack(flat, axis=-1).reshape(image.shape)
+        return _by_channel("AutoContrast", image, self._stretched)
 
     def _stretched(self, plane: Array) -> Array:
         counts = np.bincount(plane.reshape(-1), minlength=256)
@@ -280,10 +268,10 @@ class AutoContrast(ImageTransform):
         return ImageOps.autocontrast(image, self._cutoff, self._ignore or None)
 
 
-class Grayscale(ImageTransform):
+class Grayscale(ImageTransform, takes="num_output_channels=1"):
     """Luminance (ITU-R 601) of bytes, in 1 or 3 equal channels.   Shapes: (H, W, 3) -> (H, W) or (H, W, 3)"""
 
-    def __init__(self, num_output_channels: int = 1) -> None:
+    def _set_up(self, num_output_channels: int) -> None:
         if num_output_channels not in (1, 3):
             raise ConfigError(f"Grayscale(num_output_channels): expected 1 or 3, got {num_output_channels!r}.")
         self._mode = "L" if num_output_channels == 1 else "RGB"
@@ -295,13 +283,9 @@ class Grayscale(ImageTransform):
         return image.convert("L").convert(self._mode)
 
 
-class RandomGrayscale(RandomImageTransform):
+class RandomGrayscale(RandomImageTransform, takes="prob:chance=0.1"):
     """`Grayscale` with as many channels as before, with probability `prob`."""
 
-    def __init__(self, prob: float = 0.1) -> None:
-        self._probability = checks.probability("RandomGrayscale(prob)", prob)
-
     def choose(self, generator: np.random.Generator, image: Any) -> Any:
-        return (
-            Grayscale(1 if getattr(image, "mode", "") == "L" else 3) if generator.random() < self._probability else None
-        )
+        channels = 1 if getattr(image, "mode", "") == "L" else 3
+        return Grayscale(channels) if generator.random() < self.prob else None

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from msdump.errors import ConfigError, did_you_mean
+from msdump.errors import ConfigError
 from msdump.mindspore.dataset import checks
 from msdump.mindspore.dataset.rows import RandomTransform
 from msdump.mindspore.dataset.vision.pixels import Decode
@@ -164,169 +164,126 @@ def _lanczos(distance: Array) -> Array:
     return np.where(distance < 3.0, np.sinc(distance) * np.sinc(distance / 3.0), 0.0)
 
 
-class Resize(ImageTransform):
+class Resize(ImageTransform, takes="size interpolation:Inter=Inter.LINEAR"):
     """Another size; one int: the shorter side gets it, the other keeps the proportion.
 
     Dtypes: kept; uint8 is rounded to the nearest.
     """
 
-    def __init__(self, size: int | Sequence[int], interpolation: Inter = Inter.LINEAR) -> None:
-        self._size = checks.size_pair("Resize(size)", size)
+    def _set_up(self, size: int | Sequence[int]) -> None:
+        self.size = checks.size_pair("Resize(size)", size)
         self._keeps_proportion = not isinstance(size, Sequence)
-        self._interpolation = inter_of("Resize(interpolation)", interpolation)
 
     def of_array(self, image: Array) -> Array:
-        return resize(image, *self._new_size(*image.shape[:2]), self._interpolation)
+        return resize(image, *self._new_size(*image.shape[:2]), self.interpolation)
 
     def of_pillow(self, image: Any) -> Any:
         height, width = self._new_size(image.height, image.width)
-        return image.resize((width, height), pillow_filter("Resize", self._interpolation))
+        return image.resize((width, height), pillow_filter("Resize", self.interpolation))
 
     def _new_size(self, old_height: int, old_width: int) -> tuple[int, int]:
-        height, width = self._size
+        height, width = self.size
         if self._keeps_proportion:
             shorter = min(old_height, old_width)
             height, width = old_height * height // shorter, old_width * width // shorter
         return height, width
 
 
-class Crop:
+class Crop(ImageTransform, takes="coordinates size:sides"):
     """The part of `size` whose upper left corner is at `coordinates` (row, column)."""
 
-    def __init__(self, coordinates: Sequence[int], size: int | Sequence[int]) -> None:
+    def _set_up(self, coordinates: Sequence[int]) -> None:
         if len(coordinates) != 2:
             raise ConfigError(f"Crop(coordinates): expected (row, column), got {tuple(coordinates)}.")
-        self._row = checks.whole_number("Crop(coordinates)", coordinates[0], 0)
-        self._column = checks.whole_number("Crop(coordinates)", coordinates[1], 0)
-        self._size = checks.size_pair("Crop(size)", size)
+        self.coordinates = [checks.whole_number("Crop(coordinates)", place, 0) for place in coordinates]
 
-    def __call__(self, image: Any) -> Array:
-        return crop("Crop", image_array("Crop", image), self._row, self._column, *self._size)
+    def of_array(self, image: Array) -> Array:
+        return crop("Crop", image, *self.coordinates, *self.size)
 
 
-class CenterCrop(ImageTransform):
+class CenterCrop(ImageTransform, takes="size:sides"):
     """The middle part of `size`. A side that is too short is padded with zeros on both ends."""
-
-    def __init__(self, size: int | Sequence[int]) -> None:
-        self._height, self._width = checks.size_pair("CenterCrop(size)", size)
 
     def of_pillow(self, image: Any) -> Any:
         array = self._filled(np.asarray(image))
-        row, column = round((array.shape[0] - self._height) / 2), round((array.shape[1] - self._width) / 2)
-        return from_array(array[row : row + self._height, column : column + self._width])
+        row, column = (round((have - want) / 2) for have, want in zip(array.shape[:2], self.size, strict=True))
+        return from_array(array[row : row + self.size[0], column : column + self.size[1]])
 
     def of_array(self, image: Array) -> Array:
         array = self._filled(image)
-        row = (array.shape[0] - self._height) // 2
-        column = (array.shape[1] - self._width) // 2
-        return crop("CenterCrop", array, row, column, self._height, self._width)
+        row, column = ((have - want) // 2 for have, want in zip(array.shape[:2], self.size, strict=True))
+        return crop("CenterCrop", array, row, column, *self.size)
 
     def _filled(self, array: Array) -> Array:
-        rows, columns = max(self._height - array.shape[0], 0), max(self._width - array.shape[1], 0)
-        if not rows and not columns:
-            return array
+        rows, columns = (max(want - have, 0) for have, want in zip(array.shape[:2], self.size, strict=True))
         left, top = columns // 2, rows // 2
-        return pad(array, (left, top, columns - left, rows - top), (0,), Border.CONSTANT)
+        borders = (left, top, columns - left, rows - top)
+        return pad(array, borders, (0,), Border.CONSTANT) if any(borders) else array
 
 
-class Pad(ImageTransform):
+class Pad(ImageTransform, takes="padding:borders fill_value:fill=0 padding_mode:Border=Border.CONSTANT"):
     """A border around the image: one width, (left and right, top and bottom), or (left, top, right, bottom)."""
 
-    def __init__(
-        self,
-        padding: int | Sequence[int],
-        fill_value: int | Sequence[int] = 0,
-        padding_mode: Border | str = Border.CONSTANT,
-    ) -> None:
-        self._borders = checks.borders("Pad(padding)", padding)
-        self._fill = fill_values("Pad(fill_value)", fill_value)
-        self._mode = border_of("Pad(padding_mode)", padding_mode)
-
     def of_array(self, image: Array) -> Array:
-        return pad(image, self._borders, self._fill, self._mode)
+        return pad(image, self.padding, self.fill_value, self.padding_mode)
 
     def of_pillow(self, image: Any) -> Any:
         return from_array(self.of_array(np.asarray(image)))
 
 
-class RandomCrop(RandomTransform):
+class RandomCrop(
+    RandomTransform,
+    takes="size:sides padding=None pad_if_needed=False fill_value:fill=0 padding_mode:Border=Border.CONSTANT",
+):
     """A part of `size` at a random place, after `padding`. `pad_if_needed` pads images that are too small."""
 
-    def __init__(
-        self,
-        size: int | Sequence[int],
-        padding: int | Sequence[int] | None = None,
-        pad_if_needed: bool = False,
-        fill_value: int | Sequence[int] = 0,
-        padding_mode: Border | str = Border.CONSTANT,
-    ) -> None:
-        self._height, self._width = checks.size_pair("RandomCrop(size)", size)
-        self._borders = (0, 0, 0, 0) if padding is None else checks.borders("RandomCrop(padding)", padding)
-        self._pads_if_needed = bool(pad_if_needed)
-        self.fill = fill_values("RandomCrop(fill_value)", fill_value)
-        self.mode = border_of("RandomCrop(padding_mode)", padding_mode)
+    def _set_up(self, padding: int | Sequence[int] | None) -> None:
+        self.padding = checks.borders("RandomCrop(padding)", 0 if padding is None else padding)
 
     def draw(self, generator: np.random.Generator, *values: Any) -> Any:
         (image,) = values
         array = image_array("RandomCrop", image)
-        borders, row, column, height, width = self.plan(generator, array.shape[0], array.shape[1])
-        if any(borders):
-            array = pad(array, borders, self.fill, self.mode)
-        return like(image, crop("RandomCrop", array, row, column, height, width))
-
-    def plan(
-        self, generator: np.random.Generator, rows: int, columns: int
-    ) -> tuple[tuple[int, int, int, int], int, int, int, int]:
-        """Borders to add, then row, column, height and width of the part, for an image of `rows` x `columns`."""
-        left, top, right, bottom = self._borders
-        rows, columns = rows + top + bottom, columns + left + right
-        if self._pads_if_needed:
-            down, across = max(self._height - rows, 0), max(self._width - columns, 0)
+        left, top, right, bottom = self.padding
+        if self.pad_if_needed:
+            down = max(self.size[0] - array.shape[0] - top - bottom, 0)
+            across = max(self.size[1] - array.shape[1] - left - right, 0)
             left, top, right, bottom = left + across, top + down, right + across, bottom + down
-            rows, columns = rows + 2 * down, columns + 2 * across
-        row = int(generator.integers(max(rows - self._height, 0) + 1))
-        column = int(generator.integers(max(columns - self._width, 0) + 1))
-        return (left, top, right, bottom), row, column, self._height, self._width
+        if left or top or right or bottom:
+            array = pad(array, (left, top, right, bottom), self.fill_value, self.padding_mode)
+        room = [max(have - want, 0) + 1 for have, want in zip(array.shape[:2], self.size, strict=True)]
+        row, column = (int(generator.integers(places)) for places in room)
+        return like(image, crop("RandomCrop", array, row, column, *self.size))
 
 
-class RandomResizedCrop(RandomTransform):
+class RandomResizedCrop(
+    RandomTransform,
+    takes="size:sides scale:positive_range=(0.08,1.0) ratio:positive_range=(0.75,1.3333333333333333) "
+    "interpolation:Inter=Inter.BILINEAR max_attempts:whole=10",
+):
     """A part of random area and shape, resized to `size`."""
-
-    def __init__(
-        self,
-        size: int | Sequence[int],
-        scale: Sequence[float] = (0.08, 1.0),
-        ratio: Sequence[float] = (3.0 / 4.0, 4.0 / 3.0),
-        interpolation: Inter = Inter.BILINEAR,
-        max_attempts: int = 10,
-    ) -> None:
-        self._size = checks.size_pair("RandomResizedCrop(size)", size)
-        self._scale = _range("RandomResizedCrop(scale)", scale)
-        self._ratio = _range("RandomResizedCrop(ratio)", ratio)
-        self._interpolation = inter_of("RandomResizedCrop(interpolation)", interpolation)
-        self._max_attempts = checks.whole_number("RandomResizedCrop(max_attempts)", max_attempts)
 
     def draw(self, generator: np.random.Generator, *values: Any) -> Any:
         (image,) = values
         array = image_array("RandomResizedCrop", image)
-        row, column, height, width = self.part(generator, array.shape[0], array.shape[1])
+        row, column, height, width = self._part(generator, array.shape[0], array.shape[1])
         if is_pillow(image):
             part = image.crop((column, row, column + width, row + height))
-            return part.resize(self._size[::-1], pillow_filter("RandomResizedCrop", self._interpolation))
-        return resize(array[row : row + height, column : column + width], *self._size, self._interpolation)
+            return part.resize(self.size[::-1], pillow_filter("RandomResizedCrop", self.interpolation))
+        rows, columns = self.size
+        return resize(array[row : row + height, column : column + width], rows, columns, self.interpolation)
 
-    def part(self, generator: np.random.Generator, rows: int, columns: int) -> tuple[int, int, int, int]:
+    def _part(self, generator: np.random.Generator, rows: int, columns: int) -> tuple[int, int, int, int]:
         """Row, column, height and width of the part, for an image of `rows` x `columns`."""
-        low, high = (math.log(bound) for bound in self._ratio)
-        for _ in range(self._max_attempts):
-            area = rows * columns * generator.uniform(*self._scale)
+        low, high = (math.log(bound) for bound in self.ratio)
+        for _ in range(self.max_attempts):
+            area = rows * columns * generator.uniform(*self.scale)
             ratio = math.exp(generator.uniform(low, high))
             width, height = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
             if 0 < width <= columns and 0 < height <= rows:
                 row, column = generator.integers(rows - height + 1), generator.integers(columns - width + 1)
                 return int(row), int(column), height, width
-        width = min(columns, max(round(rows * self._ratio[1]), 1))
-        height = min(rows, max(round(columns / self._ratio[0]), 1))
+        width = min(columns, max(round(rows * self.ratio[1]), 1))
+        height = min(rows, max(round(columns / self.ratio[0]), 1))
         return (rows - height) // 2, (columns - width) // 2, height, width
 
 
@@ -338,13 +295,13 @@ class RandomCropDecodeResize(RandomResizedCrop):
         return super().draw(generator, Decode()(encoded))
 
 
-class HorizontalFlip:
+class HorizontalFlip(ImageTransform):
     """Left and right exchanged.   axis: the one that is exchanged"""
 
     axis = 1
 
-    def __call__(self, image: Any) -> Array:
-        return np.ascontiguousarray(np.flip(image_array(type(self).__name__, image), self.axis))
+    def of_array(self, image: Array) -> Array:
+        return np.ascontiguousarray(np.flip(image, self.axis))
 
 
 class VerticalFlip(HorizontalFlip):
@@ -353,18 +310,15 @@ class VerticalFlip(HorizontalFlip):
     axis = 0
 
 
-class RandomHorizontalFlip(RandomTransform):
+class RandomHorizontalFlip(RandomTransform, takes="prob:chance=0.5"):
     """Left and right exchanged, with probability `prob`."""
 
     axis = 1
 
-    def __init__(self, prob: float = 0.5) -> None:
-        self._probability = checks.probability(f"{type(self).__name__}(prob)", prob)
-
     def draw(self, generator: np.random.Generator, *values: Any) -> Any:
         (image,) = values
         array = image_array(type(self).__name__, image)
-        return like(image, np.flip(array, self.axis)) if generator.random() < self._probability else image
+        return like(image, np.flip(array, self.axis)) if generator.random() < self.prob else image
 
 
 class RandomVerticalFlip(RandomHorizontalFlip):
@@ -405,34 +359,3 @@ def pad(array: Array, borders: tuple[int, int, int, int], fill: tuple[float, ...
     padded[...] = np.asarray(fill if array.ndim == 3 else fill[0]).astype(array.dtype)
     padded[top : top + array.shape[0], left : left + array.shape[1]] = array
     return padded
-
-
-def inter_of(where: str, value: Any) -> Inter:
-    if not isinstance(value, Inter):
-        names = ", ".join(f"Inter.{member.name}" for member in Inter)
-        raise TypeError(f"{where}: expected one of {names}, got {type(value).__name__} {value!r}.")
-    return value
-
-
-def border_of(where: str, value: Any) -> Border:
-    try:
-        return Border(value)
-    except ValueError as error:
-        names = [member.value for member in Border]
-        raise ConfigError(
-            f"{where}: expected one of {names}, got {value!r}. {did_you_mean(str(value), names)}".rstrip()
-        ) from error
-
-
-def fill_values(where: str, value: Any) -> tuple[float, ...]:
-    values = tuple(value) if isinstance(value, Sequence) else (value,)
-    for number in values:
-        if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 <= number <= 255:
-            raise ConfigError(f"{where}: expected numbers in [0, 255], got {number!r}.")
-    return values
-
-
-def _range(where: str, value: Sequence[float]) -> tuple[float, float]:
-    if len(value) != 2 or not 0 < value[0] <= value[1]:
-        raise ConfigError(f"{where}: expected (low, high) with 0 < low <= high, got {tuple(value)}.")
-    return float(value[0]), float(value[1])

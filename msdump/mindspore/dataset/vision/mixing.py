@@ -12,14 +12,14 @@ from msdump.mindspore.dataset.vision.geometry import from_float
 from msdump.mindspore.dataset.vision.utils import number
 
 
-class MixUpBatch(RandomTransform):
+class MixUpBatch(RandomTransform, takes="alpha=1.0"):
     """Each image mixed with another of the batch, and so their labels; the share comes from Beta(alpha, alpha).
 
     Shapes: images (N, H, W, C) or (N, C, H, W), labels (N, classes) or (N, L, classes), one-hot
     Dtypes: images kept, labels float32
     """
 
-    def __init__(self, alpha: float = 1.0) -> None:
+    def _set_up(self, alpha: float) -> None:
         self._alpha = number("MixUpBatch(alpha)", alpha, 1e-9)
 
     def draw(self, generator: np.random.Generator, *values: Any) -> Any:

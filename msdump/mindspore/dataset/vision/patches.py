@@ -11,112 +11,90 @@ import numpy as np
 from msdump.errors import ConfigError
 from msdump.mindspore.dataset import checks
 from msdump.mindspore.dataset.rows import RandomTransform
-from msdump.mindspore.dataset.vision.geometry import Resize, fill_values, from_float, pad
+from msdump.mindspore.dataset.vision.geometry import Resize, from_float, pad
 from msdump.mindspore.dataset.vision.utils import (
     Border,
     ImageTransform,
     Inter,
     RandomImageTransform,
     SliceMode,
+    fill_values,
     number,
-    number_range,
 )
 from msdump.tensors.arrays import Array
 
 
-class RandomResize(RandomImageTransform):
+class RandomResize(RandomImageTransform, takes="size"):
     """`Resize` with a way to interpolate that is drawn each time."""
 
-    def __init__(self, size: int | Sequence[int]) -> None:
-        self._size = size
-        checks.size_pair("RandomResize(size)", size)
+    def _set_up(self) -> None:
+        checks.size_pair("RandomResize(size)", self.size)
 
     def choose(self, generator: np.random.Generator, image: Any) -> Callable[[Any], Any]:
         inter = (Inter.LINEAR, Inter.NEAREST, Inter.CUBIC, Inter.AREA)[int(generator.integers(4))]
-        return lambda image: Resize(self._size, inter)(np.asarray(image))
+        return lambda image: Resize(self.size, inter)(np.asarray(image))
 
 
-class SlicePatches(ImageTransform):
+class SlicePatches(
+    ImageTransform,
+    takes="num_height:whole=1 num_width:whole=1 slice_mode:SliceMode=SliceMode.PAD fill_value:fill=0",
+):
     """`num_height` x `num_width` patches, row by row. An image that does not divide is padded or loses its rest."""
 
-    def __init__(
-        self, num_height: int = 1, num_width: int = 1, slice_mode: SliceMode = SliceMode.PAD, fill_value: int = 0
-    ) -> None:
-        self._rows = checks.whole_number("SlicePatches(num_height)", num_height)
-        self._columns = checks.whole_number("SlicePatches(num_width)", num_width)
-        if not isinstance(slice_mode, SliceMode):
-            raise TypeError(f"SlicePatches(slice_mode): expected a SliceMode, got {type(slice_mode).__name__}.")
-        self._mode, self._fill = slice_mode, fill_values("SlicePatches(fill_value)", fill_value)
-
     def of_array(self, image: Array) -> tuple[Array, ...]:
-        height, width = image.shape[:2]
-        if self._rows > height or self._columns > width:
-            raise ConfigError(
-                f"SlicePatches: expected at least {self._rows} x {self._columns} pixels, got {height} x {width}."
-            )
-        if self._mode is SliceMode.PAD:
-            image = pad(image, (0, 0, -width % self._columns, -height % self._rows), self._fill, Border.CONSTANT)
-        tall, wide = image.shape[0] // self._rows, image.shape[1] // self._columns
+        (height, width), rows, columns = image.shape[:2], self.num_height, self.num_width
+        if rows > height or columns > width:
+            raise ConfigError(f"SlicePatches: expected at least {rows} x {columns} pixels, got {height} x {width}.")
+        if self.slice_mode is SliceMode.PAD:
+            image = pad(image, (0, 0, -width % columns, -height % rows), self.fill_value, Border.CONSTANT)
+        tall, wide = image.shape[0] // rows, image.shape[1] // columns
         return tuple(
             np.ascontiguousarray(image[row * tall : (row + 1) * tall, column * wide : (column + 1) * wide])
-            for row in range(self._rows)
-            for column in range(self._columns)
+            for row in range(rows)
+            for column in range(columns)
         )
 
 
-class RandomErasing(RandomTransform):
+class RandomErasing(
+    RandomTransform,
+    takes="prob:chance=0.5 scale:range=(0.02,0.33) ratio:range=(0.3,3.3) value=0 inplace=False max_attempts:whole=10",
+):
     """A random rectangle of a (C, H, W) array covered, with probability `prob`.
 
     value   a number, one for each channel, or "random": normal noise
     """
 
-    def __init__(
-        self,
-        prob: float = 0.5,
-        scale: Sequence[float] = (0.02, 0.33),
-        ratio: Sequence[float] = (0.3, 3.3),
-        value: float | str | Sequence[float] = 0,
-        inplace: bool = False,
-        max_attempts: int = 10,
-    ) -> None:
-        self._probability = checks.probability("RandomErasing(prob)", prob)
-        self._scale = number_range("RandomErasing(scale)", scale, 0.0)
-        self._ratio = number_range("RandomErasing(ratio)", ratio, 0.0)
+    def _set_up(self, value: float | str | Sequence[float]) -> None:
         if isinstance(value, str) and value != "random":
             raise ConfigError(f'RandomErasing(value): expected numbers or "random", got {value!r}.')
-        self._value = value if isinstance(value, str) else fill_values("RandomErasing(value)", value)
-        self._inplace = bool(inplace)
-        self._attempts = checks.whole_number("RandomErasing(max_attempts)", max_attempts)
+        self.value = value if isinstance(value, str) else fill_values("RandomErasing(value)", value)
 
     def draw(self, generator: np.random.Generator, *values: Any) -> Any:
         (image,) = values
         if not isinstance(image, np.ndarray) or image.ndim != 3:
             raise TypeError("RandomErasing: expected an array of shape (C, H, W). Use ToTensor() before it.")
-        if generator.random() >= self._probability:
+        if generator.random() >= self.prob:
             return image
-        channels, height, width = image.shape
-        for _ in range(self._attempts):
-            area = generator.uniform(*self._scale) * height * width
-            ratio = generator.uniform(*self._ratio)
+        height, width = image.shape[1:]
+        for _ in range(self.max_attempts):
+            area = generator.uniform(*self.scale) * height * width
+            ratio = generator.uniform(*self.ratio)
             wide = round(math.sqrt(area * ratio))
             tall = round(wide / ratio) if ratio else 0
             if tall < height and wide < width:
                 top, left = int(generator.integers(height - tall + 1)), int(generator.integers(width - wide + 1))
-                result = image if self._inplace else image.copy()
-                cover = (
-                    generator.normal(size=(channels, tall, wide))
-                    if isinstance(self._value, str)
-                    else np.asarray(self._value)[:, None, None]
-                )
-                result[:, top : top + tall, left : left + wide] = cover
+                result = image if self.inplace else image.copy()
+                is_noise = isinstance(self.value, str)
+                part = result[:, top : top + tall, left : left + wide]
+                part[...] = generator.normal(size=part.shape) if is_noise else np.reshape(self.value, (-1, 1, 1))
                 return result
         return image
 
 
-class GaussianBlur(ImageTransform):
+class GaussianBlur(ImageTransform, takes="kernel_size sigma=None"):
     """Gaussian filter of `kernel_size` (odd; width and height); `sigma` None: from the size as OpenCV does."""
 
-    def __init__(self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] | None = None) -> None:
+    def _set_up(self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] | None) -> None:
         self._sizes = checks.size_pair("GaussianBlur(kernel_size)", kernel_size)
         if any(size % 2 == 0 for size in self._sizes):
             raise ConfigError(f"GaussianBlur(kernel_size): expected odd numbers, got {kernel_size!r}.")

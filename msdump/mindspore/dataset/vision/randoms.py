@@ -19,27 +19,21 @@ from msdump.mindspore.dataset.vision.color import (
     Posterize,
     Solarize,
 )
-from msdump.mindspore.dataset.vision.utils import ImageTransform, RandomImageTransform, is_pillow, number, number_range
+from msdump.mindspore.dataset.vision.utils import RandomImageTransform, is_pillow, number, number_range
 
 
-class RandomColor(RandomImageTransform):
+class RandomColor(RandomImageTransform, takes="degrees:range=(0.1,1.9)"):
     """`AdjustSaturation` with a factor drawn from `degrees`."""
 
-    def __init__(self, degrees: Sequence[float] = (0.1, 1.9)) -> None:
-        self._degrees = number_range("RandomColor(degrees)", degrees, 0.0)
-
     def choose(self, generator: np.random.Generator, image: Any) -> Callable[[Any], Any]:
-        return AdjustSaturation(generator.uniform(*self._degrees))
+        return AdjustSaturation(generator.uniform(*self.degrees))
 
 
-class RandomSharpness(RandomImageTransform):
+class RandomSharpness(RandomImageTransform, takes="degrees:range=(0.1,1.9)"):
     """`AdjustSharpness` with a factor drawn from `degrees`."""
 
-    def __init__(self, degrees: Sequence[float] = (0.1, 1.9)) -> None:
-        self._degrees = number_range("RandomSharpness(degrees)", degrees, 0.0)
-
     def choose(self, generator: np.random.Generator, image: Any) -> Callable[[Any], Any]:
-        factor = generator.uniform(*self._degrees)
+        factor = generator.uniform(*self.degrees)
         if not is_pillow(image):
             return AdjustSharpness(factor)
         from PIL import ImageEnhance
@@ -47,10 +41,10 @@ class RandomSharpness(RandomImageTransform):
         return lambda image: ImageEnhance.Sharpness(image).enhance(factor)
 
 
-class RandomPosterize(RandomImageTransform):
+class RandomPosterize(RandomImageTransform, takes="bits=(8,8)"):
     """`Posterize` with a number of bits drawn from `bits`: (low, high), or one int."""
 
-    def __init__(self, bits: int | Sequence[int] = (8, 8)) -> None:
+    def _set_up(self, bits: int | Sequence[int]) -> None:
         pair = tuple(bits) if isinstance(bits, (list, tuple)) else (bits, bits)
         self._bits = [checks.whole_number("RandomPosterize(bits)", value) for value in pair]
         if len(self._bits) != 2 or not 1 <= self._bits[0] <= self._bits[1] <= 8:
@@ -60,45 +54,32 @@ class RandomPosterize(RandomImageTransform):
         return Posterize(int(generator.integers(self._bits[0], self._bits[1] + 1)))
 
 
-class RandomSolarize(RandomImageTransform):
+class RandomSolarize(RandomImageTransform, takes="threshold=(0,255)"):
     """`Solarize` between two numbers drawn from `threshold`; above one when they are equal."""
 
-    def __init__(self, threshold: Sequence[float] = (0, 255)) -> None:
-        self._threshold = number_range("RandomSolarize(threshold)", threshold, 0.0, 255.0)
+    def _set_up(self, threshold: Sequence[float]) -> None:
+        low, high = number_range("RandomSolarize(threshold)", threshold, 0.0, 255.0)
+        self._bounds = int(low), int(high) + 1
 
     def choose(self, generator: np.random.Generator, image: Any) -> Callable[[Any], Any]:
-        low, high = sorted(int(value) for value in generator.integers(*_whole(self._threshold), size=2))
+        low, high = sorted(int(value) for value in generator.integers(*self._bounds, size=2))
         return Solarize(low) if low == high else Solarize((low, high))
 
 
-def _whole(pair: tuple[float, float]) -> tuple[int, int]:
-    return int(pair[0]), int(pair[1]) + 1
-
-
-class RandomColorAdjust(RandomImageTransform):
+class RandomColorAdjust(RandomImageTransform, takes="brightness=(1,1) contrast=(1,1) saturation=(1,1) hue=(0,0)"):
     """Brightness, contrast, saturation and hue with drawn factors, in random order.
 
     Each is (low, high), or one number v for (max(0, 1 - v), 1 + v), for hue (-v, v).
     """
 
-    def __init__(
-        self,
-        brightness: float | Sequence[float] = (1, 1),
-        contrast: float | Sequence[float] = (1, 1),
-        saturation: float | Sequence[float] = (1, 1),
-        hue: float | Sequence[float] = (0, 0),
-    ) -> None:
-        around_one = (("brightness", brightness), ("contrast", contrast), ("saturation", saturation))
-        self._ranges = [_factors(f"RandomColorAdjust({name})", value, 1.0, 0.0, None) for name, value in around_one]
+    def _set_up(self, hue: float | Sequence[float], **around_one: float | Sequence[float]) -> None:
+        self._ranges = [
+            _factors(f"RandomColorAdjust({name})", value, 1.0, 0.0, None) for name, value in around_one.items()
+        ]
         self._ranges.append(_factors("RandomColorAdjust(hue)", hue, 0.0, -0.5, 0.5))
 
     def choose(self, generator: np.random.Generator, image: Any) -> Callable[[Any], Any]:
-        transforms: tuple[Callable[[float], ImageTransform], ...] = (
-            AdjustBrightness,
-            AdjustContrast,
-            AdjustSaturation,
-            AdjustHue,
-        )
+        transforms: tuple[Any, ...] = (AdjustBrightness, AdjustContrast, AdjustSaturation, AdjustHue)
         chosen = [
             transform(generator.uniform(*bounds))
             for transform, bounds, neutral in zip(transforms, self._ranges, (1.0, 1.0, 1.0, 0.0), strict=True)
@@ -121,15 +102,15 @@ def _factors(where: str, value: Any, middle: float, low: float, high: float | No
     return max(low, middle - spread), middle + spread
 
 
-class RandomSelectSubpolicy(RandomTransform):
+class RandomSelectSubpolicy(RandomTransform, takes="policy"):
     """One of the lists of (transform, probability), its transforms one after the other."""
 
-    def __init__(self, policy: Sequence[Sequence[tuple[Callable[..., Any], float]]]) -> None:
+    def _set_up(self, policy: Sequence[Sequence[tuple[Callable[..., Any], float]]]) -> None:
         where = "RandomSelectSubpolicy(policy)"
         if not isinstance(policy, list) or not policy or not all(isinstance(part, list) and part for part in policy):
             raise ConfigError(f"{where}: expected lists of (transform, probability), got {policy!r}.")
         for part in policy:
-            _checked(where, [pair[0] for pair in part])
+            checks.operations(where, [pair[0] for pair in part])
         self._policy = [[(transform, checks.probability(where, prob)) for transform, prob in part] for part in policy]
 
     def draw(self, generator: np.random.Generator, *values: Any) -> Any:
@@ -137,12 +118,3 @@ class RandomSelectSubpolicy(RandomTransform):
             if generator.random() < prob:
                 values = apply_operation(transform, values, lambda: generator)
         return values[0] if len(values) == 1 else values
-
-
-def _checked(where: str, transforms: Sequence[Callable[..., Any]]) -> list[Callable[..., Any]]:
-    if not isinstance(transforms, (list, tuple)) or not transforms:
-        raise ConfigError(f"{where}: expected a list of at least one transform, got {transforms!r}.")
-    for transform in transforms:
-        if isinstance(transform, type) or not callable(transform):
-            raise TypeError(f"{where}: expected transforms or functions, got {transform!r}.")
-    return list(transforms)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum, IntEnum
 from typing import Any
 
 import numpy as np
 
-from msdump.errors import ConfigError
-from msdump.mindspore.dataset.rows import RandomTransform, apply_operation
+from msdump.errors import ConfigError, did_you_mean
+from msdump.mindspore.common.declared import KINDS, Declared
+from msdump.mindspore.dataset import checks
+from msdump.mindspore.dataset.rows import RandomTransform, apply_operation, define_enums, kind_of
 from msdump.mindspore.located import located_class
 from msdump.mindspore.names import explain_missing
 from msdump.tensors.arrays import Array
@@ -88,7 +91,7 @@ def pillow(where: str) -> Any:
     return Image
 
 
-class ImageTransform(ABC):
+class ImageTransform(Declared, ABC, takes=""):
     """A transform of one image that draws no numbers."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -165,5 +168,53 @@ def number(where: str, value: Any, low: float | None = None, high: float | None 
         raise ConfigError(f"{where}: expected a number in [{low}, {high}], got {value}.")
     return float(value)
 
+
+def positive_range(where: str, value: Sequence[float]) -> tuple[float, float]:
+    """(low, high) with 0 < low <= high.   Raises: ConfigError."""
+    if len(value) != 2 or not 0 < value[0] <= value[1]:
+        raise ConfigError(f"{where}: expected (low, high) with 0 < low <= high, got {tuple(value)}.")
+    return float(value[0]), float(value[1])
+
+
+def symmetric_range(where: str, value: Any) -> tuple[float, float]:
+    """(low, high), of one number: (-number, number).   Raises: TypeError, ConfigError."""
+    if isinstance(value, (list, tuple)):
+        return number_range(where, value, -math.inf)
+    positive = number(where, value, 0.0)
+    return -positive, positive
+
+
+def border_of(where: str, value: Any) -> Border:
+    """Raises: ConfigError with the nearest for what is no way to pad."""
+    try:
+        return Border(value)
+    except ValueError as error:
+        names = [member.value for member in Border]
+        raise ConfigError(
+            f"{where}: expected one of {names}, got {value!r}. {did_you_mean(str(value), names)}".rstrip()
+        ) from error
+
+
+def fill_values(where: str, value: Any) -> tuple[float, ...]:
+    """One number or several, in [0, 255].   Raises: ConfigError."""
+    values = tuple(value) if isinstance(value, Sequence) else (value,)
+    for number in values:
+        if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 <= number <= 255:
+            raise ConfigError(f"{where}: expected numbers in [0, 255], got {number!r}.")
+    return values
+
+
+define_enums(Border, ImageReadMode, Inter, SliceMode)
+KINDS |= {
+    "Border": kind_of(border_of),
+    "sides": kind_of(checks.size_pair),
+    "borders": kind_of(checks.borders),
+    "fill": kind_of(fill_values),
+    "real": kind_of(number),
+    "strength": kind_of(number, 0.0),
+    "range": kind_of(number_range, 0.0),
+    "positive_range": kind_of(positive_range),
+    "symmetric_range": kind_of(symmetric_range),
+}
 
 __getattr__ = explain_missing(__name__)

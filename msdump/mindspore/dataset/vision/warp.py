@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from msdump.errors import ConfigError
-from msdump.mindspore.dataset.vision.geometry import fill_values, from_float, inter_of
+from msdump.mindspore.dataset.vision.geometry import from_float
 from msdump.mindspore.dataset.vision.utils import (
     ImageTransform,
     Inter,
@@ -20,6 +20,7 @@ from msdump.mindspore.dataset.vision.utils import (
     number_range,
     pillow,
     pillow_filter,
+    symmetric_range,
 )
 from msdump.tensors.arrays import Array
 
@@ -94,167 +95,137 @@ def _taken(image: Array, rows: Array, columns: Array, fill: Sequence[float]) -> 
     return np.asarray(np.where(is_inside, values, border[0].astype(image.dtype)))
 
 
-class Rotate(ImageTransform):
+class Rotate(
+    ImageTransform,
+    takes="degrees:real resample:Inter=Inter.NEAREST expand:bool=False center=None fill_value:fill=0",
+):
     """The image turned counter-clockwise by `degrees`, around its middle or `center` (x, y).
 
     expand   make the image large enough for all of it; not together with `center`
     """
 
-    def __init__(
-        self,
-        degrees: float,
-        resample: Inter = Inter.NEAREST,
-        expand: bool = False,
-        center: Sequence[float] | None = None,
-        fill_value: int | Sequence[int] = 0,
-    ) -> None:
-        self._degrees = number("Rotate(degrees)", degrees)
-        self._inter = inter_of("Rotate(resample)", resample)
-        if not isinstance(expand, bool):
-            raise TypeError(f"Rotate(expand): expected a bool, got {type(expand).__name__}.")
+    def _set_up(self, center: Sequence[float] | None) -> None:
         if center is not None and len(center) != 2:
             raise ConfigError(f"Rotate(center): expected (x, y), got {tuple(center)}.")
-        self._expand, self._center = expand, center
-        self._fill = fill_values("Rotate(fill_value)", fill_value)
+        self.center = center
 
     def of_array(self, image: Array) -> Array:
         height, width = image.shape[:2]
-        x, y = self._center or ((width - 1) / 2.0, (height - 1) / 2.0)
-        turn = math.radians(self._degrees)
+        x, y = self.center or ((width - 1) / 2.0, (height - 1) / 2.0)
+        turn = math.radians(self.degrees)
         cosine, sine = math.cos(turn), math.sin(turn)
         forward = np.array(
             [[cosine, sine, (1 - cosine) * x - sine * y], [-sine, cosine, sine * x + (1 - cosine) * y], [0.0, 0.0, 1.0]]
         )
         shape = (height, width)
-        if self._expand:
+        if self.expand:
             across, down = (width * abs(cosine) + height * abs(sine), width * abs(sine) + height * abs(cosine))
             forward[0, 2] += across / 2.0 - width / 2.0
             forward[1, 2] += down / 2.0 - height / 2.0
             shape = (int(down), int(across))
-        return warp(image, np.linalg.inv(forward)[:2], shape, self._inter, self._fill)
+        return warp(image, np.linalg.inv(forward)[:2], shape, self.resample, self.fill_value)
 
     def rotated_pillow(self, image: Any) -> Any:
         """A Pillow image turned by Pillow, for RandomRotation."""
-        inter = pillow_filter("Rotate", self._inter)
-        return image.rotate(
-            self._degrees, inter, self._expand, self._center, fillcolor=pillow_fill(self._fill, image.mode)
-        )
+        inter, fill = pillow_filter("Rotate", self.resample), pillow_fill(self.fill_value, image.mode)
+        return image.rotate(self.degrees, inter, self.expand, self.center, fillcolor=fill)
 
 
-class RandomRotation(RandomImageTransform):
+class RandomRotation(
+    RandomImageTransform,
+    takes="degrees:symmetric_range resample=Inter.NEAREST expand=False center=None fill_value=0",
+):
     """`Rotate` by an angle drawn from `degrees`: (low, high), or one number for (-number, number)."""
 
-    def __init__(
-        self,
-        degrees: float | Sequence[float],
-        resample: Inter = Inter.NEAREST,
-        expand: bool = False,
-        center: Sequence[float] | None = None,
-        fill_value: int | Sequence[int] = 0,
-    ) -> None:
-        self._degrees = _symmetric("RandomRotation(degrees)", degrees)
-        self._arguments = (resample, expand, center, fill_value)
-        Rotate(0, *self._arguments)
+    def _set_up(self, degrees: tuple[float, float], **arguments: Any) -> None:
+        self.degrees, self._arguments = degrees, arguments
+        Rotate(0, **arguments)
 
     def choose(self, generator: np.random.Generator, image: Any) -> Callable[[Any], Any]:
-        rotate = Rotate(generator.uniform(*self._degrees), *self._arguments)
+        rotate = Rotate(generator.uniform(*self.degrees), **self._arguments)
         return rotate.rotated_pillow if is_pillow(image) else rotate
 
 
-class Affine(ImageTransform):
+class Affine(
+    ImageTransform, takes="degrees:real translate scale:real shear resample:Inter=Inter.NEAREST fill_value:fill=0"
+):
     """Rotation by `degrees` (clockwise), shift by parts of the size, scale, shear in degrees, around the middle."""
 
-    def __init__(
-        self,
-        degrees: float,
-        translate: Sequence[float],
-        scale: float,
-        shear: float | Sequence[float],
-        resample: Inter = Inter.NEAREST,
-        fill_value: int | Sequence[int] = 0,
-    ) -> None:
-        self._degrees = number("Affine(degrees)", degrees)
+    def _set_up(self, translate: Sequence[float], shear: float | Sequence[float]) -> None:
         if not isinstance(translate, (list, tuple)) or len(translate) != 2:
             raise TypeError(f"Affine(translate): expected two numbers, got {translate!r}.")
-        self._translate = [number("Affine(translate)", part, -1.0, 1.0) for part in translate]
-        self._scale = number("Affine(scale)", scale)
-        if self._scale <= 0:
-            raise ConfigError(f"Affine(scale): expected a positive number, got {scale}.")
+        self.translate = [number("Affine(translate)", part, -1.0, 1.0) for part in translate]
+        if self.scale <= 0:
+            raise ConfigError(f"Affine(scale): expected a positive number, got {self.scale}.")
         shears = list(shear) if isinstance(shear, (list, tuple)) else [shear, 0.0]
         if len(shears) != 2:
             raise ConfigError(f"Affine(shear): expected a number or two, got {shear!r}.")
-        self._shear = [number("Affine(shear)", angle, -180.0, 180.0) for angle in shears]
-        self._inter = inter_of("Affine(resample)", resample)
-        self._fill = fill_values("Affine(fill_value)", fill_value)
+        self.shear = [number("Affine(shear)", angle, -180.0, 180.0) for angle in shears]
 
     def of_array(self, image: Array) -> Array:
         height, width = image.shape[:2]
-        return warp(image, np.linalg.inv(self._forward(height, width))[:2], (height, width), self._inter, self._fill)
+        return warp(
+            image, np.linalg.inv(self._forward(height, width))[:2], (height, width), self.resample, self.fill_value
+        )
 
     def transformed_pillow(self, image: Any) -> Any:
         """A Pillow image moved by Pillow, for RandomAffine."""
         backward = np.linalg.inv(self._forward(image.height, image.width, half=1.0))[:2]
         module = pillow("Affine")
         coefficients = tuple(float(value) for value in backward.reshape(-1))
-        fill, inter = pillow_fill(self._fill, image.mode), pillow_filter("Affine", self._inter)
+        fill, inter = pillow_fill(self.fill_value, image.mode), pillow_filter("Affine", self.resample)
         return image.transform(image.size, module.Transform.AFFINE, coefficients, inter, fillcolor=fill)
 
     def _forward(self, height: int, width: int, half: float = 0.0) -> Array:
-        turn, shear_x, shear_y = (math.radians(angle) for angle in (self._degrees, *self._shear))
+        turn, shear_x, shear_y = (math.radians(angle) for angle in (self.degrees, *self.shear))
         middle_x, middle_y = (width - 1) / 2.0 + half, (height - 1) / 2.0 + half
         # Source: torchvision's parametrization: rotate by turn - shear_y, shear along x, then along y.
         a = math.cos(turn - shear_y) / math.cos(shear_y)
         b = -math.cos(turn - shear_y) * math.tan(shear_x) / math.cos(shear_y) - math.sin(turn)
         c = math.sin(turn - shear_y) / math.cos(shear_y)
         d = -math.sin(turn - shear_y) * math.tan(shear_x) / math.cos(shear_y) + math.cos(turn)
-        linear = np.array([[a, b], [c, d]]) * self._scale
+        linear = np.array([[a, b], [c, d]]) * self.scale
         middle = np.array([middle_x, middle_y])
-        shift = np.array([self._translate[0] * width, self._translate[1] * height])
+        shift = np.array([self.translate[0] * width, self.translate[1] * height])
         forward = np.eye(3)
         forward[:2, :2] = linear
         forward[:2, 2] = middle + shift - linear @ middle
         return forward
 
 
-class RandomAffine(RandomImageTransform):
+class RandomAffine(
+    RandomImageTransform,
+    takes="degrees:symmetric_range translate=None scale=None shear=None resample=Inter.NEAREST fill_value=0",
+):
     """`Affine` with drawn rotation, shift (parts of the size), scale and shear."""
 
-    def __init__(
-        self,
-        degrees: float | Sequence[float],
-        translate: Sequence[float] | None = None,
-        scale: Sequence[float] | None = None,
-        shear: float | Sequence[float] | None = None,
-        resample: Inter = Inter.NEAREST,
-        fill_value: int | Sequence[int] = 0,
+    def _set_up(
+        self, translate: Sequence[float] | None, scale: Sequence[float] | None, shear: float | Sequence[float] | None
     ) -> None:
-        self._degrees = _symmetric("RandomAffine(degrees)", degrees)
         shifts = [0.0] * 4 if translate is None else list(translate)
         if len(shifts) == 2:
             shifts = [-abs(shifts[0]), abs(shifts[0]), -abs(shifts[1]), abs(shifts[1])]
         if len(shifts) != 4 or any(not -1 <= shift <= 1 for shift in shifts):
             raise ConfigError(f"RandomAffine(translate): expected 2 or 4 numbers in [-1, 1], got {translate!r}.")
-        self._shifts = [float(shift) for shift in shifts]
-        self._scale = (1.0, 1.0) if scale is None else number_range("RandomAffine(scale)", scale, 0.0)
-        shears: list[float] = [0.0, 0.0]
-        if shear is not None:
-            shears = list(shear) if isinstance(shear, (list, tuple)) else list(_symmetric("RandomAffine(shear)", shear))
+        self.translate = [float(shift) for shift in shifts]
+        self.scale = (1.0, 1.0) if scale is None else number_range("RandomAffine(scale)", scale, 0.0)
+        given = (0.0, 0.0) if shear is None else shear
+        shears = list(given if isinstance(given, (list, tuple)) else symmetric_range("RandomAffine(shear)", given))
         if len(shears) not in (2, 4):
             raise ConfigError(f"RandomAffine(shear): expected a number, 2 or 4 numbers, got {shear!r}.")
-        self._shears = shears if len(shears) == 4 else [*shears, 0.0, 0.0]
-        self._inter, self._fill = resample, fill_value
-        Affine(0.0, [0.0, 0.0], 1.0, 0.0, resample, fill_value)
+        self.shear = shears if len(shears) == 4 else [*shears, 0.0, 0.0]
+        Affine(0.0, [0.0, 0.0], 1.0, 0.0, self.resample, self.fill_value)
 
     def choose(self, generator: np.random.Generator, image: Any) -> Callable[[Any], Any]:
-        low_x, high_x, low_y, high_y = self._shifts
+        low_x, high_x, low_y, high_y = self.translate
         height, width = height_and_width(image)
         shift = [
             round(generator.uniform(low_x, high_x) * width) / width,
             round(generator.uniform(low_y, high_y) * height) / height,
         ]
-        shear = [generator.uniform(low, high) for low, high in (self._shears[:2], self._shears[2:])]
-        degrees, scale = generator.uniform(*self._degrees), generator.uniform(*self._scale)
-        affine = Affine(degrees, shift, scale, shear, self._inter, self._fill)
+        shear = [generator.uniform(low, high) for low, high in (self.shear[:2], self.shear[2:])]
+        degrees, scale = generator.uniform(*self.degrees), generator.uniform(*self.scale)
+        affine = Affine(degrees, shift, scale, shear, self.resample, self.fill_value)
         return affine.transformed_pillow if is_pillow(image) else affine
 
 
@@ -264,10 +235,3 @@ def pillow_fill(fill: Sequence[float], mode: str) -> Any:
     if mode not in ("RGB", "RGBA"):
         return numbers[0]
     return numbers * len(mode) if len(numbers) == 1 else numbers
-
-
-def _symmetric(where: str, value: Any) -> tuple[float, float]:
-    if isinstance(value, (list, tuple)):
-        return number_range(where, value, -math.inf)
-    positive = number(where, value, 0.0)
-    return -positive, positive
