@@ -125,13 +125,9 @@ def open_session(jit_level: str = "") -> GraphSession | None:
 
 
 def compiled(
-    function: Callable[..., Any],
-    cache: GraphCache,
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
-    cell: TracedCell | None = None,
-    jit_level: str = "",
-) -> tuple[CompiledGraph | Uncompiled, list[Tensor]]:
+    function: Callable[..., Any], cache: GraphCache, args: Sequence[Any], kwargs: dict[str, Any],
+    cell: TracedCell | None = None, jit_level: str = "",
+) -> tuple[CompiledGraph | Uncompiled, list[Tensor]]:  # fmt: skip
     """The graph of `function(*args, **kwargs)`, and the tensors of this call. `cell`: the root whose `construct` it is.
 
     Raises: UncompilableError where the syntax level is STRICT.

@@ -42,13 +42,9 @@ class Differentiated:
 
 @located("gradient")
 def differentiate(
-    function: Callable[..., Any],
-    args: Sequence[Any],
-    positions: Sequence[int] = (),
-    weights: Sequence[Parameter] = (),
-    sens: Any = None,
-    has_aux: bool = False,
-) -> Differentiated:
+    function: Callable[..., Any], args: Sequence[Any], positions: Sequence[int] = (), weights: Sequence[Parameter] = (),
+    sens: Any = None, has_aux: bool = False,
+) -> Differentiated:  # fmt: skip
     """Run `function(*args)` and take the gradients of its loss.
 
     positions  of arguments; those without tensors have no gradient

@@ -53,15 +53,9 @@ def step_session(jit_level: str = "") -> GraphSession | None:
 
 
 def run_step(
-    session: GraphSession,
-    function: Callable[..., Any],
-    cache: GraphCache,
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
-    cell: TracedCell | None = None,
-    stands_for_graph: bool = False,
-    weights: Iterable[Parameter] = (),
-) -> Any:
+    session: GraphSession, function: Callable[..., Any], cache: GraphCache, args: Sequence[Any], kwargs: dict[str, Any],
+    cell: TracedCell | None = None, stands_for_graph: bool = False, weights: Iterable[Parameter] = (),
+) -> Any:  # fmt: skip
     """`function(*args, **kwargs)` as an iteration, or a part of one. `cell` is the root whose `construct` it is.
 
     weights  with respect to which it takes gradients, where that is known before
@@ -91,13 +85,9 @@ def run_step(
 
 
 def call_in_graph_mode(
-    function: Callable[..., Any],
-    cache: GraphCache,
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
-    cell: TracedCell | None = None,
-    jit_level: str = "",
-) -> Any:
+    function: Callable[..., Any], cache: GraphCache, args: Sequence[Any], kwargs: dict[str, Any],
+    cell: TracedCell | None = None, jit_level: str = "",
+) -> Any:  # fmt: skip
     """Run `function(*args, **kwargs)` as a graph, or operator by operator where no graph can hold it."""
     graph, leaves = compiled(function, cache, args, kwargs, cell, jit_level)
     if not isinstance(graph, Uncompiled):
@@ -127,15 +117,9 @@ def run_recorded(
 
 
 def _run_watched(
-    session: GraphSession,
-    iteration: Iteration,
-    function: Callable[..., Any],
-    cache: GraphCache,
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
-    cell: TracedCell | None,
-    stands_for_graph: bool,
-) -> Any:
+    session: GraphSession, iteration: Iteration, function: Callable[..., Any], cache: GraphCache, args: Sequence[Any],
+    kwargs: dict[str, Any], cell: TracedCell | None, stands_for_graph: bool,
+) -> Any:  # fmt: skip
     recorder = StepRecorder()
     tracer = Tracer(Graph(), True, cell is not None, recorder, stands_for_graph)
     leaves: list[Tensor] = []
@@ -177,14 +161,9 @@ def _bind_inputs(tracer: Tracer, function: Callable[..., Any], args: Sequence[An
 
 
 def _observed(
-    session: GraphSession,
-    iteration: Iteration,
-    cache: GraphCache,
-    tracer: Tracer,
-    recorder: StepRecorder,
-    cell: TracedCell | None,
-    results: Sequence[Tensor],
-) -> ObservedGraph:
+    session: GraphSession, iteration: Iteration, cache: GraphCache, tracer: Tracer, recorder: StepRecorder,
+    cell: TracedCell | None, results: Sequence[Tensor],
+) -> ObservedGraph:  # fmt: skip
     """The graph of what was recorded, which observers get to know when it is new. Steps of equal structure share it.
 
     Edges:  where it runs again in its iteration, as for the next part of a batch, it is another graph: the files of

@@ -85,13 +85,9 @@ class Tracer:
     """
 
     def __init__(
-        self,
-        graph: Graph,
-        is_recording: bool = False,
-        has_cell_scopes: bool = True,
-        recorder: StepRecorder | None = None,
-        stands_for_graph: bool = False,
-    ) -> None:
+        self, graph: Graph, is_recording: bool = False, has_cell_scopes: bool = True,
+        recorder: StepRecorder | None = None, stands_for_graph: bool = False,
+    ) -> None:  # fmt: skip
         self.graph = self._root = graph
         self.is_recording = is_recording
         self.recorder = recorder

@@ -15,14 +15,9 @@ from msdump.mindspore.tracer import current_tracer
 
 
 def jit(
-    fn: Callable[..., Any] | None = None,
-    input_signature: Any = None,
-    hash_args: Any = None,
-    jit_config: JitConfig | None = None,
-    *,
-    function: Callable[..., Any] | None = None,
-    **options: Any,
-) -> Any:
+    fn: Callable[..., Any] | None = None, input_signature: Any = None, hash_args: Any = None,
+    jit_config: JitConfig | None = None, *, function: Callable[..., Any] | None = None, **options: Any,
+) -> Any:  # fmt: skip
     """Make `fn` run as a graph, compiled once per input signature. With or without arguments as a decorator.
 
     function     what MindSpore 2.7 calls fn

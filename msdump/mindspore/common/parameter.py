@@ -72,13 +72,9 @@ class Parameter(Tensor):
 
     @located("Parameter")
     def __init__(
-        self,
-        default_input: Any,
-        name: str | None = None,
-        requires_grad: bool = True,
-        layerwise_parallel: bool = False,
+        self, default_input: Any, name: str | None = None, requires_grad: bool = True, layerwise_parallel: bool = False,
         parallel_optimizer: bool = True,
-    ) -> None:
+    ) -> None:  # fmt: skip
         _check_name(name)
         tensor = default_input if isinstance(default_input, Tensor) else _tensor_of(default_input)
         self._value = None

@@ -90,14 +90,9 @@ class Tensor:
 
     @located("Tensor")
     def __init__(
-        self,
-        input_data: Any = None,
-        dtype: Any = None,
-        shape: Any = None,
-        init: Any = None,
-        internal: bool = False,
+        self, input_data: Any = None, dtype: Any = None, shape: Any = None, init: Any = None, internal: bool = False,
         const_arg: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Dtypes: Python float -> float32, int -> int64, bool -> bool; numpy arrays keep theirs.
 
         Edges:  None in `shape` leaves a dimension open; such a tensor has no data and is for `Cell.set_inputs` alone.

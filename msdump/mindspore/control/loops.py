@@ -62,13 +62,9 @@ def truth(thing: Any) -> Any:
 
 
 def branch(
-    test: Tensor,
-    then: Callable[[], Any],
-    orelse: Callable[[], Any],
-    variables: Variables,
-    forgotten: Variables | None = None,
-    watched: Sequence[Callable[..., Any]] = (),
-) -> Any:
+    test: Tensor, then: Callable[[], Any], orelse: Callable[[], Any], variables: Variables,
+    forgotten: Variables | None = None, watched: Sequence[Callable[..., Any]] = (),
+) -> Any:  # fmt: skip
     """Trace both functions; what they return and leave in variables is that of the one which runs.
 
     forgotten  variables that they write and nobody reads afterwards
@@ -192,14 +188,9 @@ class _TracedLoop:
     """One loop while it is traced. What it carries is settled by tracing until it does not change any more."""
 
     def __init__(
-        self,
-        tracer: Tracer,
-        test: Callable[[], Any],
-        body: Callable[[], Any],
-        variables: Variables,
-        stop: str,
+        self, tracer: Tracer, test: Callable[[], Any], body: Callable[[], Any], variables: Variables, stop: str,
         watched: Callable[..., Any] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._tracer = tracer
         self._test, self._body = test, body
         self._variables = variables

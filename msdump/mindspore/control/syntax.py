@@ -197,14 +197,9 @@ class _Converter(ast.NodeTransformer):
         return f"{PREFIX}{kind}_{self._count}"
 
     def _function(
-        self,
-        name: str,
-        body: Sequence[ast.stmt],
-        names: Sequence[str],
-        place: ast.stmt,
-        is_visited: bool = False,
+        self, name: str, body: Sequence[ast.stmt], names: Sequence[str], place: ast.stmt, is_visited: bool = False,
         argument: str = "",
-    ) -> ast.stmt:
+    ) -> ast.stmt:  # fmt: skip
         self._depth += 1
         inner = list(body) if is_visited else [statement for each in body for statement in self.converted(each)]
         self._depth -= 1

@@ -71,15 +71,9 @@ def torch_of(op_type: str) -> Any:
 
 
 def def_torch_operator(
-    op_type: str,
-    compute: Compute,
-    input_names: Sequence[str],
-    *,
-    has_gradient: bool = True,
-    constants: Sequence[int] = (),
-    is_sized_by_data: bool = False,
-    is_update: bool = False,
-) -> None:
+    op_type: str, compute: Compute, input_names: Sequence[str], *, has_gradient: bool = True,
+    constants: Sequence[int] = (), is_sized_by_data: bool = False, is_update: bool = False,
+) -> None:  # fmt: skip
     """Register an op type whose results are those of `compute`.
 
     has_gradient      False: no gradient flows through it

@@ -125,15 +125,9 @@ class _Writer:
         return self._constants[key]
 
     def _add_node(
-        self,
-        op_type: str,
-        inputs: Sequence[str],
-        attributes: dict[str, Any],
-        outputs: Sequence[Value],
-        is_tuple: bool,
-        kind: int = _PRIMITIVE,
-        scope: str = "",
-    ) -> str:
+        self, op_type: str, inputs: Sequence[str], attributes: dict[str, Any], outputs: Sequence[Value], is_tuple: bool,
+        kind: int = _PRIMITIVE, scope: str = "",
+    ) -> str:  # fmt: skip
         node = self.model.graph.node.add()
         node.input.extend(inputs)
         node.name = f"{self.name}:{self._next('CNode')}"

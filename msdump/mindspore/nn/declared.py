@@ -77,13 +77,9 @@ def layers(
 
 
 def _layer(
-    name: str,
-    function: Callable[..., Any],
-    inputs: list[inspect.Parameter],
-    module: str,
-    base: type[Declared],
+    name: str, function: Callable[..., Any], inputs: list[inspect.Parameter], module: str, base: type[Declared],
     **options: Any,
-) -> Any:
+) -> Any:  # fmt: skip
     def construct(self: Any, *args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs, **{each: getattr(self, each) for each in made.settings})
 

@@ -89,13 +89,9 @@ class OneDevice:
         return self.add_flags_recursive(broadcast_flag=mode)
 
     def shard(
-        self: Any,
-        in_strategy: Any,
-        out_strategy: Any = None,
-        parameter_plan: Any = None,
-        device: str = "Ascend",
+        self: Any, in_strategy: Any, out_strategy: Any = None, parameter_plan: Any = None, device: str = "Ascend",
         level: int = 0,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         """This cell, when the strategies cut nothing.
 
         Raises: AssertionError outside of automatic parallelism in PyNative mode; ValueError for a strategy that cuts.

@@ -138,14 +138,9 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Type = float32) -> Tens
 
 
 def linspace(
-    start: float,
-    stop: float,
-    num: int = 50,
-    endpoint: bool = True,
-    retstep: bool = False,
-    dtype: Any = None,
+    start: float, stop: float, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
     axis: int = 0,
-) -> Any:
+) -> Any:  # fmt: skip
     """Evenly spaced numbers; with `retstep` their distance, too."""
     values, step = _np.linspace(start, stop, num, endpoint, retstep=True, axis=axis)
     made = _constant(values, dtype or float32)

@@ -239,15 +239,9 @@ Pair = tuple[Any, Any]
 
 
 def pad(
-    arr: Any,
-    pad_width: Any,
-    mode: Any = "constant",
-    stat_length: Any = None,
-    constant_values: Any = 0,
-    end_values: Any = 0,
-    reflect_type: str = "even",
-    **kwargs: Any,
-) -> Tensor:
+    arr: Any, pad_width: Any, mode: Any = "constant", stat_length: Any = None, constant_values: Any = 0,
+    end_values: Any = 0, reflect_type: str = "even", **kwargs: Any,
+) -> Tensor:  # fmt: skip
     """`arr` with elements added before and behind it on each axis, as numpy.pad.
 
     mode     also a function (row, widths, axis, kwargs), which returns each row along an axis with its ends filled

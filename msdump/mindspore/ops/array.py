@@ -237,16 +237,9 @@ gather_d = gather_elements
 
 
 def strided_slice(
-    input_x: Tensor,
-    begin: Sequence[int],
-    end: Sequence[int],
-    strides: Sequence[int],
-    begin_mask: int = 0,
-    end_mask: int = 0,
-    ellipsis_mask: int = 0,
-    new_axis_mask: int = 0,
-    shrink_axis_mask: int = 0,
-) -> Tensor:
+    input_x: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int], begin_mask: int = 0,
+    end_mask: int = 0, ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0,
+) -> Tensor:  # fmt: skip
     """A slice with a begin, an end and a stride per axis; bits of the masks say what counts in their place."""
     masks = {
         "begin_mask": begin_mask,

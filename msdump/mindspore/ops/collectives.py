@@ -134,14 +134,9 @@ class Receive(_Collective):
     """The tensor that the process `src_rank` sends under the same tag."""
 
     def __init__(
-        self,
-        sr_tag: int,
-        src_rank: int,
-        shape: Sequence[int],
-        dtype: Any,
-        group: str = HCCL_WORLD_COMM_GROUP,
+        self, sr_tag: int, src_rank: int, shape: Sequence[int], dtype: Any, group: str = HCCL_WORLD_COMM_GROUP,
         group_back: str = HCCL_WORLD_COMM_GROUP,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(group, sr_tag=sr_tag, src_rank=src_rank, shape=tuple(shape), dtype=dtype_name(dtype))
 
     def compute(self, x: Any = None) -> Tensor:

@@ -42,19 +42,9 @@ def _pads(pad_mode: str, padding: Any, ndim: int) -> tuple[int, ...]:
 
 @operator("Conv3D")
 def _conv3d(
-    torch: Any,
-    x: Tensor,
-    weight: Tensor,
-    out_channel: int,
-    kernel_size: Sizes,
-    mode: int = 1,
-    pad_mode: str = "valid",
-    pad: Any = 0,
-    stride: Any = 1,
-    dilation: Any = 1,
-    group: int = 1,
-    data_format: str = "NCDHW",
-) -> Tensor:
+    torch: Any, x: Tensor, weight: Tensor, out_channel: int, kernel_size: Sizes, mode: int = 1, pad_mode: str = "valid",
+    pad: Any = 0, stride: Any = 1, dilation: Any = 1, group: int = 1, data_format: str = "NCDHW",
+) -> Tensor:  # fmt: skip
     only("Conv3D", "mode", mode, 1)
     only("Conv3D", "data_format", data_format, "NCDHW")
     functional = torch.nn.functional
@@ -66,21 +56,10 @@ def _conv3d(
 
 @operator("Conv3DTranspose")
 def _conv3d_transpose(
-    torch: Any,
-    dout: Tensor,
-    weight: Tensor,
-    in_channel: int,
-    out_channel: int,
-    kernel_size: Sizes,
-    mode: int = 1,
-    pad_mode: str = "valid",
-    pad: Any = 0,
-    stride: Any = 1,
-    dilation: Any = 1,
-    group: int = 1,
-    output_padding: Any = 0,
+    torch: Any, dout: Tensor, weight: Tensor, in_channel: int, out_channel: int, kernel_size: Sizes, mode: int = 1,
+    pad_mode: str = "valid", pad: Any = 0, stride: Any = 1, dilation: Any = 1, group: int = 1, output_padding: Any = 0,
     data_format: str = "NCDHW",
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     only("Conv3DTranspose", "mode", mode, 1)
     only("Conv3DTranspose", "data_format", data_format, "NCDHW")
     kernel, steps, spread = sizes(kernel_size, 3), sizes(stride, 3), sizes(dilation, 3)
@@ -135,18 +114,9 @@ class Conv2DBackpropInput(Primitive):
     """Gradient of Conv2D for its input: out_backprop, filter and the sizes of the input."""
 
     def __init__(
-        self,
-        out_channel: int,
-        kernel_size: Any,
-        pad_mode: str = "valid",
-        pad: Any = 0,
-        pad_list: Any = None,
-        mode: int = 1,
-        stride: Any = 1,
-        dilation: Any = 1,
-        group: int = 1,
-        data_format: str = "NCHW",
-    ) -> None:
+        self, out_channel: int, kernel_size: Any, pad_mode: str = "valid", pad: Any = 0, pad_list: Any = None,
+        mode: int = 1, stride: Any = 1, dilation: Any = 1, group: int = 1, data_format: str = "NCHW",
+    ) -> None:  # fmt: skip
         super().__init__(
             "Conv2DBackpropInput",
             out_channel=out_channel,
@@ -180,15 +150,9 @@ def dense(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def batch_norm(
-    input_x: Tensor,
-    running_mean: Tensor,
-    running_var: Tensor,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    training: bool = False,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> Tensor:
+    input_x: Tensor, running_mean: Tensor, running_var: Tensor, weight: Tensor | None = None,
+    bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
+) -> Tensor:  # fmt: skip
     """Normalisation per channel; with `training` by the statistics of the batch, which move the running ones."""
     scale = ones(running_mean.shape, running_mean.dtype) if weight is None else weight
     offset = mul(running_mean, 0) if bias is None else bias
@@ -216,14 +180,9 @@ def _l2_normalize(torch: Any, input: Tensor, axis: Any = 0, epsilon: float = 1e-
 
 
 def max_pool2d(
-    x: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    return_indices: bool = False,
+    x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, return_indices: bool = False,
     ceil_mode: bool = False,
-) -> Any:
+) -> Any:  # fmt: skip
     """Largest elements under a window of (N, C, H, W), and their places in the picture."""
     kernel = sizes(kernel_size, 2)
     strides = kernel if stride is None else sizes(stride, 2)

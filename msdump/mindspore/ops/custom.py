@@ -34,14 +34,9 @@ class Custom(Primitive):
     """
 
     def __init__(
-        self,
-        func: Any,
-        out_shape: Any = None,
-        out_dtype: Any = None,
-        func_type: str = "hybrid",
-        bprop: Callable[..., Any] | None = None,
-        reg_info: Any = None,
-    ) -> None:
+        self, func: Any, out_shape: Any = None, out_dtype: Any = None, func_type: str = "hybrid",
+        bprop: Callable[..., Any] | None = None, reg_info: Any = None,
+    ) -> None:  # fmt: skip
         where = f"For 'Custom', 'func_type': {func_type}, 'func': {func}"
         if not callable(func) and not isinstance(func, str):
             raise TypeError(f"For 'Custom', 'func' must be of type function or str, but got {type(func)}")

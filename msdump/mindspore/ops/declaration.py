@@ -177,15 +177,9 @@ def _as_float(tensor: Tensor) -> Tensor:
 
 
 def operator(
-    op_type: str,
-    *class_names: str,
-    operands: str = AS_IS,
-    init: str | None = None,
-    has_gradient: bool = True,
-    constants: Sequence[int] = (),
-    is_sized_by_data: bool = False,
-    is_update: bool = False,
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    op_type: str, *class_names: str, operands: str = AS_IS, init: str | None = None, has_gradient: bool = True,
+    constants: Sequence[int] = (), is_sized_by_data: bool = False, is_update: bool = False,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # fmt: skip
     """Decorator: the function becomes that of `mindspore.ops`; the operator and its class are made on the way.
 
     op_type           MindSpore's name of the operator, and of its class

@@ -45,13 +45,9 @@ def _resize_area(torch: Any, images: Tensor, size: Any, align_corners: bool = Fa
 
 def _sampler(op_type: str, doc: str) -> Callable[..., Any]:
     def sampled(
-        torch: Any,
-        input_x: Tensor,
-        grid: Tensor,
-        interpolation_mode: str = "bilinear",
-        padding_mode: str = "zeros",
+        torch: Any, input_x: Tensor, grid: Tensor, interpolation_mode: str = "bilinear", padding_mode: str = "zeros",
         align_corners: bool = False,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         sample = torch.nn.functional.grid_sample
         return sample(input_x, grid, interpolation_mode, padding_mode, bool(align_corners))
 
@@ -96,14 +92,9 @@ _METHODS = ("bilinear", "nearest", "bilinear_v2")
 
 @operator("CropAndResize", init="method extrapolation_value", constants=(1, 2))
 def crop_and_resize(
-    torch: Any,
-    image: Tensor,
-    boxes: Tensor,
-    box_indices: Tensor,
-    crop_size: Any,
-    method: str = "bilinear",
+    torch: Any, image: Tensor, boxes: Tensor, box_indices: Tensor, crop_size: Any, method: str = "bilinear",
     extrapolation_value: float = 0.0,
-) -> Any:
+) -> Any:  # fmt: skip
     """Boxes (y1, x1, y2, x2), from 0 to 1, of pictures (N, H, W, C), each as a picture of `crop_size`."""
     if method not in _METHODS:
         raise ValueError(f"expected method bilinear, nearest or bilinear_v2, got {method!r}.")
@@ -137,15 +128,9 @@ def _span(torch: Any, first: float, last: float, given: int, size: int, is_secon
 
 @operator("ROIAlign", constants=(1,))
 def _roi_align(
-    torch: Any,
-    features: Tensor,
-    rois: Tensor,
-    pooled_height: int,
-    pooled_width: int,
-    spatial_scale: float,
-    sample_num: int = 2,
-    roi_end_mode: int = 1,
-) -> Any:
+    torch: Any, features: Tensor, rois: Tensor, pooled_height: int, pooled_width: int, spatial_scale: float,
+    sample_num: int = 2, roi_end_mode: int = 1,
+) -> Any:  # fmt: skip
     """Parts (row, x0, y0, x1, y1) of (N, C, H, W), each as `pooled_height` x `pooled_width` means of samples."""
     if features.device.type == "meta":  # type: ignore[attr-defined]
         return features.new_empty(rois.shape[0], features.shape[1], pooled_height, pooled_width)  # type: ignore[attr-defined]

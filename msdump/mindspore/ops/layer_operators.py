@@ -43,15 +43,9 @@ def extract_image_patches(
 
 @operator("InstanceNorm", init="epsilon momentum")
 def instance_norm_of(
-    torch: Any,
-    input_x: Tensor,
-    gamma: Tensor,
-    beta: Tensor,
-    mean: Tensor,
-    variance: Tensor,
-    epsilon: float = 1e-5,
+    torch: Any, input_x: Tensor, gamma: Tensor, beta: Tensor, mean: Tensor, variance: Tensor, epsilon: float = 1e-5,
     momentum: float = 0.1,
-) -> tuple[Any, Any, Any]:
+) -> tuple[Any, Any, Any]:  # fmt: skip
     """Each channel of each sample with mean 0 and variance 1, scaled and moved; also its mean and variance."""
     x: Any = input_x
     axes = tuple(range(2, x.ndim))

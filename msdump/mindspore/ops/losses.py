@@ -99,15 +99,9 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
 
 @operator("CTCLossV2")
 def _ctc_loss(
-    torch: Any,
-    log_probs: Tensor,
-    targets: Tensor,
-    input_lengths: Tensor,
-    target_lengths: Tensor,
-    blank: int = 0,
-    reduction: str = "none",
-    zero_infinity: bool = False,
-) -> tuple[Tensor, Tensor]:
+    torch: Any, log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int = 0,
+    reduction: str = "none", zero_infinity: bool = False,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Losses per sequence, and logarithms of the forward probabilities."""
     lengths: list[Any] = [torch.as_tensor(each).long() for each in (input_lengths, target_lengths)]
     if log_probs.device.type == "meta":  # type: ignore[attr-defined]
@@ -130,14 +124,9 @@ def _ctc_loss(
 
 
 def ctc_loss(
-    log_probs: Tensor,
-    targets: Tensor,
-    input_lengths: Tensor,
-    target_lengths: Tensor,
-    blank: int = 0,
-    reduction: str = "mean",
-    zero_infinity: bool = False,
-) -> tuple[Tensor, Tensor]:
+    log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int = 0,
+    reduction: str = "mean", zero_infinity: bool = False,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Loss of unaligned sequences: log_probs (T, N, C), targets (N, S); also the forward log probabilities."""
     losses, alphas = _ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, "none", zero_infinity)
     if reduction == "mean":

@@ -138,13 +138,9 @@ def _checked(reduction: str) -> str:
 
 
 def cross_entropy(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-    reduction: str = "mean",
+    input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean",
     label_smoothing: float = 0.0,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Cross entropy of logits (N, C, ...) with class indices (N, ...) or probabilities (N, C, ...)."""
     axis = 0 if input.ndim == 1 else 1
     if target.dtype in float_type and target.ndim != input.ndim:
@@ -179,13 +175,9 @@ def _weighed(values: Tensor, axis: int, weight: Tensor | None) -> Tensor:
 
 
 def nll_loss(
-    inputs: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-    reduction: str = "mean",
+    inputs: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean",
     label_smoothing: float = 0.0,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Negative log likelihood: minus the log probability of each target class; "mean" weighs by `weight`.
 
     Edges: the sum over all classes counts with label_smoothing / classes, also with 0, so that an infinite log

@@ -165,17 +165,10 @@ class Conv2D(Primitive):
     """2-D convolution of (N, C, H, W) with (O, C / group, kh, kw).   Source: attributes as in MindSpore's IR."""
 
     def __init__(
-        self,
-        out_channel: int,
-        kernel_size: int | tuple[int, int],
-        mode: int = 1,
-        pad_mode: str = "valid",
-        pad: int | tuple[int, ...] = 0,
-        stride: int | tuple[int, ...] = 1,
-        dilation: int | tuple[int, ...] = 1,
-        group: int = 1,
-        data_format: str = "NCHW",
-    ) -> None:
+        self, out_channel: int, kernel_size: int | tuple[int, int], mode: int = 1, pad_mode: str = "valid",
+        pad: int | tuple[int, ...] = 0, stride: int | tuple[int, ...] = 1, dilation: int | tuple[int, ...] = 1,
+        group: int = 1, data_format: str = "NCHW",
+    ) -> None:  # fmt: skip
         if mode != 1:
             raise ValueError(f"For 'Conv2D', the 'mode' must be 1, but got {mode!r}.")
         super().__init__(
@@ -198,13 +191,9 @@ class _Pool(Primitive):
     """
 
     def __init__(
-        self,
-        kernel_size: int | tuple[int, ...] = 1,
-        strides: int | tuple[int, ...] = 1,
-        pad_mode: str = "valid",
-        data_format: str = "NCHW",
-        pad: tuple[int, int, int, int] | None = None,
-    ) -> None:
+        self, kernel_size: int | tuple[int, ...] = 1, strides: int | tuple[int, ...] = 1, pad_mode: str = "valid",
+        data_format: str = "NCHW", pad: tuple[int, int, int, int] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(
             kernel_size=(1, 1, *pair(kernel_size)),
             strides=(1, 1, *pair(strides)),

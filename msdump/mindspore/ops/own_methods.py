@@ -263,16 +263,9 @@ def _extreme(name: str) -> Callable[..., Any]:
     values, both = getattr(reductions, f"a{name}"), getattr(reductions, name)
 
     def method(
-        self: Tensor,
-        axis: Any = None,
-        keepdims: Any = False,
-        *,
-        initial: Any = None,
-        where: Any = True,
-        return_indices: Any = False,
-        dim: Any = None,
-        keepdim: Any = False,
-    ) -> Any:
+        self: Tensor, axis: Any = None, keepdims: Any = False, *, initial: Any = None, where: Any = True,
+        return_indices: Any = False, dim: Any = None, keepdim: Any = False,
+    ) -> Any:  # fmt: skip
         where = None if where is True else where
         if return_indices or dim is not None:
             along, is_kept = axis if dim is None else dim, keepdims or keepdim

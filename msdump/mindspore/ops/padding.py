@@ -16,13 +16,9 @@ from msdump.mindspore.ops.declaration import operator, plain
 
 @operator("PadV3", init="mode paddings_contiguous")
 def _pad(
-    torch: Any,
-    x: Tensor,
-    paddings: Any,
-    constant_value: Any = None,
-    mode: str = "constant",
+    torch: Any, x: Tensor, paddings: Any, constant_value: Any = None, mode: str = "constant",
     paddings_contiguous: bool = True,
-) -> Any:
+) -> Any:  # fmt: skip
     """Margins: pairs (before, after) from the last axis on; not contiguous: all `before`, then all `after`."""
     if not paddings_contiguous:
         half = len(paddings) // 2

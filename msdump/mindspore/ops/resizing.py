@@ -156,13 +156,9 @@ _NDIMS = {
 
 
 def interpolate(
-    input: Tensor,
-    size: Any = None,
-    scale_factor: Any = None,
-    mode: str = "nearest",
-    align_corners: bool | None = None,
+    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
-) -> Any:
+) -> Any:  # fmt: skip
     """Data (N, C, ...) of another size, given as sizes or as factors.
 
     Edges:  "bicubic" without align_corners takes the slope -0.5, as MindSpore's kernel, where PyTorch takes -0.75.

@@ -127,27 +127,18 @@ def unique_with_pad(torch: Any, x: Tensor, pad_num: Tensor) -> tuple[Any, ...]:
 
 @operator("SearchSorted", init="dtype right", has_gradient=False)
 def _search_sorted(
-    torch: Any,
-    sorted_sequence: Tensor,
-    values: Tensor,
-    sorter: Tensor | None = None,
-    dtype: Type = _int64,
+    torch: Any, sorted_sequence: Tensor, values: Tensor, sorter: Tensor | None = None, dtype: Type = _int64,
     right: bool = False,
-) -> Any:
+) -> Any:  # fmt: skip
     """Where values would stand in sorted rows: before equal elements, or with `right` behind them."""
     order = None if sorter is None else _long(sorter)
     return torch.searchsorted(sorted_sequence, values, right=right, sorter=order).to(dtype)
 
 
 def searchsorted(
-    sorted_sequence: Any,
-    values: Any,
-    *,
-    out_int32: bool = False,
-    right: bool = False,
-    side: str | None = None,
+    sorted_sequence: Any, values: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,
     sorter: Tensor | None = None,
-) -> Any:
+) -> Any:  # fmt: skip
     """Where values would stand in sorted rows: before equal elements, or with `right` behind them."""
     if side not in (None, "left", "right"):
         raise ValueError(f"For 'searchsorted', 'side' must be 'left' or 'right', but got {side!r}.")

@@ -79,16 +79,9 @@ def kaiser_window(
 
 @operator("STFT", init="n_fft hop_length win_length normalized onesided return_complex")
 def _stft(
-    torch: Any,
-    x: Tensor,
-    window: Tensor,
-    n_fft: int,
-    hop_length: int,
-    win_length: int,
-    normalized: bool,
-    onesided: bool,
-    return_complex: bool,
-) -> Any:
+    torch: Any, x: Tensor, window: Tensor, n_fft: int, hop_length: int, win_length: int, normalized: bool,
+    onesided: bool, return_complex: bool,
+) -> Any:  # fmt: skip
     """Spectra of windows of a signal: (..., frequency, time), or with real and imaginary parts as a last axis."""
     if {x.dtype, window.dtype} & {torch.float16, torch.bfloat16}:
         raise TypeError(f"expected numbers of at least 4 bytes, got {x.dtype} and {window.dtype}.")
@@ -97,17 +90,10 @@ def _stft(
 
 
 def stft(
-    x: Tensor,
-    n_fft: int,
-    hop_length: int | None = None,
-    win_length: int | None = None,
-    window: Tensor | None = None,
-    center: bool = True,
-    pad_mode: str = "REFLECT",
-    normalized: bool = False,
-    onesided: bool | None = None,
+    x: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Tensor | None = None,
+    center: bool = True, pad_mode: str = "REFLECT", normalized: bool = False, onesided: bool | None = None,
     return_complex: bool | None = None,
-) -> Any:
+) -> Any:  # fmt: skip
     """Fourier transforms of parts of a signal, each of `n_fft` elements, `hop_length` apart."""
     from msdump.mindspore.ops.array import expand_dims, ones, squeeze
     from msdump.mindspore.ops.padding import pad

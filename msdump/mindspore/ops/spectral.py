@@ -128,15 +128,9 @@ def ifftshift(torch: Any, input: Tensor, dim: Any = None) -> Any:
 
 @operator("FFTWithSize")
 def _fft_with_size(
-    torch: Any,
-    x: Tensor,
-    signal_ndim: int,
-    inverse: bool,
-    real: bool,
-    norm: str = "backward",
-    onesided: bool = True,
+    torch: Any, x: Tensor, signal_ndim: int, inverse: bool, real: bool, norm: str = "backward", onesided: bool = True,
     signal_sizes: Any = (),
-) -> Any:
+) -> Any:  # fmt: skip
     """Fourier transform along the last axes; real: of real numbers, onesided: only the half that says all."""
     axes = tuple(range(-signal_ndim, 0))
     if not real:

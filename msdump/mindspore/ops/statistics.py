@@ -214,17 +214,9 @@ def _squared_difference(torch: Any, input_x: Tensor, input_y: Tensor) -> Any:
 
 @operator("LARSUpdate", init="epsilon hyperpara use_clip", has_gradient=False)
 def _lars_update(
-    torch: Any,
-    weight: Tensor,
-    gradient: Tensor,
-    norm_weight: Tensor,
-    norm_gradient: Tensor,
-    weight_decay: Tensor,
-    learning_rate: Tensor,
-    epsilon: float = 1e-5,
-    hyperpara: float = 1e-3,
-    use_clip: bool = False,
-) -> Any:
+    torch: Any, weight: Tensor, gradient: Tensor, norm_weight: Tensor, norm_gradient: Tensor, weight_decay: Tensor,
+    learning_rate: Tensor, epsilon: float = 1e-5, hyperpara: float = 1e-3, use_clip: bool = False,
+) -> Any:  # fmt: skip
     """(g + decay * w) * hyperpara * |w| / (|g| + decay * |w| + epsilon); the factor is 1 where either norm is 0."""
     length, other = torch.sqrt(norm_weight), torch.sqrt(norm_gradient)
     factor = hyperpara * length / (other + weight_decay * length + epsilon)

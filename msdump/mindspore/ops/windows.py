@@ -106,15 +106,9 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
 
 @operator("MaxPool3D")
 def _max_pool3d(
-    torch: Any,
-    input: Tensor,
-    kernel_size: Any = 1,
-    strides: Any = 1,
-    pad_mode: str = "VALID",
-    pad_list: Any = 0,
-    ceil_mode: bool | None = None,
-    data_format: str = "NCDHW",
-) -> Tensor:
+    torch: Any, input: Tensor, kernel_size: Any = 1, strides: Any = 1, pad_mode: str = "VALID", pad_list: Any = 0,
+    ceil_mode: bool | None = None, data_format: str = "NCDHW",
+) -> Tensor:  # fmt: skip
     only("MaxPool3D", "data_format", data_format, "NCDHW")
     functional = torch.nn.functional
     kernel, stride = sizes(kernel_size, 3), sizes(strides, 3)
@@ -125,16 +119,9 @@ def _max_pool3d(
 
 @operator("MaxPool3DWithArgmax")
 def _max_pool3d_with_argmax(
-    torch: Any,
-    x: Tensor,
-    ksize: Sizes,
-    strides: Sizes,
-    pads: Any = 0,
-    dilation: Any = (1, 1, 1),
-    ceil_mode: bool = False,
-    data_format: str = "NCDHW",
-    argmax_type: Type = int64,
-) -> tuple[Tensor, Any]:
+    torch: Any, x: Tensor, ksize: Sizes, strides: Sizes, pads: Any = 0, dilation: Any = (1, 1, 1),
+    ceil_mode: bool = False, data_format: str = "NCDHW", argmax_type: Type = int64,
+) -> tuple[Tensor, Any]:  # fmt: skip
     only("MaxPool3DWithArgmax", "data_format", data_format, "NCDHW")
     values, places = torch.nn.functional.max_pool3d(
         x, sizes(ksize, 3), sizes(strides, 3), sizes(pads, 3), sizes(dilation, 3), bool(ceil_mode), True
@@ -144,17 +131,9 @@ def _max_pool3d_with_argmax(
 
 @operator("AvgPool3D")
 def _avg_pool3d(
-    torch: Any,
-    input: Tensor,
-    kernel_size: Any = 1,
-    strides: Any = 1,
-    pad_mode: str = "valid",
-    pad: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int = 0,
-    data_format: str = "NCDHW",
-) -> Tensor:
+    torch: Any, input: Tensor, kernel_size: Any = 1, strides: Any = 1, pad_mode: str = "valid", pad: Any = 0,
+    ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int = 0, data_format: str = "NCDHW",
+) -> Tensor:  # fmt: skip
     """Source: zeros around count as elements in pad_mode "same", too, as MindSpore has it for three dimensions."""
     only("AvgPool3D", "data_format", data_format, "NCDHW")
     functional = torch.nn.functional
@@ -172,14 +151,9 @@ def _avg_pool3d(
 
 
 def max_pool3d(
-    x: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
+    x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Any:
+) -> Any:  # fmt: skip
     """Largest elements under a window of (N, C, D, H, W), and their places."""
     steps = sizes(kernel_size if stride is None else stride, 3)
     pooled = _max_pool3d_with_argmax(x, sizes(kernel_size, 3), steps, sizes(padding, 3), sizes(dilation, 3), ceil_mode)
@@ -234,14 +208,9 @@ def lp_pool2d(x: Tensor, norm_type: float, kernel_size: Any, stride: Any = None,
 
 @operator("LRN")
 def lrn(
-    torch: Any,
-    x: Tensor,
-    depth_radius: int = 5,
-    bias: float = 1.0,
-    alpha: float = 1.0,
-    beta: float = 0.5,
+    torch: Any, x: Tensor, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5,
     norm_region: str = "ACROSS_CHANNELS",
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """x over (bias + alpha * sum of squares of the channels around it) ** beta."""
     only("LRN", "norm_region", norm_region, "ACROSS_CHANNELS")
     width = 2 * depth_radius + 1
@@ -264,15 +233,9 @@ def _unpooled(torch: Any, ndim: int, x: Any, indices: Any, shape: Sizes) -> Any:
 
 @operator("MaxUnpool2D")
 def _max_unpool2d(
-    torch: Any,
-    x: Tensor,
-    argmax: Tensor,
-    ksize: Any,
-    strides: Any = 0,
-    pads: Any = 0,
-    output_shape: Sizes = (),
+    torch: Any, x: Tensor, argmax: Tensor, ksize: Any, strides: Any = 0, pads: Any = 0, output_shape: Sizes = (),
     data_format: str = "NCHW",
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     only("MaxUnpool2D", "data_format", data_format, "NCHW")
     return _unpooled(torch, 2, x, argmax, _unpooled_sizes(x, 2, ksize, strides, pads, output_shape))
 

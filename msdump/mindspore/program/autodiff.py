@@ -169,13 +169,9 @@ def gradients_of_sum(
 
 
 def backward(
-    graph: Graph,
-    nodes: Sequence[Node],
-    pending: dict[int, list[Value]],
-    wrt: Sequence[Value],
-    owner: Node | None = None,
-    changes: Changes | None = None,
-) -> list[Value | None]:
+    graph: Graph, nodes: Sequence[Node], pending: dict[int, list[Value]], wrt: Sequence[Value],
+    owner: Node | None = None, changes: Changes | None = None,
+) -> list[Value | None]:  # fmt: skip
     """Gradients with respect to each value of `wrt`, as new nodes of `graph`, back through `nodes`.
 
     pending  value id -> gradients that it has already; gets those of all values on the way

@@ -81,13 +81,9 @@ def while_gradient(builder: GradBuilder, node: Node, outer: Gradients) -> Gradie
 
 
 def _loop_region(
-    builder: GradBuilder,
-    node: Node,
-    loops: Sequence[Node],
-    carried: Sequence[Sequence[int]],
-    shared: Sequence[Value],
+    builder: GradBuilder, node: Node, loops: Sequence[Node], carried: Sequence[Sequence[int]], shared: Sequence[Value],
     parts: dict[int, list[Value]],
-) -> Graph:
+) -> Graph:  # fmt: skip
     """What runs for each run of the last loop: takes the gradients of what that carried on, gives those of its inputs.
 
     parts   id of what a loop carried into a run -> gradients, from what later loops computed in the same run; gets more

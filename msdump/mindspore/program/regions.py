@@ -40,15 +40,9 @@ def add_if(
 
 
 def add_while(
-    graph: Graph,
-    condition: Graph,
-    body: Graph,
-    initial: Sequence[Value],
-    stop: int,
-    scope: str,
-    source: Sequence[SourceLine],
-    stage: str,
-) -> Node:
+    graph: Graph, condition: Graph, body: Graph, initial: Sequence[Value], stop: int, scope: str,
+    source: Sequence[SourceLine], stage: str,
+) -> Node:  # fmt: skip
     """Append a loop over carried values: each run of `condition` and `body` gets them as the inputs of the region.
 
     stop   index of a carried value that is not 0 once the body has left the loop, -1 without one
@@ -97,16 +91,9 @@ def own_inputs(node: Node) -> int:
 
 
 def _add(
-    graph: Graph,
-    op_type: str,
-    inputs: Sequence[Value],
-    types: Sequence[TensorType],
-    regions: tuple[Graph, ...],
-    scope: str,
-    source: Sequence[SourceLine],
-    stage: str,
-    attrs: dict[str, int] | None = None,
-) -> Node:
+    graph: Graph, op_type: str, inputs: Sequence[Value], types: Sequence[TensorType], regions: tuple[Graph, ...],
+    scope: str, source: Sequence[SourceLine], stage: str, attrs: dict[str, int] | None = None,
+) -> Node:  # fmt: skip
     primitive = Primitive(op_type, attrs or {}, definition=_definition(op_type, inputs, regions))
     node = graph.add_foreign_node(primitive, inputs, types, scope, source, stage=stage)
     node.regions = regions

@@ -28,17 +28,10 @@ class Model:
     """
 
     def __init__(
-        self,
-        network: Cell,
-        loss_fn: Any = None,
-        optimizer: Optimizer | None = None,
-        metrics: Any = None,
-        eval_network: Cell | None = None,
-        eval_indexes: list[int] | None = None,
-        amp_level: str = "O0",
-        boost_level: str = "O0",
-        **kwargs: Any,
-    ) -> None:
+        self, network: Cell, loss_fn: Any = None, optimizer: Optimizer | None = None, metrics: Any = None,
+        eval_network: Cell | None = None, eval_indexes: list[int] | None = None, amp_level: str = "O0",
+        boost_level: str = "O0", **kwargs: Any,
+    ) -> None:  # fmt: skip
         """Raises: TypeError for anything but a Cell, or unknown arguments."""
         if not isinstance(network, Cell):
             raise TypeError(f"For 'Model', the argument 'network' must be a Cell, but got {type(network)}.")
@@ -81,14 +74,9 @@ class Model:
     # -- training -----------------------------------------------------------------------------------
 
     def train(
-        self,
-        epoch: int,
-        train_dataset: Any,
-        callbacks: Any = None,
-        dataset_sink_mode: bool = False,
-        sink_size: int = -1,
-        initial_epoch: int = 0,
-    ) -> None:
+        self, epoch: int, train_dataset: Any, callbacks: Any = None, dataset_sink_mode: bool = False,
+        sink_size: int = -1, initial_epoch: int = 0,
+    ) -> None:  # fmt: skip
         """Train for `epoch` rounds of the dataset.
 
         Edges:   sink mode runs the same steps one by one; off the CPU `sink_size` of them are an epoch. A callback's
@@ -99,17 +87,10 @@ class Model:
         self._run_epochs(plan, callbacks, None)
 
     def fit(
-        self,
-        epoch: int,
-        train_dataset: Any,
-        valid_dataset: Any = None,
-        valid_frequency: int | Sequence[int] = 1,
-        callbacks: Any = None,
-        dataset_sink_mode: bool = False,
-        valid_dataset_sink_mode: bool = False,
-        sink_size: int = -1,
-        initial_epoch: int = 0,
-    ) -> None:
+        self, epoch: int, train_dataset: Any, valid_dataset: Any = None, valid_frequency: int | Sequence[int] = 1,
+        callbacks: Any = None, dataset_sink_mode: bool = False, valid_dataset_sink_mode: bool = False,
+        sink_size: int = -1, initial_epoch: int = 0,
+    ) -> None:  # fmt: skip
         """Train, and evaluate after every `valid_frequency` epochs, or after the epochs of that list.
 
         Edges:   callbacks find the results in `eval_results` and `metrics` at the end of that epoch of training.
@@ -310,13 +291,9 @@ class Model:
         return self._network(*predict_data)
 
     def build(
-        self,
-        train_dataset: Any = None,
-        valid_dataset: Any = None,
-        sink_size: int = -1,
-        epoch: int = 1,
+        self, train_dataset: Any = None, valid_dataset: Any = None, sink_size: int = -1, epoch: int = 1,
         sink_mode: bool = True,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Compile for the first batch of a dataset without running."""
         if train_dataset is not None:
             self._train_network.set_train()

@@ -61,16 +61,10 @@ def merge_sliced_parameter(sliced_parameters: Sequence[Parameter], strategy: Any
 
 
 def load_distributed_checkpoint(
-    network: Cell,
-    checkpoint_filenames: Sequence[str] | None = None,
-    predict_strategy: Any = None,
-    train_strategy_filename: str | None = None,
-    strict_load: bool = False,
-    dec_key: bytes | None = None,
-    dec_mode: str = "AES-GCM",
-    format: str = "ckpt",
-    **options: Any,
-) -> None:
+    network: Cell, checkpoint_filenames: Sequence[str] | None = None, predict_strategy: Any = None,
+    train_strategy_filename: str | None = None, strict_load: bool = False, dec_key: bytes | None = None,
+    dec_mode: str = "AES-GCM", format: str = "ckpt", **options: Any,
+) -> None:  # fmt: skip
     """Load the file of one rank.   Raises: RuntimeError for several files or a strategy."""
     if predict_strategy is not None or train_strategy_filename or len(checkpoint_filenames or ()) != 1:
         _no_strategy("load_distributed_checkpoint")

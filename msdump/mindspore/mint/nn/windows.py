@@ -77,15 +77,9 @@ globals().update(in_forms(_TABLE, _COMPUTING, __name__))
 
 
 def conv_transpose2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Tensor:
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
+    output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
+) -> Tensor:  # fmt: skip
     """The gradient of a convolution, of (N, C, H, W) and (C, O / groups, kh, kw), as the operator that it is."""
     steps, pads, more, apart = (sizes(each, 2) for each in (stride, padding, output_padding, dilation))
     kernel = (weight.shape[2], weight.shape[3])
@@ -102,14 +96,9 @@ def conv_transpose2d(
 
 
 def max_pool2d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
+    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Any:
+) -> Any:  # fmt: skip
     """Greatest elements of windows of the last two axes, with their places in the plane."""
     step = kernel_size if stride is None else stride
     result = F.max_pool2d(input, kernel_size, step, padding, dilation, return_indices, ceil_mode)

@@ -197,13 +197,9 @@ class Conv3dTranspose(_OfVolume, takes=f"{_WINDOW} dilation=1 group=1 output_pad
     is_transposed = True
 
     def _set_up(
-        self,
-        weight_init: Any,
-        bias_init: Any,
-        data_format: str = "NCDHW",
-        dtype: Any = float32,
+        self, weight_init: Any, bias_init: Any, data_format: str = "NCDHW", dtype: Any = float32,
         output_padding: Any = 0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super()._set_up(weight_init, bias_init, data_format, dtype)
         self._check_output_padding(output_padding)
         self.conv3d_transpose = P.Conv3DTranspose(

@@ -37,14 +37,9 @@ class _BatchNorm(_Statistics, takes=f"{_SETTINGS} data_format='NCHW'"):
     """What the batch normalisations share. `momentum` is the part of the running statistics that stays."""
 
     def _set_up(
-        self,
-        affine: bool,
-        gamma_init: Any,
-        beta_init: Any,
-        moving_mean_init: Any,
-        moving_var_init: Any,
+        self, affine: bool, gamma_init: Any, beta_init: Any, moving_mean_init: Any, moving_var_init: Any,
         data_format: str = "NCHW",
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.format = data_format
         self._make(affine, gamma_init, beta_init, moving_mean_init, moving_var_init)
 

@@ -64,15 +64,9 @@ class MultiheadAttention(
             self.bias_v = Parameter(initializer(XavierNormal(), (1, 1, width)), "bias_v")
 
     def construct(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        key_padding_mask: Tensor | None = None,
-        need_weights: bool = True,
-        attn_mask: Tensor | None = None,
-        average_attn_weights: bool = True,
-    ) -> tuple[Any, ...]:
+        self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
+        need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
+    ) -> tuple[Any, ...]:  # fmt: skip
         is_batched = query.ndim == 3
         operands = [query, key, value]
         if self.batch_first and is_batched:
@@ -225,14 +219,9 @@ class TransformerDecoderLayer(_Layer):
     parts = 3
 
     def construct(
-        self,
-        tgt: Tensor,
-        memory: Tensor,
-        tgt_mask: Tensor | None = None,
-        memory_mask: Tensor | None = None,
-        tgt_key_padding_mask: Tensor | None = None,
-        memory_key_padding_mask: Tensor | None = None,
-    ) -> Tensor:
+        self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
+    ) -> Tensor:  # fmt: skip
         def of_memory(x: Tensor) -> Any:
             return self.multihead_attn(x, memory, memory, memory_key_padding_mask, False, memory_mask)[0]
 
@@ -280,14 +269,9 @@ class TransformerDecoder(_Stack, takes="decoder_layer num_layers norm=None"):
         super()._set_up(decoder_layer, norm)
 
     def construct(
-        self,
-        tgt: Tensor,
-        memory: Tensor,
-        tgt_mask: Tensor | None = None,
-        memory_mask: Tensor | None = None,
-        tgt_key_padding_mask: Tensor | None = None,
-        memory_key_padding_mask: Tensor | None = None,
-    ) -> Tensor:
+        self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
+    ) -> Tensor:  # fmt: skip
         masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
         for layer in self.layers:
             tgt = layer(tgt, memory, *masks)

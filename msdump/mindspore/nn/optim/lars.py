@@ -25,13 +25,9 @@ class LARS(Optimizer):
     """Another optimizer, whose gradients are scaled by |weight| / |gradient| before."""
 
     def __init__(
-        self,
-        optimizer: Optimizer,
-        epsilon: float = 1e-5,
-        coefficient: float = 1e-3,
-        use_clip: bool = False,
+        self, optimizer: Optimizer, epsilon: float = 1e-5, coefficient: float = 1e-3, use_clip: bool = False,
         lars_filter: Callable[[Parameter], bool] = _is_scaled,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(0.0, [Parameter(Tensor(0.0), name="fake_param")])
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"For 'LARS', the type of 'optimizer' must be Optimizer, but got {type(optimizer)}.")

@@ -27,13 +27,9 @@ class DistributedGradReducer(Cell):
     """
 
     def __init__(
-        self,
-        parameters: Any,
-        mean: bool | None = None,
-        degree: int | None = None,
-        fusion_type: int = 1,
+        self, parameters: Any, mean: bool | None = None, degree: int | None = None, fusion_type: int = 1,
         group: str = GlobalComm.WORLD_COMM_GROUP,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(auto_prefix=False)
         if degree is not None and (isinstance(degree, bool) or not isinstance(degree, int) or degree <= 0):
             raise ValueError(

@@ -187,14 +187,9 @@ class OnRequestExit(Callback):
     """
 
     def __init__(
-        self,
-        save_ckpt: bool = True,
-        save_mindir: bool = True,
-        file_name: str = "Net",
-        directory: str | None = "./",
-        config_file: str | None = None,
-        sig: int = signal.SIGTERM,
-    ) -> None:
+        self, save_ckpt: bool = True, save_mindir: bool = True, file_name: str = "Net", directory: str | None = "./",
+        config_file: str | None = None, sig: int = signal.SIGTERM,
+    ) -> None:  # fmt: skip
         if sig == getattr(signal, "SIGKILL", None):
             raise ValueError("Not support send exit request by signal SIGKILL.")
         self.save_ckpt, self.save_mindir, self.sig = save_ckpt, save_mindir, sig
