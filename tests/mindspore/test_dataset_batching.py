@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -159,8 +161,27 @@ def test_columns_are_named_and_typed_without_a_schema() -> None:
     source = [(np.array([1, 2]), 0.5)]
     named = ds.GeneratorDataset(source, ["a", "b"], ["int64", "float64"], shuffle=False)
     assert rows_of(named) == [[[1, 2], 0.5]]
-    with pytest.raises(ConfigError, match="column_names and column_types"):
+    with pytest.raises(ConfigError, match="expected a small JSON file, got none"):
         ds.GeneratorDataset(source, ["a", "b"], schema="schema.json")
+
+
+def test_a_schema_names_and_types_the_columns(tmp_path: Path) -> None:
+    schema = ds.Schema()
+    schema.add_column("a", "int64", [2])
+    schema.add_column("b", "float64", [])
+    source = [(np.array([1, 2]), 0.5)]
+    assert rows_of(ds.GeneratorDataset(source, schema=schema, shuffle=False)) == [[[1, 2], 0.5]]
+    with pytest.raises(RuntimeError, match="expected int64 as column_types"):
+        rows_of(ds.GeneratorDataset([(np.ones(2), 0.5)], schema=schema, shuffle=False))
+    (tmp_path / "schema.json").write_text(json.dumps({**json.loads(str(schema)), "numRows": 7}))
+    again = ds.Schema(str(tmp_path / "schema.json"))
+    assert (again.columns, again.get_num_rows(), schema.get_num_rows()) == (schema.columns, 7, 0)
+    assert json.loads(again.to_json())["columns"]["a"] == {"type": "int64", "rank": 1, "shape": [2]}
+    with pytest.raises(ValueError, match="expected a type for column 'a'"):
+        again.parse_columns([{"name": "a"}])
+    (tmp_path / "schema.json").write_text("{")
+    with pytest.raises(ValueError, match="expected a schema in JSON"):
+        ds.Schema(str(tmp_path / "schema.json"))
 
 
 def test_dicts_are_values_of_columns() -> None:

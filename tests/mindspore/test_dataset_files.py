@@ -49,6 +49,21 @@ def test_lines_of_text_files(tmp_path: Path) -> None:
         ds.TextFileDataset(f"{folder}/n", shuffle="x")  # type: ignore[arg-type]
 
 
+def test_csv_files(tmp_path: Path) -> None:
+    folder = write(tmp_path, {"a.csv": '1,2.5,abc\n\n3,,"d,e"\n', "h.csv": "x,y,z\n5,6.5,f\n"})
+    typed = ds.CSVDataset(f"{folder}/a.csv", ",", [1, 4.5, ""], ["x", "y", "z"], shuffle=False)
+    assert rows_of(typed) == [[1, 2.5, "abc"], [3, 4.5, "d,e"]]
+    assert [dtype.kind + str(dtype.itemsize) for dtype in typed.output_types()[:2]] == ["i4", "f4"]
+    headed = ds.CSVDataset(f"{folder}/h.csv", shuffle=False)
+    assert (headed.get_col_names(), rows_of(headed)) == (["x", "y", "z"], [["5", "6.5", "f"]])
+    with pytest.raises(ValueError, match="line 1: expected 2 fields, got 3"):
+        rows_of(ds.CSVDataset(f"{folder}/a.csv", column_names=["x", "y"]))
+    with pytest.raises(ValueError, match=r"line 1: expected int, got '2\.5'"):
+        rows_of(ds.CSVDataset(f"{folder}/a.csv", ",", [1, 2, ""], ["x", "y", "z"]))
+    with pytest.raises(ValueError, match="expected one character"):
+        ds.CSVDataset(f"{folder}/a.csv", ";;")
+
+
 def test_folders_of_images(tmp_path: Path) -> None:
     folders = ("002.flag", "001.ak47")
     folder = write(tmp_path, {f"{name}/{number}.jpg": picture(number) for name in folders for number in (2, 1)})

@@ -100,6 +100,30 @@ def test_vocabularies(tmp_path: Path) -> None:
     ]
 
 
+def test_chinese_words_are_those_of_jieba(tmp_path: Path) -> None:
+    jieba = pytest.importorskip("jieba")
+    (tmp_path / "words").write_text("我们 900 r\n一起 800 d\n出去 70 v\n去 500 v\n玩 300 v\n", "utf-8")
+    (tmp_path / "hmm").write_text("")
+    (tmp_path / "more").write_text("我们一起\n\n玩吧 9000\n", "utf-8")
+    paths = (str(tmp_path / "hmm"), str(tmp_path / "words"))
+    text = np.array("我们一起去玩吧")
+    words = X.JiebaTokenizer(*paths, X.JiebaMode.MP, True)
+    tokens, starts, ends = words(text)
+    assert tokens.tolist() == ["我们", "一起", "去", "玩", "吧"]
+    assert (starts.tolist(), ends.tolist()) == ([0, 6, 12, 15, 18], [6, 12, 15, 18, 21])
+    words.add_word("去玩", 9000)
+    assert words(text)[0].tolist() == ["我们", "一起", "去玩", "吧"]
+    words.add_dict(str(tmp_path / "more"))
+    words.add_dict({"我们": 1})
+    assert words(text)[0].tolist() == ["我们一起", "去", "玩吧"]
+    assert X.JiebaTokenizer(*paths, X.JiebaMode.HMM)(text).tolist() == list(jieba.finalseg.cut(str(text)))
+    assert "".join(X.JiebaTokenizer(*paths)(text)) == str(text)
+    with pytest.raises(ValueError, match="expected a file, got none"):
+        X.JiebaTokenizer(paths[0], str(tmp_path / "none"))
+    with pytest.raises(TypeError, match="JiebaMode"):
+        X.JiebaTokenizer(*paths, 1)
+
+
 @quick
 @given(text=st.text("ab 北é!,[]\tＡ", max_size=30))
 def test_offsets_are_bytes_of_the_text(text: str) -> None:

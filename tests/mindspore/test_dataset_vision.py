@@ -15,7 +15,8 @@ from hypothesis.extra import numpy as arrays
 
 from msdump.mindspore import dataset as ds
 from msdump.mindspore.dataset import vision as V
-from msdump.mindspore.dataset.vision.utils import Inter, SliceMode
+from msdump.mindspore.dataset.vision.policies import sub_policies
+from msdump.mindspore.dataset.vision.utils import AutoAugmentPolicy, ConvertMode, Inter, SliceMode
 from msdump.tensors.arrays import Array
 
 quick = settings(max_examples=20, deadline=None)
@@ -43,6 +44,9 @@ EXPECTED: list[tuple[Callable[[Any], Any], float, float | None]] = [
     (V.AdjustSharpness(0.5), 35609, None),
     (V.AutoContrast(), 35643, None),
     (V.AutoContrast(10.0, [10, 20]), 35646, 35642),
+    (V.ConvertColor(ConvertMode.COLOR_RGB2GRAY), 11882, None),
+    (V.ConvertColor(ConvertMode.COLOR_BGR2GRAY), 12036, None),
+    (V.ConvertColor(ConvertMode.COLOR_RGB2RGBA), 60813, None),
     (V.Equalize(), 38003, 35568),
     (V.Invert(), 40167, None),
     (V.Posterize(3), 31136, None),
@@ -100,6 +104,11 @@ def test_colors_there_and_back(image: Array) -> None:
     np.testing.assert_array_equal(V.Rotate(0.0, Inter.BILINEAR)(image), image)
     np.testing.assert_array_equal(V.Rotate(180.0)(image), image[::-1, ::-1])
     np.testing.assert_array_equal(V.Affine(0.0, [0.0, 0.0], 1.0, 0.0)(image), image)
+    rgba = V.ConvertColor(ConvertMode.COLOR_RGB2BGRA)(image)
+    np.testing.assert_array_equal(V.ConvertColor(ConvertMode.COLOR_BGRA2RGB)(rgba), image)
+    assert rgba[..., 3].min() == 255 and (rgba[..., 0] == image[..., 2]).all()
+    gray = V.ConvertColor(ConvertMode.COLOR_RGB2GRAY)(image)
+    np.testing.assert_array_equal(V.ConvertColor(ConvertMode.COLOR_GRAY2BGR)(gray), np.stack([gray] * 3, axis=2))
 
 
 @quick
@@ -110,12 +119,22 @@ def test_policies_keep_size_and_follow_the_seed(image: Array, seed: int, data: s
             [
                 V.RandomSelectSubpolicy([[(V.RandomRotation((45, 45)), 1.0)], [(V.Invert(), 0.5)]]),
                 V.RandomColorAdjust(0.4, 0.4, 0.4, 0.1),
+                V.AutoAugment(data.draw(st.sampled_from(AutoAugmentPolicy)), Inter.BILINEAR, (1, 2, 3)),
             ]
         )
     )
     first, second = (policy.draw(np.random.default_rng(seed), image) for _ in range(2))
     assert (first.shape, first.dtype) == (image.shape, np.uint8)
     np.testing.assert_array_equal(first, second)
+
+
+def test_each_policy_has_25_pairs() -> None:
+    assert [len(sub_policies(policy)) for policy in AutoAugmentPolicy] == [25, 25, 25]
+    for policy in AutoAugmentPolicy:  # each operation of each pair runs
+        augment = V.AutoAugment(policy)
+        drawn = [augment.draw(np.random.default_rng(seed), picture()) for seed in range(60)]
+        assert {(each.shape, each.dtype) for each in drawn} == {((9, 11, 3), np.dtype(np.uint8))}
+        assert len({each.tobytes() for each in drawn}) > 10
 
 
 def test_files_of_images(tmp_path: Path) -> None:
@@ -148,6 +167,9 @@ def test_in_a_pipeline_of_a_tutorial() -> None:
     [
         (lambda: V.AdjustHue(0.6), ValueError),
         (lambda: V.AdjustBrightness("1"), TypeError),
+        (lambda: V.AutoAugment("imagenet"), TypeError),
+        (lambda: V.ConvertColor(0), TypeError),
+        (lambda: V.ConvertColor(ConvertMode.COLOR_RGBA2GRAY)(picture()), RuntimeError),
         (lambda: V.GaussianBlur(4), ValueError),
         (lambda: V.Posterize(9), ValueError),
         (lambda: V.RandomRotation((30, -30)), ValueError),
@@ -169,6 +191,22 @@ def test_mixed_labels_add_up_to_one(seed: int, is_hwc: bool) -> None:
     assert V.get_image_size(images[0]) == list(images.shape[1:3])
     with pytest.raises(RuntimeError, match="Use OneHot and batch"):
         V.MixUpBatch()(images, np.arange(3))
+
+
+@quick
+@given(seed=st.integers(0, 99), is_hwc=st.booleans())
+def test_cut_out_parts_change_labels_by_their_area(seed: int, is_hwc: bool) -> None:
+    shape = (3, 6, 5, 2) if is_hwc else (3, 2, 6, 5)
+    images = np.repeat(np.arange(3, dtype=np.uint8), 60).reshape(shape)  # image i is full of i
+    order = V.ImageBatchFormat.NHWC if is_hwc else V.ImageBatchFormat.NCHW
+    cut, labels = V.CutMixBatch(order).draw(np.random.default_rng(seed), images, np.eye(3, dtype=np.int32))
+    assert (cut.dtype, cut.shape, labels.dtype) == (np.uint8, shape, np.float32)
+    for place in range(3):
+        shares = np.bincount(cut[place].reshape(-1), minlength=3) / 60
+        np.testing.assert_allclose(labels[place], shares, atol=1e-6)
+    kept, same = V.CutMixBatch(order, prob=0.0).draw(np.random.default_rng(seed), images, np.eye(3))
+    np.testing.assert_array_equal(kept, images)
+    np.testing.assert_array_equal(same, np.eye(3))
 
 
 def test_gray_pictures_are_those_of_pillow() -> None:

@@ -103,3 +103,55 @@ def test_names_make_metrics_and_indexes_choose_outputs() -> None:
 def test_nothing_comes_of_no_batch(name: str) -> None:
     with pytest.raises(RuntimeError):
         getattr(train, name)().eval()
+
+
+RATES = {
+    "recall": lambda tp, fp, tn, fn: tp / (tp + fn),
+    "specificity": lambda tp, fp, tn, fn: tn / (tn + fp),
+    "precision": lambda tp, fp, tn, fn: tp / (tp + fp),
+    "npv": lambda tp, fp, tn, fn: tn / (tn + fn),
+    "miss rate": lambda tp, fp, tn, fn: fn / (tp + fn),
+    "fall out": lambda tp, fp, tn, fn: fp / (fp + tn),
+    "fdr": lambda tp, fp, tn, fn: fp / (fp + tp),
+    "for": lambda tp, fp, tn, fn: fn / (fn + tn),
+    "csi": lambda tp, fp, tn, fn: tp / (tp + fp + fn),
+    "accuracy": lambda tp, fp, tn, fn: (tp + tn) / (tp + tn + fp + fn),
+    "F1 score": lambda tp, fp, tn, fn: 2 * tp / (2 * tp + fp + fn),
+    "mcc": lambda tp, fp, tn, fn: (tp * tn - fp * fn) / ((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)) ** 0.5,
+    "fm": lambda tp, fp, tn, fn: tp / ((tp + fp) * (tp + fn)) ** 0.5,
+    "informedness": lambda tp, fp, tn, fn: tp / (tp + fn) + tn / (tn + fp) - 1,
+    "deltap": lambda tp, fp, tn, fn: tp / (tp + fp) + tn / (tn + fn) - 1,
+    "balanced accuracy": lambda tp, fp, tn, fn: (tp / (tp + fn) + tn / (tn + fp)) / 2,
+    "pt": lambda tp, fp, tn, fn: (fp / (fp + tn)) ** 0.5 / ((tp / (tp + fn)) ** 0.5 + (fp / (fp + tn)) ** 0.5),
+}
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_rates_of_a_confusion_matrix(name: str) -> None:
+    predicted = np.array([[[1, 0, 1, 1, 0, 0], [0, 1, 0, 0, 1, 1]]])
+    true = np.array([[[1, 0, 0, 1, 1, 0], [0, 1, 1, 0, 0, 1]]])
+    both = np.stack([predicted, true]).astype(bool)
+    counts = [float((both[0] == p).__and__(both[1] == t).sum()) for p, t in ((1, 1), (1, 0), (0, 0), (0, 1))]
+    metric = train.ConfusionMatrixMetric(True, name, False)
+    np.testing.assert_allclose(metric(predicted, true), [RATES[name](*counts)])
+
+
+def test_rates_of_samples_are_averaged_without_the_undefined() -> None:
+    predicted = np.array([[[1, 0], [0, 1]], [[0, 0], [1, 1]]])
+    metric = train.ConfusionMatrixMetric(True, "precision", calculation_method=True)
+    # Source: real 2.7: class 0 of the second sample has no answer, and does not count.
+    assert metric(predicted, np.array([[[1, 0], [0, 1]], [[1, 0], [0, 1]]])) == pytest.approx((1 + 0.5) / 2)
+    with pytest.raises(NotImplementedError, match="expected one of"):
+        train.ConfusionMatrixMetric(metric_name="beauty")(predicted, predicted)
+    # As programs call it, with rows of one-hot classes: class 0 does not count.
+    scored = train.ConfusionMatrixMetric(False, "f1 score", False, "mean")
+    scored.update(np.eye(3)[[0, 1, 2, 1]], np.eye(3)[[0, 1, 1, 2]])
+    np.testing.assert_allclose(scored.eval(), [2 * 1 / (2 * 1 + 2 + 2)])
+    with pytest.raises(ValueError, match="of the shape of the predicted"):
+        scored.update(np.eye(3), np.eye(2))
+    with pytest.raises(ValueError, match="'decrease' must be one of"):
+        train.ConfusionMatrixMetric(decrease="most")
+    for decrease, value in (("sum", 1.5), ("mean", 0.75)):
+        joined = train.ConfusionMatrixMetric(True, "precision", True, decrease)
+        joined.update(np.array([[[1, 0], [1, 1]]]), np.array([[[1, 0], [0, 1]]]))
+        assert joined.eval() == pytest.approx(value)

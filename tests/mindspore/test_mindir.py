@@ -160,3 +160,5 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         ms.load(str(tmp_path / "net.mindir"))
     with pytest.raises(ValueError, match=r"should end with mindir"):
         ms.load(str(tmp_path / "net.onnx"))
+    with pytest.raises(ValueError, match=r"load_mindir: net.mindir: .* Use load and nn.GraphCell"):
+        ms.load_mindir("net.mindir")

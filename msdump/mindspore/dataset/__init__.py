@@ -42,6 +42,7 @@ from msdump.mindspore.dataset.samplers import (
     WeightedRandomSampler,
     select_sampler,
 )
+from msdump.mindspore.dataset.schema import Schema
 from msdump.mindspore.dataset.sources import MappableDataset, NumpySlicesDataset, PaddedDataset, SourceDataset
 from msdump.mindspore.dataset.steps import (
     ConcatDataset,
@@ -55,7 +56,7 @@ from msdump.mindspore.dataset.steps import (
     TakeDataset,
     ZipDataset,
 )
-from msdump.mindspore.dataset.text_files import Shuffle, TextFileDataset
+from msdump.mindspore.dataset.text_files import CSVDataset, Shuffle, TextFileDataset
 from msdump.mindspore.dataset.vision.pixels import ToNumpy
 from msdump.mindspore.names import explain_missing, publish_all
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from msdump.errors import ConfigError
 from msdump.mindspore.common.generator import get_seed as get_general_seed
+from msdump.mindspore.common.signatures import bound_arguments, signature_of
 
 # A seed of this value means "no seed was set".   Source: std::mt19937's default seed, MindSpore's default.
 UNSET_SEED = 5489
@@ -21,9 +23,6 @@ class _Settings:
     """The one set of values; pipelines read it when an iterator starts."""
 
     seed: int = UNSET_SEED
-    num_parallel_workers: int = 8
-    prefetch_size: int = 16
-    monitor_sampling_interval: int = 1000
     eager_generator: np.random.Generator | None = None
     accepted: dict[str, bool | int] = field(default_factory=dict)
 
@@ -45,78 +44,43 @@ def get_seed() -> int:
     return _settings.seed
 
 
-def set_num_parallel_workers(num: int) -> None:
-    """Accepted for scripts that set it; one background thread prepares the data here."""
-    _settings.num_parallel_workers = _whole_number("set_num_parallel_workers", num, 1, 2**31 - 1)
+def _setting(
+    name: str, default: int, low: int | None = None, parameter: str = "value"
+) -> tuple[Callable[..., None], Callable[[], Any]]:
+    """Setter and getter of what scripts may set: a switch, or an int that is at least `low`."""
+    signature = signature_of([parameter])
 
-
-def get_num_parallel_workers() -> int:
-    """The number that was set (default 8)."""
-    return _settings.num_parallel_workers
-
-
-def set_prefetch_size(size: int) -> None:
-    """Rows (batches, after `batch`) that may wait for the training loop; at most two batches are ever held."""
-    _settings.prefetch_size = _whole_number("set_prefetch_size", size, 1, 2**31 - 1)
-
-
-def get_prefetch_size() -> int:
-    """The number that was set (default 16)."""
-    return _settings.prefetch_size
-
-
-def set_monitor_sampling_interval(interval: int) -> None:
-    """Accepted for scripts that set it (milliseconds); nothing is sampled here."""
-    _settings.monitor_sampling_interval = _whole_number("set_monitor_sampling_interval", interval, 1, 2**31 - 1)
-
-
-def get_monitor_sampling_interval() -> int:
-    """The number that was set (default 1000)."""
-    return _settings.monitor_sampling_interval
-
-
-def _flag(name: str, default: bool) -> tuple[Callable[[bool], None], Callable[[], bool]]:
-    """Setter and getter of a switch that scripts may set and that changes nothing here."""
-
-    def setter(value: bool) -> None:
-        if not isinstance(value, bool):
+    def setter(*args: Any, **kwargs: Any) -> None:
+        value = bound_arguments(f"set_{name}", signature, args, kwargs)[parameter]
+        if low is None and not isinstance(value, bool):
             raise TypeError(f"dataset.config.set_{name}: expected a bool, got {type(value).__name__} {value!r}.")
-        _settings.accepted[name] = value
+        _settings.accepted[name] = value if low is None else _whole_number(f"set_{name}", value, low, 2**31 - 1)
 
-    def getter() -> bool:
-        return bool(_settings.accepted.get(name, default))
-
-    return setter, getter
-
-
-def _count(name: str, default: int, low: int) -> tuple[Callable[[int], None], Callable[[], int]]:
-    """Setter and getter of an int that scripts may set and that changes nothing here."""
-
-    def setter(value: int) -> None:
-        _settings.accepted[name] = _whole_number(f"set_{name}", value, low, 2**31 - 1)
-
-    def getter() -> int:
-        return int(_settings.accepted.get(name, default))
-
-    return setter, getter
+    return setter, lambda: _settings.accepted.get(name, default)
 
 
 # What MindSpore's processes and threads do, and how they are tuned; one thread prepares the data here.
-set_auto_num_workers, get_auto_num_workers = _flag("auto_num_workers", False)
-set_auto_offload, get_auto_offload = _flag("auto_offload", False)
-set_autotune_interval, get_autotune_interval = _count("autotune_interval", 0, 0)
-set_callback_timeout, get_callback_timeout = _count("callback_timeout", 60, 1)
-set_debug_mode, get_debug_mode = _flag("debug_mode", False)
-set_dynamic_shape, get_dynamic_shape = _flag("dynamic_shape", False)
-set_enable_shared_mem, get_enable_shared_mem = _flag("enable_shared_mem", True)
-set_enable_watchdog, get_enable_watchdog = _flag("enable_watchdog", True)
-set_fast_recovery, get_fast_recovery = _flag("fast_recovery", True)
-set_multiprocessing_timeout_interval, get_multiprocessing_timeout_interval = _count(
+set_auto_num_workers, get_auto_num_workers = _setting("auto_num_workers", False)
+set_auto_offload, get_auto_offload = _setting("auto_offload", False)
+set_autotune_interval, get_autotune_interval = _setting("autotune_interval", 0, 0)
+set_callback_timeout, get_callback_timeout = _setting("callback_timeout", 60, 1)
+set_debug_mode, get_debug_mode = _setting("debug_mode", False)
+set_dynamic_shape, get_dynamic_shape = _setting("dynamic_shape", False)
+set_enable_shared_mem, get_enable_shared_mem = _setting("enable_shared_mem", True)
+set_enable_watchdog, get_enable_watchdog = _setting("enable_watchdog", True)
+set_fast_recovery, get_fast_recovery = _setting("fast_recovery", True)
+set_multiprocessing_timeout_interval, get_multiprocessing_timeout_interval = _setting(
     "multiprocessing_timeout_interval", 300, 1
 )
-set_numa_enable, get_numa_enable = _flag("numa_enable", False)
-_set_autotune, get_enable_autotune = _flag("enable_autotune", False)
-set_sending_batches, _ = _count("sending_batches", 0, -(2**31))
+set_num_parallel_workers, get_num_parallel_workers = _setting("num_parallel_workers", 8, 1, "num")
+set_numa_enable, get_numa_enable = _setting("numa_enable", False)
+set_monitor_sampling_interval, get_monitor_sampling_interval = _setting(
+    "monitor_sampling_interval", 1000, 1, "interval"
+)
+# Rows (batches, after `batch`) that may wait for the training loop; at most two batches are ever held.
+set_prefetch_size, get_prefetch_size = _setting("prefetch_size", 16, 1, "size")
+_set_autotune, get_enable_autotune = _setting("enable_autotune", False)
+set_sending_batches, _ = _setting("sending_batches", 0, -(2**31))
 
 
 def set_enable_autotune(enable: bool, filepath_prefix: str | None = None) -> None:

@@ -14,6 +14,7 @@ from msdump.mindspore.dataset.batching import stacked_row
 from msdump.mindspore.dataset.pipeline import ColumnNames
 from msdump.mindspore.dataset.rows import Pass, Row, as_value, constant, holds_objects
 from msdump.mindspore.dataset.samplers import PKSampler, check_shards, sampler_of
+from msdump.mindspore.dataset.schema import Schema
 from msdump.mindspore.dataset.sources import MappableDataset
 
 
@@ -38,11 +39,11 @@ class GeneratorDataset(
     ) -> None:  # fmt: skip
         names = checks.column_names("GeneratorDataset(column_names)", column_names)
         if schema is not None:
-            raise ConfigError(
-                f"GeneratorDataset(schema): expected None, got {schema!r}. Give column_names and column_types."
-            )
+            columns = (schema if isinstance(schema, Schema) else Schema(schema)).columns
+            names = names or list(columns)
+            column_types = column_types or [columns[name]["type"] for name in names if name in columns]
         if not names:
-            raise ConfigError("GeneratorDataset: expected column_names, got none.")
+            raise ConfigError("GeneratorDataset: expected column_names or a schema, got none.")
         if not (callable(source) or hasattr(source, "__iter__") or hasattr(source, "__getitem__")):
             raise TypeError(
                 "GeneratorDataset(source): expected a function that makes an iterator, an iterable, or an object with "

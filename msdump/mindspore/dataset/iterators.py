@@ -155,13 +155,9 @@ class TupleIterator:
     """Rows as lists of Tensor (or of arrays). Each `for` over it walks one epoch; `num_epochs` of -1 has no end."""
 
     def __init__(
-        self,
-        rows: Callable[[Pass], Iterator[Row]],
-        names: Sequence[str],
-        columns: Sequence[str] | None,
-        num_epochs: int,
-        output_numpy: bool,
-    ) -> None:
+        self, rows: Callable[[Pass], Iterator[Row]], names: Sequence[str], columns: Sequence[str] | None,
+        num_epochs: int, output_numpy: bool,
+    ) -> None:  # fmt: skip
         self._epochs = _Epochs(rows, num_epochs)
         where = "create_tuple_iterator(columns)"
         chosen = [name for name in names if not is_hidden(name)] if columns is None else columns

@@ -132,14 +132,10 @@ class Dataset(Declared, ABC):
     # --- steps
 
     def map(
-        self,
-        operations: Operations,
-        input_columns: ColumnNames | None = None,
-        output_columns: ColumnNames | None = None,
-        column_order: ColumnNames | None = None,
-        num_parallel_workers: int | None = None,
-        **more: Any,
-    ) -> Dataset:
+        self, operations: Operations, input_columns: ColumnNames | None = None,
+        output_columns: ColumnNames | None = None, column_order: ColumnNames | None = None,
+        num_parallel_workers: int | None = None, **more: Any,
+    ) -> Dataset:  # fmt: skip
         """Apply transforms or functions, one after the other, to some columns of each row.
 
         Edges: without `input_columns` the first column is taken. As many outputs as inputs keep their places;
@@ -174,15 +170,10 @@ class Dataset(Declared, ABC):
         return _STEPS["PaddedBatchDataset"](self, batch_size, drop_remainder, num_parallel_workers, pad_info)
 
     def bucket_batch_by_length(
-        self,
-        column_names: ColumnNames,
-        bucket_boundaries: Sequence[int],
-        bucket_batch_sizes: Sequence[int],
-        element_length_function: Callable[..., int] | None = None,
-        pad_info: Mapping[str, Any] | None = None,
-        pad_to_bucket_boundary: bool = False,
-        drop_remainder: bool = False,
-    ) -> Dataset:
+        self, column_names: ColumnNames, bucket_boundaries: Sequence[int], bucket_batch_sizes: Sequence[int],
+        element_length_function: Callable[..., int] | None = None, pad_info: Mapping[str, Any] | None = None,
+        pad_to_bucket_boundary: bool = False, drop_remainder: bool = False,
+    ) -> Dataset:  # fmt: skip
         """Batches of rows of similar length, padded. One batch size more than boundaries: the last bucket is open."""
         return _STEPS["BucketBatchByLengthDataset"](
             self,

@@ -193,13 +193,9 @@ class PKSampler(BuiltinSampler):
     """`num_val` rows, drawn with replacement, of each of `num_class` classes; None: of each class."""
 
     def __init__(
-        self,
-        num_val: int,
-        num_class: int | None = None,
-        shuffle: bool = False,
-        class_column: str = "label",
+        self, num_val: int, num_class: int | None = None, shuffle: bool = False, class_column: str = "label",
         num_samples: int | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._rows_per_class = checks.whole_number("PKSampler(num_val)", num_val)
         if num_class is not None:
             raise NotImplementedError("PKSampler(num_class): expected None, as MindSpore does, got a number.")

@@ -1,15 +1,18 @@
-"""Sources of lines of text: `TextFileDataset`."""
+"""Sources of lines of text: `TextFileDataset` and `CSVDataset`."""
 
 from __future__ import annotations
 
 import csv
 import glob
+import itertools
 import json
 import os
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any
+
+import numpy as np
 
 from msdump.errors import ConfigError, FormatError
 from msdump.mindspore.dataset import checks
@@ -138,3 +141,45 @@ class TextFileDataset(LineSource, takes=f"dataset_files {LINE_OPTIONS}"):
 
     def parsed(self, path: str) -> Iterator[Values]:
         return ((line,) for line in lines_of(path) if line)
+
+
+class CSVDataset(
+    LineSource, takes=f"dataset_files field_delim=',' column_defaults=None column_names=None {LINE_OPTIONS}"
+):
+    """Rows of CSV files. Without `column_names` the first line of each file names them.
+
+    column_defaults   one value of each column's type (int -> int32, float -> float32, str), which fills empty fields;
+                      None: all strings
+    """
+
+    def listed(self, where: str, **given: Any) -> tuple[Sequence[str], Sequence[str]]:
+        self._delimiter, defaults = given["field_delim"], given["column_defaults"]
+        files = matching_files(where, given["dataset_files"])
+        if not isinstance(self._delimiter, str) or len(self._delimiter) != 1 or self._delimiter in '"\r\n':
+            raise ConfigError(f"{where}(field_delim): expected one character, got {self._delimiter!r}.")
+        if defaults is not None and not isinstance(defaults, list):
+            raise TypeError(f"{where}(column_defaults): expected a list, got {type(defaults).__name__}.")
+        names = checks.column_names(f"{where}(column_names)", given["column_names"])
+        self._has_header = names is None
+        names = next((fields for _, fields in self._lines(files[0])), []) if names is None else names
+        self._defaults = [""] * len(names) if defaults is None else defaults
+        return files, names
+
+    def _lines(self, path: str) -> Iterator[tuple[int, list[str]]]:
+        with open(path, encoding="utf-8", newline="") as file:
+            reader = csv.reader(file, delimiter=self._delimiter)
+            yield from ((reader.line_num, fields) for fields in reader if fields)
+
+    def parsed(self, path: str) -> Iterator[Values]:
+        for number, fields in itertools.islice(self._lines(path), int(self._has_header), None):
+            if len(fields) != len(self._defaults):
+                raise FormatError(f"{path}, line {number}: expected {len(self._defaults)} fields, got {len(fields)}.")
+            yield [_field(f"{path}, line {number}", *each) for each in zip(fields, self._defaults, strict=True)]
+
+
+def _field(where: str, text: str, default: Any) -> Any:
+    kind = {int: np.int32, float: np.float32}.get(type(default))
+    try:
+        return kind(text or default) if kind else text or default or ""
+    except (ValueError, OverflowError) as error:
+        raise FormatError(f"{where}: expected {type(default).__name__}, got {text!r}.") from error

@@ -71,15 +71,9 @@ def number_of(array: Array) -> float:
 
 
 def _def_update(
-    op_type: str,
-    names: Sequence[str],
-    outputs: Sequence[str],
-    *,
-    state: Sequence[int],
-    like: Sequence[int],
-    scalars: Sequence[int],
-    attributes: Sequence[str] = (),
-) -> None:
+    op_type: str, names: Sequence[str], outputs: Sequence[str], *, state: Sequence[int], like: Sequence[int],
+    scalars: Sequence[int], attributes: Sequence[str] = (),
+) -> None:  # fmt: skip
     """Register an update.
 
     `state` slots are written, `like` slots have the weight's type, `scalars` one element. Others may be anything.
@@ -338,6 +332,65 @@ def _lamb(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
     w -= n["lr"] * ratio * step
     _written(inputs[:3], (w, m, v))
     publish(inputs[:1], out)
+
+
+_ADA_FACTOR = (
+    "epsilon", "clip_threshold", "beta1", "beta2t", "weight_decay", "learning_rate", "gradient", "param", "exp_avg",
+    "exp_avg_sq_row", "exp_avg_sq_col", "exp_avg_sq",
+)  # fmt: skip
+def_primitive("FusedAdaFactor", _ADA_FACTOR, mutates=(7, 8, 9, 10, 11), aliases={0: 7})
+
+
+@def_infer("FusedAdaFactor")
+def _infer_ada_factor(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
+    expect_count(types, len(_ADA_FACTOR))
+    expect_shape(types[0], (2,), "epsilon")
+    for slot in range(1, 6):
+        expect_scalar(types[slot], _ADA_FACTOR[slot])
+    shape = types[7].shape
+    shapes = {9: shape[:-1], 10: (*shape[:-2], shape[-1])} if len(shape) > 1 else {11: shape}
+    for slot, expected in {6: shape, **({8: shape} if attrs.get("enable_first_moment") else {}), **shapes}.items():
+        expect_shape(types[slot], expected, _ADA_FACTOR[slot])
+    return (types[7],)
+
+
+@def_kernel("FusedAdaFactor")
+def _ada_factor(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
+    """Adam whose second moment is the product of its row and column means.
+
+    Attrs: enable_scale_parameter, enable_first_moment, enable_weight_decay.
+    Edges: weights of fewer than two axes keep the second moment itself; without elements nothing changes.
+    """
+    states = [array.astype(compute_type(array.dtype)) for array in inputs[7:]]
+    w, mean, *moments = states
+    if w.size:
+        (epsilon, least), g = (float(value) for value in inputs[0]), inputs[6].astype(w.dtype)
+        threshold, beta1, beta2, decay, rate = (number_of(array) for array in inputs[1:6])
+        rate *= max(least, _root_mean_square(w)) if attrs.get("enable_scale_parameter") else 1.0
+        step = _factored_step(g, moments, epsilon, beta2)
+        step *= rate / max(1.0, _root_mean_square(step) / threshold)
+        if attrs.get("enable_first_moment"):
+            mean += (step - mean) * (1 - beta1)
+            step = mean
+        w -= w * (decay * rate if attrs.get("enable_weight_decay") else 0.0) + step
+        _written(inputs[7:], states)
+    publish(inputs[7:8], out)
+
+
+def _root_mean_square(array: Array) -> float:
+    return float(np.sqrt(np.mean(np.square(array, dtype=np.float64))))
+
+
+def _factored_step(g: Array, moments: Sequence[Array], epsilon: float, beta2: float) -> Array:
+    """The gradient over the root of its second moment; `moments` (rows, columns, all) are moved toward its square."""
+    new, (row, column, square) = g * g + epsilon, moments
+    if g.ndim < 2:
+        square += (new - square) * (1 - beta2)
+        return np.asarray(g / np.sqrt(square))
+    row += (new.mean(-1) - row) * (1 - beta2)
+    column += (new.mean(-2) - column) * (1 - beta2)
+    rows = row / row.mean(-1, keepdims=True)
+    return np.asarray(g / np.sqrt(rows)[..., None] / np.sqrt(column)[..., None, :])
 
 
 def _written(states: Sequence[Array], values: Sequence[Array]) -> None:

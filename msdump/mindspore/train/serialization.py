@@ -53,18 +53,10 @@ def _value_of(name: str, data: Any) -> Array | str:
 
 
 def save_checkpoint(
-    save_obj: Any,
-    ckpt_file_name: str,
-    integrated_save: bool = True,
-    async_save: bool | str = False,
-    append_dict: Mapping[str, Any] | None = None,
-    enc_key: bytes | None = None,
-    enc_mode: str = "AES-GCM",
-    choice_func: Callable[[str], bool] | None = None,
-    crc_check: bool = False,
-    format: str = "ckpt",
-    **options: Any,
-) -> None:
+    save_obj: Any, ckpt_file_name: str, integrated_save: bool = True, async_save: bool | str = False,
+    append_dict: Mapping[str, Any] | None = None, enc_key: bytes | None = None, enc_mode: str = "AES-GCM",
+    choice_func: Callable[[str], bool] | None = None, crc_check: bool = False, format: str = "ckpt", **options: Any,
+) -> None:  # fmt: skip
     """Write all parameters to one file, which appears whole or not at all.
 
     append_dict   further numbers, tensors and, in a ckpt file, texts
@@ -110,18 +102,11 @@ def _check_format(name: str, format: str) -> None:
 
 
 def load_checkpoint(
-    ckpt_file_name: str,
-    net: Cell | None = None,
-    strict_load: bool = False,
-    filter_prefix: str | list[str] | tuple[str, ...] | None = None,
-    dec_key: bytes | None = None,
-    dec_mode: str = "AES-GCM",
-    specify_prefix: str | list[str] | tuple[str, ...] | None = None,
-    choice_func: Any = None,
-    crc_check: bool = False,
-    remove_redundancy: bool = False,
-    format: str = "ckpt",
-) -> dict[str, Any]:
+    ckpt_file_name: str, net: Cell | None = None, strict_load: bool = False,
+    filter_prefix: str | list[str] | tuple[str, ...] | None = None, dec_key: bytes | None = None,
+    dec_mode: str = "AES-GCM", specify_prefix: str | list[str] | tuple[str, ...] | None = None, choice_func: Any = None,
+    crc_check: bool = False, remove_redundancy: bool = False, format: str = "ckpt",
+) -> dict[str, Any]:  # fmt: skip
     """Parameters of a file by name, and its texts; with `net` the parameters are put into it, too.
 
     Raises: ValueError for a missing or empty file, a name without the format's ending, a checksum that differs, or when
@@ -271,6 +256,11 @@ def load(file_name: str, **kwargs: Any) -> LoadedGraph:
     except OSError as error:
         raise ValueError(f"For 'load', the MindIR file: {file_name} cannot be read: {error.strerror}.") from error
     return from_mindir(content, file_name)
+
+
+def load_mindir(file_name: str) -> None:
+    """Raises: ValueError: scripts do not get the messages of a file."""
+    raise ValueError(f"load_mindir: {file_name}: the messages of a file are not given out. Use load and nn.GraphCell.")
 
 
 publish(__name__)

@@ -48,5 +48,10 @@ _SCALARS = [scalar(0.5)] * 6
 CASES: dict[str, Sequence[Case]] = {
     **{name: [_call(name, np.float32, 3, 2), _call(name, BF16, 3)] for name in _FORMULAS},
     "AdamNoUpdateParam": [case(positive(3), positive(3), *_SCALARS, reals(3))],
+    "FusedAdaFactor": [
+        case(
+            positive(2), *_SCALARS[:5], reals(3, 2), reals(3, 2), reals(3, 2), positive(3), positive(2), positive(3, 2)
+        )
+    ],
     "Lamb": [case(positive(3), positive(3), positive(3), *_SCALARS, reals(3))],
 }

@@ -28,6 +28,10 @@ def cases(nn: Any) -> dict[str, Any]:
         "amsgrad": lambda p: nn.Adam(p, 0.1, use_amsgrad=True),
         "lazy_adam": lambda p: nn.LazyAdam(p, 0.1),
         "adam_weight_decay": lambda p: nn.AdamWeightDecay(p, 0.1, weight_decay=Decay()),
+        "ada_factor": lambda p: nn.AdaFactor(p),
+        "ada_factor_rate": lambda p: nn.AdaFactor(
+            p, learning_rate=0.1, relative_step=False, weight_decay=0.1, beta1=0.0, scale_parameter=False
+        ),
         "ftrl": lambda p: nn.FTRL(p, learning_rate=0.5, l2=0.2, weight_decay=0.1),
         "decay_cell": lambda p: nn.Momentum(p, 0.1, 0.9, weight_decay=Decay(), loss_scale=4.0),
         "groups": lambda p: nn.Momentum(

@@ -145,6 +145,17 @@ ROWS: dict[str, Row] = {
         scale=4.0,
     ),
     # Every weight decays. The documented formula; MindSpore's kernel for a CPU adds l1 where it should subtract it.
+    "AdaFactor": Row(lambda nn, p: nn.AdaFactor(p), rules.ada_factor),
+    "AdaFactor warmup": Row(
+        lambda nn, p: nn.AdaFactor(p, warmup_init=True, clip_threshold=0.5, decay_rate=0.6, eps=(1e-10, 0.1)),
+        lambda: rules.ada_factor((1e-10, 0.1), 0.5, 0.6, warmup=True),
+    ),
+    "AdaFactor rate": Row(
+        lambda nn, p: nn.AdaFactor(p, 0.1, beta1=0.0, relative_step=False, scale_parameter=False, weight_decay=0.2),
+        lambda: rules.ada_factor(beta1=0.0, is_scaled=False, is_relative=False),
+        decay=0.2,
+        decays_all=True,
+    ),
     "FTRL": Row(
         lambda nn, p: nn.FTRL(p, 0.2, 0.1, -0.5, 0.1, 0.2, loss_scale=4.0, weight_decay=0.2),
         lambda: rules.ftrl(0.2, -0.5, 0.1, 0.2),

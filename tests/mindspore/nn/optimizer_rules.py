@@ -121,3 +121,40 @@ def constant_adagrad(accum: float = 0.1) -> Rule:
         return weight - rate * (gradient + decay * weight) / np.sqrt(accum)
 
     return rule
+
+
+def ada_factor(
+    eps: tuple[float, float] = (1e-30, 1e-3),
+    clip: float = 1.0,
+    power: float = 0.8,
+    beta1: float = 0.9,
+    is_scaled: bool = True,
+    is_relative: bool = True,
+    warmup: bool = False,
+) -> Rule:
+    """Differs from PyTorch's Adafactor, which has no first moment; the paper's algorithms 4 and 5."""
+
+    def root_mean(array: Array) -> float:
+        return float(np.sqrt((array**2).mean()))
+
+    def rule(weight: Array, gradient: Array, state: dict[str, Any], step: int, rate: float, decay: float) -> Array:
+        if is_relative:
+            rate = min(1e-6 * step if warmup else 1e-2, 1 / np.sqrt(step))
+        if is_scaled:
+            rate = rate * max(eps[1], root_mean(weight))
+        beta2 = 1 - step**-power
+        square = gradient**2 + eps[0]
+        if weight.ndim > 1:
+            state["row"] = beta2 * state.get("row", 0.0) + (1 - beta2) * square.mean(-1)
+            state["column"] = beta2 * state.get("column", 0.0) + (1 - beta2) * square.mean(-2)
+            row = state["row"] / state["row"].mean(-1, keepdims=True)
+            second = row[..., None] * state["column"][..., None, :]
+        else:
+            second = state["v"] = beta2 * state.get("v", 0.0) + (1 - beta2) * square
+        move = gradient / np.sqrt(second)
+        move = rate * move / max(1.0, root_mean(move) / clip)
+        if beta1:
+            move = state["m"] = beta1 * state.get("m", 0.0) + (1 - beta1) * move
+        return np.asarray(weight * (1 - decay * rate) - move)
+
+    return rule

@@ -38,6 +38,16 @@ EXPECTED: dict[str, tuple[list[float], str]] = {
         [-0.2847899, -0.398285, 1.081371, -0.6263905, 1.755054, -1.505161],
         "learning_rate adam_m.w adam_m.gamma adam_v.w adam_v.gamma",
     ),
+    "ada_factor": (
+        [0.4987476, -1.245774, 1.997495, 0.1228872, 1.002166, -0.7521662],
+        "learning_rate exp_avg.w exp_avg.gamma exp_avg_sq_row_w exp_avg_sq_row_gamma exp_avg_sq_col_w "
+        "exp_avg_sq_col_gamma exp_avg_sq_w exp_avg_sq_gamma afactor_step",
+    ),
+    "ada_factor_rate": (
+        [0.4289511, -1.023254, 1.828201, 0.02647763, 1.102701, -0.860126],
+        "learning_rate exp_avg_w exp_avg_gamma exp_avg_sq_row_w exp_avg_sq_row_gamma exp_avg_sq_col_w "
+        "exp_avg_sq_col_gamma exp_avg_sq_w exp_avg_sq_gamma afactor_step",
+    ),
     "ftrl": (
         [-0.3195907, 0.04152417, 0.7747024, -0.5100342, 0.1713568, -0.6847445],
         "learning_rate moments.w moments.gamma linear.w linear.gamma",
@@ -128,6 +138,11 @@ def test_rates_of_parameters() -> None:
         (lambda p: nn.Momentum([{"params": p, "decay": 1}], 0.1, 0.9), KeyError),
         (lambda p: nn.Momentum(p, 0.1, 0.9, weight_decay="much"), TypeError),
         (lambda p: nn.FTRL(p, learning_rate=[0.1, 0.2]), ValueError),
+        (lambda p: nn.AdaFactor(p, 0.1), ValueError),
+        (lambda p: nn.AdaFactor(p, relative_step=False), ValueError),
+        (lambda p: nn.AdaFactor(p, 0.1, relative_step=False, warmup_init=True), ValueError),
+        (lambda p: nn.AdaFactor(p, decay_rate=1.0), ValueError),
+        (lambda p: nn.AdaFactor(p, eps=(1e-30,)), ValueError),
         (lambda p: nn.thor(p), NotImplementedError),
     ],
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from msdump.mindspore.dataset.text.tokenizers import (
     BasicTokenizer,
     BertTokenizer,
+    JiebaMode,
+    JiebaTokenizer,
     PythonTokenizer,
     TruncateSequencePair,
     UnicodeCharTokenizer,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import IntEnum
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +16,7 @@ import numpy as np
 from msdump.errors import ConfigError
 from msdump.mindspore.common.declared import Declared
 from msdump.mindspore.dataset import checks
+from msdump.mindspore.dataset.rows import define_enums
 from msdump.mindspore.dataset.text.vocab import NormalizeForm, Vocab, single_text, text_array
 from msdump.tensors.arrays import Array
 
@@ -70,6 +74,56 @@ class UnicodeCharTokenizer(_Tokenizer):
 
     def spans(self, text: str) -> Iterable[Span]:
         return ((place, place + 1) for place in range(len(text)))
+
+
+class JiebaMode(IntEnum):
+    """How `JiebaTokenizer` cuts: by both of its ways, by the most likely words, or by characters alone."""
+
+    MIX = 0
+    MP = 1
+    HMM = 2
+
+
+define_enums(JiebaMode)
+
+
+class JiebaTokenizer(_Tokenizer, takes="hmm_path mp_path mode:JiebaMode=JiebaMode.MIX with_offsets:bool=False"):
+    """Chinese words, by the package jieba with the dictionary `mp_path`; its model of characters is its own, so that
+    `hmm_path` only has to be a file."""
+
+    def _set_up(self, hmm_path: str, mp_path: str) -> None:
+        try:
+            import jieba
+        except ImportError as error:
+            raise ImportError("JiebaTokenizer: needs jieba. Install it: pip install jieba") from error
+        for name, path in (("hmm_path", hmm_path), ("mp_path", mp_path)):
+            if not os.path.isfile(checks.path_like(f"JiebaTokenizer({name})", path)):
+                raise ConfigError(f"JiebaTokenizer({name}): expected a file, got none at {path!r}.")
+        self._jieba = jieba.Tokenizer(os.path.abspath(mp_path))
+
+    def add_word(self, word: str, freq: int | None = None) -> None:
+        """Take a word into the dictionary; without `freq` so often that it stays whole."""
+        if not isinstance(word, str) or not word:
+            raise TypeError(f"JiebaTokenizer.add_word(word): expected a word, got {word!r}.")
+        self._jieba.add_word(word, freq)
+
+    def add_dict(self, user_dict: Any) -> None:
+        """Take the words of a dictionary {word: freq}, or of a file of lines "word" or "word freq"."""
+        if not isinstance(user_dict, dict):
+            lines = Path(checks.path_like("JiebaTokenizer.add_dict", user_dict)).read_text("utf-8").splitlines()
+            user_dict = {word: int(freq[0]) if freq else None for word, *freq in map(str.split, filter(None, lines))}
+        for word, freq in user_dict.items():
+            self.add_word(word, freq)
+
+    def spans(self, text: str) -> Iterable[Span]:
+        from jieba import finalseg
+
+        is_hmm = self.mode is JiebaMode.HMM
+        words = finalseg.cut(text) if is_hmm else self._jieba.cut(text, HMM=self.mode is JiebaMode.MIX)
+        place = 0
+        for word in words:
+            yield place, place + len(word)
+            place += len(word)
 
 
 def runs(text: str, kind_of: Callable[[str, str], str]) -> Iterator[Span]:

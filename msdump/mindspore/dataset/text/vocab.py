@@ -96,13 +96,9 @@ class Vocab:
 
     @classmethod
     def from_file(
-        cls,
-        file_path: str | os.PathLike[str],
-        delimiter: str = "",
-        vocab_size: int | None = None,
-        special_tokens: Sequence[str] | None = None,
-        special_first: bool = True,
-    ) -> Vocab:
+        cls, file_path: str | os.PathLike[str], delimiter: str = "", vocab_size: int | None = None,
+        special_tokens: Sequence[str] | None = None, special_first: bool = True,
+    ) -> Vocab:  # fmt: skip
         """A word in each line, up to `delimiter`; at most `vocab_size` of them.   Raises: ConfigError, FormatError."""
         path = Path(checks.path_like("Vocab.from_file(file_path)", file_path))
         if not path.is_file():
@@ -117,14 +113,10 @@ class Vocab:
 
     @classmethod
     def from_dataset(
-        cls,
-        dataset: Dataset,
-        columns: str | Sequence[str] | None = None,
-        freq_range: tuple[int | None, int | None] | None = None,
-        top_k: int | None = None,
-        special_tokens: Sequence[str] | None = None,
-        special_first: bool = True,
-    ) -> Vocab:
+        cls, dataset: Dataset, columns: str | Sequence[str] | None = None,
+        freq_range: tuple[int | None, int | None] | None = None, top_k: int | None = None,
+        special_tokens: Sequence[str] | None = None, special_first: bool = True,
+    ) -> Vocab:  # fmt: skip
         """The words of a dataset, the most frequent first, equally frequent ones in order of the alphabet.
 
         freq_range   (least, most) times that a word comes; None: no limit

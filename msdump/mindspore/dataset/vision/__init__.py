@@ -10,6 +10,7 @@ from msdump.mindspore.dataset.vision.color import (
     AdjustSaturation,
     AdjustSharpness,
     AutoContrast,
+    ConvertColor,
     Equalize,
     Grayscale,
     Invert,
@@ -30,7 +31,7 @@ from msdump.mindspore.dataset.vision.geometry import (
     Resize,
     VerticalFlip,
 )
-from msdump.mindspore.dataset.vision.mixing import MixUpBatch
+from msdump.mindspore.dataset.vision.mixing import CutMixBatch, MixUpBatch
 from msdump.mindspore.dataset.vision.patches import GaussianBlur, RandomErasing, RandomResize, SlicePatches
 from msdump.mindspore.dataset.vision.pixels import (
     HWC2CHW,
@@ -45,6 +46,7 @@ from msdump.mindspore.dataset.vision.pixels import (
     read_file,
     read_image,
 )
+from msdump.mindspore.dataset.vision.policies import AutoAugment
 from msdump.mindspore.dataset.vision.randoms import (
     RandomColor,
     RandomColorAdjust,
@@ -53,7 +55,15 @@ from msdump.mindspore.dataset.vision.randoms import (
     RandomSharpness,
     RandomSolarize,
 )
-from msdump.mindspore.dataset.vision.utils import Border, ImageReadMode, Inter, SliceMode
+from msdump.mindspore.dataset.vision.utils import (
+    AutoAugmentPolicy,
+    Border,
+    ConvertMode,
+    ImageBatchFormat,
+    ImageReadMode,
+    Inter,
+    SliceMode,
+)
 from msdump.mindspore.dataset.vision.warp import Affine, RandomAffine, RandomRotation, Rotate
 from msdump.mindspore.names import explain_missing, publish_all
 

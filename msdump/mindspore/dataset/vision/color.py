@@ -268,6 +268,21 @@ class AutoContrast(ImageTransform, takes="cutoff=0.0 ignore=None"):
         return ImageOps.autocontrast(image, self._cutoff, self._ignore or None)
 
 
+class ConvertColor(ImageTransform, takes="convert_mode:ConvertMode"):
+    """Channels in another order, gray, or with alpha (255, or 1 for floats)."""
+
+    def of_array(self, image: Array) -> Array:
+        name, planes = self.convert_mode.name, np.atleast_3d(image)
+        source, target = ("" if part == "GRAY" else part for part in name.removeprefix("COLOR_").split("2"))
+        if planes.shape[2] != len(source or "G"):
+            raise ConfigError(f"ConvertColor({name}): expected {len(source or 'G')} channels, got {image.shape}.")
+        by_name = {letter: planes[:, :, source.find(letter)] for letter in source or "RGB"}
+        if not target:
+            return gray_of(np.stack([by_name[letter] for letter in "RGB"], axis=2))
+        alpha = np.full_like(planes[:, :, 0], 1 if image.dtype.kind == "f" else 255)
+        return np.stack([by_name.get(letter, alpha) for letter in target], axis=2)
+
+
 class Grayscale(ImageTransform, takes="num_output_channels=1"):
     """Luminance (ITU-R 601) of bytes, in 1 or 3 equal channels.   Shapes: (H, W, 3) -> (H, W) or (H, W, 3)"""
 

@@ -18,7 +18,7 @@ from msdump.mindspore.located import located_class
 from msdump.mindspore.names import explain_missing
 from msdump.tensors.arrays import Array
 
-__all__ = ["Border", "ImageReadMode", "Inter", "SliceMode"]
+__all__ = ["AutoAugmentPolicy", "Border", "ConvertMode", "ImageBatchFormat", "ImageReadMode", "Inter", "SliceMode"]
 
 
 class Inter(IntEnum):
@@ -39,6 +39,38 @@ class Border(str, Enum):
     EDGE = "edge"
     REFLECT = "reflect"
     SYMMETRIC = "symmetric"
+
+
+class AutoAugmentPolicy(str, Enum):
+    """Which data a policy of `AutoAugment` was learned from."""
+
+    IMAGENET = "imagenet"
+    CIFAR10 = "cifar10"
+    SVHN = "svhn"
+
+
+class ConvertMode(IntEnum):
+    """From which order of channels to which; red and blue change places in the same way from both sides."""
+
+    COLOR_BGR2BGRA = COLOR_RGB2RGBA = 0
+    COLOR_BGRA2BGR = COLOR_RGBA2RGB = 1
+    COLOR_BGR2RGBA = COLOR_RGB2BGRA = 2
+    COLOR_RGBA2BGR = COLOR_BGRA2RGB = 3
+    COLOR_BGR2RGB = COLOR_RGB2BGR = 4
+    COLOR_BGRA2RGBA = COLOR_RGBA2BGRA = 5
+    COLOR_BGR2GRAY = 6
+    COLOR_RGB2GRAY = 7
+    COLOR_GRAY2BGR = COLOR_GRAY2RGB = 8
+    COLOR_GRAY2BGRA = COLOR_GRAY2RGBA = 9
+    COLOR_BGRA2GRAY = 10
+    COLOR_RGBA2GRAY = 11
+
+
+class ImageBatchFormat(IntEnum):
+    """Where the channels of a batch of images are."""
+
+    NHWC = 0
+    NCHW = 1
 
 
 class ImageReadMode(IntEnum):
@@ -204,7 +236,7 @@ def fill_values(where: str, value: Any) -> tuple[float, ...]:
     return values
 
 
-define_enums(Border, ImageReadMode, Inter, SliceMode)
+define_enums(AutoAugmentPolicy, Border, ConvertMode, ImageBatchFormat, ImageReadMode, Inter, SliceMode)
 KINDS |= {
     "Border": kind_of(border_of),
     "sides": kind_of(checks.size_pair),
@@ -212,6 +244,7 @@ KINDS |= {
     "fill": kind_of(fill_values),
     "real": kind_of(number),
     "strength": kind_of(number, 0.0),
+    "alpha": kind_of(number, 1e-9),
     "range": kind_of(number_range, 0.0),
     "positive_range": kind_of(positive_range),
     "symmetric_range": kind_of(symmetric_range),

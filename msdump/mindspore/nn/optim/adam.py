@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from msdump.mindspore.common.declared import KINDS
-from msdump.mindspore.common.parameter import Parameter
+from msdump.mindspore.common.parameter import Parameter, ParameterTuple
 from msdump.mindspore.common.tensor import Tensor
 from msdump.mindspore.dispatch import call
 from msdump.mindspore.names import publish
@@ -220,6 +221,72 @@ class FTRL(
         numbers = (rate, _scalar(self.l1), _scalar(self.l2), _scalar(self.lr_power))
         states = (self.moments, self.linear)
         self.call("ApplyFtrl", index, states, gradient, *numbers, use_locking=self.use_locking)
+
+
+class AdaFactor(
+    _DeclaredOptimizer,
+    takes="params learning_rate=None eps=(1e-30,0.001) clip_threshold=1.0 decay_rate:beta=0.8 beta1=0.9 "
+    "weight_decay=0.0 scale_parameter=True relative_step=True warmup_init=False compression=False loss_scale=1.0",
+):
+    """Adam that keeps only row and column means of the second moment, and may choose its own learning rate."""
+
+    is_reversed = False
+
+    def _begin(self, settings: dict[str, Any]) -> None:
+        rate, is_relative = settings["learning_rate"], settings["relative_step"]
+        if (rate is None) != bool(is_relative):
+            wrong = "got both" if is_relative else "got neither"
+            raise ValueError(f"For 'AdaFactor', expected either a learning_rate or relative_step=True, {wrong}.")
+        if settings["warmup_init"] and not is_relative:
+            raise ValueError("For 'AdaFactor', warmup_init requires relative_step=True.")
+        if len(settings["eps"]) != 2:
+            raise ValueError(f"For 'AdaFactor', the 'eps' must have 2 values, but got {settings['eps']}.")
+        # A rate that changes from step to step takes no part of the size of the weight.
+        settings["scale_parameter"] &= rate is None or isinstance(rate, int | float)
+        self._enabled = {
+            "enable_scale_parameter": bool(settings["scale_parameter"]),
+            "enable_first_moment": bool(settings["beta1"]),
+            "enable_weight_decay": bool(settings["weight_decay"]),
+        }
+        self._own_decay = _scalar(settings["weight_decay"])
+        settings["learning_rate"] = 0.0 if rate is None else rate
+        super()._begin(settings)
+
+    def _set_up(self, eps: Any, clip_threshold: float, beta1: float | None) -> None:
+        self.eps, self.clip_threshold = Tensor(np.array(eps, np.float32)), _scalar(clip_threshold)
+        self.beta1 = _scalar(beta1 or 0.0)
+        clones = self.parameters.clone
+        self.exp_avg = clones("exp_avg", "zeros") if beta1 else self._beside("exp_avg", lambda _: (1,))
+        self.exp_avg_sq_row = self._beside("exp_avg_sq_row", lambda shape: shape[:-1] if len(shape) > 1 else (1,))
+        self.exp_avg_sq_col = self._beside(
+            "exp_avg_sq_col", lambda shape: (*shape[:-2], shape[-1]) if len(shape) > 1 else (1,)
+        )
+        self.exp_avg_sq = self._beside("exp_avg_sq", lambda shape: (1,) if len(shape) > 1 else shape)
+        self.step = Parameter(Tensor(np.zeros(1, np.float32)), "afactor_step", requires_grad=False)
+
+    def _beside(self, prefix: str, shape_of: Callable[[tuple[int, ...]], tuple[int, ...]]) -> ParameterTuple:
+        """Zeros of another shape for each parameter."""
+        return ParameterTuple(
+            Parameter(F.zeros(shape_of(each.shape), each.dtype), f"{prefix}_{each.name}", requires_grad=False)
+            for each in self.parameters
+        )
+
+    def _prepared(self, index: int, gradient: Tensor, decay: Tensor) -> Tensor:
+        return gradient
+
+    def prepare(self) -> None:
+        """The count of steps, the decay of the second moment, and the rate that follows from the count."""
+        step = call("AssignAdd", self.step, Tensor(np.ones(1, np.float32)))
+        least = F.mul(step, 1e-6) if self.warmup_init else _scalar(0.01)
+        rate = F.minimum(least, F.reciprocal(F.sqrt(step))) if self.relative_step else None
+        object.__setattr__(self, "_current", (F.sub(1.0, F.pow(step, -self.decay_rate)), rate))
+
+    def update(self, index: int, gradient: Tensor, rate: Tensor, decay: Tensor) -> None:
+        beta2, own_rate = self._current
+        numbers = (self.eps, self.clip_threshold, self.beta1, beta2, self._own_decay)
+        states = (self.parameters, self.exp_avg, self.exp_avg_sq_row, self.exp_avg_sq_col, self.exp_avg_sq)
+        rate = rate if own_rate is None else own_rate
+        call("FusedAdaFactor", *numbers, rate, gradient, *(state[index] for state in states), **self._enabled)
 
 
 publish(__name__)

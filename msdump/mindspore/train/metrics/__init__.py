@@ -19,6 +19,7 @@ from msdump.mindspore.train.metrics.classification import (
     TopKCategoricalAccuracy,
 )
 from msdump.mindspore.train.metrics.curves import ROC, ConfusionMatrix, Dice, auc
+from msdump.mindspore.train.metrics.rates import ConfusionMatrixMetric
 
 _BY_NAME: dict[str, Callable[..., Any]] = {
     "accuracy": Accuracy,
@@ -37,6 +38,7 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
     "roc": ROC,
     "auc": auc,
     "confusion_matrix": ConfusionMatrix,
+    "confusion_matrix_metric": ConfusionMatrixMetric,
 }
 
 
