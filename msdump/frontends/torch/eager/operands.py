@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch._subclasses import FakeTensor
+from torch._subclasses.functional_tensor import FunctionalTensor
 
 from msdump.frontends.torch.convert import why_unreadable
 from msdump.frontends.torch.eager.signatures import Tensor
@@ -16,6 +17,9 @@ from msdump.frontends.torch.operators import Path
 from msdump.frontends.torch.tensor_map import TensorMap
 from msdump.tensors.arrays import Array
 from msdump.tensors.records import TensorInfo
+
+# Of a program that is only traced: they have no values, and their sizes may be symbols.
+TRACED = (FakeTensor, FunctionalTensor)
 
 
 class CallOperands:
@@ -56,7 +60,7 @@ class CallOperands:
 
     def is_readable(self, tensor: torch.Tensor, name: str = "") -> bool:
         """Whether it can be dumped; the report counts it where not.   name: of the operator"""
-        if isinstance(tensor, FakeTensor):
+        if isinstance(tensor, TRACED):
             return False
         own = local(tensor)
         reason = "" if own.is_quantized and own.layout is torch.strided else why_unreadable(own)
@@ -104,4 +108,4 @@ class CallOperands:
 
 
 def _has_memory(tensor: torch.Tensor) -> bool:
-    return not isinstance(tensor, FakeTensor) and tensor.layout is torch.strided
+    return not isinstance(tensor, TRACED) and tensor.layout is torch.strided

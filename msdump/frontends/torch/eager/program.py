@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch._subclasses import FakeTensor
 
 from msdump.config.plan import SYNC
 from msdump.frontends.torch.eager.call_sites import call_lines, call_stack
@@ -20,7 +19,7 @@ from msdump.frontends.torch.eager.messages import Messages
 from msdump.frontends.torch.eager.mode import StackedMode
 from msdump.frontends.torch.eager.native import NativeLook
 from msdump.frontends.torch.eager.native_calls import NativeCalls
-from msdump.frontends.torch.eager.operands import CallOperands
+from msdump.frontends.torch.eager.operands import TRACED, CallOperands
 from msdump.frontends.torch.eager.operators import Operators
 from msdump.frontends.torch.eager.parameters import Parameters
 from msdump.frontends.torch.eager.regions import Region, counts_of
@@ -555,7 +554,7 @@ def _is_recorded(function: object, values: Iterable[object]) -> bool:
         for item in (value if isinstance(value, list | tuple) else (value,))
         if isinstance(item, torch.Tensor)
     ]
-    return any(each.requires_grad for each in tensors) and not any(isinstance(each, FakeTensor) for each in tensors)
+    return any(each.requires_grad for each in tensors) and not any(isinstance(each, TRACED) for each in tensors)
 
 
 class _Regions(threading.local):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +21,7 @@ from torch.overrides import TorchFunctionMode  # noqa: E402
 import msdump  # noqa: E402
 from msdump.config.environment import NATIVE  # noqa: E402
 from msdump.frontends.torch.eager.native import why_not_native  # noqa: E402
-from tests.frontends.torch.eager.test_watch import config  # noqa: E402
+from tests.frontends.torch.eager.test_watch import ROOT, config  # noqa: E402
 
 pytestmark = [
     # What PyTorch says of its own functions.
@@ -54,6 +57,12 @@ def exported(net: torch.nn.Module) -> str:
     return torch.export.export(net.eval(), (X,)).graph_module.code
 
 
+def exported_for_any_batch(net: torch.nn.Module) -> str:
+    """Sizes are symbols, and operators are taken apart, through tensors that stand for others."""
+    program = torch.export.export(net.eval(), (X,), dynamic_shapes=({0: torch.export.Dim("n")},))
+    return program.run_decompositions().graph_module.code
+
+
 def made(net: torch.nn.Module) -> str:
     return make_fx(net.eval())(X).code  # type: ignore[no-any-return]
 
@@ -65,11 +74,11 @@ def exported_by_trace(net: torch.nn.Module) -> list[str]:
     return [node.op_type for node in onnx.load_model_from_string(file.getvalue()).graph.node]
 
 
-def exported_by_dynamo(net: torch.nn.Module) -> list[str]:
+def exported_by_dynamo(net: torch.nn.Module) -> list[list[str]]:
     pytest.importorskip("onnxscript")
-    program = torch.onnx.export(net.eval(), (X,), dynamo=True, verbose=False)
-    assert program is not None
-    return [node.op_type for node in program.model_proto.graph.node]
+    options: list[dict[str, Any]] = [{}, {"dynamic_shapes": ({0: "n"},)}]
+    programs = [torch.onnx.export(net.eval(), (X,), dynamo=True, verbose=False, **each) for each in options]
+    return [[node.op_type for node in each.model_proto.graph.node] for each in programs if each is not None]
 
 
 class Functions(TorchFunctionMode):
@@ -93,6 +102,7 @@ def counted(net: torch.nn.Module) -> Counter[str]:
 RECORDERS: dict[str, Callable[[torch.nn.Module], object]] = {
     "jit.trace": traced,
     "export": exported,
+    "export for any batch": exported_for_any_batch,
     "make_fx": made,
     "onnx.export of a trace": exported_by_trace,
     "onnx.export by Dynamo": exported_by_dynamo,
@@ -116,6 +126,34 @@ def test_what_is_recorded_is_the_program(name: str, saved_data: str, tmp_path: P
     report = watch.report()
     assert found == expected
     assert report is not None and not report.error and not report.lost
+
+
+_SCRIPT = """
+import torch
+
+torch.manual_seed(0)
+net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh())
+x = torch.arange(12.0).reshape(3, 4)
+for options in {}, {"dynamic_shapes": ({0: "n"},)}:
+    net(x).sum().backward()
+    program = torch.onnx.export(net, (x,), dynamo=True, verbose=False, **options)
+    print([node.op_type for node in program.model_proto.graph.node])
+"""
+
+
+def test_a_script_exports_what_it_exports_without_msdump(tmp_path: Path) -> None:
+    pytest.importorskip("onnxscript")
+    (tmp_path / "script.py").write_text(_SCRIPT)
+
+    def run(*command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, *command, "script.py"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True, text=True, timeout=240, check=True,
+        )  # fmt: skip
+
+    watched = run("-m", "msdump", "run", "--torch-eager", "--tensors", "all", "--out", "dump")
+    assert watched.stdout == run().stdout
+    assert "2 of 2 dumped" in watched.stderr and "not complete" not in watched.stderr
 
 
 def profiled(net: torch.nn.Module) -> Counter[str]:
