@@ -146,6 +146,13 @@ class Tools:
             bool,
             Field(description="Also missing iterations, messages, and ranks whose values are far from the others'."),
         ] = False,
+        replicated: Annotated[
+            bool,
+            Field(
+                description="All ranks are replicas: parameters and buffers of equal names and shapes must be equal "
+                "after each step. For a job of which no layout.json says what must be equal."
+            ),
+        ] = False,
         show_all: ShowAll = False,
         from_line: FromLine = 1,
     ) -> str:
@@ -153,6 +160,7 @@ class Tools:
         reduced gradients), from which iteration on, and which rank the others outvote.
         """
         options = _options(show_all, _steps(iteration=iteration), details)
+        options += ["--replicated"] if replicated else []
         dumps = [dump] if isinstance(dump, str) else dump
         return await self._ask(["ranks", *options, "--", *map(self._path, dumps)], from_line)
 

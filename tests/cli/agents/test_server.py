@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("mcp.server.mcpserver")
 
 from msdump.cli.main import COMMANDS
+from tests.analysis.ranks.test_replicated import change, make_replicas
 from tests.analysis.small_dump import floats, write_dump
 from tests.cli.agents.conftest import MOST, Agent, with_agent
 
@@ -206,6 +207,19 @@ def test_ranks_take_one_dump_or_those_of_several_machines(runs: Path) -> None:
         assert one == await agent.ask("ranks", dump=["mine"]) and "dump" not in agent.structured
 
     with_agent([runs], look)
+
+
+def test_ranks_may_be_said_to_be_replicas(tmp_path: Path) -> None:
+    change(make_replicas(tmp_path / "job"), 2, 7.0)
+
+    async def look(agent: Agent) -> None:
+        assert "nothing to compare" in await agent.ask("ranks", dump="job")
+        found = await agent.ask("ranks", dump="job", replicated=True)
+        assert found.startswith("rank 2 is outvoted, first in iteration 1: fc.weight")
+        agreeing = await agent.ask("ranks", dump="job", iteration=0, replicated=True, details=True)
+        assert "all of them are equal" in agreeing and agent.errors == []
+
+    with_agent([tmp_path], look)
 
 
 def test_the_answer_is_structured_content_as_well(runs: Path) -> None:
