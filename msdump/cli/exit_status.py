@@ -38,6 +38,7 @@ _NO_OPERATOR = f"{_NO_DUMP}, or no operator goes by that name"
 _NOT_RUNNABLE = f"{_REFUSED}: also where the operator cannot be run, or the dump lacks what it reads"
 _TREE = {FINE: "done", NOTHING: "there was nothing to do", INCOMPLETE: "something could not be kept"}
 _WRITTEN = {FINE: "written", NOTHING: _NO_DUMP, INCOMPLETE: "written, and there are damaged files"}
+_IN_PART = "and the dump is not complete or has damaged files"
 _PLAN = {
     FINE: "the configurations hold",
     FAILED: "the script of a dry run failed, or computed nothing",
@@ -65,7 +66,7 @@ BY_COMMAND: Mapping[str, Mapping[int, str]] = {
     "ls": {FINE: "listed", NOTHING: _NO_DUMP, INCOMPLETE: "listed, and there are damaged files"},
     "show": {FINE: "shown", NOTHING: _NO_OPERATOR, INCOMPLETE: "shown, and a file of the operator is damaged"},
     "where": {FINE: "found", NOTHING: "no operator comes from such a line, or there is no graph file"},
-    "report": _WRITTEN,
+    "report": {**_WRITTEN, INCOMPLETE: f"written, {_IN_PART}"},
     "view": {
         FINE: "ended by Ctrl-C",
         REFUSED: "wrong usage, no such path, a port in use, or a package that is missing",
@@ -74,7 +75,7 @@ BY_COMMAND: Mapping[str, Mapping[int, str]] = {
         FINE: "everything is finite, or every NaN and Inf is benign",
         FOUND: "a NaN or an unexpected Inf was found",
         NOTHING: _NO_DUMP,
-        INCOMPLETE: "what is there is finite, and the dump is not complete or has damaged files",
+        INCOMPLETE: f"what is there is finite, {_IN_PART}",
     },
     "compare": {
         FINE: "all that was compared agrees",
@@ -89,7 +90,7 @@ BY_COMMAND: Mapping[str, Mapping[int, str]] = {
         FOUND: "--golden found a difference, --unchanged a parameter with a gradient that stayed the same",
         REFUSED: f"{_REFUSED}; with --golden: also where the dumps have no operator in common",
         NOTHING: _NO_DUMP,
-        INCOMPLETE: "done, and there are damaged files",
+        INCOMPLETE: f"done, {_IN_PART}",
     },
     "replay": {
         FINE: "the dumped output is what the dumped inputs give: look at the inputs; with --everywhere: all workers "

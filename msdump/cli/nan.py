@@ -17,7 +17,7 @@ from msdump.cli.options import (
     selected_steps,
     write_json,
 )
-from msdump.cli.printing import complain_of_damaged, print_table, progress_bar, say, say_answer, say_next
+from msdump.cli.printing import complain_of_damaged, print_table, progress_bar, say, say_answer, say_lost, say_next
 from msdump.tables.messages import AND, COLON, COMMA, SEMICOLON, Message, counted, joined, message, messages, operand
 
 if TYPE_CHECKING:
@@ -64,10 +64,10 @@ def run(args: argparse.Namespace) -> int:
     if not write_json(args, lambda: _value(report), is_brief=not args.shows_all):
         if args.brief:
             _print_brief(report, status)
-            _print_lost(report)
+            say_lost(report.lost)
         else:
             _print_findings(report, args.dump, args.shows_all, status)
-            _print_lost(report)
+            say_lost(report.lost)
             say_next(_next_steps(report, args.dump))
     complain_of_damaged(report.damaged)
     return status
@@ -181,11 +181,6 @@ def _print_untold(report: NonFiniteReport) -> None:
     for dtype, count in sorted(report.untold.items()):
         tensors = counted(count, "{count} tensor", "{count} tensors")
         say(message("not known: {tensors} of {dtype}, which have no statistics", tensors=tensors, dtype=dtype))
-
-
-def _print_lost(report: NonFiniteReport) -> None:
-    for line in report.lost_lines:
-        say(line)
 
 
 def _print_between(found: BadGradients | None) -> None:

@@ -30,6 +30,7 @@ from msdump.tables.printable import LINE_ENDS, is_printable, printable, without_
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from msdump.formats.sidecars import Lost
     from msdump.formats.statistic_row import StatisticRow
     from msdump.statistics.exponents import ExponentHistogram
     from msdump.statistics.stats import Statistics
@@ -170,6 +171,14 @@ def complain_of_damaged(damaged: Iterable[tuple[object, Exception]]) -> None:
     """Name files that could not be read; the error of each says which it is."""
     for _, problem in damaged:
         complain(f"damaged: {problem}")
+
+
+def say_lost(lost: Mapping[int, Lost]) -> None:
+    """Name what dumps that are not complete lack, by rank."""
+    from msdump.analysis.missing import lost_lines
+
+    for line in lost_lines(lost):
+        say(line)
 
 
 def log(level: str, text: str) -> None:

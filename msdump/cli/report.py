@@ -74,4 +74,4 @@ def run(args: argparse.Namespace) -> int:
     for sentence in report.left_out:
         complain(f"msdump report: {sentence}")
     complain_of_damaged(contents.damaged)
-    return INCOMPLETE if contents.damaged else FINE
+    return INCOMPLETE if contents.damaged or contents.non_finite.lost else FINE

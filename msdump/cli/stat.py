@@ -33,6 +33,7 @@ from msdump.cli.printing import (
     progress_bar,
     say,
     say_answer,
+    say_lost,
     say_next,
     value_verdict,
 )
@@ -136,16 +137,22 @@ def _write_tables(args: argparse.Namespace) -> int:
     problems += [pair for part in parts for pair in part.damaged]
     for where, problem in problems:
         complain(f"damaged: {where}: {problem}")
-    return INCOMPLETE if problems else FINE
+    return INCOMPLETE if _is_lost(args) or problems else FINE
 
 
 def _unchanged(args: argparse.Namespace) -> int:
+    from msdump.analysis.missing import lost_values
     from msdump.analysis.overview.unchanged import unchanged_parameters
 
     with progress_bar("stat", sys.stderr, args.json == "-") as advance:
         report = unchanged_parameters(args.dump, **selected_steps(args), thread_count=args.threads, progress=advance)
     trained = [one for one in report.parameters if one.largest_gradient]
-    if not write_json(args, lambda: {"unchanged": [asdict(one) for one in report.parameters], "damaged": []}):
+    if not write_json(
+        args,
+        lambda: {
+            "unchanged": [asdict(one) for one in report.parameters], "lost": lost_values(report.lost), "damaged": [],
+        },
+    ):  # fmt: skip
         for one in trained:
             what: list[str] = [one.name, f"{one.dtype} {list(one.shape)}"]
             if one.rank_id is not None:
@@ -167,11 +174,12 @@ def _unchanged(args: argparse.Namespace) -> int:
             say(message("note: without a gradient, and so the same in all iterations: {names}", names=names))
         count = report.parameter_count - len(report.parameters)
         say(message("{count} of {all} parameters have changed", count=count, all=report.parameter_count))
+        say_lost(report.lost)
         say_next([_nan_step(args.dump)])
     complain_of_damaged(report.damaged)
     if trained:
         return FOUND
-    return INCOMPLETE if report.damaged else FINE
+    return INCOMPLETE if report.damaged or report.lost else FINE
 
 
 def _diff(args: argparse.Namespace) -> int:
@@ -249,7 +257,20 @@ def _write_csv(args: argparse.Namespace) -> int:
     )  # fmt: skip
     for path in written:
         say(path)
-    return _end(damaged)
+    complain_of_damaged(damaged)
+    return INCOMPLETE if _is_lost(args) or damaged else FINE
+
+
+def _is_lost(args: argparse.Namespace) -> bool:
+    """Whether the dump is not complete; then it is said, but beside a document."""
+    from msdump.analysis.missing import lost_of
+    from msdump.formats.dump_dir import DumpDir
+    from msdump.formats.selection import StepSelection
+
+    lost = lost_of(DumpDir.open(args.dump), StepSelection(args.rank))
+    if args.json is None:
+        say_lost(lost)
+    return bool(lost)
 
 
 def _measure(args: argparse.Namespace) -> int:
@@ -268,16 +289,17 @@ def _measure(args: argparse.Namespace) -> int:
     rows = select_rows(report.rows, **selected)
     if args.parquet is not None:
         write_parquet(replace(report, rows=rows), args.parquet)
-    if (
-        not write_json(args, lambda: _value(report, rows), is_brief=not (args.shows_all or args.top))
-        and args.parquet is None
-    ):
-        _print_rows(rows, columns, None if args.shows_all or args.top else ROWS)
-        say_next(_next_steps(rows, args.dump))
+    if not write_json(args, lambda: _value(report, rows), is_brief=not (args.shows_all or args.top)):
+        if args.parquet is None:
+            _print_rows(rows, columns, None if args.shows_all or args.top else ROWS)
+        say_lost(report.lost)
+        if args.parquet is None:
+            say_next(_next_steps(rows, args.dump))
     # Complex numbers have no statistics but their count.
     if any(row.numbers.l2norm is None and "complex" not in row.tensor.true_dtype for row in report.rows):
         complain(_NO_NORM)
-    return _end(report.damaged)
+    complain_of_damaged(report.damaged)
+    return INCOMPLETE if report.damaged or report.lost else FINE
 
 
 def _value(report: StatisticReport, rows: Sequence[TensorStatistics]) -> dict[str, Any]:
@@ -321,11 +343,6 @@ def _print_rows(rows: Sequence[TensorStatistics], columns: Sequence[Column] | No
     titles = [column.name for column in columns]
     numbers = [number for number, column in enumerate(columns) if column.kind in (INTEGER, NUMBER)]
     print_table(titles, [cells(row, columns) for row in rows], sys.stdout, numbers, named=range(len(titles)), most=most)
-
-
-def _end(damaged: Any) -> int:
-    complain_of_damaged(damaged)
-    return INCOMPLETE if damaged else FINE
 
 
 def _cells(row: TensorStatistics, tells_graph: bool) -> tuple[str, ...]:

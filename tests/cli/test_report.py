@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from msdump.cli.main import main
+from msdump.formats.sidecars import Lost, write_lost
 from tests.analysis.small_dump import floats, write_dump
 
 IN, OUT = ("input", 0), ("output", 0)
@@ -47,6 +48,12 @@ def test_damaged_files_make_the_status(dump, tmp_path, capsys):
     broken.write_bytes(b"no tensor")
     assert main(["report", str(dump), "-o", str(tmp_path / "r.html")]) == 4
     assert broken.name in capsys.readouterr().err
+
+
+def test_what_is_missing_makes_the_status(dump, tmp_path, capsys):
+    write_lost(dump / "rank_0/.dump_metadata", Lost(3, "no room on the disk"))
+    assert main(["report", str(dump), "-o", str(tmp_path / "r.html")]) == 4
+    assert "rank 0: the dump is not complete, 3 tensors lost: no room on the disk." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

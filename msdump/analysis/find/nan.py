@@ -34,6 +34,7 @@ from msdump.analysis.find.between import BadGradients, bad_gradients
 from msdump.analysis.graph_info import GraphFiles, GraphNode, with_inputs
 from msdump.analysis.measurements import Measurements
 from msdump.analysis.memory_state import SameBytes, UnsetTensors, has_same_statistics
+from msdump.analysis.missing import lost_lines, lost_of
 from msdump.analysis.steps import (
     STATISTIC,
     Operator,
@@ -49,12 +50,12 @@ from msdump.analysis.steps import (
 from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.formats.selection import StepSelection, is_selected
+from msdump.formats.selection import StepSelection
 from msdump.formats.sidecars import Lost
 from msdump.graph.types import SourceLine
 from msdump.operators.traits import drops_nan, is_collective, only_moves
 from msdump.tables.frames import html_table
-from msdump.tables.messages import Message, counted, message, messages
+from msdump.tables.messages import Message, messages
 from msdump.tensors import dtypes
 from msdump.tensors.records import OUTPUT
 
@@ -252,15 +253,7 @@ class NonFiniteReport:
     @property
     def lost_lines(self) -> list[str]:
         """For people: what is missing."""
-        return [
-            message(
-                "rank {rank}: the dump is not complete, {tensors} lost: {reason}",
-                rank=rank,
-                tensors=counted(lost.tensors, "{count} tensor", "{count} tensors"),
-                reason=lost.reason,
-            )
-            for rank, lost in self.lost.items()
-        ]
+        return lost_lines(self.lost)
 
     @property
     def first(self) -> NonFinite | None:
@@ -316,7 +309,7 @@ def find_non_finite(
         health.add_rows(table.row, _tensors(measured), damaged)
         keys = {step.key for step in measured}
         others = [step for step in read_steps(dump, selection, every_run=True) if step.key not in keys]
-        gradients, lost = dump.gradients, dump.lost
+        gradients, lost = dump.gradients, lost_of(dump, selection)
     health.add_tensors(_tensors(others), damaged, thread_count, progress, measurements)
     steps = sorted([*measured, *others], key=_when)
     if not any(step.operators for step in steps):
@@ -360,7 +353,7 @@ def find_non_finite(
         _in_time(search.first for search in searches if id(search) in skipped),
         bad_gradients(gradients, selection, firsts[0].step.iteration if firsts else None),
         dict(health.untold),
-        {number: why for number, why in sorted(lost.items()) if is_selected(number, selection.rank)},
+        lost,
     )
 
 

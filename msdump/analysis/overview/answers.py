@@ -17,6 +17,7 @@ from msdump.analysis.json_values import (
     step_value,
     tensor_value,
 )
+from msdump.analysis.missing import lost_values
 from msdump.analysis.replay.replay import Replay
 from msdump.analysis.stat.rows import StatisticReport, TensorStatistics
 from msdump.analysis.steps import Operator
@@ -25,7 +26,11 @@ from msdump.statistics.exponents import ExponentHistogram
 
 def statistics_value(report: StatisticReport, rows: Iterable[TensorStatistics]) -> Value:
     """`rows` are those of the report that were selected."""
-    return {"tensors": [_statistics_row(row) for row in rows], "damaged": damaged_values(report.damaged)}
+    return {
+        "tensors": [_statistics_row(row) for row in rows],
+        "lost": lost_values(report.lost),
+        "damaged": damaged_values(report.damaged),
+    }
 
 
 def _statistics_row(row: TensorStatistics) -> Value:
@@ -58,7 +63,7 @@ def non_finite_value(report: NonFiniteReport) -> Value:
         "benign": [_benign(row) for row in report.benign],
         "grew": None if report.grew is None else _growth(report.grew),
         "between": None if report.between is None else _between(report.between),
-        "lost": [{"rank": rank, "tensors": lost.tensors, "reason": lost.reason} for rank, lost in report.lost.items()],
+        "lost": lost_values(report.lost),
         "damaged": damaged_values(report.damaged),
     }
 

@@ -8,7 +8,7 @@ for parameter in unchanged_parameters("dump").parameters:
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from msdump.analysis._payload import Progress
@@ -19,6 +19,7 @@ from msdump.analysis.stat.statistics import tensor_statistics
 from msdump.analysis.steps import opened
 from msdump.errors import FormatError, NothingFoundError
 from msdump.formats.dump_dir import DumpDir
+from msdump.formats.sidecars import Lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +40,16 @@ class Unchanged:
 
 @dataclass(frozen=True, slots=True)
 class UnchangedReport:
-    """Parameters without a change, of how many, and (file, what is wrong) of what could not be measured."""
+    """Parameters without a change, of how many.
+
+    damaged  (file, what is wrong) of what could not be measured
+    lost     what dumps that are not complete lack, by rank
+    """
 
     parameters: tuple[Unchanged, ...]
     parameter_count: int
     damaged: tuple[tuple[str, FormatError], ...]
+    lost: Mapping[int, Lost]
 
 
 def unchanged_parameters(
@@ -90,7 +96,7 @@ def unchanged_parameters(
         for first, last in [(min(rows), max(rows))]
         if len({_content(row) for row in rows.values()}) == 1
     ]
-    return UnchangedReport(tuple(found), len(several), report.damaged)
+    return UnchangedReport(tuple(found), len(several), report.damaged, report.lost)
 
 
 def _content(row: TensorStatistics) -> str:

@@ -6,7 +6,7 @@ The columns are those of `msdump stat --parquet`, of `to_arrow` and its like, an
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
@@ -19,6 +19,7 @@ from msdump.analysis.steps import Operator, StepKey
 from msdump.errors import ConfigError, FormatError, WriteError
 from msdump.formats.atomic import scratch_folder
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.formats.sidecars import Lost
 from msdump.formats.statistic_row import StatisticRow
 from msdump.statistics.exponents import ExponentHistogram
 from msdump.statistics.stats import Statistics
@@ -115,6 +116,7 @@ class StatisticReport(Frame):
 
     rows     of each tensor: its step, its names, dtype and shape, and numbers, in execution order
     damaged  (file, what is wrong) of what could not be measured
+    lost     what dumps that are not complete lack, by rank
     """
 
     _shown: ClassVar[tuple[str, ...]] = (
@@ -124,6 +126,7 @@ class StatisticReport(Frame):
 
     rows: tuple[TensorStatistics, ...]
     damaged: tuple[tuple[str, FormatError], ...]
+    lost: Mapping[int, Lost] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """One line: how much there is."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from msdump.analysis._payload import Key, Progress, all_in_order, in_runs, key_of, loaded, loaded_each
 from msdump.analysis.graph_info import GraphFiles, GraphNode
 from msdump.analysis.measurements import Measurements
+from msdump.analysis.missing import lost_of
 from msdump.analysis.stat.roles import Role, Roles
 from msdump.analysis.stat.rows import StatisticReport, TensorStatistics, tensor_statistics_row
 from msdump.analysis.steps import Operator, Step, StepKey, nothing_selected, opened, read_statistic_steps, read_steps
@@ -68,7 +69,7 @@ def tensor_statistics(
     with dump.listed_once():
         steps = read_steps(dump, selection)
         table, damaged = read_statistic_steps(dump, selection)
-        graphs = GraphFiles(dump)
+        graphs, lost = GraphFiles(dump), lost_of(dump, selection)
     covered = {step.key for step in steps}
     roles = Roles(graphs)
     listed = [(step, tensor) for step in steps for tensor in _tensors(step, op_type, roles, graphs)]
@@ -94,7 +95,7 @@ def tensor_statistics(
         if types and op_type is not None:
             raise _unknown_type(op_type, types)
         raise nothing_selected(dump, selection, expected="tensors or statistics")
-    return StatisticReport(tuple(rows), problem_list)
+    return StatisticReport(tuple(rows), problem_list, lost)
 
 
 _Listed = tuple[DumpedTensor, Role, Operator, int, GraphNode | None]

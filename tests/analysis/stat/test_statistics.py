@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import math
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from msdump.analysis import compare_statistics, tensor_statistics, write_parquet
 from msdump.cli.main import main
 from msdump.errors import ConfigError
 from msdump.formats.dump_dir import DumpDir
+from msdump.formats.sidecars import Lost, write_lost
 from msdump.formats.statistic_csv import SEED_TITLES, read_statistic_csv
 from msdump.statistics.md5 import md5_hex
 from msdump.statistics.stats import statistics
@@ -168,6 +171,40 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("first wrong operator: Add-op1 (Add)")
     assert main(["stat", str(tmp_path / "missing")]) == 2
     assert main(["stat", str(tmp_path / "a"), "--csv", str(tmp_path / "x"), "--op-type", "Add"]) == 2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [(), ("--top", "1"), ("--csv", "csv"), ("--parquet", "all.parquet"), ("--unchanged",), ("--tables", "tables")],
+    ids=" ".join,
+)
+def test_what_is_missing_is_said(
+    options: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if options[:1] in (("--parquet",), ("--tables",)):
+        pytest.importorskip("pyarrow")
+    for iteration in range(2):
+        for rank in range(2):
+            rows = [("Parameter.w", {("output", 0): floats(1, iteration)}), ("D/Add-op1", {("output", 0): floats(1)})]
+            write_dump(tmp_path / "dump", rows, iteration, rank=rank)
+    command = ["stat", "dump", *options]
+    assert main([*command, "--rank", "1"]) == 0
+    write_lost(tmp_path / "dump/rank_0/.dump_metadata", Lost(3, "no room on the disk"))
+    missing = "rank 0: the dump is not complete, 3 tensors lost: no room on the disk\n"
+    for name in ("csv", "tables"):
+        shutil.rmtree(name, ignore_errors=True)
+    (tmp_path / "all.parquet").unlink(missing_ok=True)
+    capsys.readouterr()
+    assert main(command) == 4
+    assert missing in capsys.readouterr().out
+    if options in ((), ("--unchanged",)):
+        assert main([*command, "--json", "-"]) == 4
+        assert json.loads(capsys.readouterr().out)["lost"] == [
+            {"rank": 0, "tensors": 3, "reason": "no room on the disk"}
+        ]
+        assert main([*command, "--rank", "1"]) == 0
+        assert missing not in capsys.readouterr().out
 
 
 def test_a_report_is_a_table_for_each_package(tmp_path: Path) -> None:
