@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import torch
 from torch._dynamo import eval_frame
@@ -24,11 +24,17 @@ from torch.utils._python_dispatch import (
     _push_mode,
 )
 
-if TYPE_CHECKING:
-    from msdump.frontends.torch.eager.program import EagerProgram
-
 # Keys that say that there are modes.   Source: PyTorch, `TorchDispatchModeTLS`.
 _OF_MODES = (torch._C.DispatchKey.Python, torch._C.DispatchKey.PythonTLSSnapshot)
+
+
+class _Program(Protocol):
+    """What a mode asks of its program."""
+
+    @property
+    def is_in_backward(self) -> bool: ...
+
+    def run(self, function: Any, args: Sequence[object], keywords: Mapping[str, object]) -> object: ...
 
 
 class _Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -40,10 +46,10 @@ class _Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     supports_higher_order_operators = True
 
-    def __init__(self, program: EagerProgram) -> None:
+    def __init__(self, program: _Program) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._program: EagerProgram | None = program
-        self._shown_to: EagerProgram | None = program
+        self._program: _Program | None = program
+        self._shown_to: _Program | None = program
         self.is_blind = self.is_idle = False
 
     @classmethod
@@ -76,7 +82,7 @@ class _Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 class StackedMode:
     """The mode of a program, in the thread that makes this object: its keys and its modes are those of the entry."""
 
-    def __init__(self, program: EagerProgram) -> None:
+    def __init__(self, program: _Program) -> None:
         self._mode = _Mode(program)
         self._program = program
         self._thread = threading.get_ident()
