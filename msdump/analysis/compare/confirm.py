@@ -170,7 +170,7 @@ class Confirmation:
         }
         found: set[int] = set()
         for slot, figures in placed.inputs:
-            if slot in slots:
+            if slot in slots and not figures.is_plain:
                 found |= side.leading_to(self._place(placed, is_mine), figures.value, ends)
         return found
 

@@ -155,7 +155,7 @@ def compare_dumps(
             return quantised.judged(comparison, tolerance)
         if reference is not None:
             return comparison
-        settled, tie = settle_ties(comparison.steps, graphs[0], tolerance)
+        settled, tie = settle_ties(comparison.steps, graphs[0], graphs[-1], tolerance)
         return replace(comparison, steps=settled, tie=tie)
 
     if quantised is not None:

@@ -103,9 +103,9 @@ class _Judge:
     def _of_fault(self, fault: Fault, result: OperatorResult | None) -> Finding:
         if result is not None:
             found = self._wrong(result) if result.is_wrong else self._came_in(result)
-            if found.reason is Reason.WRONG and not any(isinstance(one, OtherAttribute) for one in found.evidence):
-                tensor = found.tensor
-                of_result = () if tensor is None else _laws(fault, tensor.mine, tensor.golden)
+            is_known = any(isinstance(one, OtherAttribute | OtherDtype | Swapped) for one in found.evidence)
+            if found.reason is Reason.WRONG and found.tensor is not None and not is_known:
+                of_result = _laws(fault, found.tensor.mine, found.tensor.golden)
                 found = replace(found, evidence=(*of_result, *found.evidence))
             return found
         evidence = () if fault.results is None else _laws(fault, *fault.results)

@@ -25,8 +25,10 @@ def scaled(mine: Array, golden: Array, counts: Sequence[int], starts: Sequence[f
     starts  numbers that the backward pass of mine begins with
     """
     x, y = (np.asarray(side, np.float64).reshape(-1) for side in (mine, golden))
+    if x.size != y.size or not np.isfinite(x).all() or not np.isfinite(y).all():
+        return None
     square = float(y @ y)
-    if x.size != y.size or not square or not math.isfinite(square):
+    if not square:
         return None
     factor = float(x @ y) / square
     if math.isclose(factor, 1.0, rel_tol=_EQUAL) or not np.linalg.norm(x - factor * y) <= _EQUAL * np.linalg.norm(x):
@@ -36,7 +38,9 @@ def scaled(mine: Array, golden: Array, counts: Sequence[int], starts: Sequence[f
         return any(math.isclose(factor, number, rel_tol=_EQUAL) for number in numbers)
 
     is_reduction = is_one_of([value for count in counts if count > 1 for value in (count, 1 / count)])
-    return Scaled(factor, is_reduction, not is_reduction and is_one_of(starts))
+    is_start = not is_reduction and is_one_of(starts)
+    # Any number is another one times something.
+    return Scaled(factor, is_reduction, is_start) if x.size > 1 or is_reduction or is_start else None
 
 
 def smoothed(logarithms: Array, mine: float, golden: float) -> Smoothed | None:

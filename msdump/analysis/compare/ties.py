@@ -54,12 +54,12 @@ _DECIDING = frozenset({"steps", "compares", "selects", "routes", "sums", "normal
 
 
 def settle_ties(
-    steps: Sequence[StepResult], graphs: GraphFiles, tolerance: float | None
+    steps: Sequence[StepResult], graphs: GraphFiles, golden: GraphFiles, tolerance: float | None
 ) -> tuple[tuple[StepResult, ...], Tie | None]:
     """Steps in which what follows from a decision at the border agrees, with the reason as a remark, and the first
     such decision.
 
-    graphs   of mine: what made an input says whether the decision reached it
+    graphs   of mine: what made an input says whether the decision reached it; golden: of the other run
     Edges: nothing is read where nothing differs; a tensor that cannot be read is left as it is.
     """
     if not any(_has_deciding(step) for step in steps):
@@ -67,6 +67,7 @@ def settle_ties(
     pairs = (result.pair for step in steps for result in step.operators)
     stages = frozenset(pair.golden.stage for pair in pairs if not pair.golden.is_parameter)
     search = _Search(graphs, tolerance, stages)
+    search.forms = _Forms(golden, steps) if any(step.faults is not None for step in steps) else None
     settled = tuple(map(search.settled_step, steps))
     first = search.first
     if first is None:
@@ -124,6 +125,7 @@ class _Search:
         self._made: dict[int, list[PairMetrics]] = defaultdict(list)
         self._made_before: dict[int, list[PairMetrics]] = {}
         self._iteration: tuple[int | None, int | None] = None, None
+        self.forms: _Forms | None = None
 
     def settled_step(self, step: StepResult) -> StepResult:
         """The step with its operators as they are then."""
@@ -176,7 +178,7 @@ class _Search:
             origins = () if node is None else node.inputs
             for tensor in result.inputs:
                 if tensor.status == DIFFERS and not (
-                    _is_measured(tensor, self._limit(result.step, origins, tensor)) or self._was_made(tensor)
+                    _is_measured(tensor, self._limit(result, origins, tensor)) or self._was_made(tensor)
                 ):
                     return result
             inputs = self._excused(result.inputs, lambda tensor: True)
@@ -192,8 +194,9 @@ class _Search:
             self._note_reached(result.pair.mine, settled.outputs)
         return settled
 
-    def _limit(self, step: StepKey, origins: Sequence[Origin | None], tensor: TensorResult) -> float:
+    def _limit(self, result: OperatorResult, origins: Sequence[Origin | None], tensor: TensorResult) -> float:
         """The largest error of an input that a decision explains: what made it has that error."""
+        step = result.step
         slot = tensor.slot.number
         origin = origins[slot] if slot < len(origins) else None
         if origin is None or (origin.slot is None and origin.maker is None):
@@ -209,6 +212,8 @@ class _Search:
             # What a later part of an iteration writes, as an optimizer does, is read in the next one.
             before = own if own.iteration is None else own._replace(iteration=own.iteration - 1)
             made = self._errors.get((own, name)) or self._errors.get((before, name), {})
+        if not made and self.forms is not None and self.forms.has_made(result, tensor):
+            return AMPLIFIED * self._largest
         # An operator that the other run has not makes numbers that no decision explains.
         return _EQUAL * made.get(output, 0.0)
 
@@ -278,6 +283,29 @@ class _Search:
         bounds = bounds_of(both.dtypes[0], both.dtypes[1], self._tolerance)
         brought = 0.0 if self.first is None else AMPLIFIED * came_in
         return Bounds(max(bounds.relative, brought), max(bounds.worst, 10 * brought), bounds.epsilon)
+
+
+class _Forms:
+    """What golden computes in a form of its own, by operators without a counterpart."""
+
+    def __init__(self, golden: GraphFiles, steps: Sequence[StepResult]) -> None:
+        self._golden = golden
+        self._paired = {
+            part.label
+            for step in steps
+            for result in step.operators
+            for part in (result.pair.golden, *result.pair.golden.parts)
+        }
+
+    def has_made(self, result: OperatorResult, tensor: TensorResult) -> bool:
+        """Whether such an operator made golden's operand: then the other run has a form as well, and nothing more."""
+        key = result.pair.golden_step
+        parts = result.pair.golden.parts or (result.pair.golden,)
+        node = None if key is None else self._golden.node(key, parts[0])
+        slot = tensor.golden.slot
+        origin = node.inputs[slot] if node is not None and slot < len(node.inputs) else None
+        name = None if origin is None else origin.name if origin.maker is None else origin.maker[1]
+        return name is not None and name not in self._paired
 
 
 @dataclass(frozen=True, slots=True)

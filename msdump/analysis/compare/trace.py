@@ -111,7 +111,7 @@ class Trace:
             operator = self.row[index].operator
             if id(operator) not in ends and id(operator) not in found:
                 found.add(id(operator))
-                waiting += [(index, figures.value) for _, figures in self.row[index].inputs]
+                waiting += [(index, figures.value) for _, figures in self.row[index].inputs if not figures.is_plain]
         return found
 
     def all_figures(self) -> Iterator[Figures]:
@@ -134,7 +134,9 @@ class Trace:
             return 0.0
         if has(operator.op_type, "sums"):
             count = sum(math.prod(host_shape(tensor)) for tensor in list(operator.outputs.values())[:1])
-            return ROUNDINGS * epsilon_of(first.dtype) * first.absolute / max(1, count)
+            if count <= 1:
+                return 0.0  # a loss, which may be small
+            return ROUNDINGS * epsilon_of(first.dtype) * first.absolute / math.sqrt(count * first.size)
         return self._floors.get(first.value, 0.0) if is_mover(operator.op_type) else 0.0
 
     def _known(self, tensors: Mapping[Slot, DumpedTensor], path: str, floor: float) -> Iterator[tuple[Slot, Figures]]:
