@@ -78,7 +78,7 @@ def faults_of(confirmed: Confirmation, pairs: Sequence[Met], forgiven: Collectio
                 covered |= confirmed.open_lead(placed, is_mine, {slot for slot, _ in placed.inputs} - set(slots))
     beginnings = {is_mine: list(_beginnings(confirmed, is_mine)) for is_mine in (True, False)}
     for is_mine, name in ((True, "mine"), (False, "golden")):
-        for placed in _without_idle(confirmed, beginnings, is_mine):
+        for placed in _without_idle(confirmed, beginnings, is_mine, pair_of):
             operator = placed.operator
             if id(operator) in covered or id(operator) in pair_of:
                 continue
@@ -229,7 +229,7 @@ def _beginnings(confirmed: Confirmation, is_mine: bool) -> Iterator[Placed]:
 
 
 def _without_idle(
-    confirmed: Confirmation, beginnings: Mapping[bool, Collection[Placed]], is_mine: bool
+    confirmed: Confirmation, beginnings: Mapping[bool, Collection[Placed]], is_mine: bool, pair_of: Mapping[int, int]
 ) -> Iterator[Placed]:
     """The beginnings but for those that nothing follows from: a norm that is printed, a count, where the other side
     makes nothing else of the same.
@@ -240,8 +240,10 @@ def _without_idle(
         for placed, right in zip(confirmed.side(not is_mine).row, confirmed.right[is_mine], strict=True)
     )
     for placed in beginnings[is_mine]:
-        if not _is_idle(confirmed, placed, is_mine, has_open) or not read_there.isdisjoint(
-            _reads(confirmed, placed, is_mine)
+        if (
+            not _is_idle(confirmed, placed, is_mine, has_open)
+            or not read_there.isdisjoint(_reads(confirmed, placed, is_mine))
+            or _next_pairs(confirmed, placed, is_mine, pair_of)
         ):
             yield placed
 

@@ -40,12 +40,13 @@ from msdump.analysis.compare.verdict import (
     Verdict,
 )
 from msdump.analysis.graph_info import GraphFiles, Origin
-from msdump.analysis.steps import Operator, Slot, StepKey
+from msdump.analysis.steps import PARAMETER, Operator, Slot, StepKey
 from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.operators.attributes import differing_attributes
-from msdump.operators.kinds import argument_name, has_transposed_weight, is_mover, is_product, kind_of
+from msdump.operators.kinds import argument_name, has, has_transposed_weight, is_mover, is_product, kind_of
+from msdump.operators.traits import memory_use
 
 
 def verdict_of(comparison: Comparison) -> Verdict:
@@ -110,7 +111,7 @@ class _Judge:
             return found
         evidence = () if fault.results is None else _laws(fault, *fault.results)
         if fault.facing is not None:
-            evidence = (*evidence, _other_operator(fault.facing[1]))
+            evidence = (*evidence, self._other_operator(*fault.facing))
         return Finding(Reason.ONLY_ONE, self._place(fault.side, fault.step, fault.operator), evidence=evidence)
 
     def _is_lost(self) -> bool:
@@ -165,7 +166,16 @@ class _Judge:
             tensor,
             Operand(tensor.io, tensor.slot),
             unseen=self._unseen(result),
+            updated=self._updated(result),
         )
+
+    def _updated(self, result: OperatorResult) -> str:
+        """The parameter that an operator of an optimizer reads; "" where the graph file names none."""
+        mine = result.pair.mine
+        if mine.stage != "optimizer" and not has(mine.op_type, "updates"):
+            return ""
+        origins = (self._origin(MINE, result.step, mine, slot.number) for slot in mine.inputs)
+        return next((one.name for one in origins if one is not None and one.slot is None and not one.is_constant), "")
 
     def _unseen(self, result: OperatorResult) -> tuple[Operand, ...]:
         """Inputs of mine's operator that no file holds, that golden does not have, or that were not compared."""
@@ -202,6 +212,9 @@ class _Judge:
         if tensor_read is None:
             return Finding(Reason.RESULT, place, result, evidence, differing)
         maker = self._maker(result, tensor_read)
+        before = None if maker is not None else self._writer_before(result, tensor_read)
+        if before is not None:
+            return before
         constants = None if maker is not None else _two_numbers(tensor_read)
         operand = self._operand(result, result.pair.mine, tensor_read.slot)
         if constants is not None:
@@ -209,7 +222,48 @@ class _Judge:
             called = argument_name(result.pair.mine.op_type, tensor_read.slot.number)
             operand = Operand(tensor_read.io, tensor_read.slot, called or "")
         made = None if maker is None else maker.pair.mine
-        return Finding(Reason.INPUT, place, result, evidence, tensor_read, operand, made, constants)
+        golden_maker = None if maker is not None or constants is not None else self._golden_maker(result, tensor_read)
+        return Finding(
+            Reason.INPUT, place, result, evidence, tensor_read, operand, made, constants, golden_maker=golden_maker
+        )
+
+    def _writer_before(self, result: OperatorResult, tensor: TensorResult) -> Finding | None:
+        """The operator of the iteration before that wrote a state in another way, as its attributes tell."""
+        origin = self._origin(MINE, result.step, result.pair.mine, tensor.slot.number)
+        iteration = result.step.iteration
+        if origin is None or origin.slot is not None or origin.maker is not None or not iteration:
+            return None
+        for writer in self._comparison.operators:
+            if writer.step.rank_id != result.step.rank_id or writer.step.iteration != iteration - 1:
+                continue
+            for slot in memory_use(writer.pair.mine.op_type).overwrites:
+                written = self._origin(MINE, writer.step, writer.pair.mine, slot)
+                evidence = self._evidence(writer) if written is not None and written.name == origin.name else ()
+                if evidence:
+                    parameter = Operator(PARAMETER, origin.name)
+                    place = self._place_of(writer)
+                    return Finding(Reason.WRITER, place, writer, evidence, tensor, parameter=parameter)
+        return None
+
+    def _golden_maker(self, result: OperatorResult, tensor: TensorResult) -> Place | None:
+        """Golden's operator of that iteration that made what golden reads, where mine has none."""
+        comparison = self._comparison
+        own = result.pair.golden_step
+        if comparison.hashes is not None:
+            return None
+        for step in comparison.steps:
+            if own is None and step.mine != result.step:
+                continue
+            pairs = ((each.pair.golden_step or step.golden, each.pair.golden) for each in step.operators)
+            for key, operator in (*pairs, *((step.golden, one) for one in step.only_golden)):
+                if own is not None and (key.rank_id, key.iteration) != (own.rank_id, own.iteration):
+                    continue
+                if operator is result.pair.golden or operator.is_parameter or is_mover(operator.op_type):
+                    continue
+                for output in operator.outputs.values():
+                    if output.shape == tensor.golden.shape and comparison.is_same(output, tensor.golden):
+                        return self._place(GOLDEN, key, operator)
+        return None
 
     # -- places ------------------------------------------------------------------------------------------------------
 
@@ -356,6 +410,10 @@ class _Judge:
                 texts = [None if value is _MISSING else str(value) for value in values]
                 yield OtherAttribute(name, texts[0], texts[1])
 
+    def _other_operator(self, step: StepKey, operator: Operator) -> OtherOperator:
+        line = self._place(GOLDEN, step, operator.parts[-1] if operator.parts else operator).line
+        return OtherOperator(operator.label, operator.op_type, line)
+
     def _evidence_across(self, result: OperatorResult) -> Iterator[Evidence]:
         """Of operators of two frameworks: attributes that say different things, whatever they are called; the numbers
         that each has beside its tensors where none does.
@@ -368,7 +426,7 @@ class _Judge:
             sides.append([(op_type, node.attrs or {}) for op_type, node in nodes if node is not None])
         kinds = {kind_of(side.op_type) for side in (pair.mine, pair.golden) if not side.parts}
         if len(kinds) == len(sides) and pair.golden.op_type:
-            yield _other_operator(pair.golden)
+            yield self._other_operator(pair.golden_step, pair.golden)
         found: list[Evidence] = [
             OtherAttribute(*texts)
             for mine in sides[0]
@@ -403,10 +461,6 @@ class _Judge:
             yield OtherLayout(operand, None)
         elif not weight.axes and shapes[0] != shapes[1]:
             yield OtherLayout(operand, shapes)
-
-
-def _other_operator(operator: Operator) -> OtherOperator:
-    return OtherOperator(operator.label, operator.op_type)
 
 
 def _other_dtype(result: OperatorResult) -> Iterator[OtherDtype]:
@@ -458,8 +512,8 @@ def _numbers(
                 yield Operand("input", slot), figures.total
     for _, values in attributes:
         for name, value in values.items():
-            if isinstance(value, (int, float)) and not isinstance(value, bool):
-                yield name, value
+            if isinstance(value, (int, float)) and value is not False:
+                yield name, float(value)
 
 
 def _two_numbers(tensor: TensorResult) -> tuple[float, float] | None:

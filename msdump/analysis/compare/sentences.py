@@ -167,6 +167,8 @@ def _goes_on(comparison: Comparison, finding: Finding) -> list[str]:
 def _wrong(comparison: Comparison, finding: Finding) -> list[str]:
     result = _result(finding)
     lines: list[str] = [message("first wrong operator: {operator}", operator=_named(finding.place))]
+    if finding.updated:
+        lines.append("  " + message("it reads the parameter {name}", name=finding.updated))
     lines += ["  " + text for text in _evidence_texts(finding)]
     how = error_text(result.input_error)
     if comparison.hashes is not None:
@@ -244,6 +246,9 @@ def _input_texts(finding: Finding) -> list[str]:
     differs = message("{operand} differs already: {reason}", operand=name, reason=tensor.reason)
     if finding.maker is not None:
         return [differs, message("{name} made it", name=finding.maker.label)]
+    if finding.golden_maker is not None:
+        maker = _named(finding.golden_maker)
+        return [differs, message("golden's was made by {operator}; mine has none before it", operator=maker)]
     return [differs, message("no operator before it made that input: the runs had different weights or data")]
 
 
@@ -278,7 +283,8 @@ def _evidence_text(one: Evidence) -> str:
         name = operand(one.operand.io, one.operand.slot)
         return message("dtype of {operand}: {mine} against {golden}", operand=name, mine=one.mine, golden=one.golden)
     if isinstance(one, OtherOperator):
-        return message("golden has {name} ({type}) there", name=one.name, type=one.op_type)
+        text = message("golden has {name} ({type}) there", name=one.name, type=one.op_type)
+        return text if one.line is None else text + COMMA + f"{one.line}  {one.line.code.strip()}"
     if isinstance(one, Swapped):
         return message("{operands} have changed places", operands=joined(AND, map(_operand_text, one.operands)))
     if isinstance(one, OtherLayout):

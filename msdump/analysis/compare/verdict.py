@@ -88,10 +88,11 @@ class OtherDtype:
 
 @dataclass(frozen=True, slots=True)
 class OtherOperator:
-    """Golden has an operator of another kind in that place."""
+    """Golden has an operator of another kind in that place.   line: of the script that calls it"""
 
     name: str
     op_type: str
+    line: SourceLine | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +168,8 @@ class Finding:
     reached    of DRAW: how many other operators and parameters differ
     unseen     inputs that were not compared: that the inputs agree is said of the others alone
     reader_line  of ONLY_ONE: line of the pair, which reads what the operator made
+    golden_maker  of INPUT without a maker: golden's operator that made what golden reads there
+    updated    of an optimizer's operator: the parameter that it reads first
     """
 
     reason: Reason
@@ -182,6 +185,8 @@ class Finding:
     reached: int = 0
     unseen: tuple[Operand, ...] = ()
     reader_line: SourceLine | None = None
+    golden_maker: Place | None = None
+    updated: str = ""
 
 
 @dataclass(frozen=True, slots=True)
