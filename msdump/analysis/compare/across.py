@@ -28,8 +28,8 @@ from msdump.analysis.compare.pairing import (
     merged,
     pair_by_mapping,
 )
-from msdump.analysis.compare.trace import Placed, Trace, iterations_of
-from msdump.analysis.compare.values import Figures, Likeness, Value
+from msdump.analysis.compare.trace import Look, Placed, Trace, iterations_of
+from msdump.analysis.compare.values import Figures, Likeness, Value, figures_of
 from msdump.analysis.memory_state import Moment
 from msdump.analysis.steps import PARAMETER, Operator, Slot, Step, StepKey
 from msdump.formats.dump_tensor import DumpedTensor
@@ -121,13 +121,20 @@ class Crossing:
 
 
 def cross(
-    mine: Sequence[Step], golden: Sequence[Step], mapping: OperatorMap | None, tolerance: float | None
+    mine: Sequence[Step],
+    golden: Sequence[Step],
+    mapping: OperatorMap | None,
+    tolerance: float | None,
+    looks: tuple[Look, Look] = (figures_of, figures_of),
 ) -> list[Crossing]:
-    """Pair the operators of two dumps of different frameworks, iteration by iteration, in mine's order."""
+    """Pair the operators of two dumps by their values, iteration by iteration, in mine's order.
+
+    looks   figures of a tensor of mine and of golden
+    """
     crossings: list[Crossing] = []
     traces: list[Trace | None] = [None, None]
-    for my_steps, golden_steps in iterations_of(mine, golden):
-        own, other = Trace(my_steps, traces[0]), Trace(golden_steps, traces[1])
+    for my_steps, golden_steps in iterations_of(mine, golden, looks):
+        own, other = Trace(my_steps, traces[0], looks[0]), Trace(golden_steps, traces[1], looks[1])
         crossings += _Iteration(own, other, tolerance).paired(mapping)
         traces = [own, other]
     return crossings

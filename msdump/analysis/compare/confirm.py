@@ -228,7 +228,8 @@ class Confirmation:
             figures.value: figures
             for placed in side.row
             for _, figures in (*placed.inputs, *placed.outputs)
-            if figures.size > 1 and not figures.is_plain and not self.is_known(figures, is_mine)
+            if figures.size > 1 and figures.has_elements and not figures.is_plain
+            if not self.is_known(figures, is_mine)
         }
 
     # -- near misses ---------------------------------------------------------------------------------------------------
@@ -286,11 +287,15 @@ class Confirmation:
             return None
         if has(own.operator.op_type, "random"):
             return None
+        limit = bounds_of(mine.dtype, golden.dtype, self.tolerance).relative
+        if not (mine.has_elements and golden.has_elements):
+            distance = abs(mine.length - golden.length) / max(golden.length, mine.length)
+            return distance if limit < distance <= _NEAR else None
         x, y = (figures.tensor.load_host() for figures in (mine, golden))
         if x.shape != y.shape:
             return None
         metrics = compare_arrays(x, y, False)
-        if metrics.mismatched or metrics.relative_error <= bounds_of(mine.dtype, golden.dtype, self.tolerance).relative:
+        if metrics.mismatched or metrics.relative_error <= limit:
             return None
         is_scaled = metrics.relative_error > _NEAR and _is_scaled(x, y)
         return None if is_scaled else metrics.relative_error

@@ -32,7 +32,7 @@ from msdump.analysis.compare.pipeline import (
     ComparedSide,
     StepPair,
     compare_pairs,
-    cross_sides,
+    compare_sides,
     name_sides,
     pair_sides,
 )
@@ -55,7 +55,7 @@ from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.gradients_csv import GradientRow, first_differing
 from msdump.formats.selection import StepSelection
-from msdump.operators.kinds import has, is_mover
+from msdump.operators.kinds import has
 from msdump.operators.traits import is_random, unread_inputs
 from msdump.tables.messages import COMMA, joined, message
 from msdump.tensors.records import INPUT, OUTPUT
@@ -125,6 +125,12 @@ def compare_dumps(
             graphs.append(GraphFiles(dump))
             steps_of_dumps.append(_steps(dump, graphs[-1], selection))
             gradients.append(dump.gradients)
+    if all(dump.has_statistics() and not any(steps) for dump, steps in zip(dumps, steps_of_dumps, strict=True)):
+        from msdump.analysis.stat.diff import compare_statistics
+
+        return compare_statistics(
+            dumps[0], dumps[1], mapping=mapping, rank=rank, graph=graph, iteration=iteration, tolerance=tolerance
+        )
     for dump, steps in zip(dumps, steps_of_dumps, strict=True):
         if not any(step.operators for step in steps):
             raise _no_tensors(dump, selection)
@@ -158,46 +164,21 @@ def compare_dumps(
         settled, tie = settle_ties(comparison.steps, graphs[0], graphs[-1], tolerance)
         return replace(comparison, steps=settled, tie=tie)
 
+    pairs: Sequence[StepPair] | None = None
     if quantised is not None:
         pairs = quantised.pairs
     elif is_one_named:
         pairs = name_sides(sides[0], sides[-1], operator_map, tolerance)
-    elif is_between_frameworks(sides[0].steps, sides[-1].steps):
-        pairs = cross_sides(sides[0], sides[-1], operator_map, tolerance)
-    else:
+    elif reference is not None and not is_between_frameworks(sides[0].steps, sides[-1].steps):
         pairs = pair_sides(sides[0], sides[-1], operator_map)
-    if not any(pair.pairing.pairs for pair in pairs):
-        raise ConfigError(
-            f"{dumps[0].path} and {dumps[-1].path}: expected operators in common, got none. "
-            "Say with a mapping file which operator is which (msdump compare --mapping FILE)."
-        )
-    comparison = compared(pairs)
-    is_free = quantised is None and reference is None and mapping is None and not is_one_named
-    if is_free and _is_written_anew(comparison):
-        crossed = compared(cross_sides(sides[0], sides[-1], operator_map, tolerance))
-        comparison = crossed if any(crossed.operators) else comparison
+    ends_of = sides[0], sides[-1]
+    comparison = compare_sides(ends_of, [dump.path for dump in dumps], operator_map, tolerance, compared, pairs)
     operators = (operator for side in sides for step in side.steps for operator in step.operators)
     notes = (
         *unused_rules(operator_map, operators),
         *_gradient_notes(gradients[0], gradients[-1], bounds_of("float32", "float32", tolerance).worst),
     )
     return replace(comparison, notes=notes)
-
-
-def _is_written_anew(comparison: Comparison) -> bool:
-    """Whether runs that were paired by their names differ, and have operators that the other one has not: then names
-    tell little, and values tell which operator is which.
-
-    Edges: False where the first that differs was given the very same numbers.
-    """
-    steps = comparison.steps
-    if comparison.is_agreeing or any(step.faults is not None for step in steps):
-        return False
-    first = comparison.first_differing
-    if first is not None and first.is_wrong and all(tensor.status == IDENTICAL for tensor in first.inputs):
-        return False
-    alone = (operator for step in steps for operator in (*step.only_mine, *step.only_golden))
-    return any(not is_mover(operator.op_type) and not is_random(operator.op_type) for operator in alone)
 
 
 def _pair_quantised(mine: ComparedSide, golden: ComparedSide, mapping: OperatorMap) -> QuantisedSteps | None:

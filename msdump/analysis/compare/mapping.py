@@ -63,6 +63,11 @@ class OperatorMap:
     ignore: frozenset[tuple[str, str, int | None]] = frozenset()
     originals: Mapping[str, GraphOriginals] = field(default_factory=dict)
 
+    @property
+    def is_given(self) -> bool:
+        """Whether it says anything."""
+        return bool(self.types or self.operators or self.ignore or self.originals)
+
     def ignores(self, names: frozenset[str], io: str, slot: int) -> bool:
         """True for a tensor of an operator that goes by one of `names`."""
         return any((name, io, number) in self.ignore for name in names for number in (slot, None))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from msdump.analysis._payload import has_same_bytes
-from msdump.analysis.compare.across import Crossing, cross
+from msdump.analysis.compare.across import Crossing, cross, is_between_frameworks
 from msdump.analysis.compare.faults import Fault
 from msdump.analysis.compare.in_order import align
 from msdump.analysis.compare.mapping import OperatorMap
@@ -35,12 +35,15 @@ from msdump.analysis.compare.result import (
     TensorResult,
     operator_result,
 )
-from msdump.analysis.compare.values import Likeness, likeness_of
+from msdump.analysis.compare.trace import Look
+from msdump.analysis.compare.values import Likeness, figures_of, likeness_of
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.memory_state import OTHER_MOMENT, UNSET, Moment, SameBytes, UnsetTensors, slots_of_other_moments
 from msdump.analysis.steps import Operator, Slot, Step, StepKey, as_they_ran
-from msdump.errors import FormatError
+from msdump.errors import ConfigError, FormatError
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.operators.kinds import is_mover
+from msdump.operators.traits import is_random
 from msdump.tensors.records import INPUT, OUTPUT
 
 _MATRIX = 2  # axes of what may be transposed and has the same shape
@@ -53,11 +56,13 @@ class ComparedSide:
     """The steps of one dump and its graph files.
 
     is_same   whether two of its tensors hold the same values
+    look      figures of one of its tensors
     """
 
     steps: Sequence[Step]
     graphs: GraphFiles
     is_same: SameBytes = has_same_bytes
+    look: Look = figures_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +98,7 @@ def cross_sides(
     mine: ComparedSide, golden: ComparedSide, mapping: OperatorMap | None, tolerance: float | None
 ) -> list[StepPair]:
     """`pair_sides` of dumps of two frameworks, which may have other graphs."""
-    return _crossed((mine, golden), cross(mine.steps, golden.steps, mapping, tolerance))
+    return _crossed((mine, golden), cross(mine.steps, golden.steps, mapping, tolerance, (mine.look, golden.look)))
 
 
 def name_sides(
@@ -125,6 +130,39 @@ def _crossed(sides: tuple[ComparedSide, ComparedSide], crossings: Iterable[Cross
 def _step_pair(sides: tuple[ComparedSide, ComparedSide], mine: Step, golden: Step, pairing: Pairing) -> StepPair:
     x, y = ((step, side.graphs.of(step.key), side.is_same) for side, step in zip(sides, (mine, golden), strict=True))
     return StepPair(mine, golden, pairing, (Moment(*x), Moment(*y)), (UnsetTensors(*x), UnsetTensors(*y)))
+
+
+def compare_sides(
+    sides: tuple[ComparedSide, ComparedSide],
+    paths: Sequence[Path],
+    mapping: OperatorMap,
+    tolerance: float | None,
+    compared: Callable[[Sequence[StepPair]], Comparison],
+    pairs: Sequence[StepPair] | None = None,
+) -> Comparison:
+    """Pair two sides by their names where they are one program, by their values where they are not, and compare them.
+
+    paths      of both, for messages
+    compared   compares pairs of steps
+    pairs      where they are known
+    Raises:    ConfigError where no operator of one has a counterpart.
+    """
+    mine, golden = sides
+    is_free = pairs is None and not mapping.is_given
+    if pairs is None and is_between_frameworks(mine.steps, golden.steps):
+        pairs, is_free = cross_sides(mine, golden, mapping, tolerance), False
+    if pairs is None or not _is_paired(pairs):
+        pairs = pair_sides(mine, golden, mapping)
+    if not _is_paired(pairs):
+        raise ConfigError(
+            f"{paths[0]} and {paths[-1]}: expected operators in common, got none. "
+            "Say with a mapping file which operator is which (--mapping FILE)."
+        )
+    comparison = compared(pairs)
+    if not is_free or not _is_written_anew(comparison):
+        return comparison
+    crossed = compared(cross_sides(mine, golden, mapping, tolerance))
+    return crossed if any(crossed.operators) else comparison
 
 
 def compare_pairs(
@@ -241,3 +279,23 @@ def _is_unset(step: StepPair, pair: OperatorPair, io: str, slot: Slot) -> bool:
 
 def _both(pair: OperatorPair) -> tuple[Operator, Operator]:
     return pair.mine, pair.golden
+
+
+def _is_paired(pairs: Sequence[StepPair]) -> bool:
+    return any(pair.pairing.pairs for pair in pairs)
+
+
+def _is_written_anew(comparison: Comparison) -> bool:
+    """Whether runs that were paired by their names differ, and have operators that the other one has not: then names
+    tell little, and values tell which operator is which.
+
+    Edges: False where the first that differs was given the very same numbers.
+    """
+    steps = comparison.steps
+    if comparison.is_agreeing or any(step.faults is not None for step in steps):
+        return False
+    first = comparison.first_differing
+    if first is not None and first.is_wrong and all(tensor.status == IDENTICAL for tensor in first.inputs):
+        return False
+    alone = (operator for step in steps for operator in (*step.only_mine, *step.only_golden))
+    return any(not is_mover(operator.op_type) and not is_random(operator.op_type) for operator in alone)

@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from msdump.analysis.compare.bounds import ROUNDINGS, coarser, epsilon_of
@@ -25,6 +25,9 @@ from msdump.operators.traits import is_random, reads_shape_only
 
 # Iterations that are looked at where the two sides count them otherwise.
 _MAX_ITERATIONS = 64
+
+
+Look = Callable[[DumpedTensor], "Figures | None"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +66,12 @@ class Trace:
     """The operators of one iteration in the order in which they ran, and who reads what.
 
     earlier   the iteration before: a value that it left keeps the precision of its path
+    look      figures of a tensor
     """
 
-    def __init__(self, steps: Sequence[Step], earlier: Trace | None = None) -> None:
+    def __init__(self, steps: Sequence[Step], earlier: Trace | None = None, look: Look = figures_of) -> None:
         self.steps = steps
+        self._look = look
         self._figures: dict[int, Figures | None] = {}
         # The coarsest dtype among those that the numbers of a value are made of.
         self._floors: dict[Value, float] = {}
@@ -136,13 +141,14 @@ class Trace:
             count = sum(math.prod(host_shape(tensor)) for tensor in list(operator.outputs.values())[:1])
             if count <= 1:
                 return 0.0  # a loss, which may be small
-            return ROUNDINGS * epsilon_of(first.dtype) * first.absolute / math.sqrt(count * first.size)
+            size = first.absolute if first.has_elements else first.length * math.sqrt(first.size)
+            return ROUNDINGS * epsilon_of(first.dtype) * size / math.sqrt(count * first.size)
         return self._floors.get(first.value, 0.0) if is_mover(operator.op_type) else 0.0
 
     def _known(self, tensors: Mapping[Slot, DumpedTensor], path: str, floor: float) -> Iterator[tuple[Slot, Figures]]:
         for slot, tensor in tensors.items():
             if id(tensor) not in self._figures:
-                self._figures[id(tensor)] = figures_of(tensor)
+                self._figures[id(tensor)] = self._look(tensor)
             figures = self._figures[id(tensor)]
             if figures is None:
                 continue
@@ -165,7 +171,9 @@ def _kind(operator: Operator) -> str:
 # -- iterations --------------------------------------------------------------------------------------------------------
 
 
-def iterations_of(mine: Sequence[Step], golden: Sequence[Step]) -> list[tuple[list[Step], list[Step]]]:
+def iterations_of(
+    mine: Sequence[Step], golden: Sequence[Step], looks: tuple[Look, Look] = (figures_of, figures_of)
+) -> list[tuple[list[Step], list[Step]]]:
     """Steps of one iteration of one rank on both sides: by number where both have it, else in their order; by what they
     compute where one side counts more of them than the other, as a gradient and an update that are two calls do.
     """
@@ -175,7 +183,7 @@ def iterations_of(mine: Sequence[Step], golden: Sequence[Step]) -> list[tuple[li
     for index, (rank, own) in enumerate(sides[0].items()):
         others = list(sides[1].values())[index] if one_rank else sides[1].get(rank, {})
         if len(own) != len(others) and 0 < max(len(own), len(others)) <= _MAX_ITERATIONS:
-            joined = _joined_by_values(list(own.values()), list(others.values()))
+            joined = _joined_by_values(list(own.values()), list(others.values()), looks)
             if joined:
                 pairs += joined
                 continue
@@ -193,7 +201,9 @@ def _by_iteration(steps: Sequence[Step]) -> dict[int, dict[int, list[Step]]]:
     return {rank: dict(sorted(iterations.items())) for rank, iterations in ranks.items()}
 
 
-def _joined_by_values(mine: Sequence[list[Step]], golden: Sequence[list[Step]]) -> list[tuple[list[Step], list[Step]]]:
+def _joined_by_values(
+    mine: Sequence[list[Step]], golden: Sequence[list[Step]], looks: tuple[Look, Look]
+) -> list[tuple[list[Step], list[Step]]]:
     """Iterations of which several on one side are one on the other; [] where each has one that it shares most with.
 
     Each iteration of the side with more of them goes to the one on the other side with which it has most results in
@@ -201,8 +211,9 @@ def _joined_by_values(mine: Sequence[list[Step]], golden: Sequence[list[Step]]) 
     """
     is_mine_longer = len(mine) > len(golden)
     longer, shorter = (mine, golden) if is_mine_longer else (golden, mine)
-    matches = [Matches(_results(steps)) for steps in shorter]
-    shared = [[sum(bool(one.of(figures)) for figures in _results(steps)) for one in matches] for steps in longer]
+    look, other_look = looks if is_mine_longer else looks[::-1]
+    matches = [Matches(_results(steps, other_look)) for steps in shorter]
+    shared = [[sum(bool(one.of(figures)) for figures in _results(steps, look)) for one in matches] for steps in longer]
     # The best way to give each of the longer side to one of the shorter, in order; later ones may begin anew.
     best = [[0] * len(shorter) for _ in longer]
     for i in range(len(longer) - 1, -1, -1):
@@ -221,10 +232,10 @@ def _joined_by_values(mine: Sequence[list[Step]], golden: Sequence[list[Step]]) 
     return pairs if is_mine_longer else [(own, other) for other, own in pairs]
 
 
-def _results(steps: Iterable[Step]) -> Iterator[Figures]:
+def _results(steps: Iterable[Step], look: Look) -> Iterator[Figures]:
     for step in steps:
         for operator in step.operators:
             for tensor in () if operator.is_parameter else operator.outputs.values():
-                figures = figures_of(tensor)
+                figures = look(tensor)
                 if figures is not None and not figures.is_plain:
                     yield figures

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from msdump.analysis.compare.bounds import Bounds, bounds_of
 from msdump.analysis.compare.mapping import OperatorMap, read_mapping
 from msdump.analysis.compare.pairing import OperatorPair
-from msdump.analysis.compare.pipeline import ComparedSide, compare_pairs, pair_sides
+from msdump.analysis.compare.pipeline import ComparedSide, StepPair, compare_pairs, compare_sides
 from msdump.analysis.compare.result import AGREES, DIFFERS, IDENTICAL, NOT_COMPARED, Comparison, TensorResult
+from msdump.analysis.compare.values import figures_of_row
 from msdump.analysis.graph_info import GraphFiles, with_inputs
 from msdump.analysis.memory_state import has_same_statistics
 from msdump.analysis.steps import Slot, StatisticSteps, nothing_selected, opened, read_statistic_steps
-from msdump.errors import ConfigError, FormatError, NothingFoundError
+from msdump.errors import FormatError, NothingFoundError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.selection import StepSelection
@@ -55,27 +57,33 @@ def compare_statistics(
             raise nothing_selected(dump, selection, expected="a statistic.csv", advice=advice)
         tables.append(table)
         damaged += problems
-    operator_map = mapping if isinstance(mapping, OperatorMap) or mapping is None else read_mapping(mapping)
+    operator_map = mapping if isinstance(mapping, OperatorMap) else read_mapping(mapping) if mapping else OperatorMap()
     one, other = (_side(dump, table) for dump, table in zip(dumps, tables, strict=True))
-    pairs = pair_sides(one, other, operator_map)
-    if not any(pair.pairing.pairs for pair in pairs):
-        raise ConfigError(
-            f"{dumps[0].path} and {dumps[1].path}: expected operators in common, got none. Say with a mapping file "
-            "which operator is which (--mapping FILE)."
-        )
 
     def judge(pair: OperatorPair, io: str, slot: Slot, mine: DumpedTensor, golden: DumpedTensor) -> TensorResult:
         rows = tables[0].row(mine), tables[1].row(golden)
         return TensorResult(io, slot, mine, golden, *_verdict(*rows, bounds_of(mine.dtype, golden.dtype, tolerance)))
 
-    return compare_pairs([dump.path for dump in dumps], (one, other), pairs, operator_map, judge, lambda: damaged)
+    paths = [dump.path for dump in dumps]
+
+    def compared(pairs: Sequence[StepPair]) -> Comparison:
+        return compare_pairs(paths, (one, other), pairs, operator_map, judge, lambda: damaged)
+
+    comparison = compare_sides((one, other), paths, operator_map, tolerance, compared)
+    note = message("by statistics alone: tensors with the same numbers in another order have the same statistics")
+    return replace(comparison, notes=(*comparison.notes, note))
 
 
 def _side(dump: DumpDir, table: StatisticSteps) -> ComparedSide:
     """Whether two of its tensors are the same, MD5 or equal numbers tell."""
     graphs = GraphFiles(dump)
     steps = [with_inputs(step, graphs.of(step.key)) for step in table.steps]
-    return ComparedSide(steps, graphs, lambda left, right: has_same_statistics(table.row(left), table.row(right)))
+    return ComparedSide(
+        steps,
+        graphs,
+        lambda left, right: has_same_statistics(table.row(left), table.row(right)),
+        lambda tensor: figures_of_row(tensor, table.row(tensor)),
+    )
 
 
 def _verdict(mine: StatisticRow, golden: StatisticRow, bounds: Bounds) -> tuple[str, str]:
