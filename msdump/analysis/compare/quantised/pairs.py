@@ -400,17 +400,19 @@ class _FormPairing:
 
     def _read_in_floats(self, rounding: Rounding) -> DumpedTensor | None:
         """What is read in floats in the place of the numbers, or the codes, of a rounding."""
-        for tensor in (rounding.result, rounding.codes):
+        # The code of one number, such as 255 of a constant, is that of others.
+        codes = None if rounding.codes is None or count_of(rounding.codes) == 1 else rounding.codes
+        for tensor in (rounding.result, codes):
             for number, slot in () if tensor is None else self._codes.wires.readers(tensor, -1):
                 operator = self._codes.at.get(number)
                 partner = None if operator is None else self._partners.get(id(operator))
                 if operator is None or partner is None:
                     continue
                 # A pair has its tensors in the slots of the operator in floats.
-                codes, floats = partner
+                own_side, floats = partner
                 number = slot.number if tensor is rounding.result else slot_in_floats(operator.op_type, slot.number)
                 own = operator.inputs.get(slot if number == slot.number else Slot(number))
-                place = next((at for at, one in codes.inputs.items() if one is own), None)
+                place = next((at for at, one in own_side.inputs.items() if one is own), None)
                 if place is not None and place in floats.inputs:
                     return floats.inputs[place]
         return None

@@ -133,6 +133,26 @@ def test_two_forms_of_one_quantised_model_make_the_same_numbers(tmp_path: Path) 
         assert len(errors) == 4 and max(errors) < 0.01
 
 
+def test_two_constants_with_one_code_are_no_other_data(tmp_path: Path) -> None:
+    """1 and 0.5 are 255 times their scales: which of them an operator reads, the code does not tell."""
+    model = Model()
+    codes, floats = in_operators(model), in_floats(model)
+    zero, top = np.uint8(0), np.uint8(255)
+    scales = [np.float32(value / 255) for value in (1, 0.5, 16)]
+    for number, scale in enumerate(scales[:2], 1):
+        tensors = {("input", 0): scale * np.float32(255), ("input", 1): scale, ("input", 2): zero, ("output", 0): top}
+        codes.insert(1, (f"Default/QuantizeLinear-op{number}", tensors))
+    (y_scale, y_zero), y = model.ranges()[-1], codes[-1][1]["output", 0]
+    total = (y.astype(np.float32) - y_zero) * np.float32(y_scale) + 1
+    inputs = [y, np.float32(y_scale), np.uint8(y_zero), top, scales[0], zero, scales[2], zero]
+    tensors = {("input", slot): one for slot, one in enumerate(inputs)}
+    codes.append(("Default/QLinearAdd-op0", {**tensors, ("output", 0): np.rint(total / scales[2]).astype(np.uint8)}))
+    y = floats[-1][1]["output", 0]
+    floats.append(("Default/Add-op0", {("input", 0): y, ("input", 1): np.float32(1), ("output", 0): y + 1}))
+    found = compare_dumps(dumped(tmp_path / "mine", codes), dumped(tmp_path / "golden", floats))
+    assert found.is_agreeing and found.quantised is not None and found.quantised.largest_error < 0.1
+
+
 def test_other_data_is_no_rounding(tmp_path: Path) -> None:
     model, other = Model(), Model()
     other.data = other.data + np.float32(0.05)
