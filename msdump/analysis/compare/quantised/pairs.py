@@ -3,16 +3,19 @@ range of codes, or the operator before it, has taken in."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.compare.pairing import (
     BY_MAPPING,
     BY_NAME,
     BY_SCOPE,
+    BY_TYPE,
     OperatorPair,
     Pairing,
     host_shape,
@@ -20,21 +23,23 @@ from msdump.analysis.compare.pairing import (
 )
 from msdump.analysis.compare.quantised.float_form import FloatForm, Rounding, code_levels
 from msdump.analysis.compare.quantised.numbers import ComputedTensor, computed, count_of, loaded
-from msdump.analysis.compare.quantised.tails import Tail, chained, error_of, nearest_tails, tails
+from msdump.analysis.compare.quantised.tails import Tail, chained, error_of, nearest_tails, tails, with_chains
 from msdump.analysis.compare.quantised.wires import ContentKey, array_key
 from msdump.analysis.steps import Operator, Slot
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.operators.codes import dequantises, family, has_weight, is_activation, quantises, slot_in_floats
-from msdump.operators.kinds import operand_slots
+from msdump.operators.kinds import dialects_of, is_mover, operand_slots
 
 BY_VALUES = "values"
 _LOOKS = 16  # operators of the other side whose results are looked at
 _EQUAL_DATA = 1e-3
+_NEAR = 0.1  # until which an operator of another kind makes the same
 _UNLIKE = 0.9  # relative error from which on two results have nothing in common
 _QUANTISED_NAME = re.compile(r"(?:_quant(?:ized|ised|ize|ise)?|_dequant\w*)+$", re.IGNORECASE)
 _FIRST = Slot(0)
 _FLOATS = ("float", "bfloat")
 _GIVES_DATA = frozenset({"Data", "Placeholder"})
+_KeyOf = Callable[[Operator], tuple[Any, ...]]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -94,7 +99,6 @@ def pair_forms(
     if mapping is not None:
         work.apply(_without_roundings(mapping, (*mine.hidden, *golden.hidden)))
     work.join_units()
-    work.join_activations()
     work.join_rest()
     return work.result()
 
@@ -118,6 +122,8 @@ class _FormPairing:
         # id of an operator of the float form -> (as it was paired, in floats)
         self._partners: dict[int, tuple[Operator, Operator]] = {}
         self._expected: list[Operator] = []
+        self._is_foreign = _words(self._codes).isdisjoint(_words(self._floats))
+        self._kinds: dict[int, str] = {}  # of chains, by id
 
     def apply(self, mapping: OperatorMap) -> None:
         """What a mapping file says; the end of a chain may be folded into the codes."""
@@ -144,32 +150,62 @@ class _FormPairing:
         return replace(codes, outputs={_FIRST: rounding.result}, parts=codes.parts or (codes,))
 
     def join_units(self) -> None:
-        """Operators of types that a model in floats has not: by name, by scope, by what they make."""
-        for key_of, how in ((_plain_name, BY_NAME), (_place, BY_SCOPE)):
-            waiting: dict[tuple[str, str], list[Operator]] = defaultdict(list)
-            for operator in self._left[1]:
-                if (name := key_of(operator)) is not None:
-                    waiting[name, family(operator.op_type)].append(operator)
-            found = []
-            for unit in self._units():
-                name = key_of(unit)
-                candidates = [] if name is None else waiting[name, family(unit.op_type)]
-                match = next((one for one in candidates if _is_of_size(unit, one)), None)
-                if match is not None:
-                    candidates.remove(match)
-                    found.append((unit, match))
-            for unit, match in found:
-                self._take(unit, match, how)
-        for unit in self._units():
-            candidates = [
-                one for one in self._left[1] if family(one.op_type) == family(unit.op_type) and _is_of_size(unit, one)
-            ]
-            errors = [self._nearest(unit, one)[2] for one in candidates[:_LOOKS]]
-            if errors and min(errors) < _UNLIKE:
-                self._take(unit, candidates[errors.index(min(errors))], BY_VALUES)
+        """Operators of types that a model in floats has not: by name, by scope, by what they make; and so those that
+        another framework calls otherwise, and activations of which some were folded: numbers of operators count those
+        that are left."""
+        self._join_chains()
+        self._join(self._units(), BY_NAME, lambda one: (_plain_name(one), self._family(one)))
+        self._join(self._units(), BY_SCOPE, lambda one: (_place(one), self._family(one)))
+        uneven = self._uneven_activations()
+        units = [one for one in self._left[0] if id(one) in uneven or self._is_unit(one)]
+        self._join(units, BY_VALUES, lambda one: (self._family(one),), _UNLIKE)
+        if self._is_foreign:
+            self._join(self._units(), BY_VALUES, lambda one: (_computes(one) or None,), _NEAR)
+            self._join(self._units(), BY_TYPE, lambda one: (self._family(one),))
+            for side in self._left:
+                own = [one for one in side if not _computes(one)]
+                self._expected += own
+                self._drop({id(one) for one in own})
+
+    def _join(self, units: Iterable[Operator], how: str, key_of: _KeyOf, limit: float = math.inf) -> None:
+        """Pair each with the one of its key and size whose result is nearest, if that is nearer than the limit; without
+        a limit with the first one where all are far away."""
+        waiting: dict[tuple[Any, ...], list[Operator]] = defaultdict(list)
+        for operator in self._left[1]:
+            waiting[_sized(operator, key_of)].append(operator)
+        for unit in units:
+            free = {id(one) for one in self._left[1]}
+            key = _sized(unit, key_of)
+            candidates = [] if None in key else [one for one in waiting[key] if id(one) in free][:_LOOKS]
+            is_sure = limit == math.inf and len(candidates) == 1
+            errors = [0.0 if is_sure else self._nearest(unit, one)[2] for one in candidates]
+            least = min(errors, default=math.inf)
+            if candidates and (least < limit or limit == math.inf):
+                self._take(unit, candidates[errors.index(least) if least < _UNLIKE else 0], how)
+
+    def _join_chains(self) -> None:
+        """Several operators of one side that are one operator of another framework become one."""
+        forms = self._codes, self._floats
+        for side, form in enumerate(forms if self._is_foreign else ()):
+            wanted = Counter(map(self._family, self._left[1 - side]))
+            wanted.subtract(map(self._family, self._left[side]))
+            self._left[side], kinds = with_chains(form, self._left[side], wanted)
+            self._kinds.update(kinds)
+
+    def _family(self, operator: Operator) -> str:
+        return self._kinds.get(id(operator)) or family(operator.op_type)
+
+    def _uneven_activations(self) -> set[int]:
+        """Ids of the activations with codes of which the other side has more, or fewer."""
+        kinds = [[one for one in side if is_activation(one.op_type) and _FIRST in one.outputs] for side in self._left]
+        counts = [Counter(map(_kind, side)) for side in kinds]
+        return {id(one) for one in kinds[0] if counts[0][_kind(one)] != counts[1][_kind(one)]}
 
     def _units(self) -> list[Operator]:
-        return [operator for operator in self._left[0] if id(operator) in self._codes.units]
+        return [operator for operator in self._left[0] if self._is_unit(operator)]
+
+    def _is_unit(self, operator: Operator) -> bool:
+        return id(operator) in self._codes.units or (self._is_foreign and _computes(operator))
 
     def _take(self, unit: Operator, match: Operator, how: str) -> None:
         """Pair a unit with an operator; with what follows either, as far as that is part of the other."""
@@ -238,27 +274,6 @@ class _FormPairing:
         turned = computed(result, lambda: result.load_host().T, "turned")
         return replace(turned, shape=tuple(reversed(host_shape(result)))), rounding.bits
 
-    def join_activations(self) -> None:
-        """Activations that both sides have, where some were folded: by what they read, because numbers of operators
-        count those that are left."""
-        kinds = [
-            [one for one in side if is_activation(one.op_type) and _FIRST in one.inputs and _FIRST in one.outputs]
-            for side in self._left
-        ]
-        counts = [Counter(map(_kind, side)) for side in kinds]
-        start: dict[tuple[str, int], int] = defaultdict(int)
-        for operator in kinds[0]:
-            kind = _kind(operator)
-            if counts[0][kind] == counts[1][kind]:
-                continue
-            candidates = [one for one in kinds[1] if _kind(one) == kind][start[kind] : start[kind] + _LOOKS]
-            errors = [error_of(operator.inputs[_FIRST], one.inputs[_FIRST]) for one in candidates]
-            if errors and min(errors) < _UNLIKE:
-                nearest = errors.index(min(errors))
-                start[kind] += nearest + 1
-                self._pair(operator, candidates[nearest], BY_VALUES)
-                self._drop({id(operator), id(candidates[nearest])})
-
     def join_rest(self) -> None:
         """All other operators as in any two dumps."""
         self._drop(set(self._roundings))
@@ -282,7 +297,11 @@ class _FormPairing:
     def _pair(self, codes: Operator, floats: Operator, how: str, was: Operator | None = None) -> None:
         """was: the operator of the float form, where what is paired is made of it"""
         self._pairs.append((codes, floats, how))
-        self._partners[id(was or codes)] = codes, floats
+        # What a chain makes its last operator does.
+        self._partners[id(was.parts[-1] if was is not None and id(was) in self._kinds else was or codes)] = (
+            codes,
+            floats,
+        )
         own = self._codes.weights.get(id(was or codes))
         if own is not None:
             self._weights.setdefault(id(codes), dict(own))
@@ -431,7 +450,7 @@ class _FormPairing:
             if self._codes.wires.maker(tensor, index) is None and not isinstance(tensor, ComputedTensor):
                 found.append((tensor, floats.inputs.get(place)))
         for rounding in self._codes.roundings:
-            if rounding.maker is None and rounding.source is not None:
+            if (rounding.maker is None or rounding.maker.op_type in _GIVES_DATA) and rounding.source is not None:
                 found.append((rounding.source, self._read_in_floats(rounding)))
         return [
             (one, other)
@@ -493,6 +512,13 @@ def _is_code_of(tensor: DumpedTensor, other: DumpedTensor | None) -> bool:
     return other is not None and code_levels(tensor.true_dtype) is not None and other.true_dtype.startswith(_FLOATS)
 
 
+def _words(form: FloatForm) -> set[str]:
+    """Whose words most operators of a step are."""
+    types = (operator.op_type for operator in form.source if operator.op_type not in _GIVES_DATA)
+    counts = Counter(dialect for op_type in types for dialect in dialects_of(op_type))
+    return {dialect for dialect, count in counts.items() if count == max(counts.values())}
+
+
 def _plain_name(operator: Operator) -> str | None:
     """The name without what a quantiser appends to it."""
     return None if operator.is_parameter else _QUANTISED_NAME.sub("", operator.scope).lower()
@@ -508,9 +534,15 @@ def _kind(operator: Operator) -> tuple[str, int]:
     return family(operator.op_type), count_of(operator.outputs[_FIRST])
 
 
-def _is_of_size(unit: Operator, other: Operator) -> bool:
-    left, right = unit.outputs.get(_FIRST), other.outputs.get(_FIRST)
-    return left is not None and right is not None and count_of(left) == count_of(right)
+def _sized(operator: Operator, key_of: _KeyOf) -> tuple[Any, ...]:
+    """The key of an operator and the size of its result; None in it where it has none."""
+    output = operator.outputs.get(_FIRST)
+    return (*key_of(operator), None if output is None else count_of(output))
+
+
+def _computes(operator: Operator) -> bool:
+    """False for what another framework need not have: data, parameters, what only lays numbers out anew."""
+    return not (operator.is_parameter or is_mover(operator.op_type) or operator.op_type in _GIVES_DATA)
 
 
 def _laid_out_as(weight: DumpedTensor, other: DumpedTensor) -> DumpedTensor:

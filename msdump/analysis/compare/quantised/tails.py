@@ -1,18 +1,20 @@
-"""What follows an operator that one side may have taken in: a bias, a normalisation, an activation."""
+"""What follows an operator that one side may have taken in: a bias, a normalisation, an activation; and operators in a
+row that are one operator of another framework."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from msdump.analysis.compare.pairing import host_shape
+from msdump.analysis.compare.chains import CHAINS
+from msdump.analysis.compare.pairing import host_shape, merged
 from msdump.analysis.compare.quantised.float_form import FloatForm
 from msdump.analysis.compare.quantised.noise import relative_error
 from msdump.analysis.compare.quantised.numbers import count_of, loaded
 from msdump.analysis.steps import Operator, Slot
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.operators.codes import family, has_weight, may_be_folded
+from msdump.operators.codes import dequantises, family, has_weight, may_be_folded, quantises, slot_in_floats
 from msdump.operators.kinds import operand_slots
 
 Tail = tuple[Operator, ...]
@@ -72,6 +74,56 @@ def chained(operator: Operator, tail: Tail) -> Operator:
     )
 
 
+def with_chains(
+    form: FloatForm, operators: Sequence[Operator], wanted: Mapping[str, int]
+) -> tuple[list[Operator], dict[int, str]]:
+    """The operators, with chains of kinds that the other side has more of as one operator each, the longest first.
+
+    Returns: also the kinds of the chains by their ids
+    """
+    left, kinds = list(operators), dict[int, str]()
+    # What follows a product or a convolution are its tails.
+    for chain in sorted((one for one in CHAINS if not has_weight(one.kind)), key=lambda one: -len(one.parts)):
+        for _ in range(wanted.get(chain.kind, 0) - list(kinds.values()).count(chain.kind)):
+            free = {id(one) for one in left}
+            links = next((found for one in left if (found := _links(form, one, chain.parts, free))), None)
+            if links is None:
+                break
+            whole = merged(links)
+            kinds[id(whole)] = chain.kind
+            left[left.index(links[-1][0])] = whole
+            left = [one for one in left if all(one is not part for part, _ in links)]
+    return left, kinds
+
+
+def _links(
+    form: FloatForm, first: Operator, kinds: Sequence[str], free: Collection[int]
+) -> list[tuple[Operator, Slot | None]] | None:
+    """Operators of these kinds from one on, and the slot by which each reads the one before, rounded or not."""
+    if family(first.op_type) != kinds[0]:
+        return None
+    links: list[tuple[Operator, Slot | None]] = [(first, None)]
+    for kind in kinds[1:]:
+        index = form.index.get(id(links[-1][0]))
+        readers = () if index is None else _readers(form, index)
+        link = next((one for one in readers if id(one[0]) in free and family(one[0].op_type) == kind), None)
+        if link is None:
+            return None
+        links.append(link)
+    return links
+
+
+def _readers(form: FloatForm, index: int) -> Iterator[tuple[Operator, Slot]]:
+    """Operators that read what one of the dump makes, as numbers or as codes."""
+    for tensor in form.source[index].outputs.values():
+        for number, slot in form.wires.readers(tensor, index):
+            op_type = form.source[number].op_type
+            if quantises(op_type) or dequantises(op_type):
+                yield from _readers(form, number)
+            elif number in form.at:
+                yield form.at[number], Slot(slot_in_floats(op_type, slot.number))
+
+
 def error_of(mine: DumpedTensor, golden: DumpedTensor) -> float:
     """Relative error; Inf where sizes differ, or one cannot be read."""
     if count_of(mine) != count_of(golden):
@@ -81,7 +133,8 @@ def error_of(mine: DumpedTensor, golden: DumpedTensor) -> float:
 
 
 def _follower(form: FloatForm, operator: Operator, free: Collection[int]) -> Operator | None:
-    index, output = form.index.get(id(operator)), operator.outputs.get(_FIRST)
+    last = operator if id(operator) in form.index or not operator.parts else operator.parts[-1]
+    index, output = form.index.get(id(last)), operator.outputs.get(_FIRST)
     if index is None or output is None:
         return None
     for number, slot in form.wires.readers(output, index):

@@ -131,3 +131,71 @@ def test_a_mapping_goes_before_names(names: tuple[str, str], tmp_path: Path) -> 
     mapping = OperatorMap(operators={names[0]: (names[1],)})
     found = compared(tmp_path, in_operators(Model()), in_floats(Model()), mapping)
     assert pairs_of(found)[names[0]] == names[1]
+
+
+def of_pytorch(model: Model) -> Operators:
+    """The model with another activation, as PyTorch calls its operators."""
+    found: Operators = []
+    x = model.data
+    for index, weight in enumerate(model.weights):
+        y = x @ weight
+        place = f"Default/layers.{index}"
+        found.append((f"{place}/aten_t_default-op{index}", tensors(weight.T, output=weight)))
+        found.append((f"{place}/aten_mm_default-op{index}", tensors(x, weight, output=y)))
+        x = y * np.clip(y / 6 + 0.5, 0, 1)
+        found.append((f"Default/aten_hardswish_default-op{index}", tensors(y, output=x)))
+    return found
+
+
+def of_an_exporter(model: Model, narrow: int | None = None) -> Operators:
+    """The same in codes: the activation is a product, whose operands are rounded.   narrow: the one that is clipped"""
+    found: Operators = []
+    count = 0
+
+    def rounded(values: np.ndarray, share: float = 1.0) -> np.ndarray:
+        nonlocal count
+        count += 1
+        low, high = min(0.0, float(values.min())), float(values.max()) * share
+        scale = np.float32((high - low) / 255)
+        zero = np.uint8(round(-low / scale))
+        codes = quantised(values, scale, int(zero))
+        after = (codes.astype(np.float32) - zero) * scale
+        found.append((f"Default/QuantizeLinear-op{count}", tensors(values, scale, zero, output=codes)))
+        found.append((f"Default/DequantizeLinear-op{count}", tensors(codes, scale, zero, output=after)))
+        return after
+
+    x = rounded(model.data)
+    for index, weight in enumerate(model.weights):
+        codes, scale = weight_codes(weight)
+        coarse = codes * np.float32(scale)
+        found.append((f"Default/w/DequantizeLinear-op{100 + index}", tensors(codes, np.float32(scale), output=coarse)))
+        y = x @ coarse
+        found.append((f"Default/MatMul-op{index}", tensors(x, coarse, output=y)))
+        y = rounded(y)
+        gate = np.clip(y / 6 + 0.5, 0, 1)
+        found.append((f"Default/HardSigmoid-op{index}", tensors(y, output=gate)))
+        gate = rounded(gate)
+        found.append((f"Default/Mul-op{index}", tensors(y, gate, output=y * gate)))
+        x = rounded(y * gate, 0.2 if index == narrow else 1.0)
+    return found
+
+
+def test_another_framework_has_other_names_and_one_operator_for_several(tmp_path: Path) -> None:
+    found = compared(tmp_path, of_an_exporter(Model()), of_pytorch(Model()))
+    pairs = pairs_of(found)
+    assert found.is_agreeing and not any(step.only_mine or step.only_golden for step in found.steps)
+    assert pairs == {
+        **{f"MatMul-op{number}": f"aten_mm_default-op{number}" for number in range(4)},
+        **{f"HardSigmoid-op{number} + Mul-op{number}": f"aten_hardswish_default-op{number}" for number in range(4)},
+    }
+    assert max(result.output_error or 0 for result in found.operators) < 0.05
+    assert compared(tmp_path / "turned", of_pytorch(Model()), of_an_exporter(Model())).is_agreeing
+
+
+@pytest.mark.parametrize("narrow", [0, 2])
+def test_a_range_that_clips_what_another_framework_makes_is_named(narrow: int, tmp_path: Path) -> None:
+    found = compared(tmp_path, of_an_exporter(Model(), narrow), of_pytorch(Model()))
+    assert found.quantised is not None and found.quantised.finding is not None
+    assert found.quantised.finding.operator.op_name == f"QuantizeLinear-op{3 * narrow + 4}"
+    assert found.quantised.finding.golden is not None
+    assert found.quantised.finding.golden.op_name == f"aten_hardswish_default-op{narrow}"
