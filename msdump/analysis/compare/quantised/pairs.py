@@ -395,7 +395,8 @@ class _FormPairing:
         if rounding.maker is None or id(rounding.maker) not in self._partners:
             return Reference(rounding, self._read_in_floats(rounding), None)
         codes, floats = self._partners[id(rounding.maker)]
-        made = floats.outputs.get(_FIRST)
+        slot = self._made_as(rounding, codes)
+        made = None if slot is None else floats.outputs.get(slot)
         if made is None:
             return Reference(rounding, None, None)
         if rounding.source is None:
@@ -404,7 +405,7 @@ class _FormPairing:
         if codes.outputs.get(_FIRST) is rounding.result:
             # A mapping file made the rounding part of the operator.
             return Reference(rounding, made, floats, True, codes)
-        ends = [(floats, *tail) for tail in self._tails(1, floats)]
+        ends = [(floats, *tail) for tail in self._tails(1, floats)] if slot == _FIRST else []
         reading = self._read_in_floats(rounding)
         read = None if reading is None else self._floats.wires.key(reading)
         for chain in ends if read is not None else ():
@@ -416,6 +417,13 @@ class _FormPairing:
             return Reference(rounding, made, floats)
         last = ends[errors.index(min(errors))][-1]
         return Reference(rounding, last.outputs[_FIRST], last, last is not floats)
+
+    def _made_as(self, rounding: Rounding, codes: Operator) -> Slot | None:
+        """The output of a pair that is rounded; None for what a part of it makes."""
+        key = None if rounding.source is None else self._codes.wires.key(rounding.source)
+        if key is None or codes.outputs.get(_FIRST) is rounding.result:
+            return _FIRST
+        return next((slot for slot, one in codes.outputs.items() if self._codes.wires.key(one) == key), None)
 
     def _read_in_floats(self, rounding: Rounding) -> DumpedTensor | None:
         """What is read in floats in the place of the numbers, or the codes, of a rounding."""

@@ -105,23 +105,24 @@ def _links(
     links: list[tuple[Operator, Slot | None]] = [(first, None)]
     for kind in kinds[1:]:
         index = form.index.get(id(links[-1][0]))
-        readers = () if index is None else _readers(form, index)
-        link = next((one for one in readers if id(one[0]) in free and family(one[0].op_type) == kind), None)
+        readers = () if index is None else _readers(form, index, free)
+        link = next((one for one in readers if family(one[0].op_type) == kind), None)
         if link is None:
             return None
         links.append(link)
     return links
 
 
-def _readers(form: FloatForm, index: int) -> Iterator[tuple[Operator, Slot]]:
-    """Operators that read what one of the dump makes, as numbers or as codes."""
+def _readers(form: FloatForm, index: int, free: Collection[int]) -> Iterator[tuple[Operator, Slot]]:
+    """Free operators that read what one of the dump makes, as numbers or as codes."""
     for tensor in form.source[index].outputs.values():
         for number, slot in form.wires.readers(tensor, index):
             op_type = form.source[number].op_type
-            if quantises(op_type) or dequantises(op_type):
-                yield from _readers(form, number)
-            elif number in form.at:
-                yield form.at[number], Slot(slot_in_floats(op_type, slot.number))
+            reader = form.at.get(number, form.source[number])
+            if id(reader) in free:
+                yield reader, Slot(slot_in_floats(op_type, slot.number))
+            elif quantises(op_type) or dequantises(op_type):
+                yield from _readers(form, number, free)
 
 
 def error_of(mine: DumpedTensor, golden: DumpedTensor) -> float:
@@ -137,10 +138,9 @@ def _follower(form: FloatForm, operator: Operator, free: Collection[int]) -> Ope
     index, output = form.index.get(id(last)), operator.outputs.get(_FIRST)
     if index is None or output is None:
         return None
-    for number, slot in form.wires.readers(output, index):
-        reader = form.at.get(number, form.source[number])
+    for reader, slot in _readers(form, index, free):
         result = reader.outputs.get(_FIRST)
-        if id(reader) not in free or not may_be_folded(reader.op_type) or result is None:
+        if not may_be_folded(reader.op_type) or result is None:
             continue
         others = [one for other, one in reader.inputs.items() if other != slot]
         if count_of(result) == count_of(output) and all(_is_for_channels(one, output) for one in others):

@@ -11,6 +11,7 @@ from msdump.analysis import Comparison, compare_dumps
 from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.compare.report import summary
 from tests.analysis.compare.quantised.layers import (
+    SIZE,
     Model,
     Operators,
     dumped,
@@ -133,22 +134,28 @@ def test_a_mapping_goes_before_names(names: tuple[str, str], tmp_path: Path) -> 
     assert pairs_of(found)[names[0]] == names[1]
 
 
+BIAS = np.linspace(-1, 1, SIZE).astype(np.float32)
+
+
 def of_pytorch(model: Model) -> Operators:
     """The model with another activation, as PyTorch calls its operators."""
     found: Operators = []
     x = model.data
     for index, weight in enumerate(model.weights):
-        y = x @ weight
+        y = x @ weight + BIAS
         place = f"Default/layers.{index}"
         found.append((f"{place}/aten_t_default-op{index}", tensors(weight.T, output=weight)))
-        found.append((f"{place}/aten_mm_default-op{index}", tensors(x, weight, output=y)))
+        found.append((f"{place}/aten_addmm_default-op{index}", tensors(BIAS, x, weight, output=y)))
         x = y * np.clip(y / 6 + 0.5, 0, 1)
         found.append((f"Default/aten_hardswish_default-op{index}", tensors(y, output=x)))
     return found
 
 
 def of_an_exporter(model: Model, narrow: int | None = None) -> Operators:
-    """The same in codes: the activation is a product, whose operands are rounded.   narrow: the one that is clipped"""
+    """The same in codes: results are rounded before the bias is added, and the activation is a product.
+
+    narrow   the activation whose range ends at a fifth of its largest value
+    """
     found: Operators = []
     count = 0
 
@@ -171,7 +178,9 @@ def of_an_exporter(model: Model, narrow: int | None = None) -> Operators:
         found.append((f"Default/w/DequantizeLinear-op{100 + index}", tensors(codes, np.float32(scale), output=coarse)))
         y = x @ coarse
         found.append((f"Default/MatMul-op{index}", tensors(x, coarse, output=y)))
-        y = rounded(y)
+        x = rounded(y)
+        found.append((f"Default/Add-op{index}", tensors(BIAS, x, output=x + BIAS)))
+        y = rounded(x + BIAS)
         gate = np.clip(y / 6 + 0.5, 0, 1)
         found.append((f"Default/HardSigmoid-op{index}", tensors(y, output=gate)))
         gate = rounded(gate)
@@ -185,7 +194,7 @@ def test_another_framework_has_other_names_and_one_operator_for_several(tmp_path
     pairs = pairs_of(found)
     assert found.is_agreeing and not any(step.only_mine or step.only_golden for step in found.steps)
     assert pairs == {
-        **{f"MatMul-op{number}": f"aten_mm_default-op{number}" for number in range(4)},
+        **{f"MatMul-op{number}": f"aten_addmm_default-op{number}" for number in range(4)},
         **{f"HardSigmoid-op{number} + Mul-op{number}": f"aten_hardswish_default-op{number}" for number in range(4)},
     }
     assert max(result.output_error or 0 for result in found.operators) < 0.05
@@ -196,6 +205,27 @@ def test_another_framework_has_other_names_and_one_operator_for_several(tmp_path
 def test_a_range_that_clips_what_another_framework_makes_is_named(narrow: int, tmp_path: Path) -> None:
     found = compared(tmp_path, of_an_exporter(Model(), narrow), of_pytorch(Model()))
     assert found.quantised is not None and found.quantised.finding is not None
-    assert found.quantised.finding.operator.op_name == f"QuantizeLinear-op{3 * narrow + 4}"
+    assert found.quantised.finding.operator.op_name == f"QuantizeLinear-op{4 * narrow + 5}"
     assert found.quantised.finding.golden is not None
     assert found.quantised.finding.golden.op_name == f"aten_hardswish_default-op{narrow}"
+
+
+def test_each_output_that_is_rounded_has_its_own_reference(tmp_path: Path) -> None:
+    x = Model().data
+    scale, zero = np.float32(1 / 127), np.int8(0)
+    codes = quantised(x, scale, 0, "int8")
+    after = codes * scale
+    mine = [
+        ("Default/QuantizeLinear-op0", tensors(x, scale, zero, output=codes)),
+        ("Default/DequantizeLinear-op0", tensors(codes, scale, zero, output=after)),
+        ("Default/Split-op0", {**tensors(after, output=after[:16]), ("output", 1): after[16:]}),
+    ]
+    for number, part in enumerate((codes[:16], codes[16:]), 1):
+        mine += [
+            (f"Default/QuantizeLinear-op{number}", tensors(part * scale, scale, zero, output=part)),
+            (f"Default/DequantizeLinear-op{number}", tensors(part, scale, zero, output=part * scale)),
+        ]
+    golden = [("Default/Split-op0", {**tensors(x, output=x[:16]), ("output", 1): x[16:]})]
+    found = compared(tmp_path, mine, golden).quantised
+    assert found is not None and found.largest_error < 0.02
+    assert sum(one.activation is not None and one.error is not None for one in found.ranking) == 3
