@@ -10,9 +10,11 @@ from msdump.analysis.compare.quantised.float_form import Rounding
 from msdump.analysis.compare.quantised.flow import meeting_points
 from msdump.analysis.compare.quantised.noise import (
     ActivationNoise,
+    LostChannel,
     WeightNoise,
     activation_noise,
     folded_cut,
+    lost_channel,
     relative_error,
     sqnr_db,
     weight_noise,
@@ -69,6 +71,7 @@ def _contributions(step: StepResult, pairing: QuantisedPairing, is_mine: bool) -
             min((one for one in weights if one is not None), key=lambda one: one.sqnr_db, default=None),
             min((one for one in activations if one is not None), key=lambda one: one.sqnr_db, default=None),
             bias_db=next(iter(biases), None), misread=misread,
+            lost=_lost(result, matrices, floats, is_mine, came_in, added),
         )  # fmt: skip
     for reference in alone:
         yield _of_rounding(step.mine, reference)
@@ -183,6 +186,25 @@ def _weight(
     if codes is None or golden is None:
         return None
     return weight_noise(golden, codes, bits, channel_axis(floats.op_type, golden.ndim), added)
+
+
+def _lost(
+    result: OperatorResult,
+    matrices: Sequence[TensorResult],
+    floats: Operator,
+    is_mine: bool,
+    came_in: float | None,
+    added: float | None,
+) -> LostChannel | None:
+    """The output channel that the weight of an operator spoils most."""
+    if len(matrices) != 1 or not result.outputs or not has_weight(floats.op_type):
+        return None
+    codes, golden = _both(matrices[0], is_mine)
+    made, wanted = _both(result.outputs[0], is_mine)
+    if codes is None or golden is None or made is None or wanted is None:
+        return None
+    axis = channel_axis(floats.op_type, golden.ndim)
+    return lost_channel((golden, codes), (wanted, made), axis, came_in or 0.0, added)
 
 
 def _sqnr_db(tensor: TensorResult, is_mine: bool) -> float | None:

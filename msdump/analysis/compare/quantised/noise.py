@@ -16,6 +16,14 @@ _REFOLDED = 0.3
 # Such a factor shows in no result: what the operator adds is a small share of it.
 _EXPLAINED = 0.1
 _SAMPLE = 1 << 20
+# An output channel is lost whose result, and whose weight, are so far off, ...
+_LOST = 0.25
+# ... so many times as far as what the operator reads, ...
+_CAME_IN = 3.0
+# ... or as the other channels, where the weight cannot tell because a normalisation was multiplied into it; ...
+_APART = 10.0
+# ... and which is not so many times smaller than the others: then it counts for nothing.
+_WEAK = 10.0
 # Rounding moves a number by half a step at most; float32 has a little to add.
 _HALF_STEP = 0.51
 
@@ -36,6 +44,22 @@ class WeightNoise:
     channel: int | None = None
     factor: float = 1.0
     outliers: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LostChannel:
+    """The output channel that the codes of a weight spoil most.
+
+    error       relative error of its result
+    weight_db   signal to noise of its weight
+    count       how many channels are lost, and channels: of how many
+    """
+
+    channel: int
+    error: float
+    weight_db: float
+    count: int
+    channels: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +110,7 @@ def weight_noise(
         return WeightNoise(sqnr_db(golden, mine), bits)
     axis = channel_axis % golden.ndim if golden.ndim else 0
     signal, numbers = _by_channel(golden, axis), _by_channel(mine, axis)
-    far = relative_error(numbers, signal)
-    if far > _REFOLDED and (added is None or added < _EXPLAINED * far):
-        with np.errstate(all="ignore"):
-            factors = (signal * numbers).sum(axis=1) / np.square(signal).sum(axis=1)
-        refolded = signal * np.nan_to_num(factors, posinf=0.0, neginf=0.0)[:, None]
-        if refolded.any() and relative_error(numbers, refolded) < far / 2:
-            signal = refolded
+    signal = _refolded(signal, numbers, added)
     peaks = np.abs(signal).max(axis=1)
     noise = sqnr_db(signal, numbers)
     if peaks.size < 2:
@@ -104,6 +122,33 @@ def weight_noise(
         return WeightNoise(noise, bits)
     outliers = int(np.count_nonzero(np.abs(signal[channel]) >= peaks[channel] / 2))
     return WeightNoise(noise, bits, channel, factor, outliers)
+
+
+def lost_channel(
+    weights: tuple[Array, Array], results: tuple[Array, Array], channel_axis: int, came_in: float, added: float | None
+) -> LostChannel | None:
+    """The channel that the codes of a weight spoil most; None where they spoil none.
+
+    weights, results   in floats, and as codes have it; channel_axis: of the weights
+    came_in            relative error of what the operator reads; added: as `weight_noise` takes it
+    """
+    signal, numbers = (_by_channel(one, channel_axis % one.ndim) for one in weights)
+    golden, made = (_result_by_channel(one, len(signal)) for one in results)
+    if golden.shape != made.shape or signal.shape != numbers.shape or len(golden) != len(signal):
+        return None
+    refolded = _refolded(signal, numbers, added)
+    with np.errstate(all="ignore"):
+        errors, own = _row_errors(made, golden), _row_errors(numbers, signal)
+        is_own = np.where(numbers.any(axis=1), _row_errors(numbers, refolded), own) > _LOST
+        is_apart = errors > _APART * np.median(errors)
+        sizes = np.linalg.norm(golden, axis=1)
+        is_lost = (errors > max(_LOST, _CAME_IN * came_in)) & (own > _LOST) & (is_own | is_apart)
+        is_lost &= np.isfinite(errors) & (sizes * _WEAK >= np.median(sizes))
+    if not is_lost.any():
+        return None
+    worst = int(np.where(is_lost, errors, -1.0).argmax())
+    noise = sqnr_db(signal[worst], numbers[worst])
+    return LostChannel(worst, float(errors[worst]), noise, int(is_lost.sum()), len(signal))
 
 
 def activation_noise(
@@ -166,6 +211,29 @@ def _by_channel(array: Array, axis: int) -> Array:
     """float64 [channels, elements of a channel]"""
     moved = np.moveaxis(np.asarray(array, np.float64), axis, 0) if array.ndim else np.asarray(array, np.float64)
     return moved.reshape(moved.shape[0] if moved.ndim else 1, -1)
+
+
+def _result_by_channel(array: Array, channels: int) -> Array:
+    """float64 [channels, elements of a channel] of what a product or a convolution makes."""
+    axis = 1 if array.ndim > 2 and array.shape[1] == channels else array.ndim - 1
+    return _by_channel(array, axis)
+
+
+def _row_errors(mine: Array, golden: Array) -> Array:
+    """Relative error of each channel."""
+    return np.asarray(np.linalg.norm(mine - golden, axis=1) / np.linalg.norm(golden, axis=1))
+
+
+def _refolded(signal: Array, numbers: Array, added: float | None) -> Array:
+    """The weight by channels with the factors of a normalisation, where one was multiplied into the numbers."""
+    far = relative_error(numbers, signal)
+    if far > _REFOLDED and (added is None or added < _EXPLAINED * far):
+        with np.errstate(all="ignore"):
+            factors = (signal * numbers).sum(axis=1) / np.square(signal).sum(axis=1)
+        refolded: Array = signal * np.nan_to_num(factors, posinf=0.0, neginf=0.0)[:, None]
+        if refolded.any() and relative_error(numbers, refolded) < far / 2:
+            return refolded
+    return signal
 
 
 def _row_steps(numbers: Array, codes: Array) -> Array:

@@ -42,7 +42,7 @@ def out_of_proportion(rows: Sequence[Contribution]) -> Contribution | None:
         is_wide = has_poor_range(row, rows) and (
             is_clipped(row.activation) or is_idle(row.activation) or added_by(row) > _STEPS_OF_A_WIDE_RANGE * step
         )
-        has_reason = has_poor_weight(row, rows) or has_poor_bias(row, rows) or row.misread > 0
+        has_reason = has_poor_weight(row, rows) or has_poor_bias(row, rows) or row.misread > 0 or row.lost
         if has_reason or is_wide or _is_blatant(row, usual):
             return row
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from msdump.analysis.compare.quantised.noise import ActivationNoise, WeightNoise
+from msdump.analysis.compare.quantised.noise import ActivationNoise, LostChannel, WeightNoise
 from msdump.analysis.steps import Operator, StepKey
 from msdump.operators.codes import computes_on_codes
 
@@ -24,6 +24,7 @@ class Contribution:
     bias_db     signal to noise of its bias; None without codes
     misread     relative error of codes that are read by another scale or zero point than they were written by; 0 for
                 none
+    lost        the output channel that its weight spoils most, if it spoils one
     """
 
     step: StepKey
@@ -37,11 +38,14 @@ class Contribution:
     is_meeting: bool = False
     bias_db: float | None = None
     misread: float = 0.0
+    lost: LostChannel | None = None
 
     @property
     def added(self) -> float | None:
-        """Error of its result less that of what it reads, as far as that is left where branches meet again; None where
-        either is not known."""
+        """Error of its result less that of what it reads, as far as that is left where branches meet again; of the
+        channel that is lost, whatever is left of that behind it. None where either is not known."""
+        if self.lost is not None:
+            return self.lost.error - (self.came_in or 0.0)
         if self.came_in is None or self.error is None:
             return None
         added = self.error - self.came_in

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from msdump.analysis.compare.quantised.noise import ActivationNoise
+from msdump.analysis.compare.quantised.noise import ActivationNoise, LostChannel
 from msdump.analysis.compare.quantised.proportion import (
     has_poor_bias,
     has_poor_range,
@@ -41,7 +41,8 @@ def finding_lines(verdict: QuantisedVerdict, finding: Contribution, graphs: Grap
     node = graphs.node(finding.step, operator)
     line = None if node is None else node.own_line
     lines.append("  " + joined(COMMA, [str(finding.step), *([] if line is None else [f"{line}  {line.code.strip()}"])]))
-    before, behind = _number(finding.came_in), _number(finding.error)
+    error = finding.error if finding.lost is None else finding.lost.error
+    before, behind = _number(finding.came_in), _number(error)
     lines.append("  " + message("error {before} before it, {behind} behind it", before=before, behind=behind))
     return lines
 
@@ -91,11 +92,13 @@ def _reason(verdict: QuantisedVerdict, finding: Contribution) -> str:
             "codes are read by other scales than they were written by, an error of {error:.3g}", error=finding.misread
         )
         reasons.append(text)
-    elif has_poor_weight(finding, rows) and finding.weight is not None:
+    elif finding.weight is not None and (finding.lost is not None or has_poor_weight(finding, rows)):
         others = [one.weight.sqnr_db for one in rows[1:] if one.weight is not None]
         text = message("its weight has {db:.0f} dB", db=finding.weight.sqnr_db) + _against(others)
         outlier = _outlier(finding)
         reasons.append(joined(COLON, (text, outlier)) if outlier else text)
+        if finding.lost is not None and finding.lost.count < finding.lost.channels:
+            reasons.append(_of_channel(finding.lost))
     elif has_poor_bias(finding, rows) and finding.bias_db is not None:
         others = [one.bias_db for one in rows[1:] if one.bias_db is not None]
         reasons.append(message("its bias has {db:.0f} dB", db=finding.bias_db) + _against(others))
@@ -112,6 +115,16 @@ def _reason(verdict: QuantisedVerdict, finding: Contribution) -> str:
         unexplained = message("its codes alone do not explain it")
         reasons.append(unexplained if finding.is_quantised else message("it has no codes"))
     return joined(SEMICOLON, reasons)
+
+
+def _of_channel(lost: LostChannel) -> Message:
+    db = round(lost.weight_db) or 0  # no "-0"
+    if lost.count == 1:
+        return message("channel {channel} has {db} dB", channel=lost.channel, db=db)
+    return message(
+        "{count} of {channels} channels are lost, channel {channel} with {db} dB",
+        count=lost.count, channels=lost.channels, channel=lost.channel, db=db,
+    )  # fmt: skip
 
 
 def _clipping(noise: ActivationNoise) -> Message:
@@ -149,6 +162,7 @@ def ranking_rows(comparison: Comparison, verdict: QuantisedVerdict, shows_all: b
     rows = [one for one in verdict.ranking if shows_all or one.is_quantised or one is verdict.finding]
     for one in rows if shows_all else rows[:_SHOWN]:
         weight, activation = one.weight, one.activation
+        channel = one.lost.channel if one.lost is not None else None if weight is None else weight.channel
         yield (
             _WRONG if one is verdict.finding else "-",
             "/".join(one.operator.label.split("/")[-2:]),
@@ -157,7 +171,7 @@ def ranking_rows(comparison: Comparison, verdict: QuantisedVerdict, shows_all: b
             _number(one.added),
             _number(one.error),
             "-" if weight is None else f"{weight.sqnr_db:.1f}",
-            "-" if weight is None or weight.channel is None else message("channel {channel}", channel=weight.channel),
+            "-" if channel is None else message("channel {channel}", channel=channel),
             "-" if activation is None else f"{activation.sqnr_db:.1f}",
             "-" if activation is None else _share(activation.clipped),
         )
@@ -232,6 +246,7 @@ def _contribution_value(one: Contribution) -> dict[str, Any]:
         "error": one.error,
         "bits": one.bits,
         "weight_sqnr_db": None if weight is None else weight.sqnr_db,
+        "lost_channel": None if one.lost is None else one.lost.channel,
         "outlier_channel": None if weight is None else weight.channel,
         "activation_sqnr_db": None if activation is None else activation.sqnr_db,
         "clipped": None if activation is None else activation.clipped,
