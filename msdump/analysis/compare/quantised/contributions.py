@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from msdump.analysis.compare.quantised.float_form import Rounding
 from msdump.analysis.compare.quantised.flow import meeting_points
 from msdump.analysis.compare.quantised.noise import (
     ActivationNoise,
     LostChannel,
-    WeightNoise,
     activation_noise,
     folded_cut,
     lost_channel,
@@ -26,12 +27,15 @@ from msdump.analysis.compare.quantised.wires import ContentKey
 from msdump.analysis.compare.result import OperatorResult, StepResult, TensorResult
 from msdump.analysis.steps import Operator, Slot, StepKey
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.operators.codes import channel_axis, has_weight
+from msdump.operators.codes import channel_axis, family, has_weight
 from msdump.operators.kinds import operand_slots
 from msdump.tensors.arrays import Array
 
 # Relative error that scales which do not fit each other make at least.
 _MISREAD = 0.01
+# Inputs of a normalisation, and what it adds to the variance unless it is told otherwise.
+_FACTOR_AND_VARIANCE = Slot(1), Slot(4)
+_EPSILON = 1e-5
 
 
 def contributions_of(step: StepResult, pairing: QuantisedPairing, is_mine: bool) -> list[Contribution]:
@@ -60,18 +64,18 @@ def _contributions(step: StepResult, pairing: QuantisedPairing, is_mine: bool) -
         came_in, misread = _read_errors(result, slots, rounded, made, pairing, is_mine)
         error = result.output_error
         added = None if error is None else error - (came_in or 0.0)
-        matrices = [one for one in result.inputs if one.slot in slots and len(one.golden.shape) > 1]
-        weights = [_weight(one, slots[one.slot], floats, is_mine, added) for one in matrices]
+        matrices = list(_weights(result, slots, floats, is_mine))
+        weights = [weight_noise(one.golden, one.codes, one.bits, one.channel_axis, added) for one in matrices]
         activations = [_activation(reference, made) for reference in own]
         misread = max([misread, *(_misread(reference.rounding) for reference in own)])
         bias = Slot(operand_slots(floats.op_type)[2]) if has_weight(floats.op_type) else None
         biases = [_sqnr_db(one, is_mine) for one in result.inputs if one.slot == bias and one.slot in slots]
         yield Contribution(
             step.mine, codes, floats, came_in, error,
-            min((one for one in weights if one is not None), key=lambda one: one.sqnr_db, default=None),
+            min(weights, key=lambda one: one.sqnr_db, default=None),
             min((one for one in activations if one is not None), key=lambda one: one.sqnr_db, default=None),
             bias_db=next(iter(biases), None), misread=misread,
-            lost=_lost(result, matrices, floats, is_mine, came_in, added),
+            lost=_lost(result, matrices, is_mine, came_in, added) if has_weight(floats.op_type) else None,
         )  # fmt: skip
     for reference in alone:
         yield _of_rounding(step.mine, reference)
@@ -179,32 +183,46 @@ def _misread(rounding: Rounding) -> float:
     return error if _MISREAD < error < math.inf else 0.0
 
 
-def _weight(
-    tensor: TensorResult, bits: int | None, floats: Operator, is_mine: bool, added: float | None
-) -> WeightNoise | None:
-    codes, golden = _both(tensor, is_mine)
-    if codes is None or golden is None:
-        return None
-    return weight_noise(golden, codes, bits, channel_axis(floats.op_type, golden.ndim), added)
+@dataclass(frozen=True, eq=False, slots=True)
+class _Weight:
+    """A weight in floats, with a normalisation behind its operator multiplied in, and as codes have it."""
+
+    golden: Array
+    codes: Array
+    bits: int | None
+    channel_axis: int
+
+
+def _weights(
+    result: OperatorResult, slots: Mapping[Slot, int | None], floats: Operator, is_mine: bool
+) -> Iterator[_Weight]:
+    for tensor in result.inputs:
+        codes, golden = _both(tensor, is_mine) if tensor.slot in slots else (None, None)
+        if codes is None or golden is None or golden.ndim < 2:
+            continue
+        axis = channel_axis(floats.op_type, golden.ndim)
+        for part in parts_of(floats) if golden.shape == codes.shape else ():
+            factor, variance = (loaded(part.inputs.get(slot)) for slot in _FACTOR_AND_VARIANCE)
+            if family(part.op_type) != "batch_norm" or factor is None or variance is None:
+                continue
+            if factor.size == variance.size == golden.shape[axis]:
+                shape = [-1 if index == axis else 1 for index in range(golden.ndim)]
+                golden = golden * (factor / np.sqrt(variance + _EPSILON)).reshape(shape)
+        yield _Weight(golden, codes, slots[tensor.slot], axis)
 
 
 def _lost(
-    result: OperatorResult,
-    matrices: Sequence[TensorResult],
-    floats: Operator,
-    is_mine: bool,
-    came_in: float | None,
-    added: float | None,
+    result: OperatorResult, weights: Sequence[_Weight], is_mine: bool, came_in: float | None, added: float | None
 ) -> LostChannel | None:
     """The output channel that the weight of an operator spoils most."""
-    if len(matrices) != 1 or not result.outputs or not has_weight(floats.op_type):
+    if len(weights) != 1 or not result.outputs:
         return None
-    codes, golden = _both(matrices[0], is_mine)
+    (weight,) = weights
     made, wanted = _both(result.outputs[0], is_mine)
-    if codes is None or golden is None or made is None or wanted is None:
+    if made is None or wanted is None:
         return None
-    axis = channel_axis(floats.op_type, golden.ndim)
-    return lost_channel((golden, codes), (wanted, made), axis, came_in or 0.0, added)
+    both = weight.golden, weight.codes
+    return lost_channel(both, (wanted, made), weight.bits, weight.channel_axis, came_in or 0.0, added)
 
 
 def _sqnr_db(tensor: TensorResult, is_mine: bool) -> float | None:

@@ -16,14 +16,15 @@ _REFOLDED = 0.3
 # Such a factor shows in no result: what the operator adds is a small share of it.
 _EXPLAINED = 0.1
 _SAMPLE = 1 << 20
-# An output channel is lost whose result, and whose weight, are so far off, ...
-_LOST = 0.25
-# ... so many times as far as what the operator reads, ...
+# Codes of as many bits have so many dB at best, and so many less where nothing else tells what is poor.
+_DB_PER_BIT, _POOR_DB = 6.02, 20.0
+_USUAL_BITS = 8
+# An output channel is lost whose weight is poor, and less than three bits are left of it and of its result, ...
+_LOST = 0.125
+# ... the result so many times as far as what the operator reads, ...
 _CAME_IN = 3.0
-# ... or as the other channels, where the weight cannot tell because a normalisation was multiplied into it; ...
-_APART = 10.0
-# ... and which is not so many times smaller than the others: then it counts for nothing.
-_WEAK = 10.0
+# ... and which is not so many times smaller than the others: then it counts for little.
+_WEAK = 5.0
 # Rounding moves a number by half a step at most; float32 has a little to add.
 _HALF_STEP = 0.51
 
@@ -97,6 +98,11 @@ def sqnr_db(signal: Array, numbers: Array) -> float:
     return math.inf if error == 0 else -math.inf if math.isinf(error) else -20 * math.log10(error)
 
 
+def poor_db(bits: int | None) -> float:
+    """Signal to noise below which codes of as many bits are poor, where there are no others."""
+    return _DB_PER_BIT * (bits or _USUAL_BITS) - _POOR_DB
+
+
 def weight_noise(
     golden: Array, mine: Array, bits: int | None, channel_axis: int, added: float | None = None
 ) -> WeightNoise:
@@ -125,30 +131,33 @@ def weight_noise(
 
 
 def lost_channel(
-    weights: tuple[Array, Array], results: tuple[Array, Array], channel_axis: int, came_in: float, added: float | None
+    weights: tuple[Array, Array],
+    results: tuple[Array, Array],
+    bits: int | None,
+    channel_axis: int,
+    came_in: float,
+    added: float | None,
 ) -> LostChannel | None:
     """The channel that the codes of a weight spoil most; None where they spoil none.
 
     weights, results   in floats, and as codes have it; channel_axis: of the weights
-    came_in            relative error of what the operator reads; added: as `weight_noise` takes it
+    came_in            relative error of what the operator reads; bits, added: as `weight_noise` takes them
     """
     signal, numbers = (_by_channel(one, channel_axis % one.ndim) for one in weights)
     golden, made = (_result_by_channel(one, len(signal)) for one in results)
     if golden.shape != made.shape or signal.shape != numbers.shape or len(golden) != len(signal):
         return None
-    refolded = _refolded(signal, numbers, added)
+    signal = _refolded(signal, numbers, added)
+    least = max(_LOST, 10 ** (-poor_db(bits) / 20))
     with np.errstate(all="ignore"):
-        errors, own = _row_errors(made, golden), _row_errors(numbers, signal)
-        is_own = np.where(numbers.any(axis=1), _row_errors(numbers, refolded), own) > _LOST
-        is_apart = errors > _APART * np.median(errors)
-        sizes = np.linalg.norm(golden, axis=1)
-        is_lost = (errors > max(_LOST, _CAME_IN * came_in)) & (own > _LOST) & (is_own | is_apart)
-        is_lost &= np.isfinite(errors) & (sizes * _WEAK >= np.median(sizes))
+        errors, sizes = _row_errors(made, golden), np.linalg.norm(golden, axis=1)
+        is_lost = (_row_errors(numbers, signal) > least) & (errors > max(_LOST, _CAME_IN * came_in))
+    is_lost &= np.isfinite(errors) & (sizes * _WEAK >= np.median(sizes))
     if not is_lost.any():
         return None
     worst = int(np.where(is_lost, errors, -1.0).argmax())
-    noise = sqnr_db(signal[worst], numbers[worst])
-    return LostChannel(worst, float(errors[worst]), noise, int(is_lost.sum()), len(signal))
+    db = sqnr_db(signal[worst], numbers[worst])
+    return LostChannel(worst, float(errors[worst]), db, int(is_lost.sum()), len(signal))
 
 
 def activation_noise(

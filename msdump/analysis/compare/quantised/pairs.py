@@ -174,9 +174,11 @@ class _FormPairing:
         for operator in self._left[1]:
             waiting[_sized(operator, key_of)].append(operator)
         for unit in units:
-            free = {id(one) for one in self._left[1]}
+            free = {id(one) for side in self._left for one in side}
             key = _sized(unit, key_of)
-            candidates = [] if None in key else [one for one in waiting[key] if id(one) in free][:_LOOKS]
+            if None in key or id(unit) not in free:
+                continue
+            candidates = [one for one in waiting[key] if id(one) in free][:_LOOKS]
             is_sure = limit == math.inf and len(candidates) == 1
             errors = [0.0 if is_sure else self._nearest(unit, one)[2] for one in candidates]
             least = min(errors, default=math.inf)
@@ -427,9 +429,8 @@ class _FormPairing:
 
     def _read_in_floats(self, rounding: Rounding) -> DumpedTensor | None:
         """What is read in floats in the place of the numbers, or the codes, of a rounding."""
-        # The code of one number, such as 255 of a constant, is that of others.
-        codes = None if rounding.codes is None or count_of(rounding.codes) == 1 else rounding.codes
-        for tensor in (rounding.result, codes):
+        key = self._codes.wires.key(rounding.result)
+        for tensor in (rounding.result, rounding.codes):
             for number, slot in () if tensor is None else self._codes.wires.readers(tensor, -1):
                 operator = self._codes.at.get(number)
                 partner = None if operator is None else self._partners.get(id(operator))
@@ -439,7 +440,9 @@ class _FormPairing:
                 own_side, floats = partner
                 number = slot.number if tensor is rounding.result else slot_in_floats(operator.op_type, slot.number)
                 own = operator.inputs.get(slot if number == slot.number else Slot(number))
-                place = next((at for at, one in own_side.inputs.items() if one is own), None)
+                # Other numbers may have the same codes: half as large, by half the scale.
+                is_same = own is not None and self._codes.wires.key(own) == key
+                place = next((at for at, one in own_side.inputs.items() if is_same and one is own), None)
                 if place is not None and place in floats.inputs:
                     return floats.inputs[place]
         return None

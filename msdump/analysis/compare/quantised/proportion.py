@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from msdump.analysis.compare.quantised.noise import ActivationNoise
+from msdump.analysis.compare.quantised.noise import ActivationNoise, poor_db
 from msdump.analysis.compare.quantised.ranking import Contribution
 
 # An operator is out of proportion that adds so many times as much as the others usually do, and more than a few steps
@@ -17,8 +17,6 @@ _STEPS = 4.0
 _STEPS_OF_A_WIDE_RANGE = 8.0
 # Its weight, or its activation, has so many dB less than the others; half of them is what two bits make.
 _FEWER_DB = 6.0
-# Where there are no others: dB that codes of as many bits have less than the best that they can have.
-_POOR_DB = 20.0
 # A bias in codes of 32 bits has far more.
 _POOR_BIAS_DB = 20.0
 # A range of which less than one code in so many occurs is not that of the values.
@@ -95,7 +93,7 @@ def is_idle(noise: ActivationNoise | None) -> bool:
 def _is_poor(noise_db: float, others: Sequence[float], bits: int | None) -> bool:
     if len(others) > 1:
         return noise_db < median(others) - _FEWER_DB
-    return noise_db < 6.02 * (bits or _USUAL_BITS) - _POOR_DB
+    return noise_db < poor_db(bits)
 
 
 def added_by(contribution: Contribution) -> float:

@@ -162,7 +162,8 @@ def ranking_rows(comparison: Comparison, verdict: QuantisedVerdict, shows_all: b
     rows = [one for one in verdict.ranking if shows_all or one.is_quantised or one is verdict.finding]
     for one in rows if shows_all else rows[:_SHOWN]:
         weight, activation = one.weight, one.activation
-        channel = one.lost.channel if one.lost is not None else None if weight is None else weight.channel
+        channel = None if weight is None else weight.channel
+        channel = one.lost.channel if channel is None and one.lost is not None else channel
         yield (
             _WRONG if one is verdict.finding else "-",
             "/".join(one.operator.label.split("/")[-2:]),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from msdump.analysis.compare.quantised.noise import (
     activation_noise,
     folded_cut,
+    lost_channel,
     relative_error,
     sqnr_db,
     weight_noise,
@@ -87,6 +88,57 @@ def test_a_weight_of_zeros_in_codes_has_no_signal_left() -> None:
     assert weight_noise(np.zeros((0, 4)), np.zeros((0, 4)), 8, 0).sqnr_db == math.inf
     assert weight_noise(np.array(2.0), np.array(1.0), 8, 0).channel is None
     assert weight_noise(np.ones((2, 3)), np.ones((3, 2)), None, 0).sqnr_db == math.inf
+
+
+def lost(weight: np.ndarray, codes: np.ndarray, came_in: float = 0.01, bits: int = 8) -> tuple[int, int] | None:
+    """Channel and count, of a product with data that have an error of their own."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((64, weight.shape[1]))
+    noise = rng.standard_normal(x.shape)
+    both = x @ weight.T, (x + came_in * noise) @ codes.T
+    added = relative_error(both[1], both[0]) - came_in
+    found = lost_channel((weight, codes), both, bits, 0, came_in, added)
+    return None if found is None else (found.channel, found.count)
+
+
+@given(seeds, st.integers(0, 7), st.sampled_from([0.0, 0.5, 1.5, 2.0, -1.0]))
+def test_a_channel_with_another_scale_is_lost(seed: int, channel: int, factor: float) -> None:
+    weight = np.random.default_rng(seed).standard_normal((8, 40))
+    wrong = rounded(weight)
+    assert lost(weight, wrong) is None
+    wrong[channel] *= factor
+    assert lost(weight, wrong) == (channel, 1)
+    # What was read is as far off: it shows nothing.
+    assert lost(weight, wrong, came_in=5.0) is None
+
+
+@given(seeds, st.integers(0, 7))
+def test_a_large_channel_loses_those_beside_it(seed: int, channel: int) -> None:
+    weight = np.random.default_rng(seed).uniform(-1, 1, (8, 40))
+    small = weight.copy()
+    weight[channel] *= 60
+    found = lost(weight, rounded(weight))
+    assert found is not None and found[0] != channel and found[1] == 7
+    # Where it has a scale of its own they have their bits; where it is the usual size, one that is small counts little.
+    assert lost(weight, np.stack([rounded(row) for row in weight])) is None
+    small[channel] /= 60
+    assert lost(small, rounded(small)) is None
+
+
+@given(seeds)
+def test_few_bits_lose_no_channel(seed: int) -> None:
+    weight = np.random.default_rng(seed).standard_normal((8, 40))
+    for bits in (3, 4, 6):
+        assert lost(weight, np.stack([rounded(row, bits) for row in weight]), bits=bits) is None
+
+
+def test_a_normalisation_loses_no_channel() -> None:
+    rng = np.random.default_rng(0)
+    weight, factors = rng.standard_normal((6, 30)), np.array([[0.1], [1], [5], [0.3], [2], [1]])
+    x = rng.standard_normal((50, 30))
+    results = x @ (factors * weight).T, x @ rounded(factors * weight).T
+    assert lost_channel((weight, rounded(factors * weight)), results, 8, 0, 0.01, 0.0) is None
+    assert lost_channel((weight, weight), (np.ones((4, 5)), np.ones((4, 5))), 8, 0, 0.01, 0.0) is None
 
 
 @given(seeds, st.floats(0.05, 0.9))

@@ -29,6 +29,7 @@ from tests.analysis.compare.quantised.layers import (  # noqa: E402
     Planted,
     dumped,
     in_floats,
+    in_pairs,
     saturates,
 )
 
@@ -261,6 +262,36 @@ def test_one_layer_with_a_scale_for_the_whole_weight_is_named(
     assert "its weight has" in headline(found)[0] and "one outlier in channel 2" in headline(found)[0]
 
 
+def of_one_channel(name: str, change: Callable[[Array], Array]) -> Callable[[Editor], None]:
+    """A change of channel 5 of an initializer."""
+
+    def plant(edit: Editor) -> None:
+        array = edit[name]
+        array[5] = change(array[5])
+        edit[name] = array
+
+    return plant
+
+
+CHANNEL_FAULTS = {
+    "a scale that is too large": of_one_channel("w2_scale", lambda scale: scale * 3),
+    "a scale that is too small": of_one_channel("w2_scale", lambda scale: scale / 2),
+    "codes of nothing": of_one_channel("w2_quantized", lambda codes: codes * 0),
+}
+
+
+@pytest.mark.parametrize("form", [QDQ, QOPERATOR], ids=["QDQ", "QOperator"])
+@pytest.mark.parametrize("fault", CHANNEL_FAULTS)
+def test_the_channel_of_a_fault_is_named(fault: str, form: Any, quantised: Any, in_float: Any, tmp_path: Path) -> None:
+    if form == QOPERATOR and saturates():
+        pytest.skip(SATURATES)
+    edit = Editor(quantised(form, True, 0.0), form)
+    CHANNEL_FAULTS[fault](edit)
+    found = compare_dumps(dump(edit.model.SerializeToString(), tmp_path / "mine"), in_float(0.0))
+    first = headline(found)[0]
+    assert first.startswith("conv2 (" if form == QDQ else "conv2_quant (") and "; channel 5 has " in first
+
+
 def test_scales_along_another_axis_are_found(quantised: Any, in_float: Any, tmp_path: Path) -> None:
     edit = Editor(quantised(QDQ, True, 0.0), QDQ)
     wrong_axis(edit)
@@ -314,6 +345,17 @@ def test_the_layer_whose_tokens_are_clipped_is_named(form: str, layer: int, tmp_
     found = compare_dumps(mine, dumped(tmp_path / "golden", in_floats(model)[1:]))
     first = headline(found)[0]
     assert first.startswith(f"Default/l{layer}/aten__int_mm_default-op{layer} (") and " and clips " in first
+
+
+def test_one_channel_that_takes_the_codes_from_all_others_is_named(tmp_path: Path) -> None:
+    """It is as exact as before, and its numbers are most of what the layer makes."""
+    model = Model()
+    model.weights[LAYER][:, 5] *= 60
+    mine = dumped(tmp_path / "mine", in_pairs(model))
+    found = compare_dumps(mine, dumped(tmp_path / "golden", in_floats(model)))
+    first = headline(found)[0]
+    assert first.startswith(f"Default/l{LAYER}/MatMul-op{LAYER} (") and "outliers in channel 5" in first
+    assert " of 16 channels are lost" in first and not found.is_agreeing
 
 
 def test_one_scale_for_a_weight_with_an_outlier_is_named(tmp_path: Path) -> None:
