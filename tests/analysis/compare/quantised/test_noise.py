@@ -118,7 +118,7 @@ def test_a_large_channel_loses_those_beside_it(seed: int, channel: int) -> None:
     small = weight.copy()
     weight[channel] *= 60
     found = lost(weight, rounded(weight))
-    assert found is not None and found[0] != channel and found[1] == 7
+    assert found is not None and found[0] != channel and found[1] >= 6
     # Where it has a scale of its own they have their bits; where it is the usual size, one that is small counts little.
     assert lost(weight, np.stack([rounded(row) for row in weight])) is None
     small[channel] /= 60
