@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from msdump.analysis.compare.quantised.float_form import Rounding
-from msdump.analysis.compare.quantised.flow import meeting_points
 from msdump.analysis.compare.quantised.noise import (
     ActivationNoise,
     LostChannel,
@@ -28,7 +27,7 @@ from msdump.analysis.compare.result import OperatorResult, StepResult, TensorRes
 from msdump.analysis.steps import Operator, Slot, StepKey
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.operators.codes import channel_axis, family, has_weight
-from msdump.operators.kinds import operand_slots
+from msdump.operators.kinds import has, operand_slots
 from msdump.tensors.arrays import Array
 
 # Relative error that scales which do not fit each other make at least.
@@ -38,13 +37,11 @@ _FACTOR_AND_VARIANCE = Slot(1), Slot(4)
 _EPSILON = 1e-5
 
 
-def contributions_of(step: StepResult, pairing: QuantisedPairing, is_mine: bool) -> list[Contribution]:
-    """Of the operators of a step and of the roundings between them.   is_mine: whether mine is the side with codes"""
-    return _with_what_is_left(list(_contributions(step, pairing, is_mine)), pairing)
+def contributions_of(step: StepResult, pairing: QuantisedPairing, is_mine: bool) -> Iterator[Contribution]:
+    """Of the operators of a step and of the roundings between them, in execution order.
 
-
-def _contributions(step: StepResult, pairing: QuantisedPairing, is_mine: bool) -> Iterator[Contribution]:
-    """Of the operators of a step and of the roundings between them, in execution order."""
+    is_mine   whether mine is the side with codes
+    """
     made = _Made(step, pairing, is_mine)
     by_operator: dict[int, list[Reference]] = {}
     alone = []
@@ -62,7 +59,7 @@ def _contributions(step: StepResult, pairing: QuantisedPairing, is_mine: bool) -
         own = by_operator.get(id(codes), ())
         rounded = {id(each.rounding.result) for each in own if each.rounding.reader is not None}
         came_in, misread = _read_errors(result, slots, rounded, made, pairing, is_mine)
-        error = result.output_error
+        error = error_beside_terms(result)
         added = None if error is None else error - (came_in or 0.0)
         matrices = list(_weights(result, slots, floats, is_mine))
         weights = [weight_noise(one.golden, one.codes, one.bits, one.channel_axis, added) for one in matrices]
@@ -79,6 +76,16 @@ def _contributions(step: StepResult, pairing: QuantisedPairing, is_mine: bool) -
         )  # fmt: skip
     for reference in alone:
         yield _of_rounding(step.mine, reference)
+
+
+def error_beside_terms(result: OperatorResult) -> float | None:
+    """Relative error of a result; of a sum or a mean beside the terms, which may have cancelled."""
+    error, floats = result.output_error, result.pair.golden
+    terms, total = (loaded(side.get(Slot(0))) for side in (floats.inputs, floats.outputs))
+    if not error or not has(floats.op_type, "sums") or terms is None or total is None:
+        return error
+    large, small = (float(np.sqrt(np.mean(np.square(one, dtype=np.float64)))) for one in (terms, total))
+    return error * min(1.0, small / large) if large else error
 
 
 class _Made:
@@ -142,27 +149,6 @@ def _read_errors(
                 misread, error = max(misread, distance), relative_error(written, golden)
         came_in = error if came_in is None else max(came_in, error)
     return came_in, misread
-
-
-def _with_what_is_left(rows: Sequence[Contribution], pairing: QuantisedPairing) -> list[Contribution]:
-    """The contributions of a step with what is added around each, up to where branches meet."""
-    form = pairing.floats
-    errors: dict[ContentKey, float] = {}
-    for row in rows:
-        output = None if row.golden is None else row.golden.outputs.get(Slot(0))
-        key = None if output is None else form.wires.key(output)
-        if key is not None and row.error is not None:
-            # A tensor that is rounded behind its operator goes on with both errors.
-            errors[key] = max(row.error, errors.get(key, 0.0))
-    points = meeting_points(form, errors)
-    found = []
-    for row in rows:
-        parts = () if row.golden is None else parts_of(row.golden)
-        index = max((form.index[id(part)] for part in parts if id(part) in form.index), default=None)
-        if index is not None:
-            row = replace(row, around=points.added_around(index), is_meeting=index in points.indices)
-        found.append(row)
-    return found
 
 
 def _of_rounding(step: StepKey, reference: Reference) -> Contribution:

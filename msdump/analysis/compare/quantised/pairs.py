@@ -158,9 +158,11 @@ class _FormPairing:
         self._join(self._units(), BY_SCOPE, lambda one: (_place(one), self._family(one)))
         uneven = self._uneven_activations()
         units = [one for one in self._left[0] if id(one) in uneven or self._is_unit(one)]
+        if self._is_foreign:
+            self._join(units, BY_VALUES, lambda one: (self._family(one),), _NEAR)
+            self._join(self._units(), BY_VALUES, lambda one: (_computes(one) or None,), _NEAR)
         self._join(units, BY_VALUES, lambda one: (self._family(one),), _UNLIKE)
         if self._is_foreign:
-            self._join(self._units(), BY_VALUES, lambda one: (_computes(one) or None,), _NEAR)
             self._join(self._units(), BY_TYPE, lambda one: (self._family(one),))
             for side in self._left:
                 own = [one for one in side if not _computes(one)]
@@ -240,6 +242,7 @@ class _FormPairing:
             else {}
         )
         weights = self._codes.weights.get(id(unit), {})
+        is_one_kind = self._family(unit) == self._family(match)
         inputs: dict[Slot, DumpedTensor] = {}
         own_weights: dict[Slot, int | None] = {}
         for slot, tensor in unit.inputs.items():
@@ -248,6 +251,8 @@ class _FormPairing:
             if partner is None or count_of(partner) != count_of(tensor):
                 continue
             is_weight = slot in weights
+            if not is_one_kind and error_of(tensor, partner) > _NEAR:
+                continue  # Another operator that makes the same reads other quantities.
             inputs[place] = _laid_out_as(tensor, partner) if is_weight else tensor
             if is_weight:
                 own_weights[place] = weights[slot]

@@ -17,9 +17,6 @@ class Contribution:
     came_in     largest relative error of what it reads, weights left out, as the operators before it made it; None
                 where it is not known
     error       relative error of its result
-    around      what is added between the places before and behind it where the branches of the model meet; None where
-                they do not
-    is_meeting  whether they meet in its result, or there are none
     weight      noise of its weight, activation: of its result in codes; None without codes
     bias_db     signal to noise of its bias; None without codes
     misread     relative error of codes that are read by another scale or zero point than they were written by; 0 for
@@ -34,22 +31,17 @@ class Contribution:
     error: float | None
     weight: WeightNoise | None = None
     activation: ActivationNoise | None = None
-    around: float | None = None
-    is_meeting: bool = False
     bias_db: float | None = None
     misread: float = 0.0
     lost: LostChannel | None = None
 
     @property
     def added(self) -> float | None:
-        """Error of its result less that of what it reads, as far as that is left where branches meet again; of the
-        channel that is lost, whatever is left of that behind it. None where either is not known."""
+        """Error of its result, or of the channel that is lost, less that of what it reads; None where either is not
+        known."""
         if self.lost is not None:
             return self.lost.error - (self.came_in or 0.0)
-        if self.came_in is None or self.error is None:
-            return None
-        added = self.error - self.came_in
-        return added if self.around is None else min(added, max(0.0, self.around))
+        return None if self.came_in is None or self.error is None else self.error - self.came_in
 
     @property
     def bits(self) -> int | None:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from msdump.analysis.compare.quantised.contributions import contributions_of
+from msdump.analysis.compare.quantised.contributions import contributions_of, error_beside_terms
 from msdump.analysis.compare.quantised.pairs import QuantisedPairing
 from msdump.analysis.compare.quantised.proportion import added_by, out_of_proportion
 from msdump.analysis.compare.quantised.ranking import QuantisedVerdict
@@ -31,7 +31,7 @@ def verdict_on(
     steps: Sequence[tuple[StepResult, QuantisedPairing]], is_mine: bool, tolerance: float | None
 ) -> QuantisedVerdict:
     """The ranking of all steps.   is_mine: whether mine is the side with codes; tolerance: what is no finding"""
-    by_step = [contributions_of(result, pairing, is_mine) for result, pairing in steps]
+    by_step = [list(contributions_of(result, pairing, is_mine)) for result, pairing in steps]
     least = tolerance or 0.0
     findings = [found for rows in by_step if (found := out_of_proportion(rows)) is not None and added_by(found) > least]
     finding = findings[0] if findings else None
@@ -49,10 +49,9 @@ def settled(comparison: Comparison, verdict: QuantisedVerdict, tolerance: float 
     """The comparison with the verdict: what rounding to codes explains agrees.
 
     tolerance   relative error that still agrees; None: behind a finding what is smaller than that adds, else whatever
-                leaves something of the numbers where branches meet
+                leaves something of the numbers
     """
     finding = verdict.finding
-    meeting = {id(one.operator) for one in verdict.ranking if one.is_meeting}
     steps = []
     is_behind = False
     for step in comparison.steps:
@@ -60,11 +59,12 @@ def settled(comparison: Comparison, verdict: QuantisedVerdict, tolerance: float 
         for result in step.operators:
             is_finding = finding is not None and finding.operator in (result.pair.mine, result.pair.golden)
             is_behind = is_behind or is_finding
-            codes = result.pair.mine if verdict.side == "mine" else result.pair.golden
-            limit = _LOST if id(codes) in meeting else math.inf
+            limit = _LOST
             if finding is not None and is_behind:
                 limit = finding.added or 0.0
             limit = limit if tolerance is None else tolerance
+            if (result.output_error or 0.0) > limit >= (error_beside_terms(result) or 0.0):
+                limit = math.inf
             operators.append(_settled_operator(result, limit, is_finding, tolerance is not None))
         steps.append(replace(step, operators=tuple(operators)))
     return replace(comparison, steps=tuple(steps), quantised=verdict)

@@ -153,6 +153,36 @@ def test_two_constants_with_one_code_are_no_other_data(tmp_path: Path) -> None:
     assert found.is_agreeing and found.quantised is not None and found.quantised.largest_error < 0.1
 
 
+@pytest.mark.parametrize("offset", [0.0, 2.0])
+def test_a_mean_of_terms_that_cancel_is_as_exact_as_these(offset: float, tmp_path: Path) -> None:
+    """Their error is many times as large as the mean; a mean that is wrong differs all the same."""
+    model = Model()
+    codes, floats = in_sums(model), in_floats(model)
+    reference = floats[-1][1]["output", 0]
+    for operators, added in ((codes, offset), (floats, 0.0)):
+        x = operators[-1][1]["output", 0]
+        middle = x - reference.mean(axis=1, keepdims=True) * np.float32(0.999999)
+        mean = middle.mean(axis=1, keepdims=True) + np.float32(added)
+        operators.append(("Default/Sub-op0", {("input", 0): x, ("output", 0): middle}))
+        operators.append(("Default/ReduceMean-op0", {("input", 0): middle, ("output", 0): mean}))
+    found = compare_dumps(dumped(tmp_path / "mine", codes), dumped(tmp_path / "golden", floats))
+    (row,) = [one for one in found.operators if one.pair.mine.op_name == "ReduceMean-op0"]
+    assert (row.output_error or 0) > 10 and found.is_agreeing is (offset == 0)
+
+
+def test_an_error_that_leaves_nothing_does_not_agree(tmp_path: Path) -> None:
+    """Though no operator with codes makes it, and what follows takes it away."""
+    model = Model()
+    codes, floats = in_sums(model), in_floats(model)
+    x, y = codes[-1][1]["output", 0], floats[-1][1]["output", 0]
+    codes.append(("Default/Abs-op0", {("input", 0): x, ("output", 0): x * np.float32(0.2)}))
+    codes.append(("Default/Sign-op0", {("input", 0): x * np.float32(0.2), ("output", 0): np.sign(y)}))
+    floats.append(("Default/Abs-op0", {("input", 0): y, ("output", 0): y}))
+    floats.append(("Default/Sign-op0", {("input", 0): y, ("output", 0): np.sign(y)}))
+    found = compare_dumps(dumped(tmp_path / "mine", codes), dumped(tmp_path / "golden", floats))
+    assert not found.is_agreeing and "Default/Abs-op0 (Abs)" in headline(found)[0]
+
+
 def test_other_data_is_no_rounding(tmp_path: Path) -> None:
     model, other = Model(), Model()
     other.data = other.data + np.float32(0.05)
