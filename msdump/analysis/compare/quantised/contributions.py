@@ -20,8 +20,9 @@ from msdump.analysis.compare.quantised.noise import (
     weight_noise,
 )
 from msdump.analysis.compare.quantised.numbers import loaded
-from msdump.analysis.compare.quantised.pairs import QuantisedPairing, Reference, parts_of
+from msdump.analysis.compare.quantised.pairs import QuantisedPairing, parts_of
 from msdump.analysis.compare.quantised.ranking import Contribution
+from msdump.analysis.compare.quantised.references import Reference
 from msdump.analysis.compare.quantised.wires import ContentKey
 from msdump.analysis.compare.result import OperatorResult, StepResult, TensorResult
 from msdump.analysis.steps import Operator, Slot, StepKey

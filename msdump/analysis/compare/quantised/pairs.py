@@ -22,41 +22,22 @@ from msdump.analysis.compare.pairing import (
     pair_operators,
 )
 from msdump.analysis.compare.quantised.float_form import FloatForm, Rounding, code_levels
-from msdump.analysis.compare.quantised.numbers import ComputedTensor, computed, count_of, loaded
-from msdump.analysis.compare.quantised.tails import Tail, chained, error_of, nearest_tails, tails, with_chains
+from msdump.analysis.compare.quantised.numbers import computed, count_of, loaded
+from msdump.analysis.compare.quantised.references import GIVES_DATA, Reference, References, is_code_of
+from msdump.analysis.compare.quantised.tails import NEAR, Tail, chained, error_of, nearest_tails, tails, with_chains
 from msdump.analysis.compare.quantised.wires import ContentKey, array_key
 from msdump.analysis.steps import Operator, Slot
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.operators.codes import dequantises, family, has_weight, is_activation, quantises, slot_in_floats
+from msdump.operators.codes import dequantises, family, has_weight, is_activation, quantises
 from msdump.operators.kinds import dialects_of, is_mover, operand_slots
 
 BY_VALUES = "values"
 _LOOKS = 16  # operators of the other side whose results are looked at
 _EQUAL_DATA = 1e-3
-_NEAR = 0.1  # until which an operator of another kind makes the same
-_UNLIKE = 0.9  # relative error from which on two results have nothing in common
+_UNLIKE = 1.0  # relative error of zeros in the place of a result
 _QUANTISED_NAME = re.compile(r"(?:_quant(?:ized|ised|ize|ise)?|_dequant\w*)+$", re.IGNORECASE)
 _FIRST = Slot(0)
-_FLOATS = ("float", "bfloat")
-_GIVES_DATA = frozenset({"Data", "Placeholder"})
 _KeyOf = Callable[[Operator], tuple[Any, ...]]
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Reference:
-    """A rounding, and what it rounds in the model in floats.
-
-    tensor      None where the dump in floats has none
-    operator    that made it
-    is_folded   an activation that the quantised model has not is part of the rounding
-    codes       the operator of a pair that the rounding is a part of; None for one that stands by itself
-    """
-
-    rounding: Rounding
-    tensor: DumpedTensor | None
-    operator: Operator | None
-    is_folded: bool = False
-    codes: Operator | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,11 +137,10 @@ class _FormPairing:
         self._join_chains()
         self._join(self._units(), BY_NAME, lambda one: (_plain_name(one), self._family(one)))
         self._join(self._units(), BY_SCOPE, lambda one: (_place(one), self._family(one)))
-        uneven = self._uneven_activations()
-        units = [one for one in self._left[0] if id(one) in uneven or self._is_unit(one)]
+        units = [one for one in self._left[0] if is_activation(one.op_type) or self._is_unit(one)]
         if self._is_foreign:
-            self._join(units, BY_VALUES, lambda one: (self._family(one),), _NEAR)
-            self._join(self._units(), BY_VALUES, lambda one: (_computes(one) or None,), _NEAR)
+            self._join(units, BY_VALUES, lambda one: (self._family(one),), NEAR)
+            self._join(self._units(), BY_VALUES, lambda one: (_computes(one) or None,), NEAR)
         self._join(units, BY_VALUES, lambda one: (self._family(one),), _UNLIKE)
         if self._is_foreign:
             self._join(self._units(), BY_TYPE, lambda one: (self._family(one),))
@@ -198,12 +178,6 @@ class _FormPairing:
 
     def _family(self, operator: Operator) -> str:
         return self._kinds.get(id(operator)) or family(operator.op_type)
-
-    def _uneven_activations(self) -> set[int]:
-        """Ids of the activations with codes of which the other side has more, or fewer."""
-        kinds = [[one for one in side if is_activation(one.op_type) and _FIRST in one.outputs] for side in self._left]
-        counts = [Counter(map(_kind, side)) for side in kinds]
-        return {id(one) for one in kinds[0] if counts[0][_kind(one)] != counts[1][_kind(one)]}
 
     def _units(self) -> list[Operator]:
         return [operator for operator in self._left[0] if self._is_unit(operator)]
@@ -251,7 +225,7 @@ class _FormPairing:
             if partner is None or count_of(partner) != count_of(tensor):
                 continue
             is_weight = slot in weights
-            if not is_one_kind and error_of(tensor, partner) > _NEAR:
+            if not is_one_kind and error_of(tensor, partner) > NEAR:
                 continue  # Another operator that makes the same reads other quantities.
             inputs[place] = _laid_out_as(tensor, partner) if is_weight else tensor
             if is_weight:
@@ -320,7 +294,9 @@ class _FormPairing:
     def result(self) -> QuantisedPairing:
         """References of roundings, and the pairs in mine's execution order."""
         self._leave_unknown_codes_out()
-        references = [self._reference(rounding) for rounding in self._codes.roundings]
+        free = {id(operator) for operator in self._left[1]}
+        work = References(self._codes, self._floats, self._partners, self._weights, free)
+        references = [work.of(rounding) for rounding in self._codes.roundings]
         for reference in references:
             if reference.is_folded and reference.operator is not None and reference.codes is None:
                 self._pairs.append((reference.rounding.operator, reference.operator, BY_VALUES))
@@ -341,7 +317,7 @@ class _FormPairing:
         only_mine, only_golden = self._oriented_sides(*self._left)
         pairing = Pairing(pairs, tuple(only_mine), tuple(only_golden), hidden)
         return QuantisedPairing(
-            pairing, self._weights, tuple(references), tuple(self._data()), self._floats, self._codes.written
+            pairing, self._weights, tuple(references), tuple(work.data()), self._floats, self._codes.written
         )
 
     def _leave_unknown_codes_out(self) -> None:
@@ -349,7 +325,7 @@ class _FormPairing:
         kept = []
         for codes, floats, how in self._pairs:
             inputs, outputs = (
-                {slot: one for slot, one in side.items() if not _is_code_of(one, other.get(slot))}
+                {slot: one for slot, one in side.items() if not is_code_of(one, other.get(slot))}
                 for side, other in ((codes.inputs, floats.inputs), (codes.outputs, floats.outputs))
             )
             if len(outputs) < len(codes.outputs) or (len(inputs) < len(codes.inputs) and not outputs):
@@ -387,99 +363,6 @@ class _FormPairing:
 
     def _oriented_pair(self, codes: Operator, floats: Operator) -> tuple[Operator, Operator]:
         return (codes, floats) if self._is_mine else (floats, codes)
-
-    def _reference(self, rounding: Rounding) -> Reference:
-        """What a rounding rounds in the model in floats, by the partner of the operator before it."""
-        if rounding.reader is not None:
-            codes, floats = self._partners.get(id(rounding.reader), (None, None))
-            place = (
-                None
-                if codes is None
-                else next((at for at, one in codes.inputs.items() if one is rounding.result), None)
-            )
-            tensor = None if floats is None or place is None else floats.inputs.get(place)
-            return Reference(rounding, tensor, None, False, codes)
-        if rounding.maker is None or id(rounding.maker) not in self._partners:
-            return Reference(rounding, self._read_in_floats(rounding), None)
-        codes, floats = self._partners[id(rounding.maker)]
-        slot = self._made_as(rounding, codes)
-        made = None if slot is None else floats.outputs.get(slot)
-        if made is None:
-            return Reference(rounding, None, None)
-        if rounding.source is None:
-            folded = any(is_activation(part.op_type) for part in floats.parts)
-            return Reference(rounding, made, floats, folded, codes)
-        if codes.outputs.get(_FIRST) is rounding.result:
-            # A mapping file made the rounding part of the operator.
-            return Reference(rounding, made, floats, True, codes)
-        ends = [(floats, *tail) for tail in self._tails(1, floats)] if slot == _FIRST else []
-        reading = self._read_in_floats(rounding)
-        read = None if reading is None else self._floats.wires.key(reading)
-        for chain in ends if read is not None else ():
-            # What reads the codes reads in floats what the whole chain makes.
-            if self._floats.wires.key(chain[-1].outputs[_FIRST]) == read:
-                return Reference(rounding, chain[-1].outputs[_FIRST], chain[-1], chain[-1] is not floats)
-        errors = [error_of(rounding.result, chain[-1].outputs[_FIRST]) for chain in ends]
-        if not errors:
-            return Reference(rounding, made, floats)
-        last = ends[errors.index(min(errors))][-1]
-        return Reference(rounding, last.outputs[_FIRST], last, last is not floats)
-
-    def _made_as(self, rounding: Rounding, codes: Operator) -> Slot | None:
-        """The output of a pair that is rounded; None for what a part of it makes."""
-        key = None if rounding.source is None else self._codes.wires.key(rounding.source)
-        if key is None or codes.outputs.get(_FIRST) is rounding.result:
-            return _FIRST
-        return next((slot for slot, one in codes.outputs.items() if self._codes.wires.key(one) == key), None)
-
-    def _read_in_floats(self, rounding: Rounding) -> DumpedTensor | None:
-        """What is read in floats in the place of the numbers, or the codes, of a rounding."""
-        key = self._codes.wires.key(rounding.result)
-        for tensor in (rounding.result, rounding.codes):
-            for number, slot in () if tensor is None else self._codes.wires.readers(tensor, -1):
-                operator = self._codes.at.get(number)
-                partner = None if operator is None else self._partners.get(id(operator))
-                if operator is None or partner is None:
-                    continue
-                # A pair has its tensors in the slots of the operator in floats.
-                own_side, floats = partner
-                number = slot.number if tensor is rounding.result else slot_in_floats(operator.op_type, slot.number)
-                own = operator.inputs.get(slot if number == slot.number else Slot(number))
-                # Other numbers may have the same codes: half as large, by half the scale.
-                is_same = own is not None and self._codes.wires.key(own) == key
-                place = next((at for at, one in own_side.inputs.items() if is_same and one is own), None)
-                if place is not None and place in floats.inputs:
-                    return floats.inputs[place]
-        return None
-
-    def _data(self) -> list[tuple[DumpedTensor, DumpedTensor]]:
-        """What both models were given: with codes, in floats."""
-        found = []
-        for operator, (codes, floats) in self._partners_of_form():
-            if operator.op_type in _GIVES_DATA:
-                found.append((codes.outputs.get(_FIRST), floats.outputs.get(_FIRST)))
-                continue
-            place = Slot(operand_slots(floats.op_type)[0] if has_weight(floats.op_type) else 0)
-            index, tensor = self._codes.index.get(id(operator)), codes.inputs.get(place)
-            if tensor is None or index is None or place in self._weights.get(id(codes), {}):
-                continue
-            if self._codes.wires.maker(tensor, index) is None and not isinstance(tensor, ComputedTensor):
-                found.append((tensor, floats.inputs.get(place)))
-        for rounding in self._codes.roundings:
-            if (rounding.maker is None or rounding.maker.op_type in _GIVES_DATA) and rounding.source is not None:
-                found.append((rounding.source, self._read_in_floats(rounding)))
-        return [
-            (one, other)
-            for one, other in found
-            if one is not None and other is not None and not _is_code_of(one, other)
-        ]
-
-    def _partners_of_form(self) -> list[tuple[Operator, tuple[Operator, Operator]]]:
-        return [
-            (operator, self._partners[id(operator)])
-            for operator in self._codes.operators
-            if id(operator) in self._partners and not operator.is_parameter
-        ]
 
 
 def prepared_weights(forms: Iterable[FloatForm]) -> dict[ContentKey, Rounding]:
@@ -523,14 +406,9 @@ def parts_of(operator: Operator) -> Iterable[Operator]:
         yield from parts_of(part)
 
 
-def _is_code_of(tensor: DumpedTensor, other: DumpedTensor | None) -> bool:
-    """Whether a tensor holds codes where the other one holds numbers."""
-    return other is not None and code_levels(tensor.true_dtype) is not None and other.true_dtype.startswith(_FLOATS)
-
-
 def _words(form: FloatForm) -> set[str]:
     """Whose words most operators of a step are."""
-    types = (operator.op_type for operator in form.source if operator.op_type not in _GIVES_DATA)
+    types = (operator.op_type for operator in form.source if operator.op_type not in GIVES_DATA)
     counts = Counter(dialect for op_type in types for dialect in dialects_of(op_type))
     return {dialect for dialect, count in counts.items() if count == max(counts.values())}
 
@@ -546,10 +424,6 @@ def _place(operator: Operator) -> str | None:
     return None if operator.is_parameter or "/" not in folder else folder
 
 
-def _kind(operator: Operator) -> tuple[str, int]:
-    return family(operator.op_type), count_of(operator.outputs[_FIRST])
-
-
 def _sized(operator: Operator, key_of: _KeyOf) -> tuple[Any, ...]:
     """The key of an operator and the size of its result; None in it where it has none."""
     output = operator.outputs.get(_FIRST)
@@ -558,7 +432,7 @@ def _sized(operator: Operator, key_of: _KeyOf) -> tuple[Any, ...]:
 
 def _computes(operator: Operator) -> bool:
     """False for what another framework need not have: data, parameters, what only lays numbers out anew."""
-    return not (operator.is_parameter or is_mover(operator.op_type) or operator.op_type in _GIVES_DATA)
+    return not (operator.is_parameter or is_mover(operator.op_type) or operator.op_type in GIVES_DATA)
 
 
 def _laid_out_as(weight: DumpedTensor, other: DumpedTensor) -> DumpedTensor:

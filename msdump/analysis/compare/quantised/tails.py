@@ -20,7 +20,7 @@ from msdump.operators.kinds import operand_slots
 Tail = tuple[Operator, ...]
 _LONGEST = 3
 _AS_NEAR = 1.5  # times the smallest error: as good as that, where that is what rounding makes
-_NEAR = 0.1
+NEAR = 0.1  # relative error until which two operators make the same
 _FIRST = Slot(0)
 
 
@@ -53,7 +53,7 @@ def nearest_tails(
         for its in its_tails
     ]
     least = min((error for error, _, _ in found), default=math.inf)
-    near = [one for one in found if one[0] <= (_AS_NEAR if least < _NEAR else 1) * least]
+    near = [one for one in found if one[0] <= (_AS_NEAR if least < NEAR else 1) * least]
     if not near:
         return (), (), math.inf
     error, own, its = min(
