@@ -23,6 +23,7 @@ from msdump.analysis.compare.quantised.numbers import loaded
 from msdump.analysis.compare.quantised.pairs import QuantisedPairing, parts_of
 from msdump.analysis.compare.quantised.ranking import Contribution
 from msdump.analysis.compare.quantised.references import Reference
+from msdump.analysis.compare.quantised.tails import first_type
 from msdump.analysis.compare.quantised.wires import ContentKey
 from msdump.analysis.compare.result import OperatorResult, StepResult, TensorResult
 from msdump.analysis.steps import Operator, Slot, StepKey
@@ -61,19 +62,19 @@ def contributions_of(step: StepResult, pairing: QuantisedPairing, is_mine: bool)
         rounded = {id(each.rounding.result) for each in own if each.rounding.reader is not None}
         came_in, misread = _read_errors(result, slots, rounded, made, pairing, is_mine)
         error = error_beside_terms(result)
-        added = None if error is None else error - (came_in or 0.0)
         matrices = list(_weights(result, slots, floats, is_mine))
-        weights = [weight_noise(one.golden, one.codes, one.bits, one.channel_axis, added) for one in matrices]
+        weights = [weight_noise(one.golden, one.codes, one.bits, one.channel_axis) for one in matrices]
         activations = [_activation(reference, made) for reference in own]
         misread = max([misread, *(_misread(reference.rounding) for reference in own)])
-        bias = Slot(operand_slots(floats.op_type)[2]) if has_weight(floats.op_type) else None
+        first = first_type(floats)
+        bias = Slot(operand_slots(first)[2]) if has_weight(first) else None
         biases = [_sqnr_db(one, is_mine) for one in result.inputs if one.slot == bias and one.slot in slots]
         yield Contribution(
             step.mine, codes, floats, came_in, error,
             min(weights, key=lambda one: one.sqnr_db, default=None),
             min((one for one in activations if one is not None), key=lambda one: one.sqnr_db, default=None),
             bias_db=next(iter(biases), None), misread=misread,
-            lost=_lost(result, matrices, is_mine, came_in, added) if has_weight(floats.op_type) else None,
+            lost=_lost(result, matrices, is_mine, came_in) if has_weight(first) else None,
         )  # fmt: skip
     for reference in alone:
         yield _of_rounding(step.mine, reference)
@@ -199,7 +200,7 @@ def _weights(
 
 
 def _lost(
-    result: OperatorResult, weights: Sequence[_Weight], is_mine: bool, came_in: float | None, added: float | None
+    result: OperatorResult, weights: Sequence[_Weight], is_mine: bool, came_in: float | None
 ) -> LostChannel | None:
     """The output channel that the weight of an operator spoils most."""
     if len(weights) != 1 or not result.outputs:
@@ -209,7 +210,7 @@ def _lost(
     if made is None or wanted is None:
         return None
     both = weight.golden, weight.codes
-    return lost_channel(both, (wanted, made), weight.bits, weight.channel_axis, came_in or 0.0, added)
+    return lost_channel(both, (wanted, made), weight.bits, weight.channel_axis, came_in or 0.0)
 
 
 def _sqnr_db(tensor: TensorResult, is_mine: bool) -> float | None:

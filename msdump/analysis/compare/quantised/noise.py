@@ -11,10 +11,6 @@ from msdump.tensors.arrays import Array
 
 # Values that are so many times as large as the largest ones of the other channels take the codes from all of them.
 _OUTLIER = 4.0
-# A weight that is so far from the other one was multiplied into by an operator behind it, channel by channel.
-_REFOLDED = 0.3
-# Such a factor shows in no result: what the operator adds is a small share of it.
-_EXPLAINED = 0.1
 _SAMPLE = 1 << 20
 # Codes of as many bits have so many dB at best, and so many less where nothing else tells what is poor.
 _DB_PER_BIT, _POOR_DB = 6.02, 20.0
@@ -103,20 +99,12 @@ def poor_db(bits: int | None) -> float:
     return _DB_PER_BIT * (bits or _USUAL_BITS) - _POOR_DB
 
 
-def weight_noise(
-    golden: Array, mine: Array, bits: int | None, channel_axis: int, added: float | None = None
-) -> WeightNoise:
-    """Noise of a weight of the same shape as the one in floats.
-
-    added   relative error that its operator adds; None where it is not known
-    Edges:  a weight into which a normalisation behind it was multiplied is compared channel by channel, without the
-            factor of the channel; where the operator adds an error itself, the factor is that error.
-    """
+def weight_noise(golden: Array, mine: Array, bits: int | None, channel_axis: int) -> WeightNoise:
+    """Noise of a weight of the same shape as the one in floats."""
     if golden.size == 0 or golden.shape != mine.shape:
         return WeightNoise(sqnr_db(golden, mine), bits)
     axis = channel_axis % golden.ndim if golden.ndim else 0
     signal, numbers = _by_channel(golden, axis), _by_channel(mine, axis)
-    signal = _refolded(signal, numbers, added)
     peaks = np.abs(signal).max(axis=1)
     noise = sqnr_db(signal, numbers)
     if peaks.size < 2:
@@ -136,18 +124,16 @@ def lost_channel(
     bits: int | None,
     channel_axis: int,
     came_in: float,
-    added: float | None,
 ) -> LostChannel | None:
     """The channel that the codes of a weight spoil most; None where they spoil none.
 
     weights, results   in floats, and as codes have it; channel_axis: of the weights
-    came_in            relative error of what the operator reads; bits, added: as `weight_noise` takes them
+    came_in            relative error of what the operator reads
     """
     signal, numbers = (_by_channel(one, channel_axis % one.ndim) for one in weights)
     golden, made = (_result_by_channel(one, len(signal)) for one in results)
     if golden.shape != made.shape or signal.shape != numbers.shape or len(golden) != len(signal):
         return None
-    signal = _refolded(signal, numbers, added)
     least = max(_LOST, 10 ** (-poor_db(bits) / 20))
     with np.errstate(all="ignore"):
         errors, sizes = _row_errors(made, golden), np.linalg.norm(golden, axis=1)
@@ -231,18 +217,6 @@ def _result_by_channel(array: Array, channels: int) -> Array:
 def _row_errors(mine: Array, golden: Array) -> Array:
     """Relative error of each channel."""
     return np.asarray(np.linalg.norm(mine - golden, axis=1) / np.linalg.norm(golden, axis=1))
-
-
-def _refolded(signal: Array, numbers: Array, added: float | None) -> Array:
-    """The weight by channels with the factors of a normalisation, where one was multiplied into the numbers."""
-    far = relative_error(numbers, signal)
-    if far > _REFOLDED and (added is None or added < _EXPLAINED * far):
-        with np.errstate(all="ignore"):
-            factors = (signal * numbers).sum(axis=1) / np.square(signal).sum(axis=1)
-        refolded: Array = signal * np.nan_to_num(factors, posinf=0.0, neginf=0.0)[:, None]
-        if refolded.any() and relative_error(numbers, refolded) < far / 2:
-            return refolded
-    return signal
 
 
 def _row_steps(numbers: Array, codes: Array) -> Array:

@@ -183,7 +183,11 @@ class _FormPairing:
         return [operator for operator in self._left[0] if self._is_unit(operator)]
 
     def _is_unit(self, operator: Operator) -> bool:
-        return id(operator) in self._codes.units or (self._is_foreign and _computes(operator))
+        # A normalisation that was multiplied into a weight follows its operator in floats.
+        is_own = id(operator) in self._codes.units or (
+            id(operator) in self._codes.weights and has_weight(operator.op_type)
+        )
+        return is_own or (self._is_foreign and _computes(operator))
 
     def _take(self, unit: Operator, match: Operator, how: str) -> None:
         """Pair a unit with an operator; with what follows either, as far as that is part of the other."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from msdump.analysis.compare.quantised.float_form import FloatForm, Rounding, code_levels
 from msdump.analysis.compare.quantised.numbers import ComputedTensor
-from msdump.analysis.compare.quantised.tails import error_of, tails
+from msdump.analysis.compare.quantised.tails import error_of, first_type, tails
 from msdump.analysis.steps import Operator, Slot
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.operators.codes import has_weight, is_activation, slot_in_floats
@@ -120,7 +120,8 @@ class References:
             if operator.op_type in GIVES_DATA:
                 found.append((codes.outputs.get(_FIRST), floats.outputs.get(_FIRST)))
                 continue
-            place = Slot(operand_slots(floats.op_type)[0] if has_weight(floats.op_type) else 0)
+            first = first_type(floats)
+            place = Slot(operand_slots(first)[0] if has_weight(first) else 0)
             index, tensor = self._codes.index.get(id(operator)), codes.inputs.get(place)
             if tensor is None or index is None or place in self._weights.get(id(codes), {}):
                 continue

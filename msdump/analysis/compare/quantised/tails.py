@@ -74,6 +74,11 @@ def chained(operator: Operator, tail: Tail) -> Operator:
     )
 
 
+def first_type(operator: Operator) -> str:
+    """The type of an operator; of a chain that of its first one, whose operands it has."""
+    return operator.op_type.partition("+")[0]
+
+
 def with_chains(
     form: FloatForm, operators: Sequence[Operator], wanted: Mapping[str, int]
 ) -> tuple[list[Operator], dict[int, str]]:

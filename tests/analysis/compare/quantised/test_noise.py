@@ -62,26 +62,6 @@ def test_an_ordinary_weight_has_no_outlier(seed: int) -> None:
     assert noise.channel is None and noise.sqnr_db > 35
 
 
-@given(seeds)
-def test_a_normalisation_that_was_multiplied_in_is_no_noise(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    weight = rng.standard_normal((6, 30))
-    folded = weight * rng.uniform(0.1, 5, (6, 1))
-    assert sqnr_db(weight, rounded(folded)) < 15
-    assert weight_noise(weight, rounded(folded), 8, 0).sqnr_db > 25
-
-
-@given(seeds, st.sampled_from([-1.0, 0.4, 1.5, 2.0]))
-def test_a_factor_that_the_result_shows_is_noise(seed: int, factor: float) -> None:
-    """A scale that is wrong looks like a normalisation, but for what the operator makes of it."""
-    weight = np.random.default_rng(seed).standard_normal((6, 30))
-    wrong = factor * weight
-    assert weight_noise(weight, rounded(wrong), 8, 0, 0.01).sqnr_db > 25
-    assert weight_noise(weight, rounded(wrong), 8, 0, 0.8).sqnr_db == pytest.approx(
-        -20 * math.log10(abs(factor - 1)), abs=0.2
-    )
-
-
 def test_a_weight_of_zeros_in_codes_has_no_signal_left() -> None:
     weight = np.ones((3, 4))
     assert weight_noise(weight, np.zeros((3, 4)), 8, 0).sqnr_db == pytest.approx(0)
@@ -96,8 +76,7 @@ def lost(weight: np.ndarray, codes: np.ndarray, came_in: float = 0.01, bits: int
     x = rng.standard_normal((64, weight.shape[1]))
     noise = rng.standard_normal(x.shape)
     both = x @ weight.T, (x + came_in * noise) @ codes.T
-    added = relative_error(both[1], both[0]) - came_in
-    found = lost_channel((weight, codes), both, bits, 0, came_in, added)
+    found = lost_channel((weight, codes), both, bits, 0, came_in)
     return None if found is None else (found.channel, found.count)
 
 
@@ -132,13 +111,9 @@ def test_few_bits_lose_no_channel(seed: int) -> None:
         assert lost(weight, np.stack([rounded(row, bits) for row in weight]), bits=bits) is None
 
 
-def test_a_normalisation_loses_no_channel() -> None:
-    rng = np.random.default_rng(0)
-    weight, factors = rng.standard_normal((6, 30)), np.array([[0.1], [1], [5], [0.3], [2], [1]])
-    x = rng.standard_normal((50, 30))
-    results = x @ (factors * weight).T, x @ rounded(factors * weight).T
-    assert lost_channel((weight, rounded(factors * weight)), results, 8, 0, 0.01, 0.0) is None
-    assert lost_channel((weight, weight), (np.ones((4, 5)), np.ones((4, 5))), 8, 0, 0.01, 0.0) is None
+def test_a_weight_of_other_shape_loses_no_channel() -> None:
+    ones = np.ones((4, 5))
+    assert lost_channel((np.ones((6, 30)), np.zeros((6, 30))), (ones, 2 * ones), 8, 0, 0.01) is None
 
 
 @given(seeds, st.floats(0.05, 0.9))

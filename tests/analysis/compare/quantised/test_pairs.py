@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from msdump.analysis import Comparison, compare_dumps
+from msdump.analysis import Comparison, compare_dumps, headline
 from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.compare.report import summary
 from tests.analysis.compare.quantised.layers import (
@@ -199,6 +199,46 @@ def test_another_framework_has_other_names_and_one_operator_for_several(tmp_path
     }
     assert max(result.output_error or 0 for result in found.operators) < 0.05
     assert compared(tmp_path / "turned", of_pytorch(Model()), of_an_exporter(Model())).is_agreeing
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_a_normalisation_is_multiplied_into_the_weight(fault: bool, tmp_path: Path) -> None:
+    """Its factors are known: what else is wrong with the weight shows in spite of them."""
+    model, rng = Model(), np.random.default_rng(1)
+    golden, shifts, x = in_floats(model)[:1], [], model.data
+    for index, weight in enumerate(model.weights):
+        factor, bias, mean = rng.uniform(0.2, 3, SIZE), rng.normal(size=SIZE), rng.normal(size=SIZE)
+        variance = rng.uniform(0.3, 2, SIZE)
+        y = x @ weight
+        norm = [one.astype(np.float32) for one in (factor, bias, mean, variance)]
+        by = (factor / np.sqrt(variance + 1e-5)).astype(np.float32)
+        z = (y - norm[2]) * by + norm[1]
+        golden += [
+            (f"Default/l{index}/MatMul-op{index}", tensors(x, weight, output=y)),
+            (f"Default/l{index}/BatchNormalization-op{index}", tensors(y, *norm, output=z)),
+            (f"Default/l{index}/Relu-op{index}", tensors(z, output=np.maximum(z, 0))),
+        ]
+        model.weights[index] = weight * by
+        shifts.append(norm[1] - norm[2] * by)
+        x = np.maximum(z, 0)
+    mine, x = [golden[0]], model.data
+    for index, (weight, shift) in enumerate(zip(model.weights, shifts, strict=True)):
+        codes, scale = weight_codes(weight)
+        if fault and index == 2:
+            codes[:, 5] = 0
+        coarse = codes * np.float32(scale)
+        y = x @ coarse + shift
+        mine += [
+            (f"Default/w{index}/DequantizeLinear-op{100 + index}", tensors(codes, np.float32(scale), output=coarse)),
+            (f"Default/l{index}/Gemm-op{index}", tensors(x, coarse, shift, output=y)),
+            (f"Default/l{index}/Relu-op{index}", tensors(y, output=np.maximum(y, 0))),
+        ]
+        x = np.maximum(y, 0)
+    found = compared(tmp_path, mine, golden)
+    assert found.quantised is not None and found.is_agreeing is not fault
+    noise = [one.weight.sqnr_db for one in found.quantised.ranking if one.weight is not None]
+    assert len(noise) == 4 and sorted(noise)[1] > 35
+    assert not fault or "; channel 5 has 0 dB" in headline(found)[0]
 
 
 @pytest.mark.parametrize("narrow", [0, 2])
