@@ -104,6 +104,16 @@ def test_a_large_channel_loses_those_beside_it(seed: int, channel: int) -> None:
     assert lost(small, rounded(small)) is None
 
 
+@given(seeds, st.integers(0, 7))
+def test_a_channel_that_is_far_smaller_than_the_others_counts_for_little(seed: int, channel: int) -> None:
+    for factor, expected in ((3.3, (channel, 1)), (8.0, None)):
+        weight = np.random.default_rng(seed).uniform(-1, 1, (8, 60))
+        weight[channel] /= factor
+        codes = np.stack([rounded(row) for row in weight])
+        codes[channel] = 0
+        assert lost(weight, codes) == expected
+
+
 @given(seeds)
 def test_few_bits_lose_no_channel(seed: int) -> None:
     weight = np.random.default_rng(seed).standard_normal((8, 40))
