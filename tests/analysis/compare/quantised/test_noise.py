@@ -73,7 +73,7 @@ def test_a_weight_of_zeros_in_codes_has_no_signal_left() -> None:
 def lost(weight: np.ndarray, codes: np.ndarray, came_in: float = 0.01, bits: int = 8) -> tuple[int, int] | None:
     """Channel and count, of a product with data that have an error of their own."""
     rng = np.random.default_rng(0)
-    x = rng.standard_normal((64, weight.shape[1]))
+    x = rng.standard_normal((512, weight.shape[1]))
     noise = rng.standard_normal(x.shape)
     both = x @ weight.T, (x + came_in * noise) @ codes.T
     found = lost_channel((weight, codes), both, bits, 0, came_in)
