@@ -193,7 +193,7 @@ class _Iteration:
                     continue
                 confirmed.doubt(confirmed.open_lead(own, True, (slot,)), True)
                 confirmed.doubt(confirmed.open_lead(other, False, (found[0],)), False)
-        confirmed.doubt_plain()
+        confirmed.doubt_silent()
         paired = {id(one.operator) for pair in self._placed.values() for one in pair}
         rows = []
         for is_mine in (True, False):

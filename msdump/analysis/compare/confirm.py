@@ -234,24 +234,25 @@ class Confirmation:
 
     # -- near misses ---------------------------------------------------------------------------------------------------
 
-    def doubt_plain(self) -> None:
-        """Take for wrong what makes the same numbers everywhere, or none, where an operator of its kind with which a
-        difference begins makes something of the same on the other side.
+    def doubt_silent(self) -> None:
+        """Take for wrong what makes something else of the same than an operator of its kind with which a difference
+        begins, though its own result tells nothing, or is on the other side without an operator that made it.
         """
         for is_mine in (True, False):
-            right = self.right[is_mine]
-            silent: dict[str, list[int]] = defaultdict(list)
-            for index, placed in enumerate(self.side(not is_mine).row):
-                if right[index] is None and placed.telling is None and not placed.is_mover:
-                    silent[placed.kind].append(index)
-            for placed, answer in zip(self.side(is_mine).row, self.right[not is_mine], strict=True):
+            side, right = self.side(is_mine), self.right[is_mine]
+            silent: dict[str, list[Placed]] = defaultdict(list)
+            for placed in self.side(not is_mine).row:
+                told = placed.telling
+                made = [] if told is None else [side.makers.get(one) for one in self.counterparts(told, not is_mine)]
+                if not placed.is_mover and (told is None or (made and not any(one is not None for one in made))):
+                    silent[placed.kind].append(placed)
+            for placed, answer in zip(side.row, self.right[not is_mine], strict=True):
                 if answer is not False or placed.kind not in silent or not self.begins(placed, is_mine):
                     continue
-                for index in silent[placed.kind]:
-                    other = self.side(not is_mine).row[index]
-                    own, golden = (placed, other) if is_mine else (other, placed)
-                    if other.part == placed.part and self.shares(own, golden):
-                        right[index] = False
+                for other in silent[placed.kind]:
+                    both = (placed, other) if is_mine else (other, placed)
+                    if other.part == placed.part and self.shares(*both) and _is_one_size(*both):
+                        right[self._place(other, not is_mine)] = False
 
     def doubt_near_misses(self, pairs: Sequence[tuple[Placed, Placed]]) -> None:
         """Take for wrong what leads to results of one kind that are nearly the same, and not the same: what is only
@@ -317,6 +318,10 @@ class Confirmation:
                     seen.add(maker)
                     waiting += [(maker, one) for _, one in side.row[maker].inputs]
         return False
+
+
+def _is_one_size(own: Placed, other: Placed) -> bool:
+    return own.result is None or other.result is None or own.result.size == other.result.size
 
 
 def _tells_nothing(placed: Placed) -> bool:
