@@ -7,6 +7,7 @@ other, not what one rounding costs: some thousand roundings of float32, a few of
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -53,6 +54,7 @@ BOUNDS = {
 }
 
 
+@functools.lru_cache(maxsize=1024)
 def bounds_of(mine: str, golden: str, tolerance: float | None = None) -> Bounds:
     """Bounds for two dtypes: those of the coarser one; integers and bools must be equal.
 

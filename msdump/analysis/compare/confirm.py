@@ -8,7 +8,7 @@ or behind what is wrong.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from msdump.tensors.arrays import Array
 _NEAR = 0.1
 # Results whose elements all have one ratio are scaled in another place.
 _SCALED = 1e-4
+_MAX_PIECES = 64  # that are tried in each place of a whole
 
 
 class Confirmation:
@@ -42,6 +43,7 @@ class Confirmation:
         self.partners: dict[Value, tuple[Value, ...]] = {}
         self._known: dict[Value, list[Value]] = {}  # values of golden that mine has, and which those are
         self._joined: tuple[set[Value], set[Value]] = (set(), set())
+        self._known_ends: dict[bool, set[int]] = {}
         for figures in mine.all_figures():
             if figures.value not in self.partners:
                 self.partners[figures.value] = self.matches.of(figures)
@@ -61,7 +63,9 @@ class Confirmation:
         return bool(self.partners.get(figures.value)) if is_mine else figures.value in self._known
 
     def counterparts(self, figures: Figures, is_mine: bool) -> Sequence[Value]:
-        """The values of the other side that are the same."""
+        """The values of the other side that are the same; that with its very numbers alone where there is one."""
+        if not is_mine and figures.value in self.partners:
+            return (figures.value,)
         return self.partners[figures.value] if is_mine else self._known.get(figures.value, ())
 
     def agree(self, mine: Figures, golden: Figures) -> bool:
@@ -74,9 +78,9 @@ class Confirmation:
     def doubt(self, operators: set[int], is_mine: bool) -> None:
         """Take operators, by id, for wrong though all that is made of them is right."""
         right = self.right[not is_mine]
-        for index, placed in enumerate(self.side(is_mine).row):
-            if id(placed.operator) in operators and right[index]:
-                right[index] = False
+        place = self.side(is_mine).place
+        for index in (place[one] for one in operators if right[place[one]]):
+            right[index] = False
 
     def _is_made(self, part: str, result: Figures, is_mine: bool) -> bool:
         """Whether an operator of the same part makes it on the other side, or none does."""
@@ -162,17 +166,22 @@ class Confirmation:
 
     def open_lead(self, placed: Placed, is_mine: bool, slots: Collection[Slot]) -> set[int]:
         """Ids of the operators that lead from what both sides have to some inputs of an operator."""
-        side = self.side(is_mine)
-        ends = {
-            id(one.operator)
-            for one, right in zip(side.row, self.right[not is_mine], strict=True)
-            if right and one.telling is not None and self.is_known(one.telling, is_mine)
-        }
+        side, ends = self.side(is_mine), self._ends(is_mine)
         found: set[int] = set()
         for slot, figures in placed.inputs:
             if slot in slots and not figures.is_plain:
                 found |= side.leading_to(self._place(placed, is_mine), figures.value, ends)
         return found
+
+    def _ends(self, is_mine: bool) -> set[int]:
+        """Ids of the operators that are right for what they make."""
+        if is_mine not in self._known_ends:
+            self._known_ends[is_mine] = {
+                id(one.operator)
+                for one, right in zip(self.side(is_mine).row, self.right[not is_mine], strict=True)
+                if right and one.telling is not None and self.is_known(one.telling, is_mine)
+            }
+        return self._known_ends[is_mine]
 
     def _comes_right(self, side: Trace, reader: int, figures: Figures, is_mine: bool) -> bool:
         """Whether no operator before a reader made it in another way than the other side: what is cut or put together
@@ -212,9 +221,11 @@ class Confirmation:
         """
         found = False
         for is_mine in (True, False):
-            pieces = self._open_values(not is_mine)
+            pieces: dict[tuple[int, ...], list[Figures]] = defaultdict(list)
+            for piece in self._open_values(not is_mine).values():
+                pieces[piece.tensor.shape].append(piece)
             for whole in self._open_values(is_mine).values():
-                tiles = _tiles(whole, list(pieces.values()), self.tolerance)
+                tiles = _tiles(whole, pieces, self.tolerance)
                 if tiles:
                     found = True
                     self._joined[not is_mine].add(whole.value)
@@ -335,45 +346,36 @@ def _is_scaled(x: Array, y: Array) -> bool:
     return square > 0 and float(np.linalg.norm(b - a * (float(a @ b) / square))) <= _SCALED * float(np.linalg.norm(b))
 
 
-def _tiles(whole: Figures, pieces: Sequence[Figures], tolerance: float | None) -> list[Figures]:
-    """Pieces that make the whole one behind the other along an axis; [] where they do not."""
-    if not any(piece.size < whole.size for piece in pieces):
-        return []
-    array = whole.tensor.load_host()
-    for axis in dict.fromkeys((0, array.ndim - 1)):
-        rest = (*array.shape[:axis], *array.shape[axis + 1 :])
-        fitting: dict[tuple[int, ...], list[Figures]] = defaultdict(list)
-        for piece in pieces:
-            fitting[piece.tensor.shape].append(piece)
+def _tiles(
+    whole: Figures, pieces: Mapping[tuple[int, ...], Sequence[Figures]], tolerance: float | None
+) -> list[Figures]:
+    """Pieces that make the whole one behind the other along an axis; [] where they do not.   pieces: by their shapes"""
+    shape = whole.tensor.shape
+    for axis in dict.fromkeys((0, len(shape) - 1)):
+        fitting = [
+            piece
+            for other, listed in pieces.items()
+            if len(other) == len(shape) and other[axis] < shape[axis]
+            if (*other[:axis], *other[axis + 1 :]) == (*shape[:axis], *shape[axis + 1 :])
+            for piece in listed
+        ][:_MAX_PIECES]
+        if not fitting:
+            continue
+        array = whole.tensor.load_host()
         found: list[Figures] = []
         start = 0
-        while start < array.shape[axis]:
-            step = _next_tile(array, axis, start, rest, fitting, found, tolerance)
-            if step is None:
+        while start < shape[axis]:
+            tile = next((one for one in fitting if _is_tile(array, axis, start, one, tolerance)), None)
+            if tile is None:
                 break
-            found.append(step)
-            start += step.tensor.shape[axis]
-        if start == array.shape[axis] and len(found) > 1:
+            found.append(tile)
+            start += tile.tensor.shape[axis]
+        if start == shape[axis]:
             return found
     return []
 
 
-def _next_tile(
-    array: Array,
-    axis: int,
-    start: int,
-    rest: tuple[int, ...],
-    fitting: dict[tuple[int, ...], list[Figures]],
-    used: Sequence[Figures],
-    tolerance: float | None,
-) -> Figures | None:
-    for shape, pieces in fitting.items():
-        if len(shape) != array.ndim or (*shape[:axis], *shape[axis + 1 :]) != rest:
-            continue
-        if not 0 < shape[axis] <= array.shape[axis] - start:
-            continue
-        row = np.take(array, range(start, start + shape[axis]), axis)
-        for piece in pieces:
-            if piece not in used and is_row_of(row, piece, tolerance):
-                return piece
-    return None
+def _is_tile(array: Array, axis: int, start: int, piece: Figures, tolerance: float | None) -> bool:
+    """Whether a piece is what an array holds from a place on an axis on."""
+    end = start + piece.tensor.shape[axis]
+    return end <= array.shape[axis] and is_row_of(np.take(array, range(start, end), axis), piece, tolerance)

@@ -21,7 +21,7 @@ class Fault:
     """An operator of one side with which a difference begins.
 
     side      "mine" or "golden"
-    order     part of the training step, and place among mine's operators
+    order     part of the training step, place among mine's operators, and distance behind it
     paired    mine's operator of the pair that it is in, or is a part of; None where it has no counterpart
     facing    of an operator of mine without a counterpart: what golden makes of the same, and in which step
     ends      mine's operators of the pairs that one without a counterpart leads to
@@ -32,7 +32,7 @@ class Fault:
     side: str
     step: StepKey
     operator: Operator
-    order: tuple[int, float]
+    order: tuple[int, int, float]
     paired: Operator | None = None
     facing: tuple[StepKey, Operator] | None = None
     ends: tuple[Operator, ...] = ()
@@ -60,6 +60,7 @@ def faults_of(confirmed: Confirmation, pairs: Sequence[Met], forgiven: Collectio
     """
     found: list[tuple[Fault, set[Value], set[int]]] = []
     covered: set[int] = set()
+    places = _Order(confirmed)
     pair_of = {
         id(part): number
         for number, pair in enumerate(pairs)
@@ -70,7 +71,7 @@ def faults_of(confirmed: Confirmation, pairs: Sequence[Met], forgiven: Collectio
         sides = ((True, pair.mine, pair.mine_slots), (False, pair.golden, pair.golden_slots))
         if all(_is_open(confirmed, placed, is_mine) and confirmed.begins(placed, is_mine, slots)
                for is_mine, placed, slots in sides):  # fmt: skip
-            order = _order(confirmed, pair.mine, True)
+            order = places.of(pair.mine, True)
             fault = Fault("mine", pair.mine.step.key, pair.mine.operator, order, pair.mine.operator)
             fault = _turned(confirmed, pair, fault) or fault
             found.append((fault, set(), _next_pairs(confirmed, pair.mine, True, pair_of)))
@@ -86,7 +87,7 @@ def faults_of(confirmed: Confirmation, pairs: Sequence[Met], forgiven: Collectio
                 continue
             read, ends = _reads(confirmed, placed, is_mine), _next_pairs(confirmed, placed, is_mine, pair_of)
             next_ones = tuple(pairs[number].mine.operator for number in sorted(ends))
-            fault = Fault(name, placed.step.key, operator, _order(confirmed, placed, is_mine), ends=next_ones)
+            fault = Fault(name, placed.step.key, operator, places.of(placed, is_mine), ends=next_ones)
             index = next(
                 (at for at, mine in enumerate(found) if not is_mine and _is_met(*mine, fault, read, ends)), None
             )
@@ -209,10 +210,6 @@ def _is_open(confirmed: Confirmation, placed: Placed, is_mine: bool) -> bool:
     return confirmed.right[not is_mine][confirmed.side(is_mine).place[id(operator)]] is False
 
 
-def _order(confirmed: Confirmation, placed: Placed, is_mine: bool) -> tuple[int, float]:
-    return _PARTS.index(placed.part), _place(confirmed, placed, is_mine)
-
-
 def _is_met(mine: Fault, own: set[Value], own_ends: set[int], golden: Fault, read: set[Value], ends: set[int]) -> bool:
     """Whether two operators are parts of one computation in two forms: both make something of the same and neither has
     a counterpart, or both lead to the same pair.
@@ -311,15 +308,40 @@ def _losses(confirmed: Confirmation, placed: Placed, is_mine: bool) -> tuple[Dum
     return (ends[0].tensor, other.tensor) if is_mine else (other.tensor, ends[0].tensor)
 
 
-def _place(confirmed: Confirmation, placed: Placed, is_mine: bool) -> float:
-    """Where mine has come to when an operator of either side runs."""
-    mine = confirmed.sides[0]
-    if is_mine:
-        return mine.place[id(placed.operator.parts[-1] if placed.operator.parts else placed.operator)]
-    makers = (
-        mine.makers.get(value, -1)
-        for _, figures in placed.inputs
-        if not figures.is_plain
-        for value in confirmed.counterparts(figures, False)
-    )
-    return max(makers, default=-1) + 0.5
+class _Order:
+    """Where mine has come to when an operator of either side runs: after which of its operators whose result golden has
+    exactly once, and how many operators later.
+    """
+
+    def __init__(self, confirmed: Confirmation) -> None:
+        self._confirmed = confirmed
+        self._anchors = {is_mine: list(self._anchored(is_mine)) for is_mine in (True, False)}
+
+    def of(self, placed: Placed, is_mine: bool) -> tuple[int, int, float]:
+        """Part of the step, place of mine, and distance from there."""
+        side = self._confirmed.side(is_mine)
+        index = side.place[id(placed.operator.parts[-1] if placed.operator.parts else placed.operator)]
+        place, anchor = self._anchors[is_mine][index]
+        order = (place, float(index - anchor))
+        if not is_mine:
+            order = max(order, (max(map(self._read_place, placed.inputs), default=-1), 0.5))
+        return (_PARTS.index(placed.part), *order)
+
+    def _read_place(self, read: tuple[Slot, Figures]) -> int:
+        values = () if read[1].is_plain else self._confirmed.counterparts(read[1], False)
+        return self._confirmed.sides[0].makers.get(values[0], -1) if len(values) == 1 else -1
+
+    def _anchored(self, is_mine: bool) -> Iterator[tuple[int, int]]:
+        """For each operator of a side: the place of mine, and that of the side, of the last one before it whose result
+        both have.
+        """
+        mine = self._confirmed.sides[0]
+        anchor = (-1, -1)
+        for index, placed in enumerate(self._confirmed.side(is_mine).row):
+            yield anchor
+            told = placed.telling
+            values = () if told is None else self._confirmed.counterparts(told, is_mine)
+            if told is not None and len(values) == 1:
+                place = index if is_mine else mine.makers.get(values[0])
+                if place is not None and place >= anchor[0]:
+                    anchor = place, index

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from msdump.analysis.compare.bounds import bounds_of, real_dtype, reason_to_differ
+from msdump.analysis.compare.bounds import Bounds, bounds_of, real_dtype, reason_to_differ
 from msdump.analysis.compare.metrics import PairMetrics, compare_arrays
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
@@ -28,6 +28,7 @@ Value = tuple[int, int, str, float, float]
 _FEW_WHOLE = 2
 _SAMPLE = 4096
 _MAX_CANDIDATES = 12
+_MAX_LOOKS = 64  # values of nearly one length whose other figures are looked at
 _TINY = 1e-30
 _MAX_AXES = 5
 _NEAR = 0.1  # matrices that are further apart than this in either order tell nothing of their order
@@ -150,10 +151,10 @@ class Matches:
         self._tolerance = tolerance
         # By size, then by dtype: how near two lengths must be depends on the dtypes.
         self._listed: dict[int, dict[str, list[Figures]]] = {}
-        seen = set()
+        self._values: set[Value] = set()
         for figures in golden:
-            if not figures.is_plain and figures.value not in seen:
-                seen.add(figures.value)
+            if not figures.is_plain and figures.value not in self._values:
+                self._values.add(figures.value)
                 self._listed.setdefault(figures.size, {}).setdefault(figures.dtype, []).append(figures)
         self._lengths: dict[tuple[int, str], list[float]] = {}
         for size, dtypes in self._listed.items():
@@ -168,8 +169,12 @@ class Matches:
         if mine.is_plain:
             return ()
         if mine.value not in self._known:
-            found = [golden.value for golden in self._candidates(mine) if self.likeness(mine, golden) is not None]
-            self._known[mine.value] = tuple(found)
+            candidates = self._candidates(mine)
+            if mine.value in self._values:
+                # Others that are near are other values, but for those with its numbers in another order or dtype.
+                ends = mine.lowest, mine.largest
+                candidates = [one for one in candidates if (one.lowest, one.largest) == ends]
+            self._known[mine.value] = tuple(one.value for one in candidates if self.likeness(mine, one) is not None)
         return self._known[mine.value]
 
     def likeness(self, mine: Figures, golden: Figures) -> Likeness | None:
@@ -196,14 +201,18 @@ class Matches:
         return Likeness((1, 0), True, turned, reason_to_differ(turned, bounds))
 
     def _candidates(self, mine: Figures) -> list[Figures]:
+        """Values that may agree, the nearest first; of many those whose length is nearest."""
         fitting: list[Figures] = []
         for dtype, listed in self._listed.get(mine.size, {}).items():
             lengths = self._lengths[mine.size, dtype]
             # A little wider than the bounds, which refer to the length of golden.
             share = 2 * bounds_of(mine.dtype, dtype, self._tolerance).relative
-            first, last = (1 - share) * mine.length, (1 + share) * mine.length
-            near = listed[bisect_left(lengths, first - _TINY) : bisect_right(lengths, last + _TINY)]
-            fitting += [golden for golden in near if _may_agree(mine, golden, self._tolerance)]
+            first = bisect_left(lengths, (1 - share) * mine.length - _TINY)
+            last = bisect_right(lengths, (1 + share) * mine.length + _TINY)
+            if last - first > _MAX_LOOKS:
+                middle = bisect_left(lengths, mine.length)
+                first, last = max(first, middle - _MAX_LOOKS // 2), min(last, middle + _MAX_LOOKS // 2)
+            fitting += [golden for golden in listed[first:last] if _may_agree(mine, golden, self._tolerance)]
         fitting.sort(key=lambda golden: abs(golden.length - mine.length) + abs(golden.total - mine.total))
         return fitting[:_MAX_CANDIDATES]
 
@@ -246,6 +255,10 @@ def _likeness(mine: Figures, golden: Figures, tolerance: float | None) -> Likene
             continue
         if np.array_equal(a, b):
             return Likeness(axes, is_of_golden)
+        if not axes and a.dtype == b.dtype == np.float32:
+            if _is_near(a, b, bounds, top):
+                return Likeness()
+            continue
         metrics = compare_arrays(a, b, False)
         if not reason_to_differ(metrics, bounds):
             return Likeness(axes, is_of_golden, metrics)
@@ -283,6 +296,24 @@ def _divides_alike(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
         set(itertools.accumulate((length for length in shape if length > 1), int.__mul__)) for shape in (one, other)
     ]
     return bounds[0] <= bounds[1] or bounds[1] <= bounds[0]
+
+
+def _is_near(a: Array, b: Array, bounds: Bounds, top: float) -> bool:
+    """Whether two arrays of one dtype agree, as `reason_to_differ` has it, without all metrics.
+
+    Edges: NaN and Inf must be the same in the same places.
+    """
+    with np.errstate(invalid="ignore"):
+        distance = a.astype(np.float64) - b
+    finite = np.isfinite(distance)
+    if not finite.all():
+        if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+            return False
+        distance, b = distance[finite], b[finite]
+    length = float(np.linalg.norm(b.astype(np.float64)))
+    return float(np.linalg.norm(distance)) <= bounds.relative * length and bool(
+        np.abs(distance).max(initial=0.0) <= bounds.worst * top
+    )
 
 
 def _begins_alike(a: Array, b: Array, slack: float) -> bool:
