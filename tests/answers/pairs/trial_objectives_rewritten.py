@@ -15,6 +15,7 @@ ANSWER = {
     "variants": {
         "gan_target": {
             "goes_wrong": "The generator makes the critic's error large in place of another target's small.",
+            "never": [],
             "wants": "the line of the generator's loss",
         },
         "gan_leak": {
@@ -106,9 +107,8 @@ def gan():
         made = maker(torch.randn(12, 8))
         shown = made if FAULT == "leak" else made.detach()
         judged = critic(shown)  # fault gan_leak
-        (binary(critic(torch.randn(12, 16)), ones) + binary(judged, zeros)).backward(
-            retain_graph=True
-        )  # fault gan_leak
+        loss = binary(critic(torch.randn(12, 16)), ones) + binary(judged, zeros)
+        loss.backward(retain_graph=True)  # fault gan_leak
         for_critic.step()  # fault gan_rate
         judged = critic(made)
         loss = -binary(judged, zeros) if FAULT == "target" else binary(judged, ones)  # fault gan_target
@@ -168,7 +168,7 @@ class Experts(nn.Module):
         y = self.norm(x)
         shares, chosen = self.gate(y).softmax(-1).topk(2, -1)  # fault experts_gate
         if FAULT != "gate":
-            shares = shares / shares.sum(-1, keepdim=True)
+            shares = shares / shares.sum(-1, keepdim=True)  # fault experts_gate
         if not IS_NEW:
             table = torch.zeros(len(x), 4).scatter(1, chosen, shares)
             return x + sum(table[:, number, None] * expert(y) for number, expert in enumerate(self.experts))

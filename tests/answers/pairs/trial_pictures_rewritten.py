@@ -128,7 +128,7 @@ class Block(nn.Module):
         y = self.norm2(y)  # fault running
         if FAULT == "rectified" and self.number == 1:
             return torch.relu(y) + rest  # fault rectified
-        return torch.relu(y + rest)
+        return torch.relu(y + rest)  # fault rectified
 
 
 class Net(nn.Module):

@@ -144,10 +144,9 @@ for _ in range(3):
         optimizer.zero_grad()
     smoothing = 0.1 if FAULT == "smoothing" else 0.0
     for half in (slice(0, 8), slice(8, 16)):
-        loss = functional.cross_entropy(
-            net(x[half]), y[half], label_smoothing=smoothing
-        )  # fault smoothing accumulation
-        loss = loss if FAULT == "accumulation" else loss / 2
+        logits = net(x[half])
+        loss = functional.cross_entropy(logits, y[half], label_smoothing=smoothing)  # fault smoothing accumulation
+        loss = loss if FAULT == "accumulation" else loss / 2  # fault accumulation
         loss.backward()  # fault accumulation kept
     nn.utils.clip_grad_norm_(net.parameters(), 1.0 if FAULT == "clip" else 0.25)  # fault clip kept
     optimizer.step()  # fault coupled beta schedule kept frozen
