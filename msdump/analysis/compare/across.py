@@ -191,6 +191,8 @@ class _Iteration:
                 found = read.get(id(pair.golden.inputs.get(slot)))
                 if found is None or figures.is_plain or confirmed.agree(figures, found[1]):
                     continue
+                if own.result is not None and not confirmed.may_hide(figures, found[1], own.result):
+                    continue  # what one operand has more the other one has less: another way to write the same
                 confirmed.doubt(confirmed.open_lead(own, True, (slot,)), True)
                 confirmed.doubt(confirmed.open_lead(other, False, (found[0],)), False)
         confirmed.doubt_silent()

@@ -142,7 +142,7 @@ class Trace:
             if count <= 1:
                 return 0.0  # a loss, which may be small
             size = first.absolute if first.has_elements else first.length * math.sqrt(first.size)
-            return ROUNDINGS * epsilon_of(first.dtype) * size / math.sqrt(count * first.size)
+            return ROUNDINGS * epsilon_of(first.dtype) * size / count
         return self._floors.get(first.value, 0.0) if is_mover(operator.op_type) else 0.0
 
     def _known(self, tensors: Mapping[Slot, DumpedTensor], path: str, floor: float) -> Iterator[tuple[Slot, Figures]]:
