@@ -182,19 +182,25 @@ class _Iteration:
         nearly the same.
         """
         confirmed = self._confirmed
-        for pair in self._pairs:
+        for number, pair in enumerate(self._pairs):
             own, other = self._placed[id(pair.mine)]
             if pair.how != BY_VALUES or own.kind != other.kind:
                 continue
+            in_other_form = set()
             read = {id(figures.tensor): (slot, figures) for slot, figures in other.inputs}
             for slot, figures in own.inputs:
                 found = read.get(id(pair.golden.inputs.get(slot)))
                 if found is None or figures.is_plain or confirmed.agree(figures, found[1]):
                     continue
                 if own.result is not None and not confirmed.may_hide(figures, found[1], own.result):
-                    continue  # what one operand has more the other one has less: another way to write the same
+                    if figures.value in confirmed.sides[0].makers:
+                        in_other_form.add(slot)  # what one operand has more the other one has less
+                    continue
                 confirmed.doubt(confirmed.open_lead(own, True, (slot,)), True)
                 confirmed.doubt(confirmed.open_lead(other, False, (found[0],)), False)
+            if in_other_form:
+                inputs = {slot: one for slot, one in pair.golden.inputs.items() if slot not in in_other_form}
+                self._pairs[number] = dataclasses.replace(pair, golden=dataclasses.replace(pair.golden, inputs=inputs))
         confirmed.doubt_silent()
         paired = {id(one.operator) for pair in self._placed.values() for one in pair}
         rows = []
@@ -388,7 +394,8 @@ class _Iteration:
             if slot in found or slot.number in apart or is_setting or figures.is_noise:
                 continue
             match = next((name for name, one in waiting.items() if one.size == figures.size), None)
-            if match is None and slot in waiting and own.operator.op_type == other.operator.op_type:
+            is_one_type = own.operator.op_type == other.operator.op_type and how != BY_VALUES
+            if match is None and slot in waiting and is_one_type:
                 match = slot  # another shape is a difference
             if match is not None:
                 self._note_likeness(((slot, figures),), ((match, waiting[match]),))

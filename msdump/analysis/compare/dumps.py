@@ -125,7 +125,7 @@ def compare_dumps(
             graphs.append(GraphFiles(dump))
             steps_of_dumps.append(_steps(dump, graphs[-1], selection))
             gradients.append(dump.gradients)
-    if all(dump.has_statistics() and not any(steps) for dump, steps in zip(dumps, steps_of_dumps, strict=True)):
+    if not any(map(any, steps_of_dumps)) and all(dump.has_statistics() for dump in dumps):
         from msdump.analysis.stat.diff import compare_statistics
 
         return compare_statistics(

@@ -69,14 +69,19 @@ def faults_of(confirmed: Confirmation, pairs: Sequence[Met], forgiven: Collectio
     }
     for pair in pairs:
         sides = ((True, pair.mine, pair.mine_slots), (False, pair.golden, pair.golden_slots))
-        if all(_is_open(confirmed, placed, is_mine) and confirmed.begins(placed, is_mine, slots)
-               for is_mine, placed, slots in sides):  # fmt: skip
-            order = places.of(pair.mine, True)
-            fault = Fault("mine", pair.mine.step.key, pair.mine.operator, order, pair.mine.operator)
-            fault = _turned(confirmed, pair, fault) or fault
-            found.append((fault, set(), _next_pairs(confirmed, pair.mine, True, pair_of)))
-            for is_mine, placed, slots in sides:
-                covered |= confirmed.open_lead(placed, is_mine, {slot for slot, _ in placed.inputs} - set(slots))
+        if not all(_is_open(confirmed, placed, is_mine) and confirmed.begins(placed, is_mine, slots)
+                   for is_mine, placed, slots in sides):  # fmt: skip
+            continue
+        leads = [
+            (is_mine, placed.part, confirmed.open_lead(placed, is_mine, {at for at, _ in placed.inputs} - set(slots)))
+            for is_mine, placed, slots in sides
+        ]
+        if any(_is_from_before(confirmed, *lead) for lead in leads):
+            continue  # a gradient of what differs already
+        fault = Fault("mine", pair.mine.step.key, pair.mine.operator, places.of(pair.mine, True), pair.mine.operator)
+        fault = _turned(confirmed, pair, fault) or fault
+        found.append((fault, set(), _next_pairs(confirmed, pair.mine, True, pair_of)))
+        covered |= {one for _, _, lead in leads for one in lead}
     beginnings = {is_mine: list(_beginnings(confirmed, is_mine)) for is_mine in (True, False)}
     for is_mine, name in ((True, "mine"), (False, "golden")):
         for placed in _without_idle(confirmed, beginnings, is_mine, pair_of):
@@ -109,6 +114,12 @@ def faults_of(confirmed: Confirmation, pairs: Sequence[Met], forgiven: Collectio
     })  # fmt: skip
     ordered = sorted((fault for fault, _, _ in found), key=lambda fault: fault.order)
     return tuple(replace(fault, starts=starts) if fault.order[0] == 1 else fault for fault in ordered)
+
+
+def _is_from_before(confirmed: Confirmation, is_mine: bool, part: str, lead: set[int]) -> bool:
+    """Whether some operators run in an earlier part of a training step."""
+    side = confirmed.side(is_mine)
+    return any(_PARTS.index(side.row[side.place[one]].part) < _PARTS.index(part) for one in lead)
 
 
 def _turned(confirmed: Confirmation, pair: Met, fault: Fault) -> Fault | None:
