@@ -104,17 +104,17 @@ def unread_inputs(op_type: str, names: Sequence[str]) -> tuple[int, ...]:
     if not unread:
         return ()
     heads = [name.partition("[")[0] for name in names]
-    return tuple(slot for slot, head in enumerate(heads) if head in unread or (unread == _FIRST and head == heads[0]))
+    return tuple(slot for slot, head in enumerate(heads) if head in unread or (unread == FIRST and head == heads[0]))
 
 
-_FIRST = ("",)
+FIRST = ("",)
 
 
 @functools.lru_cache(maxsize=4096)
 def overwrites_unread(op_type: str) -> tuple[str, ...]:
     """Names of the arguments that operators of a type overwrite without reading them; one of no name is the first."""
     if has(op_type, "overwrites-first"):
-        return _FIRST
+        return FIRST
     if has(op_type, "receives"):
         return ("tensors",)
     return ("output", "output_tensor", "output_tensors") if is_collective(op_type) else ()

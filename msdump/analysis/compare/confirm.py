@@ -18,7 +18,7 @@ from msdump.analysis.compare.trace import Placed, Trace
 from msdump.analysis.compare.values import Figures, Matches, Value, is_row_of
 from msdump.analysis.steps import Slot
 from msdump.operators.kinds import has
-from msdump.operators.traits import makes_unset
+from msdump.operators.traits import FIRST, makes_unset, overwrites_unread
 from msdump.tensors.arrays import Array
 
 # Results of one kind that are as near as this are meant to be the same; what is written in another way is further off,
@@ -111,7 +111,7 @@ class Confirmation:
             answers = {right[reader] for reader in readers}
             if is_made and not readers:
                 right[index] = True
-            elif readers and all(reader in idle or _tells_nothing(side.row[reader]) for reader in readers):
+            elif readers and all(reader in idle or _leaves_nothing(side.row[reader]) for reader in readers):
                 idle.add(index)  # nothing is left of it: it is multiplied by zero
             else:
                 # What is handed on is right where one reader makes the right thing of it.
@@ -123,13 +123,11 @@ class Confirmation:
         found: set[int] = set()
         waiting = [index]
         while waiting:
-            maker = waiting.pop()
-            for _, figures in side.row[maker].outputs:
-                for reader in () if figures.is_plain else side.readers[figures.value]:
-                    if reader > maker and reader not in found and side.row[reader].part == side.row[index].part:
-                        found.add(reader)
-                        if is_past_movers and side.row[reader].is_mover:
-                            waiting.append(reader)
+            for reader in side.readers_of(waiting.pop()):
+                if reader not in found and side.row[reader].part == side.row[index].part:
+                    found.add(reader)
+                    if is_past_movers and side.row[reader].is_mover:
+                        waiting.append(reader)
         movers = {reader for reader in found if is_past_movers and side.row[reader].is_mover}
         return found - movers
 
@@ -151,7 +149,9 @@ class Confirmation:
         slots  of its inputs that count; None for all
         """
         side = self.side(is_mine)
-        telling = [one for slot, one in placed.inputs if not one.is_plain and (slots is None or slot in slots)]
+        # What it only fills may hold anything.
+        read = placed.inputs[1:] if overwrites_unread(placed.operator.op_type) == FIRST else placed.inputs
+        telling = [one for slot, one in read if not one.is_plain and (slots is None or slot in slots)]
         # Beside larger tensors one number is a setting: powers of Adam's betas are computed in one framework alone.
         telling = [figures for figures in telling if figures.size > 1] or telling
         place = self._place(placed, is_mine)
@@ -267,6 +267,7 @@ class Confirmation:
                     both = (placed, other) if is_mine else (other, placed)
                     if other.part == placed.part and self.shares(*both) and _is_one_size(*both):
                         right[self._place(other, not is_mine)] = False
+        self._known_ends.clear()
 
     def may_hide(self, mine: Figures, golden: Figures, result: Figures) -> bool:
         """Whether two operands differ by no more than shows in a result that is taken for the same."""
@@ -347,8 +348,12 @@ def _is_one_size(own: Placed, other: Placed) -> bool:
     return own.result is None or other.result is None or own.result.size == other.result.size
 
 
-def _tells_nothing(placed: Placed) -> bool:
-    return placed.result is not None and placed.result.is_plain
+def _leaves_nothing(placed: Placed) -> bool:
+    """Whether all elements of a result are alike, or it is zero. One number of few digits, as every one of float16 is,
+    may be a loss.
+    """
+    result = placed.result
+    return result is not None and result.is_plain and (result.size > 1 or result.length == 0)
 
 
 def _is_scaled(x: Array, y: Array) -> bool:

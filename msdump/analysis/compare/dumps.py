@@ -128,6 +128,10 @@ def compare_dumps(
     if not any(map(any, steps_of_dumps)) and all(dump.has_statistics() for dump in dumps):
         from msdump.analysis.stat.diff import compare_statistics
 
+        if reference is not None:
+            raise ConfigError(
+                "reference: expected none beside dumps of statistics alone, got one. Dump tensors for it."
+            )
         return compare_statistics(
             dumps[0], dumps[1], mapping=mapping, rank=rank, graph=graph, iteration=iteration, tolerance=tolerance
         )

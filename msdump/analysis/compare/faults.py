@@ -95,16 +95,14 @@ def faults_of(confirmed: Confirmation, pairs: Sequence[Met], forgiven: Collectio
             read, ends = _reads(confirmed, placed, is_mine), _next_pairs(confirmed, placed, is_mine, pair_of)
             next_ones = tuple(pairs[number].mine.operator for number in sorted(ends))
             fault = Fault(name, placed.step.key, operator, places.of(placed, is_mine), ends=next_ones)
-            index = next(
-                (at for at, mine in enumerate(found) if not is_mine and _is_met(*mine, fault, read, ends)), None
-            )
+            index = next((at for at, one in enumerate(found) if not is_mine and _is_met(*one, fault, read, ends)), None)
             if index is None:
                 found.append((replace(fault, results=_losses(confirmed, placed, is_mine)), read, ends))
             elif found[index][0].paired is None:
-                mine, *rest = found[index]
+                mine, own, own_ends = found[index]
                 if mine.facing is None:
                     mine = replace(mine, facing=(fault.step, operator), results=_results(confirmed, mine, placed))
-                found[index] = mine, rest[0], rest[1]
+                found[index] = mine, own, own_ends
     starts = tuple({
         abs(figures.largest)
         for placed in confirmed.sides[0].row
@@ -183,13 +181,7 @@ def _last_results(confirmed: Confirmation, placed: Placed, is_mine: bool) -> lis
         if index in seen:
             continue
         seen.add(index)
-        readers = [
-            reader
-            for _, figures in side.row[index].outputs
-            if not figures.is_plain
-            for reader in side.readers[figures.value]
-            if reader > index and side.row[reader].part == placed.part
-        ]
+        readers = [reader for reader in side.readers_of(index) if side.row[reader].part == placed.part]
         waiting += readers
         result = side.row[index].telling
         if not readers and result is not None and right[index] is False and not side.row[index].is_mover:
@@ -203,17 +195,15 @@ def _next_pairs(confirmed: Confirmation, placed: Placed, is_mine: bool, pair_of:
     found: set[int] = set()
     waiting, seen = [side.place[id((placed.operator.parts or (placed.operator,))[-1])]], set[int]()
     while waiting:
-        index = waiting.pop()
-        for _, figures in side.row[index].outputs:
-            for reader in () if figures.is_plain else side.readers[figures.value]:
-                if reader <= index or reader in seen:
-                    continue
-                seen.add(reader)
-                number = pair_of.get(id(side.row[reader].operator))
-                if number is None:
-                    waiting.append(reader)
-                else:
-                    found.add(number)
+        for reader in side.readers_of(waiting.pop()):
+            if reader in seen:
+                continue
+            seen.add(reader)
+            number = pair_of.get(id(side.row[reader].operator))
+            if number is None:
+                waiting.append(reader)
+            else:
+                found.add(number)
     return found
 
 
@@ -246,7 +236,7 @@ def _without_idle(
     """
     read_there = {value for placed in beginnings[not is_mine] for value in _reads(confirmed, placed, not is_mine)}
     has_open = any(
-        right is False and not placed.is_mover
+        not right and placed.telling is not None and not placed.is_mover
         for placed, right in zip(confirmed.side(not is_mine).row, confirmed.right[is_mine], strict=True)
     )
     for placed in beginnings[is_mine]:
@@ -279,13 +269,7 @@ def _is_idle(confirmed: Confirmation, placed: Placed, is_mine: bool, has_open: b
         if index in seen:
             continue
         seen.add(index)
-        readers = [
-            reader
-            for _, figures in side.row[index].outputs
-            if not figures.is_plain
-            for reader in side.readers[figures.value]
-            if reader > index
-        ]
+        readers = side.readers_of(index)
         if any(right[reader] for reader in readers) or _loss_read(confirmed, side.row[index], is_mine) is not None:
             return False
         result = side.row[index].result

@@ -71,8 +71,8 @@ class _Judge:
             place = self._place(quantised.side, found.step, found.operator)
             return Verdict(Outcome.DIFFERS, (Finding(Reason.QUANTISED, place),), repeats=self._repetition)
         faults = comparison.faults
-        beyond = {id(operator) for _, operator in comparison.beyond}
-        if faults and quantised is None and id(faults[0][0].operator) not in beyond:
+        goes_on = bool(faults) and any(one is faults[0][0].operator for _, one in comparison.beyond)
+        if faults and quantised is None and not goes_on:
             return self._by_faults(faults)
         differing = comparison.first_differing
         if comparison.beyond and (differing is None or faults):

@@ -248,7 +248,7 @@ def _input_texts(finding: Finding) -> list[str]:
         return [differs, message("{name} made it", name=finding.maker.label)]
     if finding.golden_maker is not None:
         maker = _named(finding.golden_maker)
-        return [differs, message("golden's was made by {operator}; mine has none before it", operator=maker)]
+        return [differs, message("golden's was made by {operator}", operator=maker)]
     return [differs, message("no operator before it made that input: the runs had different weights or data")]
 
 

@@ -104,6 +104,16 @@ class Trace:
         maker = self.makers.get(value, place)
         return maker if maker < place else None
 
+    def readers_of(self, place: int) -> list[int]:
+        """Places of the later operators that read what the one at a place made, as far as that tells something."""
+        return [
+            reader
+            for _, figures in self.row[place].outputs
+            if not figures.is_plain
+            for reader in self.readers[figures.value]
+            if reader > place
+        ]
+
     def leading_to(self, place: int, value: Value, ends: set[int]) -> set[int]:
         """Ids of the operators that make a value that is read at a place, and of those before them up to the ends."""
         found: set[int] = set()

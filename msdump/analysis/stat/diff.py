@@ -32,7 +32,7 @@ def compare_statistics(
     *,
     mapping: OperatorMap | str | os.PathLike[str] | None = None,
     rank: int | Collection[int] | None = None,
-    graph: int | Collection[int] | None = None,
+    graph: int | str | Collection[int] | None = None,
     iteration: int | Collection[int] | None = None,
     tolerance: float | None = None,
 ) -> Comparison:

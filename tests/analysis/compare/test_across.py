@@ -315,3 +315,12 @@ def test_one_framework_that_takes_operators_apart_in_two_ways(tmp_path: Path) ->
     comparison = compared(tmp_path, mine, golden)
     assert comparison.is_agreeing
     assert named(comparison)["aten__softmax_default-op0"] == ("aten_div_Tensor-op0", BY_VALUES)
+
+
+def test_a_reference_needs_tensors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "rank_0" / "Net" / "0" / "0"
+    folder.mkdir(parents=True)
+    head = "Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,Max Value,Min Value\n"
+    (folder / "statistic.csv").write_text(f"{head}Add,Add-op1,0,0,1,output,0,4,float32,(1),1,1\n")
+    assert main(["compare", str(tmp_path), str(tmp_path), "--reference", str(tmp_path)]) == 2
+    assert "reference: expected none beside dumps of statistics alone" in capsys.readouterr().err
