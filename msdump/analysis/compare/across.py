@@ -20,7 +20,6 @@ from msdump.analysis.compare.confirm import Confirmation
 from msdump.analysis.compare.faults import Fault, Met, faults_of
 from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.compare.pairing import (
-    Extra,
     OperatorPair,
     Pairing,
     host_shape,
@@ -106,7 +105,6 @@ class Crossing:
     others       further steps of golden of the same iteration
     likenesses   how tensors agree that do so in another order of their axes, by the ids of both
     beyond       operators of golden that go on where mine ends, each with its step
-    extras       operator without a counterpart with which the difference of a pair begins, by the id of mine's operator
     faults       where the iteration begins to differ, with its last step; None of runs that were paired by their names
     """
 
@@ -116,7 +114,6 @@ class Crossing:
     others: tuple[Step, ...] = ()
     likenesses: Mapping[tuple[int, int], Likeness] = field(default_factory=dict)
     beyond: tuple[tuple[StepKey, Operator], ...] = ()
-    extras: Mapping[int, Extra] = field(default_factory=dict)
     faults: tuple[Fault, ...] | None = None
 
 
@@ -413,7 +410,6 @@ class _Iteration:
 
     def _crossings(self, mine: Sequence[Placed], golden: Sequence[Placed]) -> list[Crossing]:
         beyond = self._beyond(mine, golden)
-        extras = self._extras(mine, golden)
         faults = self._faults()
         crossings = []
         steps = self._mine.steps
@@ -438,7 +434,6 @@ class _Iteration:
                     tuple(self._golden.steps),
                     self._likenesses,
                     beyond if is_last else (),
-                    extras,
                     faults if is_last else (),
                 )
             )
@@ -452,55 +447,6 @@ class _Iteration:
             slots = {slot for slot, figures in other.inputs if id(figures.tensor) in read}
             pairs.append(Met(own, other, set(pair.golden.inputs), slots))
         return faults_of(self._confirmed, pairs, set(map(id, self._expected)))
-
-    def _extras(self, mine: Sequence[Placed], golden: Sequence[Placed]) -> dict[int, Extra]:
-        """For pairs that differ: where their difference begins, if that is an operator of one side alone."""
-        found: dict[int, Extra] = {}
-        rows = (("mine", self._mine, mine, True), ("golden", self._golden, golden, False))
-        begins = {
-            id(placed): Extra(name, placed.step.key, placed.operator)
-            for name, side, row, is_mine in rows
-            for placed in row
-            if self._confirmed.begins(placed, is_mine)
-        }
-        makers = [{figures.value: placed for placed in row for _, figures in placed.outputs} for _, _, row, _ in rows]
-        ends = [
-            placed
-            for placed in mine
-            if id(placed) in begins
-            and placed.part == "forward"
-            and placed.result is not None
-            and not [one for one in self._mine.readers[placed.result.value] if self._mine.row[one].part == "forward"]
-        ]
-        for pair in self._pairs:
-            if pair.how == BY_VALUES:
-                continue
-            for made, placed, values in zip(
-                makers, self._placed[id(pair.mine)], self._differing_inputs(pair), strict=True
-            ):
-                extra = _first_of(begins, made, placed, values)
-                if extra is not None:
-                    found.setdefault(id(pair.mine), extra)
-            if ends and pair.mine.stage == "backward":
-                # A gradient does not read the loss: what is computed with it at the end shows in gradients alone.
-                found.setdefault(id(pair.mine), begins[id(ends[-1])])
-        return found
-
-    def _differing_inputs(self, pair: OperatorPair) -> tuple[set[Value], set[Value]]:
-        """Of mine and of golden: what a pair reads and does not agree; all that it reads where that is nothing."""
-        own, other = self._placed[id(pair.mine)]
-        read = {id(figures.tensor): figures for _, figures in other.inputs}
-        both = [(figures, read.get(id(pair.golden.inputs.get(slot)))) for slot, figures in own.inputs]
-        differing = [
-            (figures.value, golden.value)
-            for figures, golden in both
-            if golden is not None
-            and figures.value != golden.value
-            and golden.value not in self._partners[figures.value]
-        ]
-        if not differing:
-            return {figures.value for _, figures in own.inputs}, {figures.value for _, figures in other.inputs}
-        return {mine for mine, _ in differing}, {golden for _, golden in differing}
 
     def _beyond(self, mine: Sequence[Placed], golden: Sequence[Placed]) -> tuple[tuple[StepKey, Operator], ...]:
         """Operators of golden that lead on from what mine ends with; () where mine has something left itself."""
@@ -528,24 +474,6 @@ class _Iteration:
                 stack += [makers[figures.value] for _, figures in placed.inputs if figures.value in makers]
         order = (placed for placed in waiting if id(placed) in found and not is_mover(placed.operator.op_type))
         return tuple((placed.step.key, placed.operator) for placed in order)
-
-
-def _first_of(
-    begins: Mapping[int, Extra], made: Mapping[Value, Placed], reader: Placed, values: Iterable[Value]
-) -> Extra | None:
-    """The first operator that begins a difference among those that lead to values that an operator reads."""
-    seen: set[int] = {id(reader)}
-    waiting = [made[value] for value in values if value in made]
-    extra = None
-    while waiting:
-        placed = waiting.pop()
-        if id(placed) in seen:
-            continue
-        seen.add(id(placed))
-        if id(placed) in begins:
-            extra = begins[id(placed)]
-        waiting += [made[figures.value] for _, figures in placed.inputs if figures.value in made]
-    return extra
 
 
 def _swapped(own: Placed, places: Sequence[tuple[Slot, Slot]]) -> tuple[Slot, ...]:

@@ -18,7 +18,7 @@ from msdump.analysis.compare.trace import Placed, Trace
 from msdump.analysis.compare.values import Figures, Matches, Value, is_row_of
 from msdump.analysis.steps import Slot
 from msdump.operators.kinds import has
-from msdump.operators.traits import FIRST, makes_unset, overwrites_unread
+from msdump.operators.traits import makes_unset
 from msdump.tensors.arrays import Array
 
 # Results of one kind that are as near as this are meant to be the same; what is written in another way is further off,
@@ -149,9 +149,7 @@ class Confirmation:
         slots  of its inputs that count; None for all
         """
         side = self.side(is_mine)
-        # What it only fills may hold anything.
-        read = placed.inputs[1:] if overwrites_unread(placed.operator.op_type) == FIRST else placed.inputs
-        telling = [one for slot, one in read if not one.is_plain and (slots is None or slot in slots)]
+        telling = [one for slot, one in placed.read if not one.is_plain and (slots is None or slot in slots)]
         # Beside larger tensors one number is a setting: powers of Adam's betas are computed in one framework alone.
         telling = [figures for figures in telling if figures.size > 1] or telling
         place = self._place(placed, is_mine)

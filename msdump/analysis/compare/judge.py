@@ -304,10 +304,6 @@ class _Judge:
         hashes = self._comparison.hashes
         if result.draws_only or result.pair.mine.is_parameter or not (hashes is None or hashes.has_inputs):
             return None
-        extras = (step.extras.get(id(result.pair.mine)) for step in self._comparison.steps if step.mine == result.step)
-        extra = next((one for one in extras if one is not None), None)
-        if extra is not None:
-            return extra.side, extra.step, extra.operator
         tensor = next((tensor for tensor in result.inputs if tensor.status == DIFFERS), None)
         if tensor is None:
             return None

@@ -46,15 +46,6 @@ class OperatorPair:
 _operator_pair = maker(OperatorPair)
 
 
-@dataclass(frozen=True, slots=True)
-class Extra:
-    """An operator that only one side has: "mine" or "golden"."""
-
-    side: str
-    step: StepKey
-    operator: Operator
-
-
 @dataclass(frozen=True)
 class Pairing:
     """Pairs in mine's execution order, and operators without a counterpart.

@@ -16,7 +16,6 @@ from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.compare.named import pair_named
 from msdump.analysis.compare.pairing import (
     BY_MAPPING,
-    Extra,
     OperatorPair,
     Pairing,
     common_tensors,
@@ -72,7 +71,7 @@ class ComparedSide:
 class StepPair:
     """Two steps that belong together, before any tensor is compared. Moments and unset tensors: of mine and golden.
 
-    others, likenesses, beyond, extras, faults   as `Crossing` has them, of dumps of two frameworks
+    others, likenesses, beyond, faults   as `Crossing` has them, of dumps of two frameworks
     """
 
     mine: Step
@@ -83,7 +82,6 @@ class StepPair:
     others: tuple[Step, ...] = ()
     likenesses: Mapping[tuple[int, int], Likeness] = field(default_factory=dict)
     beyond: tuple[tuple[StepKey, Operator], ...] = ()
-    extras: Mapping[int, Extra] = field(default_factory=dict)
     faults: tuple[Fault, ...] | None = None
 
 
@@ -123,7 +121,6 @@ def _crossed(sides: tuple[ComparedSide, ComparedSide], crossings: Iterable[Cross
             others=crossing.others,
             likenesses=crossing.likenesses,
             beyond=crossing.beyond,
-            extras=crossing.extras,
             faults=crossing.faults,
         )
         for crossing in crossings
@@ -211,7 +208,6 @@ def _step_result(step: StepPair, mapping: OperatorMap | None, judge: Judge) -> S
         pairing.only_golden,
         pairing.expected,
         step.beyond,
-        step.extras,
         step.faults,
     )
 

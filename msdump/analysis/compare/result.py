@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.compare.faults import Fault
 from msdump.analysis.compare.metrics import PairMetrics
-from msdump.analysis.compare.pairing import Extra, OperatorPair
+from msdump.analysis.compare.pairing import OperatorPair
 from msdump.analysis.memory_state import UNSET, SameBytes
 from msdump.analysis.steps import Operator, Slot, StepKey
 from msdump.errors import FormatError
@@ -192,7 +192,6 @@ class StepResult:
 
     Of dumps of two frameworks:
     beyond   operators of golden that go on where mine ends, with their steps
-    extras   operator of one side alone with which the difference of a pair begins, by the id of mine's operator
     faults   where the iteration begins to differ; None of runs that were paired by their names
     """
 
@@ -203,7 +202,6 @@ class StepResult:
     only_golden: tuple[Operator, ...]
     expected: tuple[Operator, ...]
     beyond: tuple[tuple[StepKey, Operator], ...] = ()
-    extras: Mapping[int, Extra] = field(default_factory=dict)
     faults: tuple[Fault, ...] | None = None
 
 

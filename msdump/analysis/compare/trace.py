@@ -21,7 +21,7 @@ from msdump.analysis.compare.values import Figures, Matches, Value, figures_of
 from msdump.analysis.steps import Operator, Slot, Step, as_they_ran
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.operators.kinds import has, is_mover, kind_of
-from msdump.operators.traits import is_random, reads_shape_only
+from msdump.operators.traits import FIRST, is_random, overwrites_unread, reads_shape_only
 
 # Iterations that are looked at where the two sides count them otherwise.
 _MAX_ITERATIONS = 64
@@ -52,6 +52,13 @@ class Placed:
         if self.kind == "shape":
             return None
         return next((figures for _, figures in self.outputs if not figures.is_plain), None)
+
+    @property
+    def read(self) -> tuple[tuple[Slot, Figures], ...]:
+        """The inputs that count for what it makes; memory that it only fills, or whose shape it looks at, does not."""
+        if reads_shape_only(self.operator.op_type):
+            return ()
+        return self.inputs[overwrites_unread(self.operator.op_type) == FIRST :]
 
     @property
     def is_mover(self) -> bool:
@@ -85,7 +92,7 @@ class Trace:
         self.readers: dict[Value, list[int]] = defaultdict(list)
         self.makers: dict[Value, int] = {}  # the first one
         for index, placed in enumerate(self.row):
-            for _, figures in () if reads_shape_only(placed.operator.op_type) else placed.inputs:
+            for _, figures in placed.read:
                 self.readers[figures.value].append(index)
             for _, figures in placed.outputs:
                 self.parts[figures.value].add(placed.part)
