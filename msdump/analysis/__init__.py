@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from msdump.analysis.compare.report import csv_text, json_text
     from msdump.analysis.compare.result import Comparison, OperatorResult, StepResult, TensorResult
     from msdump.analysis.compare.sentences import headline
+    from msdump.analysis.compare.statistics import compare_statistics
     from msdump.analysis.convert.files import convert_dump
     from msdump.analysis.find.look_up import find_source_line, show_operator
     from msdump.analysis.find.nan import NonFiniteReport, find_non_finite
     from msdump.analysis.overview.listing import DumpListing, ListedStep, list_dump
     from msdump.analysis.replay.replay import Replay, replay_operator
     from msdump.analysis.replay.repro import write_repro
-    from msdump.analysis.stat.diff import compare_statistics
     from msdump.analysis.stat.rows import StatisticReport, write_parquet
     from msdump.analysis.stat.statistics import tensor_statistics, write_statistic_files
 
@@ -39,7 +39,7 @@ _MODULE_BY_NAME = {
     "TensorResult": "compare.result",
     "compare_arrays": "compare.metrics",
     "compare_dumps": "compare.dumps",
-    "compare_statistics": "stat.diff",
+    "compare_statistics": "compare.statistics",
     "convert_dump": "convert.files",
     "csv_text": "compare.report",
     "find_non_finite": "find.nan",

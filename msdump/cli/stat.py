@@ -185,7 +185,7 @@ def _unchanged(args: argparse.Namespace) -> int:
 def _diff(args: argparse.Namespace) -> int:
     from msdump.analysis.compare.judge import verdict_of
     from msdump.analysis.compare.report import csv_text, json_value
-    from msdump.analysis.stat.diff import compare_statistics
+    from msdump.analysis.compare.statistics import compare_statistics
 
     comparison = compare_statistics(
         args.dump, args.golden, mapping=args.mapping, **selected_steps(args),

@@ -126,7 +126,7 @@ def compare_dumps(
             steps_of_dumps.append(_steps(dump, graphs[-1], selection))
             gradients.append(dump.gradients)
     if not any(map(any, steps_of_dumps)) and all(dump.has_statistics() for dump in dumps):
-        from msdump.analysis.stat.diff import compare_statistics
+        from msdump.analysis.compare.statistics import compare_statistics
 
         if reference is not None:
             raise ConfigError(

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from msdump.analysis.compare.dumps import compare_dumps
 from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.compare.result import Comparison
+from msdump.analysis.compare.statistics import compare_statistics
 from msdump.analysis.find.nan import NonFiniteReport, find_non_finite
 from msdump.analysis.graph_info import GraphNode
 from msdump.analysis.measurements import Measurements
 from msdump.analysis.overview.health import Health, HealthOfDump
 from msdump.analysis.overview.listing import bytes_on_disk
-from msdump.analysis.stat.diff import compare_statistics
 from msdump.analysis.stat.rows import StatisticReport, TensorStatistics
 from msdump.analysis.stat.statistics import tensor_statistics
 from msdump.analysis.steps import Operator, StepKey, opened
