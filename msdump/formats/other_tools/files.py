@@ -55,7 +55,11 @@ def divide(root: str, folders: Iterable[tuple[str, Sequence[str]]]) -> Iterator[
         parts = _divided(path, names, place)
         if any((part.levels, part.scope) in used for part in parts):
             # Another folder has tensors of that rank, iteration and scope: a/rank_1 beside rank_1/a.
-            parts = [replace(part, scope=os.path.relpath(_plain(path), at)) for part in parts]
+            whole, number = os.path.relpath(_plain(path), at), 1
+            parts = [replace(part, scope=whole) for part in parts]
+            while any((part.levels, part.scope) in used for part in parts):
+                number += 1  # x/step3.npz beside step_3/x, whose scope is all of the other's path
+                parts = [replace(part, scope=f"{whole}#{number}") for part in parts]
         used |= {(part.levels, part.scope) for part in parts}
         yield path, parts
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import msdump
@@ -145,6 +145,7 @@ def test_a_tree_like_msprobe_s_without_its_records_is_anyone_s(tmp_path: Path) -
         max_size=6,
     )
 )
+@example([(["x.output"], "step3", "npz"), (["step_3", "x.output"], "t", "npy")])
 def test_no_tensor_hides_another(files: list[tuple[list[str], str, str]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for number, (parts, stem, suffix) in enumerate(files):
