@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from msdump.analysis.compare.bounds import bounds_of
+from msdump.analysis.compare.inner import inner_values
 from msdump.analysis.compare.metrics import compare_arrays
 from msdump.analysis.compare.trace import Placed, Trace
 from msdump.analysis.compare.values import Figures, Matches, Value, is_row_of
@@ -42,19 +43,40 @@ class Confirmation:
     def __init__(self, mine: Trace, golden: Trace, tolerance: float | None) -> None:
         self.sides = mine, golden
         self.tolerance = tolerance
-        self.matches = Matches(golden.all_figures(), tolerance)
-        self.partners: dict[Value, tuple[Value, ...]] = {}
-        self._known: dict[Value, list[Value]] = {}  # values of golden that mine has, and which those are
         self._joined: tuple[set[Value], set[Value]] = (set(), set())
         self._known_ends: dict[bool, set[int]] = {}
+        self._confirm()
+        if self._join_pieces():
+            self.right = self._right(True), self._right(False)
+        if self._look_inside():
+            self._confirm()
+
+    def _confirm(self) -> None:
+        """Look for the values of both sides on the other one."""
+        mine, golden = self.sides
+        self.matches = Matches(golden.all_figures(), self.tolerance)
+        self.partners: dict[Value, tuple[Value, ...]] = {}
+        self._known: dict[Value, list[Value]] = {}  # values of golden that mine has, and which those are
         for figures in mine.all_figures():
             if figures.value not in self.partners:
                 self.partners[figures.value] = self.matches.of(figures)
                 for value in self.partners[figures.value]:
                     self._known.setdefault(value, []).append(figures.value)
         self.right = self._right(True), self._right(False)
-        if self._join_pieces():
-            self.right = self._right(True), self._right(False)
+
+    def _look_inside(self) -> bool:
+        """Whether fused operators with which a difference begins make on their way what the other side may have."""
+        found = False
+        for is_mine in (True, False):
+            side = self.side(is_mine)
+            for index, placed in enumerate(side.row):
+                if self.right[not is_mine][index] is False and placed.result and self.begins(placed, is_mine):
+                    inputs = [(slot.number, figures) for slot, figures in placed.inputs]
+                    inner = inner_values(placed.kind, inputs, placed.result, self.tolerance)
+                    if inner:
+                        side.look_inside(index, inner)
+                        found = True
+        return found
 
     def side(self, is_mine: bool) -> Trace:
         return self.sides[not is_mine]
@@ -102,8 +124,10 @@ class Confirmation:
             telling = placed.telling
             if telling is None:
                 continue
-            is_made = self._is_made(placed.part, telling, is_mine)
-            hands_on = self._only_hands_on(placed, telling, is_mine)
+            # What is cut is there where all parts are; what is computed beside a result is made in other ways, too.
+            made = [one for _, one in placed.outputs if not one.is_plain] if placed.is_mover else [telling]
+            is_made = all(self._is_made(placed.part, one, is_mine) for one in made)
+            hands_on = is_made and self._only_hands_on(placed, telling, is_mine)
             if is_made and not hands_on:
                 right[index] = True
                 continue
@@ -209,6 +233,11 @@ class Confirmation:
         shared = [figures for figures in own_values if read & set(self.partners[figures.value])]
         return bool(shared) and len(shared) == len(own_values)
 
+    def shares_some(self, placed: Placed, other: Placed, is_mine: bool) -> bool:
+        """Whether two operators of one part, one of each side, read a value that both sides have."""
+        own, golden = (placed, other) if is_mine else (other, placed)
+        return own.part == golden.part and self.shared_inputs(own, golden) > 0
+
     def shared_inputs(self, own: Placed, other: Placed) -> int:
         """How many inputs of one the other reads as well."""
         read = {figures.value for _, figures in other.inputs}
@@ -226,11 +255,11 @@ class Confirmation:
             for piece in self._open_values(not is_mine).values():
                 pieces[piece.tensor.shape].append(piece)
             for whole in self._open_values(is_mine).values():
-                tiles = _tiles(whole, pieces, self.tolerance)
-                if tiles:
-                    found = True
+                tiles, is_whole = _tiles(whole, pieces, self.tolerance)
+                if is_whole:
                     self._joined[not is_mine].add(whole.value)
-                    self._joined[is_mine].update(tile.value for tile in tiles)
+                self._joined[is_mine].update(tile.value for tile in tiles)
+                found = found or bool(tiles)
         return found
 
     def _open_values(self, is_mine: bool) -> dict[Value, Figures]:
@@ -252,6 +281,10 @@ class Confirmation:
         """
         for is_mine in (True, False):
             side, right = self.side(is_mine), self.right[is_mine]
+            begun: dict[str, list[Placed]] = defaultdict(list)
+            for placed, answer in zip(self.side(not is_mine).row, right, strict=True):
+                if answer is False and self.begins(placed, not is_mine):
+                    begun[placed.kind].append(placed)
             silent: dict[str, list[Placed]] = defaultdict(list)
             for placed in self.side(not is_mine).row:
                 told = placed.telling
@@ -261,6 +294,8 @@ class Confirmation:
             for placed, answer in zip(side.row, self.right[not is_mine], strict=True):
                 if answer is not False or placed.kind not in silent or not self.begins(placed, is_mine):
                     continue
+                if any(self.shares_some(placed, other, is_mine) for other in begun[placed.kind]):
+                    continue  # one that shows more
                 for other in silent[placed.kind]:
                     both = (placed, other) if is_mine else (other, placed)
                     if other.part == placed.part and self.shares(*both) and _is_one_size(*both):
@@ -363,9 +398,12 @@ def _is_scaled(x: Array, y: Array) -> bool:
 
 def _tiles(
     whole: Figures, pieces: Mapping[tuple[int, ...], Sequence[Figures]], tolerance: float | None
-) -> list[Figures]:
-    """Pieces that make the whole one behind the other along an axis; [] where they do not.   pieces: by their shapes"""
+) -> tuple[list[Figures], bool]:
+    """Pieces that make the whole one behind the other along an axis, and whether they make all of it: of a sequence the
+    first steps may be right where the later ones are not.   pieces: by their shapes
+    """
     shape = whole.tensor.shape
+    best: list[Figures] = []
     for axis in dict.fromkeys((0, len(shape) - 1)):
         fitting = [
             piece
@@ -387,8 +425,9 @@ def _tiles(
                 break
             start += found[-1].tensor.shape[axis]
         if start == shape[axis]:
-            return found
-    return []
+            return found, True
+        best = max(best, found, key=len)
+    return best, False
 
 
 def _is_left_out(array: Array, axis: int, start: int, before: Figures) -> bool:

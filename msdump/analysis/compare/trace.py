@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from msdump.analysis.compare.bounds import ROUNDINGS, coarser, epsilon_of
 from msdump.analysis.compare.chains import chain_of
 from msdump.analysis.compare.pairing import host_shape
 from msdump.analysis.compare.values import Figures, Matches, Value, figures_of
-from msdump.analysis.steps import Operator, Slot, Step, as_they_ran
+from msdump.analysis.steps import Operator, Slot, Step, StepKey, as_they_ran
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.operators.kinds import has, is_mover, kind_of
 from msdump.operators.traits import FIRST, is_random, overwrites_unread, reads_shape_only
@@ -40,6 +41,7 @@ class Placed:
     part: str
     inputs: tuple[tuple[Slot, Figures], ...]
     outputs: tuple[tuple[Slot, Figures], ...]
+    inner: tuple[Figures, ...] = ()  # what a fused operator makes on its way
 
     @property
     def result(self) -> Figures | None:
@@ -83,6 +85,8 @@ class Trace:
         # The coarsest dtype among those that the numbers of a value are made of.
         self._floors: dict[Value, float] = {}
         self._paths: dict[Value, str] = {} if earlier is None else dict(earlier._paths)
+        # Who made a value in an iteration before, the last one.
+        self.left: dict[Value, tuple[StepKey, Operator]] = {} if earlier is None else earlier.all_made()
         self.row = [
             self._placed(step, operator) for step in steps for operator in step.operators if not operator.is_parameter
         ]
@@ -91,12 +95,15 @@ class Trace:
         self.parts: dict[Value, set[str]] = defaultdict(set)
         self.readers: dict[Value, list[int]] = defaultdict(list)
         self.makers: dict[Value, int] = {}  # the first one
+        self._anew: dict[Value, list[int]] = defaultdict(list)  # all that did not read it
         for index, placed in enumerate(self.row):
             for _, figures in placed.read:
                 self.readers[figures.value].append(index)
             for _, figures in placed.outputs:
                 self.parts[figures.value].add(placed.part)
                 self.makers.setdefault(figures.value, index)
+                if all(figures.value != read.value for _, read in placed.inputs):
+                    self._anew[figures.value].append(index)
             if not placed.is_mover:
                 self.made |= {figures.value for _, figures in placed.outputs if not figures.is_plain}
 
@@ -107,19 +114,24 @@ class Trace:
         return self._placed(self.row[self.place[id(operator.parts[-1])]].step, operator)
 
     def maker_before(self, value: Value, place: int) -> int | None:
-        """Where an operator before a place made a value; None for an entry."""
-        maker = self.makers.get(value, place)
-        return maker if maker < place else None
+        """Where the last operator before a place made a value; None for an entry."""
+        makers = self._anew.get(value, ())
+        before = bisect_left(makers, place)
+        return makers[before - 1] if before else None
 
     def readers_of(self, place: int) -> list[int]:
-        """Places of the later operators that read what the one at a place made, as far as that tells something."""
-        return [
-            reader
-            for _, figures in self.row[place].outputs
-            if not figures.is_plain
-            for reader in self.readers[figures.value]
-            if reader > place
-        ]
+        """Places of the later operators that read what the one at a place made, as far as that tells something; not
+        those that come after another one made the same, where there are earlier ones.
+        """
+        found: list[int] = []
+        for _, figures in self.row[place].outputs:
+            if not figures.is_plain:
+                later = [reader for reader in self.readers[figures.value] if reader > place]
+                makers = self._anew[figures.value]
+                after = bisect_right(makers, place)
+                end = makers[after] if after < len(makers) else math.inf
+                found += [reader for reader in later if reader <= end] or later
+        return found
 
     def leading_to(self, place: int, value: Value, ends: set[int]) -> set[int]:
         """Ids of the operators that make a value that is read at a place, and of those before them up to the ends."""
@@ -140,6 +152,19 @@ class Trace:
         for placed in self.row:
             for _, figures in (*placed.inputs, *placed.outputs):
                 yield figures
+            yield from placed.inner
+
+    def all_made(self) -> dict[Value, tuple[StepKey, Operator]]:
+        """Who made each value, in this iteration or before it."""
+        of_row = ((value, self.row[place]) for value, place in self.makers.items())
+        return self.left | {value: (placed.step.key, placed.operator) for value, placed in of_row}
+
+    def look_inside(self, place: int, inner: tuple[Figures, ...]) -> None:
+        """Remember what the fused operator at a place makes on its way."""
+        self.row[place] = dataclasses.replace(self.row[place], inner=inner)
+        for figures in inner:
+            self.parts[figures.value].add(self.row[place].part)
+            self.makers.setdefault(figures.value, place)
 
     def _placed(self, step: Step, operator: Operator) -> Placed:
         inputs = tuple(self._known(operator.inputs, "", 0.0))
