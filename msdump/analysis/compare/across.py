@@ -17,8 +17,9 @@ from operator import attrgetter
 
 from msdump.analysis.compare.chains import CHAINS, reads_others
 from msdump.analysis.compare.confirm import Confirmation
-from msdump.analysis.compare.faults import Fault, Met, faults_of
+from msdump.analysis.compare.faults import Fault, faults_of
 from msdump.analysis.compare.mapping import OperatorMap
+from msdump.analysis.compare.operands import Met
 from msdump.analysis.compare.pairing import (
     OperatorPair,
     Pairing,
@@ -443,9 +444,9 @@ class _Iteration:
         pairs = []
         for pair in self._pairs:
             own, other = self._placed[id(pair.mine)]
-            read = set(map(id, pair.golden.inputs.values()))
-            slots = {slot for slot, figures in other.inputs if id(figures.tensor) in read}
-            pairs.append(Met(own, other, set(pair.golden.inputs), slots))
+            slots = {id(figures.tensor): slot for slot, figures in other.inputs}
+            operands = {slot: slots[id(one)] for slot, one in pair.golden.inputs.items() if id(one) in slots}
+            pairs.append(Met(own, other, operands))
         return faults_of(self._confirmed, pairs, set(map(id, self._expected)))
 
     def _beyond(self, mine: Sequence[Placed], golden: Sequence[Placed]) -> tuple[tuple[StepKey, Operator], ...]:

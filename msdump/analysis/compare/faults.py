@@ -7,11 +7,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from msdump.analysis.compare.confirm import Confirmation
-from msdump.analysis.compare.pairing import host_shape
-from msdump.analysis.compare.trace import Placed
+from msdump.analysis.compare.operands import Met, Source, source_of, turned
+from msdump.analysis.compare.trace import Placed, Trace
 from msdump.analysis.compare.values import Figures, Value
 from msdump.analysis.steps import Operator, Slot, StepKey
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.operators.traits import memory_use
 
 _PARTS = ("forward", "backward", "optimizer")
 
@@ -26,6 +27,7 @@ class Fault:
     facing    of an operator of mine without a counterpart: what golden makes of the same, and in which step
     ends      mine's operators of the pairs that one without a counterpart leads to
     starts    numbers other than 1 that the backward pass of mine is given
+    source    of a pair that was given other numbers: who made them on both sides
     results   of a computation that both sides make in their own form: what it ends in, in mine and in golden
     """
 
@@ -38,16 +40,7 @@ class Fault:
     ends: tuple[Operator, ...] = ()
     results: tuple[DumpedTensor, DumpedTensor] | None = None
     starts: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Met:
-    """A pair of operators or chains, and the slots of both whose tensors were paired."""
-
-    mine: Placed
-    golden: Placed
-    mine_slots: Collection[Slot]
-    golden_slots: Collection[Slot]
+    source: Source | None = None
 
 
 def faults_of(confirmed: Confirmation, pairs: Sequence[Met], forgiven: Collection[int]) -> tuple[Fault, ...]:
@@ -58,51 +51,12 @@ def faults_of(confirmed: Confirmation, pairs: Sequence[Met], forgiven: Collectio
 
     forgiven   ids of operators that need no counterpart
     """
-    found: list[tuple[Fault, set[Value], set[int]]] = []
-    covered: set[int] = set()
-    places = _Order(confirmed)
-    pair_of = {
-        id(part): number
-        for number, pair in enumerate(pairs)
-        for placed in (pair.mine, pair.golden)
-        for part in (placed.operator, *placed.operator.parts)
-    }
-    for pair in pairs:
-        sides = ((True, pair.mine, pair.mine_slots), (False, pair.golden, pair.golden_slots))
-        if not all(_is_open(confirmed, placed, is_mine) and confirmed.begins(placed, is_mine, slots)
-                   for is_mine, placed, slots in sides):  # fmt: skip
-            continue
-        leads = [
-            (is_mine, placed.part, confirmed.open_lead(placed, is_mine, {at for at, _ in placed.inputs} - set(slots)))
-            for is_mine, placed, slots in sides
-        ]
-        if any(_is_from_before(confirmed, *lead) for lead in leads):
-            continue  # a gradient of what differs already
-        fault = Fault("mine", pair.mine.step.key, pair.mine.operator, places.of(pair.mine, True), pair.mine.operator)
-        fault = _turned(confirmed, pair, fault) or fault
-        found.append((fault, set(), _next_pairs(confirmed, pair.mine, True, pair_of)))
-        covered |= {one for _, _, lead in leads for one in lead}
-    beginnings = {is_mine: list(_beginnings(confirmed, is_mine)) for is_mine in (True, False)}
-    for is_mine, name in ((True, "mine"), (False, "golden")):
-        for placed in _without_idle(confirmed, beginnings, is_mine, pair_of):
-            operator = placed.operator
-            if id(operator) in covered or id(operator) in pair_of:
-                continue
-            if id(operator) in forgiven and placed.inputs and not placed.is_random:
-                continue
-            if placed.is_mover and placed.inputs:
-                continue  # it computes nothing: what does so with its result shows whether that is in order
-            read, ends = _reads(confirmed, placed, is_mine), _next_pairs(confirmed, placed, is_mine, pair_of)
-            next_ones = tuple(pairs[number].mine.operator for number in sorted(ends))
-            fault = Fault(name, placed.step.key, operator, places.of(placed, is_mine), ends=next_ones)
-            index = next((at for at, one in enumerate(found) if not is_mine and _is_met(*one, fault, read, ends)), None)
-            if index is None:
-                found.append((replace(fault, results=_losses(confirmed, placed, is_mine)), read, ends))
-            elif found[index][0].paired is None:
-                mine, own, own_ends = found[index]
-                if mine.facing is None:
-                    mine = replace(mine, facing=(fault.step, operator), results=_results(confirmed, mine, placed))
-                found[index] = mine, own, own_ends
+    search = _Search(confirmed, pairs, forgiven)
+    search.look_at_pairs()
+    search.look_at_the_rest()
+    faults = [one.fault for one in search.found]
+    # What makes something of nothing, and nothing computes with it, is named only where nothing else is found.
+    read = [fault for fault in faults if fault.paired is not None or not _is_unread(confirmed, fault)]
     starts = tuple({
         abs(figures.largest)
         for placed in confirmed.sides[0].row
@@ -110,56 +64,173 @@ def faults_of(confirmed: Confirmation, pairs: Sequence[Met], forgiven: Collectio
         for _, figures in placed.inputs
         if figures.size == 1 and abs(figures.largest) != 1
     })  # fmt: skip
-    ordered = sorted((fault for fault, _, _ in found), key=lambda fault: fault.order)
+    ordered = sorted(read or faults, key=lambda fault: fault.order)
     return tuple(replace(fault, starts=starts) if fault.order[0] == 1 else fault for fault in ordered)
+
+
+@dataclass(slots=True)
+class _Found:
+    """A fault, the values of golden that its operator reads, and the numbers of the pairs that it comes to first."""
+
+    fault: Fault
+    read: set[Value]
+    ends: set[int]
+
+    def meets(self, golden: Fault, read: set[Value], ends: set[int]) -> bool:
+        """Whether an operator of golden is a part of the same computation in another form: both make something of the
+        same and neither has a counterpart, or both lead to the same pair.
+        """
+        if self.fault.side != "mine" or self.fault.order[0] != golden.order[0]:
+            return False
+        return bool(self.ends & ends) or bool(self.read & read)
+
+
+class _Search:
+    """Looks for the faults of one iteration."""
+
+    def __init__(self, confirmed: Confirmation, pairs: Sequence[Met], forgiven: Collection[int]) -> None:
+        self.found: list[_Found] = []
+        self._confirmed, self._pairs, self._forgiven = confirmed, pairs, forgiven
+        self._covered: set[int] = set()
+        self._begun: list[Met] = []
+        self._places = _Order(confirmed)
+        self._pair_of = {
+            id(part): number
+            for number, pair in enumerate(pairs)
+            for placed in (pair.mine, pair.golden)
+            for part in (placed.operator, *placed.operator.parts)
+        }
+
+    def look_at_pairs(self) -> None:
+        confirmed = self._confirmed
+        for number, pair in enumerate(self._pairs):
+            sides = ((True, pair.mine, set(pair.operands)), (False, pair.golden, set(pair.operands.values())))
+            if not all(_is_open(confirmed, placed, is_mine) and confirmed.begins(placed, is_mine, slots)
+                       for is_mine, placed, slots in sides):  # fmt: skip
+                continue
+            leads = [
+                (is_mine, placed.part, confirmed.open_lead(placed, is_mine, {at for at, _ in placed.inputs} - slots))
+                for is_mine, placed, slots in sides
+            ]
+            if any(_is_from_before(confirmed, *lead) for lead in leads):
+                continue  # a gradient of what differs already
+            if any(self._pair_of.get(one, number) != number for _, _, lead in leads for one in lead):
+                continue  # it reads what follows from another pair that differs
+            self._begun.append(pair)
+            ends = _next_pairs(confirmed, pair.mine, True, self._pair_of)
+            self.found.append(_Found(self._of_pair(pair), set(), ends))
+            self._covered |= {one for _, _, lead in leads for one in lead}
+
+    def _of_pair(self, pair: Met) -> Fault:
+        mine, order = pair.mine, self._places.of(pair.mine, True)
+        mover = turned(self._confirmed, pair)
+        if mover is not None:
+            name = "mine" if mover[0] else "golden"
+            return Fault(name, mover[1].step.key, mover[1].operator, order, ends=(mine.operator,))
+        source = source_of(self._confirmed, pair)
+        return Fault("mine", mine.step.key, mine.operator, order, mine.operator, source=source)
+
+    def look_at_the_rest(self) -> None:
+        confirmed = self._confirmed
+        beginnings = {is_mine: list(_beginnings(confirmed, is_mine)) for is_mine in (True, False)}
+        for is_mine in (True, False):
+            behind = _Behind(confirmed, is_mine, self._begun)
+            for placed in _without_idle(confirmed, beginnings, is_mine, self._pair_of):
+                if self._is_of_interest(placed) and not behind.meets(placed):
+                    self._add(placed, is_mine)
+
+    def _is_of_interest(self, placed: Placed) -> bool:
+        operator = placed.operator
+        if id(operator) in self._covered or id(operator) in self._pair_of:
+            return False
+        if id(operator) in self._forgiven and placed.inputs and not placed.is_random:
+            return False
+        # What moves elements computes nothing: what computes with its result shows whether that is in order.
+        return not (placed.is_mover and placed.inputs)
+
+    def _add(self, placed: Placed, is_mine: bool) -> None:
+        confirmed = self._confirmed
+        read, ends = _reads(confirmed, placed, is_mine), _next_pairs(confirmed, placed, is_mine, self._pair_of)
+        next_ones = tuple(self._pairs[number].mine.operator for number in sorted(ends))
+        order = self._places.of(placed, is_mine)
+        fault = Fault("mine" if is_mine else "golden", placed.step.key, placed.operator, order, ends=next_ones)
+        met = None if is_mine else next((one for one in self.found if one.meets(fault, read, ends)), None)
+        if met is None:
+            own = None if is_mine else _written_out(confirmed, placed)
+            if own is not None:
+                facing = placed.step.key, placed.operator
+                fault = Fault("mine", own.step.key, own.operator, self._places.of(own, True), facing=facing)
+            self.found.append(_Found(replace(fault, results=_losses(confirmed, placed, is_mine)), read, ends))
+        elif met.fault.paired is None and met.fault.facing is None:
+            results = _results(confirmed, met.fault, placed)
+            met.fault = replace(met.fault, facing=(fault.step, fault.operator), results=results)
+
+
+class _Behind:
+    """What follows from where one side begins to differ, looked at from its first operator on."""
+
+    def __init__(self, confirmed: Confirmation, is_mine: bool, pairs: Sequence[Met]) -> None:
+        self._side, self._right = confirmed.side(is_mine), confirmed.right[not is_mine]
+        starts = (pair.mine if is_mine else pair.golden for pair in pairs)
+        self._starts = sorted(self._place(placed) for placed in starts)
+        self._reached: set[int] = set()
+
+    def meets(self, placed: Placed) -> bool:
+        """Whether all that computes with its result reads what follows from an earlier beginning as well: nothing then
+        shows whether it is in order. One that is not met is a beginning itself.
+        """
+        place = self._place(placed)
+        while self._starts and self._starts[0] < place:
+            self._reach(self._starts.pop(0))
+        readers = _computing(self._side, place)
+        if readers and all(self._reads_reached(reader) for reader in readers):
+            return True
+        self._reach(place)
+        return False
+
+    def _place(self, placed: Placed) -> int:
+        return self._side.place[id((placed.operator.parts or (placed.operator,))[-1])]
+
+    def _reach(self, place: int) -> None:
+        waiting = [place]
+        while waiting:
+            place = waiting.pop()
+            if place not in self._reached:
+                self._reached.add(place)
+                waiting += self._side.readers_of(place)
+
+    def _reads_reached(self, reader: int) -> bool:
+        if self._right[reader]:
+            return False
+        makers = (self._side.maker_before(figures.value, reader) for _, figures in self._side.row[reader].inputs)
+        return any(maker in self._reached for maker in makers)
+
+
+def _computing(side: Trace, place: int) -> set[int]:
+    """Places of the operators that compute with the result of one, in its part of the step."""
+    found, seen, waiting = set[int](), set[int](), [place]
+    while waiting:
+        for reader in side.readers_of(waiting.pop()):
+            if reader in seen or side.row[reader].part != side.row[place].part:
+                continue
+            seen.add(reader)
+            if side.row[reader].is_mover:
+                waiting.append(reader)
+            else:
+                found.add(reader)
+    return found
+
+
+def _is_unread(confirmed: Confirmation, fault: Fault) -> bool:
+    """Whether it makes something of nothing with which nothing in the iteration computes."""
+    side = confirmed.side(fault.side == "mine")
+    return not fault.operator.inputs and not _computing(side, side.place[id(fault.operator)])
 
 
 def _is_from_before(confirmed: Confirmation, is_mine: bool, part: str, lead: set[int]) -> bool:
     """Whether some operators run in an earlier part of a training step."""
     side = confirmed.side(is_mine)
     return any(_PARTS.index(side.row[side.place[one]].part) < _PARTS.index(part) for one in lead)
-
-
-def _turned(confirmed: Confirmation, pair: Met, fault: Fault) -> Fault | None:
-    """The operator of one side alone that brings the elements of an operand into another order, where that is what a
-    pair of operators of one kind goes wrong for.
-    """
-    read = {slot: figures for slot, figures in pair.golden.inputs if slot in pair.golden_slots}
-    for slot, figures in pair.mine.inputs:
-        golden = next((one for one in read.values() if one.value in confirmed.partners[figures.value]), None)
-        likeness = None if golden is None else confirmed.matches.likeness(figures, golden)
-        if golden is None or likeness is None or not likeness.axes or slot not in pair.mine_slots:
-            continue
-        if host_shape(figures.tensor) != host_shape(golden.tensor):
-            continue  # a weight, whose operators read it in their own layouts
-        for is_mine, placed, start, other in (
-            (True, pair.mine, figures, golden),
-            (False, pair.golden, golden, figures),
-        ):
-            mover = _first_turned(confirmed, placed, start, other, is_mine)
-            if mover is not None:
-                name = "mine" if is_mine else "golden"
-                return Fault(name, mover.step.key, mover.operator, fault.order, ends=(pair.mine.operator,))
-    return None
-
-
-def _first_turned(
-    confirmed: Confirmation, reader: Placed, figures: Figures, other: Figures, is_mine: bool
-) -> Placed | None:
-    """The operator before a reader whose result agrees with another value in another order alone, and whose input does
-    so as it is.
-    """
-    side = confirmed.side(is_mine)
-    place = side.place[id((reader.operator.parts or (reader.operator,))[0])]
-    maker = side.maker_before(figures.value, place)
-    while maker is not None and side.row[maker].is_mover and side.row[maker].inputs:
-        source = side.row[maker].inputs[0][1]
-        own, golden = (source, other) if is_mine else (other, source)
-        likeness = confirmed.matches.likeness(own, golden) if own.size == golden.size else None
-        if likeness is not None and not likeness.axes:
-            return side.row[maker]
-        maker = side.maker_before(source.value, maker)
-    return None
 
 
 def _results(confirmed: Confirmation, mine: Fault, golden: Placed) -> tuple[DumpedTensor, DumpedTensor] | None:
@@ -213,15 +284,6 @@ def _is_open(confirmed: Confirmation, placed: Placed, is_mine: bool) -> bool:
     return confirmed.right[not is_mine][confirmed.side(is_mine).place[id(operator)]] is False
 
 
-def _is_met(mine: Fault, own: set[Value], own_ends: set[int], golden: Fault, read: set[Value], ends: set[int]) -> bool:
-    """Whether two operators are parts of one computation in two forms: both make something of the same and neither has
-    a counterpart, or both lead to the same pair.
-    """
-    if mine.side != "mine" or mine.order[0] != golden.order[0]:
-        return False
-    return bool(own_ends & ends) or bool(own & read)
-
-
 def _beginnings(confirmed: Confirmation, is_mine: bool) -> Iterator[Placed]:
     for placed, right in zip(confirmed.side(is_mine).row, confirmed.right[not is_mine], strict=True):
         if right is False and confirmed.begins(placed, is_mine):
@@ -248,11 +310,22 @@ def _without_idle(
             yield placed
 
 
+def _written_out(confirmed: Confirmation, placed: Placed) -> Placed | None:
+    """Mine's last operator that makes what a fused one of golden makes on its way."""
+    mine = confirmed.sides[0]
+    values = [value for figures in placed.inner for value in confirmed.counterparts(figures, False)]
+    made = [mine.makers[value] for value in values if value in mine.makers]
+    return mine.row[max(made)] if made else None
+
+
 def _reads(confirmed: Confirmation, placed: Placed, is_mine: bool) -> set[Value]:
-    """The values of golden that an operator reads."""
+    """The values of golden that an operator reads, or makes on its way."""
     if not is_mine:
-        return {figures.value for _, figures in placed.inputs if not figures.is_plain}
-    return {value for _, figures in placed.inputs for value in confirmed.partners[figures.value]}
+        return {
+            figures.value for figures in (*(one for _, one in placed.inputs), *placed.inner) if not figures.is_plain
+        }
+    read = (*(one for _, one in placed.inputs), *placed.inner)
+    return {value for figures in read for value in confirmed.partners[figures.value]}
 
 
 def _is_idle(confirmed: Confirmation, placed: Placed, is_mine: bool, has_open: bool) -> bool:
@@ -263,6 +336,8 @@ def _is_idle(confirmed: Confirmation, placed: Placed, is_mine: bool, has_open: b
     right = confirmed.right[not is_mine]
     if placed.is_random and not any(side.readers[figures.value] for _, figures in placed.outputs):
         return True  # memory that is filled, and filled once more before anything reads it
+    if placed.part == "optimizer" and _writes_known(confirmed, placed, is_mine):
+        return False  # a parameter of both, which the next iteration reads
     waiting, seen = [side.place[id(placed.operator)]], set[int]()
     while waiting:
         index = waiting.pop()
@@ -277,6 +352,12 @@ def _is_idle(confirmed: Confirmation, placed: Placed, is_mine: bool, has_open: b
             return False
         waiting += readers
     return True
+
+
+def _writes_known(confirmed: Confirmation, placed: Placed, is_mine: bool) -> bool:
+    """Whether it overwrites what the other side has as well."""
+    written = memory_use(placed.operator.op_type).overwrites
+    return any(slot.number in written and confirmed.is_known(figures, is_mine) for slot, figures in placed.inputs)
 
 
 def _loss_read(confirmed: Confirmation, placed: Placed, is_mine: bool) -> Figures | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from msdump.analysis.compare.faults import Fault
 from msdump.analysis.compare.laws import other_law, scaled, smoothed
+from msdump.analysis.compare.operands import Source
 from msdump.analysis.compare.pairing import host_shape
 from msdump.analysis.compare.repetition import Repetition, differing_repetition
 from msdump.analysis.compare.result import (
@@ -27,6 +28,7 @@ from msdump.analysis.compare.verdict import (
     MINE,
     Evidence,
     Finding,
+    Makers,
     Operand,
     OtherAttribute,
     OtherDtype,
@@ -103,7 +105,10 @@ class _Judge:
 
     def _of_fault(self, fault: Fault, result: OperatorResult | None) -> Finding:
         if result is not None:
-            found = self._wrong(result) if result.is_wrong else self._came_in(result)
+            source = fault.source
+            if result.is_wrong and source is not None and all(one.slot != source.slot for one in result.inputs):
+                return self._of_state(result, source)
+            found = self._wrong(result) if result.is_wrong else self._came_in(result, source)
             is_known = any(isinstance(one, OtherAttribute | OtherDtype | Swapped) for one in found.evidence)
             if found.reason is Reason.WRONG and found.tensor is not None and not is_known:
                 of_result = _laws(fault, found.tensor.mine, found.tensor.golden)
@@ -112,7 +117,11 @@ class _Judge:
         evidence = () if fault.results is None else _laws(fault, *fault.results)
         if fault.facing is not None:
             evidence = (*evidence, self._other_operator(*fault.facing))
-        return Finding(Reason.ONLY_ONE, self._place(fault.side, fault.step, fault.operator), evidence=evidence)
+        place = self._place(fault.side, fault.step, fault.operator)
+        readers = (one for one in self._comparison.operators if fault.ends and one.pair.mine is fault.ends[0])
+        reader = next((self._place_of(one) for one in readers), None)
+        updated = self._updated(fault.side, fault.step, fault.operator)
+        return Finding(Reason.ONLY_ONE, place, evidence=evidence, reader=reader, updated=updated)
 
     def _is_lost(self) -> bool:
         """Whether rounding to codes explains all that differs, and no operator adds out of proportion."""
@@ -166,15 +175,14 @@ class _Judge:
             tensor,
             Operand(tensor.io, tensor.slot),
             unseen=self._unseen(result),
-            updated=self._updated(result),
+            updated=self._updated(MINE, result.step, result.pair.mine),
         )
 
-    def _updated(self, result: OperatorResult) -> str:
+    def _updated(self, side: str, step: StepKey, operator: Operator) -> str:
         """The parameter that an operator of an optimizer reads; "" where the graph file names none."""
-        mine = result.pair.mine
-        if mine.stage != "optimizer" and not has(mine.op_type, "updates"):
+        if operator.stage != "optimizer" and not has(operator.op_type, "updates"):
             return ""
-        origins = (self._origin(MINE, result.step, mine, slot.number) for slot in mine.inputs)
+        origins = (self._origin(side, step, operator, slot.number) for slot in operator.inputs)
         return next((one.name for one in origins if one is not None and one.slot is None and not one.is_constant), "")
 
     def _unseen(self, result: OperatorResult) -> tuple[Operand, ...]:
@@ -188,7 +196,18 @@ class _Judge:
         missing = sorted({*read, *result.pair.mine.inputs} - seen)
         return tuple(self._operand(result, result.pair.mine, slot) for slot in missing)
 
-    def _came_in(self, result: OperatorResult) -> Finding:
+    def _of_state(self, result: OperatorResult, source: Source) -> Finding:
+        """Of an operator that reads a state which golden's operator has not, or not as an operand of its own."""
+        tensor = next(tensor for tensor in result.outputs if tensor.status == DIFFERS)
+        operand = self._operand(result, result.pair.mine, source.slot)
+        evidence, makers = self._evidence(result), self._makers(source)
+        return Finding(Reason.INPUT, self._place_of(result), result, evidence, tensor, operand, makers=makers)
+
+    def _makers(self, source: Source) -> Makers:
+        sides = ((MINE, source.mine), (GOLDEN, source.golden), (GOLDEN, source.elsewhere))
+        return Makers(*(None if one is None else self._place(side, *one) for side, one in sides))
+
+    def _came_in(self, result: OperatorResult, source: Source | None = None) -> Finding:
         comparison, place = self._comparison, self._place_of(result)
         if result.draws_only:
             reached = sum(not other.is_agreeing for other in comparison.operators) - 1
@@ -211,6 +230,10 @@ class _Judge:
         tensor_read = next((tensor for tensor in result.inputs if tensor.status == DIFFERS), None)
         if tensor_read is None:
             return Finding(Reason.RESULT, place, result, evidence, differing)
+        if source is not None and (source.mine or source.golden or source.elsewhere):
+            tensor_read = next((one for one in result.inputs if one.slot == source.slot), tensor_read)
+            operand = self._operand(result, result.pair.mine, tensor_read.slot)
+            return Finding(Reason.INPUT, place, result, evidence, tensor_read, operand, makers=self._makers(source))
         maker = self._maker(result, tensor_read)
         before = None if maker is not None else self._writer_before(result, tensor_read)
         if before is not None:

@@ -12,6 +12,7 @@ from msdump.analysis.compare.verdict import (
     MINE,
     Evidence,
     Finding,
+    Makers,
     Operand,
     OtherAttribute,
     OtherDtype,
@@ -193,7 +194,14 @@ def _only_one_has(finding: Finding) -> list[str]:
     place = _named(finding.place)
     alone = message("first difference: only {side} has {operator}", side=SIDES[finding.place.side], operator=place)
     if finding.result is None:
-        return [alone, *("  " + text for text in _evidence_texts(finding))]
+        texts = _evidence_texts(finding)
+        if finding.updated:
+            texts.insert(0, message("it reads the parameter {name}", name=finding.updated))
+        if finding.reader is not None and finding.place.side == MINE:
+            texts.append(message("it comes to {operator}", operator=_named(finding.reader)))
+        elif finding.reader is not None:
+            texts.append(message("{operator} of mine goes on without it", operator=_named(finding.reader)))
+        return [alone, *("  " + text for text in texts)]
     result, tensor = finding.result, _tensor(finding)
     reader = _named(Place(MINE, result.step, result.pair.mine, finding.reader_line))
     text = message("{operator} reads what it made: {reason}", operator=reader, reason=tensor.reason)
@@ -244,12 +252,29 @@ def _input_texts(finding: Finding) -> list[str]:
         return [message("{operand} is a constant: {mine} against {golden}", operand=name, mine=mine, golden=golden)]
     name = _operand_text(finding.operand)
     differs = message("{operand} differs already: {reason}", operand=name, reason=tensor.reason)
+    if finding.makers is not None and tensor.io == "output":
+        alone = message("golden's operator has no {operand} like it", operand=name)
+        return [_first_difference(finding), alone, *_makers_texts(finding.makers)]
+    if finding.makers is not None:
+        return [differs, *_makers_texts(finding.makers)]
     if finding.maker is not None:
         return [differs, message("{name} made it", name=finding.maker.label)]
     if finding.golden_maker is not None:
         maker = _named(finding.golden_maker)
         return [differs, message("golden's was made by {operator}", operator=maker)]
     return [differs, message("no operator before it made that input: the runs had different weights or data")]
+
+
+def _makers_texts(makers: Makers) -> list[str]:
+    """Who made an operand on each side."""
+    entry = message("no operator")
+    mine, golden = (entry if one is None else _named(one) for one in (makers.mine, makers.golden))
+    if makers.golden is None and makers.elsewhere is None:
+        return [message("{operator} made it", operator=mine)]
+    texts: list[str] = [message("{operator} made it; golden's was made by {golden}", operator=mine, golden=golden)]
+    if makers.elsewhere is not None:
+        texts.append(message("golden has the same numbers from {operator}", operator=_named(makers.elsewhere)))
+    return texts
 
 
 def _first_difference(finding: Finding) -> str:

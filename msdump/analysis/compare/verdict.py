@@ -154,6 +154,15 @@ Evidence: TypeAlias = (
 
 
 @dataclass(frozen=True, slots=True)
+class Makers:
+    """Who made an operand on each side; None for what no operator made.   elsewhere: who makes mine's in golden"""
+
+    mine: Place | None
+    golden: Place | None
+    elsewhere: Place | None
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One operator that is named, and why.
 
@@ -162,12 +171,14 @@ class Finding:
     tensor     of the pair: the one that differs
     operand    that tensor's name
     maker      of INPUT: who made it; None where no operator of the iteration did
+    makers     of INPUT: who made that of each side, where values tell
     constants  of INPUT without a maker: two numbers, where it is one number on each side
     parameter  of WRITER: what it writes
     beyond     of GOES_ON: operators of golden
     reached    of DRAW: how many other operators and parameters differ
     unseen     inputs that were not compared: that the inputs agree is said of the others alone
     reader_line  of ONLY_ONE: line of the pair, which reads what the operator made
+    reader     of ONLY_ONE: mine's operator that what it made comes to, or that goes on without it
     golden_maker  of INPUT without a maker: golden's operator that made what golden reads there
     updated    of an optimizer's operator: the parameter that it reads first
     """
@@ -185,8 +196,10 @@ class Finding:
     reached: int = 0
     unseen: tuple[Operand, ...] = ()
     reader_line: SourceLine | None = None
+    reader: Place | None = None
     golden_maker: Place | None = None
     updated: str = ""
+    makers: Makers | None = None
 
 
 @dataclass(frozen=True, slots=True)

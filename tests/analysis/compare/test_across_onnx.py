@@ -201,7 +201,7 @@ _FAULTS = {
     "another epsilon": (
         "attending", lambda model: _set(_node(model, "norm"), "epsilon", 0.5), "native_layer_norm", "/norm"
     ),
-    "another axis": ("attending", lambda model: _set(_node(model, "rows"), "axis", 2), "scaled_dot_product", "/mixed"),
+    "another axis": ("attending", lambda model: _set(_node(model, "rows"), "axis", 2), "scaled_dot_product", "/rows"),
     "a wrong weight": (
         "attending", lambda model: _change(model, "last.weight", lambda array: array[::-1]), "aten.addmm", "/last/"
     ),
