@@ -16,7 +16,7 @@ ANSWER = {
             "wants": "the variance in the norm of the first block: it is not divided by n",
         },
         "skip": {
-            "goes_wrong": "The norm's result has the name of its input, so that the skip of each block starts behind it.",
+            "goes_wrong": "The norm's result takes the name of its input: the skip of each block starts behind it.",
             "wants": "the sum at the end of the first block, which adds what the norm made",
         },
         "smoothing": {
