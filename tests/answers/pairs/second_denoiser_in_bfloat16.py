@@ -62,7 +62,7 @@ for key, shape in {
     "second2": (CHANNELS, CHANNELS, 3, 3),
     "leave": (4, CHANNELS, 3, 3),
 }.items():
-    factor = 2 if key in ("time1", "time2") else 1
+    factor = 4 if key in ("time1", "time2") else 1
     weights[key] = (factor * rng.standard_normal(shape) / np.prod(shape[1:]) ** 0.5).astype(np.float32)
 weights["enter.bias"] = rng.uniform(14, 16, CHANNELS).astype(np.float32)
 for key in ("first1", "first2", "attention", "second1", "second2", "last"):
@@ -149,7 +149,7 @@ for picture, noise, time in zip(*map(torch.from_numpy, (pictures, noises, times)
     with torch.no_grad():
         for name, tensor in p.items():
             averages[name].mul_(0.99).add_(tensor, alpha=0.01)  # fault average
-    print(loss.item(), *difference.abs().mean((1, 2, 3)).tolist())
+    print(loss.item(), *difference.abs().mean((1, 2, 3)).tolist(), sep="\n")
 for name in ("enter", "first1", "value", "leave"):
     for tensor in (p[name], averages[name]):
         print(1000 * (tensor.detach().float() - torch.from_numpy(weights[name])).abs().mean().item())
