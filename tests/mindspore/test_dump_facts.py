@@ -47,18 +47,31 @@ class Choice(nn.Cell):
         return z
 
 
+class Convolution(nn.Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = ops.Conv2D(out_channel=3, kernel_size=1)
+
+    def construct(self, x: Tensor, weight: Tensor) -> Any:
+        return self.convolution(x, weight)
+
+
 @pytest.fixture
 def dumping(plain_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dumping:
-    """Switches Dump on for a device, with changes to the settings; returns the folder of the dump."""
+    """Switches Dump on for a device, with changes to the settings, and returns the folder of the dump.
 
-    def start(device: str, is_synchronous: bool = True, **changes: Any) -> Path:
+    is_synchronous   or the settings of the synchronous dump
+    """
+
+    def start(device: str, is_synchronous: bool | dict[str, Any] = True, **changes: Any) -> Path:
         common = {
             "dump_mode": 0, "path": str(plain_path / "dump"), "net_name": "Net", "iteration": "0", "input_output": 0,
             "kernels": ["Default/Conv-op12"], "support_device": list(range(8)), "op_debug_mode": 0, **changes,
         }  # fmt: skip
         config: dict[str, Any] = {"common_dump_settings": common}
         if is_synchronous:
-            config["e2e_dump_settings"] = {"enable": True, "trans_flag": False}
+            own = is_synchronous if isinstance(is_synchronous, dict) else {}
+            config["e2e_dump_settings"] = {"enable": True, "trans_flag": False, **own}
         (plain_path / "dump.json").write_text(json.dumps(config))
         monkeypatch.setenv("MINDSPORE_DUMP_CONFIG", str(plain_path / "dump.json"))
         as_first_graph(monkeypatch)
@@ -171,6 +184,50 @@ def test_a_constant_has_one_file(device: str, dumping: Dumping) -> None:
     (path,) = (root / "Net/0/constants").iterdir()
     assert path.match("Parameter.data-*.0.0.*.DefaultFormat.npy")
     assert np.load(path).tolist() == result.asnumpy().tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("is_host", "form", "shape"), [(True, "DefaultFormat", (1, 3, 3, 3)), (False, "NC1HWC0", (1, 1, 3, 3, 16))]
+)
+def test_a_convolution_in_the_form_of_the_host_or_the_device(
+    is_host: bool, form: str, shape: tuple[int, ...], dumping: Dumping
+) -> None:
+    root = dumping("Ascend", is_synchronous={"trans_flag": is_host}) / "rank_0"
+    Convolution()(Tensor(np.ones((1, 3, 3, 3), np.float32)), Tensor(np.ones((3, 3, 1, 1), np.float32)))
+    (result,) = (root / "Net/0/0").glob(f"Conv2D.Conv2D-op*.0.0.*.output.0.{form}.npy")
+    assert np.load(result).shape == shape and np.load(result).sum() == 3 * 3 * 3 * 3
+
+
+@pytest.mark.parametrize("mode", ["host", "device"])
+def test_norms_that_the_host_or_the_device_computes(mode: str, dumping: Dumping) -> None:
+    category = {"saved_data": "statistic", "statistic_category": ["max", "min", "l2norm"]}
+    root = dumping("Ascend", is_synchronous={"stat_calc_mode": mode}, **category) / "rank_0"
+    Sum()(Tensor(np.array([1, 2, 3], np.float32)), Tensor(np.array([2, 2, -10], np.float32)))
+    with (root / "Net/0/0/statistic.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["Op Type"] == "Add"]
+    found = [(row["Min Value"], row["Max Value"], round(float(row["L2Norm Value"]), 3)) for row in rows]
+    assert sorted(found) == [("-10", "2", 10.392), ("-7", "4", 8.602), ("1", "3", 3.742)]
+
+
+@pytest.mark.parametrize("saved", ["tensor", "statistic"])
+def test_shapes_that_are_open(saved: str, dumping: Dumping) -> None:
+    """A dataset whose rows become longer is sunk; the first of its steps is dumped."""
+    root = dumping("Ascend", saved_data=saved, statistic_category=["l2norm", "max"]) / "rank_0"
+    open_shape = Tensor(shape=[32, None], dtype=ms.float32)
+    network = Sum()
+    network.set_inputs(open_shape, open_shape)
+    rows = [(np.ones((32, 2 * size), np.float32),) * 2 for size in (1, 2, 3)]
+    data = ms.dataset.GeneratorDataset(rows, ["x", "y"], shuffle=False)
+    ms.train.Model(network).train(2, data, dataset_sink_mode=True)
+    assert {path.name for path in (root / "Net").iterdir()} == {"0"}
+    if saved == "tensor":
+        (result,) = (root / "Net/0/0").glob("Add.Add-op*.output.0.DefaultFormat.npy")
+        assert np.array_equal(np.load(result), np.full((32, 2), 2, np.float32))
+    else:
+        with (root / "Net/0/0/statistic.csv").open() as file:
+            norms = [(row["Max Value"], row["L2Norm Value"]) for row in csv.DictReader(file) if row["Op Type"] == "Add"]
+        assert sorted(norms) == [("1", "8"), ("1", "8"), ("2", "16")]
+    assert "`Net/1/0` for all shapes" in deviation("graphs of open dimensions")
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -290,6 +347,7 @@ def test_marks(dumping: Dumping) -> None:
 
 def test_the_other_points_have_their_rows() -> None:
     assert "later key" in deviation("`save_kernel_args`")
+    assert "no part of Dump" in deviation("code of the kernels")
     assert "refused" in deviation("a sum of complex numbers")
     with pytest.raises(TypeError):
         Sum()(*(Tensor(np.array([1 + 2j], np.complex64)) for _ in range(2)))
