@@ -134,6 +134,16 @@ def test_the_core_loads_without_the_packages_that_only_some_files_need(module: s
     assert not modules_after(f"import {module}") & LATE
 
 
+@pytest.mark.parametrize("module", ["find.nan", "compare.dumps"])
+def test_a_question_about_a_plain_dump_loads_no_reader_of_other_files(module: str) -> None:
+    """Nor what only they need: of a small dump, the start is most of what a question costs."""
+    loaded = modules_after(f"import msdump.cli.main, msdump.analysis.{module}")
+    others = {name for name in loaded if name.startswith("msdump.formats.other_tools.")}
+    assert others == {f"msdump.formats.other_tools.{name}" for name in ("containers", "files", "layouts", "members")}
+    assert not loaded & {"importlib.resources", "pickletools", "sqlite3", "statistics", "tempfile", "uuid", "zipfile"}
+    assert not loaded & {"msdump.formats.pt_tensor", "msdump.formats.sharding_json"}
+
+
 @pytest.mark.usefixtures("needs_mindspore")
 def test_a_script_without_a_dump_loads_neither_dumper_nor_writers() -> None:
     loaded = modules_after("import msdump.mindspore")

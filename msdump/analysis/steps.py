@@ -322,10 +322,13 @@ _made_operator = maker(Operator)
 def _operator(tensors: Mapping[tuple[str, Slot], DumpedTensor]) -> Operator:
     first = next(iter(tensors.values()))
     name = first.file.name
-    sides: dict[str, dict[Slot, DumpedTensor]] = {INPUT: {}, OUTPUT: {}}
-    for io, slot in sorted(tensors) if len(tensors) > 1 else tensors:
-        if io in sides:
-            sides[io][slot] = tensors[io, slot]
+    inputs: dict[Slot, DumpedTensor] = {}
+    outputs: dict[Slot, DumpedTensor] = {}
+    for place in sorted(tensors) if len(tensors) > 1 else tensors:
+        if place[0] == INPUT:
+            inputs[place[1]] = tensors[place]
+        elif place[0] == OUTPUT:
+            outputs[place[1]] = tensors[place]
     full_name = first.full_name
     if full_name is None and len(tensors) > 1:
         full_name = next((tensor.full_name for tensor in tensors.values() if tensor.full_name is not None), None)
@@ -336,8 +339,8 @@ def _operator(tensors: Mapping[tuple[str, Slot], DumpedTensor]) -> Operator:
         first.file.position,
         name.task_id,
         name.stream_id,
-        sides[INPUT],
-        sides[OUTPUT],
+        inputs,
+        outputs,
     )
 
 

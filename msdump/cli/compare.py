@@ -159,14 +159,13 @@ def _report(comparison: Any, verdict: Any, args: argparse.Namespace, status: int
         from msdump.analysis.compare.report import WRONG
         from msdump.analysis.compare.result import DIFFERS
 
-        results = [result for result in comparison.operators if not result.is_agreeing]
         found = [
             (
                 WRONG if each.is_wrong else DIFFERS,
                 operator_id(each.step, each.pair.mine),
                 _number(each.output_error),
             )
-            for each in results
+            for each in comparison.differing
         ]
         print_table(messages("verdict", "id", "error"), found, sys.stdout, numbers=(2,), most=FINDINGS)
         return

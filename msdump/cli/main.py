@@ -128,7 +128,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = make_parser({chosen} if chosen else set()).parse_args(arguments)
     try:
         speak(language())
-        with _rare_collections() if args.command in READERS else nullcontext():
+        with _rare_collections(is_last=argv is None) if args.command in READERS else nullcontext():
             return int(importlib.import_module(f"msdump.cli.{args.command}").run(args))
     except MsdumpError as error:
         complain(f"msdump {args.command}: {error}")
@@ -146,15 +146,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 @contextmanager
-def _rare_collections() -> Iterator[None]:
+def _rare_collections(is_last: bool) -> Iterator[None]:
     """Let the search for circles of objects come seldom: a reader makes a dozen objects for each tensor and keeps them
-    all, so that a fourth of its time would be looking through them."""
+    all, so that a fourth of its time would be looking through them.
+
+    is_last   the process ends with the command: nothing is looked through any more
+    """
     before = gc.get_threshold()
     gc.set_threshold(*_THRESHOLDS)
     try:
         yield
     finally:
-        gc.set_threshold(*before)
+        if is_last:
+            gc.freeze()
+        else:
+            gc.set_threshold(*before)
 
 
 def make_parser(chosen: Collection[str]) -> argparse.ArgumentParser:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msdump.errors import FormatError
 from msdump.formats.dump_folders import DumpedFolder, FolderWalk, is_plain_below
@@ -46,7 +46,6 @@ from msdump.formats.paths.acl import parse_stats_file_name
 from msdump.formats.paths.parse import BARE, MODEL, MSPROBE, OPERATOR, SYNC, FolderLevels, safe_text
 from msdump.formats.paths.sync import MAPPING_FILE, METADATA_FOLDER, STATISTIC_FILE, selected_op_types
 from msdump.formats.selection import StepSelection
-from msdump.formats.sharding_json import LAYOUT_FILE, RankSharding, read_sharding
 from msdump.formats.sidecars import LOST_FILE, Lost, read_lost, read_mapping, read_order
 from msdump.formats.steps_json import STEPS_FILE, TrainingSteps, read_steps
 from msdump.process.default_folder import CLAIM_FILE
@@ -56,6 +55,9 @@ from msdump.storage.packs import is_pack_name, split_pack_path
 from msdump.storage.plain import SIDE_BYTES, is_temporary, readable, unreadable
 from msdump.tables.frames import html_table
 from msdump.tensors.makers import maker
+
+if TYPE_CHECKING:
+    from msdump.formats.sharding_json import RankSharding
 
 _Content = TypeVar("_Content")
 _RANK = re.compile(r"rank_[0-9]{1,19}")
@@ -377,6 +379,8 @@ class DumpDir:
         Edges:  a damaged file goes to `damaged`, and its rank is not there.
         Raises: FormatError for a damaged file when the dump was opened strictly.
         """
+        from msdump.formats.sharding_json import LAYOUT_FILE, read_sharding
+
         layouts: dict[int, RankSharding] = {}
         for rank, path in self._described(LAYOUT_FILE):
             if rank in layouts:
@@ -393,6 +397,8 @@ class DumpDir:
     @property
     def has_layouts(self) -> bool:
         """Whether some rank says how its tensors lie over the ranks of the job; nothing is opened."""
+        from msdump.formats.sharding_json import LAYOUT_FILE
+
         return any(True for _ in self._described(LAYOUT_FILE))
 
     @property

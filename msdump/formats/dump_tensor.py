@@ -15,7 +15,6 @@ from msdump.formats.npy_reader import SmallNpy, read_npy, scan_npy
 from msdump.formats.other_tools.members import Member
 from msdump.formats.paths import parse
 from msdump.formats.paths.parse import DumpName, FolderLevels
-from msdump.formats.pt_tensor import read_pt_tensor
 from msdump.storage import files
 from msdump.storage.plain import unreadable
 from msdump.tables.frames import optional_package
@@ -316,7 +315,7 @@ def _npy_tensor(file: DumpedFile) -> DumpedTensor:
         file,
         name.io,
         name.slot,
-        dtypes.dtype_from_numpy(header.dtype).name,
+        header.name,
         header.shape,
         name.format or DEFAULT_FORMAT,
         header.offset,
@@ -345,6 +344,8 @@ def _raw_tensor(file: DumpedFile) -> DumpedTensor:
 
 
 def _pt_tensor(file: DumpedFile) -> DumpedTensor:
+    from msdump.formats.pt_tensor import read_pt_tensor  # few dumps have such files
+
     name, tensor = file.name, read_pt_tensor(file.path)
     assert name.io is not None and name.slot is not None
     row = dtypes.dtype(tensor.dtype)

@@ -66,6 +66,7 @@ class NpyHeader:
     """Header of a file.
 
     offset    bytes before the first element
+    name      of the dtype in the dtype table
     original  the dtype before the file stored the tensor in a wider one; None where it does not tell
     size_bytes  of the data
     """
@@ -74,6 +75,7 @@ class NpyHeader:
     shape: tuple[int, ...]
     is_fortran: bool
     offset: int
+    name: str
     original: str | None
     size_bytes: int
 
@@ -139,10 +141,6 @@ def scan_npy(path: str) -> tuple[NpyHeader, SmallNpy | None]:
 _headers: dict[bytes, NpyHeader] = {}
 
 
-def _header_text(start: bytes) -> bytes:
-    return start[: PREFIX_BYTES + int.from_bytes(start[8:PREFIX_BYTES], "little")]
-
-
 def _remember(text: bytes, header: NpyHeader) -> None:
     if header.offset == len(text):
         if len(_headers) >= _KNOWN_HEADERS:
@@ -152,7 +150,8 @@ def _remember(text: bytes, header: NpyHeader) -> None:
 
 def _header(where: str, file: OpenFile) -> NpyHeader:
     """As `_checked_header`; nothing is parsed again where the first bytes of the file are known."""
-    text = _header_text(file.head)
+    start = file.head
+    text = start[: PREFIX_BYTES + int.from_bytes(start[8:PREFIX_BYTES], "little")]
     header = _headers.get(text)
     if header is not None and file.size == header.offset + header.size_bytes:
         return header
@@ -232,7 +231,8 @@ def parse_header(where: str, file: OpenFile) -> NpyHeader:
         raise FormatError(f"{where}: expected at most {MAX_NDIM} dimensions, got {len(shape)}.")
     dtype = _dtype_from_descr(where, match["descr"])
     original, offset = dtype_of_mark(match["padding"], dtype), 8 + width + length
-    return NpyHeader(dtype, shape, match["order"] == "True", offset, original, math.prod(shape) * dtype.itemsize)
+    size_bytes, name = math.prod(shape) * dtype.itemsize, dtypes.dtype_from_numpy(dtype).name
+    return NpyHeader(dtype, shape, match["order"] == "True", offset, name, original, size_bytes)
 
 
 def _dtype_from_descr(where: str, descr: str) -> np.dtype[Any]:

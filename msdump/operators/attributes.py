@@ -15,7 +15,7 @@ import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from msdump.operators.kinds import ATEN, MINDSPORE, MSPROBE, ONNX, dialects_of, kind_of
@@ -56,7 +56,7 @@ def differing_attributes(
 
 @functools.cache
 def _attributes() -> Mapping[str, tuple[_Attribute, ...]]:
-    text = resources.files(__package__).joinpath("attributes.csv").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("attributes.csv").read_text(encoding="utf-8")
     table: dict[str, tuple[_Attribute, ...]] = {}
     for cells in csv.DictReader(text.splitlines()):
         defaults = {dialect: _read(cells[column]) for column, dialect in _COLUMNS.items() if cells[column]}

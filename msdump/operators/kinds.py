@@ -53,6 +53,7 @@ def kind_of(op_type: str) -> str:
     return row.kind if row is not None else library_name(op_type) or op_type
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def has(op_type: str, trait: str) -> bool:
     """Whether the row of an operator has one of `table.TRAITS`; False without a row."""
     row = row_of(op_type)

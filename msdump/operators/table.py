@@ -23,7 +23,7 @@ import functools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from importlib import resources
+from pathlib import Path
 
 MINDSPORE, GE, ATEN, ONNX = "mindspore", "ge", "aten", "onnx"
 NAMED = (MINDSPORE, GE, ATEN, ONNX)
@@ -117,7 +117,7 @@ class Row:
 @functools.cache
 def rows() -> tuple[Row, ...]:
     """All rows in the order of the file.   Raises: ValueError for a word that is no trait."""
-    text = resources.files(__package__).joinpath("operators.csv").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("operators.csv").read_text(encoding="utf-8")
     return tuple(map(_row, csv.DictReader(text.splitlines())))
 
 

@@ -41,6 +41,7 @@ def memory_uses() -> Mapping[str, MemoryUse]:
     }
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def memory_use(op_type: str) -> MemoryUse:
     """What operators of a type do to the memory of their inputs.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -27,7 +26,7 @@ def claim_folder(base: Path, environ: Mapping[str, str] = os.environ, is_exact: 
     Raises:   ConfigError where `is_exact` and the folder holds something; FolderError where it cannot be made.
     """
     rank = environ.get("RANK", "")
-    job = "/".join(environ.get(name, "") for name in _JOB) if rank.isdigit() else uuid.uuid4().hex
+    job = "/".join(environ.get(name, "") for name in _JOB) if rank.isdigit() else os.urandom(16).hex()
     for folder in itertools.islice(numbered(base), _MOST):
         try:
             if _take(folder, job) and not (folder / f"rank_{rank}").exists():
@@ -55,7 +54,7 @@ def _take(folder: Path, job: str) -> bool:
     """Whether it is the job's: it was empty, or another rank has taken it."""
     claim = folder / CLAIM_FILE
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    own = folder / f"{CLAIM_FILE}.{uuid.uuid4().hex}"
+    own = folder / f"{CLAIM_FILE}.{os.urandom(16).hex()}"
     if not claim.exists() and any(not name.startswith(CLAIM_FILE) for name in os.listdir(folder)):
         return False
     try:

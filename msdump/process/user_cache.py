@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,6 +42,8 @@ def _bases() -> Iterator[tuple[Path, bool]]:
     root = os.environ.get("XDG_CACHE_HOME", "")
     with contextlib.suppress(RuntimeError):  # a user without a home
         yield Path(root if os.path.isabs(root) else Path.home() / ".cache", "msdump"), False
+    import tempfile  # only where nothing else serves
+
     yield Path(tempfile.gettempdir(), f"msdump-cache-{os.geteuid()}"), True
 
 

@@ -51,7 +51,7 @@ class OpenFile:
         descriptor: int = -1,
         identity: tuple[int, int] | None = None,
     ) -> None:
-        """array   reads bytes of a file that is not on the disk; None for one that is: see `_open_local`"""
+        """array   reads bytes of a file that is not on the disk; None for one that is"""
         self.size = size
         self.head = head
         self.identity = identity
@@ -106,10 +106,17 @@ def open_file(path: PathLike, max_bytes: int | None = None, head_bytes: int = 0)
     text = os.fspath(path)
     if not is_remote(text):
         try:
-            return _open_local(text, max_bytes, head_bytes)
+            descriptor, status = plain.open_descriptor(text, max_bytes)
         except NotADirectoryError:
             if split_pack_path(text) is None:
                 raise
+        else:
+            try:
+                head = os.read(descriptor, min(head_bytes, status.st_size)) if head_bytes else b""
+            except OSError:
+                os.close(descriptor)
+                raise
+            return OpenFile(status.st_size, head, None, descriptor, (status.st_dev, status.st_ino))
     found = _find(text)
     if isinstance(found, RemoteSource):
         file = OpenFile(found.size, b"", found.array)
@@ -120,17 +127,6 @@ def open_file(path: PathLike, max_bytes: int | None = None, head_bytes: int = 0)
     if max_bytes is not None and file.size > max_bytes:
         raise FormatError(f"{text}: expected at most {max_bytes} bytes, got {file.size}.")
     return file
-
-
-def _open_local(path: str, max_bytes: int | None, head_bytes: int) -> OpenFile:
-    descriptor, status = plain.open_descriptor(path, max_bytes)
-    size = status.st_size
-    try:
-        head = os.read(descriptor, min(head_bytes, size)) if head_bytes else b""
-    except OSError:
-        os.close(descriptor)
-        raise
-    return OpenFile(size, head, None, descriptor, (status.st_dev, status.st_ino))
 
 
 def _find(text: str) -> RemoteSource | tuple[Pack, Member]:

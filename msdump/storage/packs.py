@@ -8,14 +8,13 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import sqlite3
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -26,6 +25,9 @@ from msdump.storage.pack_index import read_contents
 from msdump.storage.pack_scan import ArchiveContents, is_header_of
 from msdump.storage.plain import mapping, open_plain
 from msdump.tensors.arrays import Array
+
+if TYPE_CHECKING:
+    import sqlite3
 
 # (device, inode, size, time of the last change in nanoseconds), or numbers of an object that mean the same.
 Stamp = tuple[int, int, int, int]
@@ -347,6 +349,8 @@ class Verified:
 
     def of(self, source: Source) -> set[int]:
         """Positions that are known of the archive as it is now."""
+        import sqlite3  # few dumps have packs
+
         key = _key(source)
         if key is None:
             return set()
@@ -362,6 +366,8 @@ class Verified:
 
     def keep(self, source: Source, positions: set[int]) -> None:
         """Remember them for the archive as it is now."""
+        import sqlite3
+
         key = _key(source)
         # An object of a store has no times: another content is another stamp.
         if key is None or (source.state_ns and time.time_ns() - max(key[3:]) < _SETTLED_NS):
@@ -380,6 +386,8 @@ class Verified:
     @contextlib.contextmanager
     def _database(self, is_new: bool) -> Iterator[sqlite3.Connection]:
         """Raises: OSError; WriteError; sqlite3.Error."""
+        import sqlite3
+
         path = self.folder() / _FILE
         with self._lock:
             if is_new:

@@ -10,7 +10,6 @@ text == "3 operators" and translated(text, CHINESE) == "3 个算子"
 
 from __future__ import annotations
 
-import importlib.resources
 import json
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -134,6 +133,8 @@ def _collect(value: Any, found: dict[str, str]) -> None:
 @lru_cache(maxsize=1)
 def catalogue() -> Mapping[str, str]:
     """Template in English -> template in Chinese, with the same names in braces. The viewer's words are in it, too."""
+    import importlib.resources  # a tenth of the start of a command, which English does not need
+
     text = importlib.resources.files("msdump.tables").joinpath("chinese.json").read_text(encoding="utf-8")
     content: dict[str, str] = json.loads(text)
     return content

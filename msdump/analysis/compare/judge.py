@@ -83,7 +83,7 @@ class _Judge:
         if differing is None:
             return Verdict(Outcome.INCOMPLETE if comparison.damaged else Outcome.AGREES)
         if quantised is not None and self._is_lost():
-            first = next(result for result in comparison.operators if not result.is_agreeing)
+            first = comparison.differing[0]
             return Verdict(Outcome.DIFFERS, (Finding(Reason.LOST, self._place_of(first), first),))
         return self._differing(differing)
 
@@ -139,7 +139,7 @@ class _Judge:
         if differing.draws_only:
             # A draw that nothing reads comes after what else differs.
             reached = {origin for result in comparison.operators for origin in self._differing_origins(result)}
-            others = (result for result in comparison.operators if not result.is_agreeing)
+            others = comparison.differing
             differing = next(
                 (each for each in others if not each.draws_only or (each.step, each.pair.mine.label) in reached),
                 differing,
@@ -210,7 +210,7 @@ class _Judge:
     def _came_in(self, result: OperatorResult, source: Source | None = None) -> Finding:
         comparison, place = self._comparison, self._place_of(result)
         if result.draws_only:
-            reached = sum(not other.is_agreeing for other in comparison.operators) - 1
+            reached = len(comparison.differing) - 1
             return Finding(Reason.DRAW, place, result, _drawn(result), reached=reached)
         evidence = self._evidence(result)
         differing = next((tensor for tensor in result.outputs if tensor.status == DIFFERS), None)
@@ -399,9 +399,7 @@ class _Judge:
         names = {origin.name for origin in origins if origin is not None and origin.slot is None}
         if not names:
             return None
-        parameters = (
-            other for other in self._comparison.operators if other.pair.mine.is_parameter and not other.is_agreeing
-        )
+        parameters = (other for other in self._comparison.differing if other.pair.mine.is_parameter)
         return next((other for other in parameters if other.pair.mine.op_name in names), None)
 
     # -- evidence ----------------------------------------------------------------------------------------------------

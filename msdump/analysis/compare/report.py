@@ -46,12 +46,11 @@ WRONG = message("WRONG")
 def summary(comparison: Comparison) -> list[str]:
     """Counts, and all that has no counterpart."""
     operators = list(comparison.operators)
-    wrong = sum(not operator.is_agreeing for operator in operators)
     tensors = Counter(tensor.status for operator in operators for tensor in operator.tensors)
     counts = joined(COMMA, (joined(" ", (str(count), status)) for status, count in sorted(tensors.items())))
     text = message(
         "{agreeing} of {all} operators and parameters agree; tensors: {counts}",
-        agreeing=len(operators) - wrong, all=len(operators), counts=counts,
+        agreeing=len(operators) - len(comparison.differing), all=len(operators), counts=counts,
     )  # fmt: skip
     lines: list[str] = [text]
     # A log knows no ranks, and its operators are the program's own.
@@ -98,9 +97,7 @@ def table_rows(comparison: Comparison, shows_all: bool) -> Iterator[tuple[str, .
     "golden" is "-" for an operator of the same name, "why" for an error that is too large.
     """
     tells_graph = has_several_graphs(step.mine for step in comparison.steps)
-    for result in comparison.operators:
-        if result.is_agreeing and not shows_all:
-            continue
+    for result in comparison.operators if shows_all else comparison.differing:
         problem = next((t for t in (*result.outputs, *result.inputs) if t.status == DIFFERS), None)
         verdict = WRONG if result.is_wrong else _status(result) if problem is None else DIFFERS
         name, golden = short_name(result.pair.mine), short_name(result.pair.golden)
@@ -200,8 +197,7 @@ def json_value(comparison: Comparison, is_brief: bool = False) -> dict[str, obje
 
     is_brief  of the operators the first that differ, and of their tensors those that do
     """
-    differing = [result for result in comparison.operators if not result.is_agreeing]
-    listed = set(map(id, differing[: json_values.BRIEF] if is_brief else comparison.operators))
+    listed = set(map(id, comparison.differing[: json_values.BRIEF] if is_brief else comparison.operators))
     count = sum(1 for _ in comparison.operators)
     wrong, first = comparison.first_wrong, comparison.first_differing
     verdict = verdict_of(comparison)
@@ -225,7 +221,7 @@ def json_value(comparison: Comparison, is_brief: bool = False) -> dict[str, obje
             if not is_brief or any(id(one) in listed for one in step.operators) or step.only_mine or step.only_golden
         ],
         "operators": count,
-        "differing": len(differing),
+        "differing": len(comparison.differing),
         "omitted": {"steps.operators": count - len(listed)},
         "goes_on": [operator.label for _, operator in comparison.beyond],
         "notes": list(comparison.notes),

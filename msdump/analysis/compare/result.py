@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -219,7 +220,7 @@ class Hashes:
     is_same: SameBytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Comparison:
     """Result of `compare_dumps`.
 
@@ -265,9 +266,7 @@ class Comparison:
 
     @property
     def _differing(self) -> list[tuple[OperatorResult, TensorResult]]:
-        return [
-            (operator, tensor) for operator in self.operators for tensor in operator.tensors if tensor.status == DIFFERS
-        ]
+        return [(each, tensor) for each in self.differing for tensor in each.tensors if tensor.status == DIFFERS]
 
     def _summary(self, pairs: Sequence[object]) -> str:
         count = sum(1 for _ in self.operators)
@@ -277,6 +276,11 @@ class Comparison:
     def operators(self) -> Iterator[OperatorResult]:
         """In execution order, step by step."""
         return (operator for step in self.steps for operator in step.operators)
+
+    @functools.cached_property
+    def differing(self) -> tuple[OperatorResult, ...]:
+        """Operators with a tensor that differs, in execution order."""
+        return tuple(operator for operator in self.operators if not operator.is_agreeing)
 
     @property
     def is_agreeing(self) -> bool:
@@ -312,21 +316,22 @@ class Comparison:
     @property
     def idle_draws(self) -> int:
         """How many operators drew other numbers at random, where nothing that they reach differs."""
-        draws = sum(not operator.is_agreeing for operator in self.operators)
-        return draws if draws and self.is_agreeing else 0
+        return len(self.differing) if self.is_agreeing else 0
 
     @property
     def first_wrong(self) -> OperatorResult | None:
         """First operator in execution order whose inputs agree and whose output does not."""
-        return next((operator for operator in self.operators if operator.is_wrong), None)
+        return next((operator for operator in self.differing if operator.is_wrong), None)
 
-    @property
+    @functools.cached_property
     def first_differing(self) -> OperatorResult | None:
         """First operator with any tensor that differs; parameters, which no operator made, count last of their
         iteration.
 
         Edges: None where numbers that were drawn at random are all that differs, and operators behind them agree.
         """
+        if not self.differing:
+            return None
         first: OperatorResult | None = None
         parameter: OperatorResult | None = None
         is_followed = False

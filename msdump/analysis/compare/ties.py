@@ -15,7 +15,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -136,7 +135,7 @@ class _Search:
         settled = dataclasses.replace(step, operators=tuple(map(self._settled_operator, step.operators)))
         if self._forward_errors:
             # Gradients that are zero but for rounding differ by any factor, and tell nothing.
-            middle = statistics.median(self._forward_errors)
+            middle = float(np.median(self._forward_errors))
             self.error = max(self.error, middle)
             if self.lost is None and middle > _LOST:
                 self.lost = step.mine

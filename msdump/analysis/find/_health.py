@@ -146,12 +146,14 @@ def _measured(tensors: Sequence[DumpedTensor]) -> list[NonFiniteCounts | FormatE
     for number, problem in problems.items():
         results[row_numbers[number]] = problem
     plain: dict[int, Array] = {}
+    names = []
     for number, array in arrays.items():
-        if dtypes.dtype_from_numpy(array.dtype).name in _PLAIN:
+        name = dtypes.dtype_from_numpy(array.dtype).name
+        if name in _PLAIN:
             plain[row_numbers[number]] = array
+            names.append(name)
         else:
             results[row_numbers[number]] = count_non_finite(array)
-    names = [dtypes.dtype_from_numpy(array.dtype).name for array in plain.values()]
     for row_number, numbers in zip(plain, measure_each(list(plain.values()), names), strict=True):
         assert isinstance(numbers, Statistics)  # plain floats have an order
         results[row_number] = _of_numbers(numbers)

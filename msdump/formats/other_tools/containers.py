@@ -14,11 +14,6 @@ import functools
 
 from msdump.errors import FormatError
 from msdump.formats.other_tools.members import Members
-from msdump.formats.other_tools.npz import read_npz
-from msdump.formats.other_tools.polygraphy import is_polygraphy, read_polygraphy
-from msdump.formats.other_tools.safetensors import read_safetensors
-from msdump.formats.other_tools.torch_archive import read_torch_archive
-from msdump.formats.zip_members import ZIP_MAGIC
 from msdump.storage.files import content_id, open_file
 
 SAFETENSORS, TORCH, NPZ, POLYGRAPHY = ".safetensors", ".pt", ".npz", ".json"
@@ -30,14 +25,8 @@ _KIND_BY_SUFFIX = {
 }  # fmt: skip
 # Names that only such files have: one that begins otherwise is damaged, and no other tool's.
 _OWN = frozenset((".pt", ".pth"))
-_READERS = {
-    SAFETENSORS: read_safetensors,
-    TORCH: read_torch_archive,
-    NPZ: read_npz,
-    POLYGRAPHY: read_polygraphy,
-}
 _KEPT = 1 << 14  # files whose members are known while the process lasts
-_PICKLE = b"\x80"
+_ZIP, _PICKLE = b"PK\x03\x04", b"\x80"
 
 
 def suffix_of(name: str) -> str:
@@ -57,7 +46,7 @@ def is_container(path: str, name: str) -> bool:
     if kind != TORCH or suffix in _OWN:
         return True
     with open_file(path) as file:
-        return file.read(0, len(ZIP_MAGIC)) == ZIP_MAGIC
+        return file.read(0, len(_ZIP)) == _ZIP
 
 
 def members_of(path: str, name: str) -> Members:
@@ -70,21 +59,32 @@ def members_of(path: str, name: str) -> Members:
 
 @functools.lru_cache(maxsize=_KEPT)
 def _is_polygraphy(path: str, *_stamp: int) -> bool:
+    from msdump.formats.other_tools.polygraphy import is_polygraphy
+
     return is_polygraphy(path)
 
 
 @functools.lru_cache(maxsize=_KEPT)
 def _members(path: str, kind: str, *_stamp: int) -> Members:
+    # Each reader is imported where a folder has such a file: few folders have any.
     if kind == TORCH:
+        from msdump.formats.other_tools.torch_archive import read_torch_archive as read
+
         _check_torch(path)
-    return _READERS[kind](path)
+    elif kind == NPZ:
+        from msdump.formats.other_tools.npz import read_npz as read
+    elif kind == SAFETENSORS:
+        from msdump.formats.other_tools.safetensors import read_safetensors as read
+    else:
+        from msdump.formats.other_tools.polygraphy import read_polygraphy as read
+    return read(path)
 
 
 def _check_torch(path: str) -> None:
     """Raises: FormatError for the form that PyTorch wrote before 1.6."""
     with open_file(path) as file:
-        start = file.read(0, len(ZIP_MAGIC))
-    if start[:1] == _PICKLE:
+        start = file.read(0, 1)
+    if start == _PICKLE:
         raise FormatError(
             f"{path}: expected the zip file of torch.save, got a bare pickle, as PyTorch before 1.6 wrote it. "
             "Load it and save it again with PyTorch."

@@ -49,14 +49,13 @@ def finding_lines(verdict: QuantisedVerdict, finding: Contribution, graphs: Grap
 
 def lost_lines(comparison: Comparison, verdict: QuantisedVerdict) -> list[str]:
     """That an error is too large for what it was, and none adds out of proportion; [] where something else differs."""
-    results = [result for result in comparison.operators if not result.is_agreeing]
-    differing = [tensor for result in results for tensor in result.tensors if tensor.status == DIFFERS]
+    differing = [tensor for result in comparison.differing for tensor in result.tensors if tensor.status == DIFFERS]
     if any(tensor.metrics is None or tensor.metrics.mismatched for tensor in differing):
         return []
     ranked = [one for one in verdict.ranking if one.is_quantised and one.added is not None]
-    if not ranked or not results:
+    if not ranked or not comparison.differing:
         return []
-    first, most = results[0], ranked[0]
+    first, most = comparison.differing[0], ranked[0]
     label, error = first.pair.mine.label, max(first.output_error or 0.0, first.input_error or 0.0)
     text = message(
         "{name} ({type}), {where} has an error of {error:.3g}, and no operator adds out of proportion",
