@@ -638,7 +638,7 @@ def _file_order(file: DumpedFile) -> tuple[Any, ...]:
     name = file.name
     time = name.timestamp_us
     stamp = 0 if file.position is not None else (last if time is None else time)
-    path = natural_key(file.path) if name.is_bare else (file.path,)
+    path = natural_key(file.path) if time is None and name.is_bare else (file.path,)
     return (position, stamp, name.io == "output", name.slot or 0, name.part or 0, time or 0, path)
 
 

@@ -56,6 +56,7 @@ def memory_use(op_type: str) -> MemoryUse:
 # -- unset memory: who gives it away, and who only moves it on ---------------------------------------------------------
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def makes_unset(op_type: str) -> bool:
     """True for an operator that returns memory without writing it."""
     return has(op_type, "unset")

@@ -133,14 +133,15 @@ class HealthTable:
         damaged += [(tensor.path, problems[key]) for key, tensor in distinct.items() if key in problems]
 
 
+# Those that can hold a bad value.
+_ABLE = frozenset(row.name for row in dtypes.TABLE if row.may_be_non_finite)
 # Floats with NaN and Inf, whose statistics say all.
 _PLAIN = frozenset(row.name for row in dtypes.TABLE if row.kind == dtypes.FLOAT and row.bits > 8)
 
 
 def _measured(tensors: Sequence[DumpedTensor]) -> list[NonFiniteCounts | FormatError]:
     """Plain floats together, the others one by one; what cannot hold a bad value is not read."""
-    rows = [dtypes.BY_NAME.get(tensor.dtype) for tensor in tensors]
-    row_numbers = [row_number for row_number, row in enumerate(rows) if row is not None and row.may_be_non_finite]
+    row_numbers = [row_number for row_number, tensor in enumerate(tensors) if tensor.dtype in _ABLE]
     arrays, problems = loaded_each([tensors[row_number] for row_number in row_numbers], is_raw=True)
     results: list[NonFiniteCounts | FormatError] = [_FINE] * len(tensors)
     for number, problem in problems.items():
@@ -170,10 +171,9 @@ def _of_numbers(numbers: Statistics) -> NonFiniteCounts:
 
 def _known(measurements: Measurements, tensor: DumpedTensor) -> NonFiniteCounts | FormatError:
     """From a measurement, where that says all; else from the file, which may not be read for a rough look."""
-    row = dtypes.BY_NAME.get(tensor.dtype)
-    if row is None or not row.may_be_non_finite:
+    if tensor.dtype not in _ABLE:
         return _FINE
-    result = measurements.of(tensor)
+    row, result = dtypes.BY_NAME[tensor.dtype], measurements.of(tensor)
     if result is None:
         return _FINE
     if isinstance(result, FormatError) or row.kind != dtypes.FLOAT or row.bits <= 8 or not is_as_stored(tensor):
@@ -183,8 +183,7 @@ def _known(measurements: Measurements, tensor: DumpedTensor) -> NonFiniteCounts 
 
 def health_of(tensor: DumpedTensor, plain_bytes: int) -> NonFiniteCounts:
     """Of one tensor, without a table; what cannot be read counts as finite.   plain_bytes: as of `statistics`"""
-    row = dtypes.BY_NAME.get(tensor.dtype)
-    if row is None or not row.may_be_non_finite:
+    if tensor.dtype not in _ABLE:
         return _FINE
     try:
         return count_non_finite(tensor.load(), plain_bytes)
