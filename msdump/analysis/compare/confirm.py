@@ -7,6 +7,7 @@ or behind what is wrong.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
@@ -108,12 +109,15 @@ class Confirmation:
             right[index] = False
 
     def _is_made(self, part: str, result: Figures, is_mine: bool) -> bool:
-        """Whether an operator of the same part makes it on the other side, or none does."""
+        """Whether an operator of the same part makes it on the other side, or none does; an update that is written by
+        hand belongs to no optimizer.
+        """
         if result.value in self._joined[not is_mine]:
             return True
         own = self.partners[result.value] if is_mine else self._known.get(result.value, ())
         parts = self.side(not is_mine).parts
-        return any(not parts[value] or part in parts[value] for value in own)
+        alike = {"backward"} if part == "backward" else {"forward", "optimizer"}
+        return any(not parts[value] or not alike.isdisjoint(parts[value]) for value in own)
 
     def _right(self, is_mine: bool) -> list[bool | None]:
         side = self.side(is_mine)
@@ -127,6 +131,10 @@ class Confirmation:
             # What is cut is there where all parts are; what is computed beside a result is made in other ways, too.
             made = [one for _, one in placed.outputs if not one.is_plain] if placed.is_mover else [telling]
             is_made = all(self._is_made(placed.part, one, is_mine) for one in made)
+            if not is_made and not placed.is_mover and not side.readers[telling.value]:
+                # A gradient of what needs none: what else it makes tells.
+                rest = [one for _, one in placed.outputs if not one.is_plain and one is not telling]
+                is_made = any(self._is_made(placed.part, one, is_mine) for one in rest)
             hands_on = is_made and self._only_hands_on(placed, telling, is_mine)
             if is_made and not hands_on:
                 right[index] = True
@@ -218,13 +226,23 @@ class Confirmation:
             reader, figures = waiting.pop()
             if self.is_known(figures, is_mine):
                 continue
-            if figures.value in side.made:
-                return False
             maker = side.maker_before(figures.value, reader)
+            if figures.value in side.made:
+                if maker is None or not self._is_beside(side.row[maker], figures, is_mine):
+                    return False
+                continue
             if maker is not None and maker not in seen:
                 seen.add(maker)
                 waiting += [(maker, one) for _, one in side.row[maker].inputs if not one.is_plain]
         return True
+
+    def _is_beside(self, placed: Placed, figures: Figures, is_mine: bool) -> bool:
+        """Whether an operator whose first result is right makes a value beside it, which one side alone may need."""
+        return (
+            placed.telling is not None
+            and placed.telling.value != figures.value
+            and bool(self.is_right(placed, is_mine))
+        )
 
     def shares(self, own: Placed, other: Placed) -> bool:
         """Whether what one reads and operators made is what the other reads."""
@@ -400,34 +418,45 @@ def _tiles(
     whole: Figures, pieces: Mapping[tuple[int, ...], Sequence[Figures]], tolerance: float | None
 ) -> tuple[list[Figures], bool]:
     """Pieces that make the whole one behind the other along an axis, and whether they make all of it: of a sequence the
-    first steps may be right where the later ones are not.   pieces: by their shapes
+    first steps may be right where the later ones are not.
+
+    pieces  by their shapes; those with fewer axes lie behind each other along the first ones
     """
     shape = whole.tensor.shape
     best: list[Figures] = []
-    for axis in dict.fromkeys((0, len(shape) - 1)):
+    views: list[tuple[tuple[int, ...], int]] = [(shape, axis) for axis in range(len(shape))]
+    views += [((-1, *shape[first:]), 0) for first in range(2, len(shape) + 1)]
+    for view, axis in views:
         fitting = [
             piece
             for other, listed in pieces.items()
-            if len(other) == len(shape) and other[axis] < shape[axis]
-            if (*other[:axis], *other[axis + 1 :]) == (*shape[:axis], *shape[axis + 1 :])
+            if len(other) == len(view) and (*other[:axis], *other[axis + 1 :]) == (*view[:axis], *view[axis + 1 :])
+            if math.prod(other) < whole.size
             for piece in listed
         ][:_MAX_PIECES]
         if not fitting:
             continue
-        array = whole.tensor.load_host()
-        found: list[Figures] = []
-        start = 0
-        while start < shape[axis]:
-            tile = next((one for one in fitting if _is_tile(array, axis, start, one, tolerance)), None)
-            if tile is not None:
-                found.append(tile)
-            elif not found or not _is_left_out(array, axis, start, found[-1]):
-                break
-            start += found[-1].tensor.shape[axis]
-        if start == shape[axis]:
+        found, is_whole = _laid_out(whole.tensor.load_host().reshape(view), axis, fitting, tolerance)
+        if is_whole:
             return found, True
         best = max(best, found, key=len)
     return best, False
+
+
+def _laid_out(
+    array: Array, axis: int, fitting: Sequence[Figures], tolerance: float | None
+) -> tuple[list[Figures], bool]:
+    """Pieces in the order in which an array holds them along an axis, up to the first place where none fits."""
+    found: list[Figures] = []
+    start = 0
+    while start < array.shape[axis]:
+        tile = next((one for one in fitting if _is_tile(array, axis, start, one, tolerance)), None)
+        if tile is not None:
+            found.append(tile)
+        elif not found or not _is_left_out(array, axis, start, found[-1]):
+            return found, False
+        start += found[-1].tensor.shape[axis]
+    return found, True
 
 
 def _is_left_out(array: Array, axis: int, start: int, before: Figures) -> bool:

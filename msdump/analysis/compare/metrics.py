@@ -9,6 +9,7 @@ Source: msaccucmp, algorithms 0 to 9, measured on hand-made tensors; docs/metric
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Any, SupportsFloat
@@ -51,6 +52,11 @@ _FIELD_BY_METRIC = {
 }
 
 
+# Numbers below minus this, and so many times as large as all others, stand for minus infinity.
+FILL = 1e4
+_FAR = 1e3
+
+
 @dataclass(frozen=True, slots=True)
 class PairMetrics:
     """Two tensors of one size, "mine" against "golden".
@@ -59,7 +65,8 @@ class PairMetrics:
     numbers lose their imaginary part. `divergence` is None when it was not asked for.
 
     The other fields see the elements as they are, and only those that are finite on both sides:
-    relative_error   |mine - golden| / |golden| as Euclidean norms; Inf when only golden is all zero
+    relative_error   |mine - golden| / |golden| as Euclidean norms; Inf when only golden is all zero. What stands for
+                     minus infinity in both (a mask of -1e9) does not count
     worst_error      largest |mine - golden|, and worst_relative_error: the same against golden's largest value
     unequal          elements that differ; None for floats
     mismatched       elements where one side has a NaN or Inf and the other something else
@@ -116,7 +123,32 @@ def compare_arrays(mine: Array, golden: Array, has_divergence: bool = True, thre
     rows = pair_rows.pair_rows(x, y, has_divergence, thread_count)
     with np.errstate(all="ignore"):
         divergence = _divergence(x, y, rows, thread_count) if has_divergence else None
-        return _finish(rows, is_scalar, is_bool, divergence)
+        pair = _finish(rows, is_scalar, is_bool, divergence)
+        kept = beside_fill(x, y) if pair.worst_error > pair.worst_relative_error * FILL else None
+        if kept is None:
+            return pair
+        rest = _finish(pair_rows.pair_rows(x[kept], y[kept], False, thread_count), is_scalar, is_bool, None)
+        errors = ("relative_error", "worst_error", "worst_relative_error")
+        return dataclasses.replace(pair, **{name: getattr(rest, name) for name in errors})
+
+
+def beside_fill(mine: Array, golden: Array) -> Array | None:
+    """Where two tensors do not both hold the number that stands for minus infinity, by which a mask hides elements.
+
+    Returns: None where they hold none.
+
+    Edges: it is the lowest of both, below -10,000, and a thousand times as large as all others.
+    """
+    if not mine.dtype.kind == golden.dtype.kind == "f":
+        return None
+    lowest = golden.min()
+    if not lowest < -FILL or mine.min() != lowest:
+        return None
+    kept: Array = (mine != lowest) | (golden != lowest)
+    others = golden[kept]
+    if kept.all() or not others.size or not float(np.abs(others).max()) * _FAR <= -float(lowest):
+        return None
+    return kept
 
 
 def metric_text(pair: PairMetrics, metric: str) -> tuple[str, str]:

@@ -22,7 +22,7 @@ from msdump.analysis.compare.values import Figures, Matches, Value, figures_of
 from msdump.analysis.steps import Operator, Slot, Step, StepKey, as_they_ran
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.operators.kinds import has, is_mover, kind_of
-from msdump.operators.traits import FIRST, is_random, overwrites_unread, reads_shape_only
+from msdump.operators.traits import FIRST, is_random, memory_use, overwrites_unread, reads_shape_only
 
 # Iterations that are looked at where the two sides count them otherwise.
 _MAX_ITERATIONS = 64
@@ -91,6 +91,9 @@ class Trace:
             self._placed(step, operator) for step in steps for operator in step.operators if not operator.is_parameter
         ]
         self.place = {id(placed.operator): index for index, placed in enumerate(self.row)}
+        self._last_gradient = max(
+            (at for at, one in enumerate(self.row) if one.part == "backward"), default=len(self.row)
+        )
         self.made: set[Value] = set()
         self.parts: dict[Value, set[str]] = defaultdict(set)
         self.readers: dict[Value, list[int]] = defaultdict(list)
@@ -118,6 +121,18 @@ class Trace:
         makers = self._anew.get(value, ())
         before = bisect_left(makers, place)
         return makers[before - 1] if before else None
+
+    @functools.cached_property
+    def shows_updates(self) -> bool:
+        """Whether any operator updates what it is given."""
+        return any(
+            self.is_update(place) and memory_use(placed.operator.op_type).overwrites
+            for place, placed in enumerate(self.row)
+        )
+
+    def is_update(self, place: int) -> bool:
+        """Whether an operator belongs to an optimizer, or to an update by hand: it comes after all gradients."""
+        return self.row[place].part == "optimizer" or place > self._last_gradient
 
     def readers_of(self, place: int) -> list[int]:
         """Places of the later operators that read what the one at a place made, as far as that tells something; not

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from msdump.analysis.compare.bounds import Bounds, bounds_of, real_dtype, reason_to_differ
-from msdump.analysis.compare.metrics import PairMetrics, compare_arrays
+from msdump.analysis.compare.metrics import FILL, PairMetrics, beside_fill, compare_arrays
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.statistic_row import StatisticRow
@@ -134,7 +134,9 @@ def _is_plain(numbers: Array, is_whole: bool) -> bool:
     if is_whole:
         return np.unique(numbers[:_SAMPLE]).size <= _FEW_WHOLE
     if numbers.size > 1:
-        return bool(numbers.min() == numbers.max())
+        lowest, largest = numbers.min(), numbers.max()
+        is_mask = largest - lowest == 1 and lowest == np.round(lowest)
+        return bool(lowest == largest or (is_mask and np.all((numbers == lowest) | (numbers == largest))))
     return not int(np.float32(numbers[0]).view(np.uint32)) & _LOW_BITS
 
 
@@ -303,6 +305,10 @@ def _is_near(a: Array, b: Array, bounds: Bounds, top: float) -> bool:
 
     Edges: NaN and Inf must be the same in the same places.
     """
+    kept = beside_fill(a, b) if top > FILL else None
+    if kept is not None:
+        a, b = a[kept], b[kept]
+        top = float(np.abs(b).max())
     with np.errstate(invalid="ignore"):
         distance = a.astype(np.float64) - b
     finite = np.isfinite(distance)
