@@ -72,8 +72,8 @@ BY_COMMAND: Mapping[str, Mapping[int, str]] = {
         REFUSED: "wrong usage, no such path, a port in use, or a package that is missing",
     },
     "nan": {
-        FINE: "everything is finite, or every NaN and Inf is benign",
-        FOUND: "a NaN or an unexpected Inf was found",
+        FINE: "everything is finite, or every NaN and Inf is benign, and what is trained learns",
+        FOUND: "a NaN or an unexpected Inf was found, or a training that does not learn, grows or stands still",
         NOTHING: _NO_DUMP,
         INCOMPLETE: f"what is there is finite, {_IN_PART}",
     },

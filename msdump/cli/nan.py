@@ -23,6 +23,7 @@ from msdump.tables.messages import AND, COLON, COMMA, SEMICOLON, Message, counte
 if TYPE_CHECKING:
     from msdump.analysis.find.between import BadGradients
     from msdump.analysis.find.nan import BadTensor, BenignInf, Growth, NonFinite, NonFiniteReport
+    from msdump.analysis.learning.findings import LearningFinding
     from msdump.analysis.steps import Operator, StepKey
 
 _EPILOG = """
@@ -37,7 +38,8 @@ absolute value is 100 times that of the iteration before, where a NaN or Inf fol
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.description = (
-        "Find the first NaN and the first unexpected Inf, the operators they infect, and what grew before."
+        "Find the first NaN and the first unexpected Inf, the operators they infect, what grew before; and why a "
+        "training does not learn."
     )
     parser.epilog = _EPILOG
     parser.add_argument("dump", metavar="DIR", help="a dump, any folder of one, or a statistic.csv")
@@ -59,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
             thread_count=args.threads,
             progress=advance,
         )
-    is_found = bool(report.steps) or report.between is not None
+    is_found = bool(report.steps or report.learning) or report.between is not None
     status = FOUND if is_found else INCOMPLETE if report.damaged or report.lost else FINE
     if not write_json(args, lambda: _value(report), is_brief=not args.shows_all):
         if args.brief:
@@ -85,6 +87,9 @@ def _print_brief(report: NonFiniteReport, status: int) -> None:
     from msdump.analysis.steps import operator_id
 
     _print_between(report.between)
+    if report.first is None and report.learning:
+        _print_learning(report.learning, is_brief=True)
+        return
     if report.first is None:
         if status == INCOMPLETE:
             text = message("incomplete: no finding in {tensors} of {steps} that are there.", **_counts(report))
@@ -118,7 +123,10 @@ def _next_steps(report: NonFiniteReport, dump: str) -> Iterator[tuple[str, str]]
     from msdump.analysis.steps import STATISTIC
 
     first = report.first
-    if first is None:
+    if first is None and report.learning:
+        one = report.learning[0]
+        yield operator_line("show", dump, one.operator, one.step), message("its tensors, attributes and source")
+    elif first is None:
         yield command_line("stat", path_word(dump), "--sort", "max"), message("the largest values")
     else:
         inside = inside_line(first.operator)
@@ -137,6 +145,7 @@ def _print_findings(report: NonFiniteReport, dump: str, shows_all: bool, status:
 
     _print_between(report.between)
     if not report.steps:
+        _print_learning(report.learning)
         benign = {record.kind for record in report.benign}
         nan = message("no NaN that was not dropped") if NAN in benign else message("no NaN")
         inf = message("no Inf that was not meant") if INF in benign else message("no Inf")
@@ -147,7 +156,10 @@ def _print_findings(report: NonFiniteReport, dump: str, shows_all: bool, status:
             )  # fmt: skip
         else:
             text = message("finite: {tensors} of {steps} hold {nan} and {inf}.", nan=nan, inf=inf, **_counts(report))
-        say_answer([text], status)
+        if report.learning:
+            say(text)
+        else:
+            say_answer([text], status)
     else:
         kinds = {NAN: (message("no NaN"), report.nan), INF: (message("no unexpected Inf"), report.inf)}
         for first in report.firsts:
@@ -158,6 +170,7 @@ def _print_findings(report: NonFiniteReport, dump: str, shows_all: bool, status:
             say(none)
         if not shows_all:
             _print_others(report)
+        _print_learning(report.learning)
     _print_untold(report)
     _print_skipped(report)
     _print_benign(report.benign, shows_all)
@@ -174,6 +187,18 @@ def _print_others(report: NonFiniteReport) -> None:
         say(counted(others, "{count} more step holds NaN or Inf (--all)", "{count} more steps hold NaN or Inf (--all)"))
     elif len(report.steps) > 1:
         say(message("other graphs or ranks of this step hold NaN or Inf, too (--all)"))
+
+
+def _print_learning(found: Sequence[LearningFinding], is_brief: bool = False) -> None:
+    """Why the training does not learn, one finding after the other."""
+    from msdump.analysis.learning.words import details, sentence
+
+    for one in found[:FINDINGS] if is_brief else found[:_SHOWN]:
+        say_answer([sentence(one)], FOUND)
+        if one.line is not None:
+            say(f"  {one.line}  {one.line.code.strip()}")
+        for text in () if is_brief else details(one):
+            say("  " + text)
 
 
 def _print_untold(report: NonFiniteReport) -> None:

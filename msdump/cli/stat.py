@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from msdump.analysis.compare.result import Comparison, OperatorResult
-    from msdump.analysis.stat.roles import Role
+    from msdump.analysis.roles import Role
     from msdump.analysis.stat.rows import StatisticReport, TensorStatistics
     from msdump.analysis.steps import StepKey
     from msdump.tables.frames import Column
@@ -167,6 +167,8 @@ def _unchanged(args: argparse.Namespace) -> int:
                 "its gradients are up to {gradient:g}: updates may be too small for {dtype}",
                 gradient=one.largest_gradient, dtype=one.dtype,
             )  # fmt: skip
+            if one.is_stepped is False:
+                text = message("it has a gradient and belongs to no optimizer")
             say("  " + text)
         still = [one.name for one in report.parameters if not one.largest_gradient]
         if still:
@@ -229,7 +231,7 @@ def _roles(dump: str, results: Sequence[OperatorResult]) -> list[Role]:
     """What the first tensor that differs of each operator is in the model."""
     from msdump.analysis.compare.result import DIFFERS
     from msdump.analysis.graph_info import GraphFiles
-    from msdump.analysis.stat.roles import Roles
+    from msdump.analysis.roles import Roles
     from msdump.formats.dump_dir import DumpDir
 
     roles = Roles(GraphFiles(DumpDir.open(dump)))

@@ -43,6 +43,7 @@ from msdump.errors import DumpError, WriteError
 from msdump.formats import bin, npy
 from msdump.formats.folders import FolderHold, FolderHolds
 from msdump.formats.gradients_csv import GradientRow, append_gradients
+from msdump.formats.learning_json import Learning, write_learning
 from msdump.formats.opdebug import OpdebugJsonWriter
 from msdump.formats.paths.acl import npy_file_name
 from msdump.formats.paths.sync import SyncPaths
@@ -135,6 +136,7 @@ class GraphSession(Session):
         if plan.when.sampler is not None:
             self.add_notes(plan.when.sampler.notes)
         self._training: list[Callable[[], TrainingSteps]] = []
+        self._learning: list[Callable[[], Learning | None]] = []
         self._has_steps = self._has_gradients = False
         if recorder is not None:
             recorder.flush = self._drain
@@ -164,15 +166,23 @@ class GraphSession(Session):
         """Ask it how iterations and steps of optimizers go together, for the report and the dump."""
         self._training.append(function)
 
+    def record_learning(self, function: Callable[[], Learning | None]) -> None:
+        """Ask it which parameters get gradients and steps, for the dump."""
+        self._learning.append(function)
+
     def save_training(self) -> None:
-        """Keep what is known of that, where an iteration is no step, or was none. A failure ends the dump."""
-        steps = self._training_steps()
-        if self._metadata_dir is None or self.error or self.is_foreign or steps is None:
+        """What is known of both; of the first where an iteration is no step, or was none. A failure ends the dump."""
+        if self._metadata_dir is None or self.error or self.is_foreign:
             return
-        if not steps.is_even or self._has_steps:
+        steps = self._training_steps()
+        if steps is not None and (not steps.is_even or self._has_steps):
             self._has_steps = True
             with self.tally.stop_on_failure():
                 write_steps(self._metadata_dir, steps)
+        learning = next((found for function in self._learning if (found := function()) is not None), None)
+        if learning is not None:
+            with self.tally.stop_on_failure():
+                write_learning(self._metadata_dir, learning)
 
     def keep_gradients(self, rows: Sequence[GradientRow]) -> None:
         """Keep what gradients were in iterations that are not dumped. A failure ends the dump."""
@@ -303,6 +313,7 @@ class GraphSession(Session):
             self._at_change.clear()
             self._step_ends.clear()
             self._training.clear()
+            self._learning.clear()
             self._wire = self._reloader = self._pending = None
             self.tally = Tally(error=self.tally.error)
         if self._final.error:

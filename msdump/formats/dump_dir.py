@@ -28,6 +28,7 @@ from msdump.formats.dump_folders import DumpedFolder, FolderWalk, is_plain_below
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
 from msdump.formats.gradients_csv import GRADIENTS_FILE, GradientRow, read_gradients
 from msdump.formats.iterations_jsonl import ExecutedOperators, read_iterations
+from msdump.formats.learning_json import LEARNING_FILE, Learning, read_learning
 from msdump.formats.msprobe_json import (
     MSPROBE_FILE,
     STACK_FILE,
@@ -418,6 +419,23 @@ class DumpDir:
             except FormatError as error:
                 self._damage(os.fspath(path), error)
         return steps
+
+    @property
+    def learning(self) -> dict[int, Learning]:
+        """Which parameters get gradients and steps, by rank, read anew at each call; of several runs in one folder the
+        last one counts.
+
+        Edges and Raises: as `layouts`.
+        """
+        found: dict[int, Learning] = {}
+        for rank, path in self._described(LEARNING_FILE):
+            if rank in found:
+                continue
+            try:
+                found[rank] = read_learning(path)
+            except FormatError as error:
+                self._damage(os.fspath(path), error)
+        return found
 
     @property
     def gradients(self) -> dict[int, tuple[GradientRow, ...]]:

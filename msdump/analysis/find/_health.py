@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -32,6 +32,7 @@ class NonFiniteCounts:
     nan, negative_inf, positive_inf   counts; None where only their presence is known
     largest   absolute value of the finite elements; None where there are none or they have no order
     is_counted  False: the counts are 1 where there are some
+    numbers   statistics that they were taken from, where there are some
     """
 
     nan: int | None = 0
@@ -39,6 +40,7 @@ class NonFiniteCounts:
     positive_inf: int | None = 0
     largest: float | None = None
     is_counted: bool = True
+    numbers: Statistics | StatisticRow | None = field(default=None, compare=False, repr=False)
 
     @property
     def inf(self) -> int | None:
@@ -81,6 +83,10 @@ class HealthTable:
 
     def of(self, tensor: DumpedTensor) -> NonFiniteCounts:
         return self._by_key.get(key_of(tensor), _FINE)
+
+    def numbers(self, tensor: DumpedTensor) -> Statistics | StatisticRow | None:
+        """Statistics of a tensor; None where they were not needed."""
+        return self.of(tensor).numbers
 
     @property
     def has_bad(self) -> bool:
@@ -166,7 +172,8 @@ def _known_of(measurements: Measurements, tensors: Sequence[DumpedTensor]) -> li
 
 
 def _of_numbers(numbers: Statistics) -> NonFiniteCounts:
-    return _made_health(numbers.nan, numbers.negative_inf, numbers.positive_inf, _largest(numbers.max, numbers.min))
+    largest = _largest(numbers.max, numbers.min)
+    return _made_health(numbers.nan, numbers.negative_inf, numbers.positive_inf, largest, True, numbers)
 
 
 def _known(measurements: Measurements, tensor: DumpedTensor) -> NonFiniteCounts | FormatError:
@@ -216,13 +223,13 @@ def _of_row(row: StatisticRow) -> NonFiniteCounts:
     """Counts where the row has all of them, else what it tells by other numbers."""
     largest = _largest(row.max, row.min)
     if row.nan is not None and row.negative_inf is not None and row.positive_inf is not None:
-        return NonFiniteCounts(row.nan, row.negative_inf, row.positive_inf, largest)
+        return _made_health(row.nan, row.negative_inf, row.positive_inf, largest, True, row)
     extremes = row.max, row.min
     negative = row.negative_inf or int(-math.inf in extremes)
     positive = row.positive_inf or int(math.inf in extremes)
     # A norm tells no sign.
     positive = positive or int(bool(row.holds_inf) and not negative)
-    return NonFiniteCounts(row.nan or int(bool(row.holds_nan)), negative, positive, largest, is_counted=False)
+    return NonFiniteCounts(row.nan or int(bool(row.holds_nan)), negative, positive, largest, False, row)
 
 
 def _largest(*extremes: float | int | None) -> float | None:

@@ -32,6 +32,7 @@ from msdump.analysis.find._infinity_flow import (
 )
 from msdump.analysis.find.between import BadGradients, bad_gradients
 from msdump.analysis.graph_info import GraphFiles, GraphNode, with_inputs
+from msdump.analysis.learning.findings import LearningFinding, learning_findings
 from msdump.analysis.measurements import Measurements
 from msdump.analysis.memory_state import SameBytes, UnsetTensors, has_same_statistics
 from msdump.analysis.missing import lost_lines, lost_of
@@ -211,6 +212,7 @@ class NonFiniteReport:
     unset      tensors that no operator has written yet: (step, label of the operator, input or output, slot)
     lost       what dumps that are not complete lack, by rank
     between    gradients of an iteration that a sampled dump has left out, where they are bad before all of these
+    learning   why the training may not learn, or grows, before the first of these
     untold     by dtype: how many tensors have statistics that tell nothing of their values
     """
 
@@ -227,6 +229,7 @@ class NonFiniteReport:
     between: BadGradients | None = None
     untold: Mapping[str, int] = field(default_factory=dict)
     lost: Mapping[int, Lost] = field(default_factory=dict)
+    learning: tuple[LearningFinding, ...] = ()
 
     def __repr__(self) -> str:
         """One line: how many steps have one, and the first operator."""
@@ -309,7 +312,7 @@ def find_non_finite(
         health.add_rows(table.row, _tensors(measured), damaged)
         keys = {step.key for step in measured}
         others = [step for step in read_steps(dump, selection, every_run=True) if step.key not in keys]
-        gradients, lost = dump.gradients, lost_of(dump, selection)
+        gradients, lost, learning = dump.gradients, lost_of(dump, selection), dump.learning
     health.add_tensors(_tensors(others), damaged, thread_count, progress, measurements)
     steps = sorted([*measured, *others], key=_when)
     if not any(step.operators for step in steps):
@@ -354,6 +357,7 @@ def find_non_finite(
         bad_gradients(gradients, selection, firsts[0].step.iteration if firsts else None),
         dict(health.untold),
         lost,
+        learning_findings(steps_with_inputs, health, graphs, learning, firsts[0].step.iteration if firsts else None),
     )
 
 

@@ -17,6 +17,8 @@ from msdump.analysis.json_values import (
     step_value,
     tensor_value,
 )
+from msdump.analysis.learning.findings import LearningFinding
+from msdump.analysis.learning.words import details, sentence
 from msdump.analysis.missing import lost_values
 from msdump.analysis.replay.replay import Replay
 from msdump.analysis.stat.rows import StatisticReport, TensorStatistics
@@ -62,9 +64,26 @@ def non_finite_value(report: NonFiniteReport) -> Value:
         "skipped": [_origin(row) for row in report.skipped],
         "benign": [_benign(row) for row in report.benign],
         "grew": None if report.grew is None else _growth(report.grew),
+        "learning": [_learning(found) for found in report.learning],
         "between": None if report.between is None else _between(report.between),
         "lost": lost_values(report.lost),
         "damaged": damaged_values(report.damaged),
+    }
+
+
+def _learning(found: LearningFinding) -> Value:
+    return {
+        **location_value(found.step, found.operator),
+        "kind": found.kind,
+        "text": sentence(found),
+        "details": details(found),
+        "parameters": found.parameters,
+        "first": found.first,
+        "last": found.last,
+        "how": found.how or None,
+        "line": line_value(found.line),
+        "numbers": dict(found.numbers),
+        "optimizer": found.optimizer or None,
     }
 
 

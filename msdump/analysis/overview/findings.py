@@ -10,6 +10,7 @@ from msdump.analysis.compare.result import Comparison
 from msdump.analysis.compare.sentences import headline
 from msdump.analysis.compare.verdict import MINE, Place, Reason
 from msdump.analysis.find.nan import HOW, MADE, NAN, NonFinite
+from msdump.analysis.learning.words import details, sentence
 from msdump.analysis.overview.contents import Contents
 from msdump.analysis.steps import Operator, StepKey, place_text
 from msdump.graph.types import SourceLine
@@ -20,6 +21,10 @@ KINDS = {
     "rank": (message("ranks disagree"), "The first tensor that must be equal on several ranks and is not."),
     "first-nan": (message("first NaN"), "The first operator of the dump that has a NaN."),
     "first-inf": (message("first Inf"), "The first operator of the dump that has an unexpected Inf."),
+    "learning": (
+        message("the training"),
+        "What of the training learns nothing, stands still or grows, from its first iteration on.",
+    ),
     "first-wrong": (
         message("first wrong operator"),
         "The first operator whose inputs agree with those of the golden dump and whose output does not.",
@@ -48,13 +53,17 @@ class Finding:
 
 def findings(contents: Contents) -> list[Finding]:
     """What the ranks disagree about, where that is asked; the first NaN and the first unexpected Inf, the earlier one
-    first; and where the dump parts from its golden one. Each if it is there.
+    first; why the training does not learn; and where the dump parts from its golden one. Each if it is there.
 
     Raises: as `Contents`.
     """
     report = contents.non_finite
     found = list(_of_job(contents))
     found += [_of_value("first-nan" if result.kind == NAN else "first-inf", result) for result in report.firsts]
+    found += [
+        Finding("learning", sentence(one), joined("\n", details(one)), one.step, one.operator, one.line)
+        for one in report.learning
+    ]
     if contents.comparison is not None:
         found += _of_comparison(contents.comparison)
     return found
@@ -73,12 +82,12 @@ def _of_job(contents: Contents) -> Iterator[Finding]:
     if job.undeclared.rows:
         row = rows_as_values(job.undeclared)[0]
         places.append((row["name"], row["iteration"], row["suspects"] or row["ranks"], None))
-    for sentence, (name, iteration, ranks, graph) in zip(verdict(job), places, strict=True):
+    for text, (name, iteration, ranks, graph) in zip(verdict(job), places, strict=True):
         for each in contents.operators:
             names = each.operator.full_name, each.operator.op_name
             is_there = each.step.rank_id == ranks[0] and each.step.iteration == iteration and name in names
             if is_there and graph in (None, each.step.graph_id):
-                yield Finding("rank", sentence, sentence, each.step, each.operator, each.line)
+                yield Finding("rank", text, text, each.step, each.operator, each.line)
                 break
 
 

@@ -19,7 +19,9 @@ from msdump.analysis.stat.statistics import tensor_statistics
 from msdump.analysis.steps import opened
 from msdump.errors import FormatError, NothingFoundError
 from msdump.formats.dump_dir import DumpDir
+from msdump.formats.learning_json import Learning
 from msdump.formats.sidecars import Lost
+from msdump.tensors.records import OUTPUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,7 @@ class Unchanged:
 
     iterations        first and last one in which it was dumped
     largest_gradient  largest absolute value of its gradients; None where the dump shows none, as of a frozen one
+    is_stepped        whether an optimizer steps it; None where the dump does not tell
     """
 
     name: str
@@ -36,6 +39,7 @@ class Unchanged:
     shape: tuple[int, ...]
     iterations: tuple[int, int]
     largest_gradient: float | None
+    is_stepped: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +77,12 @@ def unchanged_parameters(
     )  # fmt: skip
     contents: dict[tuple[int | None, str], dict[int, TensorStatistics]] = {}
     gradients: dict[tuple[int | None, str], float] = {}
+    learned = _Learned(opened_dump.learning)
     for row, subject in zip(report.rows, subjects_of(report.rows, GraphFiles(opened_dump)), strict=True):
-        if subject is None or row.step.iteration is None:
+        if row.step.iteration is None:
+            continue
+        subject = learned.gradient(row) or subject
+        if subject is None:
             continue
         if subject.startswith(GRADIENT_OF):
             name = row.step.rank_id, subject.removeprefix(GRADIENT_OF)
@@ -90,13 +98,46 @@ def unchanged_parameters(
         )
     found = [
         Unchanged(
-            name, rank_id, rows[last].tensor.true_dtype, rows[last].shape, (first, last), gradients.get((rank_id, name))
+            name,
+            rank_id,
+            rows[last].tensor.true_dtype,
+            rows[last].shape,
+            (first, last),
+            gradients.get((rank_id, name)),
+            learned.is_stepped(rank_id, name),
         )
         for (rank_id, name), rows in several.items()
         for first, last in [(min(rows), max(rows))]
         if len({_content(row) for row in rows.values()}) == 1
     ]
     return UnchangedReport(tuple(found), len(several), report.damaged, report.lost)
+
+
+class _Learned:
+    """What a dump tells of gradients and optimizers, by rank."""
+
+    def __init__(self, learning: Mapping[int, Learning]) -> None:
+        self._rows = {rank: {row.name: row for row in one.parameters} for rank, one in learning.items()}
+        self._outputs: dict[tuple[int, int], dict[tuple[int | None, str | None, int | None], str]] = {}
+
+    def gradient(self, row: TensorStatistics) -> str | None:
+        """`gradient of` a parameter, where a tensor is one."""
+        rank, graph, iteration = row.step
+        rows = self._rows.get(rank or 0)
+        if rows is None or iteration is None or row.operator is None or row.tensor.io != OUTPUT:
+            return None
+        at = rank or 0, iteration
+        if at not in self._outputs:
+            spans = ((name, one.at(iteration)) for name, one in rows.items())
+            self._outputs[at] = {
+                (span.graph, span.operator, span.slot): name for name, span in spans if span is not None and span.has
+            }
+        name = self._outputs[at].get((graph, row.operator.label, row.tensor.slot or 0))
+        return None if name is None else f"{GRADIENT_OF}{name}"
+
+    def is_stepped(self, rank: int | None, name: str) -> bool | None:
+        row = self._rows.get(rank or 0, {}).get(name)
+        return None if row is None else row.optimizer is not None
 
 
 def _content(row: TensorStatistics) -> str:

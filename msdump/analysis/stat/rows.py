@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from msdump.analysis._payload import key_of
 from msdump.analysis.graph_info import GraphNode
-from msdump.analysis.stat.roles import Role
+from msdump.analysis.roles import Role
 from msdump.analysis.steps import Operator, StepKey
 from msdump.errors import ConfigError, FormatError, WriteError
 from msdump.formats.atomic import scratch_folder

@@ -16,7 +16,7 @@ from msdump.analysis._payload import Key, Progress, all_in_order, in_runs, key_o
 from msdump.analysis.graph_info import GraphFiles, GraphNode
 from msdump.analysis.measurements import Measurements
 from msdump.analysis.missing import lost_of
-from msdump.analysis.stat.roles import Role, Roles
+from msdump.analysis.roles import Role, Roles
 from msdump.analysis.stat.rows import StatisticReport, TensorStatistics, tensor_statistics_row
 from msdump.analysis.steps import Operator, Step, StepKey, nothing_selected, opened, read_statistic_steps, read_steps
 from msdump.errors import ConfigError, DtypeError, FormatError, NothingFoundError, did_you_mean

@@ -73,7 +73,12 @@ def call_lines() -> Lines:
 
     Those of libraries that lie between the operator and the innermost line of the user's own files are among them.
     """
-    return lines_of(_places(sys._getframe(1)))
+    return lines_above(sys._getframe(1))
+
+
+def lines_above(frame: FrameType | None) -> Lines:
+    """As `call_lines`, of the code that a frame has called."""
+    return lines_of(_places(frame))
 
 
 def _places(frame: FrameType | None) -> Iterator[tuple[str, int]]:

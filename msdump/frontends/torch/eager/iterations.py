@@ -272,6 +272,11 @@ class Iterations:
         if self._backwards.ends_forward:
             self._steps.backward()
 
+    @property
+    def is_running_backward(self) -> bool:
+        """Whether this thread is in a call of a backward pass."""
+        return self._backwards.depth > 0
+
     def leave_backward(self) -> None:
         self._backwards.depth -= 1
         if not self._backwards.depth:

@@ -14,6 +14,7 @@ import torch
 from msdump.config.plan import SYNC
 from msdump.frontends.torch.eager.call_sites import call_lines, call_stack
 from msdump.frontends.torch.eager.iterations import Iterations
+from msdump.frontends.torch.eager.learning import LearningRecord
 from msdump.frontends.torch.eager.listening import is_compiled_node, listening
 from msdump.frontends.torch.eager.messages import Messages
 from msdump.frontends.torch.eager.mode import StackedMode
@@ -81,12 +82,15 @@ class EagerProgram:
         self._scopes = Scopes(self._begin_call)
         self._operator_scopes = OperatorScopes(self._scopes)
         self._iterations = Iterations(steps, model, self._scopes, has_setup)
-        self._iterations.note_gradients = gradients_of(session).note
+        self._iterations.note_gradients = self._note_step
+        self._note_gradients = gradients_of(session).note
         self._plan: Plan | None = None
         self._book = sharding_book(session)
         self._counts = counts_of(session)
         self._operands = CallOperands(session.count_skipped, keeps)
         self._parameters = Parameters(self._operands)
+        self._learning = LearningRecord(self._operands, self.stages[BACKWARD])
+        self.stages[FORWARD].on_new = self._learning.note_read
         self._messages = Messages(self._operands, self._book, session.count_skipped)
         self._shardings = OperandShardings(self._book, self._operands, session.recorder)
         self.native: NativeLook | None = None
@@ -94,6 +98,8 @@ class EagerProgram:
         self._device_state: tuple[int, bool] | None = None
         self._found_devices: Collection[torch.device] = ()
         self._is_between_operators = False
+        # Whether the backward pass that runs leaves gradients in parameters.
+        self._accumulates = False
         self._operators = Operators(
             self.stages[FORWARD],
             self._operands,
@@ -166,6 +172,7 @@ class EagerProgram:
         self.session.call_at_change(self._between_iterations)
         self.session.call_when_step_ends(self.step)
         self.session.count_training(self._iterations.counts.so_far)
+        self.session.record_learning(self._learning.so_far)
         self._steps.lead(self._iterations)
         listening.begin(self)
         if self.native is not None:
@@ -509,6 +516,12 @@ class EagerProgram:
                 self._keep_counts()
                 self._look_ahead()
 
+    def _note_step(self, iteration: int | None, optimizer: object, is_skipped: bool) -> None:
+        """As `Iterations.note_gradients`."""
+        self._note_gradients(iteration, optimizer, is_skipped)
+        if self._is_watched:
+            self._learning.note_step(iteration, optimizer, is_skipped)
+
     def _keep_counts(self) -> None:
         """A step of an optimizer is over. A script that is killed ends no dump, and leaves what was kept by then."""
         if self._iterations.counts.is_round:
@@ -521,11 +534,17 @@ class EagerProgram:
             self.native.calls.engine_lines = call_lines()
         with unseen:
             self._iterations.enter_backward(accumulates)
+        self._accumulates |= accumulates
 
     def leave_backward(self) -> None:
         self._settle()
         with unseen:
             self._iterations.leave_backward()
+            iteration = self._iterations.current
+            if self._accumulates and not self._iterations.is_running_backward:
+                self._accumulates = False
+                if self._is_watched and iteration is not None:
+                    self._learning.note_backward(iteration)
         self.mode.settle()
 
 

@@ -110,13 +110,15 @@ class Call:
 
 class Stage:
     """Attributes: `part` of a step; `graph`, which grows with each operator that runs for the first time; `iteration`,
-    the last one that was watched; `is_watched`, whether that goes on.
+    the last one that was watched; `is_watched`, whether that goes on; `on_new`, called with a call of an operator that
+    runs for the first time.
     """
 
     def __init__(self, part: int, graph_id: int, observers: Sequence[Observer]) -> None:
         self.part = part
         self.iteration = -1
         self.graph = Graph(f"kernel_graph_{graph_id}", graph_id, is_open=True)
+        self.on_new: Callable[[Stage, Call], None] = _ignore
         self._observers = tuple(observers)
         self._seen = ObservedGraph(self.graph, self._observers)
         self._run: WatchedRun | None = None
@@ -181,6 +183,10 @@ class Stage:
         operator = Named(number, f"{scope}/{op_type}-op{number}")
         caller.operators.append(operator)
         return operator
+
+    def value_of(self, info: TensorInfo) -> Value | None:
+        """The value of its graph that a tensor is; None where it is none."""
+        return self._values.get(info.key.value_id)
 
     def show(self, call: Call) -> None:
         """Report a call to the observers.   Raises: what the call raised."""
@@ -269,6 +275,7 @@ class Stage:
         mutates = tuple(slot for slot, each in enumerate(call.tensors) if each.is_written)
         if call.name not in self._nodes:
             self._nodes[call.name] = self._node(call, mutates)
+            self.on_new(self, call)
         index = len(self._seen.ops)
         op_type = call.signature.op_type
         op = OpInfo(self.graph.graph_id, index, op_type, call.name, index, 0, call.inputs, call.outputs, mutates)
@@ -339,6 +346,9 @@ class Stage:
         for number, tensor in read.tensors.items():
             self._by_memory.setdefault(memories[id(tensor)], set()).add(number)
             self._overwritten.pop(number, None)
+
+
+def _ignore(stage: Stage, call: Call) -> None: ...
 
 
 class ReadParameters:

@@ -89,6 +89,12 @@ class Roles:
         return roles
 
 
+def gradients_of(graph: GraphFile) -> Mapping[_Output, str]:
+    """Outputs of a graph that are gradients of parameters, and the parameter of each, as the graph alone tells."""
+    roles = _roles_of(graph)
+    return {output: roles.parameters[output] for output in roles.gradients if output in roles.parameters}
+
+
 def _is_backward(graph: GraphFile) -> bool:
     return bool(graph.nodes) and all(node.full_name.startswith(_GRADIENTS) for node in graph.nodes)
 

@@ -1,0 +1,1 @@
+"""Whether a training learns, from statistics: what gets no gradient, stands still or grows."""

@@ -1,0 +1,135 @@
+"""Who made a gradient 0, and where the way from a parameter to the loss is cut."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from msdump.analysis.graph_info import GraphNode
+from msdump.analysis.learning.series import Made, Series, is_zero
+from msdump.analysis.steps import Operator, Slot, Step, StepKey
+from msdump.formats.learning_json import Cut, Learning
+from msdump.graph.types import SourceLine
+from msdump.operators.traits import only_moves
+from msdump.tensors import dtypes
+
+# What takes some elements and leaves others out: nothing is wrong with those.
+_CHOICES = re.compile(
+    r"aten\.(?:where|mul|mul_|masked_fill|masked_fill_|masked_scatter|index|index_put|index_put_|_index_put_impl_|"
+    r"index_select|index_add|index_add_|gather|scatter|scatter_|scatter_add|scatter_add_|embedding_dense_backward|"
+    r"slice_backward|select_backward|bmm|mm|_foreach_mul)\b.*"
+)
+_PRODUCT = re.compile(r"aten\.mul_?\..*|Mul|RealDiv|aten\.div_?\..*")
+_MOST = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """An operator that is to blame.
+
+    how        of a zero: "" or "data", where what it reads is 0 as a whole; of a cut: "detach", "no_grad",
+               "checkpoint", "integer"
+    is_choice  whether it may leave out what a batch does not need
+    """
+
+    step: StepKey
+    operator: Operator
+    line: SourceLine | None
+    how: str = ""
+    is_choice: bool = False
+
+    @property
+    def line_key(self) -> str:
+        """Equal for cuts of one line."""
+        return self.operator.label if self.line is None else str(self.line)
+
+
+def who_made_zero(series: Series, made: Made) -> Cause | None:
+    """The first operator, of those that a gradient of 0 comes from, whose output is 0 while what it reads is not.
+
+    Returns: None where it only chooses a part, where a weight of 0 says that it is meant, and where the dump does not
+             hold what it reads.
+    """
+    seen: set[tuple[int, str]] = set()
+    chooses = False
+    while True:
+        key = id(made.step), made.operator.label
+        node = series.node(made.step, made.operator)
+        if key in seen or node is None:
+            return None
+        seen.add(key)
+        zeros: list[tuple[int, Made | None]] = []
+        has_other = False
+        for place, origin in enumerate(node.inputs):
+            tensor = made.operator.inputs.get(Slot(place))
+            numbers = series.numbers(tensor)
+            if tensor is None or numbers is None:
+                if tensor is None and origin is not None and not origin.is_constant:
+                    return None  # of no elements, or not dumped
+                continue
+            if is_zero(numbers):
+                if numbers.count == 1 and _PRODUCT.fullmatch(node.op_type):
+                    return None  # a weight of the loss
+                zeros.append((place, series.maker(made.step, origin)))
+            else:
+                has_other = True
+        following = next((one for _, one in zeros if one is not None and is_zero(series.output(one))), None)
+        if following is not None:
+            chooses |= bool(_CHOICES.fullmatch(node.op_type)) and has_other
+            made = following
+            continue
+        if only_moves(made.operator.op_type) or _is_weight_of_zero(node) or not (zeros or has_other):
+            return None
+        how = "data" if zeros else ""
+        is_choice = chooses or bool(_CHOICES.fullmatch(node.op_type))
+        return Cause(made.step.key, made.operator, node.own_line, how, is_choice)
+
+
+def _is_weight_of_zero(node: GraphNode) -> bool:
+    """Whether a number in the script says that nothing is to be left."""
+    is_product = _PRODUCT.fullmatch(node.op_type) is not None
+    return is_product and any(value in (0, 0.0) for value in (node.attrs or {}).values() if _is_number(value))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def cut_of(series: Series, learning: Learning, name: str, iteration: int) -> Cause | None:
+    """Where the way from a parameter to the loss is cut; None where it does not lead there, or is whole."""
+    loss = series.losses.get(iteration)
+    if loss is None:
+        return None
+    cuts = {(cut.graph, cut.operator): cut for cut in learning.cuts}
+    by_graph = {step.key.graph_id: step for step in series.by_iteration[iteration]}
+    step = by_graph.get(loss.key.graph_id)
+    graph = None if step is None else series.graph(step)
+    if step is None or graph is None:
+        return None
+    # Of what depends on the parameter: where that was cut, None where it was not.
+    reached: dict[str, Cause | None] = {}
+    for node in graph.nodes[:_MOST]:
+        sources = [
+            origin for origin in node.inputs if origin is not None and (origin.name in reached or origin.name == name)
+        ]
+        sources = [origin for origin in sources if origin.slot is not None or origin.name == name]
+        if not sources:
+            continue
+        before = [reached.get(origin.name) for origin in sources if origin.slot is not None]
+        is_whole = any(origin.slot is None for origin in sources) or None in before
+        cause = None if is_whole else before[0]
+        if cause is None:
+            found = series.find(iteration, step.key.graph_id, node.full_name)
+            cause = None if found is None else _cut_at(step, found[1], node, cuts.get((graph.graph_id, node.full_name)))
+        reached[node.full_name] = cause
+    return reached.get(loss.operator.label)
+
+
+def _cut_at(step: Step, operator: Operator, node: GraphNode, cut: Cut | None) -> Cause | None:
+    if cut is not None:
+        line = SourceLine(cut.path, cut.line, cut.code) if cut.line else node.own_line
+        return Cause(step.key, operator, line, cut.how)
+    kinds = [dtypes.BY_NAME.get(tensor.dtype) for tensor in operator.outputs.values()]
+    if kinds and all(kind is not None and not kind.is_float for kind in kinds):
+        return Cause(step.key, operator, node.own_line, "integer")
+    return None

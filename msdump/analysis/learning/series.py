@@ -1,0 +1,214 @@
+"""What a training did, iteration by iteration: its loss, its parameters, their gradients, and who made them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Protocol, TypeAlias
+
+from msdump.analysis.graph_info import GraphFile, GraphFiles, GraphNode, Origin
+from msdump.analysis.roles import gradients_of
+from msdump.analysis.steps import Operator, Slot, Step, StepKey
+from msdump.formats.dump_tensor import DumpedTensor
+from msdump.formats.learning_json import GradientSpan, Learning, LearningParameter
+from msdump.formats.statistic_row import StatisticRow
+from msdump.graph.types import SourceLine
+from msdump.operators.traits import only_moves
+from msdump.statistics.stats import Statistics
+
+Numbers: TypeAlias = "Statistics | StatisticRow"
+# What PyTorch calls the gradient of the loss by itself: it is made like the loss when the backward pass begins.
+_SEED = "aten.ones_like."
+
+
+class Measured(Protocol):
+    """Statistics of tensors, which the search for NaN has read."""
+
+    def numbers(self, tensor: DumpedTensor) -> Numbers | None: ...
+
+
+class Made(NamedTuple):
+    """An output: which operator of which step has made it."""
+
+    step: Step
+    operator: Operator
+    slot: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        tensor = self.operator.outputs.get(Slot(self.slot))
+        return () if tensor is None else tuple(tensor.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """The value that an iteration computes gradients of.   line: that made it"""
+
+    value: float
+    key: StepKey
+    operator: Operator
+    line: SourceLine | None
+
+
+def is_zero(numbers: Numbers | None) -> bool:
+    """Whether all elements are 0, and some are there."""
+    return numbers is not None and numbers.max == 0 and numbers.min == 0 and not numbers.nan
+
+
+def norm_of(numbers: Numbers) -> float:
+    """Root of the mean square: of tensors of any size, comparable."""
+    if not numbers.l2norm or not numbers.count:
+        return 0.0
+    return numbers.l2norm / math.sqrt(numbers.count)
+
+
+def content_of(numbers: Numbers) -> tuple[object, ...]:
+    return numbers.max, numbers.min, numbers.avg, numbers.l2norm
+
+
+class Series:
+    """Of one rank.
+
+    steps     of its graphs, in the order in which they ran
+    learning  what the dump tells of parameters, where it does
+    """
+
+    def __init__(
+        self, steps: Sequence[Step], measured: Measured, graphs: GraphFiles, learning: Learning | None
+    ) -> None:
+        self._measured = measured
+        self._graphs = graphs
+        self.learning = learning
+        self.by_iteration: dict[int, list[Step]] = {}
+        for step in steps:
+            if step.key.iteration is not None:
+                self.by_iteration.setdefault(step.key.iteration, []).append(step)
+        self._operators: dict[int, dict[str, Operator]] = {}
+
+    # -- operators --------------------------------------------------------------------------------
+
+    def find(self, iteration: int, graph: int | None, label: str) -> tuple[Step, Operator] | None:
+        """An operator by its name."""
+        for step in self.by_iteration.get(iteration, ()):
+            if step.key.graph_id == graph:
+                known = self._operators.get(id(step))
+                if known is None:
+                    known = self._operators[id(step)] = {operator.label: operator for operator in step.operators}
+                operator = known.get(label)
+                if operator is not None:
+                    return step, operator
+        return None
+
+    def numbers(self, tensor: DumpedTensor | None) -> Numbers | None:
+        return None if tensor is None else self._measured.numbers(tensor)
+
+    def output(self, made: Made) -> Numbers | None:
+        return self.numbers(made.operator.outputs.get(Slot(made.slot)))
+
+    def node(self, step: Step, operator: Operator) -> GraphNode | None:
+        return self._graphs.node(step.key, operator)
+
+    def graph(self, step: Step) -> GraphFile | None:
+        return self._graphs.of(step.key)
+
+    def maker(self, step: Step, origin: Origin | None) -> Made | None:
+        """Who made an input; None for a parameter, for data, and where the dump does not tell."""
+        if origin is None or step.key.iteration is None:
+            return None
+        if origin.slot is not None:
+            found = self.find(step.key.iteration, step.key.graph_id, origin.name)
+            return None if found is None else Made(*found, origin.slot)
+        if origin.maker is not None:
+            graph, name, slot = origin.maker
+            found = self.find(step.key.iteration, graph, name)
+            return None if found is None else Made(*found, slot)
+        return None
+
+    # -- parameters -------------------------------------------------------------------------------
+
+    @cached_property
+    def parameters(self) -> Mapping[str, Mapping[int, tuple[Numbers, DumpedTensor]]]:
+        """By name and iteration; the last graph of an iteration shows what it has left."""
+        found: dict[str, dict[int, tuple[Numbers, DumpedTensor]]] = {}
+        data = self._graphs.data_inputs
+        for iteration, steps in self.by_iteration.items():
+            for step in steps:
+                for operator in reversed(step.operators):  # they come last
+                    if not operator.is_parameter:
+                        break
+                    tensor = operator.outputs.get(Slot(0))
+                    numbers = self.numbers(tensor)
+                    if tensor is not None and numbers is not None and operator.op_name not in data:
+                        found.setdefault(operator.op_name, {})[iteration] = numbers, tensor
+        return found
+
+    @cached_property
+    def rows(self) -> Mapping[str, LearningParameter]:
+        """What the dump tells of parameters, by name."""
+        return {} if self.learning is None else {row.name: row for row in self.learning.parameters}
+
+    @cached_property
+    def gradients(self) -> Mapping[str, Mapping[int, Made]]:
+        """Who made the gradient of each parameter in each iteration, where that was dumped."""
+        found: dict[str, dict[int, Made]] = {}
+        if self.learning is not None:
+            for row in self.learning.parameters:
+                for iteration, span in self.spans(row):
+                    if span.operator is not None and span.has:
+                        made = self.find(iteration, span.graph, span.operator)
+                        if made is not None:
+                            found.setdefault(row.name, {})[iteration] = Made(*made, span.slot or 0)
+            return found
+        by_graph: dict[int, tuple[GraphFile, Mapping[tuple[str, int], str]]] = {}
+        for iteration, steps in self.by_iteration.items():
+            for step in steps:
+                graph = self._graphs.of(step.key)
+                if graph is not None and id(graph) not in by_graph:
+                    by_graph[id(graph)] = graph, gradients_of(graph)
+                for (label, slot), name in () if graph is None else by_graph[id(graph)][1].items():
+                    known = self.find(iteration, step.key.graph_id, label)
+                    if known is not None:
+                        found.setdefault(name, {})[iteration] = Made(*known, slot)
+        return found
+
+    def spans(self, row: LearningParameter) -> Iterator[tuple[int, GradientSpan]]:
+        """What is true of a parameter in each iteration with a backward pass that is dumped and looked at."""
+        for iteration in self.backwards:
+            if (span := row.at(iteration)) is not None:
+                yield iteration, span
+
+    @cached_property
+    def backwards(self) -> Sequence[int]:
+        """Iterations with a backward pass."""
+        if self.learning is None:
+            return sorted(self.by_iteration)
+        spans = self.learning.backwards
+        return [each for each in sorted(self.by_iteration) if any(first <= each <= last for first, last in spans)]
+
+    # -- loss -------------------------------------------------------------------------------------
+
+    @cached_property
+    def losses(self) -> Mapping[int, Loss]:
+        """By iteration; of several backward passes in one the last one counts."""
+        found: dict[int, Loss] = {}
+        for iteration, steps in self.by_iteration.items():
+            for step in steps:
+                for operator in reversed(step.operators):
+                    if operator.label.rpartition("/")[2].startswith(_SEED) and (loss := self._loss(step, operator)):
+                        found[iteration] = loss
+                        break
+        return found
+
+    def _loss(self, step: Step, seed: Operator) -> Loss | None:
+        numbers = self.numbers(seed.inputs.get(Slot(0)))
+        if numbers is None or numbers.count != 1 or numbers.max is None:
+            return None
+        step, operator, node = step, seed, self.node(step, seed)
+        while node is not None and node.inputs and (made := self.maker(step, node.inputs[0])) is not None:
+            step, operator = made.step, made.operator
+            node = self.node(step, operator)
+            if not only_moves(operator.op_type):
+                break
+        return Loss(float(numbers.max), step.key, operator, None if node is None else node.own_line)

@@ -1,0 +1,140 @@
+"""Findings on a training, in words."""
+
+from __future__ import annotations
+
+from msdump.analysis.learning.findings import (
+    DEPTH,
+    GROWS,
+    LARGE_UPDATE,
+    NO_GRADIENT,
+    NO_OPTIMIZER,
+    SKIPPED,
+    STILL,
+    STRAY,
+    LearningFinding,
+)
+from msdump.tables.messages import COLON, COMMA, Message, counted, joined, message
+
+_SHOWN = 4
+
+
+def sentence(finding: LearningFinding) -> Message:
+    """What is wrong, of which parameters, when, and by whom; without an end."""
+    names, when, operator = _names(finding.parameters), _when(finding), finding.operator.label
+    numbers = finding.numbers
+    if finding.kind == NO_GRADIENT:
+        text = message("asks for a gradient and gets none: {names}, {when}", names=names, when=when)
+        return joined(COLON, (text, _cut(finding.how, operator)))
+    if finding.kind == NO_OPTIMIZER:
+        return message("has a gradient and belongs to no optimizer: {names}, {when}", names=names, when=when)
+    if finding.kind == STRAY:
+        return message(
+            "in no module and in no optimizer: a parameter {shape} that {operator} reads, {when}",
+            shape=list(finding.outside[0]), operator=operator, when=when,
+        )  # fmt: skip
+    if finding.kind == STILL:
+        text = message("stands still: {names}, {when}", names=names, when=when)
+        why = (
+            message("the learning rate is 0")
+            if finding.how == "rate"
+            else message("updates are too small for {dtype}", dtype=finding.dtype)
+        )
+        return joined(COLON, (text, why))
+    if finding.kind == SKIPPED:
+        return message(
+            "all steps of {optimizer} are skipped by the scaler of the loss: {when}",
+            optimizer=finding.optimizer, when=when,
+        )  # fmt: skip
+    if finding.kind == LARGE_UPDATE:
+        return message(
+            "update is far too large: {names}, {when}: its norm rises {factor:.3g} times in one step",
+            names=names, when=when, factor=numbers["factor"],
+        )  # fmt: skip
+    if finding.kind == GROWS:
+        return message(
+            "loss grows: from {before:.4g} to {last:.4g}, {when}: {operator}",
+            before=numbers["before"], last=numbers["last"], when=when, operator=operator,
+        )  # fmt: skip
+    if finding.kind == DEPTH:
+        begins, first, last = finding.parameters
+        ends = {"first": first, "last": last, "small": numbers["first"], "large": numbers["last"]}
+        text = (
+            message("gradient vanishes: {large:.3g} at {last}, {small:.3g} at {first}, {when}", when=when, **ends)
+            if finding.how == "vanishes"
+            else message("gradient explodes: {large:.3g} at {last}, {small:.3g} at {first}, {when}", when=when, **ends)
+        )
+        return joined(COLON, (text, message("it begins at {name}", name=begins)))
+    text = message("gradient is 0: {names}, {when}", names=names, when=when)
+    return joined(COLON, (text, _maker_of_zero(finding)))
+
+
+def details(finding: LearningFinding) -> list[Message]:
+    """What was measured beside that."""
+    numbers, found = finding.numbers, []
+    if finding.kind == NO_OPTIMIZER and finding.outside:
+        text = counted(
+            len(finding.outside),
+            "{count} tensor that no module has",
+            "{count} tensors that no module has",
+        )
+        shapes = joined(COMMA, [str(list(shape)) for shape in finding.outside[:_SHOWN]])
+        found.append(
+            message("{optimizer} steps {tensors}: {shapes}", optimizer=finding.optimizer, tensors=text, shapes=shapes)
+        )
+    if "gradient" in numbers:
+        found.append(message("its gradients are up to {size:.6g}", size=numbers["gradient"]))
+    if finding.kind == GROWS and finding.parameters:
+        found.append(
+            message(
+                "the norm of {name} rises {factor:.3g} times meanwhile",
+                name=finding.parameters[0], factor=numbers["factor"],
+            )
+        )  # fmt: skip
+    if "rate" in numbers:
+        found.append(
+            message(
+                "the learning rate has risen from {before:.3g} to {rate:.3g}",
+                before=numbers["rate before"], rate=numbers["rate"],
+            )
+        )  # fmt: skip
+    if finding.kind == DEPTH:
+        found.append(message("{ratio:.3g} times from layer to layer", ratio=numbers["ratio"]))
+    if len(finding.parameters) > _SHOWN and finding.kind != DEPTH:
+        found.append(message("parameters: {names}", names=joined(COMMA, finding.parameters)))
+    return found
+
+
+def _names(names: tuple[str, ...]) -> Message:
+    shown = joined(COMMA, names[:_SHOWN])
+    if len(names) <= _SHOWN:
+        return shown
+    return message("{names} and {count} more", names=shown, count=len(names) - _SHOWN)
+
+
+def _when(finding: LearningFinding) -> Message:
+    first, last, rank = finding.first, finding.last, finding.step.rank_id
+    text = (
+        message("iteration {iteration}", iteration=first)
+        if last <= first
+        else message("iterations {first} to {last}", first=first, last=last)
+    )
+    return text if rank is None else joined(COMMA, (message("rank {rank}", rank=rank), text))
+
+
+def _cut(how: str, operator: str) -> Message:
+    if how == "checkpoint":
+        return message("{operator} runs in a checkpoint whose input asks for no gradient", operator=operator)
+    if how == "no_grad":
+        return message("{operator} runs where gradients are off", operator=operator)
+    if how == "integer":
+        return message("{operator} makes numbers that have no gradient", operator=operator)
+    return message("{operator} cuts it off", operator=operator)
+
+
+def _maker_of_zero(finding: LearningFinding) -> Message:
+    operator = finding.operator.label
+    if finding.how == "data":
+        return message("{operator} reads nothing but 0", operator=operator)
+    if finding.operator.stage == "forward":
+        return message("all that {operator} makes is 0", operator=operator)
+    return message("made 0 by {operator}", operator=operator)

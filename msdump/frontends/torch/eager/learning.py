@@ -1,0 +1,271 @@
+"""Which parameters of a program get gradients, from which operators, and which optimizers step them."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import sys
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import torch
+
+from msdump.formats.learning_json import (
+    MAX_ROWS,
+    Cut,
+    GradientSpan,
+    Learning,
+    LearningOptimizer,
+    LearningParameter,
+    Stray,
+)
+from msdump.frontends.torch.eager.call_sites import PASSED_FILES, lines_above, source_lines
+from msdump.frontends.torch.eager.tensors import local
+from msdump.graph.types import is_library
+from msdump.tensors.torch_arrays import dtype_name
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from msdump.frontends.torch.eager.operands import CallOperands
+    from msdump.frontends.torch.eager.stage import Call, Named, Stage
+    from msdump.graph.graph import Value
+
+_DETACH = "aten.detach.default"
+# Code between an operator and what calls it.
+_PASSED = (__file__.rpartition("/frontends/")[0], *PASSED_FILES)
+_CHECKPOINT = os.path.join(torch.__path__[0], "utils", "checkpoint.py")
+
+
+class LearningRecord:
+    """Of one program, in iterations that are dumped. What is the same in each of them is kept once.
+
+    A failure, as of a tensor of another library, ends the record and nothing else.
+
+    operands  tell the names of tensors, and which tensor an operator has made
+    backward  the stage whose operators make gradients
+    """
+
+    def __init__(self, operands: CallOperands, backward: Stage) -> None:
+        self._operands = operands
+        self._backward = backward
+        self._backwards = _Spans()
+        self._parameters: dict[str, _Parameter] = {}
+        self._optimizers: list[_Optimizer] = []
+        self._by_id: dict[int, _Optimizer] = {}
+        self._cuts: dict[str, Cut] = {}
+        # Parameters without a name that operators read, by identity.
+        self._strays: dict[int, _Stray] = {}
+        # In the code, of the operator that was last told of.
+        self._place: tuple[object, int] | None = None
+        self._has_failed = False
+
+    def note_read(self, stage: Stage, call: Call) -> None:
+        """An operator of the forward pass is told of for the first time: does it read what asks for a gradient?"""
+        if self._has_failed or not any(each.tensor.requires_grad for each in call.tensors):
+            return
+        with self._whatever_fails():
+            place, self._place = self._place, _place()
+            if len(self._cuts) < MAX_ROWS:
+                if not torch.is_grad_enabled():
+                    self._cuts[call.name] = _cut(stage.graph.graph_id, call.name)
+                elif call.signature.op_type == _DETACH and place != self._place:
+                    # PyTorch does so by itself with what a function saves, where it is called.
+                    self._cuts[call.name] = Cut(stage.graph.graph_id, call.name, "detach")
+            for each in call.tensors:
+                if isinstance(each.tensor, torch.nn.Parameter) and len(self._strays) < MAX_ROWS:
+                    self._strays.setdefault(
+                        id(each.tensor), _Stray(weakref.ref(each.tensor), stage.graph.graph_id, call.operator)
+                    )
+
+    def note_backward(self, iteration: int) -> None:
+        """A backward pass has left its gradients."""
+        if self._has_failed:
+            return
+        with self._whatever_fails():
+            self._backwards.add(iteration)
+            graph_id = self._backward.graph.graph_id
+            names, table, made = self._operands.names, self._operands.table, self._backward.value_of
+            for tensor in names.tensors():
+                if not isinstance(tensor, torch.nn.Parameter):
+                    continue
+                name = names.get(tensor)
+                assert name is not None
+                row = self._parameters.get(name)
+                if row is None:
+                    dtype = dtype_name(tensor.dtype) or str(tensor.dtype)
+                    row = self._parameters[name] = _Parameter(dtype, tuple(tensor.shape))
+                gradient = tensor.grad
+                value = None
+                if gradient is not None and (info := table.known(local(gradient))) is not None:
+                    value = made(info)
+                row.note(iteration, tensor.requires_grad, gradient is not None, graph_id, value)
+            for stray in self._strays.values():
+                found = stray.tensor()
+                if found is not None:
+                    stray.has_gradient |= found.grad is not None
+                    stray.shape = tuple(found.shape)
+                    stray.is_named |= found in names
+
+    def note_step(self, iteration: int | None, optimizer: object, is_skipped: bool) -> None:
+        """An optimizer is about to make a step, or a scaler of the loss has left it out."""
+        if self._has_failed or iteration is None or not isinstance(optimizer, torch.optim.Optimizer):
+            return
+        with self._whatever_fails():
+            row = self._by_id.get(id(optimizer))
+            if row is None or row.reference() is not optimizer:
+                line = _last_line(sys._getframe(1))
+                row = _Optimizer(weakref.ref(optimizer), type(optimizer).__name__, len(self._optimizers), line)
+                self._by_id[id(optimizer)] = row
+                self._optimizers.append(row)
+            (row.skipped if is_skipped else row.steps).add(iteration)
+            row.count += 1
+            groups = optimizer.param_groups
+            rates = [group.get("lr") for group in groups]
+            known = [float(rate) for rate in rates if isinstance(rate, int | float)]
+            if known and len(known) == len(rates) and math.isfinite(max(known)):
+                row.note_rate(iteration, max(known))
+            if row.count & (row.count - 1) == 0:
+                self._note_owned(row, [each for group in groups for each in group["params"]])
+
+    def _note_owned(self, row: _Optimizer, parameters: list[torch.Tensor]) -> None:
+        """What it steps: asked each time that the number of its steps has doubled."""
+        for each in parameters:
+            name = self._operands.names.get(each)
+            if name is not None and name in self._parameters:
+                self._parameters[name].optimizer = row.number
+                row.outside.pop(id(each), None)
+            elif each.grad is None and (row.count == 1 or id(each) in row.outside):
+                row.outside[id(each)] = weakref.ref(each), tuple(each.shape)
+            else:
+                row.outside.pop(id(each), None)
+            if (stray := self._strays.get(id(each))) is not None and stray.tensor() is each:
+                stray.optimizer = True
+
+    def so_far(self) -> Learning | None:
+        """None where nothing has learned, or it is not known what."""
+        if self._has_failed or not self._parameters:
+            return None
+        return Learning(
+            self._backwards.all,
+            tuple(
+                LearningParameter(name, row.dtype, row.shape, row.optimizer, tuple(row.spans))
+                for name, row in self._parameters.items()
+            ),
+            tuple(
+                LearningOptimizer(
+                    row.name, tuple(row.rates), row.steps.all, row.skipped.all,
+                    tuple(shape for _, shape in row.outside.values()), *row.line,
+                )
+                for row in self._optimizers
+            ),
+            tuple(self._cuts.values()),
+            tuple(
+                Stray(row.graph, row.operator.name, row.shape, row.optimizer)
+                for row in self._strays.values()
+                if row.has_gradient and not row.is_named
+            ),
+        )  # fmt: skip
+
+    @contextlib.contextmanager
+    def _whatever_fails(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception:  # noqa: BLE001 - the program goes on, whatever a tensor of another library does
+            self._has_failed = True
+
+
+class _Spans:
+    """Iterations, as pairs of the first and the last one of each row of them."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[int, int]] = []
+
+    def add(self, iteration: int) -> None:
+        if self._rows and self._rows[-1][1] + 1 >= iteration:
+            self._rows[-1] = self._rows[-1][0], iteration
+        elif len(self._rows) < MAX_ROWS:
+            self._rows.append((iteration, iteration))
+
+    @property
+    def all(self) -> tuple[tuple[int, int], ...]:
+        return tuple(self._rows)
+
+
+@dataclass(slots=True)
+class _Parameter:
+    dtype: str
+    shape: tuple[int, ...]
+    optimizer: int | None = None
+    spans: list[GradientSpan] = field(default_factory=list)
+    state: tuple[bool, bool, Value | None] | None = None
+
+    def note(self, iteration: int, asks: bool, has: bool, graph_id: int, value: Value | None) -> None:
+        """What is true after a backward pass; the last one of an iteration counts."""
+        if self.state == (asks, has, value) or len(self.spans) >= MAX_ROWS:
+            return
+        self.state = asks, has, value
+        if self.spans and self.spans[-1].first == iteration:
+            self.spans.pop()
+        node = None if value is None else value.node
+        if value is None or node is None:
+            self.spans.append(GradientSpan(iteration, asks, has))
+        else:
+            self.spans.append(GradientSpan(iteration, asks, has, graph_id, node.full_name, value.index))
+
+
+@dataclass(slots=True)
+class _Optimizer:
+    """outside: what it steps that has no name, by identity"""
+
+    reference: weakref.ref[torch.optim.Optimizer]
+    name: str
+    number: int
+    line: tuple[str, int, str]
+    count: int = 0
+    rates: list[tuple[int, float]] = field(default_factory=list)
+    steps: _Spans = field(default_factory=_Spans)
+    skipped: _Spans = field(default_factory=_Spans)
+    outside: dict[int, tuple[weakref.ref[torch.Tensor], tuple[int, ...]]] = field(default_factory=dict)
+
+    def note_rate(self, iteration: int, rate: float) -> None:
+        if (not self.rates or self.rates[-1][1] != rate) and len(self.rates) < MAX_ROWS:
+            self.rates.append((iteration, rate))
+
+
+@dataclass(slots=True)
+class _Stray:
+    tensor: weakref.ref[torch.Tensor]
+    graph: int
+    operator: Named
+    shape: tuple[int, ...] = ()
+    has_gradient: bool = False
+    is_named: bool = False
+    optimizer: bool = False
+
+
+def _place() -> tuple[object, int] | None:
+    """The instruction that calls an operator."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_PASSED):
+        frame = frame.f_back
+    return None if frame is None else (frame.f_code, frame.f_lasti)
+
+
+def _cut(graph: int, operator: str) -> Cut:
+    """Where gradients are off, and whether a checkpoint turned them off, which computes them later by itself."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename != _CHECKPOINT:
+        frame = frame.f_back
+    if frame is None:
+        return Cut(graph, operator, "no_grad")
+    return Cut(graph, operator, "checkpoint", *_last_line(frame))
+
+
+def _last_line(frame: FrameType) -> tuple[str, int, str]:
+    """The innermost line of the script that has called a frame."""
+    lines = [line for line in source_lines(lines_above(frame)) if not is_library(line.path)]
+    return (lines[-1].path, lines[-1].line, lines[-1].code) if lines else ("", 0, "")
