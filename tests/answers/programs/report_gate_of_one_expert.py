@@ -8,9 +8,10 @@ ANSWER = {
     "kind": "public reports",
     "entry": "eager",
     "run": "msdump run --torch-eager -o {mode} {script} {mode}",
-    "ask": "stat {faulty} --unchanged",
+    "ask": "nan {faulty}",
     "operator": "gate.weight",
-    "says": ["gradient"],
+    "step": 0,
+    "says": ["gradient is 0"],
     "wants": "the parameter gate.weight, whose gradient is 0, and the line of the softmax",
 }
 

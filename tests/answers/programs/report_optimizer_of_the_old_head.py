@@ -8,11 +8,11 @@ ANSWER = {
     "kind": "public reports",
     "entry": "eager",
     "run": "msdump run --torch-eager -o {mode} {script} {mode}",
-    "ask": "stat {faulty} --unchanged",
+    "ask": "nan {faulty}",
     "operator": "head.",
-    "line": False,
-    "says": ["gradient"],
-    "wants": "head.weight and head.bias, which have gradients and never change",
+    "step": 0,
+    "says": ["no optimizer", "2 tensors"],
+    "wants": "head.weight and head.bias, which have gradients and no optimizer, and two others that are stepped",
 }
 
 torch.manual_seed(22)
@@ -36,4 +36,4 @@ for _ in range(4):
     loss = torch.nn.functional.cross_entropy(net(x), y)
     net.zero_grad()
     loss.backward()
-    optimizer.step()
+    optimizer.step()  # fault
