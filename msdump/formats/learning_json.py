@@ -69,6 +69,9 @@ class LearningOptimizer:
     rates     learning rates: iteration from which on, the largest one of its groups
     steps     iterations in which it made a step, as spans of (first, last)
     skipped   iterations in which a scaler of the loss left its step out, likewise
+    empty     iterations in which it made a step and found no gradient, likewise
+    kept      after how many of its steps the next backward pass found their gradients still there
+    cleared   after how many it did not
     outside   shapes of what it steps that is in no module that was called, and never had a gradient
     path, line, code  of the script's line that makes its first step; "", 0, "" where nobody knows
     """
@@ -78,6 +81,9 @@ class LearningOptimizer:
     steps: tuple[tuple[int, int], ...]
     skipped: tuple[tuple[int, int], ...]
     outside: tuple[tuple[int, ...], ...]
+    empty: tuple[tuple[int, int], ...] = ()
+    kept: int = 0
+    cleared: int = 0
     path: str = ""
     line: int = 0
     code: str = ""
@@ -170,8 +176,8 @@ def read_learning(path: str | os.PathLike[str]) -> Learning:
         tuple(
             LearningOptimizer(
                 row.text("name"), row.rates("rates"), row.spans("steps"), row.spans("skipped"),
-                tuple(row.shape(shape, "outside") for shape in row.items("outside")), row.text("path"),
-                row.number("line"), row.text("code"),
+                tuple(row.shape(shape, "outside") for shape in row.items("outside")), row.spans("empty"),
+                row.number("kept"), row.number("cleared"), row.text("path"), row.number("line"), row.text("code"),
             )
             for row in root.rows("optimizers")
         ),

@@ -26,7 +26,11 @@ SPANS = (GradientSpan(0, True, False), GradientSpan(3, True, True, 1, "Gradients
 LEARNING = Learning(
     ((0, 3), (5, 5)),
     (LearningParameter("fc.weight", "float32", (2, 3), 0, SPANS), LearningParameter("fc.bias", "int8", (), None, ())),
-    (LearningOptimizer("SGD", ((0, 0.1), (2, 0.0)), ((0, 5),), (), ((4, 3), ()), "train.py", 9, "step()"),),
+    (
+        LearningOptimizer(
+            "SGD", ((0, 0.1), (2, 0.0)), ((0, 5),), (), ((4, 3), ()), ((1, 1),), 2, 3, "train.py", 9, "step()"
+        ),
+    ),
     (Cut(0, "Default/aten.detach.default-op0", "detach"),),
     (Stray(0, "Default/aten.t.default-op0", (3,), False),),
 )
@@ -49,7 +53,19 @@ GOOD = json.loads(
 )
 PARAMETER = {"name": "w", "dtype": "float32", "shape": [2], "optimizer": None, "spans": []}
 SPAN = {"first": 0, "asks": True, "has": True, "graph": 1, "operator": "x", "slot": 0}
-OPTIMIZER = {"name": "SGD", "rates": [], "steps": [], "skipped": [], "outside": [], "path": "", "line": 0, "code": ""}
+OPTIMIZER = {
+    "name": "SGD",
+    "rates": [],
+    "steps": [],
+    "skipped": [],
+    "outside": [],
+    "empty": [],
+    "kept": 0,
+    "cleared": 0,
+    "path": "",
+    "line": 0,
+    "code": "",
+}
 
 
 @pytest.mark.parametrize(

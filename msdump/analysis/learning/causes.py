@@ -19,6 +19,7 @@ _CHOICES = re.compile(
     r"index_select|index_add|index_add_|gather|scatter|scatter_|scatter_add|scatter_add_|embedding_dense_backward|"
     r"slice_backward|select_backward|bmm|mm|_foreach_mul)\b.*"
 )
+_MASKS = re.compile(r"aten\.(?:where|masked_fill|masked_fill_)\..*")
 _PRODUCT = re.compile(r"aten\.mul_?\..*|Mul|RealDiv|aten\.div_?\..*")
 _MOST = 100_000
 
@@ -28,7 +29,7 @@ class Cause:
     """An operator that is to blame.
 
     how        of a zero: "" or "data", where what it reads is 0 as a whole; of a cut: "detach", "no_grad",
-               "checkpoint", "integer"
+               "checkpoint", "integer", "apart"
     is_choice  whether it may leave out what a batch does not need
     """
 
@@ -78,7 +79,8 @@ def who_made_zero(series: Series, made: Made) -> Cause | None:
             chooses |= bool(_CHOICES.fullmatch(node.op_type)) and has_other
             made = following
             continue
-        if only_moves(made.operator.op_type) or _is_weight_of_zero(node) or not (zeros or has_other):
+        is_part = only_moves(made.operator.op_type) and not _MASKS.fullmatch(node.op_type)
+        if is_part or _is_weight_of_zero(node) or not (zeros or has_other):
             return None
         how = "data" if zeros else ""
         is_choice = chooses or bool(_CHOICES.fullmatch(node.op_type))
@@ -93,6 +95,12 @@ def _is_weight_of_zero(node: GraphNode) -> bool:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def apart_of(series: Series, iteration: int) -> Cause | None:
+    """Where a loss begins that is made of no parameter."""
+    loss = series.losses.get(iteration)
+    return None if loss is None else Cause(loss.key, loss.operator, loss.line, "apart")
 
 
 def cut_of(series: Series, learning: Learning, name: str, iteration: int) -> Cause | None:

@@ -12,18 +12,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from msdump.analysis.graph_info import GraphFiles
-from msdump.analysis.learning.causes import Cause, cut_of, who_made_zero
+from msdump.analysis.learning.causes import Cause, apart_of, cut_of, who_made_zero
 from msdump.analysis.learning.series import Made, Measured, Series, content_of, is_zero, norm_of
 from msdump.analysis.steps import Operator, Step, StepKey
 from msdump.formats.learning_json import Learning, LearningOptimizer, LearningParameter
 from msdump.graph.types import SourceLine
 
 # Kinds, in the order in which they are causes of one another.
-NO_GRADIENT, ZERO, NO_OPTIMIZER, STRAY, STILL, SKIPPED, LARGE_UPDATE, GROWS, DEPTH = (
-    "no gradient", "zero gradient", "no optimizer", "not in the model", "stands still", "skipped", "large update",
-    "grows", "depth",
+NO_GRADIENT, ZERO, NO_OPTIMIZER, STRAY, EMPTY, KEPT, DEPTH, STILL, SKIPPED, LARGE_UPDATE, GROWS = KINDS = (
+    "no gradient", "zero gradient", "no optimizer", "not in the model", "cleared too early", "never cleared", "depth",
+    "stands still", "skipped", "large update", "grows",
 )  # fmt: skip
-KINDS = (NO_GRADIENT, ZERO, NO_OPTIMIZER, STRAY, STILL, SKIPPED, LARGE_UPDATE, GROWS, DEPTH)
 
 # Iterations at the end in which a gradient is 0: one batch may reach nothing.
 # test: zero_gradient_of_one_batch, report_gate_of_one_expert
@@ -118,6 +117,7 @@ def _of_rank(series: Series) -> Iterator[LearningFinding]:
         yield from _without_optimizer(series, series.learning)
         yield from _strays(series, series.learning)
         yield from _skipped(series, series.learning)
+        yield from _cleared(series, series.learning)
     if not depth:
         yield from _still(series, {name for one in zero for name in one.parameters})
 
@@ -139,11 +139,14 @@ def _without_gradient(series: Series, learning: Learning) -> Iterator[LearningFi
     if len(series.backwards) < LEAST_ZERO:
         return
     groups: dict[tuple[str, str], list[tuple[LearningParameter, Cause]]] = {}
+    nothing_learns = not any(span.has for row in learning.parameters for _, span in series.spans(row))
     for row in learning.parameters:
         spans = list(series.spans(row))
         if row.optimizer is None or not all(span.asks and not span.has for _, span in spans) or len(spans) < LEAST_ZERO:
             continue
         cause = cut_of(series, learning, row.name, spans[0][0])
+        if cause is None and nothing_learns:
+            cause = apart_of(series, spans[0][0])
         if cause is not None:
             groups.setdefault((cause.how, cause.line_key), []).append((row, cause))
     for rows in groups.values():
@@ -388,6 +391,21 @@ def _skipped(series: Series, learning: Learning) -> Iterator[LearningFinding]:
         )
 
 
+def _cleared(series: Series, learning: Learning) -> Iterator[LearningFinding]:
+    """Optimizers that never find a gradient though there was one, and those whose gradients nobody clears."""
+    for number, optimizer in enumerate(learning.optimizers):
+        steps = [at for at in series.backwards if _steps_in(optimizer.steps, at, at)]
+        if len(steps) <= LEAST_ZERO:
+            continue
+        own = [row for row in learning.parameters if row.optimizer == number]
+        has = any(span.has for row in own for _, span in series.spans(row))
+        is_empty = has and all(_steps_in(optimizer.empty, at, at) for at in steps)
+        if is_empty or (optimizer.kept >= LEAST_ZERO and not optimizer.cleared):
+            step, operator = _place(series, own[0].name if own else "", steps[0], None)
+            kind, names = (EMPTY if is_empty else KEPT), tuple(row.name for row in own)
+            yield LearningFinding(kind, names, step, steps[-1], operator, _line_of(optimizer), optimizer=optimizer.name)
+
+
 # -- sizes ---------------------------------------------------------------------------------------------------------
 
 
@@ -395,13 +413,14 @@ def _growth(series: Series) -> Iterator[LearningFinding]:
     """A loss that rises steeply in each of the last iterations."""
     losses = series.losses
     iterations = sorted(losses)
+    sizes = [abs(losses[at].value) for at in iterations]  # one may fall below 0, without an end
     first = len(iterations) - 1
-    while first > 0 and 0 < losses[iterations[first - 1]].value * RISE <= losses[iterations[first]].value:
+    while first > 0 and 0 < sizes[first - 1] * RISE <= sizes[first]:
         first -= 1
     if len(iterations) - 1 - first < LEAST_RISES:
         return
     begin, end = losses[iterations[first]], losses[iterations[-1]]
-    if end.value < TOTAL_RISE * begin.value:
+    if sizes[-1] < TOTAL_RISE * sizes[first]:
         return
     # The first rise is that of the iteration behind the smallest loss.
     rises = losses[iterations[first + 1]]
@@ -460,41 +479,40 @@ def _large_updates(series: Series) -> Iterator[LearningFinding]:
 
 
 def _depth(series: Series) -> Iterator[LearningFinding]:
-    """Gradients of weights that fall or rise through the model, from its end to its beginning, in every iteration."""
+    """Gradients of weights, or of biases, that fall or rise through the model, in every iteration."""
     order = _order_of_use(series)
-    names = sorted(
-        (
+    for has_axes in (True, False):
+        names = [
             name
             for name, made in series.gradients.items()
-            if name in order and len(next(iter(made.values())).shape) >= 2
-        ),
-        key=order.__getitem__,
-    )
-    if len(names) < LEAST_DEPTH:
-        return
+            if name in order and (len(next(iter(made.values())).shape) > 1) == has_axes
+        ]
+        names.sort(key=order.__getitem__)
+        found = _depth_of(series, names) if len(names) >= LEAST_DEPTH else None
+        if found is not None:
+            yield found
+            return
+
+
+def _depth_of(series: Series, names: Sequence[str]) -> LearningFinding | None:
+    """names: of parameters, in the order in which the forward pass reads them"""
     iterations = [at for at in series.backwards if all(at in series.gradients[name] for name in names)]
-    if len(iterations) < LEAST_ZERO:
-        return
     sizes = {at: [_norm(series, series.gradients[name][at]) for name in names] for at in iterations}
-    if not all(all(row) for row in sizes.values()):
-        return
+    if len(iterations) < LEAST_ZERO or not all(all(row) for row in sizes.values()):
+        return None
     for how, sign in (("vanishes", 1), ("explodes", -1)):
-        ratios = [math.log10(row[-1] / row[0]) * sign for row in sizes.values()]
-        if min(ratios) < math.log10(DEPTH_FACTOR):
+        least = min(math.log10(row[-1] / row[0]) * sign for row in sizes.values())
+        if least < math.log10(DEPTH_FACTOR):
             continue
         row = sizes[iterations[0]]
         steps = [math.log10(after / before) * sign for before, after in itertools.pairwise(row)]
-        usual = min(ratios) / len(steps) / 2
+        usual = least / len(steps) / 2
         begin = next((at for at in range(len(steps) - 1, -1, -1) if steps[at] >= usual), len(steps) - 1)
         made = series.gradients[names[begin]][iterations[0]]
-        node = series.node(made.step, made.operator)
-        source = None if node is None or not node.inputs else series.maker(made.step, node.inputs[0])
         numbers = {"first": row[0], "last": row[-1], "ratio": 10 ** (sum(steps) / len(steps))}
-        line = _first_line(series, made) if source is not None else None
-        yield LearningFinding(
-            DEPTH, (names[begin], names[0], names[-1]), made.step.key, iterations[-1], made.operator, line, how, numbers
-        )
-        return
+        line, blamed = _first_line(series, made), (names[begin], names[0], names[-1])
+        return LearningFinding(DEPTH, blamed, made.step.key, iterations[-1], made.operator, line, how, numbers)
+    return None
 
 
 def _first_line(series: Series, made: Made) -> SourceLine | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from msdump.analysis.learning.findings import (
     DEPTH,
+    EMPTY,
     GROWS,
+    KEPT,
     LARGE_UPDATE,
     NO_GRADIENT,
     NO_OPTIMIZER,
@@ -27,6 +29,16 @@ def sentence(finding: LearningFinding) -> Message:
         return joined(COLON, (text, _cut(finding.how, operator)))
     if finding.kind == NO_OPTIMIZER:
         return message("has a gradient and belongs to no optimizer: {names}, {when}", names=names, when=when)
+    if finding.kind == EMPTY:
+        return message(
+            "{optimizer} finds no gradient: {names}, {when}: they are cleared between the backward pass and the step",
+            optimizer=finding.optimizer, names=names, when=when,
+        )  # fmt: skip
+    if finding.kind == KEPT:
+        return message(
+            "gradients are never cleared: {names}, {when}: each backward pass adds to those of the step before",
+            names=names, when=when,
+        )  # fmt: skip
     if finding.kind == STRAY:
         return message(
             "in no module and in no optimizer: a parameter {shape} that {operator} reads, {when}",
@@ -126,6 +138,8 @@ def _cut(how: str, operator: str) -> Message:
         return message("{operator} runs in a checkpoint whose input asks for no gradient", operator=operator)
     if how == "no_grad":
         return message("{operator} runs where gradients are off", operator=operator)
+    if how == "apart":
+        return message("the loss is made of no parameter, it begins with {operator}", operator=operator)
     if how == "integer":
         return message("{operator} makes numbers that have no gradient", operator=operator)
     return message("{operator} cuts it off", operator=operator)

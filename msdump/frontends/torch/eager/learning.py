@@ -23,7 +23,7 @@ from msdump.formats.learning_json import (
     Stray,
 )
 from msdump.frontends.torch.eager.call_sites import PASSED_FILES, lines_above, source_lines
-from msdump.frontends.torch.eager.tensors import local
+from msdump.frontends.torch.eager.tensors import local, version_of
 from msdump.graph.types import is_library
 from msdump.tensors.torch_arrays import dtype_name
 
@@ -110,6 +110,11 @@ class LearningRecord:
                     stray.shape = tuple(found.shape)
                     stray.is_named |= found in names
 
+    def begin_backward(self) -> None:
+        """A backward pass is about to leave gradients: have those of the last step been cleared?"""
+        for row in self._optimizers:
+            row.count_cleared()
+
     def note_step(self, iteration: int | None, optimizer: object, is_skipped: bool) -> None:
         """An optimizer is about to make a step, or a scaler of the loss has left it out."""
         if self._has_failed or iteration is None or not isinstance(optimizer, torch.optim.Optimizer):
@@ -124,6 +129,10 @@ class LearningRecord:
             (row.skipped if is_skipped else row.steps).add(iteration)
             row.count += 1
             groups = optimizer.param_groups
+            with_gradient = next((each for group in groups for each in group["params"] if each.grad is not None), None)
+            if not is_skipped and with_gradient is None:
+                row.empty.add(iteration)
+            row.leave(with_gradient)
             rates = [group.get("lr") for group in groups]
             known = [float(rate) for rate in rates if isinstance(rate, int | float)]
             if known and len(known) == len(rates) and math.isfinite(max(known)):
@@ -158,7 +167,7 @@ class LearningRecord:
             tuple(
                 LearningOptimizer(
                     row.name, tuple(row.rates), row.steps.all, row.skipped.all,
-                    tuple(shape for _, shape in row.outside.values()), *row.line,
+                    tuple(shape for _, shape in row.outside.values()), row.empty.all, row.kept, row.cleared, *row.line,
                 )
                 for row in self._optimizers
             ),
@@ -230,6 +239,28 @@ class _Optimizer:
     steps: _Spans = field(default_factory=_Spans)
     skipped: _Spans = field(default_factory=_Spans)
     outside: dict[int, tuple[weakref.ref[torch.Tensor], tuple[int, ...]]] = field(default_factory=dict)
+    empty: _Spans = field(default_factory=_Spans)
+    kept: int = 0
+    cleared: int = 0
+    # A parameter, its gradient as the last step found it, and how often that had been written.
+    left: tuple[weakref.ref[torch.Tensor], weakref.ref[torch.Tensor], int | None] | None = None
+
+    def leave(self, parameter: torch.Tensor | None) -> None:
+        gradient = None if parameter is None else parameter.grad
+        self.left = None
+        if parameter is not None and gradient is not None:
+            self.left = weakref.ref(parameter), weakref.ref(gradient), version_of(gradient)
+
+    def count_cleared(self) -> None:
+        """Once after each step."""
+        if self.left is None:
+            return
+        parameter, gradient, version = self.left
+        self.left, now = None, parameter()
+        if now is None:
+            return
+        is_kept = now.grad is not None and now.grad is gradient() and version_of(now.grad) == version
+        self.kept, self.cleared = self.kept + is_kept, self.cleared + (not is_kept)
 
     def note_rate(self, iteration: int, rate: float) -> None:
         if (not self.rates or self.rates[-1][1] != rate) and len(self.rates) < MAX_ROWS:

@@ -533,6 +533,8 @@ class EagerProgram:
             self._settle()
             self.native.calls.engine_lines = call_lines()
         with unseen:
+            if accumulates and not self._iterations.is_running_backward:
+                self._learning.begin_backward()
             self._iterations.enter_backward(accumulates)
         self._accumulates |= accumulates
 
