@@ -20,6 +20,9 @@ _CHOICES = re.compile(
     r"slice_backward|select_backward|bmm|mm|_foreach_mul)\b.*"
 )
 _MASKS = re.compile(r"aten\.(?:where|masked_fill|masked_fill_)\..*")
+# A factor of 0 makes them 0; what is only added does not.
+_BILINEAR = re.compile(r"(?:mm|mul|matmul|convolution|convolution_backward|linear)_?\.")
+_SUM = re.compile(r"aten\.add_?\.Tensor|Add|AddN")
 _PRODUCT = re.compile(r"aten\.mul_?\..*|Mul|RealDiv|aten\.div_?\..*")
 _MOST = 100_000
 
@@ -28,9 +31,10 @@ _MOST = 100_000
 class Cause:
     """An operator that is to blame.
 
-    how        of a zero: "" or "data", where what it reads is 0 as a whole; of a cut: "detach", "no_grad",
+    how        of a zero: "" or "data", where all that it reads is 0; of a cut: "detach", "no_grad",
                "checkpoint", "integer", "apart"
     is_choice  whether it may leave out what a batch does not need
+    is_sum     whether it adds what is not 0, and cancels it out
     """
 
     step: StepKey
@@ -38,6 +42,7 @@ class Cause:
     line: SourceLine | None
     how: str = ""
     is_choice: bool = False
+    is_sum: bool = False
 
     @property
     def line_key(self) -> str:
@@ -59,7 +64,7 @@ def who_made_zero(series: Series, made: Made) -> Cause | None:
         if key in seen or node is None:
             return None
         seen.add(key)
-        zeros: list[tuple[int, Made | None]] = []
+        zeros: list[Made | None] = []
         has_other = False
         for place, origin in enumerate(node.inputs):
             tensor = made.operator.inputs.get(Slot(place))
@@ -68,13 +73,17 @@ def who_made_zero(series: Series, made: Made) -> Cause | None:
                 if tensor is None and origin is not None and not origin.is_constant:
                     return None  # of no elements, or not dumped
                 continue
-            if is_zero(numbers):
+            kind = dtypes.BY_NAME.get(tensor.dtype)
+            is_added = origin is not None and origin.name in series.parameters and not _BILINEAR.search(node.op_type)
+            if is_zero(numbers) and kind is not None and kind.is_float and not is_added:
                 if numbers.count == 1 and _PRODUCT.fullmatch(node.op_type):
                     return None  # a weight of the loss
-                zeros.append((place, series.maker(made.step, origin)))
+                zeros.append(series.maker(made.step, origin))
             else:
                 has_other = True
-        following = next((one for _, one in zeros if one is not None and is_zero(series.output(one))), None)
+        # A constant of the operator's formula, as of `where`, is no reason.
+        makers = [one for one in zeros if one is not None and (one.operator.inputs or not has_other)]
+        following = next((one for one in makers if is_zero(series.output(one))), None)
         if following is not None:
             chooses |= bool(_CHOICES.fullmatch(node.op_type)) and has_other
             made = following
@@ -82,9 +91,10 @@ def who_made_zero(series: Series, made: Made) -> Cause | None:
         is_part = only_moves(made.operator.op_type) and not _MASKS.fullmatch(node.op_type)
         if is_part or _is_weight_of_zero(node) or not (zeros or has_other):
             return None
-        how = "data" if zeros else ""
+        how = "data" if zeros and not has_other else ""
         is_choice = chooses or bool(_CHOICES.fullmatch(node.op_type))
-        return Cause(made.step.key, made.operator, node.own_line, how, is_choice)
+        is_sum = not zeros and _SUM.fullmatch(node.op_type) is not None
+        return Cause(made.step.key, made.operator, node.own_line, how, is_choice, is_sum)
 
 
 def _is_weight_of_zero(node: GraphNode) -> bool:
@@ -130,7 +140,15 @@ def cut_of(series: Series, learning: Learning, name: str, iteration: int) -> Cau
             found = series.find(iteration, step.key.graph_id, node.full_name)
             cause = None if found is None else _cut_at(step, found[1], node, cuts.get((graph.graph_id, node.full_name)))
         reached[node.full_name] = cause
-    return reached.get(loss.operator.label)
+    if loss.operator.label in reached:
+        return reached[loss.operator.label]
+    # Where it leaves PyTorch, as by `numpy`, nothing reads what was cut off.
+    read = {origin.name for node in graph.nodes for origin in node.inputs if origin is not None}
+    return next((cause for name, cause in reached.items() if name not in read and _is_detach(cause)), None)
+
+
+def _is_detach(cause: Cause | None) -> bool:
+    return cause is not None and cause.how == "detach"
 
 
 def _cut_at(step: Step, operator: Operator, node: GraphNode, cut: Cut | None) -> Cause | None:

@@ -19,9 +19,9 @@ from msdump.formats.learning_json import Learning, LearningOptimizer, LearningPa
 from msdump.graph.types import SourceLine
 
 # Kinds, in the order in which they are causes of one another.
-NO_GRADIENT, ZERO, NO_OPTIMIZER, STRAY, EMPTY, KEPT, DEPTH, STILL, SKIPPED, LARGE_UPDATE, GROWS = KINDS = (
-    "no gradient", "zero gradient", "no optimizer", "not in the model", "cleared too early", "never cleared", "depth",
-    "stands still", "skipped", "large update", "grows",
+NO_OPTIMIZER, NO_GRADIENT, ZERO, STRAY, EMPTY, KEPT, DEPTH, STILL, SKIPPED, LARGE_UPDATE, SHRINKS, GROWS = KINDS = (
+    "no optimizer", "no gradient", "zero gradient", "not in the model", "cleared too early", "never cleared", "depth",
+    "stands still", "skipped", "large update", "shrinks", "grows",
 )  # fmt: skip
 
 # Iterations at the end in which a gradient is 0: one batch may reach nothing.
@@ -36,6 +36,9 @@ LEAST_SKIPPED = 10
 # Iterations in a row in each of which a loss rises to 1.5 times what it was, and by how much in all: a batch may be ten
 # times as hard as the one before.   test: growing_loss, report_loss_grows
 LEAST_RISES, RISE, TOTAL_RISE = 3, 1.5, 100.0
+# What is left of a weight that falls in each iteration: a decay takes a hundredth of a weight, as a rule.
+# test: report_weights_that_decay, healthy_trainings
+LEAST_LEFT = 1e-3
 # By how much the norm of a weight rises in one step, to a root mean square of 1 at least, where it was no more than one
 # that is initialised.   test: healthy_warm_up, report_large_step
 LARGE_FACTOR, LARGE_SIZE = 10.0, 1.0
@@ -111,6 +114,7 @@ def _of_rank(series: Series) -> Iterator[LearningFinding]:
     grown, zero = list(_growth(series)), list(_zero(series))
     depth = [] if grown or zero else list(_depth(series))
     yield from (*grown, *zero, *depth)
+    yield from _shrinking(series)
     yield from (one for one in _large_updates(series) if not grown or one.first < grown[0].first)
     if series.learning is not None:
         yield from _without_gradient(series, series.learning)
@@ -174,11 +178,11 @@ def _zero(series: Series) -> Iterator[LearningFinding]:
             living.add((_DIGITS.sub("#", name), rows[-1][1].shape))
     for name, first, last, one in zeros:
         loss = series.losses.get(last)
-        if loss is not None and loss.value == 0:
-            continue
+        if loss is not None and loss.value == 0 and any(each.value for each in series.losses.values()):
+            continue  # it has nothing more to learn
         blame = who_made_zero(series, one)
-        if blame is None:
-            continue
+        if blame is None or (blame.is_sum and living):
+            continue  # what cancels out, as the bias of a difference
         sibling = _DIGITS.sub("#", name), one.shape
         if blame.is_choice and _DIGITS.search(name) and sibling in living:
             continue  # one of several branches, of which a batch takes some
@@ -476,6 +480,23 @@ def _large_updates(series: Series) -> Iterator[LearningFinding]:
         names = tuple(each for _, each in sorted(found[after], reverse=True))
         line = _step_line(series, name, after)
         yield LearningFinding(LARGE_UPDATE, names, step, after, operator, line, "", {"factor": factor})
+
+
+def _shrinking(series: Series) -> Iterator[LearningFinding]:
+    """Weights that fall towards 0 in each iteration."""
+    names: list[tuple[float, str]] = []
+    for name, rows in series.parameters.items():
+        sizes = [norm_of(rows[at][0]) for at in sorted(rows)]
+        is_weight = len(next(iter(rows.values()))[1].shape) > 1 and (series.learning is None or name in series.rows)
+        falls = [after <= before / RISE for before, after in itertools.pairwise(sizes) if before]
+        if is_weight and len(falls) >= LEAST_RISES and all(falls) and sizes[-1] <= sizes[0] * LEAST_LEFT:
+            names.append((sizes[-1] / sizes[0], name))
+    if names:
+        factor, name = min(names)
+        iterations = sorted(series.parameters[name])
+        step, operator = _place(series, name, iterations[0], None)
+        line, blamed = _step_line(series, name, iterations[0]), tuple(each for _, each in sorted(names))
+        yield LearningFinding(SHRINKS, blamed, step, iterations[-1], operator, line, "", {"factor": factor})
 
 
 def _depth(series: Series) -> Iterator[LearningFinding]:

@@ -10,6 +10,7 @@ from msdump.analysis.learning.findings import (
     LARGE_UPDATE,
     NO_GRADIENT,
     NO_OPTIMIZER,
+    SHRINKS,
     SKIPPED,
     STILL,
     STRAY,
@@ -60,6 +61,11 @@ def sentence(finding: LearningFinding) -> Message:
     if finding.kind == LARGE_UPDATE:
         return message(
             "update is far too large: {names}, {when}: its norm rises {factor:.3g} times in one step",
+            names=names, when=when, factor=numbers["factor"],
+        )  # fmt: skip
+    if finding.kind == SHRINKS:
+        return message(
+            "weights fall towards 0: {names}, {when}: {factor:.3g} of the norm is left",
             names=names, when=when, factor=numbers["factor"],
         )  # fmt: skip
     if finding.kind == GROWS:

@@ -86,6 +86,8 @@ class LearningRecord:
         if self._has_failed:
             return
         with self._whatever_fails():
+            for each in self._optimizers:
+                each.end_backward()
             self._backwards.add(iteration)
             graph_id = self._backward.graph.graph_id
             names, table, made = self._operands.names, self._operands.table, self._backward.value_of
@@ -112,8 +114,10 @@ class LearningRecord:
 
     def begin_backward(self) -> None:
         """A backward pass is about to leave gradients: have those of the last step been cleared?"""
-        for row in self._optimizers:
-            row.count_cleared()
+        if not self._has_failed:
+            with self._whatever_fails():
+                for row in self._optimizers:
+                    row.begin_backward()
 
     def note_step(self, iteration: int | None, optimizer: object, is_skipped: bool) -> None:
         """An optimizer is about to make a step, or a scaler of the loss has left it out."""
@@ -132,7 +136,7 @@ class LearningRecord:
             with_gradient = next((each for group in groups for each in group["params"] if each.grad is not None), None)
             if not is_skipped and with_gradient is None:
                 row.empty.add(iteration)
-            row.leave(with_gradient)
+            row.begin_step(with_gradient)
             rates = [group.get("lr") for group in groups]
             known = [float(rate) for rate in rates if isinstance(rate, int | float)]
             if known and len(known) == len(rates) and math.isfinite(max(known)):
@@ -242,25 +246,33 @@ class _Optimizer:
     empty: _Spans = field(default_factory=_Spans)
     kept: int = 0
     cleared: int = 0
-    # A parameter, its gradient as the last step found it, and how often that had been written.
+    # A parameter, its gradient as the last step or backward pass left it, and how often that had been written.
     left: tuple[weakref.ref[torch.Tensor], weakref.ref[torch.Tensor], int | None] | None = None
+    is_cleared: bool = False
 
-    def leave(self, parameter: torch.Tensor | None) -> None:
+    def begin_step(self, parameter: torch.Tensor | None) -> None:
+        """parameter: one that has a gradient"""
+        if self.left is not None:
+            self.kept, self.cleared = self.kept + (not self.is_cleared), self.cleared + self.is_cleared
+        self.is_cleared = False
+        self._leave(parameter)
+
+    def _leave(self, parameter: torch.Tensor | None) -> None:
         gradient = None if parameter is None else parameter.grad
         self.left = None
         if parameter is not None and gradient is not None:
             self.left = weakref.ref(parameter), weakref.ref(gradient), version_of(gradient)
 
-    def count_cleared(self) -> None:
-        """Once after each step."""
-        if self.left is None:
-            return
-        parameter, gradient, version = self.left
-        self.left, now = None, parameter()
-        if now is None:
-            return
-        is_kept = now.grad is not None and now.grad is gradient() and version_of(now.grad) == version
-        self.kept, self.cleared = self.kept + is_kept, self.cleared + (not is_kept)
+    def begin_backward(self) -> None:
+        if self.left is not None and (parameter := self.left[0]()) is not None:
+            gradient = parameter.grad
+            self.is_cleared |= (
+                gradient is None or gradient is not self.left[1]() or version_of(gradient) != self.left[2]
+            )
+
+    def end_backward(self) -> None:
+        if self.left is not None and not self.is_cleared:
+            self._leave(self.left[0]())
 
     def note_rate(self, iteration: int, rate: float) -> None:
         if (not self.rates or self.rates[-1][1] != rate) and len(self.rates) < MAX_ROWS:

@@ -1,0 +1,149 @@
+"""What a dump of PyTorch tells of gradients and optimizers, and what is found in it, on both sides of thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+import msdump  # noqa: E402
+from msdump.analysis.find.nan import find_non_finite  # noqa: E402
+from msdump.analysis.learning.findings import LearningFinding  # noqa: E402
+from msdump.analysis.learning.words import details, sentence  # noqa: E402
+from msdump.formats.learning_json import Learning  # noqa: E402
+from tests.frontends.torch.eager.test_watch import config, pytestmark  # noqa: E402, F401
+
+Train = Callable[[nn.Module, torch.optim.Optimizer, int], None]
+
+
+class Two(nn.Module):
+    def __init__(self, cut: str = "") -> None:
+        super().__init__()
+        self.first, self.second, self.cut = nn.Linear(3, 4), nn.Linear(4, 1), cut
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.set_grad_enabled(self.cut != "no_grad"):
+            y = torch.tanh(self.first(x))
+        result: torch.Tensor = self.second(y.detach() if self.cut == "detach" else y)
+        return result
+
+
+def train(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
+    optimizer.zero_grad()
+    model(torch.randn(5, 3)).square().mean().backward()
+    optimizer.step()
+
+
+def learned(folder: Path, model: nn.Module, train: Train, steps: int = 4, rate: float = 0.01) -> Learning:
+    optimizer = torch.optim.SGD(model.parameters(), rate)
+    with msdump.watch(model, config(folder)):
+        for step in range(steps):
+            train(model, optimizer, step)
+    return msdump.open(folder, strict=True).learning[0]
+
+
+def findings(folder: Path) -> tuple[LearningFinding, ...]:
+    found = find_non_finite(folder).learning
+    assert all(sentence(one) and isinstance(details(one), list) for one in found)
+    return found
+
+
+def test_healthy_training_is_recorded_and_says_nothing(tmp_path: Path) -> None:
+    learning = learned(tmp_path, Two(), train)
+    assert learning.backwards == ((0, 3),) and learning.cuts == () and learning.strays == ()
+    (optimizer,) = learning.optimizers
+    assert (optimizer.steps, optimizer.rates, optimizer.kept, optimizer.cleared) == (((0, 3),), ((0, 0.01),), 0, 3)
+    assert [row.name for row in learning.parameters] == ["first.weight", "first.bias", "second.weight", "second.bias"]
+    for row in learning.parameters:
+        (span,) = row.spans
+        assert row.optimizer == 0 and span.asks and span.has and (span.operator or "").startswith("Gradients/")
+    assert findings(tmp_path) == ()
+
+
+@pytest.mark.parametrize("how", ["detach", "no_grad"])
+def test_what_is_cut_off_is_named_with_its_line(how: str, tmp_path: Path) -> None:
+    learning = learned(tmp_path, Two(how), train)
+    assert {cut.how for cut in learning.cuts} == {how}
+    (found,) = findings(tmp_path)
+    assert (found.kind, found.parameters, found.how) == ("no gradient", ("first.weight", "first.bias"), how)
+    assert found.line is not None and how.replace("no_grad", "tanh") in found.line.code
+
+
+def test_one_backward_pass_tells_nothing(tmp_path: Path) -> None:
+    learned(tmp_path, Two("detach"), train, steps=1)
+    assert findings(tmp_path) == ()
+
+
+@pytest.mark.parametrize(("zeros", "is_found"), [(1, False), (2, True)])
+def test_a_gradient_of_zero_in_the_last_two_iterations(zeros: int, is_found: bool, tmp_path: Path) -> None:
+    def some_masked(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
+        optimizer.zero_grad()
+        keep = torch.full((5, 1), float(step < 4 - zeros))
+        (torch.where(keep > 0, model(torch.randn(5, 3)), 3.0).square().mean()).backward()
+        optimizer.step()
+
+    learned(tmp_path, Two(), some_masked)
+    found = findings(tmp_path)
+    assert bool(found) == is_found
+    if found:
+        assert (found[0].kind, found[0].first, found[0].last) == ("zero gradient", 2, 3)
+
+
+@pytest.mark.parametrize(("steps", "is_found"), [(3, False), (4, True)])
+def test_a_rate_of_zero(steps: int, is_found: bool, tmp_path: Path) -> None:
+    def without_rate(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
+        optimizer.param_groups[0]["lr"] = 0.1 if step < 2 else 0.0
+        train(model, optimizer, step)
+
+    learned(tmp_path, Two(), without_rate, steps)
+    assert [(one.kind, one.how, one.first) for one in findings(tmp_path)] == [("stands still", "rate", 2)] * is_found
+
+
+def test_who_is_stepped_by_nobody(tmp_path: Path) -> None:
+    model = Two()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model.second = nn.Linear(4, 1)
+    with msdump.watch(model, config(tmp_path)):
+        for step in range(3):
+            train(model, optimizer, step)
+            model.zero_grad()
+    (found,) = findings(tmp_path)
+    assert (found.kind, found.parameters) == ("no optimizer", ("second.weight", "second.bias"))
+    assert found.outside == ((1, 4), (1,)) and "step()" in (found.line.code if found.line else "")
+
+
+def test_gradients_that_are_gone_or_that_stay(tmp_path: Path) -> None:
+    def too_early(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
+        model(torch.randn(5, 3)).square().mean().backward()
+        optimizer.zero_grad()
+        optimizer.step()
+
+    def never(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
+        model(torch.randn(5, 3)).square().mean().backward()
+        optimizer.step()
+
+    learned(tmp_path / "early", Two(), too_early)
+    learned(tmp_path / "never", Two(), never)
+    assert [one.kind for one in findings(tmp_path / "early")] == ["cleared too early"]
+    assert [one.kind for one in findings(tmp_path / "never")] == ["never cleared"]
+
+
+def test_layers_that_no_module_has(tmp_path: Path) -> None:
+    class Hidden(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers, self.last = [nn.Linear(3, 3)], nn.Linear(3, 1)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            result: torch.Tensor = self.last(torch.tanh(self.layers[0](x)))
+            return result
+
+    learning = learned(tmp_path, Hidden(), train)
+    assert [stray.shape for stray in learning.strays] == [(3, 3), (3,)]
+    (found,) = findings(tmp_path)
+    assert found.kind == "not in the model" and found.line is not None and "layers[0]" in found.line.code
