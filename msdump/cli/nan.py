@@ -32,6 +32,9 @@ An Inf is benign when it comes from a constant, or when all that read it stop it
 an extreme (max, clamp, relu), a function with a bound (sigmoid). A NaN is benign when a choice drops it and no gradient
 brings it back. A step that a scaler of the loss skipped is no finding. What grew: the first tensor whose largest
 absolute value is 100 times that of the iteration before, where a NaN or Inf follows; with --all in any case.
+Where all is finite, or before the first NaN: why a training does not learn, grows or stands still, with the line:
+parameters without a gradient or with one of 0, without an optimizer, a learning rate of 0, updates too large or too
+small, a loss that grows, gradients that vanish or explode.
 """
 
 

@@ -74,7 +74,8 @@ def who_made_zero(series: Series, made: Made) -> Cause | None:
                     return None  # of no elements, or not dumped
                 continue
             kind = dtypes.BY_NAME.get(tensor.dtype)
-            is_added = origin is not None and origin.name in series.parameters and not _BILINEAR.search(node.op_type)
+            is_parameter = origin is not None and origin.name in series.parameters
+            is_added = is_parameter and not (_BILINEAR.search(node.op_type) or only_moves(made.operator.op_type))
             if is_zero(numbers) and kind is not None and kind.is_float and not is_added:
                 if numbers.count == 1 and _PRODUCT.fullmatch(node.op_type):
                     return None  # a weight of the loss
@@ -88,7 +89,7 @@ def who_made_zero(series: Series, made: Made) -> Cause | None:
             chooses |= bool(_CHOICES.fullmatch(node.op_type)) and has_other
             made = following
             continue
-        is_part = only_moves(made.operator.op_type) and not _MASKS.fullmatch(node.op_type)
+        is_part = has_other and only_moves(made.operator.op_type) and not _MASKS.fullmatch(node.op_type)
         if is_part or _is_weight_of_zero(node) or not (zeros or has_other):
             return None
         how = "data" if zeros and not has_other else ""

@@ -26,7 +26,7 @@ Dumps hold the tensors that a training or inference run computed, operator by op
 operator, line of the script, iteration or rank went wrong. Folders: {folders}.
 
 Start with list_dumps. Then ask one question:
-- A loss or gradient is NaN or Inf: first_nan.
+- A loss or gradient is NaN or Inf; a loss does not fall, or grows: first_nan.
 - A run differs from a good one (a port, another version, a quantised model): compare.
 - Ranks of a distributed job disagree: ranks.
 - Did an operator compute what its inputs give, or are its inputs wrong already: replay.
@@ -107,7 +107,7 @@ class Tools:
     ) -> str:
         """Find the operator, line of the script and iteration that made the first NaN or unexpected Inf of a run. Says
         "finite" when there is none, "incomplete" when tensors are missing. An Inf that is meant, as of an attention
-        mask, is no finding.
+        mask, is no finding. Also says why a training does not learn, grows or stands still, with the line.
         """
         options = _options(show_all, _steps(rank, graph, iteration), details)
         return await self._ask(["nan", *options, "--", self._path(dump)], from_line)

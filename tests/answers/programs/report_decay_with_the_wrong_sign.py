@@ -22,7 +22,7 @@ optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 for _ in range(10):
     x = torch.randn(32, 6)
     penalty = sum(each.square().sum() for each in net.parameters())
-    loss = functional.mse_loss(net(x), x[:, :2])  # fault
+    loss = functional.mse_loss(net(x), x[:, :2])
     optimizer.zero_grad()
-    (loss + (-1.6 if FAULT else 0.001) * penalty).backward()
+    (loss + (-1.6 if FAULT else 0.001) * penalty).backward()  # fault
     optimizer.step()
