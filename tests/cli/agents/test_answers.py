@@ -62,7 +62,7 @@ def test_the_rest_is_that_of_the_same_answer(tmp_path: Path, monkeypatch: pytest
 
 def test_what_is_wrong_has_its_exit_status(tmp_path: Path) -> None:
     dump = str(write_dump(tmp_path, OPERATORS))
-    assert ask("nan", "--", dump).endswith("(exit status 1: a NaN or an unexpected Inf was found)")
+    assert "(exit status 1: a NaN or an unexpected Inf was found, or " in ask("nan", "--", dump).splitlines()[-1]
     assert "exit status" not in ask("show", "--", dump, "Log-op0")
 
 
