@@ -171,6 +171,9 @@ def _become(command: Command) -> None:
     if command.memory:
         resource.setrlimit(resource.RLIMIT_DATA, (command.memory, command.memory))
     os.chdir(command.folder)
+    spawned = sys.modules.get("multiprocessing.process")
+    if spawned is not None:
+        spawned.ORIGINAL_DIR = command.folder  # type: ignore[attr-defined]  # where what it spawns looks for the script
     is_module = command.words[0] == "-m"
     name, *arguments = command.words[is_module:]
     sys.argv = [name, *arguments]
