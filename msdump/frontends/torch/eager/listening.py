@@ -11,7 +11,7 @@ import functools
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, Protocol
 
 import torch
@@ -72,6 +72,9 @@ class Listener(StepListener, Protocol):
 
     def leave_guard(self) -> None:
         """As `torch.inference_mode` ends: PyTorch has restored the keys that it had noted when that began."""
+
+    def around_trace(self) -> AbstractContextManager[None]:
+        """For while `torch.jit` records what this thread runs."""
 
     def run_region(
         self, region: Region, function: Callable[..., object], args: Sequence[object], keywords: Mapping[str, object]
@@ -263,8 +266,18 @@ def _replacements_of_programs() -> tuple[_Replacement, ...]:
 
         return leave
 
+    def trace_of(original: Callable[..., object]) -> Callable[..., object]:
+        def trace(*args: object, **keywords: object) -> object:
+            with ExitStack() as stack:
+                for listener in listening.concerned():
+                    stack.enter_context(listener.around_trace())
+                return original(*args, **keywords)
+
+        return trace
+
     return (
         _Replacement(torch.nn.Module, "__call__", call_of),
+        *(_Replacement(owner, name, trace_of) for owner, name in _tracers()),
         *(_Replacement(guard, "__exit__", exit_of) for guard in _guards()),
         _Replacement(torch._dynamo.utils.CleanupHook, "create", create_of, is_static=True),
     )
@@ -274,6 +287,21 @@ def _guards() -> list[type]:
     """Guards of C++ that Python enters, as `torch.inference_mode` does, and that restore all keys of dispatch."""
     names = ("_InferenceMode", "_ForceDispatchKeyGuard")
     return [getattr(torch._C, name) for name in names if hasattr(torch._C, name)]
+
+
+def _tracers() -> list[tuple[object, str]]:
+    """What records in C++, of `torch.jit.trace` and of `torch.onnx.export`."""
+    function, method = "_create_function_from_trace", "_create_method_from_trace"
+    library = torch._C
+    return [
+        (library, "_create_graph_by_tracing"),
+        *((library, name) for name in (function, f"{function}_with_dict") if hasattr(library, name)),
+        *(
+            (library.ScriptModule, name)
+            for name in (method, f"{method}_with_dict")
+            if hasattr(library.ScriptModule, name)
+        ),
+    ]
 
 
 def _replacements_of_compiler() -> tuple[_Replacement, ...]:

@@ -93,6 +93,7 @@ class StackedMode:
         self._is_on = False
         self._stays_on = False
         self._may_be_lost = False
+        self.is_away = False
 
     def show(self, is_wanted: bool) -> None:
         """Show operators, or no longer: without the mode they cost what they cost without msdump.
@@ -102,7 +103,7 @@ class StackedMode:
         """
         self._is_wanted = is_wanted
         self._mode.let_through(is_idle=not is_wanted)
-        if is_wanted == self._is_on or threading.get_ident() != self._thread:
+        if self.is_away or is_wanted == self._is_on or threading.get_ident() != self._thread:
             return
         self._stays_on = self._stays_on or _is_in_compiled_call()
         is_in_backward = self._program.is_in_backward
@@ -116,7 +117,7 @@ class StackedMode:
         """A guard, a backward pass or a call of what `torch.compile` made has ended, and PyTorch has restored what it
         had noted before that: the keys are those of the stack again, and the mode leaves it where it had to wait.
         """
-        if threading.get_ident() != self._thread:
+        if self.is_away or threading.get_ident() != self._thread:
             return
         stack = _get_current_dispatch_mode_stack()
         is_there = any(each is self._mode for each in stack)
@@ -158,6 +159,24 @@ class StackedMode:
                 yield
             finally:
                 mode.let_through(is_blind=was_blind)
+
+    @contextlib.contextmanager
+    def away(self) -> Iterator[None]:
+        """For while `torch.jit` records: in a dispatch mode PyTorch refuses to trace a convolution, and others."""
+        stack, was_away = _modes_of_script(), self.is_away
+        is_on = self._mode in stack
+        above = stack[stack.index(self._mode) + 1 :] if is_on else []
+        if is_on:
+            with _without(above):
+                _pop_mode()
+        self.is_away = True
+        try:
+            yield
+        finally:
+            self.is_away = was_away
+            if is_on:
+                with _without(above):
+                    _push_mode(self._mode)
 
     @property
     def is_here(self) -> bool:

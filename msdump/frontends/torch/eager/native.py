@@ -151,7 +151,8 @@ class NativeLook:
             return (f"msdump-native stopped: {self.failure}. The dispatch mode took its place.",)
         if self._devices:
             return tuple(f"{why}. The dispatch mode took its place." for why in self._devices)
-        return (f"operators of {self._iterations} iterations were seen by msdump-native.",) if self._iterations else ()
+        count = self._iterations
+        return (f"operators of {count} iteration{'s' * (count > 1)} were seen by msdump-native.",) if count else ()
 
     def blind(self, is_blind: bool) -> None:
         """While it is blind, it sees nothing that runs: PyTorch compiles, and runs operators of its own for that."""

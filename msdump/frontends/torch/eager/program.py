@@ -6,7 +6,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -465,7 +465,7 @@ class EagerProgram:
             return False
         if self._regions.depth:
             return False
-        return threading.get_ident() == self._thread or self.mode.is_here
+        return not self.mode.is_away and (threading.get_ident() == self._thread or self.mode.is_here)
 
     def enter_module(self, module: torch.nn.Module) -> None:
         self._scopes.enter(module)
@@ -488,6 +488,9 @@ class EagerProgram:
     def leave_compiled(self) -> None:
         if self.native is not None and self._counts.has_run:
             self.mode.settle()
+
+    def around_trace(self) -> AbstractContextManager[None]:
+        return self.mode.away() if self.native is None or self.mode.is_here else nullcontext()
 
     def leave_guard(self) -> None:
         self.mode.settle()

@@ -96,6 +96,24 @@ def test_what_calls_a_model(name: str, tmp_path: Path) -> None:
         assert same(found, calls(CALLS[name], place)), (place, iteration)
 
 
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
+@pytest.mark.parametrize("iteration", ["all", "1|3"])
+def test_a_trace_of_what_no_mode_can_trace(iteration: str, tmp_path: Path) -> None:
+    """A convolution and `repeat`, by the first call and by later ones; what runs beside the trace is dumped."""
+    model, x = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.ReLU()), torch.ones(1, 1, 5, 5)
+
+    def program() -> list[torch.Tensor]:
+        found = []
+        for _ in range(STEPS):
+            traced = torch.jit.trace(model, x)
+            repeated = torch.jit.trace(lambda v: v.repeat(2, 1), x[0, 0])
+            found += [traced(x), repeated(x[0, 0]), model(x).cos()]
+        return [each.detach().clone() for each in found]
+
+    assert same(watched(tmp_path, program, iteration), program())
+    assert any("aten.cos" in row[1] for graph in rows(tmp_path).values() for row in graph)
+
+
 def test_nothing_is_lost_after_a_guard(tmp_path: Path) -> None:
     """The mode may be entered inside of a guard that restores the keys: operators after it are seen all the same."""
 
