@@ -44,7 +44,7 @@ def why_unreadable(tensor: torch.Tensor) -> str:
     if tensor.is_meta:
         return "tensor on the meta device"
     if tensor._is_zerotensor():
-        return "wrapper of a transform tensor"  # its zeros lie nowhere
+        return "tensor that a transform wraps"  # its zeros lie nowhere
     if tensor.dim() > MAX_NDIM:
         return TOO_DEEP
     if dtype_name(tensor.dtype) is None:

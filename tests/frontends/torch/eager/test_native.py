@@ -426,7 +426,7 @@ def test_a_tensor_without_memory_is_counted(engine: str, tmp_path: Path, monkeyp
             watch.step()
     report = watch.report()
     assert report is not None and report.failure is None and not report.lost
-    assert report.skipped["wrapper of a transform tensor"] and report.skipped["tensor of more than 64 axes"]
+    assert report.skipped["tensor that a transform wraps"] and report.skipped["tensor of more than 64 axes"]
     assert not any("cannot be read" in each for each in report.skipped)
     assert report.iterations_dumped == report.iterations_run and report.tensors_written
     assert any("seen by msdump-native" in note for note in report.notes) == (engine == "native")
@@ -519,3 +519,11 @@ def test_an_observer_that_stops_is_told_and_counted(tmp_path: Path, monkeypatch:
     for graph in graphs:
         names = [Counter(row[1] for row in found[f"rank_0/Net/{graph}/{number}/statistic.csv"]) for number in (2, 3)]
         assert names[0] == names[1] and names[0]
+
+
+def test_one_iteration_is_not_plural(tmp_path: Path) -> None:
+    step = mlp()
+    with msdump.watch(config=configuration(tmp_path, saved_data="tensor")) as watch:
+        step(0)
+    report = watch.report()
+    assert report is not None and report.notes == ("operators of 1 iteration were seen by msdump-native.",)
