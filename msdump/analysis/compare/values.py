@@ -135,8 +135,8 @@ def _is_plain(numbers: Array, is_whole: bool) -> bool:
         return np.unique(numbers[:_SAMPLE]).size <= _FEW_WHOLE
     if numbers.size > 1:
         lowest, largest = numbers.min(), numbers.max()
-        is_mask = largest - lowest == 1 and lowest == np.round(lowest)
-        return bool(lowest == largest or (is_mask and np.all((numbers == lowest) | (numbers == largest))))
+        is_mask = (lowest, largest) == (0, 1)
+        return bool(lowest == largest or (is_mask and np.all((numbers == 0) | (numbers == 1))))
     return not int(np.float32(numbers[0]).view(np.uint32)) & _LOW_BITS
 
 

@@ -18,7 +18,7 @@ _shtab_msdump_commands() {
     init:'Ask five questions and write the configuration that follows from the answers.'
     ls:'List what a dump holds, which of its files are damaged or foreign, and what to ask of it.'
     mcp:'Serve the answers of msdump to an agent as tools of the Model Context Protocol (MCP).'
-    nan:'Find the first NaN and the first unexpected Inf, the operators they infect, and what grew before.'
+    nan:'Find the first NaN and the first unexpected Inf, the operators they infect, what grew before; and why a training does not learn.'
     pack:'Put each folder of an iteration into one tar archive beside it, with an index at its end. Commands read packs as they read folders; `tar xf` brings the folder back.'
     plan:'Say in words what a dump configuration will dump; with graph files or a dry run also how much.'
     plot:'Draw a statistic of all outputs over layers, operators, iterations or ranks; of two dumps too.'

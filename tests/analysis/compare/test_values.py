@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import msdump
+from msdump.analysis.compare.metrics import compare_arrays
 from msdump.analysis.compare.values import Figures, Matches, figures_of
 from msdump.analysis.steps import read_steps
 from tests.analysis.small_dump import Array, floats, write_dump
@@ -61,6 +62,8 @@ def test_numbers_in_another_order_are_a_difference(tmp_path_factory: pytest.Temp
         (floats(0.1), False),
         (floats(0.5), True),
         (floats(1, 2), False),
+        (floats(0, 1, 1, 0), True),
+        (floats(0, 1, 0.5), False),
         (np.array([True, False, True]), True),
         (np.array([3, 1, 2]), False),
         (np.zeros((2, 3), np.float32), True),
@@ -78,6 +81,20 @@ def test_a_coarser_dtype_has_wider_bounds(tmp_path: Path) -> None:
     assert are_alike(tmp_path / "half", array, array.astype(np.float16))
     assert not are_alike(tmp_path / "float", array, (array * np.float32(1.003)))
     assert are_alike(tmp_path / "both", (array * np.float32(1.003)).astype(np.float16), array.astype(np.float16))
+
+
+@pytest.mark.parametrize("fill", [-1e9, float(np.finfo(np.float32).min)])
+def test_masked_scores_agree_by_what_is_not_masked(tmp_path: Path, fill: float) -> None:
+    """A fill of -1e9 is so large that beside it no other number counts."""
+    scores = np.random.default_rng(0).standard_normal((4, 6), dtype=np.float32)
+    hidden = np.tri(4, 6, dtype=bool)
+    mine, close, other = (
+        np.where(hidden, array, np.float32(fill)) for array in (scores, scores * np.float32(1 + 1e-6), scores * 2)
+    )
+    assert are_alike(tmp_path / "close", mine, close)
+    assert not are_alike(tmp_path / "other", mine, other)
+    assert compare_arrays(mine, other).relative_error > 0.4
+    assert compare_arrays(mine, close).relative_error < 1e-5
 
 
 def test_what_cannot_be_read_or_is_empty_has_no_figures(tmp_path: Path) -> None:
