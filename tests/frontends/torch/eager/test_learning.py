@@ -15,10 +15,27 @@ import msdump  # noqa: E402
 from msdump.analysis.find.nan import find_non_finite  # noqa: E402
 from msdump.analysis.learning.findings import LearningFinding  # noqa: E402
 from msdump.analysis.learning.words import details, sentence  # noqa: E402
+from msdump.config.environment import NATIVE  # noqa: E402
 from msdump.formats.learning_json import Learning  # noqa: E402
-from tests.frontends.torch.eager.test_watch import config, pytestmark  # noqa: E402, F401
+from tests.frontends.torch.eager.test_watch import config, pytestmark  # noqa: E402
+
+# The compiled observer records no cuts, no strays and no makers of gradients.
+pytestmark = [*(pytestmark if isinstance(pytestmark, list) else [pytestmark]), pytest.mark.usefixtures("dispatch_mode")]
 
 Train = Callable[[nn.Module, torch.optim.Optimizer, int], None]
+
+
+@pytest.fixture
+def dispatch_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NATIVE, "0")
+
+
+def test_the_compiled_observer_tells_nothing_of_a_healthy_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(NATIVE)
+    learned(tmp_path, Two(), train)
+    assert findings(tmp_path) == ()
 
 
 class Two(nn.Module):
