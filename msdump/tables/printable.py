@@ -10,7 +10,7 @@ from msdump.errors import without_secrets
 LINE_ENDS = "\n\t"
 # Source: GitHub, workflow commands (`::name::value` at the start of a line, blanks before it left out, and `##[name]`
 # anywhere in it); Azure Pipelines, logging commands (`##vso[name]`); TeamCity, service messages (`##teamcity[name]`).
-_COMMAND = re.compile(r"(?m)^([^\S\n]*):(?=:)|#(?=#\w*\[)")
+_COMMAND = re.compile(r"(?m)^([^\S\n]*):(?=:)|#(?=#(?:vso|teamcity)?\[)")
 
 
 def printable(text: str, keeps: str = "", has_secrets: bool = False) -> str:

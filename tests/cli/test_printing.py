@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -76,16 +76,17 @@ def test_bytes_and_signs_are_told_apart() -> None:
 
 
 COMMAND = st.sampled_from(
-    ("::", ":", "##", "#", "[", "vso[", " ", "\t", "\u3000", "\xa0", "\n", "\r", "set-output", "x")
+    ("::", ":", "##", "#", "[", "vso[", "teamcity[", " ", "\t", "\u3000", "\xa0", "\n", "\r", "set-output", "x")
 )
 
 
 def commands_in(text: str) -> list[str]:
-    """Lines that GitHub's runner or Azure's agent would act on."""
+    """Lines that GitHub's runner or Azure's agent would act on, and TeamCity's."""
     lines = text.replace("\r", "\n").split("\n")
-    return [line for line in lines if line.strip().startswith("::") or "##[" in line or "##vso[" in line]
+    return [line for line in lines if line.strip().startswith("::") or any(f"##{name}[" in line for name in ("", "vso", "teamcity"))]
 
 
+@example("##x[")
 @given(st.lists(COMMAND).map("".join))
 def test_no_line_is_a_command_to_a_ci_service(text: str) -> None:
     stream = io.StringIO()
