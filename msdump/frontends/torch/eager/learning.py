@@ -65,9 +65,7 @@ class LearningRecord:
 
     def note_read(self, stage: Stage, call: Call) -> None:
         """An operator of the forward pass is told of for the first time: does it read what asks for a gradient?"""
-        # The compiled observer hands on no tensor that is gone already.
-        read = [each.tensor for each in call.tensors if each.tensor is not None]
-        if self._has_failed or not any(tensor.requires_grad for tensor in read):
+        if self._has_failed or not any(each.tensor.requires_grad for each in call.tensors):
             return
         with self._whatever_fails():
             place, self._place = self._place, _place()
@@ -77,10 +75,10 @@ class LearningRecord:
                 elif call.signature.op_type == _DETACH and place != self._place:
                     # PyTorch does so by itself with what a function saves, where it is called.
                     self._cuts[call.name] = Cut(stage.graph.graph_id, call.name, "detach")
-            for tensor in read:
-                if isinstance(tensor, torch.nn.Parameter) and len(self._strays) < MAX_ROWS:
+            for each in call.tensors:
+                if isinstance(each.tensor, torch.nn.Parameter) and len(self._strays) < MAX_ROWS:
                     self._strays.setdefault(
-                        id(tensor), _Stray(weakref.ref(tensor), stage.graph.graph_id, call.operator)
+                        id(each.tensor), _Stray(weakref.ref(each.tensor), stage.graph.graph_id, call.operator)
                     )
 
     def note_backward(self, iteration: int) -> None:

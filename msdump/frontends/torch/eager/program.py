@@ -26,7 +26,7 @@ from msdump.frontends.torch.eager.parameters import Parameters
 from msdump.frontends.torch.eager.regions import Region, counts_of
 from msdump.frontends.torch.eager.scopes import OperatorScopes, Scopes
 from msdump.frontends.torch.eager.shardings import OperandShardings
-from msdump.frontends.torch.eager.stage import BACKWARD, FORWARD, SETUP, UPDATE, Stage
+from msdump.frontends.torch.eager.stage import BACKWARD, FORWARD, SETUP, UPDATE, Call, Stage
 from msdump.frontends.torch.freed_memory import keep_freed_memory
 from msdump.frontends.torch.gradients import gradients_of
 from msdump.frontends.torch.operators import op_type
@@ -90,7 +90,7 @@ class EagerProgram:
         self._operands = CallOperands(session.count_skipped, keeps)
         self._parameters = Parameters(self._operands)
         self._learning = LearningRecord(self._operands, self.stages[BACKWARD])
-        self.stages[FORWARD].on_new = self._learning.note_read
+        self.stages[FORWARD].on_new = self._note_new
         self._messages = Messages(self._operands, self._book, session.count_skipped)
         self._shardings = OperandShardings(self._book, self._operands, session.recorder)
         self.native: NativeLook | None = None
@@ -518,6 +518,13 @@ class EagerProgram:
             if optimizer is not None:
                 self._keep_counts()
                 self._look_ahead()
+
+    def _note_new(self, stage: Stage, call: Call) -> None:
+        """An operator of the forward pass is told of for the first time. The compiled observer tells of it when the
+        stage ends: whether gradients were on, and what its operands were, is not known then.
+        """
+        if self.native is None:
+            self._learning.note_read(stage, call)
 
     def _note_step(self, iteration: int | None, optimizer: object, is_skipped: bool) -> None:
         """As `Iterations.note_gradients`."""
