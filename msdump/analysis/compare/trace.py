@@ -170,9 +170,10 @@ class Trace:
             yield from placed.inner
 
     def all_made(self) -> dict[Value, tuple[StepKey, Operator]]:
-        """Who made each value, in this iteration or before it."""
-        of_row = ((value, self.row[place]) for value, place in self.makers.items())
-        return self.left | {value: (placed.step.key, placed.operator) for value, placed in of_row}
+        """Who made each value of this iteration; of one that an earlier iteration left, if this one still reads it."""
+        made = ((value, self.row[place]) for value, place in self.makers.items())
+        kept = {value: maker for value, maker in self.left.items() if self.readers.get(value)}
+        return kept | {value: (placed.step.key, placed.operator) for value, placed in made}
 
     def look_inside(self, place: int, inner: tuple[Figures, ...]) -> None:
         """Remember what the fused operator at a place makes on its way."""

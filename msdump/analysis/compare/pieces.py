@@ -1,0 +1,72 @@
+"""Values that one side has in pieces: queries, keys and values out of one product, layers stacked into one weight."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from msdump.analysis.compare.values import Figures, is_row_of
+from msdump.tensors.arrays import Array
+
+_NOTHING = 1e-5
+_MAX_PIECES = 64  # that are tried in each place of a whole
+
+
+def pieces_of(
+    whole: Figures, pieces: Mapping[tuple[int, ...], Sequence[Figures]], tolerance: float | None
+) -> tuple[list[Figures], bool]:
+    """Pieces that make the whole one behind the other along an axis, and whether they make all of it: of a sequence the
+    first steps may be right where the later ones are not.
+
+    pieces  by their shapes; those with fewer axes lie behind each other along the first ones
+    """
+    shape = whole.tensor.shape
+    best: list[Figures] = []
+    views: list[tuple[tuple[int, ...], int]] = [(shape, axis) for axis in range(len(shape))]
+    views += [((-1, *shape[first:]), 0) for first in range(2, len(shape) + 1)]
+    for view, axis in views:
+        fitting = [
+            piece
+            for other, listed in pieces.items()
+            if len(other) == len(view) and (*other[:axis], *other[axis + 1 :]) == (*view[:axis], *view[axis + 1 :])
+            if math.prod(other) < whole.size
+            for piece in listed
+        ][:_MAX_PIECES]
+        if not fitting:
+            continue
+        found, is_whole = _laid_out(whole.tensor.load_host().reshape(view), axis, fitting, tolerance)
+        if is_whole:
+            return found, True
+        best = max(best, found, key=len)
+    return best, False
+
+
+def _laid_out(
+    array: Array, axis: int, fitting: Sequence[Figures], tolerance: float | None
+) -> tuple[list[Figures], bool]:
+    """Pieces in the order in which an array holds them along an axis, up to the first place where none fits."""
+    found: list[Figures] = []
+    start = 0
+    while start < array.shape[axis]:
+        tile = next((one for one in fitting if _is_tile(array, axis, start, one, tolerance)), None)
+        if tile is not None:
+            found.append(tile)
+        elif not found or not _is_left_out(array, axis, start, found[-1]):
+            return found, False
+        start += found[-1].tensor.shape[axis]
+    return found, True
+
+
+def _is_left_out(array: Array, axis: int, start: int, before: Figures) -> bool:
+    """Whether a piece as long as the one before is next to nothing: a gradient that is zero but for rounding."""
+    end = start + before.tensor.shape[axis]
+    part = np.take(array, range(start, min(end, array.shape[axis])), axis)
+    return end <= array.shape[axis] and float(np.abs(part).max()) <= _NOTHING * float(np.abs(array).max())
+
+
+def _is_tile(array: Array, axis: int, start: int, piece: Figures, tolerance: float | None) -> bool:
+    """Whether a piece is what an array holds from a place on an axis on."""
+    end = start + piece.tensor.shape[axis]
+    return end <= array.shape[axis] and is_row_of(np.take(array, range(start, end), axis), piece, tolerance)
