@@ -23,7 +23,7 @@ from msdump.tables.messages import AND, COLON, COMMA, SEMICOLON, Message, counte
 if TYPE_CHECKING:
     from msdump.analysis.find.between import BadGradients
     from msdump.analysis.find.nan import BadTensor, BenignInf, Growth, NonFinite, NonFiniteReport
-    from msdump.analysis.learning.findings import LearningFinding
+    from msdump.analysis.learning.kinds import LearningFinding
     from msdump.analysis.steps import Operator, StepKey
 
 _EPILOG = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.answers import running, table
 from tests.answers.judging import FOUND, HALF, WRONG, Said, Verdict, first_answer, first_sentence, judge
 from tests.answers.program import FOLDERS, Program, load, names, parse, paths
 from tests.answers.running import Shell, asked, configuration, dump_command
+from tests.snippets import ROOT
 
 PROGRAM = '''"""A logarithm
 of a negative number."""
@@ -240,3 +242,10 @@ def test_a_right_port_agrees_in_all_iterations_forward_and_backward(shell: Shell
             for result in comparison.operators
             if result.pair.mine.label.startswith("Gradients") is is_backward and result.outputs
         } == {0, 1, 2, 3}
+
+
+def test_the_programs_that_comments_name_are_there() -> None:
+    """A threshold stands beside programs on both of its sides (`test: NAME, NAME`)."""
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "msdump/analysis").rglob("*.py")))
+    named = [name.strip() for listed in re.findall(r"# (?:.* )?test: (.*)", sources) for name in listed.split(",")]
+    assert len(named) > 10 and not set(named) - set(names())

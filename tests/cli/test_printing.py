@@ -83,7 +83,11 @@ COMMAND = st.sampled_from(
 def commands_in(text: str) -> list[str]:
     """Lines that GitHub's runner or Azure's agent would act on, and TeamCity's."""
     lines = text.replace("\r", "\n").split("\n")
-    return [line for line in lines if line.strip().startswith("::") or any(f"##{name}[" in line for name in ("", "vso", "teamcity"))]
+    return [
+        line
+        for line in lines
+        if line.strip().startswith("::") or any(f"##{name}[" in line for name in ("", "vso", "teamcity"))
+    ]
 
 
 @example("##x[")

@@ -267,7 +267,7 @@ def _input_texts(finding: Finding) -> list[str]:
 
 def _makers_texts(makers: Makers) -> list[str]:
     """Who made an operand on each side."""
-    entry = message("no operator")
+    entry = message("no operator of the dump")
     mine, golden = (entry if one is None else _named(one) for one in (makers.mine, makers.golden))
     if makers.golden is None and makers.elsewhere is None:
         return [message("{operator} made it", operator=mine)]

@@ -32,7 +32,8 @@ from msdump.analysis.find._infinity_flow import (
 )
 from msdump.analysis.find.between import BadGradients, bad_gradients
 from msdump.analysis.graph_info import GraphFiles, GraphNode, with_inputs
-from msdump.analysis.learning.findings import LearningFinding, learning_findings
+from msdump.analysis.learning.findings import learning_findings
+from msdump.analysis.learning.kinds import LearningFinding
 from msdump.analysis.measurements import Measurements
 from msdump.analysis.memory_state import SameBytes, UnsetTensors, has_same_statistics
 from msdump.analysis.missing import lost_lines, lost_of

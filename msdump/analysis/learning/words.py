@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msdump.analysis.learning.findings import (
+from msdump.analysis.learning.kinds import (
     DEPTH,
     EMPTY,
     GROWS,

@@ -17,7 +17,7 @@ from msdump.analysis.json_values import (
     step_value,
     tensor_value,
 )
-from msdump.analysis.learning.findings import LearningFinding
+from msdump.analysis.learning.kinds import LearningFinding
 from msdump.analysis.learning.words import details, sentence
 from msdump.analysis.missing import lost_values
 from msdump.analysis.replay.replay import Replay

@@ -77,6 +77,12 @@ def test_the_product_before_a_bias(tmp_path: Path) -> None:
     assert _inside(tmp_path / "none", "matmul", [x, weight, bias], product + bias, product) == (0, False)
 
 
+def test_the_share_of_a_silu(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).standard_normal((4, 6), dtype=np.float32)
+    share = 1 / (1 + np.exp(-x))
+    assert _inside(tmp_path, "silu", [x], x * share, share) == (1, True)
+
+
 def test_what_does_not_fit_has_no_inside(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((2, 3), dtype=np.float32), rng.standard_normal((4,), dtype=np.float32)

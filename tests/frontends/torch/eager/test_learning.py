@@ -13,7 +13,7 @@ from torch import nn  # noqa: E402
 
 import msdump  # noqa: E402
 from msdump.analysis.find.nan import find_non_finite  # noqa: E402
-from msdump.analysis.learning.findings import LearningFinding  # noqa: E402
+from msdump.analysis.learning.kinds import LearningFinding  # noqa: E402
 from msdump.analysis.learning.words import details, sentence  # noqa: E402
 from msdump.config.environment import NATIVE  # noqa: E402
 from msdump.formats.learning_json import Learning  # noqa: E402

@@ -1,0 +1,128 @@
+"""Steps of optimizers that change nothing: left out, with a rate of 0, too small, with gradients that are not there."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping
+
+from msdump.analysis.learning.kinds import EMPTY, KEPT, LEAST_ZERO, SKIPPED, STILL, LearningFinding
+from msdump.analysis.learning.places import line_of, place_of, step_line
+from msdump.analysis.learning.series import Made, Series, content_of
+from msdump.formats.learning_json import Learning, LearningOptimizer
+
+# Iterations at the end in which a parameter is the same, with steps of its optimizer in between: a schedule may end
+# with a rate of 0, and gradients may be added up for a step.   test: accumulated_gradients, weights_that_never_change
+LEAST_STILL = 3
+# Steps one after the other that a scaler of the loss skips: it halves the scale each time, from 2^16 on.
+# test: scaler_skips_first_steps, report_steps_that_are_all_skipped
+LEAST_SKIPPED = 10
+# A float32 that is 1 stays 1 where less than half of its last bit is added.
+_HALF_BIT = {"float32": 2.0**-25, "float16": 2.0**-12, "bfloat16": 2.0**-9}
+_ROUGH = ("float16", "bfloat16")
+
+
+def _steps_in(spans: Iterable[tuple[int, int]], first: int, last: int) -> int:
+    return sum(max(0, min(end, last) - max(begin, first) + 1) for begin, end in spans)
+
+
+def _rate_at(optimizer: LearningOptimizer, iteration: int) -> float | None:
+    known = [rate for begin, rate in optimizer.rates if begin <= iteration]
+    return known[-1] if known else None
+
+
+def still(series: Series, told: set[str]) -> Iterator[LearningFinding]:
+    """Parameters that are the same in the last iterations though they have gradients and an optimizer steps them."""
+    groups: dict[tuple[str, int, int], list[tuple[str, float, str]]] = {}
+    for name, rows in series.parameters.items():
+        iterations = sorted(rows)
+        if name in told or len(iterations) < LEAST_STILL or not (made := series.gradients.get(name)):
+            continue
+        tail = _same_at_end({at: content_of(rows[at][0]) for at in iterations})
+        first, last = tail[-1], tail[0]
+        if len(tail) < LEAST_STILL:
+            continue
+        largest = [_largest(series, made[at]) for at in made if first < at <= last]
+        gradient = max(largest, default=0.0)
+        if not gradient or len([one for one in largest if one]) < LEAST_ZERO:
+            continue
+        how = _why_still(series, name, rows[last][1].true_dtype, first, last, gradient, rows[last][0].max)
+        if how:
+            groups.setdefault((how, first, last), []).append((name, gradient, rows[last][1].true_dtype))
+    for (how, began, last), rows_of in groups.items():
+        name, _, dtype = rows_of[0]
+        first = began if began == min(series.by_iteration) else began + 1
+        step, operator = place_of(series, name, first, None)
+        names = tuple(one for one, _, _ in rows_of)
+        numbers = {"gradient": max(size for _, size, _ in rows_of)}
+        yield LearningFinding(
+            STILL, names, step, last, operator, step_line(series, name, first), how, numbers, dtype=dtype
+        )
+
+
+def _same_at_end(contents: Mapping[int, object]) -> list[int]:
+    """The last iterations that have one content, the latest first."""
+    latest = sorted(contents, reverse=True)
+    return list(itertools.takewhile(lambda at: contents[at] == contents[latest[0]], latest))
+
+
+def _largest(series: Series, made: Made) -> float:
+    numbers = series.output(made)
+    values = () if numbers is None else (numbers.max, numbers.min)
+    return max((abs(value) for value in values if value is not None and math.isfinite(value)), default=0.0)
+
+
+def _why_still(
+    series: Series, name: str, dtype: str, first: int, last: int, gradient: float, size: float | None
+) -> str:
+    """ "rate", "rounding", or "" where nothing tells that it is a fault."""
+    row = series.rows.get(name)
+    if series.learning is None:
+        return "rounding" if dtype in _ROUGH else ""
+    if row is None or row.optimizer is None:
+        return ""
+    optimizer = series.learning.optimizers[row.optimizer]
+    # A dump shows what the step of the first of these iterations has left.
+    if _steps_in(optimizer.steps, first + 1, last) < LEAST_ZERO:
+        return ""
+    rates = [_rate_at(optimizer, at) for at in range(first + 1, last + 1)]
+    known = [rate for rate in rates if rate is not None]
+    if known and max(known) == 0:
+        return "rate"
+    if known and known[-1] > known[0]:
+        return ""  # it warms up
+    if dtype in _ROUGH:
+        return "rounding"
+    update = max(known, default=math.inf) * (gradient if optimizer.name == "SGD" else 1.0)
+    return "rounding" if size and update < _HALF_BIT.get(dtype, 0.0) * abs(size) else ""
+
+
+def skipped(series: Series, learning: Learning) -> Iterator[LearningFinding]:
+    """Optimizers whose last steps a scaler of the loss has left out."""
+    for optimizer in learning.optimizers:
+        if not optimizer.skipped:
+            continue
+        last = optimizer.skipped[-1][1]
+        began = max((end for _, end in optimizer.steps), default=-1) + 1
+        count = _steps_in(optimizer.skipped, began, last)
+        if began > last or count < LEAST_SKIPPED or began not in series.by_iteration:
+            continue
+        step = series.by_iteration[began][-1]
+        yield LearningFinding(
+            SKIPPED, (), step.key, last, step.operators[0], line_of(optimizer), "", {"skipped": count}, optimizer.name
+        )
+
+
+def cleared(series: Series, learning: Learning) -> Iterator[LearningFinding]:
+    """Optimizers that never find a gradient though there was one, and those whose gradients nobody clears."""
+    for number, optimizer in enumerate(learning.optimizers):
+        steps = [at for at in series.backwards if _steps_in(optimizer.steps, at, at)]
+        if len(steps) <= LEAST_ZERO:
+            continue
+        own = [row for row in learning.parameters if row.optimizer == number]
+        has = any(span.has for row in own for _, span in series.spans(row))
+        is_empty = has and all(_steps_in(optimizer.empty, at, at) for at in steps)
+        if is_empty or (optimizer.kept >= LEAST_ZERO and not optimizer.cleared):
+            step, operator = place_of(series, own[0].name if own else "", steps[0], None)
+            kind, names = (EMPTY if is_empty else KEPT), tuple(row.name for row in own)
+            yield LearningFinding(kind, names, step, steps[-1], operator, line_of(optimizer), optimizer=optimizer.name)
