@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from msdump.analysis.graph_info import GraphNode
@@ -10,20 +9,20 @@ from msdump.analysis.learning.series import Made, Series, is_zero
 from msdump.analysis.steps import Operator, Slot, Step, StepKey
 from msdump.formats.learning_json import Cut, Learning
 from msdump.graph.types import SourceLine
+from msdump.operators.kinds import kind_of
 from msdump.operators.traits import only_moves
 from msdump.tensors import dtypes
 
-# What takes some elements and leaves others out: nothing is wrong with those.
-_CHOICES = re.compile(
-    r"aten\.(?:where|mul|mul_|masked_fill|masked_fill_|masked_scatter|index|index_put|index_put_|_index_put_impl_|"
-    r"index_select|index_add|index_add_|gather|scatter|scatter_|scatter_add|scatter_add_|embedding_dense_backward|"
-    r"slice_backward|select_backward|bmm|mm|_foreach_mul)\b.*"
-)
-_MASKS = re.compile(r"aten\.(?:where|masked_fill|masked_fill_)\..*")
+# Kinds of operators that take some elements and leave others out: nothing is wrong with those.
+_CHOICES = frozenset(
+    ("where", "mul", "_foreach_mul", "masked_fill", "masked_scatter", "embedding", "embedding_grad", "scatter", "slice",
+     "matmul", "batch_matmul")
+)  # fmt: skip
+_MASKS = frozenset(("where", "masked_fill"))
 # A factor of 0 makes them 0; what is only added does not.
-_BILINEAR = re.compile(r"(?:mm|mul|matmul|convolution|convolution_backward|linear)_?\.")
-_SUM = re.compile(r"aten\.add_?\.Tensor|Add|AddN")
-_PRODUCT = re.compile(r"aten\.mul_?\..*|Mul|RealDiv|aten\.div_?\..*")
+_BILINEAR = frozenset(("mul", "_foreach_mul", "matmul", "batch_matmul", "linear", "conv", "conv_backward"))
+_SUMS = frozenset(("add", "add_n"))
+_PRODUCTS = frozenset(("mul", "div"))
 _MOST = 100_000
 
 
@@ -75,9 +74,9 @@ def who_made_zero(series: Series, made: Made) -> Cause | None:
                 continue
             kind = dtypes.BY_NAME.get(tensor.dtype)
             is_parameter = origin is not None and origin.name in series.parameters
-            is_added = is_parameter and not (_BILINEAR.search(node.op_type) or only_moves(made.operator.op_type))
+            is_added = is_parameter and not (kind_of(node.op_type) in _BILINEAR or only_moves(made.operator.op_type))
             if is_zero(numbers) and kind is not None and kind.is_float and not is_added:
-                if numbers.count == 1 and _PRODUCT.fullmatch(node.op_type):
+                if numbers.count == 1 and kind_of(node.op_type) in _PRODUCTS:
                     return None  # a weight of the loss
                 zeros.append(series.maker(made.step, origin))
             else:
@@ -86,21 +85,21 @@ def who_made_zero(series: Series, made: Made) -> Cause | None:
         makers = [one for one in zeros if one is not None and (one.operator.inputs or not has_other)]
         following = next((one for one in makers if is_zero(series.output(one))), None)
         if following is not None:
-            chooses |= bool(_CHOICES.fullmatch(node.op_type)) and has_other
+            chooses |= has_other and kind_of(node.op_type) in _CHOICES
             made = following
             continue
-        is_part = has_other and only_moves(made.operator.op_type) and not _MASKS.fullmatch(node.op_type)
+        is_part = has_other and only_moves(made.operator.op_type) and kind_of(node.op_type) not in _MASKS
         if is_part or _is_weight_of_zero(node) or not (zeros or has_other):
             return None
         how = "data" if zeros and not has_other else ""
-        is_choice = chooses or bool(_CHOICES.fullmatch(node.op_type))
-        is_sum = not zeros and _SUM.fullmatch(node.op_type) is not None
+        is_choice = chooses or kind_of(node.op_type) in _CHOICES
+        is_sum = not zeros and kind_of(node.op_type) in _SUMS
         return Cause(made.step.key, made.operator, node.own_line, how, is_choice, is_sum)
 
 
 def _is_weight_of_zero(node: GraphNode) -> bool:
     """Whether a number in the script says that nothing is to be left."""
-    is_product = _PRODUCT.fullmatch(node.op_type) is not None
+    is_product = kind_of(node.op_type) in _PRODUCTS
     return is_product and any(value in (0, 0.0) for value in (node.attrs or {}).values() if _is_number(value))
 
 
