@@ -19,6 +19,7 @@ from msdump.analysis.learning.kinds import (
 from msdump.tables.messages import COLON, COMMA, Message, counted, joined, message
 
 _SHOWN = 4
+_MOST_SHOWN = 12  # of a line; --json names all
 
 
 def sentence(finding: LearningFinding) -> Message:
@@ -117,7 +118,7 @@ def details(finding: LearningFinding) -> list[Message]:
         )  # fmt: skip
     if finding.kind == DEPTH:
         found.append(message("{ratio:.3g} times from layer to layer", ratio=numbers["ratio"]))
-    if len(finding.parameters) > _SHOWN and finding.kind != DEPTH:
+    if _SHOWN < len(finding.parameters) <= _MOST_SHOWN and finding.kind != DEPTH:
         found.append(message("parameters: {names}", names=joined(COMMA, finding.parameters)))
     return found
 

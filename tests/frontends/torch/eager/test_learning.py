@@ -164,3 +164,18 @@ def test_layers_that_no_module_has(tmp_path: Path) -> None:
     assert [stray.shape for stray in learning.strays] == [(3, 3), (3,)]
     (found,) = findings(tmp_path)
     assert found.kind == "not in the model" and found.line is not None and "layers[0]" in found.line.code
+
+
+@pytest.mark.parametrize(("layers", "is_listed"), [(2, False), (4, True), (20, False)])
+def test_many_parameters_are_counted_not_listed(tmp_path: Path, layers: int, is_listed: bool) -> None:
+    """A line names four, the next one up to a dozen, and nothing prints a whole model."""
+
+    def never_cleared(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
+        model(torch.randn(5, 3)).square().mean().backward()
+        optimizer.step()
+
+    learned(tmp_path, nn.Sequential(*(nn.Linear(3, 3) for _ in range(layers))), never_cleared)
+    (found,) = findings(tmp_path)
+    assert len(found.parameters) == 2 * layers
+    assert any(f"{layers - 1}.weight" in text for text in details(found)) == is_listed
+    assert f"{2 * layers - 4} more" in sentence(found) or layers == 2
