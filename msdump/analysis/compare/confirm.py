@@ -129,7 +129,7 @@ class Confirmation:
             # What is cut is there where all parts are; what is computed beside a result is made in other ways, too.
             made = [one for _, one in placed.outputs if not one.is_plain] if placed.is_mover else [telling]
             is_made = all(self._is_made(placed.part, one, is_mine) for one in made)
-            if not is_made and not placed.is_mover and not side.readers[telling.value]:
+            if not is_made and placed.part == "backward" and not placed.is_mover and not side.readers[telling.value]:
                 # A gradient of what needs none: what else it makes tells.
                 rest = [one for _, one in placed.outputs if not one.is_plain and one is not telling]
                 is_made = any(self._is_made(placed.part, one, is_mine) for one in rest)
