@@ -50,6 +50,7 @@ BY_VALUES, BY_KIND, BY_INPUTS = messages("values", "kind", "inputs")
 _PART = "slice"
 # The first operators that differ say what is wrong; an alignment of all behind them costs their square.
 _MAX_ALIGNED = 400
+_MAX_CANDIDATES = 64  # operators with one result that are tried for one
 _KNOWN_SHARE = 0.5
 # Below it two programs of PyTorch are one that was taken apart in two ways.
 _ALIKE_SHARE = 0.6
@@ -194,12 +195,17 @@ class _Iteration:
                     if figures.value in confirmed.sides[0].makers:
                         in_other_form.add(slot)  # what one operand has more the other one has less
                     continue
-                confirmed.doubt(confirmed.open_lead(own, True, (slot,)), True)
-                confirmed.doubt(confirmed.open_lead(other, False, (found[0],)), False)
+                leads = confirmed.open_lead(own, True, (slot,)), confirmed.open_lead(other, False, (found[0],))
+                if confirmed.reads_unsteady(leads[0], True) or confirmed.reads_unsteady(leads[1], False):
+                    in_other_form.add(slot)
+                    continue
+                confirmed.doubt(leads[0], True)
+                confirmed.doubt(leads[1], False)
             if in_other_form:
                 inputs = {slot: one for slot, one in pair.golden.inputs.items() if slot not in in_other_form}
                 self._pairs[number] = dataclasses.replace(pair, golden=dataclasses.replace(pair.golden, inputs=inputs))
         confirmed.doubt_silent()
+        confirmed.trust_idle()
         paired = {id(one.operator) for pair in self._placed.values() for one in pair}
         rows = []
         for is_mine in (True, False):
@@ -240,12 +246,17 @@ class _Iteration:
                 makers[placed.result.value].append(placed)
         rest, used = [], set()
         for placed in mine:
-            candidates = [
-                candidate
-                for value in self._values_to_meet(placed)
-                for candidate in makers.get(value, ())
-                if id(candidate) not in used and candidate.part == placed.part and self._may_meet(placed, candidate)
-            ]
+            candidates = []
+            for value in self._values_to_meet(placed):
+                # One number may be made thousands of times, each time by the next operator of the other side.
+                waiting = makers.get(value, [])
+                if waiting and id(waiting[0]) in used:
+                    waiting[:] = [one for one in waiting if id(one) not in used]
+                candidates += [
+                    one
+                    for one in waiting[:_MAX_CANDIDATES]
+                    if id(one) not in used and one.part == placed.part and self._may_meet(placed, one)
+                ]
             if not candidates:
                 rest.append(placed)
                 continue

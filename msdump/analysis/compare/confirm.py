@@ -174,11 +174,13 @@ class Confirmation:
 
     def begins(self, placed: Placed, is_mine: bool, slots: Collection[Slot] | None = None) -> bool:
         """Whether all that it reads and an operator made is right, and something that it reads tells that; of what
-        reads nothing, whether it draws numbers, or they stand in the script.
+        reads nothing, whether it draws numbers, or they stand in the script. What reads mere rounding begins nothing.
 
         slots  of its inputs that count; None for all
         """
         side = self.side(is_mine)
+        if any(figures.is_noise and figures.length for _, figures in placed.read):
+            return False
         telling = [one for slot, one in placed.read if not one.is_plain and (slots is None or slot in slots)]
         # Beside larger tensors one number is a setting: powers of Adam's betas are computed in one framework alone.
         telling = [figures for figures in telling if figures.size > 1] or telling
@@ -203,6 +205,13 @@ class Confirmation:
             if slot in slots and not figures.is_plain:
                 found |= side.leading_to(self._place(placed, is_mine), figures.value, ends)
         return found
+
+    def reads_unsteady(self, operators: set[int], is_mine: bool) -> bool:
+        """Whether any operator, by id, reads what the rounding of an earlier sum has shaped."""
+        side = self.side(is_mine)
+        return any(
+            figures.value in side.unsteady for one in operators for _, figures in side.row[side.place[one]].inputs
+        )
 
     def _ends(self, is_mine: bool) -> set[int]:
         """Ids of the operators that are right for what they make."""
@@ -317,6 +326,32 @@ class Confirmation:
                     if other.part == placed.part and self.shares(*both) and _is_one_size(*both):
                         right[self._place(other, not is_mine)] = False
         self._known_ends.clear()
+
+    def trust_idle(self) -> None:
+        """Take for right what adds a bias of zeros and its like, and so leaves its one operand that tells something as
+        it is, unless the other side has an operator of its kind that reads nothing else that both sides have.
+        """
+        for is_mine in (True, False):
+            side, right, others = self.side(is_mine), self.right[not is_mine], defaultdict[str, list[Placed]](list)
+            for placed, answer in zip(self.side(not is_mine).row, self.right[is_mine], strict=True):
+                if answer is False:
+                    others[placed.kind].append(placed)
+            for index, placed in enumerate(side.row):
+                told = placed.telling
+                if right[index] is not False or told is None or not self._is_made(placed.part, told, is_mine):
+                    continue
+                telling = [figures.value for _, figures in placed.inputs if not figures.is_plain]
+                if telling == [told.value] and not any(
+                    self._reads_no_more(other, placed, is_mine) for other in others[placed.kind]
+                ):
+                    right[index] = True
+        self._known_ends.clear()
+
+    def _reads_no_more(self, other: Placed, placed: Placed, is_mine: bool) -> bool:
+        """Whether all that an operator of the other side reads and both have, an operator reads as well."""
+        read = {value for _, figures in placed.inputs for value in self.counterparts(figures, is_mine)}
+        both = [figures for _, figures in other.inputs if not figures.is_plain and self.is_known(figures, not is_mine)]
+        return bool(both) and all(figures.value in read for figures in both)
 
     def may_hide(self, mine: Figures, golden: Figures, result: Figures) -> bool:
         """Whether two operands differ by no more than shows in a result that is taken for the same."""

@@ -22,6 +22,7 @@ from msdump.analysis.compare.result import (
     StepResult,
     TensorResult,
 )
+from msdump.analysis.compare.rounded import rounded_by
 from msdump.analysis.compare.values import figures_of
 from msdump.analysis.compare.verdict import (
     GOLDEN,
@@ -166,6 +167,9 @@ class _Judge:
         )
 
     def _wrong(self, result: OperatorResult) -> Finding:
+        rounded = rounded_by(self._comparison, self._files, result) if self._comparison.hashes is None else None
+        if rounded is not None:
+            return Finding(Reason.ONLY_ONE, self._place(*rounded), evidence=(), reader=self._place_of(result))
         tensor = next(tensor for tensor in result.outputs if tensor.status == DIFFERS)
         return Finding(
             Reason.WRONG,

@@ -49,7 +49,7 @@ _PLANE = 2
 # Of an optimizer that divides a gradient by its size: from which share of the gradients on their steps tell how it
 # does so, and how far these may be apart.
 _LARGE_SHARE, _OF_A_STEP = 0.75, 0.01
-_DECIDING = frozenset({"steps", "compares", "selects", "routes", "sums", "normalises"})
+_DECIDING = frozenset({"steps", "compares", "selects", "routes", "sums", "termwise", "normalises"})
 
 
 def settle_ties(
@@ -76,7 +76,11 @@ def settle_ties(
 
 def sums_up(result: OperatorResult) -> bool:
     """Whether the first decision is none at a border, but a sum of terms that cancel."""
-    return has(result.pair.mine.op_type, "sums")
+    return _adds(result.pair.mine.op_type)
+
+
+def _adds(op_type: str) -> bool:
+    return has(op_type, "sums") or has(op_type, "termwise")
 
 
 def _decides(op_type: str) -> bool:
@@ -266,7 +270,12 @@ class _Search:
                 if not _is_measured(tensor, math.inf):
                     return None
                 both = _Both.of(tensor)
-                flipped = _normalised(result.pair.mine, both) if is_normalised else _flipped(op_type, inputs, both)
+                if is_normalised:
+                    flipped = _normalised(result.pair.mine, both)
+                elif has(op_type, "termwise"):
+                    flipped = np.ones(both.mine.size, bool) if _keeps_errors(result.inputs, tensor) else None
+                else:
+                    flipped = _flipped(op_type, inputs, both)
                 if flipped is None or not _agree(both, ~flipped, self._bounds(both, came_in)):
                     return None
                 count = int(np.count_nonzero(flipped))
@@ -456,6 +465,12 @@ def _cancelled(inputs: Sequence[_Both], output: _Both, is_mean: bool) -> Array |
     return noise if noise.any() else None
 
 
+def _keeps_errors(inputs: Sequence[TensorResult], output: TensorResult) -> bool:
+    """Whether no element of a sum or difference is further off than the elements that it is made of."""
+    came_in = sum(tensor.metrics.worst_error for tensor in inputs if tensor.metrics is not None)
+    return output.metrics is not None and output.metrics.worst_error <= _EQUAL * came_in
+
+
 def _normalised(operator: Operator, output: _Both) -> Array | None:
     """The elements of small gradients, where those of the largest made the same step: the epsilon by which an optimizer
     divides stands in different places in libraries.
@@ -537,7 +552,7 @@ AT_BORDER, CANCELLED, NORMALISED = messages(
 
 
 def _why(op_type: str) -> str:
-    return CANCELLED if has(op_type, "sums") else NORMALISED if has(op_type, "normalises") else AT_BORDER
+    return CANCELLED if _adds(op_type) else NORMALISED if has(op_type, "normalises") else AT_BORDER
 
 
 def _as_agreeing(tensor: TensorResult, why: str = AT_BORDER) -> TensorResult:

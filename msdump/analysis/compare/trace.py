@@ -80,11 +80,16 @@ class Trace:
 
     def __init__(self, steps: Sequence[Step], earlier: Trace | None = None, look: Look = figures_of) -> None:
         self.steps = steps
+        self.coarse: dict[int, str] = {}  # dtype of the path of each tensor, by id, where it is coarser than its own
         self._look = look
         self._figures: dict[int, Figures | None] = {}
         # The coarsest dtype among those that the numbers of a value are made of.
         self._floors: dict[Value, float] = {}
         self._paths: dict[Value, str] = {} if earlier is None else dict(earlier._paths)
+        # What is made of nothing but rounding, as a step of Adam on a gradient that is zero but for it.
+        self._noise: set[Value] = set() if earlier is None else set(earlier._noise)
+        # What is made of more than rounding, but of some: weights after such a step.
+        self.unsteady: set[Value] = set() if earlier is None else set(earlier.unsteady)
         # Who made a value in an iteration before, the last one.
         self.left: dict[Value, tuple[StepKey, Operator]] = {} if earlier is None else earlier.all_made()
         self.row = [
@@ -188,7 +193,18 @@ class Trace:
         path = "" if is_random(operator.op_type) else path
         part = "optimizer" if has(operator.op_type, "updates") else operator.stage
         outputs = tuple(self._known(operator.outputs, path, self._floor(operator, inputs)))
+        if any(figures.is_noise and figures.length for _, figures in inputs):
+            if all(figures.is_plain or figures.size == 1 for _, figures in inputs):
+                outputs = tuple((slot, self._as_noise(figures)) for slot, figures in outputs)
+            else:
+                self.unsteady.update(figures.value for _, figures in outputs)
         return Placed(step, operator, _kind(operator), part, inputs, outputs)
+
+    def _as_noise(self, figures: Figures) -> Figures:
+        if figures.is_plain:
+            return figures
+        self._noise.add(figures.value)
+        return dataclasses.replace(figures, is_plain=True, is_noise=True)
 
     def _floor(self, operator: Operator, inputs: Sequence[tuple[Slot, Figures]]) -> float:
         """The size below which a result is no more than the rounding of what is summed up, or handed on."""
@@ -200,7 +216,11 @@ class Trace:
             if count <= 1:
                 return 0.0  # a loss, which may be small
             size = first.absolute if first.has_elements else first.length * math.sqrt(first.size)
-            return ROUNDINGS * epsilon_of(first.dtype) * size / count
+            # A result with the largest term has at least that.   test: trial_encoder_ported_joined
+            terms = size / count + max(-first.lowest, first.largest)
+            if kind_of(operator.op_type) == "mean":
+                terms *= count / first.size
+            return ROUNDINGS * epsilon_of(first.dtype) * terms
         return self._floors.get(first.value, 0.0) if is_mover(operator.op_type) else 0.0
 
     def _known(self, tensors: Mapping[Slot, DumpedTensor], path: str, floor: float) -> Iterator[tuple[Slot, Figures]]:
@@ -211,12 +231,13 @@ class Trace:
             if figures is None:
                 continue
             floor = self._floors.setdefault(figures.value, floor) if floor else self._floors.get(figures.value, 0.0)
-            if floor and max(-figures.lowest, figures.largest) <= floor:
+            is_rounding = bool(floor) and max(-figures.lowest, figures.largest) <= floor
+            if is_rounding or (figures.value in self._noise and not figures.is_plain):
                 figures = dataclasses.replace(figures, is_plain=True, is_noise=True)
             if not figures.is_plain:
                 dtype = coarser(figures.dtype, self._paths.get(figures.value, path))
                 if dtype != figures.dtype:
-                    self._paths[figures.value] = dtype
+                    self._paths[figures.value] = self.coarse[id(tensor)] = dtype
                     figures = dataclasses.replace(figures, dtype=dtype)
             yield slot, figures
 
@@ -250,6 +271,17 @@ def iterations_of(
             keys = ((number, number) for number in own if number in others)
         pairs += [(own[left], others[right]) for left, right in keys]
     return pairs
+
+
+def coarse_paths(steps: Sequence[Step]) -> dict[int, str]:
+    """The dtype of the path of each tensor, by id, where that is coarser than its own."""
+    found: dict[int, str] = {}
+    for iterations in _by_iteration(steps).values():
+        trace = None
+        for own in iterations.values():
+            trace = Trace(own, trace)
+            found |= trace.coarse
+    return found
 
 
 def _by_iteration(steps: Sequence[Step]) -> dict[int, dict[int, list[Step]]]:
