@@ -38,7 +38,7 @@ ANSWER = {
             "wants": "the pooling, whose result is smaller",
         },
         "pads": {
-            "goes_wrong": "The last depthwise convolution, with stride 2, is padded at its lower end alone, as by SAME_UPPER.",
+            "goes_wrong": "The last depthwise convolution, with stride 2, is padded at its lower end alone.",
             "operator": "last/depthwise",
             "wants": "the last depthwise convolution",
         },

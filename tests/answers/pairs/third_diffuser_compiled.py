@@ -19,7 +19,7 @@ ANSWER = {
     "variants": {
         "groups": {
             "goes_wrong": "The group norm takes every fourth channel for a group, not neighbours.",
-            "wants": "the grouping, or the mean or variance, of the first group norm",
+            "wants": "the first group norm: its grouping, its mean or variance, or what it makes",
         },
         "frequencies": {
             "goes_wrong": "The frequencies of the time are spread over their number, not over one less.",
@@ -30,7 +30,7 @@ ANSWER = {
             "wants": "the weight of the loss",
         },
         "pixels": {
-            "goes_wrong": "The larger picture takes its pixels out of channels as (2, 2, channels), not (channels, 2, 2).",
+            "goes_wrong": "The pixels of the larger picture are split off as (2, 2, channels), not (channels, 2, 2).",
             "wants": "the shuffle of channels into pixels, or the convolution before it",
         },
         "average": {
@@ -119,10 +119,10 @@ class Own(nn.Module):
         else:
             split = x.reshape(batch, GROUPS, channels // GROUPS, height, width)
         variance, mean = torch.var_mean(split, (2, 3, 4), correction=0, keepdim=True)  # fault groups
-        split = (split - mean) * torch.rsqrt(variance + 1e-5)
-        split = split.transpose(1, 2) if FAULT == "groups" else split
-        h = split.reshape(x.shape)
-        return h * self.p[f"{key}_weight"][:, None, None] + self.p[f"{key}_bias"][:, None, None]
+        split = (split - mean) * torch.rsqrt(variance + 1e-5)  # fault groups
+        split = split.transpose(1, 2) if FAULT == "groups" else split  # fault groups
+        h = split.reshape(x.shape)  # fault groups
+        return h * self.p[f"{key}_weight"][:, None, None] + self.p[f"{key}_bias"][:, None, None]  # fault groups
 
     def shuffled(self, x):
         batch, channels, height, width = x.shape
@@ -146,7 +146,7 @@ class Own(nn.Module):
         h = self.conv(x, "less", stride=2, padding=1) + embedded[:, :, None, None]
         h = h + self.conv(F.silu(self.norm(h, "norm2")), "second", padding=1)
         more = self.conv(h, "more")  # fault pixels
-        h = torch.cat([self.shuffled(more), x], 1)
+        h = torch.cat([self.shuffled(more), x], 1)  # fault pixels
         h = self.norm(self.conv(h, "third", padding=1), "norm3")
         return self.conv(F.silu(h), "leave", padding=1)
 

@@ -9,6 +9,7 @@ ANSWER = {
     "entry": "mindspore",
     "ask": "compare {faulty} {golden}",
     "run": "msdump run --config {config} --torch-eager {script} {mode}",
+    "step": 0,
     "variants": {
         "states": {
             "goes_wrong": "The first hidden state and the first cell state, both learnt, have changed places.",

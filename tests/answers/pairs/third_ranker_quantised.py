@@ -33,9 +33,9 @@ ANSWER = {
             "wants": "the product that makes the key of the first layer, with its weight",
         },
         "smoothed": {
-            "goes_wrong": "The gain of a norm is divided by factors, which the weight of the value is not multiplied by.",
+            "goes_wrong": "The gain of a norm is divided by factors that the weight of the value does not have.",
             "operator": "layers.1/value",
-            "wants": "the product that makes the value of the second layer, with its weight; query and key have the factors",
+            "wants": "the product that makes the value of the second layer, with its weight",
         },
         "power": {
             "goes_wrong": "The scale behind the first skip of the second layer is rounded down to a power of two.",

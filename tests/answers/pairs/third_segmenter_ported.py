@@ -9,6 +9,7 @@ ANSWER = {
     "entry": "mindspore",
     "ask": "compare {faulty} {golden}",
     "run": "msdump run --config {config} --torch-eager {script} {mode}",
+    "step": 0,
     "variants": {
         "corners": {
             "goes_wrong": "The pictures are made larger with their corners aligned; the original does not align them.",

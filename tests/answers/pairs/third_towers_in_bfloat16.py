@@ -11,6 +11,7 @@ ANSWER = {
     "kind": "third trial: two towers in bfloat16",
     "entry": "eager",
     "ask": "compare {faulty} {golden}",
+    "step": 0,
     "variants": {
         "similar": {
             "goes_wrong": "Similarities, up to 60, are a product in bfloat16; the product should be kept in float32.",
@@ -53,9 +54,7 @@ class Block(nn.Module):
         self.up, self.down = nn.Linear(WIDTH, 2 * WIDTH), nn.Linear(2 * WIDTH, WIDTH)
 
     def forward(self, x, is_causal):
-        q, k, v = (
-            each.unflatten(-1, (HEADS, -1)).transpose(1, 2) for each in self.qkv(self.norm1(x)).chunk(3, -1)
-        )
+        q, k, v = (each.unflatten(-1, (HEADS, -1)).transpose(1, 2) for each in self.qkv(self.norm1(x)).chunk(3, -1))
         scores = q @ k.transpose(-1, -2) * (WIDTH // HEADS) ** -0.5
         if is_causal:
             later = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)

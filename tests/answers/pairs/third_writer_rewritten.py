@@ -15,6 +15,7 @@ ANSWER = {
     "variants": {
         "turned": {
             "goes_wrong": "The rotation of the keys lacks the minus before its second half.",
+            "step": 0,
             "wants": "the rotation of the keys of the first block",
         },
         "tied": {
@@ -23,6 +24,7 @@ ANSWER = {
         },
         "shifted": {
             "goes_wrong": "The labels, shifted by the loader already, are shifted again in the loss.",
+            "step": 0,
             "wants": "the loss, or the choice of its labels",
         },
         "cosine": {
@@ -32,7 +34,8 @@ ANSWER = {
         },
         "decay": {
             "goes_wrong": "The weight decay is applied to the gains of the norms, too.",
-            "wants": "the decay of a gain, or the groups of parameters",
+            "step": 0,
+            "wants": "the decay of a gain, its condition, or the update of a gain, in step 0",
         },
     },
 }
@@ -181,7 +184,7 @@ def train_functions():
                 second[name].mul_(0.95).add_(gradient.square(), alpha=0.05)  # fault tied
                 mean = first[name] / (1 - 0.9 ** (step + 1))
                 root = (second[name] / (1 - 0.95 ** (step + 1))).sqrt()
-                tensor.sub_(rate(step) * mean / (root + 1e-8))  # fault tied cosine
+                tensor.sub_(rate(step) * mean / (root + 1e-8))  # fault tied cosine decay
         print(loss.item())
 
 
