@@ -125,9 +125,8 @@ class Edges(nn.Module):
         scores = F.leaky_relu(received[last] + sent[first], 0.2)
         whose = first if FAULT == "direction" else last  # fault direction
         rows = whose[:, None].expand(-1, HEADS)  # fault direction
-        top = torch.zeros(ATOMS, HEADS).scatter_reduce(
-            0, rows, scores.detach(), "amax", include_self=False
-        )  # fault direction
+        top = torch.zeros(ATOMS, HEADS)
+        top = top.scatter_reduce(0, rows, scores.detach(), "amax", include_self=False)  # fault direction
         scores = (scores - top[whose]).exp()  # fault direction
         total = torch.zeros(ATOMS, HEADS).scatter_add(0, rows, scores)  # fault direction
         shares = scores / total[whose]  # fault direction

@@ -168,7 +168,8 @@ def train_functions():
     head = p["embed"].detach().clone() if FAULT == "tied" else p["embed"]  # fault tied
     first, second = ({name: torch.zeros_like(tensor) for name, tensor in p.items()} for _ in range(2))
     for step, text in enumerate(texts):
-        x, labels = F.embedding(text[:, :-1], p["embed"]), text[:, 1:]  # fault tied
+        words, labels = text[:, :-1], text[:, 1:]
+        x = F.embedding(words, p["embed"])  # fault tied
         for number in range(LAYERS):
             x = block(x, p, number)
         logits = (norm(x, p["norm"]) @ head.T).log_softmax(-1)  # fault tied
