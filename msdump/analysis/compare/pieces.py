@@ -11,7 +11,8 @@ from msdump.analysis.compare.values import Figures, is_row_of
 from msdump.tensors.arrays import Array
 
 _NOTHING = 1e-5
-_MAX_PIECES = 64  # that are tried in each place of a whole
+_MAX_PIECES = 64  # of one size that are tried in each place of a whole
+_ALIKE = 0.05  # how far sizes of a piece and of its place may be apart
 
 
 def pieces_of(
@@ -33,7 +34,7 @@ def pieces_of(
             if len(other) == len(view) and (*other[:axis], *other[axis + 1 :]) == (*view[:axis], *view[axis + 1 :])
             if math.prod(other) < whole.size
             for piece in listed
-        ][:_MAX_PIECES]
+        ]
         if not fitting:
             continue
         found, is_whole = _laid_out(whole.tensor.load_host().reshape(view), axis, fitting, tolerance)
@@ -50,13 +51,29 @@ def _laid_out(
     found: list[Figures] = []
     start = 0
     while start < array.shape[axis]:
-        tile = next((one for one in fitting if _is_tile(array, axis, start, one, tolerance)), None)
+        tile = next((one for one in _candidates(array, axis, start, fitting) if _is_tile(array, axis, start, one, tolerance)), None)
         if tile is not None:
             found.append(tile)
         elif not found or not _is_left_out(array, axis, start, found[-1]):
             return found, False
         start += found[-1].tensor.shape[axis]
     return found, True
+
+
+def _candidates(array: Array, axis: int, start: int, fitting: Sequence[Figures]) -> list[Figures]:
+    """Pieces that are as large as what an array holds from a place on an axis on."""
+    lengths: dict[int, float] = {}
+    found = []
+    for piece in fitting:
+        end = start + piece.tensor.shape[axis]
+        if end > array.shape[axis]:
+            continue
+        if end not in lengths:
+            part = np.take(array, range(start, end), axis)
+            lengths[end] = float(np.linalg.norm(part.astype(np.float64).reshape(-1)))
+        if abs(lengths[end] - piece.length) <= _ALIKE * piece.length:
+            found.append(piece)
+    return found[:_MAX_PIECES]
 
 
 def _is_left_out(array: Array, axis: int, start: int, before: Figures) -> bool:
