@@ -149,12 +149,15 @@ class Confirmation:
         return right
 
     def _readers(self, side: Trace, index: int, is_past_movers: bool) -> set[int]:
-        """Later operators of one part that read what an operator made; past movers those that compute with it."""
+        """Later operators of one part that read what an operator made, or of what an optimizer made; past movers those
+        that compute with it.
+        """
+        parts = {side.row[index].part, "forward"} if side.row[index].part == "optimizer" else {side.row[index].part}
         found: set[int] = set()
         waiting = [index]
         while waiting:
             for reader in side.readers_of(waiting.pop()):
-                if reader not in found and side.row[reader].part == side.row[index].part:
+                if reader not in found and side.row[reader].part in parts:
                     found.add(reader)
                     if is_past_movers and side.row[reader].is_mover:
                         waiting.append(reader)
