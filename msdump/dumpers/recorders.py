@@ -15,6 +15,7 @@ from msdump.graph.ir import ir_text
 from msdump.graph.listing import order_csv_text
 from msdump.graph.pb import model_bytes
 from msdump.graph.run import FinishedStep
+from msdump.operators.traits import only_moves
 from msdump.tensors.records import OpInfo, TensorKey
 
 _MODE = 0o400
@@ -125,10 +126,18 @@ class IterationRecorder:
 
     def _executed(self, graph: _Executed, others: Mapping[int, list[OpInfo]]) -> ExecutedOperators:
         elsewhere, makers = _Makers(), _Makers()
+        # What each view is a view of.
+        views = {
+            op.outputs[0].key: op.inputs[0].key
+            for ran in (graph.ran, *others.values())
+            for op in reversed(ran)
+            if op.inputs and op.outputs and only_moves(op.op_type)
+        }
         for graph_id, ran in others.items():
             indices = self._graphs[graph_id].indices
             for op in ran:
-                elsewhere.add(graph_id, indices[op.full_name], op)
+                if not _is_view_of_itself(op, views):
+                    elsewhere.add(graph_id, indices[op.full_name], op)
         inputs: dict[int, tuple[Maker, ...]] = {}
         for op in graph.ran:
             index = graph.indices[op.full_name]
@@ -147,6 +156,20 @@ class IterationRecorder:
     def _number(self, key: TensorKey) -> int:
         """Of what nobody made: another one when it was written since."""
         return self._numbers.setdefault(key, len(self._numbers))
+
+
+def _is_view_of_itself(op: OpInfo, views: Mapping[TensorKey, TensorKey]) -> bool:
+    """Whether an operator turns a view back into what it is a view of, as the transpose of a weight in a backward pass:
+    it has not made that.
+    """
+    if not (op.inputs and op.outputs and only_moves(op.op_type)):
+        return False
+    made, source = op.outputs[0].key, op.inputs[0].key
+    for _ in views:
+        if source == made or source not in views:
+            break
+        source = views[source]
+    return source == made
 
 
 def _are_same(now: Mapping[int, list[OpInfo]], then: Mapping[int, list[OpInfo]]) -> bool:

@@ -175,3 +175,13 @@ def test_an_operator_that_has_only_raised_stops_no_script(tmp_path: Path) -> Non
             y.sum().backward()
     report = watch.report()
     assert report is not None and not report.error and report.iterations_dumped == 3
+
+
+def test_a_view_in_the_backward_pass_has_made_no_weight(tmp_path: Path) -> None:
+    net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 2))
+    with msdump.watch(net, config(tmp_path)):
+        for _ in range(2):
+            net(torch.ones(2, 3)).sum().backward()  # its transpose of a transpose is the weight
+    read = [origin for node in graph_of(tmp_path, 1).nodes for origin in node.inputs if origin is not None]
+    weights = [origin for origin in read if origin.name.endswith("weight")]
+    assert [origin.maker for origin in weights] == [None, None]
