@@ -13,7 +13,7 @@ from functools import cached_property
 
 from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.graph_info import GraphFile, GraphNode
-from msdump.analysis.steps import Operator, Slot, Step
+from msdump.analysis.steps import STATISTIC, Operator, Slot, StatisticSteps, Step
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.statistic_row import StatisticRow
 from msdump.operators.traits import is_unset, makes_unset, memory_use, only_moves, overwrites_unread, unread_inputs
@@ -190,6 +190,18 @@ def _idle_inputs(step: Step, graph: GraphFile) -> set[tuple[str, int | None]]:
                 read.add(key)
                 read_names.add(origin.name)
     return {key for key in begun - read if key[0] not in parameters}
+
+
+def same_in(table: StatisticSteps) -> SameBytes:
+    """Whether two tensors of a dump hold the same bytes, or have the same statistics where those are all there is."""
+
+    def is_same(left: DumpedTensor, right: DumpedTensor) -> bool:
+        forms = {left.file.form, right.file.form}
+        if STATISTIC not in forms:
+            return has_same_bytes(left, right)
+        return len(forms) == 1 and has_same_statistics(table.row(left), table.row(right))
+
+    return is_same
 
 
 def has_same_statistics(one: StatisticRow, other: StatisticRow) -> bool:

@@ -86,7 +86,7 @@ def _value(report: NonFiniteReport) -> dict[str, Any]:
 
 
 def _print_brief(report: NonFiniteReport, status: int) -> None:
-    from msdump.analysis.find.nan import HOW
+    from msdump.analysis.find.nan import HOW, initial_text
     from msdump.analysis.steps import operator_id
 
     _print_between(report.between)
@@ -105,6 +105,8 @@ def _print_brief(report: NonFiniteReport, status: int) -> None:
     say_answer([_first_text(first)], FOUND)
     if first.line is not None:
         say(f"  {first.line}  {first.line.code.strip()}")
+    if report.initial:
+        say("  " + initial_text(report.initial))
     results = [*report.firsts, *(one for one in (*report.nan, *report.inf) if one not in report.firsts)]
     rows = [
         (one.kind, operator_id(one.step, one.operator), HOW[one.how], "-" if one.line is None else str(one.line))
@@ -144,7 +146,7 @@ def _next_steps(report: NonFiniteReport, dump: str) -> Iterator[tuple[str, str]]
 
 
 def _print_findings(report: NonFiniteReport, dump: str, shows_all: bool, status: int) -> None:
-    from msdump.analysis.find.nan import INF, NAN
+    from msdump.analysis.find.nan import INF, NAN, initial_text
 
     _print_between(report.between)
     if not report.steps:
@@ -169,6 +171,8 @@ def _print_findings(report: NonFiniteReport, dump: str, shows_all: bool, status:
             _, results = kinds.pop(first.kind)
             for result in results if shows_all else [first]:
                 _print_first(result, dump, is_all=report.between is None)
+                if result is report.first and report.initial:
+                    say("  " + initial_text(report.initial))
         for none, _ in kinds.values():
             say(none)
         if not shows_all:
@@ -355,6 +359,7 @@ _SHOWN = 10
 _HEADS = {
     "came in": message("came in from outside; the first operator that reads it"),
     "data": message("came in with the data; the first operator that reads it"),
+    "unset": message("in memory that no operator has written; the first operator that reads it"),
     "received": message("brought from another process by a collective"),
     "unknown": message("made by an operator whose inputs are not in the dump, or by one before it"),
 }

@@ -352,11 +352,16 @@ _VERDICTS = {
 }  # fmt: skip
 
 
-_NAN, _INF, _ZERO, _OK = messages("NaN", "Inf", "zero", "ok")
+_NAN, _INF, _ZERO, _OK, _UNSET = messages("NaN", "Inf", "zero", "ok", "unset")
 
 
-def value_verdict(numbers: Statistics | StatisticRow | None) -> str:
-    """What is worst about the values of a tensor: "NaN", "Inf", "zero" (all of them), else "ok"; "-": not known."""
+def value_verdict(numbers: Statistics | StatisticRow | None, is_unset: bool = False) -> str:
+    """What is worst about the values of a tensor: "NaN", "Inf", "zero" (all of them), else "ok"; "-": not known.
+
+    is_unset  "unset": no operator has written them
+    """
+    if is_unset:
+        return _UNSET
     nan, inf = (None, None) if numbers is None else (numbers.holds_nan, numbers.holds_inf)
     if nan:
         return _NAN

@@ -135,5 +135,5 @@ def _cells(shown: ShownTensor) -> tuple[str, ...]:
         name = shown.origin.name.rsplit("/", 1)[-1]
         origin = name if shown.origin.slot is None else f"{name} output {shown.origin.slot}"
     shape = "x".join(map(str, shown.tensor.shape if shown.shape is None else shown.shape)) or "()"
-    verdict = "damaged" if shown.problem else value_verdict(numbers)
+    verdict = "damaged" if shown.problem else value_verdict(numbers, shown.is_unset)
     return (verdict, f"{shown.io} {shown.slot}", shown.tensor.true_dtype, shape, *values, shown.preview, origin)

@@ -297,8 +297,11 @@ def _measure(args: argparse.Namespace) -> int:
         say_lost(report.lost)
         if args.parquet is None:
             say_next(_next_steps(rows, args.dump))
-    # Complex numbers have no statistics but their count.
-    if any(row.numbers.l2norm is None and "complex" not in row.tensor.true_dtype for row in report.rows):
+    # Complex numbers have no statistics but their count, unset memory has none.
+    if any(
+        row.numbers.l2norm is None and not row.is_unset and "complex" not in row.tensor.true_dtype
+        for row in report.rows
+    ):
         complain(_NO_NORM)
     complain_of_damaged(report.damaged)
     return INCOMPLETE if report.damaged or report.lost else FINE
@@ -354,7 +357,7 @@ def _cells(row: TensorStatistics, tells_graph: bool) -> tuple[str, ...]:
     if numbers.zero is not None and numbers.count:
         share = f"{100 * numbers.zero / numbers.count:.0f} %"
     return (
-        value_verdict(numbers),
+        value_verdict(numbers, row.is_unset),
         tensor.op_name or tensor.op_type,
         operand(tensor.io, tensor.slot_text),
         _iteration_text(row.step, tells_graph),

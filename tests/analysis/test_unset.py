@@ -49,6 +49,11 @@ def test_it_is_neither_healthy_nor_suspicious(tmp_path: Path, kind: str) -> None
     contents = Contents({"tensors": tmp_path / "tensors", "statistics": statistics}[kind])
     outputs = [row for row in contents.statistics.rows if row.tensor.io == OUT[0]]
     healths = [contents.health.of(row).value for row in outputs]
+    unset = [row for row in contents.statistics.rows if row.is_unset]
+    assert [(row.tensor.op_name[-3:], row.tensor.io) for row in unset] == [
+        *(("op1", "output"), ("op2", "input"), ("op2", "output"), ("op3", "input")),
+    ]
+    assert {row.numbers.max for row in unset} == {None}
     assert healths == ["ok", "not written yet", "not written yet", "suspicious", "suspicious"]
 
 

@@ -33,7 +33,7 @@ from msdump.tensors.records import INPUT, OUTPUT
 
 # How a value that is not finite came about.
 MADE, CAME_IN, UNKNOWN, CONSTANT, RECEIVED = "made", "came in", "unknown", "constant", "received"
-CAME_WITH_DATA = "data"
+CAME_WITH_DATA, UNSET_MEMORY = "data", "unset"
 # An output of a step: index of the operator, slot.
 OutputKey = tuple[int, Slot]
 # How PyTorch names tensors that a traced function holds, which are no arguments.
@@ -109,6 +109,7 @@ class InfinityFlow:
                 later graph of the iteration reads, and by which operator; once `mark_ends` has filled them
     operators   of the step, without parameters, in execution order
     inputs, outputs   bad tensors of each of them; none are those in memory that no operator has written yet
+    unset_inputs      those of inputs, by operator
     """
 
     def __init__(
@@ -133,7 +134,11 @@ class InfinityFlow:
             self.outputs = [
                 () if brings_data(operator.op_type) else _bad(operator, OUTPUT, health) for operator in self.operators
             ]
+        self.unset_inputs: dict[int, tuple[BadTensor, ...]] = {}
         if unset is not None and health.has_bad:
+            for index, (operator, read) in enumerate(zip(self.operators, self.inputs, strict=True)):
+                if read and (hidden := tuple(each for each in read if unset.has(operator, each.io, each.slot))):
+                    self.unset_inputs[index] = hidden
             for sides in (self.inputs, self.outputs):
                 sides[:] = [
                     tuple(bad for bad in side if not unset.has(operator, bad.io, bad.slot))

@@ -16,9 +16,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.find._health import HealthTable, health_of
 from msdump.analysis.find.hints import zoom_line
 from msdump.analysis.graph_info import GraphFile, GraphFiles, GraphNode, Origin
+from msdump.analysis.memory_state import UnsetTensors, same_in
 from msdump.analysis.steps import (
     Operator,
     Slot,
@@ -301,6 +303,7 @@ class ShownTensor:
     exponents   its elements by exponent; None where there are no bytes
     history     (iteration, numbers) of the same tensor, of this step and others, in their order; of at most 60
                 iterations and 256 MiB, the last ones. Empty where there is one step
+    is_unset    memory that no operator has written yet: neither numbers nor elements tell anything
     """
 
     io: str
@@ -313,6 +316,7 @@ class ShownTensor:
     shape: tuple[int, ...] | None = None
     exponents: ExponentHistogram | None = None
     history: tuple[tuple[int | None, Statistics | StatisticRow | None], ...] = ()
+    is_unset: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,19 +356,23 @@ def show_operator(
     dump = opened(dump)
     target = find_operator(dump, name, StepSelection(rank, graph, iteration), takes_statistics=True, is_suspect=True)
     node = target.node
+    file = GraphFiles(dump).of(target.key)
+    unset = UnsetTensors(target.step, file, has_same_bytes if target.table is None else same_in(target.table))
     tensors = []
     for io, slot, tensor in target.operator.all_tensors():
         origin = None
         if io == INPUT and node is not None and slot.number < len(node.inputs):
             origin = node.inputs[slot.number]
         row = None if target.table is None else target.table.row(tensor)
+        if unset.has(target.operator, io, slot):
+            tensors.append(ShownTensor(io, slot, tensor, origin, None, "", is_unset=True))
+            continue
         if row is not None:
             shown = ShownTensor(io, slot, tensor, origin, row, "")
         else:
             shown = _shown(io, slot, tensor, origin, is_raw)
         tensors.append(replace(shown, history=_history(target, shown)))
     readers: tuple[str, ...] = ()
-    file = GraphFiles(dump).of(target.key)
     if node is not None and file is not None:
         readers = tuple(
             reader.full_name

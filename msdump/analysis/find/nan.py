@@ -14,7 +14,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from msdump.analysis._payload import Progress, has_same_bytes
+from msdump.analysis._payload import Progress
+from msdump.analysis.find._allocation import allocation_of, bad_from_the_start
 from msdump.analysis.find._fate import is_of_gradients, mark_ends, skips_step
 from msdump.analysis.find._health import HealthTable
 from msdump.analysis.find._infinity_flow import (
@@ -25,6 +26,7 @@ from msdump.analysis.find._infinity_flow import (
     MADE,
     RECEIVED,
     UNKNOWN,
+    UNSET_MEMORY,
     BadTensor,
     InfinityFlow,
     InfRoot,
@@ -35,10 +37,9 @@ from msdump.analysis.graph_info import GraphFiles, GraphNode, with_inputs
 from msdump.analysis.learning.findings import learning_findings
 from msdump.analysis.learning.kinds import LearningFinding
 from msdump.analysis.measurements import Measurements
-from msdump.analysis.memory_state import SameBytes, UnsetTensors, has_same_statistics
+from msdump.analysis.memory_state import SameBytes, UnsetTensors, same_in
 from msdump.analysis.missing import lost_lines, lost_of
 from msdump.analysis.steps import (
-    STATISTIC,
     Operator,
     Slot,
     Step,
@@ -57,7 +58,7 @@ from msdump.formats.sidecars import Lost
 from msdump.graph.types import SourceLine
 from msdump.operators.traits import drops_nan, is_collective, only_moves
 from msdump.tables.frames import html_table
-from msdump.tables.messages import Message, messages
+from msdump.tables.messages import COMMA, Message, joined, message, messages
 from msdump.tensors import dtypes
 from msdump.tensors.records import OUTPUT
 
@@ -66,7 +67,9 @@ _LEAST = 1e-3  # smaller values are rounding of sums that cancel
 _Name = tuple[str, str, str, Slot]
 NAN, INF = "NaN", "Inf"
 # Of a finding.
-HOW: Mapping[str, Message] = {text: text for text in messages("made", "came in", "data", "received", "unknown")}
+HOW: Mapping[str, Message] = {
+    text: text for text in messages("made", "came in", "data", "received", "unset", "unknown")
+}
 __all__ = [
     "AFTER_OUTPUT", "CAME_IN", "CONSTANT", "HOW", "INF", "MADE", "NAN", "UNKNOWN", "BadTensor", "BenignInf",
     "NonFinite", "NonFiniteReport", "find_non_finite",
@@ -141,8 +144,9 @@ class NonFinite:
     operator    the first operator that has one
     how         "made": of inputs without one; "came in": an input has one that no operator of the step made;
                 "data": as "came in", in memory that a loader's process has sent;
-                "received": a collective brought it from another process; "unknown": the dump does not hold its inputs
-    line        of the user's script, where a graph file tells it
+                "received": a collective brought it from another process; "unset": it lay in memory that no operator
+                has written; "unknown": the dump does not hold its inputs
+    line        of the user's script, where a graph file tells it; of "unset" that of the allocation
     maker       where it came in: graph, operator and output of another graph of the iteration that made it, where the
                 dump tells
     inner_line  of a library that the script's line calls, where that one runs the operator
@@ -210,11 +214,11 @@ class NonFiniteReport:
     benign     every Inf that was meant
     grew       the first tensor that rose steeply from one iteration to the next
     skipped    of each step that a scaler of the loss skipped because of it; none of these is in `steps`
-    unset      tensors that no operator has written yet: (step, label of the operator, input or output, slot)
     lost       what dumps that are not complete lack, by rank
     between    gradients of an iteration that a sampled dump has left out, where they are bad before all of these
     learning   why the training may not learn, or grows, before the first of these
     untold     by dtype: how many tensors have statistics that tell nothing of their values
+    initial    names of parameters that held the first of these before the first step: as initial values, or loaded
     """
 
     nan: tuple[NonFinite, ...]
@@ -225,12 +229,12 @@ class NonFiniteReport:
     benign: tuple[BenignInf, ...] = ()
     grew: Growth | None = None
     steps: tuple[NonFinite, ...] = ()
-    unset: frozenset[tuple[StepKey, str, str, Slot]] = frozenset()
     skipped: tuple[NonFinite, ...] = ()
     between: BadGradients | None = None
     untold: Mapping[str, int] = field(default_factory=dict)
     lost: Mapping[int, Lost] = field(default_factory=dict)
     learning: tuple[LearningFinding, ...] = ()
+    initial: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """One line: how many steps have one, and the first operator."""
@@ -319,18 +323,9 @@ def find_non_finite(
     if not any(step.operators for step in steps):
         raise nothing_selected(dump, selection, expected="tensors or statistics")
 
-    def same(left: DumpedTensor, right: DumpedTensor) -> bool:
-        measured_ones = [tensor for tensor in (left, right) if tensor.file.form == STATISTIC]
-        if not measured_ones:
-            return has_same_bytes(left, right)
-        return len(measured_ones) == len((left, right)) and has_same_statistics(table.row(left), table.row(right))
-
-    def unset_in(step: Step) -> UnsetTensors:
-        return UnsetTensors(step, graphs.of(step.key), same)
-
-    stages = Stages()
+    same, stages = same_in(table), Stages()
     steps_with_inputs = [with_inputs(step, graphs.of(step.key)) for step in steps]
-    unset = [unset_in(step) for step in steps_with_inputs]
+    unset = [UnsetTensors(step, graphs.of(step.key), same) for step in steps_with_inputs]
     flows = _flows(steps_with_inputs, unset, health, graphs)
     searches = [
         _Search(step, health, flow, stages, graphs) for step, flow in zip(steps_with_inputs, flows, strict=True)
@@ -340,25 +335,23 @@ def find_non_finite(
     if searches_that_count:
         _follow_back(searches_that_count, same)
     firsts = _in_time(search.first for search in searches_that_count)
+    blamed = {operator.label for found in firsts for operator in found.sources}
     return NonFiniteReport(
         _in_time(search.nan for search in searches_that_count),
         _in_time(search.inf for search in searches_that_count),
         count_iterations(step.key for step in steps),
         len(health),
         (*dump.damaged, *damaged, *graphs.damaged),
-        tuple(benign for search in searches for benign in search.benign),
+        # Not those that a finding is made of.
+        tuple(one for search in searches for one in search.benign if one.operator.label not in blamed),
         find_growth(zip(steps_with_inputs, unset, strict=True), health, graphs),
         firsts,
-        frozenset(
-            (step.key, operator.label, io, slot)
-            for step, tensors in zip(steps_with_inputs, unset, strict=True)
-            for operator, io, slot in tensors.operands
-        ),
         _in_time(search.first for search in searches if id(search) in skipped),
         bad_gradients(gradients, selection, firsts[0].step.iteration if firsts else None),
         dict(health.untold),
         lost,
         learning_findings(steps_with_inputs, health, graphs, learning, firsts[0].step.iteration if firsts else None),
+        bad_from_the_start(firsts[0], steps_with_inputs, health, graphs) if firsts else (),
     )
 
 
@@ -565,6 +558,10 @@ class _Search:
         data = flow.data_node(index, inputs[0].slot) if inputs else None
         if data is not None:
             how = CAME_WITH_DATA
+        unset = () if inputs else tuple(bad for bad in flow.unset_inputs.get(index, ()) if bad.health.is_bad)
+        if how in (MADE, CAME_IN) and (inputs or unset):
+            data = allocation_of(flow.origin(index, (inputs or unset)[0].slot), self._step.key, self._graphs)
+            how = how if data is None else UNSET_MEMORY
         parameter = None
         if inputs:
             origin = flow.origin(index, inputs[0].slot)
@@ -578,7 +575,7 @@ class _Search:
             operator,
             how,
             None if node is None else (data or node).own_line,
-            tuple(inputs or outputs),
+            tuple(inputs or (unset if how == UNSET_MEMORY else outputs)),
             parameter,
             self._operators(
                 candidate for candidate in hit if self._writes[candidate] or not flow.operators[candidate].outputs
@@ -671,6 +668,13 @@ class _Search:
         first = next(o for o in self._step.operators if o.is_parameter and o.op_name == name)
         names = tuple(self._spoiled)
         return NonFinite(self._step.key, first, UNKNOWN, None, tensors, name, (), (), (), names, kind)
+
+
+def initial_text(names: Sequence[str]) -> Message:
+    """What `NonFiniteReport.initial` means."""
+    return message(
+        "before the first step already, in {names}: initial values, or what was loaded", names=joined(COMMA, names)
+    )
 
 
 def _bad_attributes(node: GraphNode) -> Iterator[tuple[str, float]]:

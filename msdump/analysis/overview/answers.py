@@ -49,6 +49,7 @@ def _statistics_row(row: TensorStatistics) -> Value:
         "layer": row.role.layer,
         "is_gradient": row.role.is_gradient,
         "line": line_value(None if row.node is None else row.node.own_line),
+        "is_unset": row.is_unset,
     }
 
 
@@ -64,6 +65,7 @@ def non_finite_value(report: NonFiniteReport) -> Value:
         "skipped": [_origin(row) for row in report.skipped],
         "benign": [_benign(row) for row in report.benign],
         "grew": None if report.grew is None else _growth(report.grew),
+        "initial": report.initial,
         "learning": [_learning(found) for found in report.learning],
         "between": None if report.between is None else _between(report.between),
         "lost": lost_values(report.lost),
@@ -162,6 +164,7 @@ def shown_value(shown: ShownOperator) -> Value:
                 "first_elements": tensor.preview,
                 "from": None if tensor.origin is None else {"name": tensor.origin.name, "slot": tensor.origin.slot},
                 "problem": tensor.problem or None,
+                "is_unset": tensor.is_unset,
                 "exponents": _exponent_value(tensor.exponents),
                 "history": [
                     {

@@ -9,7 +9,7 @@ from msdump.analysis.compare.judge import verdict_of
 from msdump.analysis.compare.result import Comparison
 from msdump.analysis.compare.sentences import headline
 from msdump.analysis.compare.verdict import MINE, Place, Reason
-from msdump.analysis.find.nan import HOW, MADE, NAN, NonFinite
+from msdump.analysis.find.nan import HOW, MADE, NAN, NonFinite, initial_text
 from msdump.analysis.learning.words import details, sentence
 from msdump.analysis.overview.contents import Contents
 from msdump.analysis.steps import Operator, StepKey, place_text
@@ -59,7 +59,7 @@ def findings(contents: Contents) -> list[Finding]:
     """
     report = contents.non_finite
     found = list(_of_job(contents))
-    found += [_of_value("first-nan" if result.kind == NAN else "first-inf", result) for result in report.firsts]
+    found += [_of_value(result, report.initial if result is report.first else ()) for result in report.firsts]
     found += [
         Finding("learning", sentence(one), joined("\n", details(one)), one.step, one.operator, one.line)
         for one in report.learning
@@ -91,7 +91,8 @@ def _of_job(contents: Contents) -> Iterator[Finding]:
                 break
 
 
-def _of_value(kind: str, result: NonFinite) -> Finding:
+def _of_value(result: NonFinite, initial: tuple[str, ...]) -> Finding:
+    kind = "first-nan" if result.kind == NAN else "first-inf"
     operator = result.operator
     how = message("made out of finite inputs") if result.how == MADE and not result.sources else HOW[result.how]
     place = place_text(operator, result.step)
@@ -102,6 +103,8 @@ def _of_value(kind: str, result: NonFinite) -> Finding:
             lines.append(message("{operand}: {dtype} {shape}, not finite", **what))
         else:
             lines.append(message("{operand}: {dtype} {shape}, {nan} NaN, {inf} Inf", **what, nan=bad.nan, inf=bad.inf))
+    if initial:
+        lines.append(initial_text(initial))
     if result.infected:
         lines.append(
             message(

@@ -15,24 +15,20 @@ from pathlib import Path
 from typing import Any
 
 from msdump.analysis.graph_info import GraphFiles
-from msdump.analysis.memory_state import UnsetTensors, has_same_statistics
-from msdump.analysis.overview.health import tensor_of
 from msdump.analysis.ranks.shardings import ShardingRules, sharding_of
 from msdump.analysis.ranks.subjects import subjects_of
 from msdump.analysis.stat.rows import COLUMNS, TensorStatistics, statistic_table
 from msdump.analysis.stat.statistics import tensor_statistics
-from msdump.analysis.steps import Slot, StepKey, read_statistic_steps, read_steps
 from msdump.errors import ConfigError, FormatError, MsdumpError, NothingFoundError, WriteError
 from msdump.formats.atomic import make_dirs, remove_leftovers, scratch_folder
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_folders import DumpedFolder
-from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.sync import METADATA_FOLDER
 from msdump.formats.selection import ALL_STEPS, StepSelection, is_selected
 from msdump.formats.sharding_json import MessageOperand, RankSharding, format_placement
 from msdump.formats.sidecars import read_metadata
 from msdump.storage.remote import is_remote
-from msdump.tables.frames import FLAG, INTEGER, TEXT, Column, Table, duckdb_connection, optional_package, table_of
+from msdump.tables.frames import INTEGER, TEXT, Column, Table, duckdb_connection, optional_package, table_of
 from msdump.tensors.records import INPUT
 
 
@@ -86,7 +82,6 @@ MORE_COLUMNS = (
     Column("message_end", TEXT, "sent or received"),
     Column("misuse", TEXT, "what the program did to its buffer before it had waited for the message"),
     Column("subject", TEXT, "parameter that the tensor is, or gradient of one, by the name that the model has for it"),
-    Column("is_unset", FLAG, "memory that no operator has written yet, whose numbers mean nothing"),
 )
 SENT, RECEIVED = "sent", "received"
 _SEVERAL_RUNS = (
@@ -205,10 +200,8 @@ def write_part(unit: Unit, folder: str, is_forced: bool = False, rules: Sharding
         report = tensor_statistics(dump, rank=unit.rank, iteration=unit.iteration, has_md5=True, thread_count=1)
         layout = None if unit.rank is None else dump.layouts.get(unit.rank)
         graphs = GraphFiles(dump)
-        unset = _unset(dump, unit, graphs)
         facts = Facts(unit.rank, layout, rules, _version(dump))
-        is_unset = [tensor_of(row) in unset for row in report.rows]
-        table = _with_job(statistic_table(report.rows), facts, report.rows, subjects_of(report.rows, graphs), is_unset)
+        table = _with_job(statistic_table(report.rows), facts, report.rows, subjects_of(report.rows, graphs))
         write_parquet_file(table, path)
     except (MsdumpError, OSError) as error:
         return Part(unit, path, problem=str(error))
@@ -248,29 +241,12 @@ def _written_twice(dump: DumpDir, unit: Unit) -> int:
     return sum(count > 1 for count in names.values())
 
 
-def _unset(dump: DumpDir, unit: Unit, graphs: GraphFiles) -> set[tuple[StepKey, str, str, Slot]]:
-    table, _ = read_statistic_steps(dump, unit.selection)  # what is damaged there the statistics have told
-
-    def is_same(left: DumpedTensor, right: DumpedTensor) -> bool:
-        return has_same_statistics(table.row(left), table.row(right))
-
-    found = [(step, UnsetTensors(step, graphs.of(step.key))) for step in read_steps(dump, unit.selection)]
-    found += [(step, UnsetTensors(step, graphs.of(step.key), is_same)) for step in table.steps]
-    return {(step.key, operator.label, io, slot) for step, unset in found for operator, io, slot in unset.operands}
-
-
-def _with_job(
-    table: Table,
-    facts: Facts,
-    rows: Sequence[TensorStatistics],
-    subjects: Sequence[str | None],
-    is_unset: Sequence[bool],
-) -> Table:
+def _with_job(table: Table, facts: Facts, rows: Sequence[TensorStatistics], subjects: Sequence[str | None]) -> Table:
     """The table of some rows with `MORE_COLUMNS`."""
     layout = facts.layout
     host, rank_count = (None, None) if layout is None else (layout.host, layout.rank_count)
     more: list[tuple[Any, ...]] = []
-    for row, subject, unset in zip(rows, subjects, is_unset, strict=True):
+    for row, subject in zip(rows, subjects, strict=True):
         tensor, step = row.tensor, row.step
         name = tensor.full_name or tensor.op_name
         place = step.graph_id or 0, name, tensor.io, tensor.slot or 0, step.iteration or 0
@@ -280,7 +256,7 @@ def _with_job(
         sent = None if layout is None else layout.find_message(*place)
         message = (None, None, None) if sent is None else _message(sent)
         stamp = tensor.file.timestamp_us
-        more.append((host, rank_count, facts.version, stamp, placements, equal, *message, subject, unset))
+        more.append((host, rank_count, facts.version, stamp, placements, equal, *message, subject))
     job = table_of(MORE_COLUMNS, more)
     return Table((*table.columns, *job.columns), (*table.values, *job.values))
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from msdump.analysis.stat.rows import StatisticReport, TensorStatistics
 from msdump.errors import ConfigError, did_you_mean
 from msdump.formats.statistic_row import StatisticRow
-from msdump.operators.traits import makes_unset
 from msdump.statistics.stats import Statistics
 from msdump.tensors.records import OUTPUT
 
@@ -90,8 +89,7 @@ def _outputs(rows: Iterable[TensorStatistics]) -> Iterator[TensorStatistics]:
     """Without parameters, and without memory that was never written."""
     for row in rows:
         operator = row.operator
-        is_result = operator is not None and not operator.is_parameter and not makes_unset(operator.op_type)
-        if is_result and row.tensor.io == OUTPUT:
+        if operator is not None and not operator.is_parameter and not row.is_unset and row.tensor.io == OUTPUT:
             yield row
 
 

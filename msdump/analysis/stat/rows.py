@@ -73,6 +73,7 @@ COLUMNS = (
     Column("shape", SIZES, "sizes of its axes"),
     Column("size_bytes", INTEGER, "bytes of the elements"),
     *_NUMBERS,
+    Column("is_unset", FLAG, "memory that no operator has written yet, whose numbers would mean nothing"),
     Column("md5", TEXT, "MD5 of the bytes, where it was asked for"),
 )
 _numbers_of = attrgetter(*(column.name for column in _NUMBERS))
@@ -88,6 +89,7 @@ class TensorStatistics:
     number    of that operator in its step, from 0 on, in execution order
     node      what the graph file of the dump says of the operator; None where there is none
     exponents elements by sign and exponent, where they were asked for and there are bytes to count
+    is_unset  memory that no operator has written yet: there are no numbers, whatever lies there
     """
 
     step: StepKey
@@ -100,6 +102,7 @@ class TensorStatistics:
     number: int = 0
     node: GraphNode | None = None
     exponents: ExponentHistogram | None = None
+    is_unset: bool = False
 
     @property
     def bytes_key(self) -> tuple[object, ...]:
@@ -167,6 +170,7 @@ def _row(row: TensorStatistics) -> tuple[Any, ...]:
         row.shape,
         tensor.size_bytes,
         *_numbers_of(row.numbers),
+        row.is_unset,
         row.md5,
     )
 

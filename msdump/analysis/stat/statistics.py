@@ -15,6 +15,7 @@ from pathlib import Path
 from msdump.analysis._payload import Key, Progress, all_in_order, in_runs, key_of, loaded, loaded_each
 from msdump.analysis.graph_info import GraphFiles, GraphNode
 from msdump.analysis.measurements import Measurements
+from msdump.analysis.memory_state import UnsetTensors, same_in
 from msdump.analysis.missing import lost_of
 from msdump.analysis.roles import Role, Roles
 from msdump.analysis.stat.rows import StatisticReport, TensorStatistics, tensor_statistics_row
@@ -61,7 +62,8 @@ def tensor_statistics(
                unmeasured has a row without numbers. Not with has_md5 or is_raw
     progress   called with (bytes done, bytes in all)
 
-    Edges:   tensors without order (complex, strings) are named in `damaged`; the same bytes are measured once.
+    Edges:   tensors without order (complex, strings) are named in `damaged`; the same bytes are measured once. Memory
+             that no operator has written yet (`empty`) has a row without numbers.
     Raises:  ConfigError when there is nothing to measure; FormatError when there is nothing at the path.
     """
     dump = opened(dump)
@@ -72,7 +74,11 @@ def tensor_statistics(
         graphs, lost = GraphFiles(dump), lost_of(dump, selection)
     covered = {step.key for step in steps}
     roles = Roles(graphs)
-    listed = [(step, tensor) for step in steps for tensor in _tensors(step, op_type, roles, graphs)]
+    listed = [
+        (step, tensor)
+        for step in steps
+        for tensor in _tensors(step, op_type, roles, graphs, UnsetTensors(step, graphs.of(step.key)))
+    ]
     measure = partial(_measure_group, has_md5=has_md5, is_raw=is_raw, has_exponents=has_exponents)
     if measurements is not None:
         if has_md5 or is_raw:
@@ -86,7 +92,8 @@ def tensor_statistics(
     ]
     for step in table.steps:
         if step.key not in covered:
-            for tensor in _tensors(step, op_type, roles, graphs):
+            unset = UnsetTensors(step, graphs.of(step.key), same_in(table))
+            for tensor in _tensors(step, op_type, roles, graphs, unset):
                 row = table.row(tensor[0])
                 rows.append(_row(step.key, tensor, row, row.md5, tensor[0].shape, None))
     problem_list = (*dump.damaged, *damaged, *problems)
@@ -98,18 +105,23 @@ def tensor_statistics(
     return StatisticReport(tuple(rows), problem_list, lost)
 
 
-_Listed = tuple[DumpedTensor, Role, Operator, int, GraphNode | None]
+_Listed = tuple[DumpedTensor, Role, Operator, int, GraphNode | None, bool]
 
 
-def _tensors(step: Step, op_type: str | Collection[str] | None, roles: Roles, graphs: GraphFiles) -> Iterator[_Listed]:
-    """Tensors of a step, each with its role and its operator, that one's number and what a graph file says of it."""
+def _tensors(
+    step: Step, op_type: str | Collection[str] | None, roles: Roles, graphs: GraphFiles, unset: UnsetTensors
+) -> Iterator[_Listed]:
+    """Tensors of a step, each with its role and its operator, that one's number, what a graph file says of it, and
+    whether it is unset.
+    """
     types = selected_op_types(op_type)
     has_graph = graphs.of(step.key) is not None
     for number, operator in enumerate(step.operators):
         if types is None or operator.op_type in types:
             node = graphs.node(step.key, operator) if has_graph else None
             for io, slot, tensor in operator.all_tensors():
-                yield tensor, roles.of(step.key, operator, io, slot), operator, number, node
+                role = roles.of(step.key, operator, io, slot)
+                yield tensor, role, operator, number, node, unset.has(operator, io, slot)
 
 
 def _row(
@@ -120,8 +132,10 @@ def _row(
     shape: tuple[int, ...],
     exponents: ExponentHistogram | None,
 ) -> TensorStatistics:
-    tensor, role, operator, number, node = listed
-    return tensor_statistics_row(step, tensor, numbers, md5, shape, role, operator, number, node, exponents)
+    tensor, role, operator, number, node, is_unset = listed
+    if is_unset:
+        numbers, exponents = _unmeasured(tensor), None
+    return tensor_statistics_row(step, tensor, numbers, md5, shape, role, operator, number, node, exponents, is_unset)
 
 
 def _unknown_type(op_type: str | Collection[str], types: Collection[str]) -> NothingFoundError:
