@@ -5,8 +5,10 @@ Units write files of their own, so that an engine only places and retries them.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -20,6 +22,8 @@ _Result = TypeVar("_Result")
 THREADS, PROCESSES, DASK, RAY = "threads", "processes", "dask", "ray"
 ENGINES = (THREADS, PROCESSES, DASK, RAY)
 SLURM = "slurm"
+# Processes take about as long to start.
+_ALONE_SECONDS = 2.0
 _PART = re.compile(r"(?P<number>[0-9]{1,9})/(?P<count>[0-9]{1,9})")
 _BACKENDS = {THREADS: "threading", PROCESSES: "loky", DASK: "dask", RAY: "ray"}
 
@@ -35,7 +39,8 @@ def each_unit(
 
     engine  THREADS; PROCESSES; "dask=ADDRESS" or "dask=scheduler.json", "dask" alone for a cluster on this machine;
             "ray" for the cluster that RAY_ADDRESS names, or this machine
-    jobs    workers of the first two; None is one for each core, 1 is this process itself
+    jobs    workers of the first two; None is one for each core, where processes start for what this process has left
+            after two seconds; 1 is this process itself
     progress  called with (units done, units in all); by the engines of a cluster at the end alone
     Edges:  a lost worker's units run again with Dask and Ray; with PROCESSES the call fails, and parts that are there
             stay.
@@ -49,14 +54,28 @@ def each_unit(
         )
     if name in (THREADS, PROCESSES) and (jobs == 1 or len(units) < 2):
         return _followed(map(function, units), len(units), progress)
+    found: list[_Result] = []
+    if name == PROCESSES and jobs is None:
+        until = time.monotonic() + _ALONE_SECONDS
+        alone = itertools.takewhile(lambda _: time.monotonic() < until, units)
+        _followed(map(function, alone), len(units), progress, found)
+    if len(found) == len(units):
+        return found
     joblib = optional_package("joblib", "--jobs", "give --jobs 1")
     with _cluster(name, address), joblib.parallel_config(backend=_BACKENDS[name], n_jobs=jobs or -1):
         parallel = joblib.Parallel(return_as="generator" if name in (THREADS, PROCESSES) else "list")
-        return _followed(parallel(joblib.delayed(function)(unit) for unit in units), len(units), progress)
+        left = (joblib.delayed(function)(unit) for unit in units[len(found) :])
+        return _followed(parallel(left), len(units), progress, found)
 
 
-def _followed(results: Iterable[_Result], total: int, progress: Callable[[int, int], None] | None) -> list[_Result]:
-    found = []
+def _followed(
+    results: Iterable[_Result],
+    total: int,
+    progress: Callable[[int, int], None] | None,
+    found: list[_Result] | None = None,
+) -> list[_Result]:
+    """found: results so far, to which these are added"""
+    found = [] if found is None else found
     for result in results:
         found.append(result)
         if progress is not None:

@@ -63,6 +63,7 @@ class ShardingBook:
         self._replicas: TensorMap[TensorSharding] = TensorMap()
         self._gradients: TensorMap[TensorSharding] = TensorMap()
         self._models: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
+        self._called: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
         self._latest: dict[tuple[int, str, str, int], TensorSharding | None] = {}
         self._operands: list[Operand] = []
         self._messages: dict[tuple[int, str, str, int], MessageOperand] = {}
@@ -77,13 +78,22 @@ class ShardingBook:
 
     def note_model(self, module: torch.nn.Module) -> None:
         """A model is about to run: parameters of DistributedDataParallel in it are copies in all ranks of its group,
-        and what FSDP2 has gathered is a copy in all ranks of its mesh.
+        and what FSDP2 has gathered is a copy in all ranks of its mesh. So are those of a model that is called behind
+        the back of its DistributedDataParallel, whose constructor has made them equal: nothing reduces their gradients.
         """
-        for part in module.modules() if self.is_on else ():
+        if not self.is_on:
+            return
+        parts = set(module.modules())
+        for part in parts:
             if isinstance(part, torch.nn.parallel.DistributedDataParallel):
                 self._note_replicas(part)
             elif hasattr(part, "_get_fsdp_state"):
                 self._note_gathered(part)
+        if module not in self._called:
+            self._called.add(module)
+            for model in _wrappers():
+                if model.module in parts:
+                    self._note_replicas(model)
 
     def note_all_models(self) -> None:
         """As `note_model`, of all models of the process: a compiled graph does not tell whose parameters it is given.
@@ -91,9 +101,8 @@ class ShardingBook:
         """
         if not self.is_on:
             return
-        for model in instances_of(torch.nn.parallel.DistributedDataParallel):
-            if hasattr(model, "parameters_to_ignore"):  # which its constructor sets
-                self._note_replicas(model)
+        for model in _wrappers():
+            self._note_replicas(model)
         for part in (part for kind in _fsdp_classes() for part in instances_of(kind)):
             self._note_gathered(part)
 
@@ -290,6 +299,12 @@ def sharding_book(session: GraphSession) -> ShardingBook:
 def spec_of_dtensor(tensor: object) -> DTensorSpec | None:
     """What a DTensor says of itself; None for any other tensor."""
     return getattr(tensor, "_spec", None) if hasattr(tensor, "_local_tensor") else None
+
+
+def _wrappers() -> list[torch.nn.parallel.DistributedDataParallel]:
+    """All in this process. It takes long."""
+    kind = torch.nn.parallel.DistributedDataParallel
+    return [each for each in instances_of(kind) if hasattr(each, "parameters_to_ignore")]  # which its constructor sets
 
 
 def _fsdp_classes() -> list[type[Any]]:

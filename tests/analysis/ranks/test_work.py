@@ -50,6 +50,10 @@ def test_parts_are_the_whole_and_a_rerun_does_nothing(make_job: MakeJob, tmp_pat
     assert all(part.is_new for part in write_tables([job], tmp_path / "one", jobs=1, is_forced=True))
 
 
+def test_little_work_starts_no_process() -> None:
+    assert set(each_unit(lambda _: os.getpid(), range(5))) == {os.getpid()}
+
+
 @given(st.integers(0, 50), st.integers(1, 12))
 def test_every_unit_is_in_one_share(count: int, parts: int) -> None:
     shares = [share_of(range(count), f"{number}/{parts}") for number in range(1, parts + 1)]

@@ -25,9 +25,8 @@ def main(kind: str, folder: Path, rank: int, ranks: int) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks)
     torch.manual_seed(0)
-    run = {"ddp": ddp, "fsdp": fsdp, "mesh": mesh, "compiled": compiled, "hybrid": hybrid, "waiting": waiting}[
-        kind.removesuffix("-async")
-    ]
+    kinds = ddp, bypassed, fsdp, mesh, compiled, hybrid, waiting
+    run = {function.__name__: function for function in kinds}[kind.removesuffix("-async")]
     step, whole = run(ranks)
     truth: dict[str, list[Any]] = {}
     config = json.loads((folder / "dump.json").read_text())
@@ -69,6 +68,12 @@ def trained(model: nn.Module) -> Any:
 def ddp(ranks: int) -> Any:
     model = nn.parallel.DistributedDataParallel(network())
     return trained(model), lambda: {name: value.detach().clone() for name, value in model.named_parameters()}
+
+
+def bypassed(ranks: int) -> Any:
+    """The module inside of the wrapper is called."""
+    model = nn.parallel.DistributedDataParallel(network())
+    return trained(model.module), lambda: {"wrapper": model.dim}
 
 
 def fsdp(ranks: int) -> Any:

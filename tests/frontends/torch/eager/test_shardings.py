@@ -113,6 +113,13 @@ def test_replicas_hold_equal_bytes(kind: str, tmp_path: Path) -> None:
     assert alone and not alone & {name.rsplit("/", 1)[-1] for _, _, name, io, _ in found if io == "output"}
 
 
+def test_what_a_constructor_made_equal_must_stay_so(tmp_path: Path) -> None:
+    found = operands(run("bypassed", tmp_path))
+    weights = {key[1]: parts for key, parts in found.items() if key[2] == "0.weight" and key[0] == 0}
+    assert weights[0][0][1].equal_ranks == (0, 1)
+    assert [np.array_equal(parts[0][0], parts[1][0]) for parts in weights.values()] == [True, False]
+
+
 @pytest.mark.parametrize("kind", ["fsdp", "fsdp-async"])
 def test_shards_make_the_whole_parameter(kind: str, tmp_path: Path) -> None:
     found = operands(run(kind, tmp_path))
