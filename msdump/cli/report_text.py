@@ -16,7 +16,7 @@ from msdump.tables.messages import message
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from msdump.process.report import Report
+    from msdump.process.report import Report, StepTimes
     from msdump.process.sessions import Pool, PoolProgress
 
 _COUNTED = re.compile(r"\b(?:tensor|operand)\b")
@@ -53,7 +53,9 @@ def report_rows(report: Report) -> list[tuple[str, str]]:
         rows.append(("overflow", "no operator overflowed or raised" if not report.overflows else report.overflows[0]))
         if len(report.overflows) > 1:
             rows.append(("", f"first of {len(report.overflows)}; each is logged where it happened"))
-    if report.run_seconds > 0:
+    if report.steps is not None:
+        rows.append(("time", _times(report.steps)))
+    elif report.run_seconds > 0:
         share = 100 * report.dump_seconds / report.run_seconds
         rows.append(
             ("time", f"{report.dump_seconds:.2f} s of {report.run_seconds:.2f} s went into the dump ({share:.0f} %)")
@@ -65,6 +67,18 @@ def report_rows(report: Report) -> list[tuple[str, str]]:
         lost = f"{format_count(report.lost, report.kind.item)} lost. " if report.lost else ""
         rows.append(("error", f"{lost}{report.error}"))
     return rows
+
+
+def _times(steps: StepTimes) -> str:
+    share = 100 * steps.own_seconds / steps.seconds
+    text = (
+        f"{share:.0f} % of a dumped step is msdump's: {steps.own_seconds:.2f} s of {steps.seconds:.2f} s "
+        f"in {format_count(steps.count, 'step')}"
+    )
+    if steps.plain:
+        times = steps.usual / steps.plain
+        text += f"; it takes {times:.3g} times as long as a plain step of this run ({1e3 * steps.plain:.3g} ms)"
+    return text
 
 
 def _unseen(report: Report) -> str:

@@ -55,7 +55,7 @@ from msdump.formats.writer import WriteCounts, Writer
 from msdump.graph.run import Gate, Observer
 from msdump.process import dry_run
 from msdump.process.command import OUTSIDE, SCRIPT, Command, current
-from msdump.process.report import GRAPHS, Report
+from msdump.process.report import GRAPHS, Report, StepTimes
 from msdump.process.sessions import Session, lock, remarks
 from msdump.storage.uploading import Uploader
 from msdump.tensors.records import TensorRecord
@@ -137,6 +137,7 @@ class GraphSession(Session):
             self.add_notes(plan.when.sampler.notes)
         self._training: list[Callable[[], TrainingSteps]] = []
         self._learning: list[Callable[[], Learning | None]] = []
+        self._times: list[Callable[[], StepTimes | None]] = []
         self._has_steps = self._has_gradients = False
         if recorder is not None:
             recorder.flush = self._drain
@@ -169,6 +170,10 @@ class GraphSession(Session):
     def record_learning(self, function: Callable[[], Learning | None]) -> None:
         """Ask it which parameters get gradients and steps, for the dump."""
         self._learning.append(function)
+
+    def time_steps(self, function: Callable[[], StepTimes | None]) -> None:
+        """Ask it what steps took, for the report."""
+        self._times.append(function)
 
     def save_training(self) -> None:
         """What is known of both; of the first where an iteration is no step, or was none. A failure ends the dump."""
@@ -314,6 +319,7 @@ class GraphSession(Session):
             self._step_ends.clear()
             self._training.clear()
             self._learning.clear()
+            self._times.clear()
             self._wire = self._reloader = self._pending = None
             self.tally = Tally(error=self.tally.error)
         if self._final.error:
@@ -347,6 +353,7 @@ class GraphSession(Session):
             training="" if steps is None else steps.text,
             outside=self._outside(),
             notes=self._noted(),
+            steps=next((times for function in self._times if (times := function()) is not None), None),
         )
 
     def _noted(self) -> tuple[str, ...]:

@@ -66,6 +66,23 @@ CAPTURED = Kind(
 
 
 @dataclass(frozen=True, slots=True)
+class StepTimes:
+    """What dumped steps took, in seconds.
+
+    count    of these steps
+    seconds  all of them, and `own_seconds` of that the dump and its callbacks
+    usual    the median of one
+    plain    the median of steps of this run that were not dumped; None where there was none
+    """
+
+    count: int
+    seconds: float
+    own_seconds: float
+    usual: float
+    plain: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """What one dump has got and lost so far. Sizes in bytes, times in seconds.
 
@@ -82,6 +99,7 @@ class Report:
     error             why the dump is not complete; None where it is
     training          how many iterations a step of an optimizer has; "" where that is one, or not known
     outside           code of the script that ran outside of the dump, a line for each call site
+    steps             what steps took; None where a dump does not know
     notes             how it was dumped, where that is not the ordinary way: which iterations, who saw the operators
     """
 
@@ -110,6 +128,7 @@ class Report:
     training: str = ""
     outside: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    steps: StepTimes | None = None
 
     @property
     def is_empty(self) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from msdump.frontends.torch.eager.call_sites import call_lines, call_site
+from msdump.frontends.torch.eager.cost import StepCost
 from msdump.frontends.torch.eager.messages import Messages, Transfer
 from msdump.frontends.torch.eager.operands import CallOperands
 from msdump.frontends.torch.eager.parameters import Parameters
@@ -34,12 +35,14 @@ _DEPTH = 4
 class Operators:
     """Of one program. The caller knows the stage and the scope of each.
 
+    cost      is told when the script's own work begins and ends
     forward   the stage whose parameters other stages may overwrite
     counts    of regions, for the report
     """
 
     def __init__(
         self,
+        cost: StepCost,
         forward: Stage,
         operands: CallOperands,
         parameters: Parameters,
@@ -48,6 +51,7 @@ class Operators:
         counts: RegionCounts,
         scopes: OperatorScopes,
     ) -> None:
+        self._cost = cost
         self._forward = forward
         self._scopes = scopes
         self._operands = operands
@@ -90,7 +94,7 @@ class Operators:
                 call.copies = self._operands.copies(call, given)
         if call is not None:
             return self._show(stage, call, message, given, function, args, keywords)
-        result = function(*args, **keywords)
+        result = self._cost.of_script(function, args, keywords)
         if signature.is_mutable:
             self._operands.note_writes(given)
         return result
@@ -119,7 +123,7 @@ class Operators:
             self._counts.count(region, is_selected)
         try:
             if not is_selected:
-                return function(*args, **keywords)
+                return self._cost.of_script(function, args, keywords)
             with unseen:
                 call = self._call(region, scope, operator, tensors, args, keywords)
                 call.copies = self._operands.copies_of_all(call)
@@ -230,7 +234,7 @@ class Operators:
     ) -> object:
         """Run it, and show it where it raises.   Raises: what it raises."""
         try:
-            return function(*args, **keywords)
+            return self._cost.of_script(function, args, keywords)
         except Exception as error:
             call.error = error
             with beside_operator():

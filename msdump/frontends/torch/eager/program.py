@@ -13,6 +13,7 @@ import torch
 
 from msdump.config.plan import SYNC
 from msdump.frontends.torch.eager.call_sites import call_lines, call_stack
+from msdump.frontends.torch.eager.cost import StepCost, taken
 from msdump.frontends.torch.eager.iterations import Iterations
 from msdump.frontends.torch.eager.learning import LearningRecord
 from msdump.frontends.torch.eager.listening import is_compiled_node, listening
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
     from msdump.config.plan import Plan
     from msdump.engine.graphs import GraphSession
+    from msdump.process.report import StepTimes
 
 _MAX_VARIANTS = 50_000
 # What observers are told of an iteration that none of them will see.
@@ -100,7 +102,9 @@ class EagerProgram:
         self._is_between_operators = False
         # Whether the backward pass that runs leaves gradients in parameters.
         self._accumulates = False
+        self.cost = StepCost()
         self._operators = Operators(
+            self.cost,
             self.stages[FORWARD],
             self._operands,
             self._parameters,
@@ -173,6 +177,7 @@ class EagerProgram:
         self.session.call_when_step_ends(self.step)
         self.session.count_training(self._iterations.counts.so_far)
         self.session.record_learning(self._learning.so_far)
+        self.session.time_steps(self._step_times)
         self._steps.lead(self._iterations)
         listening.begin(self)
         if self.native is not None:
@@ -182,6 +187,7 @@ class EagerProgram:
     def end(self) -> None:
         """Write the last iteration, and listen no more."""
         self.has_ended = True
+        self.cost.end_step()
         self._steps.lead(None)
         listening.end(self)
         with self._lock, unseen:
@@ -200,6 +206,7 @@ class EagerProgram:
         finally:
             self._lock.release()
 
+    @taken
     def step(self) -> None:
         """The iteration ends here, whatever runs next."""
         with self._lock, unseen:
@@ -208,6 +215,11 @@ class EagerProgram:
             self._iterations.end_step()
             self._finish()
             self._iterations.current = None
+        self.cost.end_step()
+
+    def _step_times(self) -> StepTimes | None:
+        """Operators that come to `native` are not timed."""
+        return self.cost.so_far() if self.native is None else None
 
     def pause(self) -> None:
         """What runs from here to `resume` is no part of any iteration. Only between two of them."""
@@ -238,13 +250,18 @@ class EagerProgram:
         if self._is_forked:
             _note_forked_run()
             return function(*args, **keywords)
-        node: Node | None = torch._C._current_autograd_node()
-        with self._lock:
-            with beside_operator():
-                found = self._stage_of(function, args, keywords, node)
-            if found is None:
-                return function(*args, **keywords)
-            return self._operators.run(*found, node, function, args, keywords)
+        cost = self.cost
+        cost.enter(is_operator=True)
+        try:
+            node: Node | None = torch._C._current_autograd_node()
+            with self._lock:
+                with beside_operator():
+                    found = self._stage_of(function, args, keywords, node)
+                if found is None:
+                    return cost.of_script(function, args, keywords)
+                return self._operators.run(*found, node, function, args, keywords)
+        finally:
+            cost.leave()
 
     def _stage_of(
         self, function: Any, args: Sequence[object], keywords: Mapping[str, object], node: Node | None
@@ -274,15 +291,20 @@ class EagerProgram:
         self, region: Region, function: Callable[..., object], args: Sequence[object], keywords: Mapping[str, object]
     ) -> object:
         """Run what `torch.compile` made as it is, and show it at its border, where an iteration is dumped."""
-        node: Node | None = torch._C._current_autograd_node()
-        with self._lock:
-            with unseen:
-                found = self._stage_of_region(region, function, args, node)
-            if found is not None:
-                with self._inside_region():
-                    return self._operators.run_region(*found, node, region, function, args, keywords)
-        with self._inside_region():
-            return function(*args, **keywords)
+        cost = self.cost
+        cost.enter()
+        try:
+            node: Node | None = torch._C._current_autograd_node()
+            with self._lock:
+                with unseen:
+                    found = self._stage_of_region(region, function, args, node)
+                if found is not None:
+                    with self._inside_region():
+                        return self._operators.run_region(*found, node, region, function, args, keywords)
+            with self._inside_region():
+                return cost.of_script(function, args, keywords)
+        finally:
+            cost.leave()
 
     def _stage_of_region(
         self, region: Region, function: object, args: Sequence[object], node: Node | None
@@ -405,6 +427,8 @@ class EagerProgram:
         self._operator_scopes.begin()
         self._iterations.current = iteration
         is_watched = self.session.plan.watches(iteration)
+        if not self._iterations.is_setup:
+            self.cost.begin_step(is_watched)
         self._scopes.is_looking = is_watched
         self._look(is_watched or not self._iterations.has_modules)
         if is_watched:
@@ -467,6 +491,7 @@ class EagerProgram:
             return False
         return not self.mode.is_away and (threading.get_ident() == self._thread or self.mode.is_here)
 
+    @taken
     def enter_module(self, module: torch.nn.Module) -> None:
         self._scopes.enter(module)
         if self._scopes.needs_no_more:
@@ -474,6 +499,7 @@ class EagerProgram:
         if self.native is not None and self.native.is_on:
             self.native.note_scope()
 
+    @taken
     def leave_module(self) -> None:
         listening.speak()
         self._scopes.leave()
@@ -492,14 +518,17 @@ class EagerProgram:
     def around_trace(self) -> AbstractContextManager[None]:
         return self.mode.away() if self.native is None or self.mode.is_here else nullcontext()
 
+    @taken
     def leave_guard(self) -> None:
         self.mode.settle()
 
+    @taken
     def enter_optimizer(self, name: str, optimizer: object) -> None:
         with self._lock, unseen:
             self._settle()
             self._iterations.enter_optimizer(name, optimizer)
 
+    @taken
     def leave_optimizer(self) -> None:
         with self._lock, unseen:
             self._settle()
@@ -507,10 +536,12 @@ class EagerProgram:
             self._keep_counts()
             self._look_ahead()
 
+    @taken
     def enter_scaler(self) -> None:
         self._settle()
         self._iterations.enter_scaler()
 
+    @taken
     def leave_scaler(self, optimizer: object) -> None:
         with self._lock, unseen:
             self._settle()
@@ -537,6 +568,7 @@ class EagerProgram:
         if self._iterations.counts.is_round:
             self.session.save_training()
 
+    @taken
     def enter_backward(self, accumulates: bool) -> None:
         """Where operators are not looked at, this tells of a backward; and compiled autograd has no nodes."""
         if self.native is not None and self.native.is_on:
@@ -548,6 +580,7 @@ class EagerProgram:
             self._iterations.enter_backward(accumulates)
         self._accumulates |= accumulates
 
+    @taken
     def leave_backward(self) -> None:
         self._settle()
         with unseen:
