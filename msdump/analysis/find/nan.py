@@ -33,6 +33,7 @@ from msdump.analysis.find._infinity_flow import (
     Stages,
 )
 from msdump.analysis.find.between import BadGradients, bad_gradients
+from msdump.analysis.find.measured import measured_steps
 from msdump.analysis.graph_info import GraphFiles, GraphNode, with_inputs
 from msdump.analysis.learning.findings import learning_findings
 from msdump.analysis.learning.kinds import LearningFinding
@@ -45,10 +46,7 @@ from msdump.analysis.steps import (
     Step,
     StepKey,
     count_iterations,
-    nothing_selected,
     opened,
-    read_statistic_steps,
-    read_steps,
 )
 from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
@@ -311,19 +309,10 @@ def find_non_finite(
     dump = opened(dump)
     selection = StepSelection(rank, graph, iteration)
     with dump.listed_once():
-        graphs, health = GraphFiles(dump), HealthTable()
-        table, damaged = read_statistic_steps(dump, selection, every_run=True)
-        measured = list(table.steps)
-        health.add_rows(table.row, _tensors(measured), damaged)
-        keys = {step.key for step in measured}
-        others = [step for step in read_steps(dump, selection, every_run=True) if step.key not in keys]
+        found = measured_steps(dump, selection, measurements, thread_count, progress)
         gradients, lost, learning = dump.gradients, lost_of(dump, selection), dump.learning
-    health.add_tensors(_tensors(others), damaged, thread_count, progress, measurements)
-    steps = sorted([*measured, *others], key=_when)
-    if not any(step.operators for step in steps):
-        raise nothing_selected(dump, selection, expected="tensors or statistics")
-
-    same, stages = same_in(table), Stages()
+    steps, health, graphs, damaged = found.steps, found.health, found.graphs, found.damaged
+    same, stages = same_in(found.table), Stages()
     steps_with_inputs = [with_inputs(step, graphs.of(step.key)) for step in steps]
     unset = [UnsetTensors(step, graphs.of(step.key), same) for step in steps_with_inputs]
     flows = _flows(steps_with_inputs, unset, health, graphs)
@@ -335,7 +324,7 @@ def find_non_finite(
     if searches_that_count:
         _follow_back(searches_that_count, same)
     firsts = _in_time(search.first for search in searches_that_count)
-    blamed = {operator.label for found in firsts for operator in found.sources}
+    blamed = {operator.label for first in firsts for operator in first.sources}
     return NonFiniteReport(
         _in_time(search.nan for search in searches_that_count),
         _in_time(search.inf for search in searches_that_count),
@@ -434,17 +423,6 @@ def _in_time(results: Iterable[NonFinite | None]) -> tuple[NonFinite, ...]:
 
         ordered += sorted(group, key=lateness)
     return tuple(ordered)
-
-
-def _when(step: Step) -> tuple[int, ...]:
-    """Order in time: what happens in one iteration on two ranks happens together."""
-    key = step.key
-    parts = (step.time_us, key.iteration, key.rank_id, step.began_us, key.graph_id)
-    return tuple(-1 if part is None else part for part in parts)
-
-
-def _tensors(steps: Iterable[Step]) -> list[DumpedTensor]:
-    return [tensor for step in steps for operator in step.operators for _, _, tensor in operator.all_tensors()]
 
 
 # -- one step ------------------------------------------------------------------------------------------------------

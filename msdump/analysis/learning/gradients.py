@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from msdump.analysis.learning.causes import Cause, apart_of, cut_of, who_made_zero
 from msdump.analysis.learning.kinds import LEAST_ZERO, NO_GRADIENT, NO_OPTIMIZER, STRAY, ZERO, LearningFinding
 from msdump.analysis.learning.places import line_of, order_of_use, place_of
-from msdump.analysis.learning.series import Made, Series, content_of, is_zero
+from msdump.analysis.learning.series import Made, Series, is_zero
+from msdump.analysis.learning.updates import never_changes
 from msdump.formats.learning_json import Learning, LearningParameter
 
 _DIGITS = re.compile(r"[0-9]+")
@@ -94,7 +95,7 @@ def without_optimizer(series: Series, learning: Learning) -> Iterator[LearningFi
         row for row in learning.parameters if sum(span.asks and span.has for _, span in series.spans(row)) >= LEAST_ZERO
     ]
     trained = [row for row in with_gradient if row.optimizer is not None]
-    left = [row for row in with_gradient if row.optimizer is None and _never_changes(series, row.name)]
+    left = [row for row in with_gradient if row.optimizer is None and never_changes(series, row.name)]
     if not left:
         return
     outside = [one for one in learning.optimizers if one.outside and one.steps]
@@ -138,8 +139,3 @@ def strays(series: Series, learning: Learning) -> Iterator[LearningFinding]:
 def _kind(name: str) -> str:
     """`weight`, of fc.weight."""
     return name.rpartition(".")[2]
-
-
-def _never_changes(series: Series, name: str) -> bool:
-    rows = series.parameters.get(name, {})
-    return len(rows) > 1 and len({content_of(numbers) for numbers, _ in rows.values()}) == 1

@@ -107,6 +107,12 @@ class Series:
     def output(self, made: Made) -> Numbers | None:
         return self.numbers(made.operator.outputs.get(Slot(made.slot)))
 
+    def largest(self, made: Made) -> float:
+        """Largest absolute value of an output, of those that are finite."""
+        numbers = self.output(made)
+        values = () if numbers is None else (numbers.max, numbers.min)
+        return max((abs(value) for value in values if value is not None and math.isfinite(value)), default=0.0)
+
     def node(self, step: Step, operator: Operator) -> GraphNode | None:
         return self._graphs.node(step.key, operator)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msdump.analysis.learning.kinds import EMPTY, KEPT, LEAST_ZERO, SKIPPED, STILL, LearningFinding
 from msdump.analysis.learning.places import line_of, place_of, step_line
-from msdump.analysis.learning.series import Made, Series, content_of
+from msdump.analysis.learning.series import Series, content_of
 from msdump.formats.learning_json import Learning, LearningOptimizer
 
 # Iterations at the end in which a parameter is the same, with steps of its optimizer in between: a schedule may end
@@ -42,7 +42,7 @@ def still(series: Series, told: set[str]) -> Iterator[LearningFinding]:
         first, last = tail[-1], tail[0]
         if len(tail) < LEAST_STILL:
             continue
-        largest = [_largest(series, made[at]) for at in made if first < at <= last]
+        largest = [series.largest(made[at]) for at in made if first < at <= last]
         gradient = max(largest, default=0.0)
         if not gradient or len([one for one in largest if one]) < LEAST_ZERO:
             continue
@@ -60,16 +60,16 @@ def still(series: Series, told: set[str]) -> Iterator[LearningFinding]:
         )
 
 
+def never_changes(series: Series, name: str) -> bool:
+    """Whether a parameter is the same after all iterations, of which there are several."""
+    rows = series.parameters.get(name, {})
+    return len(rows) > 1 and len({content_of(numbers) for numbers, _ in rows.values()}) == 1
+
+
 def _same_at_end(contents: Mapping[int, object]) -> list[int]:
     """The last iterations that have one content, the latest first."""
     latest = sorted(contents, reverse=True)
     return list(itertools.takewhile(lambda at: contents[at] == contents[latest[0]], latest))
-
-
-def _largest(series: Series, made: Made) -> float:
-    numbers = series.output(made)
-    values = () if numbers is None else (numbers.max, numbers.min)
-    return max((abs(value) for value in values if value is not None and math.isfinite(value)), default=0.0)
 
 
 def _why_still(

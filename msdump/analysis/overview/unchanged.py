@@ -12,16 +12,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from msdump.analysis._payload import Progress
-from msdump.analysis.graph_info import GraphFiles
-from msdump.analysis.ranks.subjects import GRADIENT_OF, subjects_of
-from msdump.analysis.stat.rows import TensorStatistics
-from msdump.analysis.stat.statistics import tensor_statistics
-from msdump.analysis.steps import opened
+from msdump.analysis.find.measured import measured_steps
+from msdump.analysis.learning.series import Series
+from msdump.analysis.learning.updates import never_changes
+from msdump.analysis.missing import lost_of
+from msdump.analysis.steps import Step, opened
 from msdump.errors import FormatError, NothingFoundError
 from msdump.formats.dump_dir import DumpDir
-from msdump.formats.learning_json import Learning
+from msdump.formats.selection import StepSelection
 from msdump.formats.sidecars import Lost
-from msdump.tensors.records import OUTPUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,85 +64,44 @@ def unchanged_parameters(
     thread_count: int | None = None,
     progress: Progress | None = None,
 ) -> UnchangedReport:
-    """Which parameters hold the same bytes after all iterations of a dump.
+    """Which parameters are the same after all iterations of a dump.
 
-    Edges:  where there are statistics only, equal statistics count as equal bytes. A buffer counts as a parameter.
+    Edges:  equal statistics count as equal bytes. A buffer of floats counts as a parameter.
     Raises: NothingFoundError where no parameter was dumped in two iterations; FormatError when there is no dump.
     """
-    opened_dump = opened(dump)
-    report = tensor_statistics(
-        opened_dump, rank=rank, graph=graph, iteration=iteration, has_md5=True, thread_count=thread_count,
-        progress=progress,
-    )  # fmt: skip
-    contents: dict[tuple[int | None, str], dict[int, TensorStatistics]] = {}
-    gradients: dict[tuple[int | None, str], float] = {}
-    learned = _Learned(opened_dump.learning)
-    for row, subject in zip(report.rows, subjects_of(report.rows, GraphFiles(opened_dump)), strict=True):
-        if row.step.iteration is None:
-            continue
-        subject = learned.gradient(row) or subject
-        if subject is None:
-            continue
-        if subject.startswith(GRADIENT_OF):
-            name = row.step.rank_id, subject.removeprefix(GRADIENT_OF)
-            gradients[name] = max(gradients.get(name, 0.0), _largest(row))
-        elif row.operator is not None and row.operator.is_parameter:
-            # The last graph of an iteration shows what the iteration has left.
-            contents.setdefault((row.step.rank_id, subject), {})[row.step.iteration] = row
-    several = {name: rows for name, rows in contents.items() if len(rows) > 1}
-    if not several:
+    dump = opened(dump)
+    selection = StepSelection(rank, graph, iteration)
+    measured = measured_steps(dump, selection, None, thread_count, progress)
+    lost, learning = lost_of(dump, selection), dump.learning
+    ranks: dict[int | None, list[Step]] = {}
+    for step in measured.steps:
+        ranks.setdefault(step.key.rank_id, []).append(step)
+    found: list[Unchanged] = []
+    count = 0
+    for rank_id, steps in ranks.items():
+        series = Series(steps, measured.health, measured.graphs, learning.get(rank_id or 0))
+        several = {name: rows for name, rows in series.parameters.items() if len(rows) > 1}
+        count += len(several)
+        for name, rows in several.items():
+            if not never_changes(series, name):
+                continue
+            first, last = min(rows), max(rows)
+            tensor, row = rows[last][1], series.rows.get(name)
+            gradients = [series.largest(made) for made in series.gradients.get(name, {}).values()]
+            found.append(
+                Unchanged(
+                    name,
+                    rank_id,
+                    tensor.true_dtype,
+                    tuple(tensor.original_shape or tensor.shape),
+                    (first, last),
+                    max(gradients, default=None),
+                    None if row is None else row.optimizer is not None,
+                )
+            )
+    if not count:
         raise NothingFoundError(
-            f"{opened_dump.path}: expected parameters of two iterations, got none. Parameters are dumped with "
+            f"{dump.path}: expected parameters of two iterations, got none. Parameters are dumped with "
             '"kernels": [] and all iterations.'
         )
-    found = [
-        Unchanged(
-            name,
-            rank_id,
-            rows[last].tensor.true_dtype,
-            rows[last].shape,
-            (first, last),
-            gradients.get((rank_id, name)),
-            learned.is_stepped(rank_id, name),
-        )
-        for (rank_id, name), rows in several.items()
-        for first, last in [(min(rows), max(rows))]
-        if len({_content(row) for row in rows.values()}) == 1
-    ]
-    return UnchangedReport(tuple(found), len(several), report.damaged, report.lost)
-
-
-class _Learned:
-    """What a dump tells of gradients and optimizers, by rank."""
-
-    def __init__(self, learning: Mapping[int, Learning]) -> None:
-        self._rows = {rank: {row.name: row for row in one.parameters} for rank, one in learning.items()}
-        self._outputs: dict[tuple[int, int], dict[tuple[int | None, str | None, int | None], str]] = {}
-
-    def gradient(self, row: TensorStatistics) -> str | None:
-        """`gradient of` a parameter, where a tensor is one."""
-        rank, graph, iteration = row.step
-        rows = self._rows.get(rank or 0)
-        if rows is None or iteration is None or row.operator is None or row.tensor.io != OUTPUT:
-            return None
-        at = rank or 0, iteration
-        if at not in self._outputs:
-            spans = ((name, one.at(iteration)) for name, one in rows.items())
-            self._outputs[at] = {
-                (span.graph, span.operator, span.slot): name for name, span in spans if span is not None and span.has
-            }
-        name = self._outputs[at].get((graph, row.operator.label, row.tensor.slot or 0))
-        return None if name is None else f"{GRADIENT_OF}{name}"
-
-    def is_stepped(self, rank: int | None, name: str) -> bool | None:
-        row = self._rows.get(rank or 0, {}).get(name)
-        return None if row is None else row.optimizer is not None
-
-
-def _content(row: TensorStatistics) -> str:
-    numbers = row.numbers
-    return row.md5 or repr((numbers.max, numbers.min, numbers.avg, numbers.l2norm))
-
-
-def _largest(row: TensorStatistics) -> float:
-    return max((abs(value) for value in (row.numbers.max, row.numbers.min) if value is not None), default=0.0)
+    return UnchangedReport(tuple(found), count, (*dump.damaged, *measured.damaged), lost)

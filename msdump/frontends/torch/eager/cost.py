@@ -12,7 +12,7 @@ from msdump.process.report import StepTimes
 
 _R = TypeVar("_R")
 _Method = TypeVar("_Method", bound=Callable[..., Any])
-_clock = time.perf_counter
+clock = time.perf_counter
 _MOST_WAYS = 2000
 
 
@@ -35,7 +35,7 @@ class StepCost:
 
     def enter(self, is_operator: bool = False) -> None:
         if self._depth == 0:
-            self._since = _clock()
+            self._since = clock()
             if is_operator:
                 self._calls += 1
                 if len(self._ways) < _MOST_WAYS:
@@ -45,7 +45,7 @@ class StepCost:
     def leave(self) -> None:
         self._depth -= 1
         if self._depth == 0:
-            self._left = _clock()
+            self._left = clock()
             self._own += self._left - self._since
 
     def of_script(self, function: Callable[..., _R], args: Sequence[object], keywords: Mapping[str, object]) -> _R:

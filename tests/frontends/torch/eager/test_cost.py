@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -29,7 +30,7 @@ class Clock:
 
 def test_callbacks_and_the_way_to_them_are_taken_and_operators_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr(cost, "_clock", clock)
+    monkeypatch.setattr(cost, "clock", clock)
     steps = cost.StepCost()
     for is_dumped in (True, True, False):
         steps.enter()
