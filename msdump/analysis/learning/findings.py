@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.learning.gradients import strays, without_gradient, without_optimizer, zero_gradients
 from msdump.analysis.learning.kinds import KINDS, LearningFinding
+from msdump.analysis.learning.repeats import loss_still, repeats
 from msdump.analysis.learning.series import Measured, Series
 from msdump.analysis.learning.sizes import depth, growth, large_updates, shrinking
 from msdump.analysis.learning.updates import cleared, skipped, still
@@ -38,7 +39,10 @@ def learning_findings(
     for rank, own in ranks.items():
         series = Series(own, measured, graphs, learning.get(rank or 0))
         if len(series.by_iteration) > 1:
-            found += _of_rank(series)
+            of_rank = list(_of_rank(series))
+            if not of_rank and series.learning is not None:
+                of_rank = [*repeats(series), *loss_still(series, series.learning)]
+            found += of_rank
     return tuple(sorted(found, key=lambda one: (one.first, KINDS.index(one.kind))))
 
 

@@ -9,9 +9,12 @@ from msdump.analysis.steps import Operator, StepKey
 from msdump.graph.types import SourceLine
 
 # Kinds, in the order in which they are causes of one another.
-NO_OPTIMIZER, NO_GRADIENT, ZERO, STRAY, EMPTY, KEPT, DEPTH, STILL, SKIPPED, LARGE_UPDATE, SHRINKS, GROWS = KINDS = (
+(
+    NO_OPTIMIZER, NO_GRADIENT, ZERO, STRAY, EMPTY, KEPT, DEPTH, STILL, SKIPPED, LARGE_UPDATE, SHRINKS, GROWS, REPEATS,
+    LOSS_STILL,
+) = KINDS = (
     "no optimizer", "no gradient", "zero gradient", "not in the model", "cleared too early", "never cleared", "depth",
-    "stands still", "skipped", "large update", "shrinks", "grows",
+    "stands still", "skipped", "large update", "shrinks", "grows", "repeats", "loss stands still",
 )  # fmt: skip
 
 # Iterations at the end in which a gradient is 0: one batch may reach nothing.

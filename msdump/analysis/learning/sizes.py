@@ -45,9 +45,7 @@ def growth(series: Series) -> Iterator[LearningFinding]:
     names = () if fastest is None else (fastest[0],)
     if fastest is not None:
         numbers["factor"] = fastest[1]
-    rate, earlier = _rate_jump(series, iterations[first])
-    if rate is not None and earlier is not None:
-        numbers |= {"rate": rate, "rate before": earlier}
+    numbers |= _rate_jump(series, iterations[first])
     yield LearningFinding(GROWS, names, rises.key, iterations[-1], rises.operator, rises.line, "", numbers)
 
 
@@ -62,13 +60,13 @@ def _fastest(series: Series, first: int, last: int) -> tuple[str, float] | None:
     return (name, factor) if factor >= RISE else None
 
 
-def _rate_jump(series: Series, iteration: int) -> tuple[float | None, float | None]:
+def _rate_jump(series: Series, iteration: int) -> dict[str, float]:
     """A learning rate that has risen to ten times what it was, in the iteration or the one before."""
     for optimizer in () if series.learning is None else series.learning.optimizers:
         for (_, before), (begin, rate) in itertools.pairwise(optimizer.rates):
             if begin in (iteration - 1, iteration) and rate >= 10 * before > 0:
-                return rate, before
-    return None, None
+                return {"rate": rate, "rate before": before}
+    return {}
 
 
 def large_updates(series: Series) -> Iterator[LearningFinding]:
@@ -90,8 +88,8 @@ def large_updates(series: Series) -> Iterator[LearningFinding]:
         factor, name = max(found[after])
         step, operator = place_of(series, name, after, None)
         names = tuple(each for _, each in sorted(found[after], reverse=True))
-        line = step_line(series, name, after)
-        yield LearningFinding(LARGE_UPDATE, names, step, after, operator, line, "", {"factor": factor})
+        numbers = {"factor": factor} | _rate_jump(series, after)
+        yield LearningFinding(LARGE_UPDATE, names, step, after, operator, step_line(series, name, after), "", numbers)
 
 
 def shrinking(series: Series) -> Iterator[LearningFinding]:

@@ -22,7 +22,8 @@ _HALF_BIT = {"float32": 2.0**-25, "float16": 2.0**-12, "bfloat16": 2.0**-9}
 _ROUGH = ("float16", "bfloat16")
 
 
-def _steps_in(spans: Iterable[tuple[int, int]], first: int, last: int) -> int:
+def steps_in(spans: Iterable[tuple[int, int]], first: int, last: int) -> int:
+    """How many of some iterations are in spans."""
     return sum(max(0, min(end, last) - max(begin, first) + 1) for begin, end in spans)
 
 
@@ -83,7 +84,7 @@ def _why_still(
         return ""
     optimizer = series.learning.optimizers[row.optimizer]
     # A dump shows what the step of the first of these iterations has left.
-    if _steps_in(optimizer.steps, first + 1, last) < LEAST_ZERO:
+    if steps_in(optimizer.steps, first + 1, last) < LEAST_ZERO:
         return ""
     rates = [_rate_at(optimizer, at) for at in range(first + 1, last + 1)]
     known = [rate for rate in rates if rate is not None]
@@ -104,7 +105,7 @@ def skipped(series: Series, learning: Learning) -> Iterator[LearningFinding]:
             continue
         last = optimizer.skipped[-1][1]
         began = max((end for _, end in optimizer.steps), default=-1) + 1
-        count = _steps_in(optimizer.skipped, began, last)
+        count = steps_in(optimizer.skipped, began, last)
         if began > last or count < LEAST_SKIPPED or began not in series.by_iteration:
             continue
         step = series.by_iteration[began][-1]
@@ -116,12 +117,12 @@ def skipped(series: Series, learning: Learning) -> Iterator[LearningFinding]:
 def cleared(series: Series, learning: Learning) -> Iterator[LearningFinding]:
     """Optimizers that never find a gradient though there was one, and those whose gradients nobody clears."""
     for number, optimizer in enumerate(learning.optimizers):
-        steps = [at for at in series.backwards if _steps_in(optimizer.steps, at, at)]
+        steps = [at for at in series.backwards if steps_in(optimizer.steps, at, at)]
         if len(steps) <= LEAST_ZERO:
             continue
         own = [row for row in learning.parameters if row.optimizer == number]
         has = any(span.has for row in own for _, span in series.spans(row))
-        is_empty = has and all(_steps_in(optimizer.empty, at, at) for at in steps)
+        is_empty = has and all(steps_in(optimizer.empty, at, at) for at in steps)
         if is_empty or (optimizer.kept >= LEAST_ZERO and not optimizer.cleared):
             step, operator = place_of(series, own[0].name if own else "", steps[0], None)
             kind, names = (EMPTY if is_empty else KEPT), tuple(row.name for row in own)

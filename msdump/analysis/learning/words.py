@@ -8,8 +8,10 @@ from msdump.analysis.learning.kinds import (
     GROWS,
     KEPT,
     LARGE_UPDATE,
+    LOSS_STILL,
     NO_GRADIENT,
     NO_OPTIMIZER,
+    REPEATS,
     SHRINKS,
     SKIPPED,
     STILL,
@@ -63,6 +65,15 @@ def sentence(finding: LearningFinding) -> Message:
         return message(
             "update is far too large: {names}, {when}: its norm rises {factor:.3g} times in one step",
             names=names, when=when, factor=numbers["factor"],
+        )  # fmt: skip
+    if finding.kind == REPEATS:
+        return message(
+            "random numbers are the same in each iteration: {operator}, {when}", operator=operator, when=when
+        )
+    if finding.kind == LOSS_STILL:
+        return message(
+            "loss stands still: {loss:.4g}, {when}, though optimizers make steps: {operator}",
+            loss=numbers["loss"], when=when, operator=operator,
         )  # fmt: skip
     if finding.kind == SHRINKS:
         return message(

@@ -28,6 +28,7 @@ ANSWER = {
         "checkpoints": {"goes_wrong": "Nothing: blocks run in reentrant checkpoints, whose input asks for a gradient."},
         "clipped": {"goes_wrong": "Nothing: gradients are clipped by their norm."},
         "codebook": {"goes_wrong": "Nothing: a gradient goes straight through a hard choice."},
+        "converged": {"goes_wrong": "Nothing: all data are one batch, and the loss has come to its end."},
         "deep": {"goes_wrong": "Nothing: ten layers with ReLU, with PyTorch's own initial weights."},
         "dropout": {"goes_wrong": "Nothing: dropout leaves out half of all units."},
         "experts": {"goes_wrong": "Nothing: each token goes to one of eight experts, and some get none."},
@@ -235,6 +236,9 @@ elif WHICH == "codebook":
         return functional.cross_entropy(out, y) + extra
 
     train(net, adam(net.parameters()), with_extra)
+elif WHICH == "converged":
+    net, (x, _) = nn.Linear(1, 1), batch()
+    train(net, torch.optim.SGD(net.parameters(), 0.5), lambda *_: (net(x[:, :1] * 0 + 1) - x[:, 1:2]).square().mean())
 elif WHICH == "deep":
     net = mlp(6, *[16] * 10, 2, act=nn.ReLU)
     train(net, torch.optim.SGD(net.parameters(), 0.1, momentum=0.9))

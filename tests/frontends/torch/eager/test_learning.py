@@ -188,3 +188,35 @@ def test_many_parameters_are_counted_not_listed(tmp_path: Path, layers: int, is_
     assert len(found.parameters) == 2 * layers
     assert any(f"{layers - 1}.weight" in text for text in details(found)) == is_listed
     assert f"{2 * layers - 4} more" in sentence(found) or layers == 2
+
+
+@pytest.mark.usefixtures("dispatch_mode")
+@pytest.mark.parametrize(("steps", "is_found"), [(4, False), (5, True)])
+def test_a_seed_in_the_loop(steps: int, is_found: bool, tmp_path: Path) -> None:
+    def seeded(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
+        torch.manual_seed(1)
+        noise = torch.rand(5, 3)
+        optimizer.zero_grad()
+        model(noise * (step + 1)).square().mean().backward()
+        optimizer.step()
+
+    learned(tmp_path, Two(), seeded, steps)
+    assert [(one.kind, one.first, one.operator.op_type) for one in findings(tmp_path)] == [
+        ("repeats", 1, "aten_rand_default")
+    ] * is_found
+
+
+@pytest.mark.usefixtures("dispatch_mode")
+@pytest.mark.parametrize(("start", "is_found"), [(0, True), (1, False)])
+def test_weights_that_are_put_back(start: int, is_found: bool, tmp_path: Path) -> None:
+    model, x = Two(), torch.randn(5, 3)
+    weights = {name: each.clone() for name, each in model.state_dict().items()}
+
+    def put_back(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
+        model.load_state_dict(weights if step >= start else {name: 2 * each for name, each in weights.items()})
+        optimizer.zero_grad()
+        (model(x) - 1).square().mean().backward()
+        optimizer.step()
+
+    learned(tmp_path, model, put_back)
+    assert [one.kind for one in findings(tmp_path)] == ["loss stands still"] * is_found
