@@ -35,5 +35,9 @@ class TensorMap(Generic[T]):
         """Those that live."""
         return [tensor for reference, _ in self._entries.values() if (tensor := reference()) is not None]
 
+    def items(self) -> list[tuple[torch.Tensor, T]]:
+        """Those that live, with their values."""
+        return [(tensor, value) for reference, value in self._entries.values() if (tensor := reference()) is not None]
+
     def clear(self) -> None:
         self._entries.clear()

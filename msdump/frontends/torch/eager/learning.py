@@ -91,11 +91,10 @@ class LearningRecord:
             self._backwards.add(iteration)
             graph_id = self._backward.graph.graph_id
             names, table, made = self._operands.names, self._operands.table, self._backward.value_of
-            for tensor in names.tensors():
-                if not isinstance(tensor, torch.nn.Parameter):
+            for tensor, name in names.items():
+                # The type first: the class asks every tensor.
+                if type(tensor) is not torch.nn.Parameter and not isinstance(tensor, torch.nn.Parameter):
                     continue
-                name = names.get(tensor)
-                assert name is not None
                 row = self._parameters.get(name)
                 if row is None:
                     dtype = dtype_name(tensor.dtype) or str(tensor.dtype)
