@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from msdump.dumpers.dumper import Dumper
@@ -19,6 +19,8 @@ from msdump.operators.traits import only_moves
 from msdump.tensors.records import OpInfo, TensorKey
 
 _MODE = 0o400
+# Views of views.
+_LONGEST_WAY = 100
 
 
 class GraphRecorder:
@@ -126,17 +128,12 @@ class IterationRecorder:
 
     def _executed(self, graph: _Executed, others: Mapping[int, list[OpInfo]]) -> ExecutedOperators:
         elsewhere, makers = _Makers(), _Makers()
-        # What each view is a view of.
-        views = {
-            op.outputs[0].key: op.inputs[0].key
-            for ran in (graph.ran, *others.values())
-            for op in reversed(ran)
-            if op.inputs and op.outputs and only_moves(op.op_type)
-        }
+        runs = {graph.graph.graph_id: graph.ran, **others}
+        turned_back = _turned_back(op for graph_id in self._graphs for op in runs.get(graph_id, ()))
         for graph_id, ran in others.items():
             indices = self._graphs[graph_id].indices
             for op in ran:
-                if not _is_view_of_itself(op, views):
+                if id(op) not in turned_back:
                     elsewhere.add(graph_id, indices[op.full_name], op)
         inputs: dict[int, tuple[Maker, ...]] = {}
         for op in graph.ran:
@@ -158,18 +155,27 @@ class IterationRecorder:
         return self._numbers.setdefault(key, len(self._numbers))
 
 
-def _is_view_of_itself(op: OpInfo, views: Mapping[TensorKey, TensorKey]) -> bool:
-    """Whether an operator turns a view back into what it is a view of, as the transpose of a weight in a backward pass:
-    it has not made that.
+def _turned_back(ran: Iterable[OpInfo]) -> set[int]:
+    """Identities of operators that turn a view back into what it is a view of, as the transpose of a weight in a
+    backward pass: they have not made that.
+
+    ran   by all graphs, in the order in which these ran first
     """
-    if not (op.inputs and op.outputs and only_moves(op.op_type)):
-        return False
-    made, source = op.outputs[0].key, op.inputs[0].key
-    for _ in views:
-        if source == made or source not in views:
-            break
-        source = views[source]
-    return source == made
+    views: dict[TensorKey, TensorKey] = {}
+    found = set()
+    for op in ran:
+        if not (op.inputs and op.outputs and only_moves(op.op_type)):
+            continue
+        made, source = op.outputs[0].key, op.inputs[0].key
+        for _ in range(_LONGEST_WAY):
+            if source == made or source not in views:
+                break
+            source = views[source]
+        if source == made:
+            found.add(id(op))
+        else:
+            views.setdefault(made, op.inputs[0].key)
+    return found
 
 
 def _are_same(now: Mapping[int, list[OpInfo]], then: Mapping[int, list[OpInfo]]) -> bool:

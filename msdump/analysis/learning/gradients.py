@@ -76,11 +76,19 @@ def zero_gradients(series: Series) -> Iterator[LearningFinding]:
         key = first, blame.operator.label
         groups.setdefault(key, []).append((name, blame))
         lasts[key] = last
-    for key, blamed in groups.items():
+    # Of several that a script has made 0 before its first step, the last one has closed the way.
+    for key, blamed in sorted(groups.items(), key=lambda group: -_place_before(series, group[1][0][1])):
         cause = blamed[0][1]
         names = tuple(name for name, _ in blamed)
         step = cause.step._replace(iteration=key[0])
         yield LearningFinding(ZERO, names, step, lasts[key], cause.operator, cause.line, cause.how)
+
+
+def _place_before(series: Series, cause: Cause) -> int:
+    """Of an operator that ran before the first step; else 0."""
+    step = series.by_iteration[min(series.by_iteration)][0]
+    is_before = cause.step == step.key and not any(each.is_parameter for each in step.operators)
+    return step.operators.index(cause.operator) if is_before else 0
 
 
 def without_optimizer(series: Series, learning: Learning) -> Iterator[LearningFinding]:

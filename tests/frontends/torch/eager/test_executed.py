@@ -185,3 +185,6 @@ def test_a_view_in_the_backward_pass_has_made_no_weight(tmp_path: Path) -> None:
     read = [origin for node in graph_of(tmp_path, 1).nodes for origin in node.inputs if origin is not None]
     weights = [origin for origin in read if origin.name.endswith("weight")]
     assert [origin.maker for origin in weights] == [None, None]
+    turned = next(node for node in graph_of(tmp_path, 1, 1).nodes if node.inputs[0] and node.inputs[0].name == "self_1")
+    assert turned.inputs[0] is not None and turned.inputs[0].maker is not None
+    assert turned.inputs[0].maker[:2] == (0, "Default/1-Linear/aten.t.default-op1")
