@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 ANSWER = {
-    "kind": "weights that are loaded",
+    "kind": "what comes first",
     "entry": "eager",
     "run": "msdump run --torch-eager -o {mode} {script} {mode}",
     "ask": "nan {faulty}",
