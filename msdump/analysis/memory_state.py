@@ -107,15 +107,23 @@ class UnsetTensors:
 
     graph    tells who made an input; where it does not, an input is unset when its bytes are those of an unset result
     is_same  whether two tensors of one dtype and shape hold the same bytes
+    is_strict  what certainly nobody has written: not memory of which the step only makes views, as of buffers of
+             wrappers, nor where an operator has written a part of it
     operands all of them, by operator
     """
 
-    def __init__(self, step: Step, graph: GraphFile | None, is_same: SameBytes = has_same_bytes) -> None:
+    def __init__(
+        self, step: Step, graph: GraphFile | None, is_same: SameBytes = has_same_bytes, is_strict: bool = False
+    ) -> None:
         self._graph = graph
         self._is_same = is_same
         self._unset: set[tuple[int, str, Slot]] = set()
         self.operands: list[tuple[Operator, str, Slot]] = []
-        self._results = _idle_inputs(step, graph) if graph is not None and graph.is_open else set()
+        is_open = graph is not None and graph.is_open and not is_strict
+        self._results = _idle_inputs(step, graph) if graph is not None and is_open else set()
+        self._is_strict = is_strict
+        # By result: that of which it is a view.
+        self._roots: dict[tuple[str, int | None], tuple[str, int | None]] = {}
         self._tensors: list[DumpedTensor] = []
         for operator in step.operators:
             if not operator.is_parameter:
@@ -130,15 +138,21 @@ class UnsetTensors:
             return  # nothing is there that it could have read
         node = None if self._graph is None else self._graph.find(operator.full_name, operator.op_name)
         overwritten = unread_inputs(operator.op_type, ["input"] if node is None else node.input_names)
-        self._put(operator, INPUT, [slot for slot in operator.inputs if slot.number in overwritten])
-        unset = {
-            slot
-            for slot, tensor in operator.inputs.items()
-            if slot.number not in overwritten and self._is_input(slot, tensor, node)
-        }
-        self._put(operator, INPUT, unset)
-        of_graph = () if node is None else node.inputs
-        reads = bool(unset) or any(o is not None and (o.name, o.slot) in self._results for o in of_graph)
+        read = {slot for slot, tensor in operator.inputs.items() if self._is_input(slot, tensor, node)}
+        self._put(
+            operator,
+            INPUT,
+            read if self._is_strict else read | {slot for slot in operator.inputs if slot.number in overwritten},
+        )
+        unset = {slot for slot in read if slot.number not in overwritten}
+        of_graph = [None if origin is None else (origin.name, origin.slot) for origin in node.inputs] if node else []
+        known = {slot: key for slot, key in enumerate(of_graph) if key is not None and key in self._results}
+        views = [key for slot, key in known.items() if slot not in overwritten or not self._is_strict]
+        reads = bool(unset) or bool(views)
+        if self._is_strict:
+            places = memory_use(operator.op_type).overwrites
+            written = {self._roots.get(key, key) for slot, key in known.items() if slot in places}
+            self._results -= {key for key, root in self._roots.items() if root in written}
         if not is_unset(operator.op_type, [reads]):
             return
         self._put(operator, OUTPUT, operator.outputs)
@@ -146,7 +160,9 @@ class UnsetTensors:
             if tensor.size_bytes:
                 self._tensors.append(tensor)
             if node is not None:
-                self._results.add((node.full_name, slot.number))
+                result = node.full_name, slot.number
+                self._results.add(result)
+                self._roots[result] = next((self._roots.get(key, key) for key in views), result)
 
     def _put(self, operator: Operator, io: str, slots: Iterable[Slot]) -> None:
         for slot in slots:

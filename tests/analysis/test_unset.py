@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from msdump.analysis import compare_dumps, compare_statistics, find_non_finite, write_statistic_files
+from msdump.analysis import compare_dumps, compare_statistics, find_non_finite, tensor_statistics, write_statistic_files
 from msdump.analysis.overview.contents import Contents
 from tests.analysis.small_dump import Array, floats, write_dump
 
@@ -130,3 +130,22 @@ def test_a_draw_that_reaches_nothing_is_no_difference(tmp_path: Path, is_followe
     found = compare_dumps(tmp_path / "mine", tmp_path / "golden")
     assert found.is_agreeing == is_followed and found.idle_draws == is_followed
     assert found.first_wrong is None and (found.first_differing is None) == is_followed
+
+
+def test_what_was_written_down_or_in_part_is_shown(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    msdump = pytest.importorskip("msdump")
+    from tests.frontends.torch.eager.test_watch import config
+
+    net = torch.nn.Linear(2, 2)
+    with msdump.watch(net, config(tmp_path)):
+        net(torch.ones(1, 2))
+        made = torch.tensor([7.0, 8.0])
+        made.view(2, 1)
+        padded = torch.empty(3)
+        padded[:2].copy_(made)
+        padded.sum()
+    rows = {(row.tensor.op_type, row.tensor.io): row for row in tensor_statistics(tmp_path).rows}
+    assert rows["aten_lift_fresh_default", "output"].numbers.max == 8
+    assert rows["aten_empty_memory_format", "output"].is_unset and rows["aten_copy__default", "input"].is_unset is False
+    assert not rows["aten_copy__default", "output"].is_unset and not rows["aten_sum_default", "input"].is_unset

@@ -357,7 +357,8 @@ def show_operator(
     target = find_operator(dump, name, StepSelection(rank, graph, iteration), takes_statistics=True, is_suspect=True)
     node = target.node
     file = GraphFiles(dump).of(target.key)
-    unset = UnsetTensors(target.step, file, has_same_bytes if target.table is None else same_in(target.table))
+    is_same = has_same_bytes if target.table is None else same_in(target.table)
+    unset = UnsetTensors(target.step, file, is_same, is_strict=True)
     tensors = []
     for io, slot, tensor in target.operator.all_tensors():
         origin = None

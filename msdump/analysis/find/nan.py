@@ -211,6 +211,7 @@ class NonFiniteReport:
     step_count  iterations that were looked at, however many ranks and graphs ran in each
     benign     every Inf that was meant
     grew       the first tensor that rose steeply from one iteration to the next
+    unset      tensors that no operator has written yet: (step, label of the operator, input or output, slot)
     skipped    of each step that a scaler of the loss skipped because of it; none of these is in `steps`
     lost       what dumps that are not complete lack, by rank
     between    gradients of an iteration that a sampled dump has left out, where they are bad before all of these
@@ -227,6 +228,7 @@ class NonFiniteReport:
     benign: tuple[BenignInf, ...] = ()
     grew: Growth | None = None
     steps: tuple[NonFinite, ...] = ()
+    unset: frozenset[tuple[StepKey, str, str, Slot]] = frozenset()
     skipped: tuple[NonFinite, ...] = ()
     between: BadGradients | None = None
     untold: Mapping[str, int] = field(default_factory=dict)
@@ -335,6 +337,11 @@ def find_non_finite(
         tuple(one for search in searches for one in search.benign if one.operator.label not in blamed),
         find_growth(zip(steps_with_inputs, unset, strict=True), health, graphs),
         firsts,
+        frozenset(
+            (step.key, operator.label, io, slot)
+            for step, tensors in zip(steps_with_inputs, unset, strict=True)
+            for operator, io, slot in tensors.operands
+        ),
         _in_time(search.first for search in searches if id(search) in skipped),
         bad_gradients(gradients, selection, firsts[0].step.iteration if firsts else None),
         dict(health.untold),

@@ -62,6 +62,7 @@ class HealthOfDump:
             self._makers.update(_name(result.step, operator) for operator in result.also_made)
             self._readers.update(_name(result.step, operator) for operator in (*result.infected, *result.stopped))
             self._parameters.update((result.step, name) for name in result.parameters)
+        self._unset = report.unset
         self._errors: Mapping[_Tensor, float | None] = {}
         self._different: set[_Tensor] = set()
         if comparison is not None:
@@ -75,7 +76,7 @@ class HealthOfDump:
 
     def of(self, row: TensorStatistics) -> Health:
         """The worst that is true of a tensor; what `empty` returns is neither good nor bad."""
-        if row.is_unset:
+        if row.is_unset or tensor_of(row) in self._unset:
             return Health.UNSET
         if _is_not_finite(row):
             cause = self._cause(row)

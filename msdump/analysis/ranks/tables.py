@@ -197,7 +197,9 @@ def write_part(unit: Unit, folder: str, is_forced: bool = False, rules: Sharding
         return Part(unit, path, is_new=False, damaged=tuple(several))
     try:
         dump = DumpDir.open(unit.path, keeps_headers=True)
-        report = tensor_statistics(dump, rank=unit.rank, iteration=unit.iteration, has_md5=True, thread_count=1)
+        report = tensor_statistics(
+            dump, rank=unit.rank, iteration=unit.iteration, has_md5=True, is_strict=False, thread_count=1
+        )
         layout = None if unit.rank is None else dump.layouts.get(unit.rank)
         graphs = GraphFiles(dump)
         facts = Facts(unit.rank, layout, rules, _version(dump))

@@ -48,6 +48,7 @@ def tensor_statistics(
     has_md5: bool = False,
     is_raw: bool = False,
     has_exponents: bool = False,
+    is_strict: bool = True,
     measurements: Measurements | None = None,
     thread_count: int | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -58,6 +59,7 @@ def tensor_statistics(
     has_md5    also the MD5 of the bytes, which takes longer than all other columns together
     is_raw     measure data in a device format as they are stored, with their padding, not as the host has them
     has_exponents  also count the elements by sign and exponent, in a second pass
+    is_strict  as of `UnsetTensors`
     measurements  shared with others who ask about the same bytes. They decide about exponents, and what they leave
                unmeasured has a row without numbers. Not with has_md5 or is_raw
     progress   called with (bytes done, bytes in all)
@@ -77,7 +79,9 @@ def tensor_statistics(
     listed = [
         (step, tensor)
         for step in steps
-        for tensor in _tensors(step, op_type, roles, graphs, UnsetTensors(step, graphs.of(step.key)))
+        for tensor in _tensors(
+            step, op_type, roles, graphs, UnsetTensors(step, graphs.of(step.key), is_strict=is_strict)
+        )
     ]
     measure = partial(_measure_group, has_md5=has_md5, is_raw=is_raw, has_exponents=has_exponents)
     if measurements is not None:
@@ -92,7 +96,7 @@ def tensor_statistics(
     ]
     for step in table.steps:
         if step.key not in covered:
-            unset = UnsetTensors(step, graphs.of(step.key), same_in(table))
+            unset = UnsetTensors(step, graphs.of(step.key), same_in(table), is_strict)
             for tensor in _tensors(step, op_type, roles, graphs, unset):
                 row = table.row(tensor[0])
                 rows.append(_row(step.key, tensor, row, row.md5, tensor[0].shape, None))
