@@ -53,7 +53,7 @@ _FIELD_BY_METRIC = {
 
 
 # Numbers below minus this, and so many times as large as all others, stand for minus infinity.
-FILL = 1e4
+FILL = 1e3
 _FAR = 1e3
 
 
@@ -137,7 +137,7 @@ def beside_fill(mine: Array, golden: Array) -> Array | None:
 
     Returns: None where they hold none.
 
-    Edges: it is the lowest of both, below -10,000, and a thousand times as large as all others.
+    Edges: it is the lowest of both, below -1,000, and a thousand times as large as all others.
     """
     if not mine.dtype.kind == golden.dtype.kind == "f":
         return None
