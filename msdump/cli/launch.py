@@ -29,10 +29,11 @@ def run_script(path: str, arguments: Sequence[str]) -> int:
     """
     source = read_script(path)
     _enter([path, *arguments], os.path.dirname(os.path.realpath(path)))
+    # Python's own, too: the path is still right when the script has changed its folder.
+    path = os.path.join(os.getcwd(), path)
     main_module = _main_module(path)
 
     def execute() -> None:
-        # The path as it was typed goes into the code object, so tracebacks read as Python's own do.
         exec(compile(source, path, "exec"), main_module.__dict__)
 
     return _status_of(execute)

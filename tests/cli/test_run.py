@@ -54,8 +54,15 @@ def test_a_script_sees_what_python_would_show_it(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     argv, folder, name, file, is_main, value = json.loads(done.stdout)
     assert (argv, folder, name, is_main, value) == (arguments, str(script.parent), "__main__", True, 7)
-    assert json.loads(plain.stdout)[:3] == [argv, folder, name]
-    assert Path(tmp_path, file) == script
+    assert json.loads(plain.stdout)[:4] == [argv, folder, name, file]
+
+
+def test_a_script_that_changes_its_folder_finds_itself(tmp_path: Path) -> None:
+    lines = "import inspect, os", "def f(): pass", "os.chdir('/')", "print(open(__file__).read() + inspect.getsource(f))"
+    write(tmp_path, "work/moved.py", "\n".join(lines))
+    done = msdump_run("work/moved.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "\n".join(lines) + "def f(): pass\n\n"
 
 
 def test_a_module_sees_what_python_m_would_show_it(tmp_path: Path) -> None:
@@ -91,7 +98,8 @@ def test_exit_status_is_the_scripts_own(line: str, status: int, text: str, tmp_p
 def test_a_traceback_begins_in_the_script(tmp_path: Path) -> None:
     write(tmp_path, "end.py", "def fail():\n    return 1 / 0\n\nfail()\n")
     trace = msdump_run("end.py", cwd=tmp_path).stderr.partition("Traceback")[2]
-    assert trace.splitlines()[1].strip() == 'File "end.py", line 4, in <module>'
+    plain = subprocess.run([sys.executable, "end.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert trace.splitlines()[1] == plain.stderr.splitlines()[1]
     assert "launch.py" not in trace
     assert "runpy" not in trace
     write(tmp_path, "ending.py", "1 / 0\n")

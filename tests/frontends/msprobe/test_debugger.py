@@ -7,6 +7,7 @@ import inspect
 import json
 import logging
 import os
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -418,6 +419,12 @@ def test_missing_names_are_refused_by_every_form_of_import(msprobe: Any, line: s
     with pytest.raises(ImportError, match=r"^msprobe\.\S+: not supported: .* has PrecisionDebugger"):
         exec(line, {})
     assert not hasattr(msprobe, "ConfigChecker")
+
+
+def test_missing_names_are_refused_as_attributes(msprobe: Any) -> None:
+    for module, name in (msprobe, "PrecisionChecker"), (msprobe, "TrainerMonitorV2"), (sys.modules["msprobe"], "core"):
+        with pytest.raises(AttributeError, match=rf"^msprobe\.\S*{name}: not supported: .* has PrecisionDebugger"):
+            getattr(module, name)
 
 
 def test_submodules_hold_what_scripts_look_for_there(msprobe: Any) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from msdump.errors import ConfigError
+from msdump.frontends.msprobe import refused
 from msdump.frontends.msprobe.debugger import PrecisionDebugger, module_dump, module_dump_end
 from msdump.frontends.msprobe.seeding import seed_all
 
@@ -61,3 +62,7 @@ class TrainerMon:
 
     def __init__(self, *_: object, **__: object) -> None:
         _refuse("TrainerMon", "use `msdump.watch`, or the statistics of this dump")
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise refused("msprobe.pytorch", name)

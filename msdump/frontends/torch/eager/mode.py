@@ -11,6 +11,7 @@ import contextlib
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from types import FrameType
 from typing import Any, Protocol
 
@@ -26,6 +27,7 @@ from torch.utils._python_dispatch import (
 
 # Keys that say that there are modes.   Source: PyTorch, `TorchDispatchModeTLS`.
 _OF_MODES = (torch._C.DispatchKey.Python, torch._C.DispatchKey.PythonTLSSnapshot)
+_NUMBERS = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}
 
 
 class _Program(Protocol):
@@ -74,6 +76,9 @@ class _Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         args: Sequence[object] = (),
         kwargs: Mapping[str, object] | None = None,
     ) -> object:
+        for at in _tensors_alone(function):
+            if at < len(args) and type(args[at]) in _NUMBERS:
+                args = (*args[:at], _as_tensor(args[at]), *args[at + 1 :])
         if self._shown_to is None:
             return function(*args, **(kwargs or {}))
         return self._shown_to.run(function, args, kwargs or {})
@@ -195,6 +200,21 @@ class StackedMode:
             with _without(stack[stack.index(self._mode) + 1 :]):
                 _pop_mode()
             self._is_on = False
+
+
+@cache
+def _tensors_alone(function: torch._ops.OperatorBase) -> tuple[int, ...]:
+    """Which arguments of an operator must be tensors. PyTorch hands a tensor that stands for a number to a mode as the
+    number, also in their place, as for the text and the check of a graph that `torch.jit` has recorded.
+    """
+    schema = getattr(function, "_schema", None)
+    if schema is None or torch._C._should_allow_numbers_as_tensors(schema.name.rpartition("::")[2]):
+        return ()
+    return tuple(at for at, each in enumerate(schema.arguments) if isinstance(each.type, torch.TensorType))
+
+
+def _as_tensor(number: Any) -> torch.Tensor:
+    return torch.scalar_tensor(number, dtype=_NUMBERS[type(number)])
 
 
 def _other_keys() -> int:

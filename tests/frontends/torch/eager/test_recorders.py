@@ -27,6 +27,7 @@ pytestmark = [
     # What PyTorch says of its own functions.
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning"),
 ]
 
 
@@ -47,10 +48,15 @@ def model() -> torch.nn.Module:
 X = torch.arange(12.0).reshape(3, 4)
 
 
-def traced(net: torch.nn.Module) -> str:
+def traced(net: torch.nn.Module, is_training: bool = False) -> str:
     """As the script does it: PyTorch traces again, and compares."""
-    graph: Any = torch.jit.trace(net.eval(), X).inlined_graph  # type: ignore[no-untyped-call]
+    graph: Any = torch.jit.trace(net.train(is_training), X).inlined_graph  # type: ignore[no-untyped-call]
     return "\n".join(line for line in str(graph.copy()).splitlines() if "GetAttr" not in line and "self" not in line)
+
+
+def traced_in_training(net: torch.nn.Module) -> str:
+    """A number is added to the count of batches: for the text of the graph PyTorch runs an operator on that number."""
+    return traced(net, is_training=True)
 
 
 def exported(net: torch.nn.Module) -> str:
@@ -101,6 +107,7 @@ def counted(net: torch.nn.Module) -> Counter[str]:
 
 RECORDERS: dict[str, Callable[[torch.nn.Module], object]] = {
     "jit.trace": traced,
+    "jit.trace in training": traced_in_training,
     "export": exported,
     "export for any batch": exported_for_any_batch,
     "make_fx": made,
