@@ -58,11 +58,11 @@ def test_a_script_sees_what_python_would_show_it(tmp_path: Path) -> None:
 
 
 def test_a_script_that_changes_its_folder_finds_itself(tmp_path: Path) -> None:
-    lines = "import inspect, os", "def f(): pass", "os.chdir('/')", "print(open(__file__).read() + inspect.getsource(f))"
+    lines = "import os, inspect as i", "def f(): pass", "os.chdir('/')", "print(open(__file__).read(), i.getsource(f))"
     write(tmp_path, "work/moved.py", "\n".join(lines))
     done = msdump_run("work/moved.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "\n".join(lines) + "def f(): pass\n\n"
+    assert done.stdout == "\n".join(lines) + " def f(): pass\n\n"
 
 
 def test_a_module_sees_what_python_m_would_show_it(tmp_path: Path) -> None:
