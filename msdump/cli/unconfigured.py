@@ -135,7 +135,10 @@ def choose_default(args: argparse.Namespace, program: Program, launchers: Sequen
     steps = "every step" if iteration == "all" else f"step{'' if iteration.isdigit() else 's'} {iteration}"
     shown = shlex.quote(os.path.relpath(folder))
     if way:
-        complain(f"msdump: {way}: {what} of {steps} go to {shown}. Other choices: msdump run --help")
+        complain(
+            f"msdump: {way}: {what} of {steps} go to {shown}. Other choices: msdump run --help. "
+            "A dump that the script itself configures goes where it says."
+        )
     return Default(
         program, folder, is_way_typed=options is args, is_chosen=bool({"tensors", "steps", "ops"} & {*typed})
     )
@@ -205,8 +208,8 @@ def _way(args: argparse.Namespace, found: Imports) -> tuple[argparse.Namespace, 
 
 _WORDS = {
     "mindspore": "MindSpore",
-    "acl": "models of pyACL, where no dump of their own is on",
-    "torchair": "TorchAir, where no dump of its own is on",
+    "acl": "models of pyACL",
+    "torchair": "TorchAir",
     "torch": "PyTorch, operator by operator",
 }
 

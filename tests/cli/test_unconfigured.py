@@ -252,6 +252,17 @@ def test_each_run_has_a_folder_of_its_own(tmp_path: Path) -> None:
     assert done.returncode == 2 and "--output: expected a folder that is empty or not there" in done.stderr
 
 
+@pytest.mark.parametrize(("module", "program"), [("mindspore", MINDSPORE), ("torch", EAGER)])
+def test_a_dump_that_the_script_configures_goes_where_it_says(module: str, program: str, tmp_path: Path) -> None:
+    pytest.importorskip(module)
+    write_config(tmp_path)
+    own = "import os\nos.environ['MINDSPORE_DUMP_CONFIG'] = os.path.abspath('dump.json')\n"
+    write(tmp_path, "train.py", own + textwrap.dedent(program))
+    done = run(tmp_path, "train.py")
+    assert "A dump that the script itself configures goes where it says." in done.stderr
+    assert not (tmp_path / "msdump_dump").exists() and list((tmp_path / "dump").glob("rank_0/*"))
+
+
 def test_options_choose_what_is_dumped(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     write(tmp_path, "train.py", EAGER)
