@@ -177,10 +177,14 @@ def decorated(guard: Guard) -> Callable[[Callable[[], torch.Tensor]], torch.Tens
 PLACES = {"first": (0,), "last": (STEPS - 1,), "some": (1, 3), "all": range(STEPS)}
 
 
-def evaluation(inside: Callable[[Callable[[], torch.Tensor]], torch.Tensor], place: str) -> list[torch.Tensor]:
+def evaluation(
+    inside: Callable[[Callable[[], torch.Tensor]], torch.Tensor],
+    place: str,
+    made: Callable[[], nn.Module] = small_model,
+) -> list[torch.Tensor]:
     """Calls of a model, some in a guard, with operators between them."""
     torch.manual_seed(0)
-    model, x = small_model(), torch.randn(3, 4)
+    model, x = made(), torch.randn(3, 4)
     found = []
     for step in range(STEPS):
 
@@ -214,10 +218,12 @@ def training(inside: Callable[[Callable[[], torch.Tensor]], torch.Tensor], place
     return [*(each.clone() for each in found), *(each.detach() for each in model.parameters())]
 
 
-def calls(call: Callable[[nn.Module, torch.Tensor], torch.Tensor], place: str) -> list[torch.Tensor]:
+def calls(
+    call: Callable[[nn.Module, torch.Tensor], torch.Tensor], place: str, made: Callable[[], nn.Module] = small_model
+) -> list[torch.Tensor]:
     """As `evaluation`, where some calls are made by something of PyTorch's."""
     torch.manual_seed(0)
-    model, x = small_model(), torch.randn(3, 4)
+    model, x = made(), torch.randn(3, 4)
     found = []
     for step in range(STEPS):
         own = x * (step + 1)

@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode_stack, _pop_
 import msdump  # noqa: E402
 from msdump.config.environment import NATIVE  # noqa: E402
 from msdump.frontends.torch.eager.native import why_not_native  # noqa: E402
+from tests.frontends.torch.eager.guarded_programs import PROGRAMS  # noqa: E402
 from tests.frontends.torch.eager.guards import (  # noqa: E402
     BLOCKS,
     CALLS,
@@ -94,6 +95,39 @@ def test_what_calls_a_model(name: str, tmp_path: Path) -> None:
     for place, iteration in (("last", "all"), ("all", "all"), ("all", "1|3")):
         found = watched(tmp_path / f"{place}_{len(iteration)}", partial(calls, CALLS[name], place), iteration)
         assert same(found, calls(CALLS[name], place)), (place, iteration)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_in_each_guard(name: str, tmp_path: Path) -> None:
+    """Bits of each program are those without msdump, and so is what PyTorch refuses, as a batch norm under `vmap`."""
+    made = PROGRAMS[name]
+    parts = [
+        (f"{guard} {form.__name__}", partial(evaluation, form(BLOCKS[guard]), "some", made))
+        for guard in BLOCKS
+        for form in ([in_block, decorated] if guard in DECORATORS else [in_block])
+    ] + [(call, partial(calls, CALLS[call], "last", made)) for call in CALLS]
+    # Another guard is the first one, and another the last one.
+    first = list(PROGRAMS).index(name) % len(parts)
+    parts = parts[first:] + parts[:first]
+    expected = [given_or_refused(program) for _, program in parts]
+    found: list[object] = []
+
+    def program() -> list[torch.Tensor]:
+        found.extend(given_or_refused(program) for _, program in parts)
+        return []
+
+    watched(tmp_path, program, "all")
+    assert [what for (what, _), one, other in zip(parts, found, expected, strict=True) if one != other] == []
+
+
+def given_or_refused(program: Callable[[], list[torch.Tensor]]) -> object:
+    """The bits of results, or the type of an exception of PyTorch's."""
+    try:
+        return [(each.dtype, each.shape, bytes(each.contiguous().view(torch.uint8).numpy())) for each in program()]
+    except Exception as error:  # noqa: BLE001 - whatever PyTorch says, it says it with and without msdump
+        return type(error)
 
 
 @pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
