@@ -24,6 +24,7 @@ from tests.frontends.torch.eager.guards import (  # noqa: E402
     DECORATORS,
     PLACES,
     STEPS,
+    OtherMode,
     calls,
     decorated,
     evaluation,
@@ -100,7 +101,7 @@ def test_what_calls_a_model(name: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_programs_in_each_guard(name: str, tmp_path: Path) -> None:
+def test_programs_in_each_guard(name: str, engine: str, tmp_path: Path) -> None:
     """Bits of each program are those without msdump, and so is what PyTorch refuses, as a batch norm under `vmap`."""
     made = PROGRAMS[name]
     parts = [
@@ -111,14 +112,18 @@ def test_programs_in_each_guard(name: str, tmp_path: Path) -> None:
     # Another guard is the first one, and another the last one.
     first = list(PROGRAMS).index(name) % len(parts)
     parts = parts[first:] + parts[:first]
-    expected = [given_or_refused(program) for _, program in parts]
+    expected = []
+    for what, program in parts:
+        # PyTorch computes the tangent of a layer norm otherwise, to 6e-8, in any dispatch mode.
+        with OtherMode() if (what, engine) == ("dual numbers", "mode") else contextlib.nullcontext():
+            expected.append(given_or_refused(program))
     found: list[object] = []
 
-    def program() -> list[torch.Tensor]:
+    def all_parts() -> list[torch.Tensor]:
         found.extend(given_or_refused(program) for _, program in parts)
         return []
 
-    watched(tmp_path, program, "all")
+    watched(tmp_path, all_parts, "all")
     assert [what for (what, _), one, other in zip(parts, found, expected, strict=True) if one != other] == []
 
 
