@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from dataclasses import dataclass
 
@@ -68,14 +69,24 @@ class TensorSummary:
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """One frame of the user's script. `code` keeps its indent."""
+    """One frame of the user's script. `code` keeps its indent; as text, a file below the working folder is named from
+    there.
+    """
 
     path: str
     line: int
     code: str
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}"
+        return f"{_from_here(self.path)}:{self.line}"
+
+
+def _from_here(path: str) -> str:
+    try:
+        here = os.path.join(os.getcwd(), "")
+    except OSError:
+        return path  # the folder is gone
+    return path[len(here) :] if path.startswith(here) and len(path) > len(here) else path
 
 
 def is_library(path: str) -> bool:
