@@ -280,9 +280,9 @@ class Confirmation:
         found = False
         for is_mine in (True, False):
             pieces: dict[tuple[int, ...], list[Figures]] = defaultdict(list)
-            for piece in self._open_values(not is_mine).values():
+            for piece in self.open_values(not is_mine).values():
                 pieces[piece.tensor.shape].append(piece)
-            for whole in self._open_values(is_mine).values():
+            for whole in self.open_values(is_mine).values():
                 tiles, is_whole = pieces_of(whole, pieces, self.tolerance)
                 if is_whole:
                     self._joined[not is_mine].add(whole.value)
@@ -290,7 +290,7 @@ class Confirmation:
                 found = found or bool(tiles)
         return found
 
-    def _open_values(self, is_mine: bool) -> dict[Value, Figures]:
+    def open_values(self, is_mine: bool) -> dict[Value, Figures]:
         """Values, larger than one element, that the other side has not."""
         side = self.side(is_mine)
         return {

@@ -46,6 +46,7 @@ from msdump.analysis.compare.result import (
     TensorResult,
     tensor_result,
 )
+from msdump.analysis.compare.rounded import MIXED, half_share
 from msdump.analysis.compare.ties import settle_ties
 from msdump.analysis.compare.trace import coarse_paths
 from msdump.analysis.graph_info import GraphFiles, with_inputs
@@ -64,8 +65,6 @@ from msdump.tensors.records import INPUT, OUTPUT
 if TYPE_CHECKING:
     from msdump.analysis.compare.quantised.comparing import QuantisedSteps
 
-# A run in mixed precision; with less a cast may be a mistake.   test: trial_decoder_rewritten_half
-_MIXED = 0.125
 DumpPath = DumpDir | str | os.PathLike[str]
 Progress = Callable[[int, int], None]
 
@@ -243,7 +242,7 @@ class _TensorJudge:
         if self._paths is None:
             self._paths = {}
             for side in (mine, golden):
-                if _half_share(side.steps) >= _MIXED:
+                if half_share(operator for step in side.steps for operator in step.operators) >= MIXED:
                     self._paths |= coarse_paths(side.steps)
         return bool(self._paths)
 
@@ -325,14 +324,6 @@ class _TensorJudge:
             if slot.number not in unread_inputs(part.op_type, [str(number.number) for number in part.inputs])
         ]
         return max(map(self.measurer.largest_of, tensors), default=0.0)
-
-
-def _half_share(steps: Sequence[Step]) -> float:
-    """Share of the outputs that are of a half precision."""
-    dtypes = [
-        tensor.true_dtype for step in steps for operator in step.operators for tensor in operator.outputs.values()
-    ]
-    return sum(dtype in ("bfloat16", "float16") for dtype in dtypes) / max(1, len(dtypes))
 
 
 def _remark(mine: DumpedTensor, golden: DumpedTensor) -> str:

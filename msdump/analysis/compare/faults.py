@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from msdump.analysis.compare.confirm import Confirmation
-from msdump.analysis.compare.operands import Met, Source, source_of, turned
+from msdump.analysis.compare.operands import Met, Source, reordered, source_of, turned
 from msdump.analysis.compare.trace import Placed, Trace
 from msdump.analysis.compare.values import Figures, Value
 from msdump.analysis.steps import Operator, Slot, StepKey
@@ -123,7 +123,7 @@ class _Search:
 
     def _of_pair(self, pair: Met) -> Fault:
         mine, order = pair.mine, self._places.of(pair.mine, True)
-        mover = turned(self._confirmed, pair)
+        mover = turned(self._confirmed, pair) or reordered(self._confirmed, mine, True)
         if mover is not None:
             name = "mine" if mover[0] else "golden"
             return Fault(name, mover[1].step.key, mover[1].operator, order, ends=(mine.operator,))
@@ -154,6 +154,11 @@ class _Search:
         next_ones = tuple(self._pairs[number].mine.operator for number in sorted(ends))
         order = self._places.of(placed, is_mine)
         fault = Fault("mine" if is_mine else "golden", placed.step.key, placed.operator, order, ends=next_ones)
+        mover = reordered(confirmed, placed, is_mine)
+        if mover is not None and (mover[0] or not is_mine):
+            operator, name = mover[1].operator, "mine" if mover[0] else "golden"
+            self.found.append(_Found(Fault(name, mover[1].step.key, operator, order, ends=next_ones), read, ends))
+            return
         met = None if is_mine else next((one for one in self.found if one.meets(fault, read, ends)), None)
         if met is None:
             own = None if is_mine else _written_out(confirmed, placed)

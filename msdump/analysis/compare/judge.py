@@ -39,6 +39,7 @@ from msdump.analysis.compare.verdict import (
     Outcome,
     Place,
     Reason,
+    Rounded,
     Swapped,
     Verdict,
 )
@@ -167,9 +168,6 @@ class _Judge:
         )
 
     def _wrong(self, result: OperatorResult) -> Finding:
-        rounded = rounded_by(self._comparison, self._files, result) if self._comparison.hashes is None else None
-        if rounded is not None:
-            return Finding(Reason.ONLY_ONE, self._place(*rounded), evidence=(), reader=self._place_of(result))
         tensor = next(tensor for tensor in result.outputs if tensor.status == DIFFERS)
         return Finding(
             Reason.WRONG,
@@ -415,7 +413,12 @@ class _Judge:
         if result.pair.golden_step is not None:
             return tuple(self._evidence_across(result))
         step = next((step for step in self._comparison.steps if result in step.operators), None)
-        return (*self._attributes(result, step), *_other_dtype(result))
+        return (*self._attributes(result, step), *_other_dtype(result), *self._rounded(result))
+
+    def _rounded(self, result: OperatorResult) -> Iterator[Rounded]:
+        found = rounded_by(self._comparison, self._files, result) if result.is_wrong else None
+        if found is not None:
+            yield Rounded(self._place(*found), next(iter(found[2].outputs.values())).true_dtype)
 
     def _attributes(self, result: OperatorResult, step: StepResult | None) -> Iterator[OtherAttribute]:
         mine = self._files(MINE).node(result.step, result.pair.mine)
@@ -458,6 +461,7 @@ class _Judge:
             found.append(Swapped(tuple(self._operand(result, pair.mine, slot) for slot in pair.swapped)))
         found += self._other_layout(result, sides)
         found += _other_dtype(result)
+        found += self._rounded(result)
         if result.is_wrong and not found:
             numbers = [tuple(_numbers(one, side)) for one, side in zip((pair.mine, pair.golden), sides, strict=True)]
             if any(numbers) and numbers[0] != numbers[1]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+import numpy as np
 
 from msdump.analysis.compare.confirm import Confirmation
 from msdump.analysis.compare.pairing import host_shape
@@ -11,6 +14,8 @@ from msdump.analysis.compare.trace import Placed, Trace
 from msdump.analysis.compare.values import Figures
 from msdump.analysis.steps import Operator, Slot, StepKey
 from msdump.operators.kinds import is_product
+
+_ALIKE = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,94 @@ def turned(confirmed: Confirmation, pair: Met) -> tuple[bool, Placed] | None:
             if mover is not None:
                 return is_mine, mover
     return None
+
+
+def reordered(confirmed: Confirmation, reader: Placed, is_mine: bool) -> tuple[bool, Placed] | None:
+    """The operator that brings the elements of an operand into an order in which the other side does not compute with
+    them, though it has them all: mine's where it has one, and whether it does. None where no operand is of that kind.
+    """
+    place = confirmed.side(is_mine).place[id((reader.operator.parts or (reader.operator,))[0])]
+    for _, figures in reader.inputs:
+        maker = confirmed.side(is_mine).maker_before(figures.value, place)
+        if maker is None or figures.is_plain or not figures.has_elements:
+            continue
+        if confirmed.is_known(figures, is_mine):
+            mover = _other_order(confirmed, reader, maker, figures, is_mine)
+            if mover is not None:
+                return is_mine, mover
+            continue
+        if not confirmed.side(is_mine).row[maker].is_mover:
+            continue
+        opened = confirmed.open_values(not is_mine).values()
+        other = next((one for one in opened if _has_same_elements(figures, one)), None)
+        if other is None:
+            continue
+        makers = {is_mine: maker, not is_mine: confirmed.side(not is_mine).makers.get(other.value)}
+        movers = ((side, _first_mover(confirmed, makers[side], side)) for side in (True, False))
+        return next(((side, mover) for side, mover in movers if mover is not None), None)
+    return None
+
+
+def _other_order(confirmed: Confirmation, reader: Placed, maker: int, figures: Figures, is_mine: bool) -> Placed | None:
+    """The first of the movers that end in an operand which the other side reads in another order of the axes, in one
+    shape or in a product with more than the last two exchanged, or hands on alone.
+    """
+    side, other = confirmed.side(is_mine), confirmed.side(not is_mine)
+    values = set(confirmed.counterparts(figures, is_mine))
+    read = [one for placed in other.row if not placed.is_mover for _, one in placed.inputs if one.value in values]
+    orders = [_order(confirmed, figures, one, is_mine) or () for one in read]
+    for one, order in zip(read, orders, strict=True):
+        left = order[:-2] if is_product(reader.operator.op_type) else order
+        is_one_shape = host_shape(figures.tensor) == host_shape(one.tensor) or left is not order
+        if not is_one_shape or left == tuple(range(len(left))):
+            return None
+    while side.row[maker].is_mover:
+        placed = side.row[maker]
+        telling = next((one for _, one in placed.inputs if not one.is_plain), None)
+        if telling is None:
+            return None
+        if telling.size != figures.size:
+            return placed if confirmed.is_known(telling, is_mine) else None
+        if any(
+            _order(confirmed, telling, one, is_mine) == () for one in _figures_of(other, confirmed, telling, is_mine)
+        ):
+            return placed
+        before = side.maker_before(telling.value, maker)
+        if before is None:
+            return None
+        maker = before
+    return None
+
+
+def _figures_of(other: Trace, confirmed: Confirmation, figures: Figures, is_mine: bool) -> list[Figures]:
+    """The counterparts of a value."""
+    makers = (other.makers.get(value) for value in confirmed.counterparts(figures, is_mine))
+    rows = (other.row[place] for place in makers if place is not None)
+    return [one for placed in rows for _, one in placed.outputs if one.size == figures.size]
+
+
+def _order(confirmed: Confirmation, figures: Figures, other: Figures, is_mine: bool) -> tuple[int, ...] | None:
+    likeness = confirmed.matches.likeness(*((figures, other) if is_mine else (other, figures)))
+    return None if likeness is None else likeness.axes
+
+
+def _first_mover(confirmed: Confirmation, maker: int | None, is_mine: bool) -> Placed | None:
+    """The first of the movers that end in one at a place, which reads what both sides have."""
+    side = confirmed.side(is_mine)
+    while maker is not None and side.row[maker].is_mover and side.row[maker].inputs:
+        telling = [figures for _, figures in side.row[maker].inputs if not figures.is_plain]
+        if not telling or any(confirmed.is_known(figures, is_mine) for figures in telling):
+            return side.row[maker]
+        maker = side.maker_before(telling[0].value, maker)
+    return None
+
+
+def _has_same_elements(one: Figures, other: Figures) -> bool:
+    """Whether two values hold the same numbers in any order."""
+    if one.size != other.size or not math.isclose(one.length, other.length, rel_tol=_ALIKE):
+        return False
+    x, y = (np.sort(each.tensor.load_host().astype(np.float64).reshape(-1)) for each in (one, other))
+    return bool(np.allclose(x, y, rtol=_ALIKE, atol=_ALIKE * max(-one.lowest, one.largest)))
 
 
 def _first_turned(

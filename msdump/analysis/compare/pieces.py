@@ -51,7 +51,10 @@ def _laid_out(
     found: list[Figures] = []
     start = 0
     while start < array.shape[axis]:
-        tile = next((one for one in _candidates(array, axis, start, fitting) if _is_tile(array, axis, start, one, tolerance)), None)
+        tile = next(
+            (one for one in _candidates(array, axis, start, fitting) if _is_tile(array, axis, start, one, tolerance)),
+            None,
+        )
         if tile is not None:
             found.append(tile)
         elif not found or not _is_left_out(array, axis, start, found[-1]):

@@ -1,9 +1,8 @@
-"""Which operator of one run alone rounded to a coarser dtype what another one makes large errors of: the rounding is the
-fault then, not what amplifies it."""
+"""Which operator of one run alone rounded to a coarser dtype what another one makes large errors of."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from msdump.analysis.compare.bounds import BOUNDS, epsilon_of
 from msdump.analysis.compare.result import Comparison, OperatorResult
@@ -14,15 +13,18 @@ from msdump.formats.dump_tensor import DumpedTensor
 from msdump.operators.kinds import is_product
 
 _MAX_WALK = 32
+# Share of results in half precision of a run in mixed precision; with less a cast may be a mistake.
+# test: second_denoiser_in_bfloat16_share
+MIXED = 0.125
 
 
 def rounded_by(
     comparison: Comparison, files: Callable[[str], GraphFiles], result: OperatorResult
 ) -> tuple[str, StepKey, Operator] | None:
-    """Side, step and operator of the nearest rounding before an operator, where its inputs agree within the bounds of a
-    half precision alone, which one run computed them in, and each element of its result is made of one of each.
+    """Side, step and operator of the nearest rounding before an operator, which one run alone has: where its inputs
+    agree within the bounds of a half precision alone, and each element of its result is made of one of each.
 
-    Edges: None for products and reductions, where a kernel may be wrong as well, and where no graph file tells.
+    Edges: None for products, where a kernel may be wrong as well, and where no graph file tells.
     """
     pair = result.pair
     read = [tensor for tensor in result.inputs if tensor.metrics is not None]
@@ -34,14 +36,15 @@ def rounded_by(
         return None
     golden_step = next((step.golden for step in comparison.steps if result in step.operators), result.step)
     sides = (MINE, result.step, pair.mine), (GOLDEN, pair.golden_step or golden_step, pair.golden)
-    found = [_first_half(comparison, files(side), side, step, operator) for side, step, operator in sides]
+    found = [_first_half(comparison, files(start[0]), start) for start in sides]
     return next((one for one, other in zip(found, reversed(found), strict=True) if one and not other), None)
 
 
 def _first_half(
-    comparison: Comparison, files: GraphFiles, side: str, step: StepKey, operator: Operator
+    comparison: Comparison, files: GraphFiles, start: tuple[str, StepKey, Operator]
 ) -> tuple[str, StepKey, Operator] | None:
-    """The nearest operator before one that makes a half precision of a finer one."""
+    """The nearest operator that makes a half precision of a finer one before an operator that is not far from it."""
+    side, step, operator = start
     known = {(key, one.label): one for key, one in _operators(comparison, side)}
     waiting, seen = [(step, operator)], set[tuple[StepKey, str]]()
     while waiting and len(seen) < _MAX_WALK:
@@ -70,8 +73,14 @@ def _operators(comparison: Comparison, side: str) -> Iterator[tuple[StepKey, Ope
         for result in step.operators:
             pair = result.pair
             yield (result.step, pair.mine) if side == MINE else (pair.golden_step or step.golden, pair.golden)
-        for operator in (*(step.only_mine if side == MINE else step.only_golden), *step.expected):
+        for operator in step.only_mine if side == MINE else step.only_golden:
             yield (step.mine if side == MINE else step.golden), operator
+
+
+def half_share(operators: Iterable[Operator]) -> float:
+    """Share of the outputs of some operators that are of a half precision."""
+    halves = [_is_half(tensor) for operator in operators for tensor in operator.outputs.values()]
+    return sum(halves) / max(1, len(halves))
 
 
 def _is_half(tensor: DumpedTensor) -> bool:

@@ -23,6 +23,7 @@ from msdump.analysis.compare.verdict import (
     Outcome,
     Place,
     Reason,
+    Rounded,
     Scaled,
     Smoothed,
     Swapped,
@@ -310,6 +311,10 @@ def _evidence_text(one: Evidence) -> str:
     if isinstance(one, OtherOperator):
         text = message("golden has {name} ({type}) there", name=one.name, type=one.op_type)
         return text if one.line is None else text + COMMA + f"{one.line}  {one.line.code.strip()}"
+    if isinstance(one, Rounded):
+        side = SIDES[one.place.side]
+        return message("only {side} has rounded what it reads to {dtype}: {operator}",
+            side=side, dtype=one.dtype, operator=_named(one.place))  # fmt: skip
     if isinstance(one, Swapped):
         return message("{operands} have changed places", operands=joined(AND, map(_operand_text, one.operands)))
     if isinstance(one, OtherLayout):

@@ -96,6 +96,14 @@ class OtherOperator:
 
 
 @dataclass(frozen=True, slots=True)
+class Rounded:
+    """One side alone has rounded what it reads to a coarser dtype."""
+
+    place: Place
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
 class Swapped:
     """Operands that have changed their places."""
 
@@ -149,7 +157,8 @@ class OtherLaw:
 
 
 Evidence: TypeAlias = (
-    "OtherAttribute | OtherDtype | OtherOperator | Swapped | OtherLayout | OtherNumbers | Scaled | Smoothed | OtherLaw"
+    "OtherAttribute | OtherDtype | OtherOperator | Rounded | Swapped | OtherLayout | OtherNumbers | Scaled | Smoothed"
+    " | OtherLaw"
 )
 
 
