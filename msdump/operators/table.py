@@ -66,6 +66,7 @@ TRAITS: Mapping[str, str] = {
     "routes": "hands elements to where its other operand was largest",
     "scales-sums": "a product of codes that scales its sums itself: data, weight and scale are its first inputs",
     "selects": "its result jumps where two elements of its input change their order",
+    "sorts": "picks elements by their size, and tells where they lay",
     "steps": "its result goes from one whole number to the next",
     "stops-inf": "its result may be finite where its input holds an Inf: softmax, extremes, choices, bounded functions",
     "stops-negative-inf": "makes a finite number of -Inf",
