@@ -57,10 +57,11 @@ def _binned(part: Array, is_log: bool) -> Array:
 
 
 def _linear_edges(least: float, largest: float) -> Array:
-    if least == largest or not math.isfinite(largest - least):
-        return (
-            np.asarray([least, np.nextafter(largest, np.inf)]) if least == largest else np.asarray([least, 0, largest])
-        )
+    if least == largest:
+        # Away from the largest number that there is.
+        return np.asarray([least, np.nextafter(least, np.inf)] if least <= 0 else [np.nextafter(least, 0), least])
+    if not math.isfinite(largest - least):
+        return np.asarray([least, 0, largest])
     edges = np.linspace(least, largest, BINS + 1)
     # Neighbours of one float apart have no room for that many bins.
     return np.asarray([least, largest]) if (np.diff(edges) <= 0).any() else edges

@@ -250,8 +250,8 @@ class _Iteration:
             for value in self._values_to_meet(placed):
                 # One number may be made thousands of times, each time by the next operator of the other side.
                 waiting = makers.get(value, [])
-                if waiting and id(waiting[0]) in used:
-                    waiting[:] = [one for one in waiting if id(one) not in used]
+                while waiting and id(waiting[0]) in used:
+                    del waiting[0]
                 candidates += [
                     one
                     for one in waiting[:_MAX_CANDIDATES]

@@ -16,7 +16,6 @@ from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.compare.named import pair_named
 from msdump.analysis.compare.pairing import (
     BY_MAPPING,
-    BY_NAME,
     OperatorPair,
     Pairing,
     common_tensors,
@@ -289,14 +288,14 @@ def _is_written_anew(comparison: Comparison) -> bool:
     """Whether runs that were paired by their names differ, and have operators that the other one has not: then names
     tell little, and values tell which operator is which.
 
-    Edges: False where the first that differs computes, has one name in both, and was given the very same numbers.
+    Edges: False where the first that differs computes, and was given the very same numbers.
     """
     steps = comparison.steps
     if comparison.is_agreeing or any(step.faults is not None for step in steps):
         return False
     first = comparison.first_differing
-    is_one = first is not None and first.pair.how in (BY_MAPPING, BY_NAME) and not is_mover(first.pair.mine.op_type)
-    if first is not None and is_one and first.is_wrong and all(tensor.status == IDENTICAL for tensor in first.inputs):
+    computes = first is not None and first.is_wrong and not is_mover(first.pair.mine.op_type)
+    if first is not None and computes and all(tensor.status == IDENTICAL for tensor in first.inputs):
         return False
     alone = (operator for step in steps for operator in (*step.only_mine, *step.only_golden))
     return any(
