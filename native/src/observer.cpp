@@ -399,6 +399,13 @@ void Observer::add_node(OperatorRecord& record) {
 
 namespace {
 
+// A number that a tensor stands for. The tangent of one has no memory where it is zero.
+template <typename T>
+T number_of(const at::Tensor& tensor) {
+  const bool has_memory = tensor.has_storage() && tensor.unsafeGetTensorImpl()->storage_initialized();
+  return has_memory ? *tensor.const_data_ptr<T>() : T(0);
+}
+
 // An argument as Python shows it later: a number also where a tensor stands for it; a mark for what holds tensors.
 c10::IValue number_or_mark(const c10::IValue& argument) {
   if (argument.isTensor()) {
@@ -406,9 +413,9 @@ c10::IValue number_or_mark(const c10::IValue& argument) {
     if (!tensor.defined()) return c10::IValue();
     if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
       switch (tensor.scalar_type()) {
-        case c10::kDouble: return c10::IValue(*tensor.const_data_ptr<double>());
-        case c10::kLong: return c10::IValue(*tensor.const_data_ptr<int64_t>());
-        case c10::kBool: return c10::IValue(*tensor.const_data_ptr<bool>());
+        case c10::kDouble: return c10::IValue(number_of<double>(tensor));
+        case c10::kLong: return c10::IValue(number_of<int64_t>(tensor));
+        case c10::kBool: return c10::IValue(number_of<bool>(tensor));
         default: break;
       }
     }
@@ -453,7 +460,7 @@ void Observer::begin(const at::RecordFunction& function, const Operator& op, boo
       for_each_tensor(argument, [&](const at::Tensor& tensor, int32_t element) {
         if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
           // A number of Python's, which the dispatcher hands on as a tensor.
-          if (tensor.scalar_type() == c10::kDouble) frame.numbers.push_back(*tensor.const_data_ptr<double>());
+          if (tensor.scalar_type() == c10::kDouble) frame.numbers.push_back(number_of<double>(tensor));
           return;
         }
         add_operand(frame, tensor, place, element, role, is_written);

@@ -22,7 +22,7 @@ from msdump.frontends.torch.eager.scopes import OperatorScopes
 from msdump.frontends.torch.eager.signatures import Tensor, signature_of
 from msdump.frontends.torch.eager.stage import Call, Named, ParametersNow, ReadParameters, Stage
 from msdump.frontends.torch.operators import plain
-from msdump.statistics.stats import MeasuredArray
+from msdump.statistics.stats import MeasuredArray, Statistics, statistics
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array
 from msdump.tensors.records import MAX_NDIM, OpInfo, TensorInfo
@@ -495,10 +495,19 @@ class NativeCalls:
             elif tables.keeps and number != NONE:
                 array = self._values(tables, place, info)
             else:
-                numbers = None if number == NONE else functools.partial(tables.numbers.__getitem__, number)
+                numbers: Callable[[], Statistics]
+                if number == NONE:
+                    numbers = functools.cache(self._no_numbers)
+                else:
+                    numbers = functools.partial(tables.numbers.__getitem__, number)
                 array = MeasuredArray(info.shape, numpy_dtype, numbers)
             tables.arrays[place] = array
         return array
+
+    def _no_numbers(self) -> Statistics:
+        """Of a tensor that has none, such as a tangent without memory; the report counts it."""
+        self._count_skipped("tensor that was not measured")
+        return statistics(np.empty((0,), np.float32), "float32")
 
     def _values(self, tables: Iteration, place: int, info: TensorInfo) -> Array:
         """Elements of a tensor that was copied as it ran; none where it cannot be read, which the report counts."""
