@@ -22,7 +22,7 @@ from msdump.analysis.compare.result import (
     Tie,
 )
 from msdump.analysis.compare.result_csv import NO_VALUE, ResultRow, SideCells, result_csv
-from msdump.analysis.compare.sentences import SIDES, error_text, headline
+from msdump.analysis.compare.sentences import SIDES, error_text, evidence_texts, headline
 from msdump.analysis.compare.verdict import Verdict
 from msdump.analysis.json_values import damaged_values, location_value, operator_value, step_value
 from msdump.analysis.steps import Operator, count_iterations, has_several_graphs, operator_id
@@ -233,7 +233,7 @@ def json_value(comparison: Comparison, is_brief: bool = False) -> dict[str, obje
 
 
 def verdict_value(verdict: Verdict) -> dict[str, object]:
-    """The outcome, and of each finding its reason, side, place, line and what of its inputs was not looked at."""
+    """The outcome, and of each finding its reason, side, place, line, evidence and the inputs that nobody looked at."""
     return {
         "outcome": verdict.outcome.value,
         "findings": [
@@ -242,6 +242,7 @@ def verdict_value(verdict: Verdict) -> dict[str, object]:
                 "side": finding.place.side,
                 "reason": finding.reason.value,
                 "line": None if finding.place.line is None else json_values.line_value(finding.place.line),
+                "evidence": evidence_texts(finding),
                 "not_compared": [f"{one.io} {one.slot}" for one in finding.unseen],
             }
             for finding in verdict.findings

@@ -171,7 +171,7 @@ def _wrong(comparison: Comparison, finding: Finding) -> list[str]:
     lines: list[str] = [message("first wrong operator: {operator}", operator=_named(finding.place))]
     if finding.updated:
         lines.append("  " + message("it reads the parameter {name}", name=finding.updated))
-    lines += ["  " + text for text in _evidence_texts(finding)]
+    lines += ["  " + text for text in evidence_texts(finding)]
     how = error_text(result.input_error)
     if comparison.hashes is not None:
         how = message("hash {names}", names=hash_names(comparison))
@@ -195,7 +195,7 @@ def _only_one_has(finding: Finding) -> list[str]:
     place = _named(finding.place)
     alone = message("first difference: only {side} has {operator}", side=SIDES[finding.place.side], operator=place)
     if finding.result is None:
-        texts = _evidence_texts(finding)
+        texts = evidence_texts(finding)
         if finding.updated:
             texts.insert(0, message("it reads the parameter {name}", name=finding.updated))
         if finding.reader is not None and finding.place.side == MINE:
@@ -213,7 +213,7 @@ def _came_in(comparison: Comparison, verdict: Verdict, finding: Finding) -> list
     """What is to be said of a difference that no operator made by itself."""
     if finding.reason is Reason.DRAW:
         return _draw(verdict, finding)
-    texts = _evidence_texts(finding)
+    texts = evidence_texts(finding)
     if finding.reason is Reason.WRITER and finding.parameter is not None:
         text = message("{name}, which it reads, differs after the step: {reason}",
             name=finding.parameter.label, reason=_tensor(finding).reason)  # fmt: skip
@@ -237,7 +237,7 @@ def _draw(verdict: Verdict, finding: Finding) -> list[str]:
     if verdict.repeats is not None:
         return [message("a random operator, which drew other numbers"), others]
     if finding.evidence:
-        return [message("a random operator, which draws by another law"), *_evidence_texts(finding), others]
+        return [message("a random operator, which draws by another law"), *evidence_texts(finding), others]
     seeds = message("a random operator, which drew other numbers: the runs had different seeds, or drew in another "
         "order")  # fmt: skip
     return [seeds, others]
@@ -297,7 +297,8 @@ def _tensor(finding: Finding) -> TensorResult:
 # -- evidence ----------------------------------------------------------------------------------------------------------
 
 
-def _evidence_texts(finding: Finding) -> list[str]:
+def evidence_texts(finding: Finding) -> list[str]:
+    """What two operators have that is not alike, a sentence each."""
     return [_evidence_text(one) for one in finding.evidence]
 
 

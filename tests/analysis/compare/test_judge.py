@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from msdump.analysis import compare_dumps
 from msdump.analysis.compare.judge import verdict_of
 from msdump.analysis.compare.report import verdict_value
@@ -44,6 +46,28 @@ def test_an_input_that_one_side_does_not_have_is_not_said_to_agree(tmp_path: Pat
     assert lines[1].startswith("  what was compared of its inputs agrees (0), not input 1; output 0 does not")
     value = verdict_value(verdict)
     assert value["outcome"] == "differs" and "'not_compared': ['input 1']" in str(value)
+
+
+def test_the_verdict_tells_what_is_not_alike(tmp_path: Path) -> None:
+    golden = {**RIGHT, OUT: np.array([5, 7, 90], np.float16)}
+    verdict, _ = judged(tmp_path, RIGHT, golden)
+    assert "'evidence': ['dtype of output 0: float32 against float16']" in str(verdict_value(verdict))
+
+
+def test_a_difference_is_right_whose_terms_are_further_off(tmp_path: Path) -> None:
+    """What the terms leave is small: the same error is a large one of it, and of what is made of it."""
+    rng = np.random.default_rng(0)
+    x = 1 + rng.random(64).astype(np.float32)
+    left = np.float32(1e-4) * (1 + rng.random(64).astype(np.float32))
+    sides = []
+    for name, error in (("mine", np.float32(3e-5) * rng.standard_normal(64).astype(np.float32)), ("golden", 0)):
+        y = (x + left + error).astype(np.float32)
+        operators: list[tuple[str, Tensors]] = [
+            ("Default/Sub-op1", {IN: y, OTHER: x, OUT: y - x}),
+            ("Default/Abs-op2", {IN: y - x, OUT: np.abs(y - x)}),
+        ]
+        sides.append(write_dump(tmp_path / name, operators))
+    assert verdict_of(compare_dumps(*sides)).outcome is Outcome.AGREES
 
 
 def test_a_damaged_file_makes_it_incomplete(tmp_path: Path) -> None:
