@@ -186,7 +186,7 @@ def compare_dumps(
         *unused_rules(operator_map, operators),
         *_gradient_notes(gradients[0], gradients[-1], bounds_of("float32", "float32", tolerance).worst),
     )
-    return replace(comparison, notes=notes)
+    return replace(comparison, notes=notes, graphs=(graphs[0], graphs[-1]))
 
 
 def _pair_quantised(mine: ComparedSide, golden: ComparedSide, mapping: OperatorMap) -> QuantisedSteps | None:

@@ -46,7 +46,6 @@ from msdump.analysis.compare.verdict import (
 from msdump.analysis.graph_info import GraphFiles, Origin
 from msdump.analysis.steps import PARAMETER, Operator, Slot, StepKey
 from msdump.errors import FormatError
-from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.operators.attributes import differing_attributes
 from msdump.operators.kinds import argument_name, has, has_transposed_weight, is_mover, is_product, kind_of
@@ -294,8 +293,7 @@ class _Judge:
 
     def _files(self, side: str) -> GraphFiles:
         if side not in self._graphs:
-            path = self._comparison.mine if side == MINE else self._comparison.golden
-            self._graphs[side] = GraphFiles(DumpDir.open(path))
+            self._graphs[side] = self._comparison.graphs_of(side == MINE)
         return self._graphs[side]
 
     def _place(self, side: str, step: StepKey, operator: Operator) -> Place:

@@ -9,7 +9,6 @@ from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.compare.result import Comparison, OperatorResult
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.steps import Operator, Slot
-from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.graph.types import SourceLine
 from msdump.operators.traits import is_random
@@ -38,7 +37,7 @@ def differing_repetition(comparison: Comparison) -> Repetition | None:
     again = None if differing is None else comparison.first_wrong or differing
     if again is None or not _is_of_backward(again.pair.mine):
         return None
-    graphs = GraphFiles(DumpDir.open(comparison.mine))
+    graphs = comparison.graphs_of(True)
     line = _line(graphs, again)
     if line is None:
         return None

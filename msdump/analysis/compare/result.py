@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +13,11 @@ from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.compare.faults import Fault
 from msdump.analysis.compare.metrics import PairMetrics
 from msdump.analysis.compare.pairing import OperatorPair
+from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.memory_state import UNSET, SameBytes
 from msdump.analysis.steps import Operator, Slot, StepKey
 from msdump.errors import FormatError
+from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.operators.kinds import has
 from msdump.operators.traits import is_random
@@ -231,6 +233,7 @@ class Comparison:
     quantised                where one side is a quantised model: what each operator adds, else None
     tie                      first operator that decided otherwise about a value at the border, else None
     hashes                   where a side is a log of DebugMode: what decided, else None
+    graphs                   graph files of mine and golden, where they have been read
     """
 
     mine: Path
@@ -244,6 +247,13 @@ class Comparison:
     quantised: QuantisedVerdict | None = None
     tie: Tie | None = None
     hashes: Hashes | None = None
+    graphs: tuple[GraphFiles, GraphFiles] | None = field(default=None, repr=False, compare=False)
+
+    def graphs_of(self, is_mine: bool) -> GraphFiles:
+        """Graph files of one side."""
+        if self.graphs is None:
+            return GraphFiles(DumpDir.open(self.mine if is_mine else self.golden))
+        return self.graphs[not is_mine]
 
     @property
     def is_same(self) -> SameBytes:

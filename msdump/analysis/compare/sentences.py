@@ -29,9 +29,7 @@ from msdump.analysis.compare.verdict import (
     Swapped,
     Verdict,
 )
-from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.steps import place_text
-from msdump.formats.dump_dir import DumpDir
 from msdump.tables.messages import AND, COMMA, Message, counted, joined, message, messages, operand
 
 SIDES: Mapping[str, Message] = {side: side for side in messages("mine", "golden")}
@@ -113,7 +111,7 @@ def _tie_lines(comparison: Comparison) -> list[str]:
     )  # fmt: skip
     if tie.error:
         text = message("{text}, by {error} in a forward pass", text=text, error=error_text(tie.error))
-    node = GraphFiles(DumpDir.open(comparison.mine)).node(tie.result.step, tie.result.pair.mine)
+    node = comparison.graphs_of(True).node(tie.result.step, tie.result.pair.mine)
     line = None if node is None else node.own_line
     lines = ["  " + _named(Place(MINE, tie.result.step, tie.result.pair.mine, line)), "  " + text]
     if tie.lost is not None:
@@ -139,9 +137,9 @@ def _finding(comparison: Comparison, verdict: Verdict, finding: Finding) -> list
 
         if finding.reason is Reason.LOST:
             return words.lost_lines(comparison, quantised)
-        path = comparison.mine if quantised.side == "mine" else comparison.golden
         assert quantised.finding is not None
-        return words.finding_lines(quantised, quantised.finding, GraphFiles(DumpDir.open(path)))
+        graphs = comparison.graphs_of(quantised.side == "mine")
+        return words.finding_lines(quantised, quantised.finding, graphs)
     if finding.reason is Reason.GOES_ON:
         return _goes_on(comparison, finding)
     if finding.reason is Reason.WRONG:
