@@ -77,10 +77,10 @@ def test_a_nan_is_followed_to_what_made_it_in_that_iteration(tmp_path: Path) -> 
 def test_the_backward_pass_reads_what_the_forward_pass_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(NATIVE, "0")
     watched(tmp_path, lambda number, y: y.exp().sum())
-    # Autograd detaches what it has saved.
+    # Autograd detaches what it has saved, which makes nothing.
     first = graph_of(tmp_path, 1, 1).by_name["aten.detach.default-op0"].inputs[0]
     assert first is not None and first.slot is None
-    assert first.maker == (0, "Default/aten.detach.default-op0", 0)
+    assert first.maker == (0, "Default/aten.exp.default-op0", 0)
 
 
 def test_an_inf_that_was_stopped_is_no_finding_where_it_was_saved_for_the_backward_pass(tmp_path: Path) -> None:
