@@ -228,14 +228,9 @@ def _computing(side: Trace, place: int) -> set[int]:
 
 
 def _is_unread(confirmed: Confirmation, fault: Fault) -> bool:
-    """Whether it makes something of nothing with which nothing in the iteration computes, or whole numbers, which
-    choose elements.
-    """
+    """Whether it makes something of nothing with which nothing in the iteration computes."""
     side = confirmed.side(fault.side == "mine")
-    if fault.operator.inputs:
-        return False
-    is_whole = all("int" in tensor.true_dtype for tensor in fault.operator.outputs.values())
-    return is_whole or not _computing(side, side.place[id(fault.operator)])
+    return not fault.operator.inputs and not _computing(side, side.place[id(fault.operator)])
 
 
 def _is_from_before(confirmed: Confirmation, is_mine: bool, part: str, lead: set[int]) -> bool:
@@ -308,12 +303,10 @@ def _without_idle(
     makes nothing else of the same.
     """
     read_there = {value for placed in beginnings[not is_mine] for value in _reads(confirmed, placed, not is_mine)}
-    other, right = confirmed.side(not is_mine), confirmed.right[is_mine]
-    has_open = {
-        _part(other, index)
-        for index, placed in enumerate(other.row)
-        if not right[index] and placed.telling is not None and not placed.is_mover
-    }
+    has_open = any(
+        not right and placed.telling is not None and not placed.is_mover
+        for placed, right in zip(confirmed.side(not is_mine).row, confirmed.right[is_mine], strict=True)
+    )
     for placed in beginnings[is_mine]:
         if (
             not _is_idle(confirmed, placed, is_mine, has_open)
@@ -341,7 +334,7 @@ def _reads(confirmed: Confirmation, placed: Placed, is_mine: bool) -> set[Value]
     return {value for figures in read for value in confirmed.partners[figures.value]}
 
 
-def _is_idle(confirmed: Confirmation, placed: Placed, is_mine: bool, has_open: set[str]) -> bool:
+def _is_idle(confirmed: Confirmation, placed: Placed, is_mine: bool, has_open: bool) -> bool:
     """Whether all that an operator leads to has no reader, and is one number where the other side has something left
     that it could be.
     """
@@ -363,14 +356,10 @@ def _is_idle(confirmed: Confirmation, placed: Placed, is_mine: bool, has_open: s
         if any(right[reader] for reader in readers) or _loss_read(confirmed, side.row[index], is_mine) is not None:
             return False
         result = side.row[index].result
-        if not readers and _part(side, index) in has_open and (result is None or result.size != 1):
+        if not readers and has_open and (result is None or result.size != 1):
             return False
         waiting += readers
     return True
-
-
-def _part(side: Trace, place: int) -> str:
-    return "optimizer" if side.is_update(place) else side.row[place].part
 
 
 def _writes_known(confirmed: Confirmation, placed: Placed, is_mine: bool) -> bool:
