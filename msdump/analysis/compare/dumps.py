@@ -163,7 +163,7 @@ def compare_dumps(
         tensors.measure(pairs)
         paths = [dump.path for dump in dumps]
         comparison = compare_pairs(paths, (sides[0], sides[-1]), pairs, operator_map, tensors.judge, damaged)
-        if not comparison.is_agreeing and tensors.is_coarse(sides[0], sides[-1]):
+        if not comparison.is_agreeing and tensors.learn_paths(sides[0], sides[-1]):
             comparison = compare_pairs(paths, (sides[0], sides[-1]), pairs, operator_map, tensors.judge, damaged)
         if quantised is not None:
             return quantised.judged(comparison, tolerance)
@@ -184,6 +184,7 @@ def compare_dumps(
     operators = (operator for side in sides for step in side.steps for operator in step.operators)
     notes = (
         *unused_rules(operator_map, operators),
+        *tensors.notes,
         *_gradient_notes(gradients[0], gradients[-1], bounds_of("float32", "float32", tolerance).worst),
     )
     return replace(comparison, notes=notes, graphs=(graphs[0], graphs[-1]))
@@ -237,8 +238,16 @@ class _TensorJudge:
         # Dtypes of the paths of tensors, by id, where they are coarser than their own; None before that is known.
         self._paths: dict[int, str] | None = None
 
-    def is_coarse(self, mine: ComparedSide, golden: ComparedSide) -> bool:
-        """Whether a run computes in a half precision, which is the bound of all that is made of it."""
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """By which bounds tensors were compared, where these are not those of their own dtypes."""
+        dtypes = sorted({str(dtype) for dtype in (self._paths or {}).values()})
+        text = message("numbers that a run has computed in {dtypes} were compared within its bounds, in float32 too",
+            dtypes=joined(COMMA, dtypes))  # fmt: skip
+        return (text,) if dtypes else ()
+
+    def learn_paths(self, mine: ComparedSide, golden: ComparedSide) -> bool:
+        """Take the precision of its path for the bound of each tensor of a run in mixed precision; False if none is."""
         if self._paths is None:
             self._paths = {}
             for side in (mine, golden):

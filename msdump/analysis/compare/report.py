@@ -233,7 +233,7 @@ def json_value(comparison: Comparison, is_brief: bool = False) -> dict[str, obje
 
 
 def verdict_value(verdict: Verdict) -> dict[str, object]:
-    """The outcome, and of each finding its reason, side, place, line, evidence and the inputs that nobody looked at."""
+    """The outcome, and of each finding its reason, side, place, line, evidence, and inputs that were not compared."""
     return {
         "outcome": verdict.outcome.value,
         "findings": [

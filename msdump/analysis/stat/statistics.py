@@ -59,7 +59,7 @@ def tensor_statistics(
     has_md5    also the MD5 of the bytes, which takes longer than all other columns together
     is_raw     measure data in a device format as they are stored, with their padding, not as the host has them
     has_exponents  also count the elements by sign and exponent, in a second pass
-    is_strict  leave out only what certainly nobody has written yet, else all that may be so
+    is_strict  leave out only memory that certainly no operator has written, else all that may be
     measurements  shared with others who ask about the same bytes. They decide about exponents, and what they leave
                unmeasured has a row without numbers. Not with has_md5 or is_raw
     progress   called with (bytes done, bytes in all)

@@ -70,6 +70,26 @@ def test_a_difference_is_right_whose_terms_are_further_off(tmp_path: Path) -> No
     assert verdict_of(compare_dumps(*sides)).outcome is Outcome.AGREES
 
 
+def test_numbers_that_have_come_by_a_half_precision_have_its_bound_and_the_answer_says_so(tmp_path: Path) -> None:
+    x = np.linspace(1, 2, 64, dtype=np.float32) + np.float32(1e-4)
+    half = x.astype(np.float16)
+    mine: list[tuple[str, Tensors]] = [
+        ("Default/Cast-op1", {IN: x, OUT: half}),
+        ("Default/Mul-op2", {IN: half, OUT: half.astype(np.float32) * 3}),
+        ("Default/Neg-op3", {IN: half.astype(np.float32) * 3, OUT: half.astype(np.float32) * -3}),
+    ]
+    golden: list[tuple[str, Tensors]] = [
+        ("Default/Cast-op1", {IN: x, OUT: x}),
+        ("Default/Mul-op2", {IN: x, OUT: x * 3}),
+        ("Default/Neg-op3", {IN: x * 3, OUT: x * -3}),
+    ]
+    comparison = compare_dumps(write_dump(tmp_path / "mine", mine), write_dump(tmp_path / "golden", golden))
+    assert verdict_of(comparison).outcome is Outcome.AGREES
+    assert comparison.notes == (
+        "numbers that a run has computed in float16 were compared within its bounds, in float32 too",
+    )
+
+
 def test_a_damaged_file_makes_it_incomplete(tmp_path: Path) -> None:
     sides = [write_dump(tmp_path / name, [("Default/Mul-op1", RIGHT)]) for name in ("mine", "golden")]
     next(sides[0].rglob("*.input.1.*")).write_bytes(b"\x93NUMPY")
