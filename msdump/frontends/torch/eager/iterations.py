@@ -287,7 +287,7 @@ class Iterations:
             self._stepping = optimizer
             if not self.is_paused:
                 self.note_gradients(self.current, optimizer, False)
-        self.optimizers.append(f"optimizer-{name}")
+        self.optimizers.append(self._training.scope_of(name, optimizer))
 
     def leave_optimizer(self) -> None:
         """Its step is counted where it is no part of that of another one."""

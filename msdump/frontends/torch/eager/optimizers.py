@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 
 import torch
 
@@ -23,6 +24,21 @@ class Optimizers:
         # Of the first backward pass: every optimizer of the process, with what tells whether a gradient was written.
         self._before: list[tuple[torch.optim.Optimizer, list[object]]] | None = None
         self._has_looked = False
+        # Those that have made steps, by the names of their classes; one that is gone leaves its place to the next.
+        self._stepped: dict[str, list[Callable[[], object]]] = defaultdict(list)
+
+    def scope_of(self, name: str, optimizer: object) -> str:
+        """Scope of the operators of one that makes a step: `optimizer-Adam`; `optimizer-Adam-1` where a program has a
+        second one of that class. Otherwise operators of both would be the same ones, with the line of the first.
+        """
+        stepped = self._stepped[name]
+        places = [each() for each in stepped]
+        index = next((index for index, each in enumerate(places) if each is optimizer), None)
+        if index is None:
+            index = next((index for index, each in enumerate(places) if each is None), len(places))
+            is_one = isinstance(optimizer, torch.optim.Optimizer)
+            stepped[index:] = [weakref.ref(optimizer) if is_one else lambda: None, *stepped[index + 1 :]]
+        return f"optimizer-{name}-{index}" if index else f"optimizer-{name}"
 
     @property
     def are_known(self) -> bool:

@@ -150,3 +150,32 @@ def test_a_name_stands_for_one_thing(iterations: list[list[tuple[str, str, int]]
         numbers = sorted(number for kind, number in owners if kind == op_type)
         assert numbers == list(range(len(numbers)))
     assert len(set(owners.values())) == len(owners)
+
+
+def test_two_optimizers_of_one_class_have_operators_and_lines_of_their_own(tmp_path: Path) -> None:
+    nets = torch.nn.Linear(3, 3), torch.nn.Linear(3, 1)
+    makes, judges = (torch.optim.Adam(net.parameters()) for net in nets)
+    with msdump.watch(nets[0], config(tmp_path)):
+        for _ in range(2):
+            nets[1](nets[0](torch.ones(2, 3)).detach()).sum().backward()
+            judges.step()  # the judge
+            judges.zero_grad()
+            nets[1](nets[0](torch.ones(2, 3))).sum().backward()
+            makes.step()  # the maker
+            makes.zero_grad()
+    lines: dict[str, set[int]] = {}
+    for node in operators(tmp_path, 2).values():
+        lines.setdefault(node.full_name.rpartition("/")[0], set()).add(own_line(node))
+    assert lines["Default/optimizer-Adam"] == {line_of("the judge")}
+    assert lines["Default/optimizer-Adam-1"] == {line_of("the maker")}
+
+
+def test_an_optimizer_that_is_made_anew_has_the_operators_of_the_last_one(tmp_path: Path) -> None:
+    net = torch.nn.Linear(3, 3)
+    with msdump.watch(net, config(tmp_path)) as watch:
+        for _ in range(3):
+            optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+            net(torch.ones(2, 3)).sum().backward()
+            optimizer.step()
+            del optimizer
+        assert {node.scope for node in watch.graphs[2].nodes} == {"Default/optimizer-SGD"}
