@@ -49,6 +49,7 @@ from msdump.analysis.compare.result import (
 from msdump.analysis.compare.rounded import MIXED, half_share
 from msdump.analysis.compare.ties import settle_ties
 from msdump.analysis.compare.trace import coarse_paths
+from msdump.analysis.compare.written import in_written_order
 from msdump.analysis.graph_info import GraphFiles, with_inputs
 from msdump.analysis.steps import Operator, Slot, Step, nothing_selected, opened, read_steps, with_own_operators
 from msdump.errors import ConfigError, FormatError
@@ -145,6 +146,8 @@ def compare_dumps(
     ends = (gathered_steps[0], gathered_steps[-1])
     # A compiled graph under the names of its program has the names that golden files of a program have.
     is_one_named = len({is_named_only(steps) for steps in ends}) == 2 and not any(map(is_gathered, ends))
+    if all(map(is_named_only, ends)):
+        gathered_steps = [in_written_order(*ends), *gathered_steps[1:]]
     if is_one_named:
         gathered_steps = [without_inputs(steps) if is_named_only(steps) else steps for steps in gathered_steps]
     sides = [ComparedSide(steps, files) for steps, files in zip(gathered_steps, graphs, strict=True)]
