@@ -16,6 +16,8 @@ MINDSPORE, ATEN, ONNX, MSPROBE = "MindSpore", "PyTorch", "ONNX", "msprobe"
 # GE has most of its names from MindSpore, or MindSpore from GE; msprobe's are ATen's.
 _COLUMNS = {MINDSPORE: (table.MINDSPORE, table.GE), ATEN: (table.ATEN,), ONNX: (table.ONNX,), MSPROBE: (table.ATEN,)}
 
+_LISTS = "_foreach_"
+
 
 def kinds() -> tuple[str, ...]:
     """All kinds in the order of the table."""
@@ -51,6 +53,12 @@ def kind_of(op_type: str) -> str:
     """
     row = row_of(op_type)
     return row.kind if row is not None else library_name(op_type) or op_type
+
+
+def kind_of_each(op_type: str) -> str:
+    """As `kind_of`, of an operator on lists what it computes of each ("aten._foreach_mul_.Tensor": "mul")."""
+    name = library_name(op_type)
+    return kind_of(f"aten.{name.removeprefix(_LISTS)}.default") if name.startswith(_LISTS) else kind_of(op_type)
 
 
 @functools.lru_cache(maxsize=1 << 14)

@@ -44,6 +44,7 @@ TRAITS: Mapping[str, str] = {
     "compares": "its result jumps where its operands are equal",
     "cuts-off": "an activation that only cuts values off, which a range of codes can do as well",
     "dequantises": "makes numbers of codes, or of the sums of their products",
+    "exponential": "takes the exponential of an operand: an absolute error of that is a relative one of the result",
     "float-status": "by which a loss scaler finds gradients that are not finite; its output holds the answer",
     "foldable": "a range of codes, or the operator before it, may have taken it in",
     "in-floats": "quantises and gives back at once the numbers that the codes mean",

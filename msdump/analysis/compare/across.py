@@ -28,7 +28,8 @@ from msdump.analysis.compare.pairing import (
     merged,
     pair_by_mapping,
 )
-from msdump.analysis.compare.trace import Look, Placed, Trace, iterations_of
+from msdump.analysis.compare.states import States
+from msdump.analysis.compare.trace import Look, Placed, Trace, are_of_one_use, iterations_of
 from msdump.analysis.compare.values import Figures, Likeness, Value, figures_of
 from msdump.analysis.memory_state import Moment
 from msdump.analysis.steps import PARAMETER, Operator, Slot, Step, StepKey
@@ -48,6 +49,8 @@ from msdump.tables.messages import messages
 
 BY_VALUES, BY_KIND, BY_INPUTS = messages("values", "kind", "inputs")
 _PART = "slice"
+# Kinds by which mine adds a bias to a product that golden makes together with it.
+_BIASES = (("add", "linear"), ("bias_add", "linear"))
 # The first operators that differ say what is wrong; an alignment of all behind them costs their square.
 _MAX_ALIGNED = 400
 _MAX_CANDIDATES = 64  # operators with one result that are tried for one
@@ -132,9 +135,10 @@ def cross(
     """
     crossings: list[Crossing] = []
     traces: list[Trace | None] = [None, None]
+    states = States()
     for my_steps, golden_steps in iterations_of(mine, golden, looks):
         own, other = Trace(my_steps, traces[0], looks[0]), Trace(golden_steps, traces[1], looks[1])
-        crossings += _Iteration(own, other, tolerance).paired(mapping)
+        crossings += _Iteration(own, other, states, tolerance).paired(mapping)
         traces = [own, other]
     return crossings
 
@@ -142,8 +146,8 @@ def cross(
 class _Iteration:
     """State of pairing one iteration."""
 
-    def __init__(self, mine: Trace, golden: Trace, tolerance: float | None) -> None:
-        self._mine, self._golden = mine, golden
+    def __init__(self, mine: Trace, golden: Trace, states: States, tolerance: float | None) -> None:
+        self._mine, self._golden, self._states = mine, golden, states
         self._confirmed = Confirmation(mine, golden, tolerance)
         self._matches, self._partners = self._confirmed.matches, self._confirmed.partners
         self._pairs: list[OperatorPair] = []
@@ -183,13 +187,12 @@ class _Iteration:
         confirmed = self._confirmed
         for number, pair in enumerate(self._pairs):
             own, other = self._placed[id(pair.mine)]
-            if pair.how != BY_VALUES or own.kind != other.kind:
+            if pair.how != BY_VALUES:
                 continue
+            own, operands = self._operands_to_doubt(pair, own, other)
             in_other_form = set()
-            read = {id(figures.tensor): (slot, figures) for slot, figures in other.inputs}
-            for slot, figures in own.inputs:
-                found = read.get(id(pair.golden.inputs.get(slot)))
-                if found is None or figures.is_plain or confirmed.agree(figures, found[1]):
+            for slot, figures, found in operands:
+                if figures.is_plain or confirmed.agree(figures, found[1]):
                     continue
                 if own.result is not None and not confirmed.may_hide(figures, found[1], own.result):
                     if figures.value in confirmed.sides[0].makers:
@@ -201,7 +204,7 @@ class _Iteration:
                     continue
                 confirmed.doubt(leads[0], True)
                 confirmed.doubt(leads[1], False)
-            if in_other_form:
+            if in_other_form and own.kind == other.kind:
                 inputs = {slot: one for slot, one in pair.golden.inputs.items() if slot not in in_other_form}
                 self._pairs[number] = dataclasses.replace(pair, golden=dataclasses.replace(pair.golden, inputs=inputs))
         confirmed.doubt_silent()
@@ -223,6 +226,32 @@ class _Iteration:
             )
         for part in ("forward", "backward"):
             confirmed.doubt_near_misses(_aligned(*([one for one in row if one.part == part] for row in rows)))
+
+    def _operands_to_doubt(
+        self, pair: OperatorPair, own: Placed, other: Placed
+    ) -> tuple[Placed, list[tuple[Slot, Figures, tuple[Slot, Figures]]]]:
+        """Operator of mine and its operands, each with golden's: those of a pair of one kind; of a bias that mine adds
+        by itself those of the product before it.
+        """
+        if own.kind == other.kind:
+            read = {id(figures.tensor): (slot, figures) for slot, figures in other.inputs}
+            found = ((slot, figures, read.get(id(pair.golden.inputs.get(slot)))) for slot, figures in own.inputs)
+            return own, [(slot, figures, one) for slot, figures, one in found if one is not None]
+        product = self._product_before(own) if (own.kind, other.kind) in _BIASES else None
+        if product is None:
+            return own, []
+        confirmed = self._confirmed
+        left = [one for one in other.inputs if not one[1].is_plain and not confirmed.is_known(one[1], False)]
+        opened = [one for one in product.inputs if not one[1].is_plain and not confirmed.is_known(one[1], True)]
+        return product, [(slot, figures, one) for (slot, figures), one in zip(opened, left, strict=False)
+                         if figures.size == one[1].size]  # fmt: skip
+
+    def _product_before(self, own: Placed) -> Placed | None:
+        """The product to whose result an operator of mine adds a bias."""
+        mine = self._mine
+        place = mine.place[id((own.operator.parts or (own.operator,))[0])]
+        makers = (mine.maker_before(figures.value, place) for _, figures in own.inputs if not figures.is_plain)
+        return next((mine.row[one] for one in makers if one is not None and mine.row[one].kind == "matmul"), None)
 
     def _without_makeshift(self, row: Sequence[Placed]) -> list[Placed]:
         """The row without what fills memory, draws numbers or shows a tensor again, which needs no counterpart."""
@@ -311,7 +340,8 @@ class _Iteration:
             lambda own, other: (
                 self._updates_the_same(own, other)
                 or (
-                    self._confirmed.shares(own, other)
+                    not self._is_inserted(own, other, golden)
+                    and self._confirmed.shares(own, other)
                     and is_mover(own.operator.op_type) == is_mover(other.operator.op_type)
                     and (_is_one_size(own, other) or _reduces(own) == _reduces(other) != "")
                 )
@@ -327,10 +357,10 @@ class _Iteration:
     ) -> tuple[list[Placed], list[Placed]]:
         """Pair each operator with which mine begins to differ with the first one that fits it."""
         rest = []
-        left = list(golden)
+        left, one_part = list(golden), self._confirmed.are_of_one_part
         for own in mine:
             candidates = left if self._confirmed.begins(own, True) else []
-            partner = next((other for other in candidates if own.part == other.part and fits(own, other)), None)
+            partner = next((other for other in candidates if one_part(own, other) and fits(own, other)), None)
             if partner is None:
                 rest.append(own)
             else:
@@ -343,6 +373,16 @@ class _Iteration:
         if own.part != "optimizer" or not own.inputs or not other.inputs or not _is_one_size(own, other):
             return False
         return other.inputs[0][1].value in self._partners[own.inputs[0][1].value]
+
+    def _is_inserted(self, own: Placed, other: Placed, golden: Sequence[Placed]) -> bool:
+        """Whether an operator of golden stands before the one that golden has for mine's."""
+        if own.kind == other.kind or own.is_mover:
+            return False
+        side = self._golden
+        place = side.place[id((other.operator.parts or (other.operator,))[-1])]
+        left = {id(one.operator) for one in golden}
+        readers = (side.row[reader] for reader in side.readers_of(place))
+        return any(id(one.operator) in left and are_of_one_use(own, one) and _is_one_size(own, one) for one in readers)
 
     def _join_in_order(self, mine: Sequence[Placed], golden: Sequence[Placed]) -> tuple[list[Placed], list[Placed]]:
         """Pair operators of one kind, and if possible of one size, in the order in which they ran."""
@@ -414,8 +454,8 @@ class _Iteration:
     def _note_likeness(self, mine: Iterable[tuple[Slot, Figures]], golden: Iterable[tuple[Slot, Figures]]) -> None:
         for (_, own), (_, other) in zip(mine, golden, strict=False):
             if own.size == other.size and not own.is_plain:
-                likeness = self._matches.likeness(own, other) or self._matches.nearest(own, other)
-                if likeness is not None and likeness.axes:
+                likeness = self._confirmed.likeness(own, other) or self._matches.nearest(own, other)
+                if likeness is not None and (likeness.axes or likeness.factor != 1):
                     self._likenesses[id(own.tensor), id(other.tensor)] = likeness
 
     # -- result --------------------------------------------------------------------------------------------------------
@@ -458,7 +498,9 @@ class _Iteration:
             slots = {id(figures.tensor): slot for slot, figures in other.inputs}
             operands = {slot: slots[id(one)] for slot, one in pair.golden.inputs.items() if id(one) in slots}
             pairs.append(Met(own, other, operands))
-        return faults_of(self._confirmed, pairs, set(map(id, self._expected)))
+        faults = faults_of(self._confirmed, pairs, set(map(id, self._expected)))
+        self._states.note(self._confirmed)
+        return self._states.traced_back(self._confirmed, faults)
 
     def _beyond(self, mine: Sequence[Placed], golden: Sequence[Placed]) -> tuple[tuple[StepKey, Operator], ...]:
         """Operators of golden that lead on from what mine ends with; () where mine has something left itself."""

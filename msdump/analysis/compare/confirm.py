@@ -17,7 +17,7 @@ from msdump.analysis.compare.inner import inner_values
 from msdump.analysis.compare.metrics import compare_arrays
 from msdump.analysis.compare.pieces import pieces_of
 from msdump.analysis.compare.trace import Placed, Trace
-from msdump.analysis.compare.values import Figures, Matches, Value
+from msdump.analysis.compare.values import Figures, Likeness, Matches, Value
 from msdump.analysis.steps import Slot
 from msdump.operators.kinds import has
 from msdump.operators.traits import makes_unset
@@ -28,6 +28,8 @@ from msdump.tensors.arrays import Array
 _NEAR = 0.1
 # Results whose elements all have one ratio are scaled in another place.
 _SCALED = 1e-4
+# Bounds of half precisions are above.
+_COARSE = 1e-3
 # How many times the bound of a sum an operand may differ by without a trace in the sum.
 _HIDDEN = 4.0
 
@@ -58,10 +60,47 @@ class Confirmation:
         self._known: dict[Value, list[Value]] = {}  # values of golden that mine has, and which those are
         for figures in mine.all_figures():
             if figures.value not in self.partners:
-                self.partners[figures.value] = self.matches.of(figures)
+                values = self.matches.of(figures) or self._of_scaled(figures)
+                self.partners[figures.value] = tuple(one for one in values if self._may_be(figures, one))
                 for value in self.partners[figures.value]:
                     self._known.setdefault(value, []).append(figures.value)
         self.right = self._right(True), self._right(False)
+
+    def _may_be(self, figures: Figures, value: Value) -> bool:
+        """Whether a value of mine may be one of golden that agrees: single numbers of a half precision agree by chance
+        where they are not of one kind, or both what the forward pass ends in.
+        """
+        mine, golden = self.sides
+        if figures.size > 1 or bounds_of(figures.dtype, figures.dtype, self.tolerance).relative < _COARSE:
+            return True
+        places = mine.makers.get(figures.value), golden.makers.get(value)
+        if places[0] is None or places[1] is None:
+            return places[0] is places[1]
+        makers = mine.row[places[0]], golden.row[places[1]]
+        ends = mine.is_end(places[0]), golden.is_end(places[1])
+        return makers[0].part == makers[1].part and (makers[0].kind == makers[1].kind or ends == (True, True))
+
+    def _of_scaled(self, figures: Figures) -> tuple[Value, ...]:
+        """Values of golden that are the same but for the scale of the loss."""
+        scale = self._scale_of(figures)
+        return () if scale == 1 else self.matches.of(figures.scaled(scale))
+
+    def _scale_of(self, figures: Figures) -> float:
+        """By what a value of mine is multiplied to have golden's scale of the loss; 1 where none is in it."""
+        mine, golden = self.sides
+        return golden.loss_scale / mine.loss_scale if mine.is_scaled(figures.value) else 1.0
+
+    def likeness(self, mine: Figures, golden: Figures) -> Likeness | None:
+        """How two values of one size agree; how far they are apart where the scale of the loss is in one of them, else
+        None where they do not agree.
+        """
+        scale = self._scale_of(mine)
+        found = self.matches.likeness(mine, golden)
+        if found or scale == 1:
+            return found
+        scaled = mine.scaled(scale)
+        found = self.matches.likeness(scaled, golden)
+        return found if found is not None and found.axes else self.matches.apart(scaled, golden)
 
     def _look_inside(self) -> bool:
         """Whether fused operators with which a difference begins make on their way what the other side may have."""
@@ -305,7 +344,8 @@ class Confirmation:
 
     def doubt_silent(self) -> None:
         """Take for wrong what makes something else of the same than an operator of its kind with which a difference
-        begins, though its own result tells nothing, or is on the other side without an operator that made it.
+        begins, though its own result tells nothing, is what it reads, or is on the other side without an operator that
+        made it.
         """
         for is_mine in (True, False):
             side, right = self.side(is_mine), self.right[is_mine]
@@ -317,7 +357,8 @@ class Confirmation:
             for placed in self.side(not is_mine).row:
                 told = placed.telling
                 made = [] if told is None else [side.makers.get(one) for one in self.counterparts(told, not is_mine)]
-                if not placed.is_mover and (told is None or (made and not any(one is not None for one in made))):
+                is_silent = told is None or (made and not any(one is not None for one in made))
+                if not placed.is_mover and (is_silent or (told and self._only_hands_on(placed, told, not is_mine))):
                     silent[placed.kind].append(placed)
             for placed, answer in zip(side.row, self.right[not is_mine], strict=True):
                 if answer is not False or placed.kind not in silent or not self.begins(placed, is_mine):
@@ -326,9 +367,19 @@ class Confirmation:
                     continue  # one that shows more
                 for other in silent[placed.kind]:
                     both = (placed, other) if is_mine else (other, placed)
-                    if other.part == placed.part and self.shares(*both) and _is_one_size(*both):
+                    if self.are_of_one_part(*both) and self.shares(*both) and _is_one_size(*both):
                         right[self._place(other, not is_mine)] = False
         self._known_ends.clear()
+
+    def are_of_one_part(self, own: Placed, other: Placed) -> bool:
+        """Whether both belong to one part of a step; an update that is written by hand belongs to no optimizer."""
+        if own.part == other.part:
+            return True
+        is_update = all(
+            self.side(is_mine).is_update(self._place(placed, is_mine))
+            for is_mine, placed in ((True, own), (False, other))
+        )
+        return is_update and "optimizer" in (own.part, other.part)
 
     def trust_idle(self) -> None:
         """Take for right what adds a bias of zeros and its like, and so leaves its one operand that tells something as

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 from msdump.analysis.compare.confirm import Confirmation
 from msdump.analysis.compare.operands import Met, Source, reordered, source_of, turned
-from msdump.analysis.compare.trace import Placed, Trace
+from msdump.analysis.compare.trace import Placed, Trace, are_of_one_use
 from msdump.analysis.compare.values import Figures, Value
 from msdump.analysis.steps import Operator, Slot, StepKey
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.operators.kinds import has
+from msdump.operators.kinds import has, kind_of_each
 from msdump.operators.traits import memory_use
 
 _PARTS = ("forward", "backward", "optimizer")
@@ -30,6 +30,8 @@ class Fault:
     starts    numbers other than 1 that the backward pass of mine is given
     source    of a pair that was given other numbers: who made them on both sides
     results   of a computation that both sides make in their own form: what it ends in, in mine and in golden
+    holder    of an operator of golden alone that writes a tensor: mine's operator that computes with it
+    around    of an operator of golden alone: mine's operator that made what it reads, and that which goes on with that
     """
 
     side: str
@@ -42,6 +44,8 @@ class Fault:
     results: tuple[DumpedTensor, DumpedTensor] | None = None
     starts: tuple[float, ...] = ()
     source: Source | None = None
+    holder: tuple[StepKey, Operator] | None = None
+    around: tuple[tuple[StepKey, Operator] | None, tuple[StepKey, Operator] | None] = (None, None)
 
 
 def faults_of(confirmed: Confirmation, pairs: Sequence[Met], forgiven: Collection[int]) -> tuple[Fault, ...]:
@@ -162,14 +166,27 @@ class _Search:
             return
         met = None if is_mine else next((one for one in self.found if one.meets(fault, read, ends)), None)
         if met is None:
-            own = None if is_mine else _written_out(confirmed, placed)
+            own = None if is_mine else _written_out(confirmed, placed) or _another(confirmed, placed)
             if own is not None:
                 facing = placed.step.key, placed.operator
                 fault = Fault("mine", own.step.key, own.operator, self._places.of(own, True), facing=facing)
-            self.found.append(_Found(replace(fault, results=_losses(confirmed, placed, is_mine)), read, ends))
+            holder = None if is_mine or ends else _holder(confirmed, placed)
+            results = _losses(confirmed, placed, is_mine)
+            around = (None, None) if is_mine else (_before(confirmed, placed), None)
+            self.found.append(_Found(replace(fault, results=results, holder=holder, around=around), read, ends))
+        elif met.fault.paired is None and self._stands_before(placed, met.fault):
+            goes_on = met.fault.step, met.fault.operator
+            met.fault = replace(fault, ends=(), around=(_before(confirmed, placed), goes_on))
         elif met.fault.paired is None and met.fault.facing is None:
             results = _results(confirmed, met.fault, placed)
             met.fault = replace(met.fault, facing=(fault.step, fault.operator), results=results)
+
+    def _stands_before(self, placed: Placed, fault: Fault) -> bool:
+        """Whether golden computes with the result of an operator what mine computes without it."""
+        mine, golden = self._confirmed.sides
+        own = mine.placed(fault.operator)
+        readers = (golden.row[one] for one in golden.readers_of(golden.place[id(placed.operator)]))
+        return own.kind != placed.kind and any(are_of_one_use(own, one) for one in readers)
 
 
 class _Behind:
@@ -322,6 +339,42 @@ def _written_out(confirmed: Confirmation, placed: Placed) -> Placed | None:
     values = [value for figures in placed.inner for value in confirmed.counterparts(figures, False)]
     made = [mine.makers[value] for value in values if value in mine.makers]
     return mine.row[max(made)] if made else None
+
+
+def _before(confirmed: Confirmation, placed: Placed) -> tuple[StepKey, Operator] | None:
+    """Mine's operator that made the first of what one of golden reads."""
+    mine = confirmed.sides[0]
+    values = (value for _, figures in placed.read if not figures.is_plain
+              for value in confirmed.counterparts(figures, False) if value in mine.makers)  # fmt: skip
+    maker = next((mine.row[mine.makers[value]] for value in values), None)
+    return None if maker is None else (maker.step.key, maker.operator)
+
+
+def _holder(confirmed: Confirmation, placed: Placed) -> tuple[StepKey, Operator] | None:
+    """Mine's first operator that computes with a tensor that one of golden writes."""
+    mine, written = confirmed.sides[0], memory_use(placed.operator.op_type).overwrites
+    values = [value for slot, figures in placed.inputs if slot.number in written and not figures.is_plain
+              for value in confirmed.counterparts(figures, False)]  # fmt: skip
+    places = (place for value in values for place in mine.readers[value] if not mine.row[place].is_mover)
+    first = min(places, default=None)
+    return None if first is None else (mine.row[first].step.key, mine.row[first].operator)
+
+
+def _another(confirmed: Confirmation, placed: Placed) -> Placed | None:
+    """Mine's first operator of the kind of one of golden that computes another thing of the same tensors: whatever is
+    made of it may be right, as the first step of Adam is for a gradient of any length.
+    """
+    mine, kind = confirmed.sides[0], kind_of_each(placed.operator.op_type)
+    values = {value for _, figures in placed.read if not figures.is_plain and figures.size > 1
+              for value in confirmed.counterparts(figures, False)}  # fmt: skip
+    for reader in sorted({reader for value in values for reader in mine.readers[value]}):
+        own = mine.row[reader]
+        if kind_of_each(own.operator.op_type) != kind or own.is_mover or not confirmed.are_of_one_part(own, placed):
+            continue
+        tensors = {figures.value for _, figures in own.read if not figures.is_plain and figures.size > 1}
+        if tensors <= values and own.telling is not None and not confirmed.is_known(own.telling, True):
+            return own
+    return None
 
 
 def _reads(confirmed: Confirmation, placed: Placed, is_mine: bool) -> set[Value]:

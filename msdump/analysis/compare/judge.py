@@ -120,9 +120,13 @@ class _Judge:
             evidence = (*evidence, self._other_operator(*fault.facing))
         place = self._place(fault.side, fault.step, fault.operator)
         readers = (one for one in self._comparison.operators if fault.ends and one.pair.mine is fault.ends[0])
-        reader = next((self._place_of(one) for one in readers), None)
+        before, goes_on = (None if one is None else self._place(MINE, *one) for one in fault.around)
+        reader = next((self._place_of(one) for one in readers), goes_on)
         updated = self._updated(fault.side, fault.step, fault.operator)
-        return Finding(Reason.ONLY_ONE, place, evidence=evidence, reader=reader, updated=updated)
+        holder = None if fault.holder is None or fault.facing is not None else self._place(MINE, *fault.holder)
+        return Finding(
+            Reason.ONLY_ONE, place, evidence=evidence, reader=reader, holder=holder, before=before, updated=updated
+        )
 
     def _is_lost(self) -> bool:
         """Whether rounding to codes explains all that differs, and no operator adds out of proportion."""

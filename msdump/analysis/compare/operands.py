@@ -78,7 +78,8 @@ def turned(confirmed: Confirmation, pair: Met) -> tuple[bool, Placed] | None:
         likeness = None if golden is None else confirmed.matches.likeness(figures, golden)
         if golden is None or likeness is None or not likeness.axes or slot not in pair.operands:
             continue
-        if is_product(pair.mine.operator.op_type) and confirmed.sides[0].makers.get(figures.value) is None:
+        parts = pair.mine.operator.parts or (pair.mine.operator,)
+        if is_product(parts[0].op_type) and confirmed.sides[0].makers.get(figures.value) is None:
             continue  # a weight
         if host_shape(figures.tensor) != host_shape(golden.tensor):
             continue  # a weight, whose operators read it in their own layouts

@@ -73,7 +73,8 @@ def _candidates(array: Array, axis: int, start: int, fitting: Sequence[Figures])
             continue
         if end not in lengths:
             part = np.take(array, range(start, end), axis)
-            lengths[end] = float(np.linalg.norm(part.astype(np.float64).reshape(-1)))
+            with np.errstate(invalid="ignore"):  # NaN of half precisions
+                lengths[end] = float(np.linalg.norm(part.astype(np.float64).reshape(-1)))
         if abs(lengths[end] - piece.length) <= _ALIKE * piece.length:
             found.append(piece)
     return found[:_MAX_PIECES]

@@ -44,6 +44,7 @@ from msdump.errors import ConfigError, FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.operators.kinds import is_mover
 from msdump.operators.traits import is_random
+from msdump.tables.messages import message
 from msdump.tensors.records import INPUT, OUTPUT
 
 # An operator of a loop's body: one side may have run it more often.
@@ -259,6 +260,11 @@ def _in_other_axes(
     of more than two axes and nothing shows that it `is_layout`.
     """
     x, y = host_shape(mine), host_shape(golden)
+    if not likeness.axes:
+        scaled = message("the same numbers, {factor} times as large, as the loss is", factor=f"{1 / likeness.factor:g}")
+        status = DIFFERS if likeness.reason else AGREES
+        remark, factor = likeness.reason or scaled, likeness.factor
+        return TensorResult(io, slot, mine, golden, status, remark, likeness.metrics, factor=factor)
     side = "golden" if likeness.is_of_golden else "mine"
     remark = f"the same numbers with the axes of {side} in the order {list(likeness.axes)}"
     if x == y and len(x) > _MATRIX and not is_layout:

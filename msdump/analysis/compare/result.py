@@ -46,6 +46,7 @@ class TensorResult:
     metrics    None for identical tensors, which need no arithmetic, and for those that were not compared
     yardstick  error of the other low-precision run against the reference, in a three-way comparison
     axes       order of the axes of one side in which they agree, where that is not the order of both
+    factor     by which mine's numbers were multiplied, where the scale of a loss is in them
     """
 
     io: str
@@ -57,6 +58,7 @@ class TensorResult:
     metrics: PairMetrics | None = None
     yardstick: float | None = None
     axes: tuple[int, ...] = ()
+    factor: float = 1.0
 
     @property
     def error(self) -> float | None:

@@ -192,6 +192,15 @@ def _only_one_has(finding: Finding) -> list[str]:
     """What only one run has comes before what it changes."""
     place = _named(finding.place)
     alone = message("first difference: only {side} has {operator}", side=SIDES[finding.place.side], operator=place)
+    reader = finding.reader
+    if finding.result is None and finding.place.side != MINE and reader is not None and reader.line is None:
+        if finding.before is None:
+            return [message("first difference: {operator} of mine goes on without {other}, which only golden has",
+                            operator=_named(reader), other=place)]  # fmt: skip
+        return [message(
+            "first difference: {operator} of mine goes on from {before} without {other}, which only golden has",
+            operator=_named(reader), before=finding.before.operator.label, other=place,
+        )]  # fmt: skip
     if finding.result is None:
         texts = evidence_texts(finding)
         if finding.updated:
@@ -200,10 +209,12 @@ def _only_one_has(finding: Finding) -> list[str]:
             texts.append(message("it comes to {operator}", operator=_named(finding.reader)))
         elif finding.reader is not None:
             texts.append(message("{operator} of mine goes on without it", operator=_named(finding.reader)))
+        if finding.holder is not None:
+            texts.append(message("mine computes with it in {operator}", operator=_named(finding.holder)))
         return [alone, *("  " + text for text in texts)]
     result, tensor = finding.result, _tensor(finding)
-    reader = _named(Place(MINE, result.step, result.pair.mine, finding.reader_line))
-    text = message("{operator} reads what it made: {reason}", operator=reader, reason=tensor.reason)
+    reads = _named(Place(MINE, result.step, result.pair.mine, finding.reader_line))
+    text = message("{operator} reads what it made: {reason}", operator=reads, reason=tensor.reason)
     return [alone, "  " + text]
 
 

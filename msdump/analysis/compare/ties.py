@@ -29,7 +29,7 @@ from msdump.analysis.full_names import stage_of
 from msdump.analysis.graph_info import GraphFiles, Origin
 from msdump.analysis.steps import Operator, StepKey
 from msdump.errors import FormatError
-from msdump.operators.kinds import has, kind_of
+from msdump.operators.kinds import has, is_mover, kind_of
 from msdump.operators.table import row_of
 from msdump.operators.traits import jumps_of
 from msdump.tables.messages import COMMA, joined, messages
@@ -46,10 +46,12 @@ _CLOSE, _STRAY = 1e-4, 0.01
 # An output so much smaller than what it is computed from is a sum of it, whose terms cancel.
 _REDUCED = 4
 _PLANE = 2
+_PRODUCT = "mul"
 # Of an optimizer that divides a gradient by its size: from which share of the gradients on their steps tell how it
 # does so, and how far these may be apart.
 _LARGE_SHARE, _OF_A_STEP = 0.75, 0.01
-_DECIDING = frozenset({"steps", "compares", "selects", "routes", "sums", "termwise", "normalises"})
+_OF_CHANCES = 0.05
+_DECIDING = frozenset({"steps", "compares", "selects", "routes", "sums", "termwise", "exponential", "normalises"})
 
 
 def settle_ties(
@@ -67,6 +69,12 @@ def settle_ties(
     stages = frozenset(pair.golden.stage for pair in pairs if not pair.golden.is_parameter)
     search = _Search(graphs, tolerance, stages)
     search.forms = _Forms(golden, steps) if any(step.faults is not None for step in steps) else None
+    search.movers = {
+        (step.mine, operator.label): operator
+        for step in steps
+        for operator in (*step.only_mine, *step.expected)
+        if is_mover(operator.op_type)
+    }
     settled = tuple(map(search.settled_step, steps))
     first = search.first
     if first is None:
@@ -86,14 +94,19 @@ def _adds(op_type: str) -> bool:
 def _decides(op_type: str) -> bool:
     """Whether a result jumps at a border: of what is chosen, or of a sum whose terms cancel."""
     row = row_of(op_type)
-    return row is not None and (bool(row.jumps) or not row.traits.isdisjoint(_DECIDING))
+    return row is not None and (row.kind == _PRODUCT or bool(row.jumps) or not row.traits.isdisjoint(_DECIDING))
 
 
 def _has_deciding(step: StepResult) -> bool:
     return any(
-        (result.is_wrong and _decides(result.pair.mine.op_type)) or _is_left_with_rounding(result)
+        (_begins(result) and _decides(result.pair.mine.op_type)) or _is_left_with_rounding(result)
         for result in step.operators
     )
+
+
+def _begins(result: OperatorResult) -> bool:
+    """Whether an output differs and no input does, by however little more than the inputs."""
+    return not result.is_agreeing and all(tensor.status != DIFFERS for tensor in result.inputs)
 
 
 def _is_left_with_rounding(result: OperatorResult) -> bool:
@@ -129,6 +142,8 @@ class _Search:
         self._made_before: dict[int, list[PairMetrics]] = {}
         self._iteration: tuple[int | None, int | None] = None, None
         self.forms: _Forms | None = None
+        # Casts and views of mine without a counterpart, by their step and name.
+        self.movers: dict[tuple[StepKey, str], Operator] = {}
 
     def settled_step(self, step: StepResult) -> StepResult:
         """The step with its operators as they are then."""
@@ -199,9 +214,8 @@ class _Search:
 
     def _limit(self, result: OperatorResult, origins: Sequence[Origin | None], tensor: TensorResult) -> float:
         """The largest error of an input that a decision explains: what made it has that error."""
-        step = result.step
         slot = tensor.slot.number
-        origin = origins[slot] if slot < len(origins) else None
+        step, origin = self._past_casts(result.step, origins[slot] if slot < len(origins) else None)
         if origin is None or (origin.slot is None and origin.maker is None):
             return AMPLIFIED * self._largest  # its maker is not known, or it came in from outside
         if origin.maker is None:
@@ -218,7 +232,21 @@ class _Search:
         if not made and self.forms is not None and self.forms.has_made(result, tensor):
             return AMPLIFIED * self._largest
         # An operator that the other run has not makes numbers that no decision explains.
-        return _EQUAL * made.get(output, 0.0)
+        # A cast rounds once more.
+        epsilon = bounds_of(tensor.mine.true_dtype, tensor.golden.true_dtype, None).epsilon
+        return _EQUAL * made[output] + epsilon if output in made else 0.0
+
+    def _past_casts(self, step: StepKey, origin: Origin | None) -> tuple[StepKey, Origin | None]:
+        """Step and origin of what a value is a cast or a view of, by operators that the other run has not."""
+        while origin is not None:
+            key = step if origin.maker is None else step._replace(graph_id=origin.maker[0])
+            name = origin.name if origin.maker is None else origin.maker[1]
+            mover = self.movers.get((key, name))
+            node = None if mover is None else self._graphs.node(key, mover)
+            if node is None or not node.inputs:
+                break
+            step, origin = key, node.inputs[0]
+        return step, origin
 
     def _was_made(self, tensor: TensorResult) -> bool:
         """Whether an operator that a decision has reached made it, in memory that the graph knows as another's, such as
@@ -274,6 +302,10 @@ class _Search:
                     flipped = _normalised(result.pair.mine, both)
                 elif has(op_type, "termwise"):
                     flipped = np.ones(both.mine.size, bool) if _keeps_errors(result.inputs, tensor) else None
+                elif kind_of(op_type) == _PRODUCT:
+                    flipped = np.ones(both.mine.size, bool) if _multiplies(result.inputs, both) else None
+                elif has(op_type, "exponential"):
+                    flipped = np.ones(both.mine.size, bool) if _raises_errors(inputs, both) else None
                 else:
                     flipped = _flipped(op_type, inputs, both)
                 if flipped is None or not _agree(both, ~flipped, self._bounds(both, came_in)):
@@ -332,6 +364,7 @@ class _Both:
     def of(tensor: TensorResult) -> _Both:
         """Raises: FormatError, OSError."""
         mine, golden = (_numbers(side.load_host()) for side in (tensor.mine, tensor.golden))
+        mine = mine if tensor.factor == 1 else mine * tensor.factor
         dtypes = tensor.mine.true_dtype, tensor.golden.true_dtype
         # What both have in common agrees: the largest difference that was seen is the margin.
         margin = 0.0 if tensor.metrics is None else 2.0 * tensor.metrics.worst_error
@@ -471,6 +504,49 @@ def _keeps_errors(inputs: Sequence[TensorResult], output: TensorResult) -> bool:
     return output.metrics is not None and output.metrics.worst_error <= _EQUAL * came_in
 
 
+def _multiplies(tensors: Sequence[TensorResult], output: _Both) -> bool:
+    """Whether both results are the products of what their runs have read: elements that are large on both sides may
+    carry most of the errors.   Raises: FormatError, OSError.
+    """
+    inputs = [_Both.of(tensor) for tensor in tensors]
+    if len(inputs) != 2 or not all(one.is_real for one in (*inputs, output)):
+        return False
+    margin = ROUNDINGS * bounds_of(*output.dtypes, None).epsilon
+    for sides, made in (
+        ([one.mine for one in inputs], output.mine), ([one.golden for one in inputs], output.golden),
+    ):  # fmt: skip
+        if not all(side.shape in (made.shape, ()) for side in sides):
+            return False
+        if not np.allclose(sides[0] * sides[1], made, rtol=margin, atol=margin * float(np.abs(made).max(initial=0.0))):
+            return False
+    return True
+
+
+def _raises_errors(inputs: Sequence[_Both], output: _Both) -> bool:
+    """Whether a result is no further off than exponentials of an operand are by its error: of large scores a small
+    relative error is a large one of what a softmax makes of them.
+    """
+    if any(one.mine.shape != output.mine.shape or not one.is_real for one in (*inputs, output)):
+        return False
+    raised = [one for one in inputs if len(inputs) == 1 or _is_logarithm(one.golden)]
+    factors = [one for one in inputs if not any(one is each for each in raised)]
+    size = max(float(np.abs(one.golden).max(initial=0.0)) for one in factors or (output,))
+    error = max(map(_worst, raised), default=0.0)
+    return _worst(output) <= _EQUAL * (sum(map(_worst, factors)) + size * math.expm1(2 * min(error, 1.0)))
+
+
+def _worst(both: _Both) -> float:
+    with np.errstate(invalid="ignore"):
+        return float(np.abs(both.mine - both.golden).max(initial=0.0))
+
+
+def _is_logarithm(x: Array) -> bool:
+    """Whether elements are logarithms of chances, which add up to 1 along an axis."""
+    with np.errstate(over="ignore"):
+        sums = (np.exp(x).sum(axis) for axis in range(x.ndim))
+        return any(bool((np.abs(one - 1) < _OF_CHANCES).all()) for one in sums)
+
+
 def _normalised(operator: Operator, output: _Both) -> Array | None:
     """The elements of small gradients, where those of the largest made the same step: the epsilon by which an optimizer
     divides stands in different places in libraries.
@@ -544,14 +620,20 @@ def _is_measured(tensor: TensorResult, limit: float) -> bool:
     return tensor.metrics is not None and not tensor.metrics.mismatched and _error(tensor) <= limit
 
 
-AT_BORDER, CANCELLED, NORMALISED = messages(
+AT_BORDER, CANCELLED, RAISED, MULTIPLIED, NORMALISED = messages(
     "for a decision at the border",
     "of terms that cancel, which leave their rounding",
+    "of exponentials, which make a relative error of an absolute one",
+    "of products of what was read",
     "of gradients so small that the place of an epsilon shows",
 )
 
 
 def _why(op_type: str) -> str:
+    if has(op_type, "exponential"):
+        return RAISED
+    if kind_of(op_type) == _PRODUCT:
+        return MULTIPLIED
     return CANCELLED if _adds(op_type) else NORMALISED if has(op_type, "normalises") else AT_BORDER
 
 

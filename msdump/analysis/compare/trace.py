@@ -26,6 +26,7 @@ from msdump.operators.traits import FIRST, is_random, memory_use, overwrites_unr
 
 # Iterations that are looked at where the two sides count them otherwise.
 _MAX_ITERATIONS = 64
+_SCALE_OFF = 1e-2
 
 
 Look = Callable[[DumpedTensor], "Figures | None"]
@@ -69,6 +70,12 @@ class Placed:
     @property
     def is_random(self) -> bool:
         return is_random(self.operator.op_type)
+
+
+def are_of_one_use(own: Placed, other: Placed) -> bool:
+    """Whether two operators are of one kind, or both choose elements, as a mask is applied in several ways."""
+    types = own.operator.op_type, other.operator.op_type
+    return own.kind == other.kind or all(has(one, "chooses") for one in types)
 
 
 class Trace:
@@ -138,6 +145,45 @@ class Trace:
     def is_update(self, place: int) -> bool:
         """Whether an operator belongs to an optimizer, or to an update by hand: it comes after all gradients."""
         return self.row[place].part == "optimizer" or place > self._last_gradient
+
+    def is_end(self, place: int) -> bool:
+        """Whether nothing in its part of the step computes with a result but single numbers, as a scale of a loss."""
+        part = self.row[place].part
+        readers = (self.row[reader] for reader in self.readers_of(place))
+        return all(one.part != part or one.result is None or one.result.size == 1 for one in readers)
+
+    @functools.cached_property
+    def loss_scale(self) -> float:
+        """By what a loss is multiplied before its backward pass, and its gradients are divided by after it; 1 where
+        none is, or where nothing takes it off again.
+        """
+        return next(iter(self._scaled_losses), 1.0)
+
+    def is_scaled(self, value: Value) -> bool:
+        """Whether the scale of a loss is in a value of an iteration that has one: of gradients, and of that loss."""
+        return "backward" in self.parts.get(value, ()) or value in self._scaled_losses.values()
+
+    @functools.cached_property
+    def _scaled_losses(self) -> dict[float, Value]:
+        """The scale, and what it makes of the loss; {} without one."""
+        scales = {
+            figures.total / read.total: figures.value
+            for place, placed in enumerate(self.row[: self._last_gradient])
+            if placed.part == "forward" and not self.readers_of(place)
+            for _, figures in placed.outputs[:1]
+            for _, read in placed.inputs[:1]
+            if figures.size == read.size == 1 and read.total and abs(figures.total) > abs(read.total)
+        }
+        return scales if len(scales) == 1 and self._takes_off(next(iter(scales))) else {}
+
+    def _takes_off(self, scale: float) -> bool:
+        """Whether a gradient is divided by a number after the backward pass."""
+        return any(
+            read.size == figures.size > 1 and math.isclose(scale * figures.length, read.length, rel_tol=_SCALE_OFF)
+            for placed in self.row[self._last_gradient + 1 :]
+            for (_, read), (_, figures) in zip(placed.inputs, placed.outputs, strict=False)
+            if not read.is_plain
+        )
 
     def readers_of(self, place: int) -> list[int]:
         """Places of the later operators that read what the one at a place made, as far as that tells something; not
@@ -294,7 +340,8 @@ def _by_iteration(steps: Sequence[Step]) -> dict[int, dict[int, list[Step]]]:
 def _joined_by_values(
     mine: Sequence[list[Step]], golden: Sequence[list[Step]], looks: tuple[Look, Look]
 ) -> list[tuple[list[Step], list[Step]]]:
-    """Iterations of which several on one side are one on the other; [] where each has one that it shares most with.
+    """Iterations of which several on one side are one on the other; [] where each has one that it shares most with, or
+    where that leaves one out: weights that an update has left as they were make two iterations alike.
 
     Each iteration of the side with more of them goes to the one on the other side with which it has most results in
     common, in order.
@@ -316,7 +363,7 @@ def _joined_by_values(
         if shared[i][start]:
             groups.setdefault(start, []).extend(longer[i])
     counts = {j: len({step.key.iteration for step in steps}) for j, steps in groups.items()}
-    if max(counts.values(), default=1) < 2:
+    if max(counts.values(), default=1) < 2 or len(groups) < len(shorter):
         return []
     pairs = [(steps, shorter[j]) for j, steps in groups.items()]
     return pairs if is_mine_longer else [(own, other) for other, own in pairs]

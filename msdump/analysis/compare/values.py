@@ -12,7 +12,7 @@ import math
 import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -44,6 +44,7 @@ class Figures:
     is_plain  whether it tells nothing: all elements are equal, a handful of whole numbers, one number of few digits
     is_noise  plain, because it is no more than the rounding of what it is a sum of
     has_elements  whether its numbers can be read; False: these figures are all that there is
+    factor    by which the numbers of the tensor are multiplied to be these
     """
 
     tensor: DumpedTensor
@@ -58,6 +59,16 @@ class Figures:
     is_plain: bool
     is_noise: bool = False
     has_elements: bool = True
+    factor: float = 1.0
+
+    def scaled(self, factor: float) -> Figures:
+        """Of the same numbers, multiplied by a positive factor."""
+        size, checksum, dtype, total, length = self.value
+        value = size, checksum, dtype, factor * total, factor * length
+        return replace(
+            self, value=value, total=factor * self.total, absolute=factor * self.absolute, length=factor * self.length,
+            lowest=factor * self.lowest, largest=factor * self.largest, factor=factor * self.factor,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +78,14 @@ class Likeness:
     axes     order of mine's axes in which they do, or of golden's where `is_of_golden`; () for the order as it is
     metrics  None where all bits are equal
     reason   why they do not agree in that order either
+    factor   by which mine's numbers are multiplied to agree, as gradients of a loss that is scaled up
     """
 
     axes: tuple[int, ...] = ()
     is_of_golden: bool = False
     metrics: PairMetrics | None = None
     reason: str = ""
+    factor: float = 1.0
 
 
 def figures_of(tensor: DumpedTensor) -> Figures | None:
@@ -186,6 +199,18 @@ class Matches:
             self._alike[key] = _likeness(mine, golden, self._tolerance)
         return self._alike[key]
 
+    def apart(self, mine: Figures, golden: Figures) -> Likeness | None:
+        """How far two values of one size are apart, in the order as it is; None where they cannot be read."""
+        if not (mine.has_elements and golden.has_elements):
+            return None
+        try:
+            x, y = mine.tensor.load_host(), golden.tensor.load_host()
+        except (FormatError, OSError):
+            return None
+        metrics = compare_arrays(x.astype(np.float32).reshape(-1) * np.float32(mine.factor), y.reshape(-1), False)
+        bounds = bounds_of(mine.dtype, golden.dtype, self._tolerance)
+        return Likeness((), False, metrics, reason_to_differ(metrics, bounds), mine.factor)
+
     def nearest(self, mine: Figures, golden: Figures) -> Likeness | None:
         """Of two matrices that do not agree: that they are nearly the same once one is transposed; else None."""
         if not (mine.has_elements and golden.has_elements):
@@ -234,6 +259,11 @@ def _may_agree(mine: Figures, golden: Figures, tolerance: float | None) -> bool:
 
 
 def _likeness(mine: Figures, golden: Figures, tolerance: float | None) -> Likeness | None:
+    found = _likeness_of_numbers(mine, golden, tolerance)
+    return found if found is None or mine.factor == 1 else replace(found, factor=mine.factor)
+
+
+def _likeness_of_numbers(mine: Figures, golden: Figures, tolerance: float | None) -> Likeness | None:
     if mine.value == golden.value:
         return Likeness()
     if not (mine.has_elements and golden.has_elements):
@@ -242,6 +272,8 @@ def _likeness(mine: Figures, golden: Figures, tolerance: float | None) -> Likene
         x, y = mine.tensor.load_host(), golden.tensor.load_host()
     except (FormatError, OSError):
         return None
+    if mine.factor != 1:
+        x = x.astype(np.float32) * np.float32(mine.factor)
     bounds = bounds_of(mine.dtype, golden.dtype, tolerance)
     top = max(abs(golden.lowest), abs(golden.largest))
     for axes, is_of_golden in _orders(x, y):

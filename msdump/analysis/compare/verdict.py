@@ -188,6 +188,8 @@ class Finding:
     unseen     inputs that were not compared: that the inputs agree is said of the others alone
     reader_line  of ONLY_ONE: line of the pair, which reads what the operator made
     reader     of ONLY_ONE: mine's operator that what it made comes to, or that goes on without it
+    before     of ONLY_ONE, of golden's operator: mine's operator that made what it reads
+    holder     of ONLY_ONE, where golden alone writes a tensor: mine's operator that computes with it
     golden_maker  of INPUT without a maker: golden's operator that made what golden reads there
     updated    of an optimizer's operator: the parameter that it reads first
     """
@@ -206,6 +208,8 @@ class Finding:
     unseen: tuple[Operand, ...] = ()
     reader_line: SourceLine | None = None
     reader: Place | None = None
+    holder: Place | None = None
+    before: Place | None = None
     golden_maker: Place | None = None
     updated: str = ""
     makers: Makers | None = None

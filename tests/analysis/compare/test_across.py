@@ -194,7 +194,9 @@ def test_an_operator_more_is_what_comes_first(tmp_path: Path) -> None:
     comparison = compared(tmp_path, mindspore(np.tanh(scaled), hidden=scaled, extra=extra), TORCH)
     assert headline(comparison)[0].startswith("first difference: only mine has Default/Mul-op2")
     other = compared(tmp_path / "turned", TORCH, mindspore(np.tanh(scaled), hidden=scaled, extra=extra))
-    assert headline(other)[0].startswith("first difference: only golden has Default/Mul-op2")
+    first = headline(other)[0]
+    assert first.startswith("first difference: Default/aten_tanh_default-op0") and "which only golden has" in first
+    assert "goes on from Default/fc-Linear/aten_addmm_default-op0 without Default/Mul-op2" in first
 
 
 def test_what_is_computed_once_more_is_no_difference(tmp_path: Path) -> None:
