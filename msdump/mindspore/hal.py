@@ -174,12 +174,9 @@ def set_cpu_affinity(enable_affinity: bool, affinity_cpu_list: Any = None) -> No
 
 
 def set_memory(
-    init_size: str = "2GB",
-    increase_size: str = "2GB",
-    max_size: str = "1024GB",
-    optimize_level: str = "O0",
+    init_size: str = "2GB", increase_size: str = "2GB", max_size: str = "1024GB", optimize_level: str = "O0",
     huge_page_reserve_size: str = "0GB",
-) -> None:
+) -> None:  # fmt: skip
     """Accepted: memory is taken when it is needed."""
 
 

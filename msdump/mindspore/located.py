@@ -70,12 +70,9 @@ def located_class(cls: type[Any]) -> type[Any]:
 
 
 def tell(
-    error: Exception,
-    name: str,
-    args: tuple[Any, ...] = (),
-    kwargs: Mapping[str, Any] | None = None,
+    error: Exception, name: str, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None,
     keeps: tuple[type[Exception], ...] = (),
-) -> None:
+) -> None:  # fmt: skip
     """Give an error that is being handled the line of the script.
 
     Raises: TypeError or ValueError with all of it in place of an error that Python, numpy or PyTorch raised about

@@ -99,12 +99,9 @@ def call_in_graph_mode(
 
 
 def run_recorded(
-    function: Callable[..., Any],
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
-    cell: TracedCell | None,
+    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], cell: TracedCell | None,
     stands_for_graph: bool = False,
-) -> Any:
+) -> Any:  # fmt: skip
     """`function(*args, **kwargs)` with all operators remembered, so that gradients of what has run can be taken."""
     graph = Graph(name="recording")
     tracer = Tracer(graph, True, cell is not None, stands_for_graph=stands_for_graph)

@@ -145,12 +145,9 @@ class Dataset(Declared, ABC):
         return mapped if column_order is None else mapped.project(column_order)
 
     def batch(
-        self,
-        batch_size: int | Callable[..., int],
-        drop_remainder: bool = False,
-        num_parallel_workers: int | None = None,
-        **more: Any,
-    ) -> Dataset:
+        self, batch_size: int | Callable[..., int], drop_remainder: bool = False,
+        num_parallel_workers: int | None = None, **more: Any,
+    ) -> Dataset:  # fmt: skip
         """Stack `batch_size` rows into one. The last, smaller batch is kept unless `drop_remainder`.
 
         batch_size   an int, or a function of a BatchInfo
@@ -160,12 +157,9 @@ class Dataset(Declared, ABC):
         return _STEPS["BatchDataset"](self, batch_size, drop_remainder, num_parallel_workers, **more)
 
     def padded_batch(
-        self,
-        batch_size: int,
-        drop_remainder: bool = False,
-        num_parallel_workers: int | None = None,
+        self, batch_size: int, drop_remainder: bool = False, num_parallel_workers: int | None = None,
         pad_info: Mapping[str, Any] | None = None,
-    ) -> Dataset:
+    ) -> Dataset:  # fmt: skip
         """`batch` after padding. pad_info: column -> (shape with None for "the largest of the batch", value)."""
         return _STEPS["PaddedBatchDataset"](self, batch_size, drop_remainder, num_parallel_workers, pad_info)
 
@@ -211,11 +205,9 @@ class Dataset(Declared, ABC):
         return _STEPS["RenameDataset"](self, input_columns, output_columns)
 
     def filter(
-        self,
-        predicate: Callable[..., Any],
-        input_columns: ColumnNames | None = None,
+        self, predicate: Callable[..., Any], input_columns: ColumnNames | None = None,
         num_parallel_workers: int | None = None,
-    ) -> Dataset:
+    ) -> Dataset:  # fmt: skip
         """Rows for which `predicate` of the columns is true. Without `input_columns` it sees all of them."""
         return _STEPS["FilterDataset"](self, predicate, input_columns)
 

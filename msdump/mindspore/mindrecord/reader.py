@@ -131,12 +131,9 @@ class FileReader:
     """Rows of MindRecord files, in order. `columns`: only these fields."""
 
     def __init__(
-        self,
-        file_name: str | Sequence[str],
-        num_consumer: int = 4,
-        columns: Sequence[str] | None = None,
+        self, file_name: str | Sequence[str], num_consumer: int = 4, columns: Sequence[str] | None = None,
         operator: Any = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if columns is not None and not isinstance(columns, (list, tuple)):
             raise ParamTypeError(f"FileReader(columns): expected a list of names, got {type(columns).__name__}.")
         self._files = record_files("FileReader(file_name)", file_name)

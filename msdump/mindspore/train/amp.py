@@ -132,12 +132,9 @@ def auto_mixed_precision(network: Any, amp_level: str = "O0", dtype: DType = flo
 
 
 def custom_mixed_precision(
-    network: Cell,
-    *,
-    white_list: list[type[Any]] | None = None,
-    black_list: list[type[Any]] | None = None,
+    network: Cell, *, white_list: list[type[Any]] | None = None, black_list: list[type[Any]] | None = None,
     dtype: DType = float16,
-) -> Cell:
+) -> Cell:  # fmt: skip
     """The network with the cells and operators of `white_list` lowered, or all but the cells of `black_list`.
 
     Raises: TypeError for anything but a Cell and lists of classes; ValueError without a list, or with both.

@@ -97,12 +97,9 @@ def connect_network_with_dataset(network: Cell, dataset_helper: DatasetHelper) -
 
 
 def data_sink(
-    fn: Callable[..., Any],
-    dataset: Any,
-    sink_size: int = 1,
-    jit_config: JitConfig | None = None,
+    fn: Callable[..., Any], dataset: Any, sink_size: int = 1, jit_config: JitConfig | None = None,
     input_signature: Any = None,
-) -> Callable[..., Any]:
+) -> Callable[..., Any]:  # fmt: skip
     """A function without arguments that runs `fn` on the next `sink_size` rows of a dataset; its result is the last.
 
     jit_config   runs `fn` as a graph

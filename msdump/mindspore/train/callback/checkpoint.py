@@ -70,12 +70,9 @@ class ModelCheckpoint(Callback):
     """
 
     def __init__(
-        self,
-        prefix: Any = "CKP",
-        directory: Any = None,
-        config: CheckpointConfig | None = None,
+        self, prefix: Any = "CKP", directory: Any = None, config: CheckpointConfig | None = None,
         clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if not callable(prefix) and not _is_file_name(prefix):
             raise ValueError(f"For 'ModelCheckpoint', the argument 'prefix' must be a file name, but got {prefix!r}.")
         if config is not None and not isinstance(config, CheckpointConfig):
