@@ -29,29 +29,12 @@ from msdump.mindspore.parallel_context import (
 )
 
 __all__ = [
-    "COMPATIBLE",
-    "GRAPH_MODE",
-    "LAX",
-    "PYNATIVE_MODE",
-    "STRICT",
-    "ParallelMode",
-    "get_algo_parameters",
-    "get_auto_parallel_context",
-    "get_context",
-    "get_current_device",
-    "get_offload_context",
-    "get_ps_context",
-    "reset_algo_parameters",
-    "reset_auto_parallel_context",
-    "reset_ps_context",
-    "set_algo_parameters",
-    "set_auto_parallel_context",
-    "set_context",
-    "set_deterministic",
-    "set_device",
-    "set_offload_context",
+    "COMPATIBLE", "GRAPH_MODE", "LAX", "PYNATIVE_MODE", "STRICT", "ParallelMode", "get_algo_parameters",
+    "get_auto_parallel_context", "get_context", "get_current_device", "get_offload_context", "get_ps_context",
+    "reset_algo_parameters", "reset_auto_parallel_context", "reset_ps_context", "set_algo_parameters",
+    "set_auto_parallel_context", "set_context", "set_deterministic", "set_device", "set_offload_context",
     "set_ps_context",
-]
+]  # fmt: skip
 
 GRAPH_MODE, PYNATIVE_MODE = 0, 1
 # What compilation takes: STRICT only what a graph can hold, LAX all of Python.

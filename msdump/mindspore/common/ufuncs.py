@@ -9,21 +9,11 @@ import numpy as np
 
 # What `array op tensor` asks of the tensor.
 _REFLECTED: dict[np.ufunc, str] = {
-    np.add: "__radd__",
-    np.subtract: "__rsub__",
-    np.multiply: "__rmul__",
-    np.true_divide: "__rtruediv__",
-    np.floor_divide: "__rfloordiv__",
-    np.remainder: "__rmod__",
-    np.power: "__rpow__",
-    np.matmul: "__rmatmul__",
-    np.less: "__gt__",
-    np.less_equal: "__ge__",
-    np.greater: "__lt__",
-    np.greater_equal: "__le__",
-    np.equal: "__eq__",
+    np.add: "__radd__", np.subtract: "__rsub__", np.multiply: "__rmul__", np.true_divide: "__rtruediv__",
+    np.floor_divide: "__rfloordiv__", np.remainder: "__rmod__", np.power: "__rpow__", np.matmul: "__rmatmul__",
+    np.less: "__gt__", np.less_equal: "__ge__", np.greater: "__lt__", np.greater_equal: "__le__", np.equal: "__eq__",
     np.not_equal: "__ne__",
-}
+}  # fmt: skip
 
 
 def applied(kind: type[Any], ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:

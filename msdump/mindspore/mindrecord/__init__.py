@@ -2,22 +2,7 @@
 
 from __future__ import annotations
 
-from msdump.mindspore.mindrecord.exceptions import (
-    MindRecordException,
-    MRMAddSchemaError,
-    MRMCommitError,
-    MRMDefineIndexError,
-    MRMFetchDataError,
-    MRMInvalidHeaderSizeError,
-    MRMInvalidPageSizeError,
-    MRMInvalidSchemaError,
-    MRMOpenError,
-    MRMValidateDataError,
-    MRMWriteDatasetError,
-    ParamTypeError,
-    ParamValueError,
-    PathNotExistsError,
-)
+from msdump.mindspore.mindrecord.exceptions import *
 from msdump.mindspore.mindrecord.reader import FileReader
 from msdump.mindspore.mindrecord.writer import FileWriter
 from msdump.mindspore.names import explain_missing, publish_all

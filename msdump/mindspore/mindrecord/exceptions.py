@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msdump.errors import MsdumpError
+from msdump.mindspore.names import publish
 
 
 class MindRecordException(MsdumpError, RuntimeError):  # noqa: N818 - MindSpore's name
@@ -59,3 +60,6 @@ class MRMCommitError(MindRecordException):
 
 class MRMFetchDataError(MindRecordException, ValueError):
     """A row that cannot be read: the file is damaged."""
+
+
+publish(__name__, tells_line=False)

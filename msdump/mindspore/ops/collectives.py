@@ -160,15 +160,6 @@ def mean_over_group(gradient: Tensor, degree: int, is_mean: bool, group: str) ->
 
 
 __all__ = [
-    "AllGather",
-    "AllReduce",
-    "AlltoAll",
-    "Barrier",
-    "Broadcast",
-    "NeighborExchange",
-    "Receive",
-    "Reduce",
-    "ReduceOp",
-    "ReduceScatter",
-    "Send",
-]
+    "AllGather", "AllReduce", "AlltoAll", "Barrier", "Broadcast", "NeighborExchange", "Receive", "Reduce", "ReduceOp",
+    "ReduceScatter", "Send",
+]  # fmt: skip

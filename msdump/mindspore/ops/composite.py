@@ -209,20 +209,10 @@ class MultitypeFuncGraph:
 
 
 _PYTHON_KINDS: dict[str, tuple[type, ...]] = {
-    "Tensor": (Tensor,),
-    "RowTensor": (),
-    "Number": (bool, int, float),
-    "Bool": (bool,),
-    "Int": (int,),
-    "Float": (float,),
-    "String": (str,),
-    "Function": (FunctionType, MultitypeFuncGraph),
-    "Tuple": (tuple,),
-    "List": (list,),
-    "None": (type(None),),
-    "TypeNone": (type(None),),
-    "TypeType": (Type,),
-}
+    "Tensor": (Tensor,), "RowTensor": (), "Number": (bool, int, float), "Bool": (bool,), "Int": (int,),
+    "Float": (float,), "String": (str,), "Function": (FunctionType, MultitypeFuncGraph), "Tuple": (tuple,),
+    "List": (list,), "None": (type(None),), "TypeNone": (type(None),), "TypeType": (Type,),
+}  # fmt: skip
 
 
 def _is_a(arg: Any, type_name: str) -> bool:

@@ -42,43 +42,11 @@ _RULES = {
 }
 
 # Operators that work element by element take what they are given, and hand it on.
-_ELEMENTWISE = frozenset(
-    {
-        "Abs",
-        "Add",
-        "AddN",
-        "AllReduce",
-        "BiasAdd",
-        "Cast",
-        "Div",
-        "Dropout",
-        "DropoutGrad",
-        "Exp",
-        "GeLU",
-        "GeLUGrad",
-        "Log",
-        "Maximum",
-        "Minimum",
-        "Mul",
-        "Neg",
-        "OnesLike",
-        "ReLU",
-        "ReLU6",
-        "ReLU6Grad",
-        "RealDiv",
-        "Reciprocal",
-        "ReluGrad",
-        "Rsqrt",
-        "Sigmoid",
-        "SigmoidGrad",
-        "Sqrt",
-        "Square",
-        "Sub",
-        "Tanh",
-        "TanhGrad",
-        "ZerosLike",
-    }
-)
+_ELEMENTWISE = frozenset({
+    "Abs", "Add", "AddN", "AllReduce", "BiasAdd", "Cast", "Div", "Dropout", "DropoutGrad", "Exp", "GeLU", "GeLUGrad",
+    "Log", "Maximum", "Minimum", "Mul", "Neg", "OnesLike", "ReLU", "ReLU6", "ReLU6Grad", "RealDiv", "Reciprocal",
+    "ReluGrad", "Rsqrt", "Sigmoid", "SigmoidGrad", "Sqrt", "Square", "Sub", "Tanh", "TanhGrad", "ZerosLike",
+})  # fmt: skip
 
 
 def assign_device_formats(graph: Graph) -> None:

@@ -14,6 +14,7 @@ from msdump.errors import ConfigError, FormatError
 from msdump.mindspore.common.dtype import DType, dtype_name
 from msdump.mindspore.dataset import checks
 from msdump.mindspore.dataset.vision.utils import ImageReadMode, image_array, is_pillow, pillow
+from msdump.mindspore.names import publish
 from msdump.tensors.arrays import Array
 
 
@@ -183,3 +184,6 @@ def read_image(filename: str | os.PathLike[str], mode: ImageReadMode = ImageRead
 def get_image_size(image: Any) -> list[int]:
     """[height, width] of an array or a Pillow image."""
     return [int(side) for side in image_array("get_image_size", image).shape[:2]]
+
+
+publish(__name__, tells_line=False)
