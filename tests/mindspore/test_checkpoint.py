@@ -161,3 +161,23 @@ def test_a_checkpoint_of_the_background_has_the_values_of_its_call(tmp_path: Pat
     ms.save_checkpoint(net, str(tmp_path / "none" / "net.ckpt"), async_save=True)
     with pytest.raises(FileNotFoundError):
         ms.load_checkpoint(path)
+
+
+def test_files_change_their_format(tmp_path: Path) -> None:
+    values = {"a.weight": Tensor(np.arange(6, dtype=np.float32).reshape(2, 3)), "b": Tensor(np.float16(2))}
+    for rank in (0, 1):
+        (tmp_path / f"rank{rank}").mkdir()
+        ms.save_checkpoint(values, str(tmp_path / f"rank{rank}" / f"net_{rank}.ckpt"))
+    ms.ckpt_to_safetensors(str(tmp_path), str(tmp_path / "new"), {"b": "c"}, file_name_regex="_1$")
+    made = [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.safetensors")]
+    assert made == ["new/rank1/net_1.safetensors"]
+    back = tmp_path / made[0]
+    ms.safetensors_to_ckpt(str(back))
+    loaded = ms.load_checkpoint(str(back.with_suffix(".ckpt")))
+    assert list(loaded) == ["a.weight", "c"]
+    for value, expected in zip(loaded.values(), values.values(), strict=True):
+        assert value.dtype == expected.dtype
+        np.testing.assert_array_equal(value.asnumpy(), expected.asnumpy())
+    for wrong in (str(back), str(tmp_path / "absent.ckpt")):
+        with pytest.raises(ValueError, match=r"expected a folder or a file that ends with \.ckpt"):
+            ms.ckpt_to_safetensors(wrong)

@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as arrays
 
 from msdump.mindspore import dataset as ds
 from msdump.mindspore.dataset import vision as V
-from msdump.mindspore.dataset.vision.policies import sub_policies
+from msdump.mindspore.dataset.vision.policies import _OPERATIONS, sub_policies
 from msdump.mindspore.dataset.vision.utils import AutoAugmentPolicy, ConvertMode, Inter, SliceMode
 from msdump.tensors.arrays import Array
 
@@ -217,3 +217,41 @@ def test_gray_pictures_are_those_of_pillow() -> None:
     np.testing.assert_array_equal(V.RandomGrayscale(0.0)(image), image)
     with pytest.raises(ValueError, match="expected 1 or 3"):
         V.Grayscale(2)
+
+
+@quick
+@given(seed=st.integers(0, 99), is_hwc=st.booleans())
+def test_squares_are_cut_out(seed: int, is_hwc: bool) -> None:
+    image = np.full((9, 11, 3) if is_hwc else (3, 9, 11), 7, np.uint8)
+    cut = V.CutOut(4, 1, is_hwc).draw(np.random.default_rng(seed), image)
+    empty = (cut == 0).all(axis=2 if is_hwc else 0)
+    rows, columns = np.flatnonzero(empty.any(axis=1)), np.flatnonzero(empty.any(axis=0))
+    assert empty.sum() == 16 and np.ptp(rows) == np.ptp(columns) == 3 and (cut[cut != 0] == 7).all()
+    assert (image == 7).all() and not V.CutOut(20, is_hwc=is_hwc)(image).any()
+    assert 16 <= (V.CutOut(4, 3, is_hwc).draw(np.random.default_rng(seed), image) == 0).sum() / 3 <= 48
+
+
+def test_batches_are_mixed_with_the_next_image_or_the_batch_before() -> None:
+    images, labels = np.arange(12.0).reshape(3, 2, 2, 1), np.eye(3)
+    mixed, shares = V.MixUp(3, 0.4).draw(np.random.default_rng(1), images, labels)
+    own = np.diag(shares)
+    np.testing.assert_allclose(shares, own[:, None] * labels + (1 - own)[:, None] * labels[[1, 2, 0]])
+    sides = own.reshape(3, 1, 1, 1)
+    np.testing.assert_allclose(mixed, sides * images + (1 - sides) * images[[1, 2, 0]])
+    chain, draws = V.MixUp(3, 0.4, is_single=False), np.random.default_rng(2)
+    first = chain.draw(draws, images, labels)
+    np.testing.assert_allclose(first[0], images)
+    second = chain.draw(draws, images + 100, labels[[1, 2, 0]])
+    own = second[1][np.arange(3), [1, 2, 0]].reshape(3, 1, 1, 1)
+    np.testing.assert_allclose(second[0], own * (images + 100) + (1 - own) * images)
+    with pytest.raises(RuntimeError, match="expected 2 images"):
+        V.MixUp(2, 0.4)(images, labels)
+
+
+def test_any_operations_at_one_strength() -> None:
+    draws = [V.RandAugment(2, 5).draw(np.random.default_rng(seed), picture()) for seed in range(60)]
+    assert {(each.shape, each.dtype) for each in draws} == {((9, 11, 3), np.dtype(np.uint8))}
+    assert len({each.tobytes() for each in draws}) > 30
+    steps = V.RandAugment(500, 15).steps(np.random.default_rng(0))
+    assert {name for name, *_ in steps} == set(_OPERATIONS) and {level for *_, level in steps} == {4.5}
+    assert {share for name, share, _ in steps if name == "Invert"} == {0.0}

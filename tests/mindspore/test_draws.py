@@ -38,6 +38,8 @@ DRAWS: dict[str, tuple[Callable[[], Any], float | None, float]] = {
     "randn_like": (lambda: ops.randn_like(ones()), 0, 1),
     "randint": (lambda: ops.randint(0, 10, SHAPE), *TEN),
     "randperm": (lambda: ops.randperm(COUNT), *ORDER),
+    "random_poisson": (lambda: ops.random_poisson(SHAPE, ms.Tensor(9.0)), 9, 3),
+    "shuffle": (lambda: ops.shuffle(ms.Tensor(np.arange(COUNT))), *ORDER),
     "bernoulli": (lambda: ops.bernoulli(ones(), 0.2), 0.2, 0.4),
     "multinomial": (lambda: ops.multinomial(weights(), COUNT), 2, 1),
     "random_categorical": (lambda: ops.random_categorical(ops.log(weights()).reshape((1, 4)), COUNT), 2, 1),
@@ -111,3 +113,17 @@ def test_channel_dropout_gives_its_mask(operator: Any, shape: tuple[int, ...]) -
     assert all(channel.min() == channel.max() for channel in mask.asnumpy().reshape(64, -1))
     with pytest.raises(ValueError, match="'keep_prob' must be in range"):
         operator(1.5)(ms.Tensor(np.ones(shape, np.float32)))
+
+
+def test_parts_are_shuffled_whole_and_counts_follow_their_means() -> None:
+    rows = np.arange(40).reshape(20, 2)
+    mixed = ops.shuffle(ms.Tensor(rows), seed=3).asnumpy()
+    np.testing.assert_array_equal(mixed[np.argsort(mixed[:, 0])], rows)
+    means = np.array([[0.0, 2.0, 50.0]], np.float32)
+    counts = ops.random_poisson(ms.Tensor([COUNT]), ms.Tensor(means), dtype=ms.int32)
+    assert counts.shape == (COUNT, 1, 3) and counts.dtype == ms.int32
+    np.testing.assert_allclose(counts.asnumpy().mean(axis=0), means, rtol=0.03)
+    np.testing.assert_allclose(counts.asnumpy().var(axis=0), means, rtol=0.05)
+    assert ops.random_poisson(ms.Tensor([]), ms.Tensor(means)).shape == means.shape
+    with pytest.raises(GraphError, match="rate of at least 0"):
+        ops.random_poisson((2,), ms.Tensor(-1.0))

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import msdump.mindspore as ms
-from msdump.mindspore import Tensor, train
+from msdump.mindspore import Tensor, nn, train
 from msdump.tensors.arrays import Array
 
 SCORES = np.array([[0.1, 0.7, 0.2], [0.5, 0.2, 0.3], [0.2, 0.3, 0.5], [0.6, 0.3, 0.1]], np.float32)
@@ -155,3 +155,61 @@ def test_rates_of_samples_are_averaged_without_the_undefined() -> None:
         joined = train.ConfusionMatrixMetric(True, "precision", True, decrease)
         joined.update(np.array([[[1, 0], [1, 1]]]), np.array([[[1, 0], [0, 1]]]))
         assert joined.eval() == pytest.approx(value)
+
+
+def surfaces(first: Array, second: Array, order: float) -> Array:
+    """Distance of each border element of one mask to the nearest of the other, element by element."""
+
+    def border(mask: Array) -> list[tuple[int, ...]]:
+        inside = {tuple(map(int, place)) for place in np.argwhere(mask)}
+        near = [step for axis in range(mask.ndim) for step in (np.eye(mask.ndim, dtype=int)[axis] * s for s in (1, -1))]
+        return [p for p in sorted(inside) if any(tuple(map(int, p + step)) not in inside for step in near)]
+
+    others = np.array(border(second))
+    return np.array([min(np.linalg.norm(np.array(p) - q, order) for q in others) for p in border(first)])
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 999), shape=st.sampled_from([(5, 6), (4, 3, 5), (9,)]),
+    percentile=st.sampled_from([None, 0, 60]),
+    metric=st.sampled_from([("euclidean", 2), ("chessboard", np.inf), ("taxicab", 1)]),
+)  # fmt: skip
+def test_distances_of_surfaces(seed: int, shape: tuple[int, ...], percentile: Any, metric: tuple[str, float]) -> None:
+    draws = np.random.default_rng(seed)
+    a, b = (draws.integers(0, 3, shape) for _ in range(2))
+    a.reshape(-1)[:2] = b.reshape(-1)[-2:] = 1
+    there, back = (surfaces(*pair, metric[1]) for pair in ((a == 1, b == 1), (b == 1, a == 1)))
+    farthest = [np.percentile(each, percentile or 100) for each in (there, back)]
+    batch = (Tensor(a), b, 1)
+    hausdorff = train.HausdorffDistance(metric[0], percentile, crop=False)
+    assert np.isclose(hausdorff(*batch), max(farthest))
+    assert np.isclose(nn.HausdorffDistance(metric[0], percentile, True, crop=False)(*batch), farthest[0])
+    assert np.isclose(train.MeanSurfaceDistance(distance_metric=metric[0])(*batch), there.mean())
+    assert np.isclose(train.MeanSurfaceDistance(True, metric[0])(*batch), (there.mean() + back.mean()) / 2)
+
+
+def test_distances_of_surfaces_at_the_edge() -> None:
+    # Source: the examples of MindSpore's documentation.
+    masks = np.array([[3, 0, 1], [1, 3, 0], [1, 0, 2]]), np.array([[0, 2, 1], [1, 2, 1], [0, 0, 1]])
+    assert np.isclose(train.get_metric_fn("hausdorff_distance")(*masks, 0), 2**0.5)
+    assert np.isclose(train.get_metric_fn("mean_surface_distance")(*masks, 0), 0.8047378541243649)
+    bar, none = np.zeros((3, 7), bool), np.zeros((3, 7), bool)
+    bar[1, 1:6] = True
+    # The box of a bar has one row, so that its border is its two ends; the whole picture's is all of it.
+    end = np.zeros_like(bar)
+    end[1, 3] = True
+    assert [train.MeanSurfaceDistance()(bar, end, True), train.HausdorffDistance()(bar, end, True)] == [1.2, 2.0]
+    assert train.HausdorffDistance(percentile=50)(bar, bar | end, True) == 0.0
+    assert np.percentile([2, 2], 50) == train.HausdorffDistance(percentile=50, directed=True)(bar, end, True)
+    for metric in (train.HausdorffDistance(), train.MeanSurfaceDistance(symmetric=True)):
+        assert metric(bar, none, True) == metric(none, bar, True) == np.inf
+        metric.clear()
+        with pytest.raises(RuntimeError, match="'update'"):
+            metric.eval()
+        with pytest.raises(ValueError, match="of one shape, with elements"):
+            metric.update(bar, none[1:], True)
+    with pytest.raises(ValueError, match="distance_metric"):
+        train.HausdorffDistance("far")
+    with pytest.raises(ValueError, match="percentile"):
+        train.HausdorffDistance(percentile=101)

@@ -77,6 +77,7 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
     "take_along_axis": [(A, np.array([[0], [2]], np.int32), 1)], "meshgrid": [(B, B[:2])], "diff": [(A,), (A, 2)],
     "ediff1d": [(A,), (A, B, B)], "size": [(A,), (A, 1)],
     "eye": [(3,), (2, 3, 1)], "identity": [(3,)], "tri": [(3,)], "linspace": [(0, 1, 5)],
+    "logspace": [(0, 2, 5), (1.0, 3.0, 4, False, 2.0)],
     "indices": [((2, 3),)],
     "diag_indices": [(3,)],
     "tril_indices": [(3,)],

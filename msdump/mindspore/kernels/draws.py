@@ -135,6 +135,16 @@ def _bernoulli(rng: Any, operands: Any, attrs: Attrs, types: Any) -> Any:
     return [rng.random(types[0].shape) < p]
 
 
+def _counted(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
+    return (TensorType(dtype_attribute(attrs, default="float32"), (*shape_attribute(attrs), *types[0].shape)),)
+
+
+@_draws("RandomPoisson", "rate", types=_counted)
+def _random_poisson(rng: Any, operands: Any, attrs: Attrs, types: Any) -> Any:
+    expect(bool((operands[0] >= 0).all()), "rate of at least 0", operands[0].min())
+    return [rng.poisson(operands[0], types[0].shape)]
+
+
 # -- choices -----------------------------------------------------------------------------------------------------------
 
 
@@ -191,3 +201,8 @@ def _choice_with_mask(rng: Any, operands: Any, attrs: Attrs, types: Any) -> Any:
 def _randperm(rng: Any, operands: Any, attrs: Attrs, types: Any) -> Any:
     """Attrs: shape (n,), dtype."""
     return [rng.permutation(types[0].shape[0])]
+
+
+@_draws("RandomShuffle", "x", types=lambda types, attrs: (types[0],))
+def _shuffled(rng: Any, operands: Any, attrs: Attrs, types: Any) -> Any:
+    return [rng.permutation(operands[0]) if operands[0].ndim else operands[0]]

@@ -366,6 +366,13 @@ class Cell(OneDevice):
             seen.setdefault(id(child), name)
         return OrderedDict((name, self._cells[name]) for name in seen.values())
 
+    def get_sub_cell(self, name: str) -> Cell:
+        """The cell of a place such as "block.0.conv", this one for "".   Raises: AttributeError for another place."""
+        cell: Any = self
+        for part in filter(None, name.split(".")):
+            cell = cell._cells[part] if part in cell._cells else getattr(cell, part)
+        return cell
+
     def parameters_and_names(self, name_prefix: str = "", expand: bool = True) -> Iterator[tuple[str, Parameter]]:
         """Each parameter once, with its place as its name."""
         seen: set[int] = set()
@@ -476,6 +483,11 @@ class Cell(OneDevice):
             raise TypeError(f"For 'set_jit_config', expected a JitConfig, got {type(jit_config).__name__}.")
         self._flags["jit_config"] = jit_config
         object.__setattr__(self, "_jit_level", jit_config.jit_level)
+
+    @property
+    def jit_config_dict(self) -> dict[str, Any]:
+        """The settings of `set_jit_config`; empty before it."""
+        return self._flags["jit_config"].jit_config_dict if "jit_config" in self._flags else {}
 
     def set_inputs(self, *inputs: Any) -> None:
         """Declare what the cell is called with; None in a tensor's shape leaves a dimension open.

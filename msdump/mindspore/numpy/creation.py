@@ -147,6 +147,13 @@ def linspace(
     return (made, float(step)) if retstep else made
 
 
+def logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: float = 10.0, dtype: Any = None, axis: int = 0
+) -> Tensor:
+    """The powers of `base` whose exponents are evenly spaced."""
+    return _constant(_np.logspace(start, stop, num, endpoint, base, axis=axis), dtype or float32)
+
+
 def _window(name: str) -> Callable[[int], Tensor]:
     def window(M: int) -> Tensor:
         return _constant(getattr(_np, name)(M), float32)

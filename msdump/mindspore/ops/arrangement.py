@@ -285,6 +285,16 @@ def column_stack(tensors: Sequence[Any]) -> Tensor:
     return concat(parts, 1)
 
 
+def block_diag(*inputs: Tensor) -> Tensor:
+    """Matrices along a diagonal, zeros elsewhere; a vector is a row."""
+    blocks, rows = atleast_2d(list(inputs)), []
+    for at, block in enumerate(blocks):
+        before, after = (sum(each.shape[1] for each in part) for part in (blocks[:at], blocks[at + 1 :]))
+        beside = [zeros((block.shape[0], width), block.dtype) for width in (before, after)]
+        rows.append(concat([part for part in (beside[0], block, beside[1]) if part.shape[1]], 1))
+    return concat(rows, 0)
+
+
 def narrow(input: Tensor, axis: int, start: int, length: int) -> Tensor:
     """`length` elements of an axis, from `start` on."""
     return _between(input, axis, start, start + length)

@@ -130,6 +130,11 @@ def bernoulli(input: Tensor, p: Any = 0.5, seed: int | None = None) -> Tensor:
     return _draw("Bernoulli", [input, _real(p)], None if seed == -1 else seed)[0]
 
 
+def random_poisson(shape: Any, rate: Any, seed: int | None = None, dtype: Type = float32) -> Tensor:
+    """Counts of a Poisson distribution for each mean in `rate`; the result has the sizes of `shape` before its own."""
+    return _draw("RandomPoisson", [rate], seed, shape=_sizes(shape), dtype=dtype)[0]
+
+
 # -- choices -----------------------------------------------------------------------------------------------------------
 
 
@@ -137,6 +142,11 @@ def bernoulli(input: Tensor, p: Any = 0.5, seed: int | None = None) -> Tensor:
 def randperm(n: int, seed: int = 0, offset: int = 0, dtype: Type = int64) -> Tensor:
     """The numbers 0 to n - 1 in a random order."""
     return _draw("RandpermV2", seed=seed, seed2=offset, shape=_sizes(n), dtype=dtype)[0]
+
+
+def shuffle(x: Tensor, seed: int | None = None) -> Tensor:
+    """The parts along the first axis in a random order."""
+    return _draw("RandomShuffle", [x], seed)[0]
 
 
 def multinomial(input: Tensor, num_samples: int, replacement: bool = True, seed: int | None = None) -> Tensor:

@@ -29,7 +29,7 @@ _SAME = """
 # The same: of arrangement, padding, selection, scatter, statistics, linear algebra, blending, spectral functions.
 _MORE = """
     addbmm addcdiv addcmul addmm addmv addr adjoint amax amin approximate_equal argmin argsort argwhere baddbmm
-    bincount cholesky cholesky_inverse cholesky_solve chunk col2im cross cummax cummin cumprod det diag diagflat
+    bincount cholesky cholesky_inverse cholesky_solve chunk col2im cov cross cummax cummin cumprod det diag diagflat
     diff dot dsplit expand flip fliplr flipud fold gather_nd geqrf ger histc hsplit imag index_fill index_select
     inner inplace_update inv inverse isclose isreal lerp log_matrix_determinant logdet logit logsumexp lstsq lt
     lu_solve masked_scatter masked_select matrix_determinant matrix_power median moveaxis movedim msort mvlgamma

@@ -19,6 +19,7 @@ from msdump.mindspore.ops.arithmetic import (
     isnan,
     log,
     masked_fill,
+    matmul,
     mul,
     pow,
     sqrt,
@@ -26,7 +27,7 @@ from msdump.mindspore.ops.arithmetic import (
     sub,
 )
 from msdump.mindspore.ops.arrangement import narrow
-from msdump.mindspore.ops.array import arange, cast, concat, expand_dims, reshape, squeeze
+from msdump.mindspore.ops.array import arange, cast, concat, expand_dims, ones, reshape, squeeze, transpose
 from msdump.mindspore.ops.declaration import COMMON, FLOAT, operator, plain
 from msdump.mindspore.ops.reductions import amax, amin, mean
 from msdump.mindspore.ops.reductions import sum as _sum
@@ -79,6 +80,17 @@ def std(input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: bool = False) 
 def var(input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Any:
     """Variance over axes."""
     return var_mean(input, axis, ddof, keepdims)[0]
+
+
+def cov(input: Tensor, *, correction: Any = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
+    """How rows vary together, over columns that count `fweights` times and weigh `aweights`."""
+    rows = reshape(input if input.dtype in float_type else _cast(input, "float32"), (-1, input.shape[-1]))
+    importance = ones(rows.shape[1:], rows.dtype) if aweights is None else cast(aweights, rows.dtype)
+    weights = importance if fweights is None else mul(importance, cast(fweights, rows.dtype))
+    total = _sum(weights)
+    apart = sub(rows, div(_sum(mul(rows, weights), 1, True), total))
+    taken = correction if aweights is None else div(mul(_sum(mul(weights, importance)), correction), total)
+    return squeeze(div(matmul(mul(apart, weights), transpose(apart, (1, 0))), sub(total, taken)))
 
 
 # -- order -------------------------------------------------------------------------------------------------------------

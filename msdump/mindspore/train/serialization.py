@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -208,6 +209,34 @@ def _check_fit(parameter: Parameter, new: Parameter) -> None:
             f"the argument 'parameter_dict'. But got its shape {parameter.shape} in the argument 'net' and shape "
             f"{new.shape} in the argument 'parameter_dict'. Did the net change since the file was saved?"
         )
+
+
+def _converter(source: str, target: str) -> Any:
+    def convert(
+        file_path: str, save_path: str | None = None, name_map: Mapping[str, str] | None = None,
+        file_name_regex: str | None = None, processes_num: int = 1,
+    ) -> None:  # fmt: skip
+        start = Path(file_path)
+        if not start.is_dir() and (start.suffix != f".{source}" or not start.is_file()):
+            raise ValueError(f"file_path: expected a folder or a file that ends with .{source}, got {file_path!r}.")
+        folder, found = (start, start.rglob(f"*.{source}")) if start.is_dir() else (start.parent, [start])
+        for path in (each for each in found if re.search(file_name_regex or "", each.stem)):
+            values = load_checkpoint(str(path), format=source)
+            place = Path(save_path or folder) / path.relative_to(folder).with_suffix(f".{target}")
+            make_dirs(place.parent)
+            save_checkpoint({(name_map or {}).get(n, n): v for n, v in values.items()}, str(place), format=target)
+
+    convert.__name__ = convert.__qualname__ = f"{source}_to_{target}"
+    convert.__doc__ = f"""Write a {source} file, or all below a folder, as {target}, beside it or below `save_path`.
+
+    name_map         other names for parameters
+    file_name_regex  what the name of a file, without its ending, has in it
+    Raises: ValueError for a path that is neither, FormatError for a file that is no checkpoint.
+    """
+    return convert
+
+
+ckpt_to_safetensors, safetensors_to_ckpt = _converter(*_FORMATS), _converter(*reversed(_FORMATS))
 
 
 def _path_of(file_name: Any, ending: str) -> Path:

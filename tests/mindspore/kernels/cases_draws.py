@@ -20,5 +20,7 @@ CASES: dict[str, Sequence[Case]] = {
     "Multinomial": [case(positive(4), num_samples=3), case(positive(2, 4), _DRAW, num_samples=4, replacement=False)],
     "RandomCategorical": [case(reals(2, 4), num_samples=3), case(reals(4), _DRAW, num_samples=5)],
     "RandomChoiceWithMask": [case(bools(3, 4), count=20), case(bools(5), _DRAW, count=2)],
+    "RandomPoisson": [case(positive(4), shape=(3, 2)), case(positive(2), _DRAW, shape=(), dtype="int64")],
+    "RandomShuffle": [case(reals(5, 2)), case(ints(0, 9, 4), _DRAW)],
     "RandpermV2": [case(shape=(5,)), case(_DRAW, shape=(3,), dtype="int32")],
 }  # fmt: skip

@@ -134,6 +134,11 @@ ROWS: dict[str, Row] = {
         scale=4.0,
     ),
     # The documented formula; MindSpore's kernel for a CPU ignores the option.
+    "ASGD": Row(
+        lambda nn, p: nn.ASGD(p, 0.1, 0.3, 0.6, 2.0, weight_decay=0.2),
+        lambda: torch_rule("ASGD", lambd=0.3, alpha=0.6, t0=2.0),
+        decay=0.2,
+    ),
     "Adagrad fixed": Row(
         lambda nn, p: nn.Adagrad(p, 0.3, 0.1, update_slots=False), lambda: rules.constant_adagrad(0.3)
     ),

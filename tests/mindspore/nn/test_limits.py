@@ -97,3 +97,18 @@ def test_dtypes_by_the_names_of_c() -> None:
              "uintc": "uint32", "uintp": "uint64"}  # fmt: skip
     for name, same in names.items():
         assert getattr(ms, name) is getattr(ms, same) and Tensor([1], getattr(ms, name)).dtype == getattr(ms, same)
+
+
+def test_a_cell_is_found_by_its_place() -> None:
+    inner = nn.SequentialCell(nn.ReLU(), nn.Dense(2, 2))
+    cell = nn.SequentialCell(nn.Dense(2, 2), inner)
+    assert cell.get_sub_cell("1.1") is inner[1] and cell.get_sub_cell("1") is inner and cell.get_sub_cell("") is cell
+    with pytest.raises(AttributeError, match="absent"):
+        cell.get_sub_cell("1.absent")
+
+
+def test_a_cell_shows_how_it_is_compiled() -> None:
+    cell = nn.ReLU()
+    assert cell.jit_config_dict == {}
+    cell.set_jit_config(ms.JitConfig("O2"))
+    assert cell.jit_config_dict == {"jit_level": "O2", "exc_mode": "auto"}

@@ -204,3 +204,24 @@ def test_wrappers(either_mode: int) -> None:
 def test_bad_arguments(make: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         make()
+
+
+@pytest.mark.parametrize(("size", "fraction", "kept"), [((2, 64, 64), 56 / 64, (56, 56)), ((1, 3, 5, 8), 0.5, (3, 4))])
+def test_the_middle_of_a_picture(size: tuple[int, ...], fraction: float, kept: tuple[int, int]) -> None:
+    picture = RNG.normal(size=size).astype(np.float32)
+    cuts = [int(n * (1 - fraction) / 2) for n in size[-2:]]
+    middle = picture[..., cuts[0] : cuts[0] + kept[0], cuts[1] : cuts[1] + kept[1]]
+    np.testing.assert_array_equal(nn.CentralCrop(fraction)(Tensor(picture)).asnumpy(), middle)
+    with pytest.raises(ValueError, match="central_fraction"):
+        nn.CentralCrop(0.0)
+
+
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_a_dense_layer_of_two_inputs(has_bias: bool) -> None:
+    layer = nn.BiDense(3, 4, 5, has_bias=has_bias)
+    first, second = RNG.normal(size=(2, 6, 3)).astype(np.float32), RNG.normal(size=(2, 6, 4)).astype(np.float32)
+    weight = layer.weight.asnumpy()
+    assert weight.shape == (5, 3, 4) and np.abs(weight).max() <= 3**-0.5
+    expected = np.einsum("...i,oij,...j->...o", first, weight, second)
+    expected = expected + layer.bias.asnumpy() if has_bias else expected
+    np.testing.assert_allclose(layer(Tensor(first), Tensor(second)).asnumpy(), expected, rtol=1e-5, atol=1e-5)

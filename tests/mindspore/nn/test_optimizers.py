@@ -222,3 +222,13 @@ def test_an_optimizer_remembers_what_it_was_made_of() -> None:
     assert mine.target == "CPU" and mine.unique
     with pytest.raises(ValueError, match="cannot be set to 'GPU' or 'Ascend' in the 'CPU' environment"):
         mine.target = "Ascend"
+
+
+def test_asgd_keeps_the_mean_of_the_weights() -> None:
+    weight = Parameter(Tensor(np.array([1.0, -2.0], np.float32)), "w")
+    optimizer, seen = nn.ASGD([weight], 0.1, t0=1.0), []
+    for _ in range(5):
+        optimizer((Tensor(np.array([0.5, 1.0], np.float32)),))
+        seen.append(weight.asnumpy())
+    # Up to step t0 + 2 the last weight, then the mean of those since then.
+    np.testing.assert_allclose(optimizer.ax[0].asnumpy(), np.mean(seen[2:], axis=0), rtol=1e-6)

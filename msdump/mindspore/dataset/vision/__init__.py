@@ -31,22 +31,10 @@ from msdump.mindspore.dataset.vision.geometry import (
     Resize,
     VerticalFlip,
 )
-from msdump.mindspore.dataset.vision.mixing import CutMixBatch, MixUpBatch
-from msdump.mindspore.dataset.vision.patches import GaussianBlur, RandomErasing, RandomResize, SlicePatches
-from msdump.mindspore.dataset.vision.pixels import (
-    HWC2CHW,
-    Decode,
-    Normalize,
-    Rescale,
-    ToNumpy,
-    ToPIL,
-    ToTensor,
-    ToType,
-    get_image_size,
-    read_file,
-    read_image,
-)
-from msdump.mindspore.dataset.vision.policies import AutoAugment
+from msdump.mindspore.dataset.vision.mixing import CutMixBatch, MixUp, MixUpBatch
+from msdump.mindspore.dataset.vision.patches import CutOut, GaussianBlur, RandomErasing, RandomResize, SlicePatches
+from msdump.mindspore.dataset.vision.pixels import *
+from msdump.mindspore.dataset.vision.policies import AutoAugment, RandAugment
 from msdump.mindspore.dataset.vision.randoms import (
     RandomColor,
     RandomColorAdjust,
@@ -55,15 +43,7 @@ from msdump.mindspore.dataset.vision.randoms import (
     RandomSharpness,
     RandomSolarize,
 )
-from msdump.mindspore.dataset.vision.utils import (
-    AutoAugmentPolicy,
-    Border,
-    ConvertMode,
-    ImageBatchFormat,
-    ImageReadMode,
-    Inter,
-    SliceMode,
-)
+from msdump.mindspore.dataset.vision.utils import *
 from msdump.mindspore.dataset.vision.warp import Affine, RandomAffine, RandomRotation, Rotate
 from msdump.mindspore.names import explain_missing, publish_all
 

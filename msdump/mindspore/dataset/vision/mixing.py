@@ -47,6 +47,24 @@ class MixUpBatch(_Mixing, takes="alpha:alpha=1.0"):
         return from_float(sums, images.dtype), share
 
 
+class MixUp(RandomTransform, takes="batch_size:whole alpha:alpha is_single:bool=True"):
+    """Each image of a batch mixed with the next one, or, unless `is_single`, with what came of the batch before."""
+
+    _before: tuple[Array, ...] = ()
+
+    def draw(self, generator: np.random.Generator, *values: Any) -> Any:
+        if len(values) != 2 or {len(each) for each in values} != {self.batch_size}:
+            raise ConfigError(
+                f"MixUp: expected {self.batch_size} images and one-hot labels. Use OneHot and batch before."
+            )
+        others = [np.roll(each, -1, 0) for each in values] if self.is_single else self._before or values
+        shares = generator.beta(self.alpha, self.alpha, self.batch_size)
+        sides = [shares.reshape(-1, *[1] * (each.ndim - 1)) for each in values]
+        mixed = [side * each + (1 - side) * other for side, each, other in zip(sides, values, others, strict=True)]
+        self._before = tuple(mixed)
+        return self._before
+
+
 class CutMixBatch(_Mixing, takes="image_batch_format:ImageBatchFormat alpha:alpha=1.0 prob:chance=1.0"):
     """A rectangle of each image from the other one, with probability `prob`; the share is that of the area."""
 

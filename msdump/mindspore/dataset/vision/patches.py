@@ -19,6 +19,7 @@ from msdump.mindspore.dataset.vision.utils import (
     RandomImageTransform,
     SliceMode,
     fill_values,
+    image_array,
     number,
 )
 from msdump.tensors.arrays import Array
@@ -89,6 +90,18 @@ class RandomErasing(
                 part[...] = generator.normal(size=part.shape) if is_noise else np.reshape(self.value, (-1, 1, 1))
                 return result
         return image
+
+
+class CutOut(RandomTransform, takes="length:whole num_patches:whole=1 is_hwc=True"):
+    """Squares of zeros of `length` pixels at random places of a (H, W, C) array, or (C, H, W) without `is_hwc`."""
+
+    def draw(self, generator: np.random.Generator, *values: Any) -> Any:
+        result = np.array(image_array("CutOut", *values))
+        planes = result if self.is_hwc else np.moveaxis(result, 0, -1)
+        for _ in range(self.num_patches):
+            starts = [int(generator.integers(max(size - self.length, 0) + 1)) for size in planes.shape[:2]]
+            planes[tuple(slice(start, start + self.length) for start in starts)] = 0
+        return result
 
 
 class GaussianBlur(ImageTransform, takes="kernel_size sigma=None"):

@@ -1,8 +1,9 @@
-"""AutoAugment: pairs of operations that were learned from data."""
+"""AutoAugment: pairs of operations that were learned from data; RandAugment: any of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -81,18 +82,19 @@ def sub_policies(policy: AutoAugmentPolicy) -> list[list[tuple[str, float, int]]
     return [[(words[at], float(words[at + 1]), int(words[at + 2])) for at in (0, 3)] for words in rows]
 
 
-class AutoAugment(
-    RandomImageTransform,
-    takes="policy:AutoAugmentPolicy=AutoAugmentPolicy.IMAGENET interpolation:Inter=Inter.NEAREST fill_value=0",
-):
-    """One of 25 learned pairs of operations, each with its probability.   Shapes: (H, W, 3) uint8 -> the same"""
+class _Policy(RandomImageTransform):
+    """Operations one after the other, each with its probability.   Shapes: (H, W, 3) uint8 -> the same"""
 
     def _set_up(self) -> None:
-        fill_values("AutoAugment(fill_value)", self.fill_value)
+        fill_values(f"{type(self).__name__}(fill_value)", self.fill_value)
+
+    @abstractmethod
+    def steps(self, generator: np.random.Generator) -> Sequence[tuple[str, float, float]]:
+        """(operation, probability, level) of each."""
 
     def choose(self, generator: np.random.Generator, image: Any) -> _Operation:
-        pairs, chosen = sub_policies(self.policy), []
-        for name, share, level in pairs[int(generator.integers(len(pairs)))]:
+        chosen = []
+        for name, share, level in self.steps(generator):
             strength, goes_both_ways, make = _OPERATIONS[name]
             strength *= level / 9.0 * (-1.0 if goes_both_ways and generator.random() < 0.5 else 1.0)
             if generator.random() < share:
@@ -105,3 +107,26 @@ class AutoAugment(
             return image
 
         return run
+
+
+class AutoAugment(
+    _Policy,
+    takes="policy:AutoAugmentPolicy=AutoAugmentPolicy.IMAGENET interpolation:Inter=Inter.NEAREST fill_value=0",
+):
+    """One of 25 learned pairs of operations."""
+
+    def steps(self, generator: np.random.Generator) -> Sequence[tuple[str, float, float]]:
+        pairs = sub_policies(self.policy)
+        return pairs[int(generator.integers(len(pairs)))]
+
+
+class RandAugment(
+    _Policy,
+    takes="num_ops:whole=2 magnitude:whole_from_0=9 num_magnitude_bins:whole=31 interpolation:Inter=Inter.NEAREST "
+    "fill_value=0",
+):
+    """`num_ops` operations at the strength `magnitude` of `num_magnitude_bins`; in the place of Invert is none."""
+
+    def steps(self, generator: np.random.Generator) -> Sequence[tuple[str, float, float]]:
+        level = 9.0 * self.magnitude / max(self.num_magnitude_bins - 1, 1)
+        return [(str(name), float(name != "Invert"), level) for name in generator.choice([*_OPERATIONS], self.num_ops)]

@@ -54,6 +54,26 @@ class Dense(
         return x
 
 
+class BiDense(
+    Declared,
+    takes="in1_channels:size in2_channels:size out_channels:size weight_init=None bias_init=None has_bias:bool=True "
+    "dtype=float32",
+    shows="in1_channels in2_channels out_channels has_bias",
+):
+    """x @ weight @ y + bias of the last axes: (..., in1_channels), (..., in2_channels) -> (..., out_channels)."""
+
+    def _set_up(self, weight_init: Any, bias_init: Any, dtype: Any) -> None:
+        weight_init, bias_init = layer_initializers(weight_init, bias_init, self.in1_channels)
+        sizes = [self.out_channels, self.in1_channels, self.in2_channels]
+        self.weight = Parameter(initializer(weight_init, sizes, dtype), name="weight")
+        self.bias = Parameter(initializer(bias_init, sizes[:1], dtype), name="bias") if self.has_bias else None
+
+    def construct(self, input1: Tensor, input2: Tensor) -> Tensor:
+        rows = F.matmul(F.reshape(input1, (-1, self.in1_channels)), self.weight)
+        sums = F.transpose(F.sum(F.mul(rows, F.reshape(input2, (-1, self.in2_channels))), -1), (1, 0))
+        return F.reshape(sums if self.bias is None else F.bias_add(sums, self.bias), (*input1.shape[:-1], -1))
+
+
 @as_layer()
 def Identity(x: Any) -> Any:
     """x itself."""

@@ -21,6 +21,7 @@ from msdump.mindspore.ops import function as F
 from msdump.mindspore.ops.primitive import functional_classes
 
 KINDS["positive"] = Kind((int, float), lambda value: value > 0, "be > 0")
+KINDS["fraction"] = Kind((float,), lambda value: 0 < value <= 1, "be in range (0.0, 1.0]")
 _BELL = "filter_size:positive=11 filter_sigma:positive=1.5 k1:positive=0.01 k2:positive=0.03"
 
 
@@ -103,6 +104,15 @@ def _of_channel(x: Tensor, y: Tensor, blur: Any, c1: float, c2: float) -> tuple[
     light = F.div(F.add(F.mul(product, 2), c1), F.add(F.add(square_x, square_y), c1))
     contrast = F.div(F.add(F.mul(common, 2), c2), F.add(spread, c2))
     return F.mul(light, contrast), contrast
+
+
+class CentralCrop(Declared, takes="central_fraction:fraction"):
+    """The middle of pictures (..., H, W): a fraction of their height and of their width."""
+
+    def construct(self, image: Tensor) -> Tensor:
+        cuts = [int((size - size * self.central_fraction) / 2) for size in image.shape[-2:]]
+        begin = (*(0,) * (image.ndim - 2), *cuts)
+        return F.slice(image, begin, tuple(n - 2 * cut for n, cut in zip(image.shape, begin, strict=True)))
 
 
 class ResizeBilinear(Declared, takes="half_pixel_centers=False"):

@@ -172,6 +172,26 @@ class Adagrad(
         self.call("ApplyAdagrad", index, (self.accum,), rate, gradient, update_slots=self.update_slots)
 
 
+class ASGD(
+    _DeclaredOptimizer,
+    takes="params learning_rate=0.1 lambd:any_rate=0.0001 alpha:any_rate=0.75 t0:any_rate=1000000.0 weight_decay=0.0",
+):
+    """Gradient descent at a rate that falls; `ax` is the mean of the weights since step t0."""
+
+    prepare = Lamb.prepare
+
+    def _set_up(self) -> None:
+        self.ax = self.parameters.clone("ax_", "zeros")
+
+    def update(self, index: int, gradient: Tensor, rate: Tensor, decay: Tensor) -> None:
+        weight, mean = self.parameters[index], self.ax[index]
+        before = F.reshape(F.sub(F.cast(self.global_step, "float32"), 1.0), ())
+        eta = F.div(rate, F.pow(F.add(F.mul(F.mul(rate, self.lambd), before), 1.0), self.alpha))
+        new = F.sub(F.mul(weight, F.sub(1.0, F.mul(eta, self.lambd))), F.mul(gradient, eta))
+        F.assign(weight, new)
+        F.assign_add(mean, F.div(F.sub(new, mean), F.maximum(F.sub(before, self.t0), 1.0)))
+
+
 class Adadelta(
     _DeclaredOptimizer,
     takes="params learning_rate=1.0 rho:amount=0.9 epsilon:amount=1e-06 loss_scale=1.0 weight_decay=0.0",

@@ -18,27 +18,19 @@ from msdump.mindspore.train.metrics.classification import (
     Top5CategoricalAccuracy,
     TopKCategoricalAccuracy,
 )
-from msdump.mindspore.train.metrics.curves import ROC, ConfusionMatrix, Dice, auc
+from msdump.mindspore.train.metrics.curves import *
 from msdump.mindspore.train.metrics.rates import ConfusionMatrixMetric
 
+# Classes, and the names that `get_metric_fn` takes for each.
+_NAMES = """
+    Accuracy accuracy acc; Precision precision; Recall recall; F1 F1; TopKCategoricalAccuracy topk;
+    Top1CategoricalAccuracy top_1_accuracy; Top5CategoricalAccuracy top_5_accuracy; MAE mae; MSE mse; Loss loss;
+    Perplexity perplexity; Dice dice; ROC roc; auc auc; ConfusionMatrix confusion_matrix;
+    ConfusionMatrixMetric confusion_matrix_metric; HausdorffDistance hausdorff_distance;
+    MeanSurfaceDistance mean_surface_distance
+"""
 _BY_NAME: dict[str, Callable[..., Any]] = {
-    "accuracy": Accuracy,
-    "acc": Accuracy,
-    "precision": Precision,
-    "recall": Recall,
-    "F1": F1,
-    "topk": TopKCategoricalAccuracy,
-    "top_1_accuracy": Top1CategoricalAccuracy,
-    "top_5_accuracy": Top5CategoricalAccuracy,
-    "mae": MAE,
-    "mse": MSE,
-    "loss": Loss,
-    "perplexity": Perplexity,
-    "dice": Dice,
-    "roc": ROC,
-    "auc": auc,
-    "confusion_matrix": ConfusionMatrix,
-    "confusion_matrix_metric": ConfusionMatrixMetric,
+    name: globals()[made] for made, *names in map(str.split, _NAMES.split(";")) for name in names
 }
 
 

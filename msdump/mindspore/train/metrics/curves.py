@@ -1,4 +1,4 @@
-"""Confusion matrices, receiver operating characteristics, the area below a curve, and Dice's coefficient."""
+"""Confusion matrices, receiver operating characteristics, the area below a curve, and how masks fit each other."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
+from msdump.mindspore.common import declared as _declared
 from msdump.mindspore.names import publish
 from msdump.mindspore.train.metrics.base import BatchMetric, MeanMetric, array_of, expect_type, reversed_order
 from msdump.tensors.arrays import Array
@@ -157,6 +158,88 @@ class Dice(MeanMetric):
         common, both = (predicted * true).sum(), (predicted**2).sum() + (true**2).sum()
         self._sum += 2 * float(common) / float(both + self.smooth)
         self._count += len(true)
+
+
+# Distance -> its norm.
+_NORMS = {"euclidean": 2, "chessboard": np.inf, "taxicab": 1}
+_declared.KINDS["distance"] = _declared.Kind(fits=_NORMS.__contains__, must=f"be in {list(_NORMS)}")
+_PERCENT = _declared.Kind(fits=lambda value: value is None or 0 <= value <= 100, must="be from 0 to 100")
+_declared.KINDS["percentile"] = _PERCENT
+
+
+class _Borders(_declared.Declared, BatchMetric):
+    """A number of the distances from the border of one mask to that of the other, and back where both ways count."""
+
+    INPUTS = "predicted value, true value, label index"
+    crop = False
+    number: Any = staticmethod(np.mean)
+    joined: Any = staticmethod(np.mean)
+
+    def _set_up(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        self._borders: list[Array] = []
+        self._is_update = False
+
+    def take(self, predicted: Any, true: Any, label: Any) -> None:
+        masks = [each if each.dtype == bool else each == label for each in map(array_of, (predicted, true))]
+        if not masks[0].size or masks[0].shape != masks[1].shape:
+            raise ValueError(
+                f"For '{type(self).__name__}.update', expected predicted and true values of one shape, with elements, "
+                f"but got {masks[0].shape} and {masks[1].shape}."
+            )
+        # Source: the crop leaves the box of both masks; an axis along which it has one element is none.
+        box = np.argwhere(masks[0] | masks[1])
+        axes = np.flatnonzero(np.ptp(box, axis=0)) if self.crop and len(box) else ()
+        self._borders = [np.argwhere(_border(mask, axes if len(axes) else range(mask.ndim))) for mask in masks]
+
+    def eval(self) -> Any:
+        _expect_update(self)
+        ways = [self._borders, self._borders[::-1]][: 1 + self.is_both]
+        found = [_distances(_NORMS[self.distance_metric], *way) for way in ways]
+        return self.joined([self.number(each) if each.size else np.inf for each in found])
+
+
+def _border(mask: Array, axes: Any) -> Array:
+    """Elements of a mask with a neighbor outside it; nothing beyond the picture is inside."""
+    inner = mask.copy()
+    for axis in axes:
+        lines, kept = np.moveaxis(mask, axis, 0), np.moveaxis(inner, axis, 0)
+        kept[[0, -1]] = False
+        kept[1:] &= lines[:-1]
+        kept[:-1] &= lines[1:]
+    return mask & ~inner
+
+
+def _distances(norm: float, places: Array, others: Array) -> Array:
+    """From each place to the nearest of the others.   Shapes: [N, axes], [M, axes] -> [N]."""
+    if not len(others):
+        return np.full(len(places), np.inf)
+    # A few at a time, because all pairs may be more than the memory holds.
+    parts = (places[start : start + 64, None] - others for start in range(0, len(places), 64))
+    return np.concatenate([np.zeros(0), *(np.linalg.norm(part, norm, axis=2).min(axis=1) for part in parts)])
+
+
+@final
+class HausdorffDistance(
+    _Borders,
+    takes="distance_metric:distance='euclidean' percentile:percentile=None directed:bool=False crop:bool=True",
+):
+    """The largest distance, or a percentile; `directed`: of the predicted border alone, else of the farther way."""
+
+    joined = staticmethod(np.max)
+    is_both = property(lambda self: not self.directed)
+
+    def number(self, distances: Array) -> Any:
+        return np.percentile(distances, self.percentile) if self.percentile else distances.max()
+
+
+@final
+class MeanSurfaceDistance(_Borders, takes="symmetric:bool=False distance_metric:distance='euclidean'"):
+    """The mean distance of the predicted border; `symmetric`: the mean of both ways."""
+
+    is_both = property(lambda self: self.symmetric)
 
 
 publish(__name__)
