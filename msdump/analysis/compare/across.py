@@ -194,11 +194,11 @@ class _Iteration:
             for slot, figures, found in operands:
                 if figures.is_plain or confirmed.agree(figures, found[1]):
                     continue
-                if own.result is not None and not confirmed.may_hide(figures, found[1], own.result):
+                if own.result is not None and not confirmed.may_hide(figures, found[1], own):
                     if figures.value in confirmed.sides[0].makers:
                         in_other_form.add(slot)  # what one operand has more the other one has less
                     continue
-                leads = confirmed.open_lead(own, True, (slot,)), confirmed.open_lead(other, False, (found[0],))
+                leads = confirmed.doubtful_lead(own, True, (slot,)), confirmed.doubtful_lead(other, False, (found[0],))
                 if confirmed.reads_unsteady(leads[0], True) or confirmed.reads_unsteady(leads[1], False):
                     in_other_form.add(slot)
                     continue
@@ -453,7 +453,7 @@ class _Iteration:
 
     def _note_likeness(self, mine: Iterable[tuple[Slot, Figures]], golden: Iterable[tuple[Slot, Figures]]) -> None:
         for (_, own), (_, other) in zip(mine, golden, strict=False):
-            if own.size == other.size and not own.is_plain:
+            if own.size == other.size and (not own.is_plain or self._confirmed.scale_of(own) != 1):
                 likeness = self._confirmed.likeness(own, other) or self._matches.nearest(own, other)
                 if likeness is not None and (likeness.axes or likeness.factor != 1):
                     self._likenesses[id(own.tensor), id(other.tensor)] = likeness

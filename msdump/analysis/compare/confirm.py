@@ -15,12 +15,13 @@ import numpy as np
 from msdump.analysis.compare.bounds import bounds_of
 from msdump.analysis.compare.inner import inner_values
 from msdump.analysis.compare.metrics import compare_arrays
+from msdump.analysis.compare.pairing import host_shape
 from msdump.analysis.compare.pieces import pieces_of
 from msdump.analysis.compare.trace import Placed, Trace
-from msdump.analysis.compare.values import Figures, Likeness, Matches, Value
+from msdump.analysis.compare.values import Figures, Likeness, Matches, Value, is_row_of
 from msdump.analysis.steps import Slot
 from msdump.operators.kinds import has
-from msdump.operators.traits import makes_unset
+from msdump.operators.traits import makes_unset, memory_use
 from msdump.tensors.arrays import Array
 
 # Results of one kind that are as near as this are meant to be the same; what is written in another way is further off,
@@ -28,6 +29,7 @@ from msdump.tensors.arrays import Array
 _NEAR = 0.1
 # Results whose elements all have one ratio are scaled in another place.
 _SCALED = 1e-4
+_PRODUCTS = frozenset({"matmul", "linear", "conv", "conv_transpose", "mul"})
 # Bounds of half precisions are above.
 _COARSE = 1e-3
 # How many times the bound of a sum an operand may differ by without a trace in the sum.
@@ -82,10 +84,10 @@ class Confirmation:
 
     def _of_scaled(self, figures: Figures) -> tuple[Value, ...]:
         """Values of golden that are the same but for the scale of the loss."""
-        scale = self._scale_of(figures)
+        scale = self.scale_of(figures)
         return () if scale == 1 else self.matches.of(figures.scaled(scale))
 
-    def _scale_of(self, figures: Figures) -> float:
+    def scale_of(self, figures: Figures) -> float:
         """By what a value of mine is multiplied to have golden's scale of the loss; 1 where none is in it."""
         mine, golden = self.sides
         return golden.loss_scale / mine.loss_scale if mine.is_scaled(figures.value) else 1.0
@@ -94,7 +96,7 @@ class Confirmation:
         """How two values of one size agree; how far they are apart where the scale of the loss is in one of them, else
         None where they do not agree.
         """
-        scale = self._scale_of(mine)
+        scale = self.scale_of(mine)
         found = self.matches.likeness(mine, golden)
         if found or scale == 1:
             return found
@@ -178,7 +180,7 @@ class Confirmation:
                 continue
             readers = self._readers(side, index, hands_on)
             answers = {right[reader] for reader in readers}
-            if is_made and not readers:
+            if not readers and (is_made or self._is_written_into_known(side, index, telling, is_mine)):
                 right[index] = True
             elif readers and all(reader in idle or _leaves_nothing(side.row[reader]) for reader in readers):
                 idle.add(index)  # nothing is left of it: it is multiplied by zero
@@ -202,6 +204,23 @@ class Confirmation:
                         waiting.append(reader)
         movers = {reader for reader in found if is_past_movers and side.row[reader].is_mover}
         return found - movers
+
+    def _is_written_into_known(self, side: Trace, index: int, result: Figures, is_mine: bool) -> bool:
+        """Whether a copy fills a row of memory that a later operator reads as a whole, and that the other side has."""
+        placed, shape = side.row[index], host_shape(result.tensor)
+        if not placed.is_mover or not memory_use(placed.operator.op_type).overwrites or not result.has_elements:
+            return False
+        seen: set[Value] = set()
+        for later in side.row[index + 1 :]:
+            for _, whole in later.read:
+                if whole.value in seen or whole.is_plain or host_shape(whole.tensor)[1:] != shape:
+                    continue
+                seen.add(whole.value)
+                if self.is_known(whole, is_mine) and any(
+                    is_row_of(row, result, self.tolerance) for row in whole.tensor.load_host()
+                ):
+                    return True
+        return False
 
     def _only_hands_on(self, placed: Placed, result: Figures, is_mine: bool) -> bool:
         """Whether what it computes is what it reads: then that the other side has it does not show that it has the
@@ -247,6 +266,21 @@ class Confirmation:
             if slot in slots and not figures.is_plain:
                 found |= side.leading_to(self._place(placed, is_mine), figures.value, ends)
         return found
+
+    def doubtful_lead(self, placed: Placed, is_mine: bool, slots: Collection[Slot]) -> set[int]:
+        """As `open_lead`, for what a difference in an input may come from: behind the forward pass nothing in that, as
+        its own results show what is wrong there.
+        """
+        side, lead = self.side(is_mine), self.open_lead(placed, is_mine, slots)
+        start = side.first_gradient
+        if self._place(placed, is_mine) < start:
+            return lead
+        return {one for one in lead if side.place[one] >= start or self._is_open_end(side.place[one], is_mine)}
+
+    def _is_open_end(self, place: int, is_mine: bool) -> bool:
+        """Whether no operator of its part is right for what it reads of an operator."""
+        side, right = self.side(is_mine), self.right[not is_mine]
+        return not any(right[reader] for reader in self._readers(side, place, True))
 
     def reads_unsteady(self, operators: set[int], is_mine: bool) -> bool:
         """Whether any operator, by id, reads what the rounding of an earlier sum has shaped."""
@@ -295,8 +329,8 @@ class Confirmation:
 
     def shares(self, own: Placed, other: Placed) -> bool:
         """Whether what one reads and operators made is what the other reads."""
-        own_values = [figures for _, figures in own.inputs if not figures.is_plain and self.partners[figures.value]]
-        read = {figures.value for _, figures in other.inputs}
+        own_values = [figures for _, figures in own.read if not figures.is_plain and self.partners[figures.value]]
+        read = {figures.value for _, figures in other.read}
         shared = [figures for figures in own_values if read & set(self.partners[figures.value])]
         return bool(shared) and len(shared) == len(own_values)
 
@@ -407,14 +441,19 @@ class Confirmation:
         both = [figures for _, figures in other.inputs if not figures.is_plain and self.is_known(figures, not is_mine)]
         return bool(both) and all(figures.value in read for figures in both)
 
-    def may_hide(self, mine: Figures, golden: Figures, result: Figures) -> bool:
-        """Whether two operands differ by no more than shows in a result that is taken for the same."""
+    def may_hide(self, mine: Figures, golden: Figures, own: Placed) -> bool:
+        """Whether two operands differ by no more than shows in a result that is taken for the same: a sum with larger
+        numbers hides much, a product no more than its own share.
+        """
+        result = own.result
+        assert result is not None
         if not (mine.has_elements and golden.has_elements) or mine.size != golden.size:
             return True
         x, y = (np.asarray(one.tensor.load_host(), np.float64).reshape(-1) for one in (mine, golden))
         limit = bounds_of(result.dtype, result.dtype, self.tolerance).relative
         with np.errstate(invalid="ignore"):
-            return not float(np.linalg.norm(x - y)) > _HIDDEN * limit * result.length
+            length = golden.length if own.kind in _PRODUCTS else result.length
+            return not float(np.linalg.norm(x - y)) > _HIDDEN * limit * length
 
     def doubt_near_misses(self, pairs: Sequence[tuple[Placed, Placed]]) -> None:
         """Take for wrong what leads to results of one kind that are nearly the same, and not the same: what is only
@@ -427,7 +466,9 @@ class Confirmation:
             if distance is None:
                 continue
             is_of_the_same = self.shares(own, other) and self.shares_all(own, other)
-            if not is_of_the_same and (distance > _NEAR or self._reads_other_entries(own, other)):
+            # Forms of a gradient may be near each other: their sums, which both have, tell more.
+            is_far = distance > _NEAR or own.part == "backward"
+            if not is_of_the_same and (is_far or self._reads_other_entries(own, other)):
                 continue
             for is_mine, placed in ((True, own), (False, other)):
                 lead = self.open_lead(placed, is_mine, [slot for slot, _ in placed.inputs])

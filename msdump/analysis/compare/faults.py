@@ -7,12 +7,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from msdump.analysis.compare.confirm import Confirmation
+from msdump.analysis.compare.instead import another_of_mine, holder_in_mine, is_step_of_noise, maker_in_mine
 from msdump.analysis.compare.operands import Met, Source, reordered, source_of, turned
 from msdump.analysis.compare.trace import Placed, Trace, are_of_one_use
 from msdump.analysis.compare.values import Figures, Value
 from msdump.analysis.steps import Operator, Slot, StepKey
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.operators.kinds import has, kind_of_each
+from msdump.operators.kinds import has
 from msdump.operators.traits import memory_use
 
 _PARTS = ("forward", "backward", "optimizer")
@@ -117,7 +118,7 @@ class _Search:
                 (is_mine, placed.part, confirmed.open_lead(placed, is_mine, {at for at, _ in placed.inputs} - slots))
                 for is_mine, placed, slots in sides
             ]
-            if any(_is_from_before(confirmed, *lead) for lead in leads):
+            if any(_is_frommaker_in_mine(confirmed, *lead) for lead in leads):
                 continue  # a gradient of what differs already
             if any(self._pair_of.get(one, number) != number for _, _, lead in leads for one in lead):
                 continue  # it reads what follows from another pair that differs
@@ -155,6 +156,8 @@ class _Search:
 
     def _add(self, placed: Placed, is_mine: bool) -> None:
         confirmed = self._confirmed
+        if is_step_of_noise(confirmed, placed, is_mine):
+            return
         read, ends = _reads(confirmed, placed, is_mine), _next_pairs(confirmed, placed, is_mine, self._pair_of)
         next_ones = tuple(self._pairs[number].mine.operator for number in sorted(ends))
         order = self._places.of(placed, is_mine)
@@ -166,17 +169,17 @@ class _Search:
             return
         met = None if is_mine else next((one for one in self.found if one.meets(fault, read, ends)), None)
         if met is None:
-            own = None if is_mine else _written_out(confirmed, placed) or _another(confirmed, placed)
+            own = None if is_mine else _written_out(confirmed, placed) or another_of_mine(confirmed, placed)
             if own is not None:
                 facing = placed.step.key, placed.operator
                 fault = Fault("mine", own.step.key, own.operator, self._places.of(own, True), facing=facing)
-            holder = None if is_mine or ends else _holder(confirmed, placed)
+            holder = None if is_mine or ends else holder_in_mine(confirmed, placed)
             results = _losses(confirmed, placed, is_mine)
-            around = (None, None) if is_mine else (_before(confirmed, placed), None)
+            around = (None, None) if is_mine else (maker_in_mine(confirmed, placed), None)
             self.found.append(_Found(replace(fault, results=results, holder=holder, around=around), read, ends))
         elif met.fault.paired is None and self._stands_before(placed, met.fault):
             goes_on = met.fault.step, met.fault.operator
-            met.fault = replace(fault, ends=(), around=(_before(confirmed, placed), goes_on))
+            met.fault = replace(fault, ends=(), around=(maker_in_mine(confirmed, placed), goes_on))
         elif met.fault.paired is None and met.fault.facing is None:
             results = _results(confirmed, met.fault, placed)
             met.fault = replace(met.fault, facing=(fault.step, fault.operator), results=results)
@@ -250,7 +253,7 @@ def _is_unread(confirmed: Confirmation, fault: Fault) -> bool:
     return not fault.operator.inputs and not _computing(side, side.place[id(fault.operator)])
 
 
-def _is_from_before(confirmed: Confirmation, is_mine: bool, part: str, lead: set[int]) -> bool:
+def _is_frommaker_in_mine(confirmed: Confirmation, is_mine: bool, part: str, lead: set[int]) -> bool:
     """Whether some operators run in an earlier part of a training step."""
     side = confirmed.side(is_mine)
     return any(_PARTS.index(side.row[side.place[one]].part) < _PARTS.index(part) for one in lead)
@@ -320,13 +323,14 @@ def _without_idle(
     makes nothing else of the same.
     """
     read_there = {value for placed in beginnings[not is_mine] for value in _reads(confirmed, placed, not is_mine)}
-    has_open = any(
-        not right and placed.telling is not None and not placed.is_mover
+    sizes = {
+        placed.telling.size
         for placed, right in zip(confirmed.side(not is_mine).row, confirmed.right[is_mine], strict=True)
-    )
+        if not right and placed.telling is not None and not placed.is_mover and not placed.is_random
+    }
     for placed in beginnings[is_mine]:
         if (
-            not _is_idle(confirmed, placed, is_mine, has_open)
+            not _is_idle(confirmed, placed, is_mine, sizes)
             or not read_there.isdisjoint(_reads(confirmed, placed, is_mine))
             or _next_pairs(confirmed, placed, is_mine, pair_of)
         ):
@@ -341,62 +345,26 @@ def _written_out(confirmed: Confirmation, placed: Placed) -> Placed | None:
     return mine.row[max(made)] if made else None
 
 
-def _before(confirmed: Confirmation, placed: Placed) -> tuple[StepKey, Operator] | None:
-    """Mine's operator that made the first of what one of golden reads."""
-    mine = confirmed.sides[0]
-    values = (value for _, figures in placed.read if not figures.is_plain
-              for value in confirmed.counterparts(figures, False) if value in mine.makers)  # fmt: skip
-    maker = next((mine.row[mine.makers[value]] for value in values), None)
-    return None if maker is None else (maker.step.key, maker.operator)
-
-
-def _holder(confirmed: Confirmation, placed: Placed) -> tuple[StepKey, Operator] | None:
-    """Mine's first operator that computes with a tensor that one of golden writes."""
-    mine, written = confirmed.sides[0], memory_use(placed.operator.op_type).overwrites
-    values = [value for slot, figures in placed.inputs if slot.number in written and not figures.is_plain
-              for value in confirmed.counterparts(figures, False)]  # fmt: skip
-    places = (place for value in values for place in mine.readers[value] if not mine.row[place].is_mover)
-    first = min(places, default=None)
-    return None if first is None else (mine.row[first].step.key, mine.row[first].operator)
-
-
-def _another(confirmed: Confirmation, placed: Placed) -> Placed | None:
-    """Mine's first operator of the kind of one of golden that computes another thing of the same tensors: whatever is
-    made of it may be right, as the first step of Adam is for a gradient of any length.
-    """
-    mine, kind = confirmed.sides[0], kind_of_each(placed.operator.op_type)
-    values = {value for _, figures in placed.read if not figures.is_plain and figures.size > 1
-              for value in confirmed.counterparts(figures, False)}  # fmt: skip
-    for reader in sorted({reader for value in values for reader in mine.readers[value]}):
-        own = mine.row[reader]
-        if kind_of_each(own.operator.op_type) != kind or own.is_mover or not confirmed.are_of_one_part(own, placed):
-            continue
-        tensors = {figures.value for _, figures in own.read if not figures.is_plain and figures.size > 1}
-        if tensors <= values and own.telling is not None and not confirmed.is_known(own.telling, True):
-            return own
-    return None
-
-
 def _reads(confirmed: Confirmation, placed: Placed, is_mine: bool) -> set[Value]:
     """The values of golden that an operator reads, or makes on its way."""
     if not is_mine:
-        return {
-            figures.value for figures in (*(one for _, one in placed.inputs), *placed.inner) if not figures.is_plain
-        }
-    read = (*(one for _, one in placed.inputs), *placed.inner)
+        return {figures.value for figures in (*(one for _, one in placed.read), *placed.inner) if not figures.is_plain}
+    read = (*(one for _, one in placed.read), *placed.inner)
     return {value for figures in read for value in confirmed.partners[figures.value]}
 
 
-def _is_idle(confirmed: Confirmation, placed: Placed, is_mine: bool, has_open: bool) -> bool:
+def _is_idle(confirmed: Confirmation, placed: Placed, is_mine: bool, sizes: Collection[int]) -> bool:
     """Whether all that an operator leads to has no reader, and is one number where the other side has something left
     that it could be.
+
+    sizes   of what the other side has left
     """
     side = confirmed.side(is_mine)
     right = confirmed.right[not is_mine]
     # A compiler may hide all updates of one side.
     shows_updates = confirmed.side(not is_mine).shows_updates
-    if placed.is_random and not any(side.readers[figures.value] for _, figures in placed.outputs):
-        return True  # memory that is filled, and filled once more before anything reads it
+    if placed.is_random and not _computing(side, side.place[id(placed.operator)]):
+        return True  # memory that is filled, and filled once more before anything computes with it
     waiting, seen = [side.place[id(placed.operator)]], set[int]()
     while waiting:
         index = waiting.pop()
@@ -409,10 +377,16 @@ def _is_idle(confirmed: Confirmation, placed: Placed, is_mine: bool, has_open: b
         if any(right[reader] for reader in readers) or _loss_read(confirmed, side.row[index], is_mine) is not None:
             return False
         result = side.row[index].result
-        if not readers and has_open and (result is None or result.size != 1):
+        is_left = bool(sizes) if result is None else result.size != 1 and result.size in sizes
+        if not readers and is_left and not _is_dead(side, index):
             return False
         waiting += readers
     return True
+
+
+def _is_dead(side: Trace, place: int) -> bool:
+    """Whether a result that nothing reads is lost, as the end of a layer from which a training takes something else."""
+    return side.is_training and not memory_use(side.row[place].operator.op_type).overwrites
 
 
 def _writes_known(confirmed: Confirmation, placed: Placed, is_mine: bool) -> bool:

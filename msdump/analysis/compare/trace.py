@@ -106,6 +106,7 @@ class Trace:
         self._last_gradient = max(
             (at for at, one in enumerate(self.row) if one.part == "backward"), default=len(self.row)
         )
+        self.first_gradient = next((at for at, one in enumerate(self.row) if one.part == "backward"), len(self.row))
         self.made: set[Value] = set()
         self.parts: dict[Value, set[str]] = defaultdict(set)
         self.readers: dict[Value, list[int]] = defaultdict(list)
@@ -133,6 +134,11 @@ class Trace:
         makers = self._anew.get(value, ())
         before = bisect_left(makers, place)
         return makers[before - 1] if before else None
+
+    @property
+    def is_training(self) -> bool:
+        """Whether it has a backward pass."""
+        return self._last_gradient < len(self.row)
 
     @functools.cached_property
     def shows_updates(self) -> bool:
@@ -169,7 +175,7 @@ class Trace:
         scales = {
             figures.total / read.total: figures.value
             for place, placed in enumerate(self.row[: self._last_gradient])
-            if placed.part == "forward" and not self.readers_of(place)
+            if placed.part == "forward" and not placed.is_mover and not self.readers_of(place)
             for _, figures in placed.outputs[:1]
             for _, read in placed.inputs[:1]
             if figures.size == read.size == 1 and read.total and abs(figures.total) > abs(read.total)
@@ -235,7 +241,9 @@ class Trace:
 
     def _placed(self, step: Step, operator: Operator) -> Placed:
         inputs = tuple(self._known(operator.inputs, "", 0.0))
-        path = functools.reduce(coarser, (figures.dtype for _, figures in inputs if not figures.is_plain), "")
+        # One number of few digits tells nothing, and may yet be a gradient that was rounded.
+        counting = (figures for _, figures in inputs if not figures.is_plain or figures.size == 1)
+        path = functools.reduce(coarser, (figures.dtype for figures in counting), "")
         path = "" if is_random(operator.op_type) else path
         part = "optimizer" if has(operator.op_type, "updates") else operator.stage
         outputs = tuple(self._known(operator.outputs, path, self._floor(operator, inputs)))
@@ -280,7 +288,7 @@ class Trace:
             is_rounding = bool(floor) and max(-figures.lowest, figures.largest) <= floor
             if is_rounding or (figures.value in self._noise and not figures.is_plain):
                 figures = dataclasses.replace(figures, is_plain=True, is_noise=True)
-            if not figures.is_plain:
+            if not figures.is_plain or figures.size == 1:
                 dtype = coarser(figures.dtype, self._paths.get(figures.value, path))
                 if dtype != figures.dtype:
                     self._paths[figures.value] = self.coarse[id(tensor)] = dtype
