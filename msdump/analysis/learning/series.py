@@ -15,12 +15,16 @@ from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.learning_json import GradientSpan, Learning, LearningParameter
 from msdump.formats.statistic_row import StatisticRow
 from msdump.graph.types import SourceLine
+from msdump.operators.kinds import kind_of
 from msdump.operators.traits import only_moves
 from msdump.statistics.stats import Statistics
 
 Numbers: TypeAlias = "Statistics | StatisticRow"
 # What PyTorch calls the gradient of the loss by itself: it is made like the loss when the backward pass begins.
 _SEED = "aten.ones_like."
+# Of the norm of what is added up: some last bits of a float32.   test: healthy_trainings_bias_before_norm
+_ROUNDING = 2.0**-20
+_SUMS, _SUM_OF_CONV = ("sum", "bias_add_grad"), ("conv_backward", 2)
 
 
 class Measured(Protocol):
@@ -112,6 +116,21 @@ class Series:
         numbers = self.output(made)
         values = () if numbers is None else (numbers.max, numbers.min)
         return max((abs(value) for value in values if value is not None and math.isfinite(value)), default=0.0)
+
+    def is_rounding(self, made: Made) -> bool:
+        """Whether a gradient is what rounding has left of a sum that cancels out, as of a bias before a norm."""
+        largest = self.largest(made)
+        node = self.node(made.step, made.operator)
+        while node is not None and node.inputs and only_moves(made.operator.op_type):
+            before = self.maker(made.step, node.inputs[0])
+            if before is None:
+                return False
+            made, node = before, self.node(before.step, before.operator)
+        kind = kind_of(made.operator.op_type)
+        if kind not in _SUMS and (kind, made.slot) != _SUM_OF_CONV:
+            return False
+        read = self.numbers(made.operator.inputs.get(Slot(0)))
+        return read is not None and bool(read.l2norm) and largest <= _ROUNDING * (read.l2norm or 0.0)
 
     def node(self, step: Step, operator: Operator) -> GraphNode | None:
         return self._graphs.node(step.key, operator)

@@ -116,7 +116,9 @@ def depth(series: Series) -> Iterator[LearningFinding]:
         names = [
             name
             for name, made in series.gradients.items()
-            if name in order and (len(next(iter(made.values())).shape) > 1) == has_axes
+            if name in order
+            and (len((first := next(iter(made.values()))).shape) > 1) == has_axes
+            and not series.is_rounding(first)
         ]
         names.sort(key=order.__getitem__)
         found = _depth_of(series, names) if len(names) >= LEAST_DEPTH else None

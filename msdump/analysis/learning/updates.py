@@ -61,10 +61,10 @@ def still(series: Series, told: set[str]) -> Iterator[LearningFinding]:
         )
 
 
-def never_changes(series: Series, name: str) -> bool:
-    """Whether a parameter is the same after all iterations, of which there are several."""
-    rows = series.parameters.get(name, {})
-    return len(rows) > 1 and len({content_of(numbers) for numbers, _ in rows.values()}) == 1
+def never_changes(series: Series, name: str, since: int = 0) -> bool:
+    """Whether a parameter is the same after all iterations from one on, of which there are several."""
+    rows = [numbers for at, (numbers, _) in series.parameters.get(name, {}).items() if at >= since]
+    return len(rows) > 1 and len({content_of(numbers) for numbers in rows}) == 1
 
 
 def _same_at_end(contents: Mapping[int, object]) -> list[int]:
@@ -92,6 +92,9 @@ def _why_still(
         return "rate"
     if known and known[-1] > known[0]:
         return ""  # it warms up
+    gradients = series.gradients[name]
+    if series.is_rounding(gradients[max(gradients)]):
+        return ""
     if dtype in _ROUGH:
         return "rounding"
     update = max(known, default=math.inf) * (gradient if optimizer.name == "SGD" else 1.0)
