@@ -47,13 +47,18 @@ class GradientSpan:
 
 @dataclass(frozen=True, slots=True)
 class LearningParameter:
-    """A parameter of the model.   optimizer: number of the one that steps it; None: none does"""
+    """A parameter of the model.
+
+    optimizer  number of the one that steps it; None: none does
+    since      the iteration from which on the name means another tensor than before; 0: it always was this one
+    """
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     optimizer: int | None
     spans: tuple[GradientSpan, ...]
+    since: int = 0
 
     def at(self, iteration: int) -> GradientSpan | None:
         """What is true of it after the backward passes of an iteration; None before the first one."""
@@ -72,7 +77,8 @@ class LearningOptimizer:
     empty     iterations in which it made a step and found no gradient, likewise
     kept      after how many of its steps the next backward pass found their gradients still there
     cleared   after how many it did not
-    outside   shapes of what it steps that is in no module that was called, and never had a gradient
+    outside   shapes of what it steps that is in no module that was called: what never had a gradient, and what another
+              tensor has taken the name of
     path, line, code  of the script's line that makes its first step; "", 0, "" where nobody knows
     """
 
@@ -124,6 +130,7 @@ class Learning:
     """Of one rank.
 
     backwards  iterations with a backward pass that were looked at, as spans of (first, last)
+    trainings  those in which a module with parameters was in training mode, likewise; None where nobody knows
     """
 
     backwards: tuple[tuple[int, int], ...]
@@ -131,6 +138,7 @@ class Learning:
     optimizers: tuple[LearningOptimizer, ...]
     cuts: tuple[Cut, ...] = ()
     strays: tuple[Stray, ...] = ()
+    trainings: tuple[tuple[int, int], ...] | None = None
 
 
 def write_learning(directory: str | os.PathLike[str], learning: Learning) -> None:
@@ -170,6 +178,7 @@ def read_learning(path: str | os.PathLike[str]) -> Learning:
                     )
                     for span in row.rows("spans")
                 ),
+                row.number_or_none("since") or 0,
             )
             for row in root.rows("parameters")
         ),
@@ -192,6 +201,7 @@ def read_learning(path: str | os.PathLike[str]) -> Learning:
             Stray(row.number("graph"), row.text("operator"), row.sizes("shape"), row.flag("optimizer"))
             for row in root.rows("strays")
         ),
+        root.spans_or_none("trainings"),
     )  # fmt: skip
 
 
@@ -254,6 +264,9 @@ class _Reader:
         if any(len(span) != 2 or span[0] > span[1] for span in spans):
             raise self._fail(key, "pairs of a first and a last iteration")
         return tuple((span[0], span[1]) for span in spans)
+
+    def spans_or_none(self, key: str) -> tuple[tuple[int, int], ...] | None:
+        return None if self._content.get(key) is None else self.spans(key)
 
     def rates(self, key: str) -> tuple[tuple[int, float], ...]:
         rates = self.items(key)

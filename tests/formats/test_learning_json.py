@@ -25,7 +25,10 @@ from tests.analysis.small_dump import floats, write_dump
 SPANS = (GradientSpan(0, True, False), GradientSpan(3, True, True, 1, "Gradients/Default/aten.mm.default-op0", 0))
 LEARNING = Learning(
     ((0, 3), (5, 5)),
-    (LearningParameter("fc.weight", "float32", (2, 3), 0, SPANS), LearningParameter("fc.bias", "int8", (), None, ())),
+    (
+        LearningParameter("fc.weight", "float32", (2, 3), 0, SPANS, 3),
+        LearningParameter("fc.bias", "int8", (), None, ()),
+    ),
     (
         LearningOptimizer(
             "SGD", ((0, 0.1), (2, 0.0)), ((0, 5),), (), ((4, 3), ()), ((1, 1),), 2, 3, "train.py", 9, "step()"
@@ -33,6 +36,7 @@ LEARNING = Learning(
     ),
     (Cut(0, "Default/aten.detach.default-op0", "detach"),),
     (Stray(0, "Default/aten.t.default-op0", (3,), False),),
+    ((0, 1),),
 )
 
 
@@ -40,6 +44,13 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     write_learning(tmp_path, Learning((), (), ()))
     write_learning(tmp_path, LEARNING)
     assert read_learning(tmp_path / "learning.json") == LEARNING
+
+
+def test_what_older_files_do_not_tell(tmp_path: Path) -> None:
+    path = tmp_path / "learning.json"
+    path.write_text(json.dumps({**GOOD, "parameters": [PARAMETER]}))
+    learning = read_learning(path)
+    assert learning.trainings is None and learning.parameters[0].since == 0
 
 
 def test_what_is_true_of_an_iteration() -> None:
@@ -75,6 +86,7 @@ OPTIMIZER = {
         ([], "expected an object of version 1, got list"),
         ({**GOOD, "version": 2}, "got 2"),
         ({**GOOD, "backwards": [[2, 1]]}, "backwards: expected pairs of a first and a last iteration"),
+        ({**GOOD, "trainings": 3}, "trainings: expected a list"),
         ({**GOOD, "backwards": 3}, "backwards: expected a list"),
         ({**GOOD, "parameters": [3]}, "parameters: expected objects"),
         ({**GOOD, "parameters": [{**PARAMETER, "name": 3}]}, r"parameters\[0\], name: expected text"),

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.learning.gradients import strays, without_gradient, without_optimizer, zero_gradients
 from msdump.analysis.learning.kinds import KINDS, LearningFinding
+from msdump.analysis.learning.modes import evaluation
 from msdump.analysis.learning.repeats import loss_still, repeats
 from msdump.analysis.learning.series import Measured, Series
 from msdump.analysis.learning.sizes import depth, growth, large_updates, shrinking
@@ -58,5 +59,6 @@ def _of_rank(series: Series) -> Iterator[LearningFinding]:
         yield from strays(series, series.learning)
         yield from skipped(series, series.learning)
         yield from cleared(series, series.learning)
+        yield from evaluation(series, series.learning)
     if not deep:
         yield from still(series, {name for one in zero for name in one.parameters})

@@ -100,10 +100,12 @@ def without_optimizer(series: Series, learning: Learning) -> Iterator[LearningFi
     if not learning.optimizers:
         return
     with_gradient = [
-        row for row in learning.parameters if sum(span.asks and span.has for _, span in series.spans(row)) >= LEAST_ZERO
+        row
+        for row in learning.parameters
+        if sum(span.asks and span.has for at, span in series.spans(row) if at >= row.since) >= LEAST_ZERO
     ]
     trained = [row for row in with_gradient if row.optimizer is not None]
-    left = [row for row in with_gradient if row.optimizer is None and never_changes(series, row.name)]
+    left = [row for row in with_gradient if row.optimizer is None and never_changes(series, row.name, row.since)]
     if not left:
         return
     outside = [one for one in learning.optimizers if one.outside and one.steps]
@@ -115,7 +117,7 @@ def without_optimizer(series: Series, learning: Learning) -> Iterator[LearningFi
         if not left or len(left) >= len(trained) or kinds.isdisjoint(_kind(row.name) for row in left):
             return
     made = series.gradients.get(left[0].name, {})
-    first = min(made, default=series.backwards[0])
+    first = min((at for at in made if at >= left[0].since), default=series.backwards[0])
     step, operator = place_of(series, left[0].name, first, made.get(first))
     one = outside[0] if outside else learning.optimizers[0]
     line = line_of(one)

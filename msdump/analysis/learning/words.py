@@ -5,6 +5,7 @@ from __future__ import annotations
 from msdump.analysis.learning.kinds import (
     DEPTH,
     EMPTY,
+    EVALUATION,
     GROWS,
     KEPT,
     LARGE_UPDATE,
@@ -56,6 +57,11 @@ def sentence(finding: LearningFinding) -> Message:
             else message("updates are too small for {dtype}", dtype=finding.dtype)
         )
         return joined(COLON, (text, why))
+    if finding.kind == EVALUATION:
+        return message(
+            "the model stays in evaluation mode: {names} stand still, {when}, though an optimizer makes steps",
+            names=names, when=when,
+        )  # fmt: skip
     if finding.kind == SKIPPED:
         return message(
             "all steps of {optimizer} are skipped by the scaler of the loss: {when}",

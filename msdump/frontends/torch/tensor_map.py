@@ -31,6 +31,11 @@ class TensorMap(Generic[T]):
     def set(self, tensor: torch.Tensor, value: T) -> None:
         self._entries[id(tensor)] = weakref.ref(tensor), value
 
+    def drop(self, tensor: torch.Tensor) -> None:
+        """The tensor has no value any more."""
+        if tensor in self:
+            del self._entries[id(tensor)]
+
     def tensors(self) -> list[torch.Tensor]:
         """Those that live."""
         return [tensor for reference, _ in self._entries.values() if (tensor := reference()) is not None]

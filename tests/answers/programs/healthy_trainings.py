@@ -17,12 +17,14 @@ ANSWER = {
     "line": False,
     "exit": 0,
     "wants": "no finding",
-    "never": ["gradient", "optimizer", "stands still", "grows", "update is"],
+    "never": ["gradient", "optimizer", "stands still", "grows", "update is", "evaluation"],
     "variants": {
         "accumulation": {"goes_wrong": "Nothing: gradients of four batches are added up for a step."},
         "adapters": {"goes_wrong": "Nothing: the second matrix of an adapter begins with zeros."},
+        "assigned": {"goes_wrong": "Nothing: weights are loaded in place of others, and the optimizer is made anew."},
         "auxiliary": {"goes_wrong": "Nothing: a second loss has a weight of 0 in this run."},
         "average": {"goes_wrong": "Nothing: a copy of the model follows by an average of weights."},
+        "bias_before_norm": {"goes_wrong": "Nothing: a bias before a batch norm has a gradient of rounding alone."},
         "biases": {"goes_wrong": "Nothing: biases alone are given to the optimizer, and nothing is frozen."},
         "by_hand": {"goes_wrong": "Nothing: the script steps its weights itself, without an optimizer."},
         "checkpoints": {"goes_wrong": "Nothing: blocks run in reentrant checkpoints, whose input asks for a gradient."},
@@ -31,6 +33,7 @@ ANSWER = {
         "converged": {"goes_wrong": "Nothing: all data are one batch, and the loss has come to its end."},
         "deep": {"goes_wrong": "Nothing: ten layers with ReLU, with PyTorch's own initial weights."},
         "dropout": {"goes_wrong": "Nothing: dropout leaves out half of all units."},
+        "evaluated": {"goes_wrong": "Nothing: every third step is followed by an evaluation, and training goes on."},
         "experts": {"goes_wrong": "Nothing: each token goes to one of eight experts, and some get none."},
         "experts_masked": {"goes_wrong": "Nothing: all experts run, and a mask takes one for each token."},
         "frozen": {"goes_wrong": "Nothing: the body is frozen, and the head is trained."},
@@ -40,6 +43,7 @@ ANSWER = {
         "head": {"goes_wrong": "Nothing: the head is trained on a body that is not frozen."},
         "hinge": {"goes_wrong": "Nothing: all samples keep their distance, and the loss is 0 in the end."},
         "momentum": {"goes_wrong": "Nothing: the last layer is frozen in the middle of the training."},
+        "normalisations": {"goes_wrong": "Nothing: batch norms alone are put into evaluation behind the fourth step."},
         "norm": {"goes_wrong": "Nothing: a batch norm is in evaluation, and its statistics stay."},
         "pooler": {"goes_wrong": "Nothing: a part of the model computes what nobody uses."},
         "restarts": {"goes_wrong": "Nothing: the learning rate falls to 0 and begins anew."},
@@ -176,6 +180,10 @@ def adam(parameters, rate=0.01):
     return torch.optim.Adam(parameters, rate)
 
 
+def normed():
+    return nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2))
+
+
 if WHICH == "accumulation":
     net = mlp(6, 8, 2)
     optimizer = torch.optim.SGD(net.parameters(), 0.1)
@@ -188,6 +196,11 @@ if WHICH == "accumulation":
 elif WHICH == "adapters":
     net = Adapter()
     train(net, adam([each for each in net.parameters() if each.requires_grad]))
+elif WHICH == "assigned":
+    net = mlp(6, 8, 2)
+    for _ in range(2):
+        net.load_state_dict(copy.deepcopy(net.state_dict()), assign=True)
+        train(net, adam(net.parameters()))
 elif WHICH == "auxiliary":
     net, other = mlp(6, 8, 2), nn.Linear(6, 2)
     train(
@@ -210,6 +223,9 @@ elif WHICH == "average":
         lambda x, y, _: functional.cross_entropy(net(x), y) + (net(x) - mean(x).detach()).square().mean(),
         before=follow,
     )
+elif WHICH == "bias_before_norm":
+    net = normed()
+    train(net, adam(net.parameters()))
 elif WHICH == "biases":
     net = mlp(6, 8, 8, 2)
     train(net, adam([each for name, each in net.named_parameters() if name.endswith("bias")]))
@@ -245,6 +261,17 @@ elif WHICH == "deep":
 elif WHICH == "dropout":
     net = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 2))
     train(net, adam(net.parameters()))
+elif WHICH == "evaluated":
+    net = normed()
+
+    def evaluate(step):
+        if step % 3 == 2:
+            net.eval()
+            with torch.no_grad():
+                net(batch()[0])
+            net.train()
+
+    train(net, adam(net.parameters()), before=evaluate)
 elif WHICH in ("experts", "experts_masked"):
     net = Experts()
     train(net, adam(net.parameters()))
@@ -296,9 +323,12 @@ elif WHICH == "momentum":
     net = Two(mlp(6, 8, 8), nn.Linear(8, 2))
     train(net, torch.optim.SGD(net.parameters(), 0.1), before=lambda step: net.head.requires_grad_(step < 4))
 elif WHICH == "norm":
-    net = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2))
+    net = normed()
     net[1].eval()
     train(net, adam(net.parameters()))
+elif WHICH == "normalisations":
+    net = normed()
+    train(net, adam(net.parameters()), before=lambda step: net[1].train(step < 4))
 elif WHICH == "pooler":
     net = Pooler()
     train(net, adam(net.parameters()), lambda x, y, _: functional.cross_entropy(net(x)[0], y))

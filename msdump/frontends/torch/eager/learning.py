@@ -59,9 +59,19 @@ class LearningRecord:
         self._cuts: dict[str, Cut] = {}
         # Parameters without a name that operators read, by identity.
         self._strays: dict[int, _Stray] = {}
+        # Parameters whose names have become those of other tensors, by identity.
+        self._replaced: dict[int, weakref.ref[torch.Tensor]] = {}
+        self._trainings = _Spans()
+        # Whether a module that was called since the last backward pass is in training mode.
+        self._is_training = False
         # In the code, of the operator that was last told of.
         self._place: tuple[object, int] | None = None
         self._has_failed = False
+
+    def note_call(self, module: torch.nn.Module) -> None:
+        """An outermost module is called. A loss has no parameters, and stays in training mode."""
+        if module.training and torch.is_grad_enabled() and not self._is_training:
+            self._is_training = next(module.parameters(), None) is not None
 
     def note_read(self, stage: Stage, call: Call) -> None:
         """An operator of the forward pass is told of for the first time: does it read what asks for a gradient?"""
@@ -89,6 +99,9 @@ class LearningRecord:
             for each in self._optimizers:
                 each.end_backward()
             self._backwards.add(iteration)
+            if self._is_training:
+                self._trainings.add(iteration)
+                self._is_training = False
             graph_id = self._backward.graph.graph_id
             names, table, made = self._operands.names, self._operands.table, self._backward.value_of
             for tensor, name in names.items():
@@ -96,9 +109,8 @@ class LearningRecord:
                 if type(tensor) is not torch.nn.Parameter and not isinstance(tensor, torch.nn.Parameter):
                     continue
                 row = self._parameters.get(name)
-                if row is None:
-                    dtype = dtype_name(tensor.dtype) or str(tensor.dtype)
-                    row = self._parameters[name] = _Parameter(dtype, tuple(tensor.shape))
+                if row is None or row.tensor() is not tensor:
+                    row = self._begin(name, tensor, iteration)
                 gradient = tensor.grad
                 value = None
                 if gradient is not None and (info := table.known(local(gradient))) is not None:
@@ -110,6 +122,19 @@ class LearningRecord:
                     stray.has_gradient |= found.grad is not None
                     stray.shape = tuple(found.shape)
                     stray.is_named |= found in names
+
+    def _begin(self, name: str, tensor: torch.Tensor, iteration: int) -> _Parameter:
+        """A tensor is met under a name for the first time, which may have been that of another one."""
+        dtype = dtype_name(tensor.dtype) or str(tensor.dtype)
+        row, before = _Parameter(weakref.ref(tensor), dtype, tuple(tensor.shape)), self._parameters.get(name)
+        self._parameters[name] = row
+        if before is not None:
+            row.spans, row.state, row.since = before.spans, before.state, iteration
+            if (old := before.tensor()) is not None and len(self._replaced) < MAX_ROWS:
+                self._replaced[id(old)] = before.tensor
+            for each in self._optimizers:
+                each.is_to_be_asked = True
+        return row
 
     def begin_backward(self) -> None:
         """A backward pass is about to leave gradients: have those of the last step been cleared?"""
@@ -140,22 +165,27 @@ class LearningRecord:
             known = [float(rate) for rate in rates if isinstance(rate, int | float)]
             if known and len(known) == len(rates) and math.isfinite(max(known)):
                 row.note_rate(iteration, max(known))
-            if row.count & (row.count - 1) == 0:
+            if row.count & (row.count - 1) == 0 or row.is_to_be_asked:
+                row.is_to_be_asked = False
                 self._note_owned(row, [each for group in groups for each in group["params"]])
 
     def _note_owned(self, row: _Optimizer, parameters: list[torch.Tensor]) -> None:
-        """What it steps: asked each time that the number of its steps has doubled."""
+        """What it steps: asked each time that the number of its steps has doubled, and when tensors are replaced."""
         for each in parameters:
             name = self._operands.names.get(each)
             if name is not None and name in self._parameters:
                 self._parameters[name].optimizer = row.number
                 row.outside.pop(id(each), None)
-            elif each.grad is None and (row.count == 1 or id(each) in row.outside):
+            elif self._is_replaced(each) or (each.grad is None and (row.count == 1 or id(each) in row.outside)):
                 row.outside[id(each)] = weakref.ref(each), tuple(each.shape)
             else:
                 row.outside.pop(id(each), None)
             if (stray := self._strays.get(id(each))) is not None and stray.tensor() is each:
                 stray.optimizer = True
+
+    def _is_replaced(self, tensor: torch.Tensor) -> bool:
+        reference = self._replaced.get(id(tensor))
+        return reference is not None and reference() is tensor
 
     def so_far(self) -> Learning | None:
         """None where nothing has learned, or it is not known what."""
@@ -164,7 +194,7 @@ class LearningRecord:
         return Learning(
             self._backwards.all,
             tuple(
-                LearningParameter(name, row.dtype, row.shape, row.optimizer, tuple(row.spans))
+                LearningParameter(name, row.dtype, row.shape, row.optimizer, tuple(row.spans), row.since)
                 for name, row in self._parameters.items()
             ),
             tuple(
@@ -180,6 +210,7 @@ class LearningRecord:
                 for row in self._strays.values()
                 if row.has_gradient and not row.is_named
             ),
+            self._trainings.all,
         )  # fmt: skip
 
     @contextlib.contextmanager
@@ -209,11 +240,13 @@ class _Spans:
 
 @dataclass(slots=True)
 class _Parameter:
+    tensor: weakref.ref[torch.Tensor]
     dtype: str
     shape: tuple[int, ...]
     optimizer: int | None = None
     spans: list[GradientSpan] = field(default_factory=list)
     state: tuple[bool, bool, Value | None] | None = None
+    since: int = 0
 
     def note(self, iteration: int, asks: bool, has: bool, graph_id: int, value: Value | None) -> None:
         """What is true after a backward pass; the last one of an iteration counts."""
@@ -248,6 +281,7 @@ class _Optimizer:
     # A parameter, its gradient as the last step or backward pass left it, and how often that had been written.
     left: tuple[weakref.ref[torch.Tensor], weakref.ref[torch.Tensor], int | None] | None = None
     is_cleared: bool = False
+    is_to_be_asked: bool = False
 
     def begin_step(self, parameter: torch.Tensor | None) -> None:
         """parameter: one that has a gradient"""

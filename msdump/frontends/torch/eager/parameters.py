@@ -46,8 +46,16 @@ class Parameters:
                 beginning = f"{type(module).__name__}_{number}."
             self._beginnings[id(module)] = weakref.ref(module), beginning
             self._holders |= {beginning + name: weakref.ref(tensor) for name, tensor in tensors.items()}
+        names, holders = self._operands.names, self._holders
         for name, tensor in tensors.items():
-            self._operands.names.set(tensor, beginning + name)
+            whole = beginning + name
+            reference = holders.get(whole)
+            if reference is None or (holder := reference()) is not tensor:
+                # The module has another one in its place, as from `load_state_dict(..., assign=True)`.
+                holders[whole] = weakref.ref(tensor)
+                if reference is not None and holder is not None and names.get(holder) == whole:
+                    names.drop(holder)
+            names.set(tensor, whole)
 
     def _forget_the_dead(self) -> None:
         """A script may make a module for each step."""

@@ -385,6 +385,7 @@ class EagerProgram:
             if named is not None and self._is_watched:
                 self._parameters.name(named)
                 self._book.note_model(named)
+                self._learning.note_call(named)
 
     def _begin_without_modules(self, function: object = None) -> None:
         """function: an operator; None for a region"""

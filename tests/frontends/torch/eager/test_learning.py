@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -220,3 +221,78 @@ def test_weights_that_are_put_back(start: int, is_found: bool, tmp_path: Path) -
 
     learned(tmp_path, model, put_back)
     assert [one.kind for one in findings(tmp_path)] == ["loss stands still"] * is_found
+
+
+class Normed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.norm, self.second = nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.second(torch.tanh(self.norm(self.first(x))))
+        return result
+
+
+@pytest.mark.parametrize(("trained", "evaluated", "is_found"), [(2, 3, True), (2, 2, False), (1, 3, False)])
+def test_a_model_that_is_left_in_evaluation(trained: int, evaluated: int, is_found: bool, tmp_path: Path) -> None:
+    def step_of(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
+        model.train(step < trained)
+        optimizer.zero_grad()
+        nn.MSELoss()(model(torch.randn(5, 3)), torch.ones(5, 1)).backward()
+        optimizer.step()
+
+    learning = learned(tmp_path, Normed(), step_of, trained + evaluated)
+    assert learning.trainings == ((0, trained - 1),)
+    found = findings(tmp_path)
+    assert [(one.kind, one.first, one.last) for one in found] == [("in evaluation", trained, 4)] * is_found
+    if found:
+        assert found[0].parameters == ("norm.running_var", "norm.running_mean")
+        assert "native_batch_norm" in found[0].operator.label
+        assert found[0].line is not None and "self.norm" in found[0].line.code
+
+
+@pytest.mark.parametrize(("steps", "is_found"), [(3, False), (4, True)])
+def test_a_tensor_that_takes_the_place_of_another(steps: int, is_found: bool, tmp_path: Path) -> None:
+    def assigned(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
+        if step == 2:
+            model.second = nn.Linear(4, 1)
+        train(model, optimizer, step)
+        model.zero_grad()
+
+    learning = learned(tmp_path, Two(), assigned, steps)
+    assert [row.since for row in learning.parameters] == [0, 0, 2, 2]
+    assert [row.optimizer for row in learning.parameters] == [0, 0, None, None]
+    assert learning.optimizers[0].outside == ((1, 4), (1,))
+    found = findings(tmp_path)
+    assert [(one.kind, one.parameters, one.first) for one in found] == [
+        ("no optimizer", ("second.weight", "second.bias"), 2)
+    ] * is_found
+
+
+def test_a_tensor_that_is_given_to_the_optimizer_as_well(tmp_path: Path) -> None:
+    def replaced(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
+        if step == 2:
+            model.second = nn.Linear(4, 1)
+            optimizer.add_param_group({"params": list(model.second.parameters())})
+        train(model, optimizer, step)
+
+    learning = learned(tmp_path, Two(), replaced, 6)
+    assert [(row.since, row.optimizer) for row in learning.parameters] == [(0, 0), (0, 0), (2, 0), (2, 0)]
+    assert findings(tmp_path) == ()
+
+
+@pytest.mark.parametrize("sizes", [(3, 4, 4, 1), (3, 4, 1)])
+def test_depth_by_biases(sizes: tuple[int, ...], tmp_path: Path) -> None:
+    """A bias before a normalisation has a gradient of rounding, a factor of a million or more below the next one; where
+    the gradient falls from layer to layer, it is one."""
+    layers: list[nn.Module] = []
+    for inner, outer in itertools.pairwise(sizes):
+        layers += [nn.Linear(inner, outer), nn.BatchNorm1d(outer)]
+    learned(tmp_path / "norm", nn.Sequential(*layers[:-1]), train)
+    assert findings(tmp_path / "norm") == ()
+    linear = [*(nn.Linear(3, 3) for _ in range(3)), nn.Linear(3, 1)]
+    for layer in linear:
+        layer.weight.requires_grad_(False).mul_(1e-3)
+    learned(tmp_path / "scaled", nn.Sequential(*linear), train)
+    (found,) = findings(tmp_path / "scaled")
+    assert (found.kind, found.how, found.parameters[1:]) == ("depth", "vanishes", ("0.bias", "3.bias"))
