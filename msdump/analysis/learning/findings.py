@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from msdump.analysis.graph_info import GraphFiles
+from msdump.analysis.learning.activations import dead
 from msdump.analysis.learning.gradients import strays, without_gradient, without_optimizer, zero_gradients
 from msdump.analysis.learning.kinds import KINDS, LearningFinding
 from msdump.analysis.learning.modes import evaluation
@@ -51,6 +52,8 @@ def _of_rank(series: Series) -> Iterator[LearningFinding]:
     grown, zero = list(growth(series)), list(zero_gradients(series))
     deep = [] if grown or zero else list(depth(series))
     yield from (*grown, *zero, *deep)
+    if not zero:
+        yield from dead(series)
     yield from shrinking(series)
     yield from (one for one in large_updates(series) if not grown or one.first < grown[0].first)
     if series.learning is not None:

@@ -10,11 +10,11 @@ from msdump.graph.types import SourceLine
 
 # Kinds, in the order in which they are causes of one another.
 (
-    NO_OPTIMIZER, NO_GRADIENT, ZERO, STRAY, EMPTY, KEPT, DEPTH, STILL, EVALUATION, SKIPPED, LARGE_UPDATE, SHRINKS,
-    GROWS, REPEATS, LOSS_STILL,
+    NO_OPTIMIZER, NO_GRADIENT, ZERO, DEAD, STRAY, EMPTY, KEPT, DEPTH, STILL, EVALUATION, SKIPPED, LARGE_UPDATE,
+    SHRINKS, GROWS, REPEATS, LOSS_STILL,
 ) = KINDS = (
-    "no optimizer", "no gradient", "zero gradient", "not in the model", "cleared too early", "never cleared", "depth",
-    "stands still", "in evaluation", "skipped", "large update", "shrinks", "grows", "repeats", "loss stands still",
+    "no optimizer", "no gradient", "zero gradient", "dead", "not in the model", "cleared too early", "never cleared",
+    "depth", "stands still", "in evaluation", "skipped", "large update", "shrinks", "grows", "repeats", "loss stands still",
 )  # fmt: skip
 
 # Iterations at the end in which a gradient is 0: one batch may reach nothing.

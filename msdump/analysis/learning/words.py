@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msdump.analysis.learning.kinds import (
+    DEAD,
     DEPTH,
     EMPTY,
     EVALUATION,
@@ -57,6 +58,11 @@ def sentence(finding: LearningFinding) -> Message:
             else message("updates are too small for {dtype}", dtype=finding.dtype)
         )
         return joined(COLON, (text, why))
+    if finding.kind == DEAD:
+        return message(
+            "dead: all that {operator} makes is {value:g}, whatever it reads, {when}",
+            operator=operator, value=numbers["value"], when=when,
+        )  # fmt: skip
     if finding.kind == EVALUATION:
         return message(
             "the model stays in evaluation mode: {names} stand still, {when}, though an optimizer makes steps",

@@ -296,3 +296,44 @@ def test_depth_by_biases(sizes: tuple[int, ...], tmp_path: Path) -> None:
     learned(tmp_path / "scaled", nn.Sequential(*linear), train)
     (found,) = findings(tmp_path / "scaled")
     assert (found.kind, found.how, found.parameters[1:]) == ("depth", "vanishes", ("0.bias", "3.bias"))
+
+
+class Beside(nn.Module):
+    """A frozen block beside a way around it: no gradient is 0 where the block is dead."""
+
+    def __init__(self, act: nn.Module) -> None:
+        super().__init__()
+        self.first, self.act, self.second, self.last = nn.Linear(3, 8), act, nn.Linear(8, 3), nn.Linear(3, 1)
+        nn.init.uniform_(self.first.weight, 0.5, 1.0)
+        self.first.requires_grad_(False)
+        self.second.requires_grad_(False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.last(x / 40 + self.second(self.act(self.first(x))))
+        return result
+
+
+@pytest.mark.parametrize(
+    ("act", "dead", "value"), [(nn.ReLU(), 3, 0), (nn.ReLU(), 2, None), (nn.Sigmoid(), 3, 0), (nn.ReLU(), 5, None)]
+)
+def test_an_activation_that_dies(act: nn.Module, dead: int, value: int | None, tmp_path: Path) -> None:
+    def shifted(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
+        optimizer.zero_grad()
+        x = torch.rand(5, 3) - (100.0 if step >= 5 - dead else 0.0)
+        nn.L1Loss()(model(x), torch.ones(5, 1)).backward()
+        optimizer.step()
+
+    learned(tmp_path, Beside(act), shifted, 5, 1e-4)
+    found = [(one.kind, one.first, one.numbers) for one in findings(tmp_path)]
+    assert found == ([] if value is None else [("dead", 5 - dead, {"value": value})])
+
+
+def test_what_a_loss_clamps_is_not_dead(tmp_path: Path) -> None:
+    def hinge(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
+        optimizer.zero_grad()
+        y = model(torch.rand(5, 3))
+        (y.square().mean() + nn.functional.relu(y - (-9.0 if step < 3 else 9.0)).mean()).backward()
+        optimizer.step()
+
+    learned(tmp_path, Two(), hinge, 6)
+    assert findings(tmp_path) == ()
