@@ -14,8 +14,14 @@ def spread_sizes(count: int, largest: int) -> list[int]:
     return [int(size) // 4 * 4 for size in np.exp(rng.uniform(np.log(1024), np.log(largest), count))]
 
 
-def write_npy_dump(folder: Path, sizes: Sequence[int], noise: float = 0.0, shape: tuple[int, ...] | None = None) -> int:
-    """A synchronous dump of one float32 output per operator; its bytes.
+def write_npy_dump(
+    folder: Path,
+    sizes: Sequence[int],
+    noise: float = 0.0,
+    shape: tuple[int, ...] | None = None,
+    iteration: int = 0,
+) -> int:
+    """An iteration of a synchronous dump of one float32 output per operator; its bytes.
 
     noise  how much it differs from the dump with noise 0
     """
@@ -24,7 +30,7 @@ def write_npy_dump(folder: Path, sizes: Sequence[int], noise: float = 0.0, shape
     rng, other = np.random.default_rng(0), np.random.default_rng(1)
     values = rng.standard_normal(max(sizes) // 4).astype(np.float32)
     values += np.float32(noise) * other.standard_normal(values.size).astype(np.float32)
-    data = folder / "rank_0/Net/0/0"
+    data = folder / f"rank_0/Net/0/{iteration}"
     data.mkdir(parents=True)
     total = 0
     for number, size in enumerate(sizes):

@@ -20,9 +20,8 @@ Measure = Callable[["Bench"], Iterator[Mapping[str, Sample]]]
 # Modules of benchmarks.rows, in the order of the page.
 MODULES = (
     "limits", "time_of_a_step", "mindspore", "asynchronous", "mindspore_peer", "torch_compiled", "torch_eager",
-    "torch_cuda", "other_tools",
-    "torchair", "onnx", "statistics", "kernels", "small", "commands", "files", "compare", "growth", "start", "packs",
-    "ranks", "viewer",
+    "torch_cuda", "other_tools", "torchair", "onnx", "statistics", "kernels", "small", "commands", "learning", "files",
+    "compare", "growth", "start", "packs", "ranks", "viewer",
 )  # fmt: skip
 
 

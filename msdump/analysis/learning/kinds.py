@@ -14,7 +14,8 @@ from msdump.graph.types import SourceLine
     SHRINKS, GROWS, REPEATS, LOSS_STILL,
 ) = KINDS = (
     "no optimizer", "no gradient", "zero gradient", "dead", "not in the model", "cleared too early", "never cleared",
-    "depth", "stands still", "in evaluation", "skipped", "large update", "shrinks", "grows", "repeats", "loss stands still",
+    "depth", "stands still", "in evaluation", "skipped", "large update", "shrinks", "grows", "repeats",
+    "loss stands still",
 )  # fmt: skip
 
 # Iterations at the end in which a gradient is 0: one batch may reach nothing.
