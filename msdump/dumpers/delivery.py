@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 from msdump.dumpers.capture import GraphMemory
 from msdump.dumpers.staging import Staged, Staging, staged_size
@@ -64,8 +63,11 @@ class Delivery:
         if self._last_iteration.get((model, graph_id)) == iteration:
             self.pool.drain()
         self._last_iteration[model, graph_id] = iteration
-        on_complete = partial(self.tally.count_dumped, model=model)
-        return Round(writers, graph_id, iteration, on_complete, self._fail)
+
+        def complete(iteration: int, is_empty: bool) -> None:
+            self.tally.count_dumped(iteration, model, is_empty)
+
+        return Round(writers, graph_id, iteration, complete, self._fail)
 
     def end(self, round_: Round | None, is_complete: bool = False) -> None:
         """The round is over. `is_complete`: the step has ended and none of its records was lost."""
@@ -131,6 +133,7 @@ class Delivery:
             round_.leave()
 
         round_.enter()
+        round_.is_empty &= not records
         size = sum(record.size_bytes for record in records)
         return Job(size, len(records), write, held)
 
@@ -193,7 +196,9 @@ class Round:
     written       for the step's thread only: tensors that were handed over, with the job that writes each; None where
                   nothing has to wait for it
     is_complete   whether the step ended, which the dumper says before its own job leaves
-    on_complete   called with the iteration when all of a complete step is on the disk; a job that is lost never leaves
+    is_empty      whether no job has a record
+    on_complete   called with the iteration, and whether it is empty, when all of a complete step is on the disk; a job
+                  that is lost never leaves
     on_failure    called with the error of each writer that cannot finish the iteration
     """
 
@@ -202,11 +207,12 @@ class Round:
         writers: Sequence[Writer],
         graph_id: int,
         iteration: int,
-        on_complete: Callable[[int], None],
+        on_complete: Callable[[int, bool], None],
         on_failure: Callable[[BaseException], None],
     ) -> None:
         self.written: AlreadyWritten[Job] = AlreadyWritten()
         self.is_complete = False
+        self.is_empty = True
         self.writers = writers
         self._on_complete = on_complete
         self._on_failure = on_failure
@@ -224,7 +230,7 @@ class Round:
             self._jobs -= 1
             is_last = not self._jobs
         if is_last and self._finish() and self.is_complete:
-            self._on_complete(self._name[1])
+            self._on_complete(self._name[1], self.is_empty)
 
     def _finish(self) -> bool:
         """End the iteration for every writer; False when one of them could not."""

@@ -149,7 +149,7 @@ class SyncDumper(Dumper):
                 writer.end_iteration(graph_id, iteration)
             if step.graph.is_entry:
                 append_history(self._paths.history_file(graph_id), iteration)
-            self._tally.count_dumped(iteration)
+            self._tally.count_dumped(iteration, is_empty=attempt.missing >= size)
 
     # -- parts ------------------------------------------------------------------------------------
 

@@ -46,6 +46,8 @@ class Tally:
     _runs: tuple[int, int] | None = None
     """First and last number of the iterations that ran."""
     _dumped: set[tuple[Hashable, int]] = field(default_factory=set)
+    _has_ended: bool = False
+    """Whether an iteration that was to be dumped has come to its end."""
     _chosen: WeakKeyDictionary[Graph, list[bool]] = field(default_factory=WeakKeyDictionary)
     """Of each graph that is complete: which operators were selected."""
     _chosen_names: dict[str, bool] = field(default_factory=dict)
@@ -68,9 +70,15 @@ class Tally:
             self._runs = first, last = min(first, iteration), max(last, iteration)
             self.iterations_run = last - first + 1
 
-    def count_dumped(self, iteration: int, model: Hashable = None) -> None:
-        """A graph's part of an iteration was dumped. Iterations may end in any order where threads write them."""
+    def count_dumped(self, iteration: int, model: Hashable = None, is_empty: bool = False) -> None:
+        """A graph's part of an iteration was dumped. Iterations may end in any order where threads write them.
+
+        is_empty   it has no tensor, as none of its operators was selected: no reader finds it
+        """
         with self._lock:
+            self._has_ended = True
+            if is_empty:
+                return
             self.iterations_dumped += (model, iteration) not in self._dumped
             self._dumped.add((model, iteration))
 
@@ -173,7 +181,7 @@ class Tally:
 
     def why_nothing(self, plan: Plan) -> tuple[str, ...]:
         """Sentences for the user of a dump of graphs in which no operator of any step was chosen."""
-        if not self.iterations_dumped:
+        if not self._has_ended:
             asked, count = plan.when.iterations, self.iterations_run
             if not count:
                 return ("No iteration ran: the script called no cell, no gradient and no function under jit.",)

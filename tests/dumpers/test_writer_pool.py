@@ -173,7 +173,7 @@ def test_records_without_bytes_do_not_wait_without_end(budget: int) -> None:
     """Scalars, empty tensors and repeats cost nothing of the budget, and memory all the same."""
     delivery, go_on, counts = Delivery(Tally(), budget), threading.Event(), list[int]()
     pool = delivery.pool
-    round_ = Round((), 0, 0, lambda iteration: None, lambda error: None)
+    round_ = Round((), 0, 0, lambda iteration, is_empty: None, lambda error: None)
     for _ in range(2):  # one for each thread of the pool
         pool.submit(Job(0, 0, partial(_wait, go_on)))
     most = max(1024, budget // 4 // 2048)

@@ -95,6 +95,22 @@ def train(model: Any, steps: int = 2, autocast: bool = False) -> list[Any]:
 
 
 @both_engines
+@pytest.mark.parametrize("name", ["relu", "nothing"])
+def test_an_iteration_without_a_selected_operator_is_none(name: str, is_sync: bool, tmp_path: Path) -> None:
+    """The report counts what readers find, as where the last iteration holds what a script prints in the end."""
+    model = nn.Linear(3, 2)
+    with msdump.watch(model, config(tmp_path, is_sync, dump_mode=1, kernels=[f"name-regex(.*{name}.*)"])) as watch:
+        for step in range(4):
+            y = model(torch.ones(2, 3))
+            (y.relu() if step < 3 else y).sum().backward()
+    report = watch.report()
+    assert report is not None and report.iterations_run == 4
+    iterations = {tensor.iteration for tensor in msdump.open(tmp_path).tensors()} if name == "relu" else set()
+    assert report.iterations_dumped == len(iterations) == (3 if name == "relu" else 0)
+    assert name == "relu" or "No operator matched" in " ".join(report.advice)
+
+
+@both_engines
 # Not every CPU has an LSTM in bfloat16.
 @pytest.mark.parametrize(
     ("kind", "autocast"), [(Net, False), (Net, True), (Recurrent, False), (Attentive, False), (Attentive, True)]
