@@ -89,6 +89,7 @@ class GraphFile:
     inputs     names of its parameters and data inputs
     is_open    made while the program ran, without a word on what it returns
     gradients  output (full name of its operator, slot) -> input of the model whose gradient it is, where the file tells
+    outputs    where what it returns comes from, in order, where the file tells
     """
 
     path: Path
@@ -99,6 +100,7 @@ class GraphFile:
     inputs: tuple[str, ...] = ()
     gradients: Mapping[tuple[str, int], str] = field(default_factory=dict)
     is_open: bool = False
+    outputs: tuple[Origin | None, ...] = ()
 
     def find(self, *names: str | None) -> GraphNode | None:
         return next((self.by_name[name] for name in names if name is not None and name in self.by_name), None)
@@ -282,6 +284,7 @@ def read_graph(path: str | os.PathLike[str]) -> GraphFile:
     match = _GRAPH_FILE.fullmatch(path.name)
     inputs: tuple[str, ...]
     gradients: Mapping[tuple[str, int], str] = {}
+    outputs: tuple[Origin | None, ...] = ()
     is_open = False
     if path.suffix == ".ir":
         try:
@@ -291,13 +294,13 @@ def read_graph(path: str | os.PathLike[str]) -> GraphFile:
         inputs = _origins_outside(nodes)
     else:
         graph = read_model(path)
-        nodes, gradients = _pb_nodes(graph)
+        nodes, gradients, outputs = _pb_nodes(graph)
         inputs = tuple(parameter.name for parameter in graph.parameters)
         is_open = any(
             node.op_type == "MakeTuple" and not node.inputs for node in graph.nodes if node.name in graph.outputs
         )
     graph_id = 0 if match is None else int(match[1])
-    return GraphFile(path, graph_id, _rank_of(path), nodes, _by_name(nodes), inputs, gradients, is_open)
+    return GraphFile(path, graph_id, _rank_of(path), nodes, _by_name(nodes), inputs, gradients, is_open, outputs)
 
 
 def _ir_text(path: Path) -> str:
@@ -437,7 +440,10 @@ class _Origins:
         return origin_of_value[0]
 
 
-def _pb_nodes(graph: GraphSummary) -> tuple[tuple[GraphNode, ...], dict[tuple[str, int], str]]:
+def _pb_nodes(
+    graph: GraphSummary,
+) -> tuple[tuple[GraphNode, ...], dict[tuple[str, int], str], tuple[Origin | None, ...]]:
+    """Operators, gradients and outputs, as of GraphFile."""
     by_number = {node.name: node for node in graph.nodes}
     items = {constant.key: constant.value for constant in graph.constants if isinstance(constant.value, int)}
     constants = {constant.key: constant.full_name for constant in graph.constants}
@@ -467,7 +473,12 @@ def _pb_nodes(graph: GraphSummary) -> tuple[tuple[GraphNode, ...], dict[tuple[st
             made_by = origins.of(number)
             if isinstance(name, str) and name and made_by is not None and made_by.slot is not None:
                 gradients[made_by.name, made_by.slot] = name
-    return nodes, gradients
+    by_name = {node.name: node for node in graph.nodes}
+    returned = [by_name[name] for name in graph.outputs if name in by_name]
+    items_returned = [
+        name for node in returned for name in (node.inputs if node.op_type == "MakeTuple" else (node.name,))
+    ]
+    return nodes, gradients, tuple(map(origins.of, items_returned))
 
 
 def _ir_nodes(graph: IrGraph) -> tuple[GraphNode, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from msdump.analysis.graph_info import GraphNode
-from msdump.analysis.learning.series import Made, Series, is_zero
+from msdump.analysis.learning.series import Made, Series, count_of, is_zero
 from msdump.analysis.steps import Operator, Slot, Step, StepKey
 from msdump.formats.learning_json import Cut, Learning
 from msdump.graph.types import SourceLine
@@ -76,7 +76,7 @@ def who_made_zero(series: Series, made: Made) -> Cause | None:
             is_parameter = origin is not None and origin.name in series.parameters
             is_added = is_parameter and not (kind_of(node.op_type) in _BILINEAR or only_moves(made.operator.op_type))
             if is_zero(numbers) and kind is not None and kind.is_float and not is_added:
-                if numbers.count == 1 and kind_of(node.op_type) in _PRODUCTS:
+                if count_of(numbers) == 1 and kind_of(node.op_type) in _PRODUCTS:
                     return None  # a weight of the loss
                 zeros.append(series.maker(made.step, origin))
             else:

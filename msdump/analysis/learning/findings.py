@@ -15,7 +15,7 @@ from msdump.analysis.learning.modes import evaluation
 from msdump.analysis.learning.repeats import loss_still, repeats
 from msdump.analysis.learning.series import Measured, Series
 from msdump.analysis.learning.sizes import depth, growth, large_updates, shrinking
-from msdump.analysis.learning.updates import cleared, skipped, still
+from msdump.analysis.learning.updates import cleared, skipped, still, without_rate
 from msdump.analysis.steps import Step
 from msdump.formats.learning_json import Learning
 
@@ -63,5 +63,7 @@ def _of_rank(series: Series) -> Iterator[LearningFinding]:
         yield from skipped(series, series.learning)
         yield from cleared(series, series.learning)
         yield from evaluation(series, series.learning)
+    if series.learning is None:
+        yield from without_rate(series)
     if not deep:
         yield from still(series, {name for one in zero for name in one.parameters})

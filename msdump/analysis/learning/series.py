@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Protocol, TypeAlias
 
+from msdump.analysis.full_names import stage_of
 from msdump.analysis.graph_info import GraphFile, GraphFiles, GraphNode, Origin
 from msdump.analysis.roles import gradients_of
 from msdump.analysis.steps import Operator, Slot, Step, StepKey
@@ -61,11 +62,17 @@ def is_zero(numbers: Numbers | None) -> bool:
     return numbers is not None and numbers.max == 0 and numbers.min == 0 and not numbers.nan
 
 
+def count_of(numbers: Numbers) -> int:
+    """Of elements; statistics may leave it out, and have the shape."""
+    if numbers.count is None and isinstance(numbers, StatisticRow):
+        return math.prod(numbers.shape)
+    return numbers.count or 0
+
+
 def norm_of(numbers: Numbers) -> float:
     """Root of the mean square: of tensors of any size, comparable."""
-    if not numbers.l2norm or not numbers.count:
-        return 0.0
-    return numbers.l2norm / math.sqrt(numbers.count)
+    count = count_of(numbers)
+    return numbers.l2norm / math.sqrt(count) if numbers.l2norm and count else 0.0
 
 
 def content_of(numbers: Numbers) -> tuple[object, ...]:
@@ -224,11 +231,30 @@ class Series:
                     if operator.label.rpartition("/")[2].startswith(_SEED) and (loss := self._loss(step, operator)):
                         found[iteration] = loss
                         break
+            if iteration not in found and self.learning is None and (loss := self._returned_loss(steps)) is not None:
+                found[iteration] = loss
         return found
+
+    def _returned_loss(self, steps: Sequence[Step]) -> Loss | None:
+        """The first output of a compiled graph, where that is one number, in an iteration with a backward pass."""
+        if not any(stage_of(operator.label) == "backward" for step in steps for operator in step.operators):
+            return None
+        for step in steps:
+            graph = self.graph(step)
+            origin = graph.outputs[0] if graph is not None and graph.outputs else None
+            if graph is None or origin is None or stage_of(origin.name) != "forward":
+                continue
+            made = self.maker(step, origin)
+            numbers = None if made is None else self.output(made)
+            if made is not None and numbers is not None and count_of(numbers) == 1 and numbers.max is not None:
+                node = self.node(made.step, made.operator)
+                line = None if node is None else node.own_line
+                return Loss(float(numbers.max), step.key, made.operator, line)
+        return None
 
     def _loss(self, step: Step, seed: Operator) -> Loss | None:
         numbers = self.numbers(seed.inputs.get(Slot(0)))
-        if numbers is None or numbers.count != 1 or numbers.max is None:
+        if numbers is None or count_of(numbers) != 1 or numbers.max is None:
             return None
         step, operator, node = step, seed, self.node(step, seed)
         while node is not None and node.inputs and (made := self.maker(step, node.inputs[0])) is not None:

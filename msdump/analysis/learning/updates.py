@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msdump.analysis.learning.kinds import EMPTY, KEPT, LEAST_ZERO, SKIPPED, STILL, LearningFinding
 from msdump.analysis.learning.places import line_of, place_of, step_line
-from msdump.analysis.learning.series import Series, content_of
+from msdump.analysis.learning.series import Series, content_of, is_zero
+from msdump.analysis.steps import Slot
 from msdump.formats.learning_json import Learning, LearningOptimizer
+from msdump.graph.types import SourceLine
 
 # Iterations at the end in which a parameter is the same, with steps of its optimizer in between: a schedule may end
 # with a rate of 0, and gradients may be added up for a step.   test: accumulated_gradients, weights_that_never_change
@@ -59,6 +61,42 @@ def still(series: Series, told: set[str]) -> Iterator[LearningFinding]:
         yield LearningFinding(
             STILL, names, step, last, operator, step_line(series, name, first), how, numbers, dtype=dtype
         )
+
+
+def without_rate(series: Series) -> Iterator[LearningFinding]:
+    """Parameters whose updates, each an operator as in MindSpore, read a gradient and a learning rate of 0."""
+    iterations = sorted(series.by_iteration)
+    found: list[tuple[str, int, SourceLine | None]] = []
+    for step in series.by_iteration[iterations[-1]]:
+        for operator in step.operators:
+            node = series.node(step, operator)
+            slots = None if node is None else _slots_of_update(node.input_names)
+            origin = node.inputs[0] if node is not None and slots is not None else None
+            if node is None or slots is None or origin is None or origin.name not in series.parameters:
+                continue
+            same = _same_at_end({at: content_of(row[0]) for at, row in series.parameters[origin.name].items()})
+            gradients = []
+            for at in same:
+                one = series.find(at, step.key.graph_id, operator.label)
+                read = [None if one is None else series.numbers(one[1].inputs.get(slot)) for slot in slots]
+                if not is_zero(read[1]):
+                    break
+                gradients.append((at, read[0]))
+            moving = [numbers for _, numbers in gradients if numbers is not None and not is_zero(numbers)]
+            if len(gradients) >= LEAST_STILL and len(moving) >= LEAST_ZERO:
+                found.append((origin.name, gradients[-1][0], node.own_line))
+    for first, rows_of in itertools.groupby(sorted(found, key=lambda row: row[1]), key=lambda row: row[1]):
+        rows = list(rows_of)
+        names = tuple(name for name, _, _ in rows)
+        key, parameter = place_of(series, names[0], first, None)
+        yield LearningFinding(STILL, names, key, iterations[-1], parameter, rows[0][2], "rate")
+
+
+def _slots_of_update(names: Sequence[str]) -> tuple[Slot, Slot] | None:
+    """Of the gradient and the learning rate; None for another operator."""
+    gradient = next((at for at, name in enumerate(names) if name in ("gradient", "grad")), None)
+    rate = next((at for at, name in enumerate(names) if name in ("learning_rate", "lr")), None)
+    return None if gradient is None or rate is None else (Slot(gradient), Slot(rate))
 
 
 def never_changes(series: Series, name: str, since: int = 0) -> bool:

@@ -49,11 +49,12 @@ class Parameters:
         names, holders = self._operands.names, self._holders
         for name, tensor in tensors.items():
             whole = beginning + name
-            reference = holders.get(whole)
-            if reference is None or (holder := reference()) is not tensor:
+            held = holders.get(whole)
+            holder = None if held is None else held()
+            if holder is not tensor:
                 # The module has another one in its place, as from `load_state_dict(..., assign=True)`.
                 holders[whole] = weakref.ref(tensor)
-                if reference is not None and holder is not None and names.get(holder) == whole:
+                if holder is not None and names.get(holder) == whole:
                     names.drop(holder)
             names.set(tensor, whole)
 

@@ -337,3 +337,14 @@ def test_what_a_loss_clamps_is_not_dead(tmp_path: Path) -> None:
 
     learned(tmp_path, Two(), hinge, 6)
     assert findings(tmp_path) == ()
+
+
+def test_a_loss_that_grows_in_columns_without_a_count(tmp_path: Path) -> None:
+    model = Two()
+    optimizer = torch.optim.SGD(model.parameters(), 30.0)
+    columns = ["max", "min", "avg", "l2norm"]
+    with msdump.watch(model, config(tmp_path, saved_data="statistic", statistic_category=columns)):
+        for step in range(5):
+            train(model, optimizer, step)
+    found = findings(tmp_path)
+    assert found and (found[0].kind, found[0].last) == ("grows", 4)
