@@ -126,6 +126,7 @@ GALLERY = (
     _of_answers("quantised_outlier"),
     _of_answers("mindspore_masked_row"),
     _of_answers("overflow_before_nan"),
+    _of_answers("report_left_in_evaluation"),
 )
 HEALTHY = Scene("healthy", "The same transformer, and nothing is wrong.", _training(60, -1))
 DEMO = Scene("alexnet", "A step of AlexNet, and nothing is wrong.", _demo)
