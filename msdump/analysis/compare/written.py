@@ -39,34 +39,31 @@ def _sorted(step: Step, place: dict[str, int]) -> Step:
 
 def _order(step: Step) -> list[str] | None:
     """Names in the order in which they were written; None where that is not known, or is the order of names."""
-    files = [_file(operator) for operator in step.operators]
-    if len(files) < 2 or any(file is None for file in files):
+    files = [file for operator in step.operators if (file := _file(operator)) is not None]
+    by_name = [operator.label for operator in step.operators]
+    if len(files) < len(by_name):
         return None
-    if all(file is not None and file.member is None for file in files):
-        times = [_written_at(file) for file in files if file is not None]
-        if len(set(times)) < len(times) or None in times:
-            return None
-        ordered = [
-            one.label for _, one in sorted(zip(times, step.operators, strict=True), key=lambda pair: pair[0] or 0)
-        ]
-    else:
-        members = [file.member.name for file in files if file is not None and file.member is not None]
-        if members == sorted(members, key=natural_key):
-            return None
-        ordered = [operator.label for operator in step.operators]
-    is_by_name = ordered == sorted(ordered, key=natural_key)
-    return ordered if not is_by_name and _counts_up(ordered) else None
+    members = [file.member.name for file in files if file.member is not None]
+    if members:
+        is_known = len(members) == len(files) and members != sorted(members, key=natural_key)
+        return by_name if is_known and _counts_up(by_name) else None
+    times = [_written_at(file) for file in files]
+    if len(set(times)) < len(times):
+        return None
+    ordered = [name for _, name in sorted(zip(times, by_name, strict=True))]
+    return ordered if ordered != by_name and _counts_up(ordered) else None
 
 
 def _file(operator: Operator) -> DumpedFile | None:
     return next((tensor.file for _, _, tensor in operator.all_tensors()), None)
 
 
-def _written_at(file: DumpedFile) -> int | None:
+def _written_at(file: DumpedFile) -> int:
+    """In nanoseconds; -1 for a file that is gone."""
     try:
         return os.stat(file.path).st_mtime_ns
     except OSError:
-        return None
+        return -1
 
 
 def _counts_up(names: Sequence[str]) -> bool:
