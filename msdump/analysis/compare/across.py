@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
+from msdump.analysis.compare.alignment import aligned, is_another_part, is_one_size
 from msdump.analysis.compare.chains import CHAINS, reads_others
 from msdump.analysis.compare.confirm import Confirmation
+from msdump.analysis.compare.doubts import BY_VALUES, Doubts
 from msdump.analysis.compare.faults import Fault, faults_of
 from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.compare.operands import Met
@@ -47,12 +49,7 @@ from msdump.operators.kinds import (
 from msdump.operators.traits import is_random
 from msdump.tables.messages import messages
 
-BY_VALUES, BY_KIND, BY_INPUTS = messages("values", "kind", "inputs")
-_PART = "slice"
-# Kinds by which mine adds a bias to a product that golden makes together with it.
-_BIASES = (("add", "linear"), ("bias_add", "linear"))
-# The first operators that differ say what is wrong; an alignment of all behind them costs their square.
-_MAX_ALIGNED = 400
+BY_KIND, BY_INPUTS = messages("kind", "inputs")
 _MAX_CANDIDATES = 64  # operators with one result that are tried for one
 _KNOWN_SHARE = 0.5
 # Below it two programs of PyTorch are one that was taken apart in two ways.
@@ -167,7 +164,7 @@ class _Iteration:
             left = [list(mapped.only_mine), list(mapped.only_golden)]
         rows = [[side.placed(operator) for operator in operators] for side, operators in zip(sides, left, strict=True)]
         rows = list(self._join_by_values(rows[0], rows[1]))
-        self._doubt()
+        Doubts(self._confirmed).look_again(self._pairs, self._placed)
         open_rows = []
         for is_mine, row in zip((True, False), rows, strict=True):
             is_left = [self._confirmed.is_right(placed, is_mine) is False for placed in row]
@@ -178,80 +175,6 @@ class _Iteration:
             left_rows = join(*left_rows)
         left_rows = self._without_makeshift(left_rows[0]), self._without_makeshift(left_rows[1])
         return self._crossings(*left_rows)
-
-    def _doubt(self) -> None:
-        """Look again at what is right for what is made of it alone: at what leads to an input in which a pair differs
-        though its results agree, since sums with larger numbers hide what is wrong before them; and at results that are
-        nearly the same.
-        """
-        confirmed = self._confirmed
-        for number, pair in enumerate(self._pairs):
-            own, other = self._placed[id(pair.mine)]
-            if pair.how != BY_VALUES:
-                continue
-            own, operands = self._operands_to_doubt(pair, own, other)
-            in_other_form = set()
-            for slot, figures, found in operands:
-                if figures.is_plain or confirmed.agree(figures, found[1]):
-                    continue
-                if own.result is not None and not confirmed.may_hide(figures, found[1], own):
-                    if figures.value in confirmed.sides[0].makers:
-                        in_other_form.add(slot)  # what one operand has more the other one has less
-                    continue
-                leads = confirmed.doubtful_lead(own, True, (slot,)), confirmed.doubtful_lead(other, False, (found[0],))
-                if confirmed.reads_unsteady(leads[0], True) or confirmed.reads_unsteady(leads[1], False):
-                    in_other_form.add(slot)
-                    continue
-                confirmed.doubt(leads[0], True)
-                confirmed.doubt(leads[1], False)
-            if in_other_form and own.kind == other.kind:
-                inputs = {slot: one for slot, one in pair.golden.inputs.items() if slot not in in_other_form}
-                self._pairs[number] = dataclasses.replace(pair, golden=dataclasses.replace(pair.golden, inputs=inputs))
-        confirmed.doubt_silent()
-        confirmed.trust_idle()
-        paired = {id(one.operator) for pair in self._placed.values() for one in pair}
-        rows = []
-        for is_mine in (True, False):
-            side = confirmed.side(is_mine)
-            rows.append(
-                [
-                    placed
-                    for placed in side.row
-                    if confirmed.is_right(placed, is_mine)
-                    and not placed.is_mover
-                    and id(placed.operator) not in paired
-                    and placed.telling is not None
-                    and not confirmed.is_known(placed.telling, is_mine)
-                ]
-            )
-        for part in ("forward", "backward"):
-            confirmed.doubt_near_misses(_aligned(*([one for one in row if one.part == part] for row in rows)))
-
-    def _operands_to_doubt(
-        self, pair: OperatorPair, own: Placed, other: Placed
-    ) -> tuple[Placed, list[tuple[Slot, Figures, tuple[Slot, Figures]]]]:
-        """Operator of mine and its operands, each with golden's: those of a pair of one kind; of a bias that mine adds
-        by itself those of the product before it.
-        """
-        if own.kind == other.kind:
-            read = {id(figures.tensor): (slot, figures) for slot, figures in other.inputs}
-            found = ((slot, figures, read.get(id(pair.golden.inputs.get(slot)))) for slot, figures in own.inputs)
-            return own, [(slot, figures, one) for slot, figures, one in found if one is not None]
-        product = self._product_before(own) if (own.kind, other.kind) in _BIASES else None
-        if product is None:
-            return own, []
-        confirmed = self._confirmed
-        left = [one for one in other.inputs if not one[1].is_plain and not confirmed.is_known(one[1], False)]
-        opened = [one for one in product.inputs if not one[1].is_plain and not confirmed.is_known(one[1], True)]
-        return product, [(slot, figures, one) for (slot, figures), one in zip(opened, left, strict=False)
-                         if figures.size == one[1].size]  # fmt: skip
-
-    def _product_before(self, own: Placed) -> Placed | None:
-        """The product to whose result an operator of mine adds a bias."""
-        mine = self._mine
-        place = mine.place[id((own.operator.parts or (own.operator,))[0])]
-        makers = (mine.maker_before(figures.value, place) for _, figures in own.inputs if not figures.is_plain)
-        return next((mine.row[one] for one in makers if one is not None and mine.row[one].kind == "matmul"), None)
 
     def _without_makeshift(self, row: Sequence[Placed]) -> list[Placed]:
         """The row without what fills memory, draws numbers or shows a tensor again, which needs no counterpart."""
@@ -327,7 +250,7 @@ class _Iteration:
             golden,
             BY_KIND,
             lambda own, other: (
-                own.kind == other.kind and self._confirmed.shares(own, other) and not _is_another_part(own, other)
+                own.kind == other.kind and self._confirmed.shares(own, other) and not is_another_part(own, other)
             ),
         )
 
@@ -343,7 +266,7 @@ class _Iteration:
                     not self._is_inserted(own, other, golden)
                     and self._confirmed.shares(own, other)
                     and is_mover(own.operator.op_type) == is_mover(other.operator.op_type)
-                    and (_is_one_size(own, other) or _reduces(own) == _reduces(other) != "")
+                    and (is_one_size(own, other) or _reduces(own) == _reduces(other) != "")
                 )
             ),
         )
@@ -370,7 +293,7 @@ class _Iteration:
 
     def _updates_the_same(self, own: Placed, other: Placed) -> bool:
         """Whether both are updates of one parameter, which frameworks make out of other numbers of operators."""
-        if own.part != "optimizer" or not own.inputs or not other.inputs or not _is_one_size(own, other):
+        if own.part != "optimizer" or not own.inputs or not other.inputs or not is_one_size(own, other):
             return False
         return other.inputs[0][1].value in self._partners[own.inputs[0][1].value]
 
@@ -382,7 +305,7 @@ class _Iteration:
         place = side.place[id((other.operator.parts or (other.operator,))[-1])]
         left = {id(one.operator) for one in golden}
         readers = (side.row[reader] for reader in side.readers_of(place))
-        return any(id(one.operator) in left and are_of_one_use(own, one) and _is_one_size(own, one) for one in readers)
+        return any(id(one.operator) in left and are_of_one_use(own, one) and is_one_size(own, one) for one in readers)
 
     def _join_in_order(self, mine: Sequence[Placed], golden: Sequence[Placed]) -> tuple[list[Placed], list[Placed]]:
         """Pair operators of one kind, and if possible of one size, in the order in which they ran."""
@@ -392,7 +315,7 @@ class _Iteration:
                 [placed for placed in side if placed.part == part and not is_random(placed.operator.op_type)]
                 for side in (mine, golden)
             ]
-            for own, other in _aligned(*rows):
+            for own, other in aligned(*rows):
                 self._add(own, other, BY_KIND)
                 used[0].add(id(own))
                 used[1].add(id(other))
@@ -546,10 +469,6 @@ def _last_type(operator: Operator) -> str:
     return operator.parts[-1].op_type if operator.parts else operator.op_type
 
 
-def _is_one_size(own: Placed, other: Placed) -> bool:
-    return own.result is not None and other.result is not None and own.result.size == other.result.size
-
-
 def _reduces(placed: Placed) -> str:
     return "reduction" if placed.kind in ("sum", "mean", "amax", "amin", "prod", "norm") else ""
 
@@ -600,50 +519,3 @@ def _links(row: Sequence[Placed], start: int, kinds: Sequence[str]) -> list[tupl
             return None
         links.append(step)
     return links
-
-
-def _aligned(mine: Sequence[Placed], golden: Sequence[Placed]) -> list[tuple[Placed, Placed]]:
-    """Pairs of one kind in one order, as many as possible, those of one size before others; the first of each side
-    where there are too many.
-    """
-    rows, columns = mine[:_MAX_ALIGNED], golden[:_MAX_ALIGNED]
-    best = [[0] * (len(columns) + 1) for _ in range(len(rows) + 1)]
-    for i in range(len(rows) - 1, -1, -1):
-        for j in range(len(columns) - 1, -1, -1):
-            together = _score(rows[i], columns[j])
-            best[i][j] = max(best[i + 1][j], best[i][j + 1], together and together + best[i + 1][j + 1])
-    pairs = []
-    i = j = 0
-    while i < len(rows) and j < len(columns):
-        together = _score(rows[i], columns[j])
-        if together and best[i][j] == together + best[i + 1][j + 1]:
-            pairs.append((rows[i], columns[j]))
-            i, j = i + 1, j + 1
-        elif best[i][j] == best[i + 1][j]:
-            i += 1
-        else:
-            j += 1
-    return pairs
-
-
-def _is_another_part(own: Placed, other: Placed) -> bool:
-    """Whether they take parts of other sizes, by operators that have other names in one framework: what `select` takes
-    is never what a step of `slice` over all of them is.
-    """
-    types = own.operator.op_type, other.operator.op_type
-    is_one_framework = not dialects_of(types[0]).isdisjoint(dialects_of(types[1]))
-    return own.kind == _PART and is_one_framework and types[0] != types[1] and not _is_one_size(own, other)
-
-
-def _is_of_numbers(placed: Placed) -> bool:
-    """Whether it reads and makes single numbers, as powers of Adam's betas are computed."""
-    return all(figures.size == 1 for _, figures in (*placed.inputs, *placed.outputs))
-
-
-def _score(own: Placed, other: Placed) -> int:
-    if own.kind != other.kind or _is_another_part(own, other):
-        return 0
-    if not _is_one_size(own, other):
-        return 0 if _is_of_numbers(own) != _is_of_numbers(other) else 1
-    shapes = [tuple(host_shape(tensor) for tensor in placed.operator.outputs.values())[:1] for placed in (own, other)]
-    return 4 if shapes[0] == shapes[1] else 3

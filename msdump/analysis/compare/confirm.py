@@ -10,30 +10,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 
-import numpy as np
-
 from msdump.analysis.compare.bounds import bounds_of
 from msdump.analysis.compare.inner import inner_values
-from msdump.analysis.compare.metrics import compare_arrays
 from msdump.analysis.compare.pairing import host_shape
 from msdump.analysis.compare.pieces import pieces_of
 from msdump.analysis.compare.trace import Placed, Trace
 from msdump.analysis.compare.values import Figures, Likeness, Matches, Value, is_row_of
 from msdump.analysis.steps import Slot
-from msdump.operators.kinds import has
 from msdump.operators.traits import makes_unset, memory_use
-from msdump.tensors.arrays import Array
 
-# Results of one kind that are as near as this are meant to be the same; what is written in another way is further off,
-# or the same.
-_NEAR = 0.1
-# Results whose elements all have one ratio are scaled in another place.
-_SCALED = 1e-4
-_PRODUCTS = frozenset({"matmul", "linear", "conv", "conv_transpose", "mul"})
 # Bounds of half precisions are above.
 _COARSE = 1e-3
-# How many times the bound of a sum an operand may differ by without a trace in the sum.
-_HIDDEN = 4.0
 
 
 class Confirmation:
@@ -147,7 +134,11 @@ class Confirmation:
         for index in (place[one] for one in operators if right[place[one]]):
             right[index] = False
 
-    def _is_made(self, part: str, result: Figures, is_mine: bool) -> bool:
+    def forget_ends(self) -> None:
+        """Others are right now."""
+        self._known_ends.clear()
+
+    def is_made(self, part: str, result: Figures, is_mine: bool) -> bool:
         """Whether an operator of the same part makes it on the other side, or none does; an update that is written by
         hand belongs to no optimizer.
         """
@@ -169,16 +160,16 @@ class Confirmation:
                 continue
             # What is cut is there where all parts are; what is computed beside a result is made in other ways, too.
             made = [one for _, one in placed.outputs if not one.is_plain] if placed.is_mover else [telling]
-            is_made = all(self._is_made(placed.part, one, is_mine) for one in made)
+            is_made = all(self.is_made(placed.part, one, is_mine) for one in made)
             if not is_made and placed.part == "backward" and not placed.is_mover and not side.readers[telling.value]:
                 # A gradient of what needs none: what else it makes tells.
                 rest = [one for _, one in placed.outputs if not one.is_plain and one is not telling]
-                is_made = any(self._is_made(placed.part, one, is_mine) for one in rest)
-            hands_on = is_made and self._only_hands_on(placed, telling, is_mine)
+                is_made = any(self.is_made(placed.part, one, is_mine) for one in rest)
+            hands_on = is_made and self.only_hands_on(placed, telling, is_mine)
             if is_made and not hands_on:
                 right[index] = True
                 continue
-            readers = self._readers(side, index, hands_on)
+            readers = self.readers(side, index, hands_on)
             answers = {right[reader] for reader in readers}
             if not readers and (is_made or self._is_written_into_known(side, index, telling, is_mine)):
                 right[index] = True
@@ -189,7 +180,7 @@ class Confirmation:
                 right[index] = True in answers and (False not in answers or (is_made and hands_on))
         return right
 
-    def _readers(self, side: Trace, index: int, is_past_movers: bool) -> set[int]:
+    def readers(self, side: Trace, index: int, is_past_movers: bool) -> set[int]:
         """Later operators of one part that read what an operator made, or of what an optimizer made; past movers those
         that compute with it.
         """
@@ -222,7 +213,7 @@ class Confirmation:
                     return True
         return False
 
-    def _only_hands_on(self, placed: Placed, result: Figures, is_mine: bool) -> bool:
+    def only_hands_on(self, placed: Placed, result: Figures, is_mine: bool) -> bool:
         """Whether what it computes is what it reads: then that the other side has it does not show that it has the
         operator as well.
         """
@@ -245,7 +236,7 @@ class Confirmation:
         telling = [one for slot, one in placed.read if not one.is_plain and (slots is None or slot in slots)]
         # Beside larger tensors one number is a setting: powers of Adam's betas are computed in one framework alone.
         telling = [figures for figures in telling if figures.size > 1] or telling
-        place = self._place(placed, is_mine)
+        place = self.place_of(placed, is_mine)
         if not telling:
             is_made_up = not placed.inputs and not makes_unset(placed.operator.op_type)
             return placed.is_random or (is_made_up and placed.telling is not None)
@@ -253,7 +244,7 @@ class Confirmation:
             self.is_known(figures, is_mine) for figures in telling
         )
 
-    def _place(self, placed: Placed, is_mine: bool) -> int:
+    def place_of(self, placed: Placed, is_mine: bool) -> int:
         """Its place in the row, of a chain that of its last operator."""
         operator = placed.operator.parts[-1] if placed.operator.parts else placed.operator
         return self.side(is_mine).place[id(operator)]
@@ -264,23 +255,8 @@ class Confirmation:
         found: set[int] = set()
         for slot, figures in placed.inputs:
             if slot in slots and not figures.is_plain:
-                found |= side.leading_to(self._place(placed, is_mine), figures.value, ends)
+                found |= side.leading_to(self.place_of(placed, is_mine), figures.value, ends)
         return found
-
-    def doubtful_lead(self, placed: Placed, is_mine: bool, slots: Collection[Slot]) -> set[int]:
-        """As `open_lead`, for what a difference in an input may come from: behind the forward pass nothing in that, as
-        its own results show what is wrong there.
-        """
-        side, lead = self.side(is_mine), self.open_lead(placed, is_mine, slots)
-        start = side.first_gradient
-        if self._place(placed, is_mine) < start:
-            return lead
-        return {one for one in lead if side.place[one] >= start or self._is_open_end(side.place[one], is_mine)}
-
-    def _is_open_end(self, place: int, is_mine: bool) -> bool:
-        """Whether no operator of its part is right for what it reads of an operator."""
-        side, right = self.side(is_mine), self.right[not is_mine]
-        return not any(right[reader] for reader in self._readers(side, place, True))
 
     def reads_unsteady(self, operators: set[int], is_mine: bool) -> bool:
         """Whether any operator, by id, reads what the rounding of an earlier sum has shaped."""
@@ -374,157 +350,15 @@ class Confirmation:
             if not self.is_known(figures, is_mine)
         }
 
-    # -- near misses ---------------------------------------------------------------------------------------------------
-
-    def doubt_silent(self) -> None:
-        """Take for wrong what makes something else of the same than an operator of its kind with which a difference
-        begins, though its own result tells nothing, is what it reads, or is on the other side without an operator that
-        made it.
-        """
-        for is_mine in (True, False):
-            side, right = self.side(is_mine), self.right[is_mine]
-            begun: dict[str, list[Placed]] = defaultdict(list)
-            for placed, answer in zip(self.side(not is_mine).row, right, strict=True):
-                if answer is False and self.begins(placed, not is_mine):
-                    begun[placed.kind].append(placed)
-            silent: dict[str, list[Placed]] = defaultdict(list)
-            for placed in self.side(not is_mine).row:
-                told = placed.telling
-                made = [] if told is None else [side.makers.get(one) for one in self.counterparts(told, not is_mine)]
-                is_silent = told is None or (made and not any(one is not None for one in made))
-                if not placed.is_mover and (is_silent or (told and self._only_hands_on(placed, told, not is_mine))):
-                    silent[placed.kind].append(placed)
-            for placed, answer in zip(side.row, self.right[not is_mine], strict=True):
-                if answer is not False or placed.kind not in silent or not self.begins(placed, is_mine):
-                    continue
-                if any(self.shares_some(placed, other, is_mine) for other in begun[placed.kind]):
-                    continue  # one that shows more
-                for other in silent[placed.kind]:
-                    both = (placed, other) if is_mine else (other, placed)
-                    if self.are_of_one_part(*both) and self.shares(*both) and _is_one_size(*both):
-                        right[self._place(other, not is_mine)] = False
-        self._known_ends.clear()
-
     def are_of_one_part(self, own: Placed, other: Placed) -> bool:
         """Whether both belong to one part of a step; an update that is written by hand belongs to no optimizer."""
         if own.part == other.part:
             return True
         is_update = all(
-            self.side(is_mine).is_update(self._place(placed, is_mine))
+            self.side(is_mine).is_update(self.place_of(placed, is_mine))
             for is_mine, placed in ((True, own), (False, other))
         )
         return is_update and "optimizer" in (own.part, other.part)
-
-    def trust_idle(self) -> None:
-        """Take for right what adds a bias of zeros and its like, and so leaves its one operand that tells something as
-        it is, unless the other side has an operator of its kind that reads nothing else that both sides have.
-        """
-        for is_mine in (True, False):
-            side, right, others = self.side(is_mine), self.right[not is_mine], defaultdict[str, list[Placed]](list)
-            for placed, answer in zip(self.side(not is_mine).row, self.right[is_mine], strict=True):
-                if answer is False:
-                    others[placed.kind].append(placed)
-            for index, placed in enumerate(side.row):
-                told = placed.telling
-                if right[index] is not False or told is None or not self._is_made(placed.part, told, is_mine):
-                    continue
-                telling = [figures.value for _, figures in placed.inputs if not figures.is_plain]
-                if telling == [told.value] and not any(
-                    self._reads_no_more(other, placed, is_mine) for other in others[placed.kind]
-                ):
-                    right[index] = True
-        self._known_ends.clear()
-
-    def _reads_no_more(self, other: Placed, placed: Placed, is_mine: bool) -> bool:
-        """Whether all that an operator of the other side reads and both have, an operator reads as well."""
-        read = {value for _, figures in placed.inputs for value in self.counterparts(figures, is_mine)}
-        both = [figures for _, figures in other.inputs if not figures.is_plain and self.is_known(figures, not is_mine)]
-        return bool(both) and all(figures.value in read for figures in both)
-
-    def may_hide(self, mine: Figures, golden: Figures, own: Placed) -> bool:
-        """Whether two operands differ by no more than shows in a result that is taken for the same: a sum with larger
-        numbers hides much, a product no more than its own share.
-        """
-        result = own.result
-        assert result is not None
-        if not (mine.has_elements and golden.has_elements) or mine.size != golden.size:
-            return True
-        x, y = (np.asarray(one.tensor.load_host(), np.float64).reshape(-1) for one in (mine, golden))
-        limit = bounds_of(result.dtype, result.dtype, self.tolerance).relative
-        with np.errstate(invalid="ignore"):
-            length = golden.length if own.kind in _PRODUCTS else result.length
-            return not float(np.linalg.norm(x - y)) > _HIDDEN * limit * length
-
-    def doubt_near_misses(self, pairs: Sequence[tuple[Placed, Placed]]) -> None:
-        """Take for wrong what leads to results of one kind that are nearly the same, and not the same: what is only
-        written in another way gives the same, or something else altogether.
-
-        pairs  operators that are right for what is made of them alone, of one kind
-        """
-        for own, other in pairs:
-            distance = self._distance(own, other)
-            if distance is None:
-                continue
-            is_of_the_same = self.shares(own, other) and self.shares_all(own, other)
-            # Forms of a gradient may be near each other: their sums, which both have, tell more.
-            is_far = distance > _NEAR or own.part == "backward"
-            if not is_of_the_same and (is_far or self._reads_other_entries(own, other)):
-                continue
-            for is_mine, placed in ((True, own), (False, other)):
-                lead = self.open_lead(placed, is_mine, [slot for slot, _ in placed.inputs])
-                self.doubt({id(placed.operator), *lead}, is_mine)
-
-    def shares_all(self, own: Placed, other: Placed) -> bool:
-        """Whether both read the same values, plain ones included."""
-        waiting = [figures for _, figures in other.inputs]
-        for _, figures in own.inputs:
-            match = next((one for one in waiting if self.agree(figures, one)), None)
-            if match is None:
-                return False
-            waiting.remove(match)
-        return not waiting
-
-    def _distance(self, own: Placed, other: Placed) -> float | None:
-        """Relative error of a result that differs; None where the results agree, tell nothing or are scaled."""
-        mine, golden = own.telling, other.telling
-        if mine is None or golden is None or self.agree(mine, golden) or "float" not in mine.dtype + golden.dtype:
-            return None
-        if has(own.operator.op_type, "random"):
-            return None
-        limit = bounds_of(mine.dtype, golden.dtype, self.tolerance).relative
-        if not (mine.has_elements and golden.has_elements):
-            distance = abs(mine.length - golden.length) / max(golden.length, mine.length)
-            return distance if limit < distance <= _NEAR else None
-        x, y = (figures.tensor.load_host() for figures in (mine, golden))
-        if x.shape != y.shape:
-            return None
-        metrics = compare_arrays(x, y, False)
-        if metrics.mismatched or metrics.relative_error <= limit:
-            return None
-        is_scaled = metrics.relative_error > _NEAR and _is_scaled(x, y)
-        return None if is_scaled else metrics.relative_error
-
-    def _reads_other_entries(self, own: Placed, other: Placed) -> bool:
-        """Whether either is made of a parameter that the other side has not, as of folded weights."""
-        for is_mine, placed in ((True, own), (False, other)):
-            side = self.side(is_mine)
-            waiting = [(side.place[id(placed.operator)], figures) for _, figures in placed.inputs]
-            seen: set[int] = set()
-            while waiting:
-                reader, figures = waiting.pop()
-                if figures.is_plain or figures.size == 1 or self.is_known(figures, is_mine):
-                    continue
-                maker = side.maker_before(figures.value, reader)
-                if maker is None:
-                    return True
-                if maker not in seen:
-                    seen.add(maker)
-                    waiting += [(maker, one) for _, one in side.row[maker].inputs]
-        return False
-
-
-def _is_one_size(own: Placed, other: Placed) -> bool:
-    return own.result is None or other.result is None or own.result.size == other.result.size
 
 
 def _leaves_nothing(placed: Placed) -> bool:
@@ -533,10 +367,3 @@ def _leaves_nothing(placed: Placed) -> bool:
     """
     result = placed.result
     return result is not None and result.is_plain and (result.size > 1 or result.length == 0)
-
-
-def _is_scaled(x: Array, y: Array) -> bool:
-    """Whether all elements of one are those of the other times one number."""
-    a, b = (np.asarray(side, np.float64).reshape(-1) for side in (x, y))
-    square = float(a @ a)
-    return square > 0 and float(np.linalg.norm(b - a * (float(a @ b) / square))) <= _SCALED * float(np.linalg.norm(b))

@@ -12,7 +12,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from msdump.analysis.compare.across import BY_VALUES, Crossing
+from msdump.analysis.compare.across import Crossing
+from msdump.analysis.compare.doubts import BY_VALUES
 from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.compare.pairing import BY_NAME, OperatorPair, Pairing, host_shape, pair_by_mapping
 from msdump.analysis.compare.trace import iterations_of

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msdump.analysis.compare.hashes import log_place
 from msdump.analysis.compare.judge import verdict_of
 from msdump.analysis.compare.result import DIFFERS, Comparison, OperatorResult, TensorResult, Tie
-from msdump.analysis.compare.ties import sums_up
+from msdump.analysis.compare.ties import CANCELLED, MULTIPLIED, RAISED, why_settled
 from msdump.analysis.compare.verdict import (
     MINE,
     Evidence,
@@ -121,8 +121,13 @@ def _tie_lines(comparison: Comparison) -> list[str]:
 
 
 def _what_decides(tie: Tie) -> str:
-    if sums_up(tie.result):
+    why = why_settled(tie.result)
+    if why == CANCELLED:
         return message("sums up terms that cancel, and is left with their rounding")
+    if why == RAISED:
+        return message("raises exponentials of large numbers, whose rounding they enlarge")
+    if why == MULTIPLIED:
+        return message("multiplies what it reads, whose errors lie in the largest elements")
     return message("decides by a value that rounding moved across the border")
 
 
