@@ -131,17 +131,20 @@ def _depth_of(series: Series, names: Sequence[str]) -> LearningFinding | None:
     """names: of parameters, in the order in which the forward pass reads them"""
     iterations = [at for at in series.backwards if all(at in series.gradients[name] for name in names)]
     sizes = {at: [_norm(series, series.gradients[name][at]) for name in names] for at in iterations}
-    if len(iterations) < LEAST_ZERO or not all(all(row) for row in sizes.values()):
+    # Those of a scaled loss may be Inf, and a scaler skips their step.
+    sizes = {at: row for at, row in sizes.items() if all(map(math.isfinite, row))}
+    if len(sizes) < LEAST_ZERO or not all(all(row) for row in sizes.values()):
         return None
     for how, sign in (("vanishes", 1), ("explodes", -1)):
         least = min(math.log10(row[-1] / row[0]) * sign for row in sizes.values())
         if least < math.log10(DEPTH_FACTOR):
             continue
-        row = sizes[iterations[0]]
+        begins = next(iter(sizes))
+        row = sizes[begins]
         steps = [math.log10(after / before) * sign for before, after in itertools.pairwise(row)]
         usual = least / len(steps) / 2
         begin = next((at for at in range(len(steps) - 1, -1, -1) if steps[at] >= usual), len(steps) - 1)
-        made = series.gradients[names[begin]][iterations[0]]
+        made = series.gradients[names[begin]][begins]
         numbers = {"first": row[0], "last": row[-1], "ratio": 10 ** (sum(steps) / len(steps))}
         line, blamed = _first_line(series, made), (names[begin], names[0], names[-1])
         return LearningFinding(DEPTH, blamed, made.step.key, iterations[-1], made.operator, line, how, numbers)
