@@ -34,6 +34,7 @@ class Cause:
                "checkpoint", "integer", "apart"
     is_choice  whether it may leave out what a batch does not need
     is_sum     whether it adds what is not 0, and cancels it out
+    is_mask    whether it makes a condition that no element meets, which is cast to numbers
     """
 
     step: StepKey
@@ -42,6 +43,7 @@ class Cause:
     how: str = ""
     is_choice: bool = False
     is_sum: bool = False
+    is_mask: bool = False
 
     @property
     def line_key(self) -> str:
@@ -63,6 +65,9 @@ def who_made_zero(series: Series, made: Made) -> Cause | None:
         if key in seen or node is None:
             return None
         seen.add(key)
+        mask = _mask_of(series, made, node)
+        if mask is not None:
+            return mask
         zeros: list[Made | None] = []
         has_other = False
         for place, origin in enumerate(node.inputs):
@@ -95,6 +100,21 @@ def who_made_zero(series: Series, made: Made) -> Cause | None:
         is_choice = chooses or kind_of(node.op_type) in _CHOICES
         is_sum = not zeros and kind_of(node.op_type) in _SUMS
         return Cause(made.step.key, made.operator, node.own_line, how, is_choice, is_sum)
+
+
+def _mask_of(series: Series, made: Made, node: GraphNode) -> Cause | None:
+    """Who made the whole numbers or conditions that an operator casts to 0; None for another operator. A dump of
+    statistics has those of floats alone.
+    """
+    read = [dtypes.BY_NAME.get(tensor.dtype) for tensor in made.operator.inputs.values()]
+    is_cast = len(read) == 1 and read[0] is not None and not read[0].is_float
+    if not is_cast or not only_moves(made.operator.op_type):
+        return None
+    maker = series.maker(made.step, node.inputs[0])
+    maker_node = None if maker is None else series.node(maker.step, maker.operator)
+    if maker is None or maker_node is None:
+        return None
+    return Cause(maker.step.key, maker.operator, maker_node.own_line, "", True, False, True)
 
 
 def _is_weight_of_zero(node: GraphNode) -> bool:

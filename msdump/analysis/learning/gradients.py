@@ -13,6 +13,9 @@ from msdump.analysis.learning.series import Made, Series, is_zero
 from msdump.analysis.learning.updates import never_changes
 from msdump.formats.learning_json import Learning, LearningParameter
 
+# Iterations, all that there are, in which no element of a batch meets the condition that a loss is multiplied by.
+# test: blind_padding_alone_counts, test_a_mask_that_no_element_meets
+LEAST_MASKED = 4
 _DIGITS = re.compile(r"[0-9]+")
 
 
@@ -54,6 +57,7 @@ def zero_gradients(series: Series) -> Iterator[LearningFinding]:
     lasts: dict[tuple[int, str], int] = {}
     living: set[tuple[str, tuple[int, ...]]] = set()
     zeros: list[tuple[str, int, int, Made]] = []
+    always: set[str] = set()
     for name, made in series.gradients.items():
         rows = [(iteration, made[iteration], series.output(made[iteration])) for iteration in sorted(made)]
         rows = [row for row in rows if row[2] is not None]
@@ -61,6 +65,7 @@ def zero_gradients(series: Series) -> Iterator[LearningFinding]:
         if len(tail) >= LEAST_ZERO and _is_trained(series, series.rows.get(name)):
             first, one, _ = tail[-1]
             zeros.append((name, first, tail[0][0], one))
+            always |= {name} if len(tail) == len(rows) >= LEAST_MASKED else set()
         elif rows:
             living.add((_DIGITS.sub("#", name), rows[-1][1].shape))
     for name, first, last, one in zeros:
@@ -70,6 +75,8 @@ def zero_gradients(series: Series) -> Iterator[LearningFinding]:
         blame = who_made_zero(series, one)
         if blame is None or (blame.is_sum and living):
             continue  # what cancels out, as the bias of a difference
+        if blame.is_mask and name not in always:
+            continue  # some batches have no such element
         sibling = _DIGITS.sub("#", name), one.shape
         if blame.is_choice and _DIGITS.search(name) and sibling in living:
             continue  # one of several branches, of which a batch takes some

@@ -35,3 +35,19 @@ def test_infinite_gradients_that_a_scaler_skips(tmp_path: Path) -> None:
     learning = learned(tmp_path, model, scaled, steps=3, rate=1e-5)
     assert learning.optimizers[0].skipped == ((0, 0),)
     assert findings(tmp_path) == ()
+
+
+@pytest.mark.parametrize(("steps", "met", "is_found"), [(4, 0, True), (3, 0, False), (6, 1, False)])
+def test_a_mask_that_no_element_meets(steps: int, met: int, is_found: bool, tmp_path: Path) -> None:
+    def masked(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
+        optimizer.zero_grad()
+        words = torch.randint(1, 9, (5, 1)) * (step >= met)
+        each = model(torch.randn(5, 3)).square()
+        mask = (words == 0).float()
+        ((each * mask).sum() / mask.sum().clamp(min=1)).backward()
+        optimizer.step()
+
+    learned(tmp_path, Two(), masked, steps)
+    found = findings(tmp_path)
+    assert [one.kind for one in found] == ["zero gradient"] * is_found
+    assert all(one.line is not None and "words == 0" in one.line.code for one in found)
