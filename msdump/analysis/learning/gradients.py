@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from msdump.analysis.learning.causes import Cause, apart_of, cut_of, who_made_zero
 from msdump.analysis.learning.kinds import LEAST_ZERO, NO_GRADIENT, NO_OPTIMIZER, STRAY, ZERO, LearningFinding
 from msdump.analysis.learning.places import line_of, order_of_use, place_of
+from msdump.analysis.learning.readings import read_as_number
 from msdump.analysis.learning.series import Made, Series, is_zero
 from msdump.analysis.learning.updates import never_changes
 from msdump.formats.learning_json import Learning, LearningParameter
@@ -38,7 +39,7 @@ def without_gradient(series: Series, learning: Learning) -> Iterator[LearningFin
         spans = list(series.spans(row))
         if row.optimizer is None or not all(span.asks and not span.has for _, span in spans) or len(spans) < LEAST_ZERO:
             continue
-        cause = cut_of(series, learning, row.name, spans[0][0])
+        cause = cut_of(series, learning, row.name, spans[0][0]) or read_as_number(series, row.name)
         if cause is None and nothing_learns:
             cause = apart_of(series, spans[0][0])
         if cause is not None:

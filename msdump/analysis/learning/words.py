@@ -170,6 +170,8 @@ def _cut(how: str, operator: str) -> Message:
         return message("{operator} runs where gradients are off", operator=operator)
     if how == "apart":
         return message("the loss is made of no parameter, it begins with {operator}", operator=operator)
+    if how == "number":
+        return message("{operator} takes its value as a number, which is a constant of the loss", operator=operator)
     if how == "integer":
         return message("{operator} makes numbers that have no gradient", operator=operator)
     return message("{operator} cuts it off", operator=operator)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from msdump.analysis.learning.kinds import LearningFinding
+
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
@@ -17,6 +19,7 @@ from tests.frontends.torch.eager.test_learning import (  # noqa: E402, F401
     learned,
     pytestmark,
     seed,
+    train,
 )
 
 
@@ -51,3 +54,35 @@ def test_a_mask_that_no_element_meets(steps: int, met: int, is_found: bool, tmp_
     found = findings(tmp_path)
     assert [one.kind for one in found] == ["zero gradient"] * is_found
     assert all(one.line is not None and "words == 0" in one.line.code for one in found)
+
+
+class Scaled(nn.Module):
+    """Reads a parameter `how`, in one of several ways."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.body, self.scale, self.how = Two(), nn.Parameter(torch.tensor(0.3)), how
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.body(x)
+        scale = self.scale.exp()
+        if self.how == "item":
+            return y * scale.item()
+        if self.how == "copied":
+            return y * torch.tensor([scale])
+        if self.how == "printed":
+            print(scale.item())
+        return y
+
+
+@pytest.mark.parametrize(
+    ("how", "code"),
+    [("item", "y * scale.item()"), ("copied", "torch.tensor([scale])"), ("printed", ""), ("unread", "")],
+)
+def test_a_parameter_that_is_read_as_a_number(how: str, code: str, tmp_path: Path) -> None:
+    learned(tmp_path, Scaled(how), train)
+    found: tuple[LearningFinding, ...] = findings(tmp_path)
+    assert [(one.kind, one.parameters, one.how) for one in found] == [("no gradient", ("scale",), "number")] * bool(
+        code
+    )
+    assert all(one.line is not None and code in one.line.code for one in found)
