@@ -11,6 +11,7 @@ from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.learning.activations import dead
 from msdump.analysis.learning.gradients import strays, without_gradient, without_optimizer, zero_gradients
 from msdump.analysis.learning.kinds import KINDS, LearningFinding
+from msdump.analysis.learning.labels import one_class
 from msdump.analysis.learning.modes import evaluation
 from msdump.analysis.learning.repeats import loss_still, repeats
 from msdump.analysis.learning.series import Measured, Series
@@ -55,6 +56,7 @@ def _of_rank(series: Series) -> Iterator[LearningFinding]:
     if not zero:
         yield from dead(series)
     yield from shrinking(series)
+    yield from one_class(series)
     yield from (one for one in large_updates(series) if not grown or one.first < grown[0].first)
     if series.learning is not None:
         yield from without_gradient(series, series.learning)

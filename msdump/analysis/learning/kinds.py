@@ -11,11 +11,11 @@ from msdump.graph.types import SourceLine
 # Kinds, in the order in which they are causes of one another.
 (
     NO_OPTIMIZER, NO_GRADIENT, ZERO, DEAD, STRAY, EMPTY, KEPT, DEPTH, STILL, EVALUATION, SKIPPED, LARGE_UPDATE,
-    SHRINKS, GROWS, REPEATS, LOSS_STILL,
+    SHRINKS, GROWS, ONE_CLASS, REPEATS, LOSS_STILL,
 ) = KINDS = (
     "no optimizer", "no gradient", "zero gradient", "dead", "not in the model", "cleared too early", "never cleared",
-    "depth", "stands still", "in evaluation", "skipped", "large update", "shrinks", "grows", "repeats",
-    "loss stands still",
+    "depth", "stands still", "in evaluation", "skipped", "large update", "shrinks", "grows", "one class",
+    "repeats", "loss stands still",
 )  # fmt: skip
 
 # Iterations at the end in which a gradient is 0: one batch may reach nothing.

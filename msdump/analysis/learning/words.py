@@ -13,6 +13,7 @@ from msdump.analysis.learning.kinds import (
     LOSS_STILL,
     NO_GRADIENT,
     NO_OPTIMIZER,
+    ONE_CLASS,
     REPEATS,
     SHRINKS,
     SKIPPED,
@@ -77,6 +78,11 @@ def sentence(finding: LearningFinding) -> Message:
         return message(
             "update is far too large: {names}, {when}: its norm rises {factor:.3g} times in one step",
             names=names, when=when, factor=numbers["factor"],
+        )  # fmt: skip
+    if finding.kind == ONE_CLASS:
+        return message(
+            "all labels are {label:g}, {when}: {operator} makes it of {least:.4g} to {most:.4g}",
+            label=numbers["label"], when=when, operator=operator, least=numbers["least"], most=numbers["most"],
         )  # fmt: skip
     if finding.kind == REPEATS:
         return message(

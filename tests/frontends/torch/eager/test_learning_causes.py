@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
+import msdump  # noqa: E402
 from tests.frontends.torch.eager.test_learning import (  # noqa: E402, F401
     Two,
     dispatch_mode,
@@ -21,6 +22,7 @@ from tests.frontends.torch.eager.test_learning import (  # noqa: E402, F401
     seed,
     train,
 )
+from tests.frontends.torch.eager.test_watch import config  # noqa: E402
 
 
 def test_infinite_gradients_that_a_scaler_skips(tmp_path: Path) -> None:
@@ -86,3 +88,23 @@ def test_a_parameter_that_is_read_as_a_number(how: str, code: str, tmp_path: Pat
         code
     )
     assert all(one.line is not None and code in one.line.code for one in found)
+
+
+@pytest.mark.parametrize(
+    ("how", "steps", "is_found"),
+    [("cast", 4, True), ("cast", 3, False), ("one other", 5, False), ("written", 5, False)],
+)
+def test_labels_that_are_one_class(how: str, steps: int, is_found: bool, tmp_path: Path) -> None:
+    model = nn.Linear(3, 5)
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    with msdump.watch(model, config(tmp_path, saved_data="statistic")):
+        for step in range(steps):
+            score = torch.rand(6) * (1.5 if how == "one other" and step == 2 else 0.9)
+            score[0] = 1.2 if how == "one other" and step == 2 else 0.1
+            labels = torch.zeros(6, dtype=torch.int64) if how == "written" else score.long() * 3
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(torch.randn(6, 3)), labels).backward()
+            optimizer.step()
+    found = findings(tmp_path)
+    assert [(one.kind, one.last) for one in found] == [("one class", 3)] * is_found
+    assert all(one.line is not None and "score.long()" in one.line.code for one in found)
