@@ -14,6 +14,9 @@ from msdump.graph.types import SourceLine
 # Iterations in a row in each of which a loss rises to 1.5 times what it was, and by how much in all: a batch may be ten
 # times as hard as the one before.   test: growing_loss, report_loss_grows_tenfold
 LEAST_RISES, RISE, TOTAL_RISE = 3, 1.5, 100.0
+# The same where the learning rate rises too, to ten times what it began with: the loss follows it.
+# test: blind_factors_multiplied, test_a_loss_that_grows_with_the_rate
+LEAST_RISES_WITH_RATE, RISE_WITH_RATE, TOTAL_RISE_WITH_RATE, RATE_FACTOR = 4, 1.05, 4.0, 10.0
 # What is left of a weight that falls in each iteration: a decay takes a hundredth of a weight, as a rule.
 # test: report_weights_that_decay, healthy_trainings_norm
 LEAST_LEFT = 1e-3
@@ -26,18 +29,20 @@ DEPTH_FACTOR, LEAST_DEPTH = 1e6, 4
 
 
 def growth(series: Series) -> Iterator[LearningFinding]:
-    """A loss that rises steeply in each of the last iterations."""
+    """A loss that rises steeply in each of the last iterations, or less steeply with its learning rate."""
     losses = series.losses
     iterations = sorted(losses)
     sizes = [abs(losses[at].value) for at in iterations]  # one may fall below 0, without an end
-    first = len(iterations) - 1
-    while first > 0 and 0 < sizes[first - 1] * RISE <= sizes[first]:
-        first -= 1
-    if len(iterations) - 1 - first < LEAST_RISES:
-        return
+    first = _foot(sizes, RISE)
+    rates: dict[str, float] = {}
+    if len(sizes) - 1 - first < LEAST_RISES or sizes[-1] < TOTAL_RISE * sizes[first]:
+        first = _foot(sizes, RISE_WITH_RATE)
+        if len(sizes) - 1 - first < LEAST_RISES_WITH_RATE or sizes[-1] < TOTAL_RISE_WITH_RATE * sizes[first]:
+            return
+        rates = _rising_rate(series, iterations[first:])
+        if not rates:
+            return
     begin, end = losses[iterations[first]], losses[iterations[-1]]
-    if sizes[-1] < TOTAL_RISE * sizes[first]:
-        return
     # The first rise is that of the iteration behind the smallest loss.
     rises = losses[iterations[first + 1]]
     numbers = {"before": begin.value, "last": end.value}
@@ -45,8 +50,29 @@ def growth(series: Series) -> Iterator[LearningFinding]:
     names = () if fastest is None else (fastest[0],)
     if fastest is not None:
         numbers["factor"] = fastest[1]
-    numbers |= _rate_jump(series, iterations[first])
+    numbers |= rates or _rate_jump(series, iterations[first])
     yield LearningFinding(GROWS, names, rises.key, iterations[-1], rises.operator, rises.line, "", numbers)
+
+
+def _foot(sizes: Sequence[float], factor: float) -> int:
+    """Where sizes begin to rise by a factor each, until the end."""
+    first = len(sizes) - 1
+    while first > 0 and 0 < sizes[first - 1] * factor <= sizes[first]:
+        first -= 1
+    return first
+
+
+def _rising_rate(series: Series, iterations: Sequence[int]) -> dict[str, float]:
+    """A learning rate that has risen in each of some iterations, and many times in all since the first step."""
+    for optimizer in () if series.learning is None else series.learning.optimizers:
+        rates = dict(optimizer.rates)
+        before, values = next(iter(rates.values()), 0.0), list(rates.values())
+        # The loss of an iteration is that of the weights that the one before has left.
+        rises = all(at in rates for at in iterations[:-1]) and values == sorted(values)
+        last = rates.get(iterations[-2], 0.0)
+        if rises and last >= RATE_FACTOR * before > 0:
+            return {"rate": last, "rate before": before}
+    return {}
 
 
 def _fastest(series: Series, first: int, last: int) -> tuple[str, float] | None:

@@ -108,3 +108,21 @@ def test_labels_that_are_one_class(how: str, steps: int, is_found: bool, tmp_pat
     found = findings(tmp_path)
     assert [(one.kind, one.last) for one in found] == [("one class", 3)] * is_found
     assert all(one.line is not None and "score.long()" in one.line.code for one in found)
+
+
+@pytest.mark.parametrize(
+    ("factor", "last", "is_found"), [(2.0, 17.0, True), (1.5, 17.0, False), (1.0, 17.0, False), (2.0, 15.0, False)]
+)
+def test_a_loss_that_grows_with_the_rate(factor: float, last: float, is_found: bool, tmp_path: Path) -> None:
+    sizes = (5.0, 4.0, 6.0, 8.0, 12.0, last)
+
+    def faster(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
+        optimizer.param_groups[0]["lr"] = 0.01 * factor**step
+        optimizer.zero_grad()
+        (sizes[step] * (1 + 1e-3 * model(torch.randn(5, 3)).square().mean())).backward()
+        optimizer.step()
+
+    learned(tmp_path, Two(), faster, len(sizes))
+    found = findings(tmp_path)
+    assert [(one.kind, one.first, one.last) for one in found] == [("grows", 2, 5)] * is_found
+    assert all((one.numbers["rate before"], one.numbers["rate"]) == (0.01, 0.16) for one in found)
