@@ -102,8 +102,7 @@ class LearningRecord:
             if self._is_training:
                 self._trainings.add(iteration)
                 self._is_training = False
-            graph_id = self._backward.graph.graph_id
-            names, table, made = self._operands.names, self._operands.table, self._backward.value_of
+            names = self._operands.names
             for tensor, name in names.items():
                 # The type first: the class asks every tensor.
                 if type(tensor) is not torch.nn.Parameter and not isinstance(tensor, torch.nn.Parameter):
@@ -111,17 +110,25 @@ class LearningRecord:
                 row = self._parameters.get(name)
                 if row is None or row.tensor() is not tensor:
                     row = self._begin(name, tensor, iteration)
-                gradient = tensor.grad
-                value = None
-                if gradient is not None and (info := table.known(local(gradient))) is not None:
-                    value = made(info)
-                row.note(iteration, tensor.requires_grad, gradient is not None, graph_id, value)
+                self._note_gradient(row, tensor, iteration)
+            # A module may be called in one iteration, and have its gradients in the next, as a generator has.
+            for row in self._parameters.values():
+                found = row.tensor()
+                if found is not None and found not in names:
+                    self._note_gradient(row, found, iteration)
             for stray in self._strays.values():
                 found = stray.tensor()
                 if found is not None:
                     stray.has_gradient |= found.grad is not None
                     stray.shape = tuple(found.shape)
                     stray.is_named |= found in names
+
+    def _note_gradient(self, row: _Parameter, tensor: torch.Tensor, iteration: int) -> None:
+        gradient = tensor.grad
+        value = None
+        if gradient is not None and (info := self._operands.table.known(local(gradient))) is not None:
+            value = self._backward.value_of(info)
+        row.note(iteration, tensor.requires_grad, gradient is not None, self._backward.graph.graph_id, value)
 
     def _begin(self, name: str, tensor: torch.Tensor, iteration: int) -> _Parameter:
         """A tensor is met under a name for the first time, which may have been that of another one."""
@@ -171,10 +178,11 @@ class LearningRecord:
 
     def _note_owned(self, row: _Optimizer, parameters: list[torch.Tensor]) -> None:
         """What it steps: asked each time that the number of its steps has doubled, and when tensors are replaced."""
+        known = {id(tensor): one for one in self._parameters.values() if (tensor := one.tensor()) is not None}
         for each in parameters:
-            name = self._operands.names.get(each)
-            if name is not None and name in self._parameters:
-                self._parameters[name].optimizer = row.number
+            parameter = known.get(id(each))
+            if parameter is not None:
+                parameter.optimizer = row.number
                 row.outside.pop(id(each), None)
             elif self._is_replaced(each) or (each.grad is None and (row.count == 1 or id(each) in row.outside)):
                 row.outside[id(each)] = weakref.ref(each), tuple(each.shape)

@@ -126,3 +126,27 @@ def test_a_loss_that_grows_with_the_rate(factor: float, last: float, is_found: b
     found = findings(tmp_path)
     assert [(one.kind, one.first, one.last) for one in found] == [("grows", 2, 5)] * is_found
     assert all((one.numbers["rate before"], one.numbers["rate"]) == (0.01, 0.16) for one in found)
+
+
+@pytest.mark.parametrize("is_saturated", [True, False])
+def test_a_generator_that_is_called_in_the_iteration_before(is_saturated: bool, tmp_path: Path) -> None:
+    maker, critic = nn.Linear(3, 4), nn.Linear(4, 1)
+    makers, critics = (torch.optim.SGD(model.parameters(), 0.01) for model in (maker, critic))
+    with msdump.watch(None, config(tmp_path)):
+        for step in range(4):
+            scale = 1000.0 if is_saturated and step > 1 else 1.0
+            fake = torch.tanh(scale * (2 + maker(torch.rand(5, 3))))
+            critics.zero_grad()
+            critic(fake.detach()).mean().backward()
+            critics.step()
+            makers.zero_grad()
+            critic(fake).mean().neg().backward()
+            makers.step()
+    rows = {row.name: row for row in msdump.open(tmp_path, strict=True).learning[0].parameters}
+    row = rows["weight"]
+    assert (row.shape, row.optimizer) == ((4, 3), 1)
+    spans = [row.at(at) for at in range(6)]
+    assert [span is not None and span.operator is not None for span in spans] == [False, True] * 3
+    found = findings(tmp_path)
+    assert [(one.kind, one.first) for one in found] == [("zero gradient", 5)] * is_saturated
+    assert all(one.line is not None and "torch.tanh" in one.line.code for one in found)
