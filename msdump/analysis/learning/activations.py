@@ -1,13 +1,14 @@
-"""Activations that are dead or saturated as a whole from some iteration on."""
+"""Activations that are dead or saturated as a whole from some iteration on, or that grow from layer to layer."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 from msdump.analysis.graph_info import GraphFile
-from msdump.analysis.learning.kinds import DEAD, LearningFinding
-from msdump.analysis.learning.series import Numbers, Series
+from msdump.analysis.learning.kinds import DEAD, DEPTH, LEAST_ZERO, LearningFinding
+from msdump.analysis.learning.series import Made, Numbers, Series, norm_of
 from msdump.analysis.steps import Operator, Slot
 from msdump.operators.kinds import kind_of
 from msdump.operators.traits import only_moves
@@ -18,6 +19,11 @@ LEAST_DEAD = 3
 # Where a function does not rise any more.
 _ENDS = {"relu": (0.0,), "relu6": (0.0, 6.0), "sigmoid": (0.0, 1.0), "hardsigmoid": (0.0, 1.0), "tanh": (-1.0, 1.0)}
 _PRODUCTS = ("linear", "matmul", "batch_matmul", "conv")
+# How many layers of one kind, by how much each makes of what the one before has made, and all of them in all, by root
+# mean square, in the first iterations. Layers that add up what has the same sign at its worst: 2.
+# test: blind_neighbours_added_up, test_values_that_grow_from_layer_to_layer
+LEAST_LAYERS, LAYER_FACTOR, LAYERS_FACTOR = 5, 4.0, 1e4
+_DIGITS = re.compile(r"[0-9]+")
 
 
 def dead(series: Series) -> Iterator[LearningFinding]:
@@ -66,3 +72,81 @@ def _meets_weight(series: Series, graph: GraphFile, label: str) -> bool:
             reached |= {node.full_name} if names & reached else set()
             weights |= {node.full_name} if names & weights else set()
     return False
+
+
+def explosion(series: Series) -> Iterator[LearningFinding]:
+    """Layers of one kind, each of which makes several times as much of the values that it reads."""
+    iterations = series.backwards[:LEAST_ZERO]
+    if len(iterations) < LEAST_ZERO:
+        return
+    products = [_products(series, at) for at in iterations]
+    families: dict[str, list[str]] = {}
+    for name in products[0]:
+        families.setdefault(_DIGITS.sub("#", name), []).append(name)
+    for names in families.values():
+        if len(names) < LEAST_LAYERS or not all(
+            _grows(series, [each.get(name) for name in names]) for each in products
+        ):
+            continue
+        first, second, last = (products[0][names[at]] for at in (0, 1, -1))
+        small, large = (_size(series, made) for made in (first, last))
+        made = _steepest(series, first, second)
+        node = series.node(made.step, made.operator)
+        ratio = (large / small) ** (1 / (len(names) - 1))
+        numbers = {"first": small, "last": large, "ratio": ratio}
+        line = None if node is None else node.own_line
+        yield LearningFinding(
+            DEPTH,
+            (names[1], names[0], names[-1]),
+            made.step.key,
+            iterations[-1],
+            made.operator,
+            line,
+            "values",
+            numbers,
+        )
+        return
+
+
+def _products(series: Series, iteration: int) -> dict[str, Made]:
+    """By name of a weight, in the order of their use: the first product with it in the forward pass."""
+    found: dict[str, Made] = {}
+    for step in series.by_iteration[iteration]:
+        graph = series.graph(step)
+        moved = {name: name for name in series.parameters}
+        for node in () if graph is None else graph.nodes:
+            weights = [moved[origin.name] for origin in node.inputs if origin is not None and origin.name in moved]
+            if weights and only_moves(node.op_type):
+                moved[node.full_name] = weights[0]
+            elif weights and kind_of(node.op_type) in _PRODUCTS and step.key.iteration is not None:
+                known = series.find(iteration, step.key.graph_id, node.full_name)
+                if known is not None and known[1].stage == "forward":
+                    found.setdefault(weights[-1], Made(*known, 0))
+    return found
+
+
+def _grows(series: Series, layers: Sequence[Made | None]) -> bool:
+    sizes = [0.0 if made is None else _size(series, made) for made in layers]
+    each = all(0 < before * LAYER_FACTOR <= after for before, after in itertools.pairwise(sizes))
+    return each and sizes[-1] >= LAYERS_FACTOR * sizes[0]
+
+
+def _size(series: Series, made: Made) -> float:
+    numbers = series.output(made)
+    return 0.0 if numbers is None else norm_of(numbers)
+
+
+def _steepest(series: Series, first: Made, second: Made) -> Made:
+    """The operator behind the first one, up to the second one, that makes most of what it reads."""
+    operators = second.step.operators
+    if first.step is not second.step:
+        return second
+    begin, end = operators.index(first.operator) + 1, operators.index(second.operator) + 1
+    found, most = second, 0.0
+    for operator in operators[begin:end]:
+        read = [series.numbers(tensor) for tensor in operator.inputs.values()]
+        largest = max((norm_of(numbers) for numbers in read if numbers is not None), default=0.0)
+        made = Made(second.step, operator, 0)
+        if largest and _size(series, made) / largest > most:
+            found, most = made, _size(series, made) / largest
+    return found

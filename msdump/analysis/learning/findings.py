@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from msdump.analysis.graph_info import GraphFiles
-from msdump.analysis.learning.activations import dead
+from msdump.analysis.learning.activations import dead, explosion
 from msdump.analysis.learning.gradients import strays, without_gradient, without_optimizer, zero_gradients
 from msdump.analysis.learning.kinds import KINDS, LearningFinding
 from msdump.analysis.learning.labels import one_class
@@ -51,7 +51,7 @@ def learning_findings(
 
 def _of_rank(series: Series) -> Iterator[LearningFinding]:
     grown, zero = list(growth(series)), list(zero_gradients(series))
-    deep = [] if grown or zero else list(depth(series))
+    deep = [] if grown or zero else list(depth(series)) or list(explosion(series))
     yield from (*grown, *zero, *deep)
     if not zero:
         yield from dead(series)

@@ -150,3 +150,22 @@ def test_a_generator_that_is_called_in_the_iteration_before(is_saturated: bool, 
     found = findings(tmp_path)
     assert [(one.kind, one.first) for one in found] == [("zero gradient", 5)] * is_saturated
     assert all(one.line is not None and "torch.tanh" in one.line.code for one in found)
+
+
+@pytest.mark.parametrize(("layers", "factor", "is_found"), [(6, 7.0, True), (6, 6.0, False), (9, 3.5, False)])
+def test_values_that_grow_from_layer_to_layer(layers: int, factor: float, is_found: bool, tmp_path: Path) -> None:
+    model = nn.Sequential(*(nn.Linear(8, 8, bias=False) for _ in range(layers)))
+    with torch.no_grad():
+        for layer in model:
+            nn.init.orthogonal_(layer.weight).mul_(factor)  # type: ignore[arg-type, operator]
+
+    def descend(model: nn.Module, optimizer: torch.optim.Optimizer, _: int) -> None:
+        optimizer.zero_grad()
+        (model(torch.randn(5, 8)) / factor**layers).mean().backward()
+        optimizer.step()
+
+    learned(tmp_path, model, descend, steps=3, rate=1e-3)
+    found = findings(tmp_path)
+    ends = ("1.weight", "0.weight", "5.weight")
+    assert [(one.kind, one.how, one.parameters) for one in found] == [("depth", "values", ends)] * is_found
+    assert all(one.numbers["ratio"] == pytest.approx(factor, rel=1e-3) for one in found)
