@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.learning.activations import dead, explosion
+from msdump.analysis.learning.buffers import thrown_away
 from msdump.analysis.learning.gradients import strays, without_gradient, without_optimizer, zero_gradients
 from msdump.analysis.learning.kinds import KINDS, LearningFinding
 from msdump.analysis.learning.labels import one_class
@@ -57,6 +58,7 @@ def _of_rank(series: Series) -> Iterator[LearningFinding]:
         yield from dead(series)
     yield from shrinking(series)
     yield from one_class(series)
+    yield from thrown_away(series)
     yield from (one for one in large_updates(series) if not grown or one.first < grown[0].first)
     if series.learning is not None:
         yield from without_gradient(series, series.learning)

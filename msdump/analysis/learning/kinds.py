@@ -10,11 +10,11 @@ from msdump.graph.types import SourceLine
 
 # Kinds, in the order in which they are causes of one another.
 (
-    NO_OPTIMIZER, NO_GRADIENT, ZERO, DEAD, STRAY, EMPTY, KEPT, DEPTH, STILL, EVALUATION, SKIPPED, LARGE_UPDATE,
-    SHRINKS, GROWS, ONE_CLASS, REPEATS, LOSS_STILL,
+    NO_OPTIMIZER, NO_GRADIENT, ZERO, DEAD, STRAY, EMPTY, KEPT, DEPTH, THROWN_AWAY, STILL, EVALUATION, SKIPPED,
+    LARGE_UPDATE, SHRINKS, GROWS, ONE_CLASS, REPEATS, LOSS_STILL,
 ) = KINDS = (
     "no optimizer", "no gradient", "zero gradient", "dead", "not in the model", "cleared too early", "never cleared",
-    "depth", "stands still", "in evaluation", "skipped", "large update", "shrinks", "grows", "one class",
+    "depth", "thrown away", "stands still", "in evaluation", "skipped", "large update", "shrinks", "grows", "one class",
     "repeats", "loss stands still",
 )  # fmt: skip
 

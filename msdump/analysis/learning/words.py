@@ -19,6 +19,7 @@ from msdump.analysis.learning.kinds import (
     SKIPPED,
     STILL,
     STRAY,
+    THROWN_AWAY,
     LearningFinding,
 )
 from msdump.tables.messages import COLON, COMMA, Message, counted, joined, message
@@ -78,6 +79,11 @@ def sentence(finding: LearningFinding) -> Message:
         return message(
             "update is far too large: {names}, {when}: its norm rises {factor:.3g} times in one step",
             names=names, when=when, factor=numbers["factor"],
+        )  # fmt: skip
+    if finding.kind == THROWN_AWAY:
+        return message(
+            "a new value of {names} is thrown away: {operator} does not write it, {when}",
+            names=names, operator=operator, when=when,
         )  # fmt: skip
     if finding.kind == ONE_CLASS:
         return message(

@@ -157,7 +157,7 @@ def test_values_that_grow_from_layer_to_layer(layers: int, factor: float, is_fou
     model = nn.Sequential(*(nn.Linear(8, 8, bias=False) for _ in range(layers)))
     with torch.no_grad():
         for layer in model:
-            nn.init.orthogonal_(layer.weight).mul_(factor)  # type: ignore[arg-type, operator]
+            nn.init.orthogonal_(layer.weight).mul_(factor)
 
     def descend(model: nn.Module, optimizer: torch.optim.Optimizer, _: int) -> None:
         optimizer.zero_grad()
@@ -169,3 +169,42 @@ def test_values_that_grow_from_layer_to_layer(layers: int, factor: float, is_fou
     ends = ("1.weight", "0.weight", "5.weight")
     assert [(one.kind, one.how, one.parameters) for one in found] == [("depth", "values", ends)] * is_found
     assert all(one.numbers["ratio"] == pytest.approx(factor, rel=1e-3) for one in found)
+
+
+class Mean(nn.Module):
+    """Keeps a mean of what it reads, in one of several ways."""
+
+    mean: torch.Tensor
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.body, self.how = Two(), how
+        self.register_buffer("mean", torch.zeros(1, 3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            mean = x.mean(0, keepdim=True)
+            if self.how == "lerp":
+                self.mean.lerp(mean, 0.3)
+            elif self.how == "sum":
+                self.mean.mul(0.7).add(mean, alpha=0.3)
+            elif self.how == "written":
+                self.mean.lerp_(mean, 0.3)
+            elif self.how == "taken":
+                x = x - self.mean.lerp(mean, 0.3)
+        result: torch.Tensor = self.body(x - self.mean)
+        return result
+
+
+@pytest.mark.parametrize(
+    ("how", "steps", "code"),
+    [
+        ("lerp", 4, "lerp(mean, 0.3)"), ("lerp", 3, ""), ("sum", 4, ".add(mean"),
+        ("written", 4, ""), ("taken", 4, ""), ("constant", 4, ""),
+    ],
+)  # fmt: skip
+def test_a_buffer_whose_new_value_is_thrown_away(how: str, steps: int, code: str, tmp_path: Path) -> None:
+    learned(tmp_path, Mean(how), train, steps)
+    found = findings(tmp_path)
+    assert [(one.kind, one.parameters, one.first) for one in found] == [("thrown away", ("mean",), 0)] * bool(code)
+    assert all(one.line is not None and code in one.line.code for one in found)
