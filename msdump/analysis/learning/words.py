@@ -10,7 +10,6 @@ from msdump.analysis.learning.kinds import (
     GROWS,
     KEPT,
     LARGE_UPDATE,
-    LOSS_STILL,
     NO_GRADIENT,
     NO_OPTIMIZER,
     ONE_CLASS,
@@ -20,10 +19,12 @@ from msdump.analysis.learning.kinds import (
     STILL,
     STRAY,
     THROWN_AWAY,
+    ZERO,
     LearningFinding,
 )
 from msdump.tables.messages import COLON, COMMA, Message, counted, joined, message
 
+_SIZES = (LARGE_UPDATE, SHRINKS, GROWS, DEPTH)
 _SHOWN = 4
 _MOST_SHOWN = 12  # of a line; --json names all
 
@@ -31,7 +32,6 @@ _MOST_SHOWN = 12  # of a line; --json names all
 def sentence(finding: LearningFinding) -> Message:
     """What is wrong, of which parameters, when, and by whom; without an end."""
     names, when, operator = _names(finding.parameters), _when(finding), finding.operator.label
-    numbers = finding.numbers
     if finding.kind == NO_GRADIENT:
         text = message("asks for a gradient and gets none: {names}, {when}", names=names, when=when)
         return joined(COLON, (text, _cut(finding.how, operator)))
@@ -60,11 +60,6 @@ def sentence(finding: LearningFinding) -> Message:
             else message("updates are too small for {dtype}", dtype=finding.dtype)
         )
         return joined(COLON, (text, why))
-    if finding.kind == DEAD:
-        return message(
-            "dead: all that {operator} makes is {value:g}, whatever it reads, {when}",
-            operator=operator, value=numbers["value"], when=when,
-        )  # fmt: skip
     if finding.kind == EVALUATION:
         return message(
             "the model stays in evaluation mode: {names} stand still, {when}, though an optimizer makes steps",
@@ -75,10 +70,19 @@ def sentence(finding: LearningFinding) -> Message:
             "all steps of {optimizer} are skipped by the scaler of the loss: {when}",
             optimizer=finding.optimizer, when=when,
         )  # fmt: skip
-    if finding.kind == LARGE_UPDATE:
+    if finding.kind == ZERO:
+        text = message("gradient is 0: {names}, {when}", names=names, when=when)
+        return joined(COLON, (text, _maker_of_zero(finding)))
+    return _of_sizes(finding, names, when) if finding.kind in _SIZES else _of_values(finding, names, when)
+
+
+def _of_values(finding: LearningFinding, names: Message, when: Message) -> Message:
+    """Of what is the same where it should not be, or is lost."""
+    operator, numbers = finding.operator.label, finding.numbers
+    if finding.kind == DEAD:
         return message(
-            "update is far too large: {names}, {when}: its norm rises {factor:.3g} times in one step",
-            names=names, when=when, factor=numbers["factor"],
+            "dead: all that {operator} makes is {value:g}, whatever it reads, {when}",
+            operator=operator, value=numbers["value"], when=when,
         )  # fmt: skip
     if finding.kind == THROWN_AWAY:
         return message(
@@ -94,10 +98,19 @@ def sentence(finding: LearningFinding) -> Message:
         return message(
             "random numbers are the same in each iteration: {operator}, {when}", operator=operator, when=when
         )
-    if finding.kind == LOSS_STILL:
+    return message(
+        "loss stands still: {loss:.4g}, {when}, though optimizers make steps: {operator}",
+        loss=numbers["loss"], when=when, operator=operator,
+    )  # fmt: skip
+
+
+def _of_sizes(finding: LearningFinding, names: Message, when: Message) -> Message:
+    """Of what grows or falls."""
+    operator, numbers = finding.operator.label, finding.numbers
+    if finding.kind == LARGE_UPDATE:
         return message(
-            "loss stands still: {loss:.4g}, {when}, though optimizers make steps: {operator}",
-            loss=numbers["loss"], when=when, operator=operator,
+            "update is far too large: {names}, {when}: its norm rises {factor:.3g} times in one step",
+            names=names, when=when, factor=numbers["factor"],
         )  # fmt: skip
     if finding.kind == SHRINKS:
         return message(
@@ -109,22 +122,17 @@ def sentence(finding: LearningFinding) -> Message:
             "loss grows: from {before:.4g} to {last:.4g}, {when}: {operator}",
             before=numbers["before"], last=numbers["last"], when=when, operator=operator,
         )  # fmt: skip
-    if finding.kind == DEPTH:
-        begins, first, last = finding.parameters
-        ends = {"first": first, "last": last, "small": numbers["first"], "large": numbers["last"]}
-        if finding.how == "values":
-            text = message(
-                "values grow: {small:.3g} behind {first}, {large:.3g} behind {last}, {when}", when=when, **ends
-            )
-            return joined(COLON, (text, message("most by {operator}", operator=operator)))
-        text = (
-            message("gradient vanishes: {large:.3g} at {last}, {small:.3g} at {first}, {when}", when=when, **ends)
-            if finding.how == "vanishes"
-            else message("gradient explodes: {large:.3g} at {last}, {small:.3g} at {first}, {when}", when=when, **ends)
-        )
-        return joined(COLON, (text, message("it begins at {name}", name=begins)))
-    text = message("gradient is 0: {names}, {when}", names=names, when=when)
-    return joined(COLON, (text, _maker_of_zero(finding)))
+    begins, first, last = finding.parameters
+    ends = {"first": first, "last": last, "small": numbers["first"], "large": numbers["last"]}
+    if finding.how == "values":
+        text = message("values grow: {small:.3g} behind {first}, {large:.3g} behind {last}, {when}", when=when, **ends)
+        return joined(COLON, (text, message("most by {operator}", operator=operator)))
+    text = (
+        message("gradient vanishes: {large:.3g} at {last}, {small:.3g} at {first}, {when}", when=when, **ends)
+        if finding.how == "vanishes"
+        else message("gradient explodes: {large:.3g} at {last}, {small:.3g} at {first}, {when}", when=when, **ends)
+    )
+    return joined(COLON, (text, message("it begins at {name}", name=begins)))
 
 
 def details(finding: LearningFinding) -> list[Message]:
