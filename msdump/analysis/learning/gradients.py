@@ -39,9 +39,9 @@ def without_gradient(series: Series, learning: Learning) -> Iterator[LearningFin
         spans = list(series.spans(row))
         if row.optimizer is None or not all(span.asks and not span.has for _, span in spans) or len(spans) < LEAST_ZERO:
             continue
-        cause = cut_of(series, learning, row.name, spans[0][0]) or read_as_number(series, row.name)
-        if cause is None and nothing_learns:
-            cause = apart_of(series, spans[0][0])
+        cause = cut_of(series, learning, row.name, spans[0][0])
+        if cause is None:
+            cause = apart_of(series, spans[0][0]) if nothing_learns else read_as_number(series, row.name)
         if cause is not None:
             groups.setdefault((cause.how, cause.line_key), []).append((row, cause))
     for rows in groups.values():
