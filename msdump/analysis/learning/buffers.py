@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator
 
 from msdump.analysis.graph_info import GraphNode, Origin
 from msdump.analysis.learning.kinds import THROWN_AWAY, LearningFinding
-from msdump.analysis.learning.series import Series
+from msdump.analysis.learning.series import Series, content_of
 from msdump.analysis.learning.updates import never_changes
 from msdump.analysis.steps import Operator, Slot, Step
+from msdump.formats.dump_tensor import DumpedTensor
 from msdump.operators.kinds import kind_of
 from msdump.operators.table import library_name
 from msdump.operators.traits import memory_use, only_moves
@@ -37,12 +39,14 @@ def thrown_away(series: Series) -> Iterator[LearningFinding]:
     first: dict[tuple[str, str], tuple[Step, Operator, GraphNode]] = {}
     counts: Counter[tuple[str, str]] = Counter()
     taken: set[tuple[str, str]] = set()
-    for iteration in iterations:
+    for iteration, following in itertools.zip_longest(iterations, list(series.backwards)[1:LEAST_THROWN]):
         read, seen = _read(series, iteration), set()
+        later = _data(series, following) if following is not None else set()
         for step, node, name in _updates(series, iteration, buffers):
             key = name, str(node.own_line)
             found = series.find(iteration, step.key.graph_id, node.full_name)
-            if found is None or (step.key.graph_id, node.full_name) in read:
+            is_read = (step.key.graph_id, node.full_name) in read
+            if found is None or is_read or _content(series, found[1].outputs.get(Slot(0))) in later:
                 taken.add(key)
             else:
                 first.setdefault(key, (step, found[1], node))
@@ -66,6 +70,25 @@ def _read(series: Series, iteration: int) -> set[tuple[int | None, str]]:
                 elif origin is not None and origin.maker is not None:
                     found.add(origin.maker[:2])
     return found
+
+
+def _data(series: Series, iteration: int) -> set[object]:
+    """Contents of what operators of an iteration read, and none of them has made: what a script has kept, say."""
+    found: set[object] = set()
+    for step in series.by_iteration[iteration]:
+        graph = series.graph(step)
+        for node in () if graph is None else graph.nodes:
+            known = series.find(iteration, step.key.graph_id, node.full_name)
+            for place, origin in enumerate(node.inputs):
+                is_data = origin is not None and origin.slot is None and origin.maker is None
+                if known is not None and is_data and origin is not None and origin.name not in series.parameters:
+                    found.add(_content(series, known[1].inputs.get(Slot(place))))
+    return found - {None}
+
+
+def _content(series: Series, tensor: DumpedTensor | None) -> object:
+    numbers = series.numbers(tensor)
+    return None if numbers is None or tensor is None else (tuple(tensor.shape), content_of(numbers))
 
 
 def _updates(series: Series, iteration: int, buffers: set[str]) -> Iterator[tuple[Step, GraphNode, str]]:

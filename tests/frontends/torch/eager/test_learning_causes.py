@@ -179,7 +179,8 @@ class Mean(nn.Module):
     def __init__(self, how: str) -> None:
         super().__init__()
         self.body, self.how = Two(), how
-        self.register_buffer("mean", torch.zeros(1, 3))
+        self.register_buffer("mean", torch.ones(1, 3))
+        self.kept = torch.zeros(1, 3)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         with torch.no_grad():
@@ -192,6 +193,8 @@ class Mean(nn.Module):
                 self.mean.lerp_(mean, 0.3)
             elif self.how == "taken":
                 x = x - self.mean.lerp(mean, 0.3)
+            elif self.how == "kept":
+                self.kept = self.mean * 0.3 + self.kept * 0.7
         result: torch.Tensor = self.body(x - self.mean)
         return result
 
@@ -200,7 +203,7 @@ class Mean(nn.Module):
     ("how", "steps", "code"),
     [
         ("lerp", 4, "lerp(mean, 0.3)"), ("lerp", 3, ""), ("sum", 4, ".add(mean"),
-        ("written", 4, ""), ("taken", 4, ""), ("constant", 4, ""),
+        ("written", 4, ""), ("taken", 4, ""), ("kept", 4, ""), ("constant", 4, ""),
     ],
 )  # fmt: skip
 def test_a_buffer_whose_new_value_is_thrown_away(how: str, steps: int, code: str, tmp_path: Path) -> None:
