@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 
 from msdump.analysis.graph_info import GraphFile, GraphNode
@@ -15,6 +16,9 @@ from msdump.tensors import dtypes
 _READS = "aten._local_scalar_dense."
 # What `torch.tensor` calls with what it has made.
 _MAKES = "aten.lift_fresh."
+# Operands of sums, products and powers: an operator has many another number, most of them by default.
+_OPERANDS = ("other", "self", "exponent")
+_WRITTEN = re.compile(r"(?<![\w.])(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:[eE][-+]?[0-9]+)?")
 # Iterations in which a number comes back: one may be equal to another by chance.
 LEAST_READ = 2
 # Of a statistic that is written in six digits.
@@ -50,7 +54,7 @@ def _in_iteration(series: Series, step: Step, graph: GraphFile, loss: Loss, name
             continue
         for end, value in ends:
             is_read = end.op_type.startswith(_READS) and places[end.full_name] < places[node.full_name]
-            if is_read and any(_is_same(value, each) for each in (node.attrs or {}).values()):
+            if is_read and any(_is_same(value, each) for each in _numbers(node)):
                 reader = series.find(step.key.iteration or 0, step.key.graph_id, end.full_name)
                 return None if reader is None else Cause(step.key, reader[1], end.own_line, "number")
         numbers = series.numbers(found[1].outputs.get(Slot(0)))
@@ -92,6 +96,15 @@ def _before(graph: GraphFile, loss: str) -> list[GraphNode]:
             found.append(node)
             needed |= {origin.name for origin in node.inputs if origin is not None}
     return found[::-1]
+
+
+def _numbers(node: GraphNode) -> Iterator[object]:
+    """Operands of an operator that are Python numbers, but for those that its line of the script writes down."""
+    code = "" if node.own_line is None else node.own_line.code
+    written = [float(each) for each in _WRITTEN.findall(code)]
+    for name, value in (node.attrs or {}).items():
+        if name in _OPERANDS and not any(_is_same(each, value) for each in written):
+            yield value
 
 
 def _is_same(value: float, other: object) -> bool:

@@ -72,14 +72,20 @@ class Scaled(nn.Module):
             return y * scale.item()
         if self.how == "copied":
             return y * torch.tensor([scale])
-        if self.how == "printed":
+        if self.how in ("printed", "written"):
             print(scale.item())
-        return y
+        return y * 1.3498588 if self.how == "written" else y
 
 
 @pytest.mark.parametrize(
     ("how", "code"),
-    [("item", "y * scale.item()"), ("copied", "torch.tensor([scale])"), ("printed", ""), ("unread", "")],
+    [
+        ("item", "y * scale.item()"),
+        ("copied", "torch.tensor([scale])"),
+        ("printed", ""),
+        ("written", ""),
+        ("unread", ""),
+    ],
 )
 def test_a_parameter_that_is_read_as_a_number(how: str, code: str, tmp_path: Path) -> None:
     learned(tmp_path, Scaled(how), train)
