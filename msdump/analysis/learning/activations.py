@@ -14,14 +14,14 @@ from msdump.operators.kinds import kind_of
 from msdump.operators.traits import only_moves
 
 # Iterations at the end in which all elements have one value, though those that are read have several: a small batch may
-# reach no unit.   test: report_shard_in_other_units, test_an_activation_that_dies
+# reach no unit.   test: report_shard_in_other_units
 LEAST_DEAD = 3
 # Where a function does not rise any more.
 _ENDS = {"relu": (0.0,), "relu6": (0.0, 6.0), "sigmoid": (0.0, 1.0), "hardsigmoid": (0.0, 1.0), "tanh": (-1.0, 1.0)}
 _PRODUCTS = ("linear", "matmul", "batch_matmul", "conv")
 # How many layers of one kind, by how much each makes of what the one before has made, and all of them in all, by root
 # mean square, in the first iterations. Layers that add up what has the same sign at its worst: 2.
-# test: blind_neighbours_added_up, test_values_that_grow_from_layer_to_layer
+# test: blind_neighbours_added_up
 LEAST_LAYERS, LAYER_FACTOR, LAYERS_FACTOR = 5, 4.0, 1e4
 _DIGITS = re.compile(r"[0-9]+")
 

@@ -17,7 +17,7 @@ from msdump.operators.table import library_name
 from msdump.operators.traits import memory_use, only_moves
 
 # Iterations, the first ones, in each of which nothing reads it.
-# test: blind_prototypes_that_stay, test_a_buffer_whose_new_value_is_thrown_away
+# test: blind_prototypes_that_stay
 LEAST_THROWN = 4
 # What writes a state where its name ends in an underscore; so does a sum of a product, a decay and an addition.
 _UPDATES = frozenset(

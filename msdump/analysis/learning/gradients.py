@@ -15,7 +15,7 @@ from msdump.analysis.learning.updates import never_changes
 from msdump.formats.learning_json import Learning, LearningParameter
 
 # Iterations, all that there are, in which no element of a batch meets the condition that a loss is multiplied by.
-# test: blind_padding_alone_counts, test_a_mask_that_no_element_meets
+# test: blind_padding_alone_counts
 LEAST_MASKED = 4
 _DIGITS = re.compile(r"[0-9]+")
 

@@ -11,7 +11,7 @@ from msdump.operators.kinds import kind_of
 from msdump.tensors import dtypes
 
 # Iterations, all that there are, and labels in each of them: a small batch may be of one class.
-# test: blind_scores_cast_to_labels, test_labels_that_are_one_class
+# test: blind_scores_cast_to_labels
 LEAST_ALIKE, LEAST_LABELS = 4, 4
 _LOSSES = ("nll_loss", "nllloss2d")
 _MOST = 64

@@ -15,7 +15,7 @@ from msdump.graph.types import SourceLine
 # times as hard as the one before.   test: growing_loss, report_loss_grows_tenfold
 LEAST_RISES, RISE, TOTAL_RISE = 3, 1.5, 100.0
 # The same where the learning rate rises too, to ten times what it began with: the loss follows it.
-# test: blind_factors_multiplied, test_a_loss_that_grows_with_the_rate
+# test: blind_factors_multiplied
 LEAST_RISES_WITH_RATE, RISE_WITH_RATE, TOTAL_RISE_WITH_RATE, RATE_FACTOR = 4, 1.05, 4.0, 10.0
 # What is left of a weight that falls in each iteration: a decay takes a hundredth of a weight, as a rule.
 # test: report_weights_that_decay, healthy_trainings_norm
