@@ -75,6 +75,8 @@ class Observer:
     measures      whether statistics are wanted; otherwise tensors are told apart and nothing more
     stops         codes of Python's at which the frames that tell call sites apart end; the frame itself is left out
     passed_files  files whose frames are passed over
+    own_folders   where code is that is no script's: without any of a script among the frames that tell call sites apart,
+                  the first one outside tells them apart as well, since its line is shown; () for none
     max_frames    frames that a call site has at most
     """
 
@@ -84,6 +86,7 @@ class Observer:
         measures: bool = True,
         stops: tuple[CodeType, ...] = (),
         passed_files: Sequence[str] = (),
+        own_folders: Sequence[str] = (),
         max_frames: int = 16,
     ) -> None: ...
     @property

@@ -13,6 +13,14 @@ int instruction_of(PyFrameObject* frame) {
 #endif
 }
 
+// Whether a file is none of the folders', and of no package that was installed.
+bool is_outside(const std::string& file, const std::vector<std::string>& folders) {
+  for (const std::string& each : folders) {
+    if (file.compare(0, each.size(), each) == 0) return false;
+  }
+  return file.find("site-packages") == std::string::npos && file.find("dist-packages") == std::string::npos;
+}
+
 uint64_t hash_of(const char* text, size_t size) {
   uint64_t hash = 0xCBF29CE484222325u;
   for (size_t index = 0; index < size; ++index) hash = (hash ^ uint8_t(text[index])) * 0x100000001B3u;
@@ -21,8 +29,10 @@ uint64_t hash_of(const char* text, size_t size) {
 
 }  // namespace
 
-CallSites::CallSites(PyObject* stops, const std::vector<std::string>& passed_files, int max_frames)
-    : passed_(passed_files.begin(), passed_files.end()), max_frames_(max_frames) {
+CallSites::CallSites(
+    PyObject* stops, const std::vector<std::string>& passed_files, const std::vector<std::string>& own_folders,
+    int max_frames)
+    : passed_(passed_files.begin(), passed_files.end()), own_folders_(own_folders), max_frames_(max_frames) {
   for (Py_ssize_t index = 0; index < PyTuple_GET_SIZE(stops); ++index) {
     PyObject* code = PyTuple_GET_ITEM(stops, index);
     Py_INCREF(code);
@@ -52,7 +62,8 @@ const CallSites::Code& CallSites::code_of(PyCodeObject* code) {
   Kind kind = stops_.count(reinterpret_cast<PyObject*>(code)) ? kStop : kPlain;
   if (kind == kPlain && passed_.count(std::string(file, size))) kind = kPassed;
   Py_INCREF(code);
-  codes_.push_back({code, mixed(hash_of(file, size), uint64_t(code->co_firstlineno)), kind});
+  const bool is_script = own_folders_.empty() || is_outside(std::string(file, size), own_folders_);
+  codes_.push_back({code, mixed(hash_of(file, size), uint64_t(code->co_firstlineno)), kind, is_script});
   return codes_.back();
 }
 
@@ -73,16 +84,22 @@ uint64_t CallSites::current() {
     }
   }
   uint64_t hash = 0;
-  int left = max_frames_;
+  int left = max_frames_, left_outside = max_frames_;
+  // Whether frames inside of the code at which they end are looked at, and whether a script's has been met.
+  bool is_inside = true, has_script = false;
   PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
-  while (frame && left) {
+  while (frame && left && left_outside) {
     PyCodeObject* code = PyFrame_GetCode(frame);
     const Code& known = code_of(code);
     Py_DECREF(code);
-    if (known.kind == kStop) break;
-    if (known.kind == kPlain) {
+    if (known.kind == kStop) {
+      is_inside = false;
+      if (has_script || left == max_frames_ || own_folders_.empty()) break;
+    } else if (known.kind == kPlain) {
       hash = mixed(mixed(hash, known.hash), uint64_t(instruction_of(frame)));
-      --left;
+      has_script |= known.is_script;
+      --(is_inside ? left : left_outside);
+      if (!is_inside && has_script) break;
     }
     PyFrameObject* back = PyFrame_GetBack(frame);
     Py_DECREF(frame);

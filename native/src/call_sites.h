@@ -1,4 +1,5 @@
-// The code of Python's that runs an operator, as a number: of frames up to one of the codes at which they end.
+// The code of Python's that runs an operator, as a number: of frames up to one of the codes at which they end, and where
+// these are none of a script's, of those outside up to the first that is: its line is shown.
 #pragma once
 
 #include <Python.h>
@@ -25,7 +26,8 @@ class CallSites {
     std::vector<Frame> frames;  // innermost first, up to the outermost or to kShown
   };
 
-  CallSites(PyObject* stops, const std::vector<std::string>& passed_files, int max_frames);
+  CallSites(PyObject* stops, const std::vector<std::string>& passed_files, const std::vector<std::string>& own_folders,
+            int max_frames);
   ~CallSites();
 
   // Of what runs now; 0 where no frame is left, as where autograd runs it, and in threads that Python does not know.
@@ -42,6 +44,7 @@ class CallSites {
     PyCodeObject* code;  // held, so that no other code gets its address
     uint64_t hash;
     Kind kind;
+    bool is_script;
   };
 
   const Code& code_of(PyCodeObject* code);
@@ -54,6 +57,7 @@ class CallSites {
   std::vector<PyObject*> held_;
   std::unordered_set<PyObject*> stops_;
   std::unordered_set<std::string> passed_;
+  std::vector<std::string> own_folders_;
   int max_frames_;
 };
 

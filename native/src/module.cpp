@@ -263,14 +263,15 @@ py::dict take(Handle& handle) {
 }
 
 std::unique_ptr<Handle> make_observer(
-    bool measures, const py::tuple& stops, const std::vector<std::string>& passed_files, int max_frames) {
+    bool measures, const py::tuple& stops, const std::vector<std::string>& passed_files,
+    const std::vector<std::string>& own_folders, int max_frames) {
   for (const py::handle& each : stops) {
     if (!PyCode_Check(each.ptr())) {
       throw py::type_error(
           "msdump_native.Observer: expected code objects as `stops`, got something else. Give `function.__code__`.");
     }
   }
-  return std::make_unique<Handle>(std::make_shared<Observer>(measures, stops.ptr(), passed_files, max_frames));
+  return std::make_unique<Handle>(std::make_shared<Observer>(measures, stops.ptr(), passed_files, own_folders, max_frames));
 }
 
 }  // namespace
@@ -303,7 +304,8 @@ PYBIND11_MODULE(_msdump_native, module) {
   py::class_<Arguments>(module, "Arguments").def("of", &Arguments::at);
   py::class_<Handle>(module, "Observer")
       .def(py::init(&make_observer), py::kw_only(), py::arg("measures") = true, py::arg("stops") = py::tuple(),
-           py::arg("passed_files") = std::vector<std::string>(), py::arg("max_frames") = 16)
+           py::arg("passed_files") = std::vector<std::string>(), py::arg("own_folders") = std::vector<std::string>(),
+           py::arg("max_frames") = 16)
       .def("enable", [](Handle& handle) { handle.own->enable(); })
       .def("disable", [](Handle& handle) { handle.own->disable(); })
       .def("begin_iteration", [](Handle& handle) { handle.own->begin_iteration(); })

@@ -232,8 +232,9 @@ void install_fork_handlers() {
 
 // -- what is recorded ---------------------------------------------------------------------------------------------------
 
-Observer::Observer(bool measures, PyObject* stops, const std::vector<std::string>& passed_files, int max_frames)
-    : measures_(measures), sites_(stops, passed_files, max_frames) {}
+Observer::Observer(bool measures, PyObject* stops, const std::vector<std::string>& passed_files,
+                   const std::vector<std::string>& own_folders, int max_frames)
+    : measures_(measures), sites_(stops, passed_files, own_folders, max_frames) {}
 
 bool Observer::is_enabled() const { return active.load() == this; }
 

@@ -41,7 +41,8 @@ struct Frame {
 
 class Observer : public std::enable_shared_from_this<Observer> {
  public:
-  Observer(bool measures, PyObject* stops, const std::vector<std::string>& passed_files, int max_frames);
+  Observer(bool measures, PyObject* stops, const std::vector<std::string>& passed_files,
+           const std::vector<std::string>& own_folders, int max_frames);
 
   // Raise std::runtime_error where another one is on, or this one is on in another thread.
   void enable();

@@ -41,6 +41,7 @@ _PASSED = {eval_frame.__file__, torch._compile.__file__}
 # The same for those who walk stacks without Python.
 STOPS = tuple(code for code in (_CALL, _ENGINE, _STEP) if code is not None)
 PASSED_FILES = tuple(sorted(_PASSED))
+OWN_FOLDERS = (_OWN_FOLDER, _TORCH)
 
 _kinds: dict[str, int] = {}
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from msdump.config.environment import is_native_used
-from msdump.frontends.torch.eager.call_sites import PASSED_FILES, STOPS
+from msdump.frontends.torch.eager.call_sites import OWN_FOLDERS, PASSED_FILES, STOPS
 from msdump.frontends.torch.eager.listening import tells_of_compiling
 from msdump.frontends.torch.eager.native_calls import NativeCalls, overload_named
 from msdump.frontends.torch.eager.scopes import Scopes
@@ -97,7 +97,7 @@ class NativeLook:
         # Why some devices are not for it.
         self._devices: list[str] = []
         self._observer: msdump_native.Observer = msdump_native.Observer(
-            stops=STOPS, passed_files=PASSED_FILES, max_frames=_MAX_FRAMES
+            stops=STOPS, passed_files=PASSED_FILES, own_folders=OWN_FOLDERS, max_frames=_MAX_FRAMES
         )
         self._observer.set_handler(self._ask)
 

@@ -170,6 +170,25 @@ def test_two_optimizers_of_one_class_have_operators_and_lines_of_their_own(tmp_p
     assert lines["Default/optimizer-Adam-1"] == {line_of("the maker")}
 
 
+class TwoLayers(torch.nn.Module):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.up, self.down = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+
+    def forward(self, x: Any) -> Any:
+        x = self.up(x)  # the upper layer
+        return self.down(x)  # the lower layer
+
+
+def test_layers_of_a_library_have_the_lines_that_call_them(tmp_path: Path) -> None:
+    net = TwoLayers()
+    with msdump.watch(net, config(tmp_path)):
+        for _ in range(2):
+            net(torch.ones(2, 3)).sum().backward()
+    nodes = {name: own_line(node) for name, node in operators(tmp_path, 0).items() if name.startswith("aten.addmm")}
+    assert sorted(nodes.values()) == [line_of("the upper layer"), line_of("the lower layer")]
+
+
 def test_an_optimizer_that_is_made_anew_has_the_operators_of_the_last_one(tmp_path: Path) -> None:
     net = torch.nn.Linear(3, 3)
     with msdump.watch(net, config(tmp_path)) as watch:
