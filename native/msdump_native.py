@@ -10,6 +10,9 @@ import math
 
 import torch
 
+# Counts up when msdump gives the observer other arguments than before.
+INTERFACE = 2
+
 
 def _why_not_loaded() -> str:
     try:

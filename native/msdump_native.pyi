@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 TORCH_VERSION: str  # which it was built for
+INTERFACE: int  # counts up when msdump gives the observer other arguments than before
 INSTRUCTIONS: str  # "avx512", "avx2" or "plain": what the statistics are compiled for on this processor
 REASONS: list[str]  # why tensors are skipped, by the number in `reason`
 
@@ -75,8 +76,8 @@ class Observer:
     measures      whether statistics are wanted; otherwise tensors are told apart and nothing more
     stops         codes of Python's at which the frames that tell call sites apart end; the frame itself is left out
     passed_files  files whose frames are passed over
-    own_folders   where code is that is no script's: without any of a script among the frames that tell call sites apart,
-                  the first one outside tells them apart as well, since its line is shown; () for none
+    own_folders   where code is that is no script's: without any of a script among the frames that tell call sites
+                  apart, the first one outside tells them apart as well, since its line is shown; () for none
     max_frames    frames that a call site has at most
     """
 

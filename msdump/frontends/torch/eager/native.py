@@ -30,6 +30,7 @@ log = logging.getLogger("msdump")
 
 # Frames that tell call sites apart, as `call_site` takes them.
 _MAX_FRAMES = 16
+_INTERFACE = 2
 
 
 @functools.cache
@@ -39,6 +40,8 @@ def why_not_native() -> str:
         import msdump_native
     except ImportError:
         return "msdump-native is not installed"
+    if getattr(msdump_native, "INTERFACE", 1) != _INTERFACE:
+        return "msdump-native was built for another release of msdump. Install that of this one."
     if not tells_of_compiling():
         return f"PyTorch {torch.__version__} does not tell when it compiles. Install a newer one."
     return str(msdump_native.check())

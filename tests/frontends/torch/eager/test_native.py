@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -527,3 +528,13 @@ def test_one_iteration_is_not_plural(tmp_path: Path) -> None:
         step(0)
     report = watch.report()
     assert report is not None and report.notes == ("operators of 1 iteration were seen by msdump-native.",)
+
+
+def test_a_native_part_of_another_release_is_told_and_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Older:
+        """As it was before it had a number."""
+
+        check = staticmethod(lambda: "")
+
+    monkeypatch.setitem(sys.modules, "msdump_native", Older)
+    assert "another release" in why_not_native.__wrapped__()
