@@ -15,19 +15,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from msdump.analysis.compare.alignment import aligned, is_another_part, is_one_size
-from msdump.analysis.compare.chains import CHAINS, reads_others
+from msdump.analysis.compare.alignment import aligned, chained, is_another_part, is_one_size
+from msdump.analysis.compare.chains import reads_others
 from msdump.analysis.compare.confirm import Confirmation
-from msdump.analysis.compare.doubts import BY_VALUES, Doubts
+from msdump.analysis.compare.doubts import Doubts
 from msdump.analysis.compare.faults import Fault, faults_of
 from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.compare.operands import Met
 from msdump.analysis.compare.pairing import (
+    BY_INPUTS,
+    BY_KIND,
+    BY_VALUES,
     OperatorPair,
     Pairing,
     host_shape,
     is_of_one_size,
-    merged,
     pair_by_mapping,
 )
 from msdump.analysis.compare.states import States
@@ -47,9 +49,7 @@ from msdump.operators.kinds import (
     output_role,
 )
 from msdump.operators.traits import is_random
-from msdump.tables.messages import messages
 
-BY_KIND, BY_INPUTS = messages("kind", "inputs")
 _MAX_CANDIDATES = 64  # operators with one result that are tried for one
 _KNOWN_SHARE = 0.5
 # Below it two programs of PyTorch are one that was taken apart in two ways.
@@ -238,7 +238,7 @@ class _Iteration:
         for side, row, other in zip((self._mine, self._golden), rows, reversed(rows), strict=True):
             missing = Counter(placed.kind for placed in other)
             missing.subtract(placed.kind for placed in row)
-            changed.append(_chained(side, row, missing))
+            changed.append(chained(side, row, missing))
         return changed[0], changed[1]
 
     def _join_what_reads_the_same(
@@ -471,51 +471,3 @@ def _last_type(operator: Operator) -> str:
 
 def _reduces(placed: Placed) -> str:
     return "reduction" if placed.kind in ("sum", "mean", "amax", "amin", "prod", "norm") else ""
-
-
-def _chained(side: Trace, row: Sequence[Placed], wanted: Mapping[str, int]) -> list[Placed]:
-    """The row with chains of kinds that the other side has more of as one operator, the longest chains first; where one
-    of the chain has that kind itself, those whose other kinds the other side has less of.
-    """
-    left = list(row)
-    for chain in sorted(CHAINS, key=lambda one: -len(one.parts)):
-        missing = wanted.get(chain.kind, 0)
-        if chain.kind in chain.parts:
-            missing = min(-wanted.get(kind, 0) for kind in chain.parts if kind != chain.kind)
-        while missing > 0:
-            links = next(
-                (found for start in range(len(left)) if (found := _links(left, start, chain.parts)) is not None), None
-            )
-            if links is None:
-                break
-            parts = [left[index] for index, _ in links]
-            whole = side.placed(merged([(left[index].operator, slot) for index, slot in links]))
-            last = left.index(parts[-1])
-            left[last] = whole
-            gone = {id(part) for part in parts}
-            left = [placed for placed in left if id(placed) not in gone]
-            missing -= 1
-    return left
-
-
-def _links(row: Sequence[Placed], start: int, kinds: Sequence[str]) -> list[tuple[int, Slot | None]] | None:
-    """Places of a chain, and the slot by which each one reads the one before."""
-    if row[start].kind != kinds[0] or row[start].operator.parts:
-        return None
-    links: list[tuple[int, Slot | None]] = [(start, None)]
-    for kind in kinds[1:]:
-        made = {figures.value for _, figures in row[links[-1][0]].outputs[:1]}
-        step = next(
-            (
-                (index, slot)
-                for index in range(links[-1][0] + 1, len(row))
-                if row[index].kind == kind and not row[index].operator.parts
-                for slot, figures in row[index].inputs
-                if figures.value in made
-            ),
-            None,
-        )
-        if step is None:
-            return None
-        links.append(step)
-    return links

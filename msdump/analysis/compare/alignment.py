@@ -1,11 +1,13 @@
-"""Operators of two rows that belong together by their kind, their size and their order."""
+"""Operators of two rows that belong together by their kind, their size and their order; several that are one there."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from msdump.analysis.compare.pairing import host_shape
-from msdump.analysis.compare.trace import Placed
+from msdump.analysis.compare.chains import CHAINS
+from msdump.analysis.compare.pairing import host_shape, merged
+from msdump.analysis.compare.trace import Placed, Trace
+from msdump.analysis.steps import Slot
 from msdump.operators.kinds import dialects_of
 
 _PART = "slice"
@@ -62,3 +64,56 @@ def _score(own: Placed, other: Placed) -> int:
 
 def is_one_size(own: Placed, other: Placed) -> bool:
     return own.result is not None and other.result is not None and own.result.size == other.result.size
+
+
+def may_be_of_one_size(own: Placed, other: Placed) -> bool:
+    """Whether two results have as many elements, as far as they were dumped."""
+    return own.result is None or other.result is None or own.result.size == other.result.size
+
+
+def chained(side: Trace, row: Sequence[Placed], wanted: Mapping[str, int]) -> list[Placed]:
+    """The row with chains of kinds that the other side has more of as one operator, the longest chains first; where one
+    of the chain has that kind itself, those whose other kinds the other side has less of.
+    """
+    left = list(row)
+    for chain in sorted(CHAINS, key=lambda one: -len(one.parts)):
+        missing = wanted.get(chain.kind, 0)
+        if chain.kind in chain.parts:
+            missing = min(-wanted.get(kind, 0) for kind in chain.parts if kind != chain.kind)
+        while missing > 0:
+            links = next(
+                (found for start in range(len(left)) if (found := _links(left, start, chain.parts)) is not None), None
+            )
+            if links is None:
+                break
+            parts = [left[index] for index, _ in links]
+            whole = side.placed(merged([(left[index].operator, slot) for index, slot in links]))
+            last = left.index(parts[-1])
+            left[last] = whole
+            gone = {id(part) for part in parts}
+            left = [placed for placed in left if id(placed) not in gone]
+            missing -= 1
+    return left
+
+
+def _links(row: Sequence[Placed], start: int, kinds: Sequence[str]) -> list[tuple[int, Slot | None]] | None:
+    """Places of a chain, and the slot by which each one reads the one before."""
+    if row[start].kind != kinds[0] or row[start].operator.parts:
+        return None
+    links: list[tuple[int, Slot | None]] = [(start, None)]
+    for kind in kinds[1:]:
+        made = {figures.value for _, figures in row[links[-1][0]].outputs[:1]}
+        step = next(
+            (
+                (index, slot)
+                for index in range(links[-1][0] + 1, len(row))
+                if row[index].kind == kind and not row[index].operator.parts
+                for slot, figures in row[index].inputs
+                if figures.value in made
+            ),
+            None,
+        )
+        if step is None:
+            return None
+        links.append(step)
+    return links

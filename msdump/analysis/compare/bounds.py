@@ -25,6 +25,9 @@ _MIN_DISTINCT = 16
 
 # A sum of terms that cancel is no more than rounding below so many epsilons of the sum of their magnitudes.
 ROUNDINGS = 8.0
+# Of an optimizer that divides a gradient by its size: from which share of the gradients on their steps tell how it
+# does so, and how far these may be apart.
+_LARGE_SHARE, _OF_A_STEP = 0.75, 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,3 +164,14 @@ def largest(array: Array) -> float:
         sizes = np.abs(array.astype(np.complex128 if array.dtype.kind == "c" else np.float32))
     top = float(sizes.max())
     return top if math.isfinite(top) else float(np.max(sizes, initial=0.0, where=np.isfinite(sizes)))
+
+
+def small_gradients(gradient: Array, before: Array, mine: Array, golden: Array) -> Array | None:
+    """Which elements of a gradient are small beside others, where an optimizer that divides it by its own size made the
+    same of the large ones; None where it did not. Steps of the small ones say where an epsilon stands, or are noise.
+
+    All are float64, of one shape: the gradient, the parameter before the step, and after it in mine and golden.
+    """
+    large: Array = np.abs(gradient) >= np.quantile(np.abs(gradient), _LARGE_SHARE)
+    step = float(np.abs(golden - before).max())
+    return ~large if bool((np.abs(mine - golden)[large] <= _OF_A_STEP * step).all()) else None

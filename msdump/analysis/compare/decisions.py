@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from msdump.analysis.compare.bounds import ROUNDINGS, Bounds, bounds_of, reason_to_differ
+from msdump.analysis.compare.bounds import ROUNDINGS, Bounds, bounds_of, reason_to_differ, small_gradients
 from msdump.analysis.compare.metrics import compare_arrays
 from msdump.analysis.compare.pairing import host_shape
 from msdump.analysis.compare.result import TensorResult
@@ -23,9 +23,6 @@ from msdump.tensors.arrays import Array
 # Errors of what is read and of what was made are computed apart.
 EQUAL = 1.001
 _PLANE = 2  # axes
-# Of an optimizer that divides a gradient by its size: from which share of the gradients on their steps tell how it
-# does so, and how far these may be apart.
-_LARGE_SHARE, _OF_A_STEP = 0.75, 0.01
 _OF_CHANCES = 0.05
 
 
@@ -236,10 +233,7 @@ def normalised(operator: Operator, output: Both) -> Array | None:
     if len(of_its_size) < 2 or not output.is_real:
         return None
     before, gradient = (_numbers(one.load_host()).reshape(-1) for one in (of_its_size[0], of_its_size[-1]))
-    large: Array = np.abs(gradient) >= np.quantile(np.abs(gradient), _LARGE_SHARE)
-    mine, golden = output.mine.reshape(-1), output.golden.reshape(-1)
-    step = float(np.abs(golden - before).max())
-    return ~large if bool((np.abs(mine - golden)[large] <= _OF_A_STEP * step).all()) else None
+    return small_gradients(gradient, before, output.mine.reshape(-1), output.golden.reshape(-1))
 
 
 def _summed_axes(x: Array, total: Array) -> tuple[int, ...] | None:

@@ -8,19 +8,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from msdump.analysis.compare.alignment import aligned
+from msdump.analysis.compare.alignment import aligned, may_be_of_one_size
 from msdump.analysis.compare.bounds import bounds_of
 from msdump.analysis.compare.confirm import Confirmation
 from msdump.analysis.compare.metrics import compare_arrays
-from msdump.analysis.compare.pairing import OperatorPair
+from msdump.analysis.compare.pairing import BY_VALUES, OperatorPair
 from msdump.analysis.compare.trace import Placed
 from msdump.analysis.compare.values import Figures
 from msdump.analysis.steps import Slot
 from msdump.operators.kinds import has
-from msdump.tables.messages import messages
 from msdump.tensors.arrays import Array
 
-(BY_VALUES,) = messages("values")
 # Results of one kind that are as near as this are meant to be the same; what is written in another way is further off,
 # or the same.
 _NEAR = 0.1
@@ -281,11 +279,6 @@ class Doubts:
                     seen.add(maker)
                     waiting += [(maker, one) for _, one in side.row[maker].inputs]
         return False
-
-
-def may_be_of_one_size(own: Placed, other: Placed) -> bool:
-    """Whether two results have as many elements, as far as they were dumped."""
-    return own.result is None or other.result is None or own.result.size == other.result.size
 
 
 def _is_scaled(x: Array, y: Array) -> bool:

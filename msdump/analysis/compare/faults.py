@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 from msdump.analysis.compare.confirm import Confirmation
 from msdump.analysis.compare.instead import another_of_mine, holder_in_mine, is_step_of_noise, maker_in_mine
 from msdump.analysis.compare.operands import Met, Source, reordered, source_of, turned
+from msdump.analysis.compare.progress import PARTS, Progress
 from msdump.analysis.compare.trace import Placed, Trace, are_of_one_use
 from msdump.analysis.compare.values import Figures, Value
-from msdump.analysis.steps import Operator, Slot, StepKey
+from msdump.analysis.steps import Operator, StepKey
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.operators.kinds import has
 from msdump.operators.traits import memory_use
-
-_PARTS = ("forward", "backward", "optimizer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +98,7 @@ class _Search:
         self._confirmed, self._pairs, self._forgiven = confirmed, pairs, forgiven
         self._covered: set[int] = set()
         self._begun: list[Met] = []
-        self._places = _Order(confirmed)
+        self._places = Progress(confirmed)
         self._pair_of = {
             id(part): number
             for number, pair in enumerate(pairs)
@@ -256,7 +255,7 @@ def _is_unread(confirmed: Confirmation, fault: Fault) -> bool:
 def _is_frommaker_in_mine(confirmed: Confirmation, is_mine: bool, part: str, lead: set[int]) -> bool:
     """Whether some operators run in an earlier part of a training step."""
     side = confirmed.side(is_mine)
-    return any(_PARTS.index(side.row[side.place[one]].part) < _PARTS.index(part) for one in lead)
+    return any(PARTS.index(side.row[side.place[one]].part) < PARTS.index(part) for one in lead)
 
 
 def _results(confirmed: Confirmation, mine: Fault, golden: Placed) -> tuple[DumpedTensor, DumpedTensor] | None:
@@ -377,7 +376,9 @@ def _is_idle(confirmed: Confirmation, placed: Placed, is_mine: bool, sizes: Coll
         if any(right[reader] for reader in readers) or _loss_read(confirmed, side.row[index], is_mine) is not None:
             return False
         result = side.row[index].result
-        is_left = bool(sizes) if result is None else result.size != 1 and result.size in sizes
+        is_left = bool(sizes) and (result is None or result.size != 1)
+        if is_left and result is not None and side.is_update(index):
+            is_left = result.size in sizes  # a compiler may hide the update that it would be
         if not readers and is_left and not _is_dead(side, index):
             return False
         waiting += readers
@@ -419,42 +420,3 @@ def _losses(confirmed: Confirmation, placed: Placed, is_mine: bool) -> tuple[Dum
     if other is None:
         return None
     return (ends[0].tensor, other.tensor) if is_mine else (other.tensor, ends[0].tensor)
-
-
-class _Order:
-    """Where mine has come to when an operator of either side runs: after which of its operators whose result golden has
-    exactly once, and how many operators later.
-    """
-
-    def __init__(self, confirmed: Confirmation) -> None:
-        self._confirmed = confirmed
-        self._anchors = {is_mine: list(self._anchored(is_mine)) for is_mine in (True, False)}
-
-    def of(self, placed: Placed, is_mine: bool) -> tuple[int, int, float]:
-        """Part of the step, place of mine, and distance from there."""
-        side = self._confirmed.side(is_mine)
-        index = side.place[id(placed.operator.parts[-1] if placed.operator.parts else placed.operator)]
-        place, anchor = self._anchors[is_mine][index]
-        order = (place, float(index - anchor))
-        if not is_mine:
-            order = max(order, (max(map(self._read_place, placed.inputs), default=-1), 0.5))
-        return (_PARTS.index(placed.part), *order)
-
-    def _read_place(self, read: tuple[Slot, Figures]) -> int:
-        values = () if read[1].is_plain else self._confirmed.counterparts(read[1], False)
-        return self._confirmed.sides[0].makers.get(values[0], -1) if len(values) == 1 else -1
-
-    def _anchored(self, is_mine: bool) -> Iterator[tuple[int, int]]:
-        """For each operator of a side: the place of mine, and that of the side, of the last one before it whose result
-        both have.
-        """
-        mine = self._confirmed.sides[0]
-        anchor = (-1, -1)
-        for index, placed in enumerate(self._confirmed.side(is_mine).row):
-            yield anchor
-            told = placed.telling
-            values = () if told is None else self._confirmed.counterparts(told, is_mine)
-            if told is not None and len(values) == 1:
-                place = index if is_mine else mine.makers.get(values[0])
-                if place is not None and place >= anchor[0]:
-                    anchor = place, index

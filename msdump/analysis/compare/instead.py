@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from msdump.analysis.compare.bounds import small_gradients
 from msdump.analysis.compare.confirm import Confirmation
 from msdump.analysis.compare.trace import Placed
 from msdump.analysis.compare.values import Figures
@@ -12,9 +13,6 @@ from msdump.errors import FormatError
 from msdump.operators.kinds import kind_of_each
 from msdump.operators.traits import memory_use
 
-# Of the first step of an optimizer that divides a gradient by its size: the share of its largest elements that counts,
-# and how far apart these may be.
-_LARGE_SHARE, _OF_A_STEP = 0.75, 0.01
 _DIVIDING = "addcdiv"
 
 
@@ -83,6 +81,4 @@ def _agree_where_large(before: Figures, gradient: Figures, results: tuple[Figure
         )
     except (FormatError, OSError):
         return False
-    large = np.abs(slope) >= np.quantile(np.abs(slope), _LARGE_SHARE)
-    step = float(np.abs(y - start).max())
-    return bool((np.abs(x - y)[large] <= _OF_A_STEP * step).all())
+    return small_gradients(slope, start, x, y) is not None

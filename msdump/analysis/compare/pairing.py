@@ -19,8 +19,8 @@ from msdump.tensors.makers import maker
 from msdump.tensors.records import INPUT, OUTPUT
 
 # How a pair was found.
-BY_MAPPING, BY_ORIGINAL, BY_NAME, BY_SCOPE, BY_TYPE = messages(
-    "mapping", "original name", "name", "scope", "type and shape"
+BY_MAPPING, BY_ORIGINAL, BY_NAME, BY_SCOPE, BY_TYPE, BY_VALUES, BY_KIND, BY_INPUTS = messages(
+    "mapping", "original name", "name", "scope", "type and shape", "values", "kind", "inputs"
 )
 # Share of names that must mean the same operator on both sides before names alone decide: numbers of operators
 # shift from compile to compile, and then nearly every name means something else.

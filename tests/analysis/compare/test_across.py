@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from msdump.analysis.compare.across import BY_INPUTS, BY_KIND, BY_VALUES, is_between_frameworks
+from msdump.analysis.compare.across import is_between_frameworks
 from msdump.analysis.compare.dumps import compare_dumps
+from msdump.analysis.compare.pairing import BY_INPUTS, BY_KIND, BY_VALUES
 from msdump.analysis.compare.report import json_text
 from msdump.analysis.compare.result import AGREES, DIFFERS, IDENTICAL, Comparison
 from msdump.analysis.compare.sentences import headline

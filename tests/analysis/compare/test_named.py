@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import msdump
-from msdump.analysis.compare.across import BY_VALUES
 from msdump.analysis.compare.named import is_named_only
-from msdump.analysis.compare.pairing import BY_MAPPING, BY_NAME
+from msdump.analysis.compare.pairing import BY_MAPPING, BY_NAME, BY_VALUES
 from msdump.analysis.steps import opened, read_steps
 from msdump.errors import ConfigError
 
