@@ -125,7 +125,7 @@ def _of_sizes(finding: LearningFinding, names: Message, when: Message) -> Messag
     begins, first, last = finding.parameters
     ends = {"first": first, "last": last, "small": numbers["first"], "large": numbers["last"]}
     if finding.how == "values":
-        text = message("values grow: {small:.3g} behind {first}, {large:.3g} behind {last}, {when}", when=when, **ends)
+        text = message("values grow: {small:.3g} after {first}, {large:.3g} after {last}, {when}", when=when, **ends)
         return joined(COLON, (text, message("most by {operator}", operator=operator)))
     text = (
         message("gradient vanishes: {large:.3g} at {last}, {small:.3g} at {first}, {when}", when=when, **ends)

@@ -16,7 +16,7 @@ ANSWER = {
             "wants": "the division by the number of items of the first table, or the number",
         },
         "triangle": {
-            "goes_wrong": "The crosses are taken by column of the triangle, the weight behind them has them by row.",
+            "goes_wrong": "The crosses are taken by column of the triangle, the weight after them has them by row.",
             "wants": "the choice of crosses, or the numbers that go into the first product of the upper net",
         },
         "logarithm": {

@@ -15,9 +15,9 @@ ANSWER = {
     "line": False,
     "variants": {
         "signed": {
-            "goes_wrong": "The signed codes behind an activation have a zero point of 0, so that half of them is lost.",
+            "goes_wrong": "The signed codes after an activation have a zero point of 0, so that half of them is lost.",
             "operator": "act_point1",
-            "wants": "the quantiser behind act_point1, which clips",
+            "wants": "the quantiser after act_point1, which clips",
         },
         "padded": {
             "goes_wrong": "The codes are padded by 0, not by the code that stands for 0.",
@@ -32,7 +32,7 @@ ANSWER = {
         "shift": {
             "goes_wrong": "The shift of a norm is multiplied by its factor when it is folded into the convolution.",
             "operator": "depth2",
-            "wants": "depth2 with its folded bias, against the norm behind depth2",
+            "wants": "depth2 with its folded bias, against the norm after depth2",
         },
     },
 }

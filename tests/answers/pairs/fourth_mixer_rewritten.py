@@ -19,7 +19,7 @@ ANSWER = {
         },
         "skip": {
             "goes_wrong": "The second block adds what the norm made, not what went into the norm.",
-            "wants": "the sum behind the mix of channels of the second block",
+            "wants": "the sum after the mix of channels of the second block",
         },
         "decay": {
             "goes_wrong": "Biases and gains are decayed as well.",

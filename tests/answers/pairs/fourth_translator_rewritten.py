@@ -18,7 +18,7 @@ ANSWER = {
             "wants": "the gates of the first step of the encoder",
         },
         "reset": {
-            "goes_wrong": "The reset gate is applied in front of the product with the state, not behind it.",
+            "goes_wrong": "The reset gate is applied before the product with the state, not after it.",
             "wants": "the product with the reset state, or the new state that is made with it",
         },
         "shifted": {
@@ -26,7 +26,7 @@ ANSWER = {
             "wants": "the words that are looked up for the decoder",
         },
         "last": {
-            "goes_wrong": "The state goes on behind the end of a sentence, through its padding.",
+            "goes_wrong": "The state goes on after the end of a sentence, through its padding.",
             "wants": "the state that the decoder begins with, or the choice between old and new state",
         },
         "padding": {

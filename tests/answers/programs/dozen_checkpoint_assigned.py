@@ -1,4 +1,4 @@
-"""A checkpoint is loaded with `assign=True` behind the optimizer, which goes on to step the tensors from before.
+"""A checkpoint is loaded with `assign=True` after the optimizer, which goes on to step the tensors from before.
 
 People report that a resumed training stands at the loss of its checkpoint.
 """

@@ -43,7 +43,7 @@ ANSWER = {
         "head": {"goes_wrong": "Nothing: the head is trained on a body that is not frozen."},
         "hinge": {"goes_wrong": "Nothing: all samples keep their distance, and the loss is 0 in the end."},
         "momentum": {"goes_wrong": "Nothing: the last layer is frozen in the middle of the training."},
-        "normalisations": {"goes_wrong": "Nothing: batch norms alone are put into evaluation behind the fourth step."},
+        "normalisations": {"goes_wrong": "Nothing: batch norms alone are put into evaluation after the fourth step."},
         "norm": {"goes_wrong": "Nothing: a batch norm is in evaluation, and its statistics stay."},
         "pooler": {"goes_wrong": "Nothing: a part of the model computes what nobody uses."},
         "restarts": {"goes_wrong": "Nothing: the learning rate falls to 0 and begins anew."},

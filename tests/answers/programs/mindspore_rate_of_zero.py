@@ -1,4 +1,4 @@
-"""A schedule in graph mode ends at a learning rate of 0 behind step 3."""
+"""A schedule in graph mode ends at a learning rate of 0 after step 3."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A script evaluates its model behind step 5, and trains it in evaluation mode from then on."""
+"""A script evaluates its model after step 5, and trains it in evaluation mode from then on."""
 
 import sys
 
