@@ -232,6 +232,9 @@ def _of_row(row: StatisticRow) -> NonFiniteCounts:
     return NonFiniteCounts(row.nan or int(bool(row.holds_nan)), negative, positive, largest, False, row)
 
 
-def _largest(*extremes: float | int | None) -> float | None:
-    finite = [abs(float(value)) for value in extremes if value is not None and math.isfinite(value)]
+def _largest(largest: float | int | None, smallest: float | int | None) -> float | None:
+    """The largest magnitude of both, as far as they are finite; None where neither is."""
+    if largest is not None and smallest is not None and math.isfinite(largest - smallest):
+        return max(abs(float(largest)), abs(float(smallest)))  # all tensors of a healthy dump come this way
+    finite = [abs(float(value)) for value in (largest, smallest) if value is not None and math.isfinite(value)]
     return max(finite, default=None)
