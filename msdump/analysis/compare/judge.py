@@ -47,6 +47,7 @@ from msdump.analysis.graph_info import GraphFiles, Origin
 from msdump.analysis.steps import PARAMETER, Operator, Slot, StepKey
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.graph.types import SourceLine
 from msdump.operators.attributes import differing_attributes
 from msdump.operators.kinds import argument_name, has, has_transposed_weight, is_mover, is_product, kind_of
 from msdump.operators.traits import memory_use
@@ -125,8 +126,19 @@ class _Judge:
         updated = self._updated(fault.side, fault.step, fault.operator)
         holder = None if fault.holder is None or fault.facing is not None else self._place(MINE, *fault.holder)
         return Finding(
-            Reason.ONLY_ONE, place, evidence=evidence, reader=reader, holder=holder, before=before, updated=updated
-        )
+            Reason.ONLY_ONE, place, evidence=evidence, reader=reader, holder=holder, before=before, updated=updated,
+            forms=(self._form_lines(fault, MINE), self._form_lines(fault, GOLDEN)),
+        )  # fmt: skip
+
+    def _form_lines(self, fault: Fault, side: str) -> tuple[SourceLine, ...]:
+        """The lines of one side's form but for those that are named anyway; () for more than a reader looks through."""
+        places = [self._place(side, *one) for one in fault.forms[side == GOLDEN]]
+        named = {self._place(side, *one).line for one in (
+            *((fault.facing,) if side == GOLDEN and fault.facing is not None else ()),
+            *(((fault.step, fault.operator),) if side == fault.side else ()),
+        )}  # fmt: skip
+        lines = list(dict.fromkeys(place.line for place in places if place.line is not None))
+        return tuple(line for line in lines if line not in named) if len(lines) <= _MAX_LINES else ()
 
     def _is_lost(self) -> bool:
         """Whether rounding to codes explains all that differs, and no operator adds out of proportion."""
@@ -560,5 +572,6 @@ def _is_equal(x: object, y: object) -> bool:
 # What a graph file says of an operator beside what the script chose.
 _MATRIX = 2  # axes
 _MAX_OTHERS = 2  # findings behind the first one
+_MAX_LINES = 6  # of a form that is written otherwise in golden
 _NO_ATTRIBUTES = frozenset({"input_names", "output_names"})
 _MISSING = object()

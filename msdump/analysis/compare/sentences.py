@@ -196,16 +196,18 @@ def _wrong(comparison: Comparison, finding: Finding) -> list[str]:
 def _only_one_has(finding: Finding) -> list[str]:
     """What only one run has comes before what it changes."""
     place = _named(finding.place)
-    alone = message("first difference: only {side} has {operator}", side=SIDES[finding.place.side], operator=place)
     reader = finding.reader
     if finding.result is None and finding.place.side != MINE and reader is not None and reader.line is None:
         if finding.before is None:
-            return [message("first difference: {operator} of mine goes on without {other}, which only golden has",
-                            operator=_named(reader), other=place)]  # fmt: skip
-        return [message(
-            "first difference: {operator} of mine goes on from {before} without {other}, which only golden has",
-            operator=_named(reader), before=finding.before.operator.label, other=place,
-        )]  # fmt: skip
+            first = message("first difference: {operator} of mine goes on without {other}, which only golden has",
+                            operator=_named(reader), other=place)  # fmt: skip
+        else:
+            first = message(
+                "first difference: {operator} of mine goes on from {before} without {other}, which only golden has",
+                operator=_named(reader), before=finding.before.operator.label, other=place,
+            )  # fmt: skip
+        return [first, *_form_texts(finding)]
+    alone = message("first difference: only {side} has {operator}", side=SIDES[finding.place.side], operator=place)
     if finding.result is None:
         texts = evidence_texts(finding)
         if finding.updated:
@@ -216,11 +218,21 @@ def _only_one_has(finding: Finding) -> list[str]:
             texts.append(message("{operator} of mine goes on without it", operator=_named(finding.reader)))
         if finding.holder is not None:
             texts.append(message("mine computes with it in {operator}", operator=_named(finding.holder)))
-        return [alone, *("  " + text for text in texts)]
+        return [alone, *("  " + text for text in texts), *_form_texts(finding)]
     result, tensor = finding.result, _tensor(finding)
     reads = _named(Place(MINE, result.step, result.pair.mine, finding.reader_line))
     text = message("{operator} reads what it made: {reason}", operator=reads, reason=tensor.reason)
     return [alone, "  " + text]
+
+
+def _form_texts(finding: Finding) -> list[str]:
+    """The other lines of what both sides write in their own form: values do not tell which of them is wrong."""
+    texts: list[str] = []
+    for side, lines in zip(SIDES, finding.forms, strict=True):
+        if lines:
+            what = message("what {side} makes of it, in another form than the other side, goes on in", side=SIDES[side])
+            texts += ["  " + what, *(f"    {line}  {line.code.strip()}" for line in lines)]
+    return texts
 
 
 def _came_in(comparison: Comparison, verdict: Verdict, finding: Finding) -> list[str]:

@@ -192,6 +192,7 @@ class Finding:
     holder     of ONLY_ONE, where golden alone writes a tensor: mine's operator that computes with it
     golden_maker  of INPUT without a maker: golden's operator that made what golden reads there
     updated    of an optimizer's operator: the parameter that it reads first
+    forms      of ONLY_ONE: the lines of mine and of golden after the first up to where both have one operator again
     """
 
     reason: Reason
@@ -213,6 +214,7 @@ class Finding:
     golden_maker: Place | None = None
     updated: str = ""
     makers: Makers | None = None
+    forms: tuple[tuple[SourceLine, ...], tuple[SourceLine, ...]] = ((), ())
 
 
 @dataclass(frozen=True, slots=True)
