@@ -14,9 +14,11 @@ from msdump.analysis.compare.bounds import bounds_of
 from msdump.analysis.compare.inner import inner_values
 from msdump.analysis.compare.pairing import host_shape
 from msdump.analysis.compare.pieces import pieces_of
+from msdump.analysis.compare.rows import has_rows, same_rows
 from msdump.analysis.compare.trace import Placed, Trace
 from msdump.analysis.compare.values import Figures, Likeness, Matches, Value, is_row_of
 from msdump.analysis.steps import Slot
+from msdump.operators.kinds import has
 from msdump.operators.traits import makes_unset, memory_use
 
 # Bounds of half precisions are above.
@@ -40,6 +42,8 @@ class Confirmation:
             self.right = self._right(True), self._right(False)
         if self._look_inside():
             self._confirm()
+        if self._join_rows():
+            self.right = self._right(True), self._right(False)
 
     def _confirm(self) -> None:
         """Look for the values of both sides on the other one."""
@@ -339,6 +343,51 @@ class Confirmation:
                 found = found or bool(tiles)
         return found
 
+    def _join_rows(self) -> bool:
+        """Find results of mine whose rows golden has in another order or among others, if the first that differs is one.
+        True where there are some.
+        """
+        found = False
+        others: dict[str, list[Figures]] = {}
+        for placed in self.sides[0].row:
+            figures = placed.telling
+            if figures is None or placed.is_random or not has_rows(figures) or self.is_known(figures, True):
+                continue
+            if not found and (_brings_rows(placed) or not self._reads_known(placed)):
+                continue
+            if placed.part not in others:
+                others[placed.part] = self._open_results(placed.part)
+            other = same_rows(figures, others[placed.part], self.tolerance)
+            if other is not None:
+                self._joined[False].add(figures.value)
+                self._joined[True].add(other.value)
+                found = True
+        return found
+
+    def _reads_known(self, placed: Placed) -> bool:
+        """Whether golden has all that an operator of mine computes with, in any order: indices tell that order alone."""
+        side, waiting, seen = self.sides[0], [placed], set[int]()
+        count = 0
+        while waiting:
+            placed = waiting.pop()
+            for _, figures in placed.read:
+                if figures.is_plain or not figures.is_float:
+                    continue
+                place = side.place[id(placed.operator)]
+                maker = None if self.is_known(figures, True) else side.maker_before(figures.value, place)
+                if maker is not None and maker not in seen and _brings_rows(side.row[maker]):
+                    seen.add(maker)
+                    waiting.append(side.row[maker])
+                elif not self.is_known(figures, True):
+                    return False
+                count += 1
+        return count > 0
+
+    def _open_results(self, part: str) -> list[Figures]:
+        """What operators of a part make in golden and mine has not."""
+        made = (one.telling for one in self.sides[1].row if one.part == part and not one.is_random)
+        return [one for one in made if one is not None and has_rows(one) and not self.is_known(one, False)]
+
     def open_values(self, is_mine: bool) -> dict[Value, Figures]:
         """Values, larger than one element, that the other side has not."""
         side = self.side(is_mine)
@@ -359,6 +408,11 @@ class Confirmation:
             for is_mine, placed in ((True, own), (False, other))
         )
         return is_update and "optimizer" in (own.part, other.part)
+
+
+def _brings_rows(placed: Placed) -> bool:
+    """Whether all that it makes are elements, or rows, of what it reads."""
+    return placed.is_mover or has(placed.operator.op_type, "chooses")
 
 
 def _leaves_nothing(placed: Placed) -> bool:

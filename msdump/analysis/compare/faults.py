@@ -319,9 +319,22 @@ def _computing(side: Trace, place: int) -> set[int]:
 
 
 def _is_unread(confirmed: Confirmation, fault: Fault) -> bool:
-    """Whether it makes something of nothing with which nothing in the iteration computes."""
+    """Whether it makes something of nothing, and nothing in the iteration computes with it but masks and indices: those
+    of rows in another order are other ones, and right.
+    """
     side = confirmed.side(fault.side == "mine")
-    return not fault.operator.inputs and not _computing(side, side.place[id(fault.operator)])
+    if fault.operator.inputs:
+        return False
+    waiting, seen = [side.place[id(fault.operator)]], set[int]()
+    while waiting:
+        for reader in set(side.readers_of(waiting.pop())) - seen:
+            seen.add(reader)
+            telling = side.row[reader].telling
+            if telling is None or not telling.is_float:
+                waiting.append(reader)
+            elif not side.row[reader].is_mover:
+                return False
+    return True
 
 
 def _is_frommaker_in_mine(confirmed: Confirmation, is_mine: bool, part: str, lead: set[int]) -> bool:

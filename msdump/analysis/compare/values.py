@@ -63,6 +63,10 @@ class Figures:
     has_elements: bool = True
     factor: float = 1.0
 
+    @property
+    def is_float(self) -> bool:
+        return self.dtype.startswith(("float", "bfloat"))
+
     def scaled(self, factor: float) -> Figures:
         """Of the same numbers, multiplied by a positive factor."""
         size, checksum, dtype, total, length = self.value
