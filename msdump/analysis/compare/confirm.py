@@ -23,6 +23,7 @@ from msdump.operators.traits import makes_unset, memory_use
 
 # Bounds of half precisions are above.
 _COARSE = 1e-3
+_MAX_TRIES = 64  # results that golden has not whose rows are looked up, as long as none is found
 
 
 class Confirmation:
@@ -344,19 +345,21 @@ class Confirmation:
         return found
 
     def _join_rows(self) -> bool:
-        """Find results of mine whose rows golden has in another order or among others, if the first that differs is one.
-        True where there are some.
+        """Find results of mine that golden has not, and whose rows it has in another order or among others: in all of
+        mine if one of the first is such a result. True where there are some.
         """
+        tries = 0
         found = False
         others: dict[str, list[Figures]] = {}
         for placed in self.sides[0].row:
             figures = placed.telling
-            if figures is None or placed.is_random or not has_rows(figures) or self.is_known(figures, True):
+            if figures is None or not has_rows(figures) or self.is_known(figures, True):
                 continue
-            if not found and (_brings_rows(placed) or not self._reads_known(placed)):
+            if not found and (_brings_rows(placed) or tries == _MAX_TRIES):
                 continue
+            tries += 1
             if placed.part not in others:
-                others[placed.part] = self._open_results(placed.part)
+                others[placed.part] = self._results_beside(placed.part)
             other = same_rows(figures, others[placed.part], self.tolerance)
             if other is not None:
                 self._joined[False].add(figures.value)
@@ -364,29 +367,13 @@ class Confirmation:
                 found = True
         return found
 
-    def _reads_known(self, placed: Placed) -> bool:
-        """Whether golden has all that an operator of mine computes with, in any order: indices tell that order alone."""
-        side, waiting, seen = self.sides[0], [placed], set[int]()
-        count = 0
-        while waiting:
-            placed = waiting.pop()
-            for _, figures in placed.read:
-                if figures.is_plain or not figures.is_float:
-                    continue
-                place = side.place[id(placed.operator)]
-                maker = None if self.is_known(figures, True) else side.maker_before(figures.value, place)
-                if maker is not None and maker not in seen and _brings_rows(side.row[maker]):
-                    seen.add(maker)
-                    waiting.append(side.row[maker])
-                elif not self.is_known(figures, True):
-                    return False
-                count += 1
-        return count > 0
-
-    def _open_results(self, part: str) -> list[Figures]:
-        """What operators of a part make in golden and mine has not."""
-        made = (one.telling for one in self.sides[1].row if one.part == part and not one.is_random)
-        return [one for one in made if one is not None and has_rows(one) and not self.is_known(one, False)]
+    def _results_beside(self, part: str) -> list[Figures]:
+        """What operators of a part make in golden; neither draws, nor memory that nobody wrote, nor what mine has as it
+        is.
+        """
+        rows = (one for one in self.sides[1].row if one.part == part and not one.is_random)
+        made = (one.telling for one in rows if not makes_unset(one.operator.op_type))
+        return [one for one in made if one is not None and has_rows(one) and one.value not in self._known]
 
     def open_values(self, is_mine: bool) -> dict[Value, Figures]:
         """Values, larger than one element, that the other side has not."""

@@ -48,6 +48,8 @@ def _may_share_rows(one: Figures, other: Figures, tolerance: float | None) -> bo
     small, large = (one, other) if one.size <= other.size else (other, one)
     bounds = bounds_of(one.dtype, other.dtype, tolerance)
     slack = bounds.worst * max(-large.lowest, large.largest)
+    if small.size == large.size and small.length < (1 - bounds.relative) * large.length:
+        return False
     return (
         small.length <= (1 + bounds.relative) * large.length
         and small.largest <= large.largest + slack
@@ -85,5 +87,3 @@ def _nearest(x: Array, y: Array) -> float:
         rows = y[order[np.clip(places + shift, 0, len(y) - 1)]]
         best = np.minimum(best, np.linalg.norm(x - rows, axis=1) / np.linalg.norm(x, axis=1))
     return float(best.max(initial=0.0))
-
-
