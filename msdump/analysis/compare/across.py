@@ -363,7 +363,8 @@ class _Iteration:
         apart = {*self._moments[id(own.step)].blind_slots(own.operator), *inputs_apart(own.kind)}
         for slot, figures in own.inputs:
             is_setting = figures.size == 1 and figures.value not in self._mine.made
-            if slot in found or slot.number in apart or is_setting or figures.is_noise:
+            is_in_pieces = self._confirmed.is_known(figures, True) and not self._partners[figures.value]
+            if slot in found or slot.number in apart or is_setting or figures.is_noise or is_in_pieces:
                 continue
             match = next((name for name, one in waiting.items() if one.size == figures.size), None)
             is_one_type = own.operator.op_type == other.operator.op_type and how != BY_VALUES

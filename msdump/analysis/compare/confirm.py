@@ -38,12 +38,14 @@ class Confirmation:
         self.tolerance = tolerance
         self._joined: tuple[set[Value], set[Value]] = (set(), set())
         self._known_ends: dict[bool, set[int]] = {}
+        self._has_rows = False
         self._confirm()
         if self._join_pieces():
             self.right = self._right(True), self._right(False)
         if self._look_inside():
             self._confirm()
-        if self._join_rows():
+        self._has_rows = self._join_rows()
+        if self._has_rows:
             self.right = self._right(True), self._right(False)
 
     def _confirm(self) -> None:
@@ -227,7 +229,8 @@ class Confirmation:
         if not is_mine:
             return any(figures.value == result.value for _, figures in placed.inputs)
         read = {value for _, figures in placed.inputs for value in self.partners[figures.value]}
-        return read >= set(self.partners[result.value])
+        # What is known by its pieces or rows has no partner.
+        return bool(self.partners[result.value]) and read >= set(self.partners[result.value])
 
     def begins(self, placed: Placed, is_mine: bool, slots: Collection[Slot] | None = None) -> bool:
         """Whether all that it reads and an operator made is right, and something that it reads tells that; of what
@@ -241,6 +244,9 @@ class Confirmation:
         telling = [one for slot, one in placed.read if not one.is_plain and (slots is None or slot in slots)]
         # Beside larger tensors one number is a setting: powers of Adam's betas are computed in one framework alone.
         telling = [figures for figures in telling if figures.size > 1] or telling
+        if self._has_rows:
+            # Where one side has rows in an order of its own, its indices are others.
+            telling = [figures for figures in telling if figures.is_float] or telling
         place = self.place_of(placed, is_mine)
         if not telling:
             is_made_up = not placed.inputs and not makes_unset(placed.operator.op_type)

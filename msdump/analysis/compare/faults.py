@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from msdump.analysis.compare.confirm import Confirmation
+from msdump.analysis.compare.forms import Form, forms_of, place_in
 from msdump.analysis.compare.instead import another_of_mine, holder_in_mine, is_step_of_noise, maker_in_mine
 from msdump.analysis.compare.operands import Met, Source, reordered, source_of, turned
 from msdump.analysis.compare.progress import PARTS, Progress
@@ -17,8 +17,6 @@ from msdump.analysis.steps import Operator, StepKey
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.operators.kinds import has
 from msdump.operators.traits import memory_use
-
-Form: TypeAlias = "tuple[tuple[StepKey, Operator], ...]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,11 @@ def faults_of(confirmed: Confirmation, pairs: Sequence[Met], forgiven: Collectio
     })  # fmt: skip
     ordered = sorted(read or faults, key=lambda fault: fault.order)
     if ordered and ordered[0].paired is None:
-        ordered[0] = search.with_forms(ordered[0])
+        first = ordered[0]
+        goes_on = first.ends[0] if first.ends else None if first.around[1] is None else first.around[1][1]
+        facing = None if first.facing is None else first.facing[1]
+        forms, met = forms_of(confirmed, pairs, first.operator, first.side == "mine", facing, goes_on)
+        ordered[0] = replace(first, forms=forms, ends=first.ends if met is None else (met,))
     return tuple(replace(fault, starts=starts) if fault.order[0] == 1 else fault for fault in ordered)
 
 
@@ -190,63 +192,6 @@ class _Search:
             results = _results(confirmed, met.fault, placed)
             met.fault = replace(met.fault, facing=(fault.step, fault.operator), results=results)
 
-    def with_forms(self, fault: Fault) -> Fault:
-        """The fault with what is made of it up to the next pair, on both sides; of an operator of golden alone, with what
-        leads to where mine goes on without it.
-        """
-        own = self._form(fault.operator, fault.side == "mine")
-        if fault.side == "mine":
-            other = () if fault.facing is None else self._form(fault.facing[1], False)
-            return replace(fault, forms=(own, other))
-        goes_on = fault.ends[0] if fault.ends else None if fault.around[1] is None else fault.around[1][1]
-        if goes_on is None:
-            ends = self._met_by(fault.operator)
-            fault, goes_on = replace(fault, ends=ends), next(iter(ends), None)
-        return replace(fault, forms=(self._leading_to(goes_on), own))
-
-    def _form(self, start: Operator, is_mine: bool) -> Form:
-        side, right = self._confirmed.side(is_mine), self._confirmed.right[not is_mine]
-        waiting, found = [_place(side, start)], set[int]()
-        part = side.row[waiting[0]].part
-        while waiting:
-            place = waiting.pop()
-            placed = side.row[place]
-            is_right = right[place] and placed.telling is not None
-            if place in found or placed.part != part or is_right or id(placed.operator) in self._pair_of:
-                continue
-            found.add(place)
-            waiting += _all_readers(side, place)
-        return tuple((side.row[place].step.key, side.row[place].operator) for place in sorted(found))
-
-    def _met_by(self, start: Operator) -> tuple[Operator, ...]:
-        """Mine's operator of the first pair that one of golden alone comes to, be it by masks or whole numbers."""
-        golden = self._confirmed.sides[1]
-        waiting, seen = [_place(golden, start)], set[int]()
-        while waiting:
-            place = waiting.pop(0)
-            for reader in sorted(_all_readers(golden, place) - seen):
-                seen.add(reader)
-                number = self._pair_of.get(id(golden.row[reader].operator))
-                if number is not None:
-                    return (self._pairs[number].mine.operator,)
-                waiting.append(reader)
-        return ()
-
-    def _leading_to(self, end: Operator | None) -> Form:
-        if end is None:
-            return ()
-        mine, right = self._confirmed.sides[0], self._confirmed.right[False]
-        waiting, found = [_place(mine, end)], set[int]()
-        part = mine.row[waiting[0]].part
-        while waiting:
-            place = waiting.pop()
-            if place in found or mine.row[place].part != part or right[place]:
-                continue
-            found.add(place)
-            makers = (mine.maker_before(figures.value, place) for _, figures in mine.row[place].inputs)
-            waiting += [maker for maker in makers if maker is not None]
-        return tuple((mine.row[place].step.key, mine.row[place].operator) for place in sorted(found))
-
     def _stands_before(self, placed: Placed, fault: Fault) -> bool:
         """Whether golden computes with the result of an operator what mine computes without it."""
         mine, golden = self._confirmed.sides
@@ -255,31 +200,20 @@ class _Search:
         return own.kind != placed.kind and any(are_of_one_use(own, one) for one in readers)
 
 
-def _place(side: Trace, operator: Operator) -> int:
-    return side.place[id((operator.parts or (operator,))[-1])]
-
-
-def _all_readers(side: Trace, place: int) -> set[int]:
-    """Places of the later operators that read what one makes, masks and whole numbers too."""
-    plain = (figures for _, figures in side.row[place].outputs if figures.is_plain and figures.size > 1)
-    later = (reader for figures in plain for reader in side.readers[figures.value] if reader > place)
-    return {*side.readers_of(place), *later}
-
-
 class _Behind:
     """What follows from where one side begins to differ, looked at from its first operator on."""
 
     def __init__(self, confirmed: Confirmation, is_mine: bool, pairs: Sequence[Met]) -> None:
         self._side, self._right = confirmed.side(is_mine), confirmed.right[not is_mine]
         starts = (pair.mine if is_mine else pair.golden for pair in pairs)
-        self._starts = sorted(_place(self._side, placed.operator) for placed in starts)
+        self._starts = sorted(place_in(self._side, placed.operator) for placed in starts)
         self._reached: set[int] = set()
 
     def meets(self, placed: Placed) -> bool:
         """Whether all that computes with its result reads what follows from an earlier beginning as well: nothing then
         shows whether it is in order. One that is not met is a beginning itself.
         """
-        place = _place(self._side, placed.operator)
+        place = place_in(self._side, placed.operator)
         while self._starts and self._starts[0] < place:
             self._reach(self._starts.pop(0))
         readers = _computing(self._side, place)
@@ -374,7 +308,7 @@ def _next_pairs(confirmed: Confirmation, placed: Placed, is_mine: bool, pair_of:
     """Numbers of the pairs that the results of an operator come to first."""
     side = confirmed.side(is_mine)
     found: set[int] = set()
-    waiting, seen = [_place(side, placed.operator)], set[int]()
+    waiting, seen = [place_in(side, placed.operator)], set[int]()
     while waiting:
         for reader in side.readers_of(waiting.pop()):
             if reader in seen:

@@ -102,7 +102,8 @@ class _Judge:
                 if result is not None and result.is_wrong and fault.order[0] == 0
                 and fault.step[::2] == first[0].step[::2]
             ][:_MAX_OTHERS]  # fmt: skip
-        is_none_wrong = findings[0].reason in (Reason.INPUT, Reason.PARAMETER, Reason.RESULT) and len(findings) == 1
+        came_in = (Reason.INPUT, Reason.PARAMETER, Reason.RESULT)
+        is_none_wrong = findings[0].reason in came_in and len(findings) == 1 and _knows_inputs(findings[0])
         return Verdict(Outcome.DIFFERS, tuple(findings), is_none_wrong, self._repetition)
 
     def _of_fault(self, fault: Fault, result: OperatorResult | None) -> Finding:
@@ -178,7 +179,7 @@ class _Judge:
         return Verdict(
             Outcome.DIFFERS,
             tuple(findings),
-            is_none_wrong and findings[-1].reason is not Reason.WRITER,
+            is_none_wrong and findings[-1].reason is not Reason.WRITER and _knows_inputs(findings[-1]),
             self._repetition,
         )
 
@@ -571,6 +572,11 @@ def _is_equal(x: object, y: object) -> bool:
 
 # What a graph file says of an operator beside what the script chose.
 _MATRIX = 2  # axes
+def _knows_inputs(finding: Finding) -> bool:
+    """Whether any input of the operator was compared, where that it differs is all there is to say."""
+    return finding.reason is not Reason.RESULT or finding.result is None or bool(finding.result.inputs)
+
+
 _MAX_OTHERS = 2  # findings behind the first one
 _MAX_LINES = 6  # of a form that is written otherwise in golden
 _NO_ATTRIBUTES = frozenset({"input_names", "output_names"})

@@ -1,5 +1,6 @@
-"""Values whose rows the other side has in another order, or among others: packed sentences beside padded ones, edges of a
-graph that are sorted, the tokens that one expert is given."""
+"""Values whose rows the other side has in another order, or among others: packed sentences beside padded ones, sorted
+edges of a graph, the tokens that one expert is given.
+"""
 
 from __future__ import annotations
 
