@@ -572,6 +572,8 @@ def _is_equal(x: object, y: object) -> bool:
 
 # What a graph file says of an operator beside what the script chose.
 _MATRIX = 2  # axes
+
+
 def _knows_inputs(finding: Finding) -> bool:
     """Whether any input of the operator was compared, where that it differs is all there is to say."""
     return finding.reason is not Reason.RESULT or finding.result is None or bool(finding.result.inputs)

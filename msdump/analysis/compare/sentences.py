@@ -226,13 +226,12 @@ def _only_one_has(finding: Finding) -> list[str]:
 
 
 def _form_texts(finding: Finding) -> list[str]:
-    """The other lines of what both sides write in their own form: values do not tell which of them is wrong."""
-    texts: list[str] = []
-    for side, lines in zip(SIDES, finding.forms, strict=True):
-        if lines:
-            what = message("what {side} makes of it, in another form than the other side, goes on in", side=SIDES[side])
-            texts += ["  " + what, *(f"    {line}  {line.code.strip()}" for line in lines)]
-    return texts
+    """The other lines of what both sides write in their own form."""
+    named = [(SIDES[side], line) for side, lines in zip(SIDES, finding.forms, strict=True) for line in lines]
+    if not named:
+        return []
+    text = message("both write this in their own form, and values do not tell which line is wrong; it may also be")
+    return ["  " + text, *(f"    {side}: {line}  {line.code.strip()}" for side, line in named)]
 
 
 def _came_in(comparison: Comparison, verdict: Verdict, finding: Finding) -> list[str]:
