@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import math
 import os
 import sys
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 _DETACH = "aten.detach.default"
 # Code between an operator and what calls it.
 _PASSED = (__file__.rpartition("/frontends/")[0], *PASSED_FILES)
+# Backward passes behind which optimizers without a step are looked for, and again each time that they have doubled.
+_FIRST_LOOK = 16
 _CHECKPOINT = os.path.join(torch.__path__[0], "utils", "checkpoint.py")
 
 
@@ -67,6 +70,8 @@ class LearningRecord:
         # In the code, of the operator that was last told of.
         self._place: tuple[object, int] | None = None
         self._has_failed = False
+        # Backward passes.
+        self._passes = 0
 
     def note_call(self, module: torch.nn.Module) -> None:
         """An outermost module is called. A loss has no parameters, and stays in training mode."""
@@ -99,6 +104,9 @@ class LearningRecord:
             for each in self._optimizers:
                 each.end_backward()
             self._backwards.add(iteration)
+            self._passes += 1
+            if self._passes >= _FIRST_LOOK and self._passes & (self._passes - 1) == 0:
+                self._note_unstepped()
             if self._is_training:
                 self._trainings.add(iteration)
                 self._is_training = False
@@ -157,10 +165,11 @@ class LearningRecord:
         with self._whatever_fails():
             row = self._by_id.get(id(optimizer))
             if row is None or row.reference() is not optimizer:
-                line = _last_line(sys._getframe(1))
-                row = _Optimizer(weakref.ref(optimizer), type(optimizer).__name__, len(self._optimizers), line)
+                row = _Optimizer(weakref.ref(optimizer), type(optimizer).__name__, len(self._optimizers))
                 self._by_id[id(optimizer)] = row
                 self._optimizers.append(row)
+            if not row.count:
+                row.line = _last_line(sys._getframe(1))
             (row.skipped if is_skipped else row.steps).add(iteration)
             row.count += 1
             groups = optimizer.param_groups
@@ -190,6 +199,24 @@ class LearningRecord:
                 row.outside.pop(id(each), None)
             if (stray := self._strays.get(id(each))) is not None and stray.tensor() is each:
                 stray.optimizer = True
+
+    def _note_unstepped(self) -> None:
+        """Optimizers that have made no step, of parameters that no other one steps."""
+        rows = {id(found): row for row in self._parameters.values() if (found := row.tensor()) is not None}
+        if all(row.optimizer is not None for row in rows.values()):
+            return
+        for each in gc.get_objects():
+            # The type first: the class asks every object.
+            if not issubclass(type(each), torch.optim.Optimizer) or id(each) in self._by_id:
+                continue
+            own = [rows.get(id(one)) for group in each.param_groups for one in group["params"]]
+            if own and all(one is not None and one.optimizer is None for one in own):
+                row = _Optimizer(weakref.ref(each), type(each).__name__, len(self._optimizers))
+                self._by_id[id(each)] = row
+                self._optimizers.append(row)
+                for one in own:
+                    if one is not None:
+                        one.optimizer = row.number
 
     def _is_replaced(self, tensor: torch.Tensor) -> bool:
         reference = self._replaced.get(id(tensor))
@@ -277,7 +304,7 @@ class _Optimizer:
     reference: weakref.ref[torch.optim.Optimizer]
     name: str
     number: int
-    line: tuple[str, int, str]
+    line: tuple[str, int, str] = ("", 0, "")
     count: int = 0
     rates: list[tuple[int, float]] = field(default_factory=list)
     steps: _Spans = field(default_factory=_Spans)
