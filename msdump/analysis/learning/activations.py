@@ -79,16 +79,16 @@ def explosion(series: Series) -> Iterator[LearningFinding]:
     iterations = series.backwards[:LEAST_ZERO]
     if len(iterations) < LEAST_ZERO:
         return
-    products = [_products(series, at) for at in iterations]
+    by_weight = [products(series, at) for at in iterations]
     families: dict[str, list[str]] = {}
-    for name in products[0]:
+    for name in by_weight[0]:
         families.setdefault(_DIGITS.sub("#", name), []).append(name)
     for names in families.values():
         if len(names) < LEAST_LAYERS or not all(
-            _grows(series, [each.get(name) for name in names]) for each in products
+            _grows(series, [each.get(name) for name in names]) for each in by_weight
         ):
             continue
-        first, second, last = (products[0][names[at]] for at in (0, 1, -1))
+        first, second, last = (by_weight[0][names[at]] for at in (0, 1, -1))
         small, large = (_size(series, made) for made in (first, last))
         made = _steepest(series, first, second)
         node = series.node(made.step, made.operator)
@@ -108,7 +108,7 @@ def explosion(series: Series) -> Iterator[LearningFinding]:
         return
 
 
-def _products(series: Series, iteration: int) -> dict[str, Made]:
+def products(series: Series, iteration: int) -> dict[str, Made]:
     """By name of a weight, in the order of their use: the first product with it in the forward pass."""
     found: dict[str, Made] = {}
     for step in series.by_iteration[iteration]:

@@ -1,4 +1,4 @@
-"""Buffers that never change, while an operator computes a new value of them that nothing takes."""
+"""Buffers, and parameters, that never change while a new value of them is computed that nothing takes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UPDATES = frozenset(
     ("lerp", "index_copy", "index_add", "index_fill", "index_put", "scatter", "scatter_add", "scatter_reduce",
      "masked_scatter", "copy")
 )  # fmt: skip
-_SUMS, _DECAYS = frozenset(("add", "addcmul")), frozenset(("mul",))
+_SUMS, _DECAYS = frozenset(("add", "addcmul", "sub")), frozenset(("mul",))
 
 
 def thrown_away(series: Series) -> Iterator[LearningFinding]:
@@ -32,7 +32,12 @@ def thrown_away(series: Series) -> Iterator[LearningFinding]:
     iterations = list(series.backwards)[:LEAST_THROWN]
     if series.learning is None or len(iterations) < LEAST_THROWN:
         return
-    buffers = {name for name in series.parameters if name not in series.rows and never_changes(series, name)}
+    buffers = {
+        name
+        for name in series.parameters
+        if (row := series.rows.get(name)) is None or (row.optimizer is None and name in series.gradients)
+        if never_changes(series, name)
+    }
     if not buffers:
         return
     # By buffer and line: where it is first so, and in how many iterations.
@@ -56,6 +61,27 @@ def thrown_away(series: Series) -> Iterator[LearningFinding]:
         if key not in taken and counts[key] == LEAST_THROWN:
             yield LearningFinding(THROWN_AWAY, (key[0],), step.key, series.backwards[-1], operator, node.own_line)
             return  # the others are of the same cause
+
+
+def unchanged_statistics(series: Series) -> Iterator[LearningFinding]:
+    """Running statistics of norms that take those of each batch, and never change: a momentum of 0."""
+    iterations = list(series.backwards)
+    names, first = [], None
+    for step in series.by_iteration[iterations[-1]] if len(iterations) >= LEAST_THROWN else ():
+        for operator in step.operators:
+            node = series.node(step, operator) if kind_of(operator.op_type) == "batch_norm" else None
+            running = [origin.name for origin in node.inputs[3:5] if origin is not None] if node is not None else []
+            # In evaluation it computes none.
+            own = series.numbers(operator.outputs.get(Slot(1)))
+            is_trained = own is not None and own.max is not None
+            known = [name for name in running if name in series.parameters and never_changes(series, name)]
+            if is_trained and len(known) == 2:
+                names += known
+                first = first or series.find(iterations[0], step.key.graph_id, operator.label)
+    if names and first is not None:
+        node = series.node(*first)
+        line = None if node is None else node.own_line
+        yield LearningFinding(THROWN_AWAY, tuple(names), first[0].key, iterations[-1], first[1], line, "statistics")
 
 
 def _read(series: Series, iteration: int) -> set[tuple[int | None, str]]:
@@ -111,8 +137,21 @@ def _updates(series: Series, iteration: int, buffers: set[str]) -> Iterator[tupl
                 decayed[node.full_name] = name
             elif name is not None and (kind in _UPDATES or _own_name(node) in _UPDATES):
                 yield step, node, name
+            elif name in series.rows and kind in _SUMS and _reads_gradient(series, step, node):
+                yield step, node, name or ""
             elif origin.name in decayed and kind in _SUMS:
                 yield step, node, decayed[origin.name]
+
+
+def _reads_gradient(series: Series, step: Step, node: GraphNode) -> bool:
+    """Whether a script computes a step by itself: a sum of a parameter and a gradient, or a share of one."""
+    origin = node.inputs[1] if len(node.inputs) == 2 else None
+    made = series.maker(step, origin)
+    while made is not None and made.operator.stage == "forward":
+        before = series.node(made.step, made.operator)
+        origin = before.inputs[0] if before is not None and before.inputs else None
+        made = series.maker(made.step, origin)
+    return made is not None and made.operator.stage == "backward"
 
 
 def _own_name(node: GraphNode) -> str:

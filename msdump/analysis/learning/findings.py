@@ -9,15 +9,25 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.learning.activations import dead, explosion
-from msdump.analysis.learning.buffers import thrown_away
-from msdump.analysis.learning.gradients import strays, without_gradient, without_optimizer, zero_gradients
+from msdump.analysis.learning.buffers import thrown_away, unchanged_statistics
+from msdump.analysis.learning.data import one_class, one_value, same_rows
+from msdump.analysis.learning.factors import decays, gains, too_small
+from msdump.analysis.learning.gradients import (
+    frozen,
+    never_stepped,
+    strays,
+    without_gradient,
+    without_optimizer,
+    zero_gradients,
+)
 from msdump.analysis.learning.kinds import KINDS, LearningFinding
-from msdump.analysis.learning.labels import one_class
+from msdump.analysis.learning.losses import wrong_losses
 from msdump.analysis.learning.modes import evaluation
 from msdump.analysis.learning.repeats import loss_still, repeats
 from msdump.analysis.learning.series import Measured, Series
-from msdump.analysis.learning.sizes import depth, growth, large_updates, shrinking
-from msdump.analysis.learning.updates import cleared, skipped, still, without_rate
+from msdump.analysis.learning.sizes import depth, growth, large_updates, rises, shrinking
+from msdump.analysis.learning.symmetry import alike
+from msdump.analysis.learning.updates import cleared, fallen, lost, renewed, skipped, still, without_rate
 from msdump.analysis.steps import Step
 from msdump.formats.learning_json import Learning
 
@@ -45,8 +55,10 @@ def learning_findings(
         if len(series.by_iteration) > 1:
             of_rank = list(_of_rank(series))
             if not of_rank and series.learning is not None:
-                of_rank = [*repeats(series), *loss_still(series, series.learning)]
+                of_rank = [*repeats(series), *same_rows(series), *loss_still(series, series.learning)]
             found += of_rank
+        elif series.learning is not None:
+            found += never_stepped(series, series.learning)
     return tuple(sorted(found, key=lambda one: (one.first, KINDS.index(one.kind))))
 
 
@@ -56,18 +68,35 @@ def _of_rank(series: Series) -> Iterator[LearningFinding]:
     yield from (*grown, *zero, *deep)
     if not zero:
         yield from dead(series)
-    yield from shrinking(series)
+    shrunk = list(shrinking(series))
+    yield from shrunk
     yield from one_class(series)
+    yield from one_value(series)
+    yield from wrong_losses(series)
     yield from thrown_away(series)
+    yield from unchanged_statistics(series)
     yield from (one for one in large_updates(series) if not grown or one.first < grown[0].first)
     if series.learning is not None:
-        yield from without_gradient(series, series.learning)
-        yield from without_optimizer(series, series.learning)
-        yield from strays(series, series.learning)
-        yield from skipped(series, series.learning)
-        yield from cleared(series, series.learning)
-        yield from evaluation(series, series.learning)
+        yield from _of_optimizers(series, series.learning)
+        if not grown:
+            yield from rises(series, series.learning)
+        if not shrunk:
+            yield from decays(series, series.learning)
     if series.learning is None:
         yield from without_rate(series)
     if not deep:
-        yield from still(series, {name for one in zero for name in one.parameters})
+        standing = list(still(series, {name for one in zero for name in one.parameters}))
+        yield from standing or (() if series.learning is None else _hardly_moving(series, series.learning))
+
+
+def _of_optimizers(series: Series, learning: Learning) -> Iterator[LearningFinding]:
+    for look in (
+        *(without_gradient, without_optimizer, never_stepped, frozen, strays, skipped, cleared, evaluation, renewed),
+        *(alike, gains),
+    ):
+        yield from look(series, learning)
+
+
+def _hardly_moving(series: Series, learning: Learning) -> Iterator[LearningFinding]:
+    yield from lost(series, learning)
+    yield from list(fallen(series, learning)) or too_small(series, learning)

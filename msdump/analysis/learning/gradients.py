@@ -3,20 +3,39 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msdump.analysis.learning.causes import Cause, apart_of, cut_of, who_made_zero
-from msdump.analysis.learning.kinds import LEAST_ZERO, NO_GRADIENT, NO_OPTIMIZER, STRAY, ZERO, LearningFinding
+from msdump.analysis.learning.kinds import (
+    FROZEN,
+    LEAST_ZERO,
+    NEVER_STEPPED,
+    NO_GRADIENT,
+    NO_OPTIMIZER,
+    STRAY,
+    ZERO,
+    LearningFinding,
+)
 from msdump.analysis.learning.places import line_of, order_of_use, place_of
-from msdump.analysis.learning.readings import read_as_number
+from msdump.analysis.learning.readings import read_as_number, unread_loss
 from msdump.analysis.learning.series import Made, Series, is_zero
-from msdump.analysis.learning.updates import never_changes
-from msdump.formats.learning_json import Learning, LearningParameter
+from msdump.analysis.learning.updates import never_changes, steps_in
+from msdump.formats.learning_json import GradientSpan, Learning, LearningParameter
 
 # Iterations, all that there are, in which no element of a batch meets the condition that a loss is multiplied by.
 # test: blind_padding_alone_counts
 LEAST_MASKED = 4
+# How many times more elements are left out than are trained, where a script freezes what it does not train.
+# test: dozen_half_of_the_adapter, test_half_of_what_is_not_frozen
+MANY_LEFT_OUT = 10
+# Iterations with gradients and without a step: a script may add up those of many batches.
+# test: test_an_optimizer_that_never_makes_a_step
+LEAST_UNSTEPPED = 16
+# Steps behind the iteration in which most elements that an optimizer trains are frozen, and their share.
+# test: dozen_body_frozen_in_the_wrong_epoch, test_most_is_frozen_in_the_middle
+LEAST_FROZEN, MOST_FROZEN = 8, 0.9
 _DIGITS = re.compile(r"[0-9]+")
 
 
@@ -41,7 +60,11 @@ def without_gradient(series: Series, learning: Learning) -> Iterator[LearningFin
             continue
         cause = cut_of(series, learning, row.name, spans[0][0])
         if cause is None:
-            cause = apart_of(series, spans[0][0]) if nothing_learns else read_as_number(series, row.name)
+            cause = (
+                apart_of(series, spans[0][0])
+                if nothing_learns
+                else read_as_number(series, row.name) or unread_loss(series, row.name)
+            )
         if cause is not None:
             groups.setdefault((cause.how, cause.line_key), []).append((row, cause))
     for rows in groups.values():
@@ -112,7 +135,8 @@ def without_optimizer(series: Series, learning: Learning) -> Iterator[LearningFi
         for row in learning.parameters
         if sum(span.asks and span.has for at, span in series.spans(row) if at >= row.since) >= LEAST_ZERO
     ]
-    trained = [row for row in with_gradient if row.optimizer is not None]
+    stepped = {number for number, one in enumerate(learning.optimizers) if one.steps or one.skipped}
+    trained = [row for row in with_gradient if row.optimizer in stepped]
     left = [row for row in with_gradient if row.optimizer is None and never_changes(series, row.name, row.since)]
     if not left:
         return
@@ -121,8 +145,7 @@ def without_optimizer(series: Series, learning: Learning) -> Iterator[LearningFi
     first_trained = min((order.get(row.name, -1) for row in trained), default=-1)
     if not outside and trained:
         left = [row for row in left if order.get(row.name, -1) > first_trained]
-        kinds = {_kind(row.name) for row in trained}
-        if not left or len(left) >= len(trained) or kinds.isdisjoint(_kind(row.name) for row in left):
+        if not left or _is_choice(learning, left, trained):
             return
     made = series.gradients.get(left[0].name, {})
     first = min((at for at in made if at >= left[0].since), default=series.backwards[0])
@@ -133,6 +156,63 @@ def without_optimizer(series: Series, learning: Learning) -> Iterator[LearningFi
     yield LearningFinding(
         NO_OPTIMIZER, names, step, series.backwards[-1], operator, line, "", {}, one.name, one.outside
     )
+
+
+def _is_choice(learning: Learning, left: list[LearningParameter], trained: list[LearningParameter]) -> bool:
+    """Whether a script may have left out some parameters by intent: more than it trains, or all of a kind. One that
+    freezes what it does not train leaves out none that are hardly more than those.
+    """
+    freezes = any(not any(span.asks for span in row.spans) for row in learning.parameters)
+    if freezes and len(left) <= len(trained):
+        return sum(map(_count, left)) > MANY_LEFT_OUT * sum(map(_count, trained))
+    kinds = {_kind(row.name) for row in trained}
+    return len(left) >= len(trained) or kinds.isdisjoint(_kind(row.name) for row in left)
+
+
+def never_stepped(series: Series, learning: Learning) -> Iterator[LearningFinding]:
+    """Optimizers that a script has, and whose step it never calls, though their parameters get gradients."""
+    for number, optimizer in enumerate(learning.optimizers):
+        own = [row for row in learning.parameters if row.optimizer == number]
+        has = sorted({at for row in own for at, span in series.spans(row) if span.asks and span.has})
+        is_stepped = optimizer.steps or optimizer.skipped
+        if is_stepped or sum(map(series.count_backwards, has)) < LEAST_UNSTEPPED:
+            continue
+        names = tuple(row.name for row in own if len(has) == 1 or never_changes(series, row.name, row.since))
+        if len(names) == len(own):
+            step, operator = place_of(series, names[0], has[0], None)
+            line = series.backward_line(has[0])
+            yield LearningFinding(
+                NEVER_STEPPED, names, step, series.backwards[-1], operator, line, optimizer=optimizer.name
+            )  # fmt: skip
+
+
+def frozen(series: Series, learning: Learning) -> Iterator[LearningFinding]:
+    """Most of what an optimizer has trained asks for no gradient any more, until the end, and what is left was trained
+    before as well: no next phase begins.
+    """
+    for number, optimizer in enumerate(learning.optimizers):
+        spans = {row.name: dict(series.spans(row)) for row in learning.parameters if row.optimizer == number}
+        ends = {name: _frozen_from(rows) for name, rows in spans.items()}
+        for first in sorted({end for end in ends.values() if end is not None}):
+            names = [name for name, end in ends.items() if end == first]
+            before = [at for at in series.backwards if at < first]
+            after = [at for at in series.backwards if at >= first and steps_in(optimizer.steps, at, at)]
+            goes_on = [name for name, rows in spans.items() if any(rows[at].has for at in after if at in rows)]
+            goes_on = [name for name in goes_on if name not in names]
+            is_next = any(not any(spans[name][at].has for at in before if at in spans[name]) for name in goes_on)
+            sizes = {name: _count(series.rows[name]) for name in (*names, *goes_on)}
+            is_most = sum(sizes[name] for name in names) >= MOST_FROZEN * sum(sizes.values())
+            if len(after) >= LEAST_FROZEN and len(before) >= LEAST_ZERO and goes_on and not is_next and is_most:
+                step, operator = place_of(series, names[0], first, None)
+                line = line_of(optimizer)
+                yield LearningFinding(FROZEN, tuple(names), step, after[-1], operator, line, optimizer=optimizer.name)
+                return
+
+
+def _frozen_from(spans: Mapping[int, GradientSpan]) -> int | None:
+    """The iteration from which on until the end a parameter asks for no gradient, which it had before."""
+    tail = list(itertools.takewhile(lambda at: not spans[at].asks, sorted(spans, reverse=True)))
+    return tail[-1] if tail and any(span.asks and span.has for span in spans.values()) else None
 
 
 def strays(series: Series, learning: Learning) -> Iterator[LearningFinding]:
@@ -152,6 +232,10 @@ def strays(series: Series, learning: Learning) -> Iterator[LearningFinding]:
                     STRAY, (), step.key, series.backwards[-1], operator, line, "", {}, "", (stray.shape,)
                 )
         return  # the others are of the same cause, as a rule
+
+
+def _count(row: LearningParameter) -> int:
+    return math.prod(row.shape)
 
 
 def _kind(name: str) -> str:

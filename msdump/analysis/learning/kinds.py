@@ -10,13 +10,19 @@ from msdump.graph.types import SourceLine
 
 # Kinds, in the order in which they are causes of one another.
 (
-    NO_OPTIMIZER, NO_GRADIENT, ZERO, DEAD, STRAY, EMPTY, KEPT, DEPTH, THROWN_AWAY, STILL, EVALUATION, SKIPPED,
-    LARGE_UPDATE, SHRINKS, GROWS, ONE_CLASS, REPEATS, LOSS_STILL,
+    NO_OPTIMIZER, NEVER_STEPPED, NO_GRADIENT, FROZEN, ZERO, DEAD, STRAY, EMPTY, KEPT, RENEWED, DEPTH, ALIKE,
+    THROWN_AWAY, GAINS, FALLEN, STILL, EVALUATION, SKIPPED, LARGE_UPDATE, DECAYS, SHRINKS, WRONG_LOSS, GROWS,
+    ONE_CLASS, ONE_VALUE, REPEATS, SAME_ROWS, LOSS_STILL,
 ) = KINDS = (
-    "no optimizer", "no gradient", "zero gradient", "dead", "not in the model", "cleared too early", "never cleared",
-    "depth", "thrown away", "stands still", "in evaluation", "skipped", "large update", "shrinks", "grows", "one class",
-    "repeats", "loss stands still",
+    "no optimizer", "never stepped", "no gradient", "frozen", "zero gradient", "dead", "not in the model",
+    "cleared too early", "never cleared", "made anew", "depth", "all alike", "thrown away", "steps grow", "rate falls",
+    "stands still", "in evaluation", "skipped", "large update", "decays", "shrinks", "wrong loss", "grows",
+    "one class", "one value", "repeats", "same rows", "loss stands still",
 )  # fmt: skip
+
+# Kinds of operators that compare what a model gives with what is wanted.
+ERRORS = frozenset(("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"))
+LOSSES = ERRORS | {"nll_loss", "bce", "bce_with_logits"}
 
 # Iterations at the end in which a gradient is 0: one batch may reach nothing.
 # test: healthy_trainings_experts, report_gate_of_one_expert
@@ -37,7 +43,7 @@ class LearningFinding:
     numbers     what was measured, by name
     dtype       of the parameters, where it matters
     optimizer   name of the optimizer that it is about
-    outside     shapes of what the optimizer steps that no module has
+    outside     shapes: of what the optimizer steps that no module has, of what a loss compares
     """
 
     kind: str

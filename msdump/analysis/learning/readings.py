@@ -8,8 +8,10 @@ from collections.abc import Iterator
 
 from msdump.analysis.graph_info import GraphFile, GraphNode
 from msdump.analysis.learning.causes import Cause
+from msdump.analysis.learning.kinds import LOSSES
 from msdump.analysis.learning.series import Loss, Series, count_of
 from msdump.analysis.steps import Slot, Step
+from msdump.operators.kinds import kind_of
 from msdump.tensors import dtypes
 
 # What `item` calls.
@@ -38,6 +40,23 @@ def read_as_number(series: Series, name: str) -> Cause | None:
         if loss is None or step is None or graph is None:
             return None
         causes.append(_in_iteration(series, step, graph, loss, name))
+    return causes[0] if len(causes) == LEAST_READ and None not in causes else None
+
+
+def unread_loss(series: Series, name: str) -> Cause | None:
+    """The loss function that is computed of a parameter, and that nothing but a script reads."""
+    causes = []
+    for iteration in series.backwards[:LEAST_READ]:
+        loss = series.losses.get(iteration)
+        step = None if loss is None else _step_of(series, iteration, loss)
+        graph = None if step is None else series.graph(step)
+        if step is None or graph is None:
+            return None
+        sources = [end.inputs[0].name for end, _ in _ends(series, step, graph, name) if end.inputs and end.inputs[0]]
+        ends = [end for end, _ in _ends(series, step, graph, name)]
+        made = [node for node in (*ends, *map(graph.by_name.get, sources)) if node and kind_of(node.op_type) in LOSSES]
+        found = series.find(iteration, step.key.graph_id, made[0].full_name) if made else None
+        causes.append(None if found is None else Cause(step.key, found[1], made[0].own_line, "unread"))
     return causes[0] if len(causes) == LEAST_READ and None not in causes else None
 
 

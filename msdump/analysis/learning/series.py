@@ -128,11 +128,11 @@ class Series:
         """Whether a gradient is what rounding has left of a sum that cancels out, as of a bias before a norm."""
         largest = self.largest(made)
         node = self.node(made.step, made.operator)
-        while node is not None and node.inputs and only_moves(made.operator.op_type):
-            before = self.maker(made.step, node.inputs[0])
+        if node is not None and node.inputs and only_moves(made.operator.op_type):
+            before = self.before_moves(made.step, node.inputs[0])
             if before is None:
                 return False
-            made, node = before, self.node(before.step, before.operator)
+            made = before
         kind = kind_of(made.operator.op_type)
         if kind not in _SUMS and (kind, made.slot) != _SUM_OF_CONV:
             return False
@@ -158,6 +158,14 @@ class Series:
             return None if found is None else Made(*found, slot)
         return None
 
+    def before_moves(self, step: Step, origin: Origin | None) -> Made | None:
+        """Who made an input, before it was only moved, copied or cast."""
+        made = self.maker(step, origin)
+        while made is not None and only_moves(made.operator.op_type):
+            node = self.node(made.step, made.operator)
+            made = self.maker(made.step, node.inputs[0]) if node is not None and node.inputs else None
+        return made
+
     # -- parameters -------------------------------------------------------------------------------
 
     @cached_property
@@ -174,6 +182,20 @@ class Series:
                     numbers = self.numbers(tensor)
                     if tensor is not None and numbers is not None and operator.op_name not in data:
                         found.setdefault(operator.op_name, {})[iteration] = numbers, tensor
+        return found
+
+    @cached_property
+    def initial(self) -> Mapping[str, Numbers]:
+        """Parameters as the first forward pass has read them, where the dump shows them before the first step, too."""
+        found: dict[str, Numbers] = {}
+        steps = self.by_iteration[min(self.by_iteration)]
+        for step in steps[:-1]:
+            if any(operator.stage == "optimizer" for operator in step.operators):
+                break
+            for operator in step.operators:
+                numbers = self.numbers(operator.outputs.get(Slot(0))) if operator.is_parameter else None
+                if numbers is not None:
+                    found.setdefault(operator.op_name, numbers)
         return found
 
     @cached_property
@@ -234,6 +256,22 @@ class Series:
             if iteration not in found and self.learning is None and (loss := self._returned_loss(steps)) is not None:
                 found[iteration] = loss
         return found
+
+    def _seeds(self, iteration: int) -> Iterator[tuple[Step, Operator]]:
+        """Where backward passes begin, the last one first."""
+        for step in reversed(self.by_iteration[iteration]):
+            for operator in reversed(step.operators):
+                if operator.label.rpartition("/")[2].startswith(_SEED):
+                    yield step, operator
+
+    def count_backwards(self, iteration: int) -> int:
+        """Backward passes of an iteration: those whose gradients are added up."""
+        return len(list(self._seeds(iteration)))
+
+    def backward_line(self, iteration: int) -> SourceLine | None:
+        """The line that begins the last one of them."""
+        node = next((self.node(step, operator) for step, operator in self._seeds(iteration)), None)
+        return None if node is None else node.own_line
 
     def _returned_loss(self, steps: Sequence[Step]) -> Loss | None:
         """The first output of a compiled graph, where that is one number, in an iteration with a backward pass."""

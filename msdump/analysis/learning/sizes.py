@@ -6,10 +6,14 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 
-from msdump.analysis.learning.kinds import DEPTH, GROWS, LARGE_UPDATE, LEAST_ZERO, SHRINKS, LearningFinding
+from msdump.analysis.learning.kinds import DEPTH, GROWS, LARGE_UPDATE, LEAST_ZERO, LOSSES, SHRINKS, LearningFinding
+from msdump.analysis.learning.losses import is_data
 from msdump.analysis.learning.places import order_of_use, place_of, step_line
 from msdump.analysis.learning.series import Made, Series, norm_of
+from msdump.analysis.steps import Operator, Slot, Step
+from msdump.formats.learning_json import Learning
 from msdump.graph.types import SourceLine
+from msdump.operators.kinds import kind_of
 
 # Iterations in a row in each of which a loss rises to 1.5 times what it was, and by how much in all: a batch may be ten
 # times as hard as the one before.   test: growing_loss, report_loss_grows_tenfold
@@ -17,6 +21,9 @@ LEAST_RISES, RISE, TOTAL_RISE = 3, 1.5, 100.0
 # The same where the learning rate rises too, to ten times what it began with: the loss follows it.
 # test: blind_factors_multiplied
 LEAST_RISES_WITH_RATE, RISE_WITH_RATE, TOTAL_RISE_WITH_RATE, RATE_FACTOR = 4, 1.05, 4.0, 10.0
+# Iterations, and by how much the mean of the last third is higher than that of the first, where no loss of the last
+# third is as low as one of the first.   test: test_a_loss_that_rises
+LEAST_THIRDS, RISE_OF_THIRDS = 12, 1.5
 # What is left of a weight that falls in each iteration: a decay takes a hundredth of a weight, as a rule.
 # test: report_weights_that_decay, healthy_trainings_norm
 LEAST_LEFT = 1e-3
@@ -52,6 +59,43 @@ def growth(series: Series) -> Iterator[LearningFinding]:
         numbers["factor"] = fastest[1]
     numbers |= rates or _rate_jump(series, iterations[first])
     yield LearningFinding(GROWS, names, rises.key, iterations[-1], rises.operator, rises.line, "", numbers)
+
+
+def rises(series: Series, learning: Learning) -> Iterator[LearningFinding]:
+    """A loss of data that a script gives, which lies higher in the last third of a training than ever in the first.
+
+    One optimizer makes all steps, behind one backward pass each: where two play against each other, one loses.
+    """
+    iterations = list(series.backwards)
+    if len(iterations) < LEAST_THIRDS or len([each for each in learning.optimizers if each.steps]) > 1:
+        return
+    for step in series.by_iteration[iterations[-1]]:
+        graph = series.graph(step)
+        for operator in step.operators:
+            node = series.node(step, operator) if kind_of(operator.op_type) in LOSSES else None
+            if node is None or graph is None or operator.stage != "forward" or len(node.inputs) < 2:
+                continue
+            given, wanted = node.inputs[:2]
+            if wanted is None or given is None or not is_data(series, graph, wanted) or is_data(series, graph, given):
+                continue
+            found = [series.find(at, step.key.graph_id, operator.label) for at in iterations]
+            values = [_mean_of(series, one) for one in found]
+            sizes = [value for value in values if value is not None]
+            third = len(sizes) // 3
+            first, last = sizes[:third], sizes[-third:]
+            begin = found[0]
+            if len(sizes) < len(iterations) or begin is None or min(last) <= max(first):
+                continue
+            is_alone = all(series.count_backwards(at) == 1 for at in iterations)
+            if is_alone and sum(last) >= RISE_OF_THIRDS * sum(first) and all(map(math.isfinite, sizes)):
+                numbers = {"before": sizes[0], "last": sizes[-1]}
+                yield LearningFinding(GROWS, (), begin[0].key, iterations[-1], begin[1], node.own_line, "", numbers)
+                return
+
+
+def _mean_of(series: Series, one: tuple[Step, Operator] | None) -> float | None:
+    numbers = None if one is None else series.numbers(one[1].outputs.get(Slot(0)))
+    return None if numbers is None or numbers.avg is None else float(numbers.avg)
 
 
 def _foot(sizes: Sequence[float], factor: float) -> int:
@@ -101,11 +145,13 @@ def large_updates(series: Series) -> Iterator[LearningFinding]:
     for name, rows in series.parameters.items():
         if series.learning is not None and name not in series.rows:
             continue  # a buffer
-        for before, after in itertools.pairwise(sorted(rows)):
-            tensor = rows[after][1]
-            if len(tensor.shape) < 2:
-                break
-            old, new = norm_of(rows[before][0]), norm_of(rows[after][0])
+        iterations = sorted(rows)
+        if len(rows[iterations[0]][1].shape) < 2:
+            continue
+        sizes = [norm_of(rows[at][0]) for at in iterations]
+        # Of the first iteration, what its step has left, and what it was before.
+        sizes[:0] = [norm_of(series.initial[name]) if name in series.initial else sizes[0]]
+        for after, (old, new) in zip(iterations, itertools.pairwise(sizes), strict=True):
             if 0 < old * LARGE_FACTOR <= new and new >= LARGE_SIZE:
                 found.setdefault(after, []).append((new / old, name))
                 break

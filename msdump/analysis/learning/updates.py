@@ -6,7 +6,16 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from msdump.analysis.learning.kinds import EMPTY, KEPT, LEAST_ZERO, SKIPPED, STILL, LearningFinding
+from msdump.analysis.learning.kinds import (
+    EMPTY,
+    FALLEN,
+    KEPT,
+    LEAST_ZERO,
+    RENEWED,
+    SKIPPED,
+    STILL,
+    LearningFinding,
+)
 from msdump.analysis.learning.places import line_of, place_of, step_line
 from msdump.analysis.learning.series import Series, content_of, is_zero
 from msdump.analysis.steps import Slot
@@ -19,6 +28,15 @@ LEAST_STILL = 3
 # Steps one after the other that a scaler of the loss skips: it halves the scale each time, from 2^16 on.
 # test: scaler_skips_first_steps, report_steps_that_are_all_skipped
 LEAST_SKIPPED = 10
+# Steps at the end, none of which changes anything, though gradients are no less than this share of the largest.
+# test: test_gradients_that_are_gone_or_that_stay, healthy_trainings_converged
+LEAST_LOST, LEAST_SHARE, LEAST_GRADIENT = 4, 0.01, 1e-6
+# What is left of the highest learning rate, before how many steps, and for how many at least: one that falls until the
+# end of a training is that low in its last steps alone. One that waits for a loss falls behind some steps without it.
+# test: test_a_rate_that_falls_at_once, blind_healthy_trainings_cosine
+LOW_RATE, MOST_BEFORE, LEAST_LOW, LEAST_WAITED = 1e-3, 100, 10, 3
+# Optimizers of one step each.   test: test_an_optimizer_that_is_made_anew
+LEAST_RENEWED = 8
 # A float32 that is 1 stays 1 where less than half of its last bit is added.
 _HALF_BIT = {"float32": 2.0**-25, "float16": 2.0**-12, "bfloat16": 2.0**-9}
 _ROUGH = ("float16", "bfloat16")
@@ -29,7 +47,7 @@ def steps_in(spans: Iterable[tuple[int, int]], first: int, last: int) -> int:
     return sum(max(0, min(end, last) - max(begin, first) + 1) for begin, end in spans)
 
 
-def _rate_at(optimizer: LearningOptimizer, iteration: int) -> float | None:
+def rate_at(optimizer: LearningOptimizer, iteration: int) -> float | None:
     known = [rate for begin, rate in optimizer.rates if begin <= iteration]
     return known[-1] if known else None
 
@@ -61,6 +79,74 @@ def still(series: Series, told: set[str]) -> Iterator[LearningFinding]:
         yield LearningFinding(
             STILL, names, step, last, operator, step_line(series, name, first), how, numbers, dtype=dtype
         )
+
+
+def lost(series: Series, learning: Learning) -> Iterator[LearningFinding]:
+    """All that an optimizer steps stays what it is, though gradients are as large as ever and the rate is not 0."""
+    for number, optimizer in enumerate(learning.optimizers):
+        own = [name for name, row in series.rows.items() if row.optimizer == number and name in series.gradients]
+        steps = [at for at in series.backwards if steps_in(optimizer.steps, at, at)]
+        if not own or optimizer.skipped or not all(rate_at(optimizer, at) for at in steps):
+            continue
+        dumped = [rows for name in own if (rows := series.parameters.get(name))]
+        contents = {at: tuple(content_of(rows[at][0]) for rows in dumped if at in rows) for at in steps}
+        tail = _same_at_end(contents)
+        if len(tail) <= LEAST_LOST:
+            continue
+        sizes = [[series.largest(made) for made in series.gradients[name].values()] for name in own]
+        if any(row[-1] >= LEAST_SHARE * max(row) > 0 and row[-1] >= LEAST_GRADIENT for row in sizes):
+            step, operator = place_of(series, own[0], tail[-1], None)
+            numbers = {"gradient": max(map(max, sizes))}
+            yield LearningFinding(
+                STILL, tuple(own), step, steps[-1], operator, line_of(optimizer), "lost", numbers, optimizer.name
+            )  # fmt: skip
+
+
+def fallen(series: Series, learning: Learning) -> Iterator[LearningFinding]:
+    """Learning rates that fall to a thousandth within few steps, and stay there for as many more."""
+    for number, optimizer in enumerate(learning.optimizers):
+        steps = [at for at in series.backwards if steps_in(optimizer.steps, at, at)]
+        highest = max((rate for _, rate in optimizer.rates), default=0.0)
+        above = [number for number, (_, rate) in enumerate(optimizer.rates) if rate > highest * LOW_RATE]
+        if not above or above[-1] + 1 == len(optimizer.rates):
+            continue
+        begin = optimizer.rates[above[-1] + 1][0]
+        before, behind = ([at for at in steps if (at < begin) is is_before] for is_before in (True, False))
+        drop = next(at for at, rate in optimizer.rates if rate < highest and at > optimizer.rates[0][0])
+        if len(before) > MOST_BEFORE or len(behind) < max(LEAST_LOW, len(before)) or _waits(series, before, drop):
+            continue
+        names = tuple(row.name for row in learning.parameters if row.optimizer == number)
+        if names:
+            step, operator = place_of(series, names[0], begin, None)
+            numbers = {"rate": rate_at(optimizer, behind[-1]) or 0.0, "rate before": highest}
+            yield LearningFinding(
+                FALLEN, names, step, behind[-1], operator, line_of(optimizer), "", numbers, optimizer.name
+            )  # fmt: skip
+
+
+def _waits(series: Series, before: Sequence[int], drop: int) -> bool:
+    """Whether a loss had been above its smallest value for some steps when its rate began to fall."""
+    losses = {at: series.losses[at].value for at in before if at in series.losses and at < drop}
+    lowest = min(losses, key=losses.__getitem__, default=0)
+    return len([at for at in losses if at > lowest]) >= LEAST_WAITED
+
+
+def renewed(series: Series, learning: Learning) -> Iterator[LearningFinding]:
+    """Optimizers that keep a state, each of which makes one step, of parameters that stay."""
+    names = {one.name for one in learning.optimizers} - {"SGD"}
+    for name in sorted(names):
+        own = [(number, one) for number, one in enumerate(learning.optimizers) if one.name == name]
+        is_once = all(len(one.steps) == 1 and one.steps[0][0] == one.steps[0][1] for _, one in own)
+        # The last one steps what all have stepped, and no copies of it.
+        owners = {row.optimizer for row in learning.parameters if row.optimizer in dict(own)}
+        rows = tuple(row.name for row in learning.parameters if row.optimizer == own[-1][0] and not row.since)
+        if len(own) >= LEAST_RENEWED and is_once and rows and len(owners) == 1:
+            first = own[0][1].steps[0][0]
+            step, operator = place_of(series, rows[0], first, None)
+            last = max(one.steps[0][0] for _, one in own)
+            yield LearningFinding(
+                RENEWED, rows, step, last, operator, line_of(own[0][1]), "", {"count": len(own)}, name
+            )  # fmt: skip
 
 
 def without_rate(series: Series) -> Iterator[LearningFinding]:
@@ -124,7 +210,7 @@ def _why_still(
     # A dump shows what the step of the first of these iterations has left.
     if steps_in(optimizer.steps, first + 1, last) < LEAST_ZERO:
         return ""
-    rates = [_rate_at(optimizer, at) for at in range(first + 1, last + 1)]
+    rates = [rate_at(optimizer, at) for at in range(first + 1, last + 1)]
     known = [rate for rate in rates if rate is not None]
     if known and max(known) == 0:
         return "rate"
@@ -164,7 +250,13 @@ def cleared(series: Series, learning: Learning) -> Iterator[LearningFinding]:
         own = [row for row in learning.parameters if row.optimizer == number]
         has = any(span.has for row in own for _, span in series.spans(row))
         is_empty = has and all(steps_in(optimizer.empty, at, at) for at in steps)
-        if is_empty or (optimizer.kept >= LEAST_ZERO and not optimizer.cleared):
+        is_kept = optimizer.kept >= LEAST_ZERO and optimizer.kept > optimizer.cleared
+        if is_kept and all(never_changes(series, row.name, row.since) for row in own):
+            continue  # they are cleared, to zeros
+        if is_empty or is_kept:
             step, operator = place_of(series, own[0].name if own else "", steps[0], None)
             kind, names = (EMPTY if is_empty else KEPT), tuple(row.name for row in own)
-            yield LearningFinding(kind, names, step, steps[-1], operator, line_of(optimizer), optimizer=optimizer.name)
+            numbers = {"cleared": optimizer.cleared} if optimizer.cleared else {}
+            yield LearningFinding(
+                kind, names, step, steps[-1], operator, line_of(optimizer), "", numbers, optimizer.name
+            )  # fmt: skip

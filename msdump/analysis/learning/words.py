@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 from msdump.analysis.learning.kinds import (
+    ALIKE,
     DEAD,
+    DECAYS,
     DEPTH,
     EMPTY,
     EVALUATION,
+    FALLEN,
+    FROZEN,
+    GAINS,
     GROWS,
     KEPT,
     LARGE_UPDATE,
+    NEVER_STEPPED,
     NO_GRADIENT,
     NO_OPTIMIZER,
     ONE_CLASS,
+    ONE_VALUE,
+    RENEWED,
     REPEATS,
+    SAME_ROWS,
     SHRINKS,
     SKIPPED,
     STILL,
     STRAY,
     THROWN_AWAY,
+    WRONG_LOSS,
     ZERO,
     LearningFinding,
 )
 from msdump.tables.messages import COLON, COMMA, Message, counted, joined, message
 
 _SIZES = (LARGE_UPDATE, SHRINKS, GROWS, DEPTH)
+_STEPS = (RENEWED, FALLEN, DECAYS, GAINS)
 _SHOWN = 4
 _MOST_SHOWN = 12  # of a line; --json names all
 
@@ -37,10 +48,25 @@ def sentence(finding: LearningFinding) -> Message:
         return joined(COLON, (text, _cut(finding.how, operator)))
     if finding.kind == NO_OPTIMIZER:
         return message("has a gradient and belongs to no optimizer: {names}, {when}", names=names, when=when)
+    if finding.kind == NEVER_STEPPED:
+        return message(
+            "{optimizer} never makes a step: {names} have gradients and stay what they are, {when}",
+            optimizer=finding.optimizer, names=names, when=when,
+        )  # fmt: skip
+    if finding.kind == FROZEN:
+        return message(
+            "frozen while {optimizer} goes on: {names} ask for no gradient any more, {when}",
+            optimizer=finding.optimizer, names=names, when=when,
+        )  # fmt: skip
     if finding.kind == EMPTY:
         return message(
             "{optimizer} finds no gradient: {names}, {when}: they are cleared between the backward pass and the step",
             optimizer=finding.optimizer, names=names, when=when,
+        )  # fmt: skip
+    if finding.kind == KEPT and finding.numbers:
+        return message(
+            "gradients are seldom cleared: {names}, {when}: most backward passes add to those of the step before",
+            names=names, when=when,
         )  # fmt: skip
     if finding.kind == KEPT:
         return message(
@@ -54,12 +80,17 @@ def sentence(finding: LearningFinding) -> Message:
         )  # fmt: skip
     if finding.kind == STILL:
         text = message("stands still: {names}, {when}", names=names, when=when)
-        why = (
-            message("the learning rate is 0")
-            if finding.how == "rate"
-            else message("updates are too small for {dtype}", dtype=finding.dtype)
-        )
-        return joined(COLON, (text, why))
+        return joined(COLON, (text, _why_still(finding)))
+    if finding.kind == EVALUATION and finding.how == "dropout":
+        return message(
+            "the model stays in evaluation mode: {operator} draws no more, {when}, though an optimizer makes steps",
+            operator=operator, when=when,
+        )  # fmt: skip
+    if finding.kind == EVALUATION and finding.how == "start":
+        return message(
+            "the model is trained in evaluation mode: {names} are 0 and 1 as in the beginning, {when}",
+            names=names, when=when,
+        )  # fmt: skip
     if finding.kind == EVALUATION:
         return message(
             "the model stays in evaluation mode: {names} stand still, {when}, though an optimizer makes steps",
@@ -73,6 +104,8 @@ def sentence(finding: LearningFinding) -> Message:
     if finding.kind == ZERO:
         text = message("gradient is 0: {names}, {when}", names=names, when=when)
         return joined(COLON, (text, _maker_of_zero(finding)))
+    if finding.kind in _STEPS:
+        return _of_steps(finding, names, when)
     return _of_sizes(finding, names, when) if finding.kind in _SIZES else _of_values(finding, names, when)
 
 
@@ -84,16 +117,43 @@ def _of_values(finding: LearningFinding, names: Message, when: Message) -> Messa
             "dead: all that {operator} makes is {value:g}, whatever it reads, {when}",
             operator=operator, value=numbers["value"], when=when,
         )  # fmt: skip
+    if finding.kind == ALIKE:
+        return message(
+            "all units are alike: {names} have one value for all of them, which changes, {when}", names=names, when=when
+        )
+    if finding.kind == THROWN_AWAY and finding.how == "statistics":
+        return message(
+            "running statistics never change: {names}, {when}, though {operator} computes those of each batch",
+            names=names, when=when, operator=operator,
+        )  # fmt: skip
     if finding.kind == THROWN_AWAY:
         return message(
             "a new value of {names} is thrown away: {operator} does not write it, {when}",
             names=names, operator=operator, when=when,
         )  # fmt: skip
+    if finding.kind == ONE_VALUE:
+        return message(
+            "all data that {operator} reads are {value:g}, {when}", operator=operator, value=numbers["value"], when=when
+        )
+    if finding.kind == SAME_ROWS:
+        return message(
+            "{operator} takes the same {count} of {rows} rows in each iteration, {when}",
+            operator=operator, count=int(numbers["count"]), rows=int(numbers["rows"]), when=when,
+        )  # fmt: skip
+    if finding.kind == ONE_CLASS and "least" not in numbers:
+        return message(
+            "all labels are {label:g}, {when}: {operator} reads them",
+            label=numbers["label"],
+            when=when,
+            operator=operator,
+        )
     if finding.kind == ONE_CLASS:
         return message(
             "all labels are {label:g}, {when}: {operator} makes it of {least:.4g} to {most:.4g}",
             label=numbers["label"], when=when, operator=operator, least=numbers["least"], most=numbers["most"],
         )  # fmt: skip
+    if finding.kind == WRONG_LOSS:
+        return joined(COMMA, (_misuse(finding), when))
     if finding.kind == REPEATS:
         return message(
             "random numbers are the same in each iteration: {operator}, {when}", operator=operator, when=when
@@ -101,6 +161,70 @@ def _of_values(finding: LearningFinding, names: Message, when: Message) -> Messa
     return message(
         "loss stands still: {loss:.4g}, {when}, though optimizers make steps: {operator}",
         loss=numbers["loss"], when=when, operator=operator,
+    )  # fmt: skip
+
+
+def _why_still(finding: LearningFinding) -> Message:
+    if finding.how == "rate":
+        return message("the learning rate is 0")
+    if finding.how == "lost":
+        return message(
+            "gradients become 0 before the step of {optimizer}, or weights are put back behind it",
+            optimizer=finding.optimizer,
+        )  # fmt: skip
+    if finding.how == "small":
+        return message("no step changes more than {share:.2g} of it", share=finding.numbers["share"])
+    return message("updates are too small for {dtype}", dtype=finding.dtype)
+
+
+def _of_steps(finding: LearningFinding, names: Message, when: Message) -> Message:
+    """Of what an optimizer does in each step."""
+    numbers, optimizer = finding.numbers, finding.optimizer
+    if finding.kind == RENEWED:
+        return message(
+            "{optimizer} is made anew for each step, and has no state of the steps before: {names}, {when}",
+            optimizer=optimizer, names=names, when=when,
+        )  # fmt: skip
+    if finding.kind == FALLEN:
+        return message(
+            "the learning rate falls to {rate:.3g}, from {before:.3g}, and stays there: {names}, {when}",
+            rate=numbers["rate"], before=numbers["rate before"], names=names, when=when,
+        )  # fmt: skip
+    if finding.kind == DECAYS:
+        return message(
+            "a decay takes {share:.2g} of the weights in each step of {optimizer}: {names}, {when}",
+            share=numbers["share"], optimizer=optimizer, names=names, when=when,
+        )  # fmt: skip
+    return message(
+        "steps of {optimizer} grow without an end, {when}: {operator} multiplies what they are made of by {factor:.4g}",
+        optimizer=optimizer, when=when, operator=finding.operator.label, factor=numbers["factor"],
+    )  # fmt: skip
+
+
+def _misuse(finding: LearningFinding) -> Message:
+    """Of a loss that is given what it is not made for."""
+    operator, numbers = finding.operator.label, finding.numbers
+    if finding.how == "twice":
+        return message("{operator} reads probabilities and makes probabilities of them again", operator=operator)
+    if finding.how == "no logarithm":
+        return message(
+            "{operator} expects logarithms of probabilities, and reads up to {most:.4g}",
+            operator=operator, most=numbers["most"],
+        )  # fmt: skip
+    if finding.how == "axis":
+        return message(
+            "{operator} makes probabilities along axis {axis}, the loss has its classes in axis 1",
+            operator=operator, axis=int(numbers["axis"]),
+        )  # fmt: skip
+    if finding.how == "shapes":
+        given, wanted = finding.outside
+        return message(
+            "{operator} compares all with all: {given} with {wanted}",
+            operator=operator, given=list(given), wanted=list(wanted),
+        )  # fmt: skip
+    return message(
+        "targets are {mean:.4g} on average, {operator} gives {least:g} to {most:g}",
+        mean=numbers["mean"], operator=operator, least=numbers["least"], most=numbers["most"],
     )  # fmt: skip
 
 
@@ -157,7 +281,7 @@ def details(finding: LearningFinding) -> list[Message]:
                 name=finding.parameters[0], factor=numbers["factor"],
             )
         )  # fmt: skip
-    if "rate" in numbers:
+    if "rate" in numbers and finding.kind != FALLEN:
         found.append(
             message(
                 "the learning rate has risen from {before:.3g} to {rate:.3g}",
@@ -197,6 +321,8 @@ def _cut(how: str, operator: str) -> Message:
         return message("the loss is made of no parameter, it begins with {operator}", operator=operator)
     if how == "number":
         return message("{operator} takes its value as a number, which is a constant of the loss", operator=operator)
+    if how == "unread":
+        return message("it leads to {operator} alone, which is no part of the loss", operator=operator)
     if how == "integer":
         return message("{operator} makes numbers that have no gradient", operator=operator)
     return message("{operator} cuts it off", operator=operator)
