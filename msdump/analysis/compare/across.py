@@ -334,6 +334,9 @@ class _Iteration:
             found = roles.get(output_role(_last_type(own.operator), slot.number))
             if found is not None and (index == 0 or is_of_one_size(tensor, found[1])):
                 outputs[slot] = found[1]
+        telling = [slot for slot, figures in own.inputs if not figures.is_plain]
+        if own.part == "backward" and how == BY_KIND and any(slot not in inputs for slot in telling):
+            outputs = {}  # gradients of another form, which what is made of them shows
         self._note_likeness(own.outputs, other.outputs)
         golden = dataclasses.replace(other.operator, inputs=inputs, outputs=outputs)
         self._pairs.append(OperatorPair(own.operator, golden, how, other.step.key, swapped))
@@ -366,9 +369,11 @@ class _Iteration:
             is_in_pieces = self._confirmed.is_known(figures, True) and not self._partners[figures.value]
             if slot in found or slot.number in apart or is_setting or figures.is_noise or is_in_pieces:
                 continue
-            match = next((name for name, one in waiting.items() if one.size == figures.size), None)
+            # What mine has elsewhere is no other form of an operand: gradients read what the forward pass kept.
+            match = next((name for name, one in waiting.items() if one.size == figures.size and (
+                own.part != "backward" or not self._confirmed.is_known(one, False))), None)  # fmt: skip
             is_one_type = own.operator.op_type == other.operator.op_type and how != BY_VALUES
-            if match is None and slot in waiting and is_one_type:
+            if match is None and slot in waiting and is_one_type and own.part != "backward":
                 match = slot  # another shape is a difference
             if match is not None:
                 self._note_likeness(((slot, figures),), ((match, waiting[match]),))

@@ -143,7 +143,9 @@ class OperatorResult:
             return False  # most operators agree, and each is asked several times
         if self.is_random or self.pair.mine.hands_on:
             return False
-        has_inputs = any(tensor.status in (IDENTICAL, AGREES) or tensor.reason == UNSET for tensor in self.inputs)
+        # Memory that nobody wrote tells something only of an operator that reads nothing else.
+        is_all = len(self.inputs) == len(self.pair.mine.inputs)
+        has_inputs = any(one.status in (IDENTICAL, AGREES) or (one.reason == UNSET and is_all) for one in self.inputs)
         inputs_agree = all(tensor.status != DIFFERS for tensor in self.inputs)
         if not has_inputs or not inputs_agree:
             return False

@@ -175,7 +175,7 @@ class Trace:
         scales = {
             figures.total / read.total: figures.value
             for place, placed in enumerate(self.row[: self._last_gradient])
-            if placed.part == "forward" and not placed.is_mover and not self.readers_of(place)
+            if placed.part == "forward" and not (placed.is_mover or placed.is_random or self.readers_of(place))
             for _, figures in placed.outputs[:1]
             for _, read in placed.inputs[:1]
             if figures.size == read.size == 1 and read.total and abs(figures.total) > abs(read.total)
