@@ -334,9 +334,8 @@ class _Iteration:
             found = roles.get(output_role(_last_type(own.operator), slot.number))
             if found is not None and (index == 0 or is_of_one_size(tensor, found[1])):
                 outputs[slot] = found[1]
-        telling = [slot for slot, figures in own.inputs if not figures.is_plain]
-        if own.part == "backward" and how == BY_KIND and any(slot not in inputs for slot in telling):
-            outputs = {}  # gradients of another form, which what is made of them shows
+        if how == BY_KIND and (_is_other_form(own, other) or (own.part == "backward" and own.is_mover and not inputs)):
+            outputs = {}  # what is made of such gradients shows whether they are right
         self._note_likeness(own.outputs, other.outputs)
         golden = dataclasses.replace(other.operator, inputs=inputs, outputs=outputs)
         self._pairs.append(OperatorPair(own.operator, golden, how, other.step.key, swapped))
@@ -363,6 +362,7 @@ class _Iteration:
         )
         if is_apart or reads_others(own.operator) or reads_others(other.operator):
             return dict(sorted(found.items())), ()  # what they read beside these are other quantities
+        is_other_form = _is_other_form(own, other)
         apart = {*self._moments[id(own.step)].blind_slots(own.operator), *inputs_apart(own.kind)}
         for slot, figures in own.inputs:
             is_setting = figures.size == 1 and figures.value not in self._mine.made
@@ -370,10 +370,10 @@ class _Iteration:
             if slot in found or slot.number in apart or is_setting or figures.is_noise or is_in_pieces:
                 continue
             # What mine has elsewhere is no other form of an operand: gradients read what the forward pass kept.
-            match = next((name for name, one in waiting.items() if one.size == figures.size and (
-                own.part != "backward" or not self._confirmed.is_known(one, False))), None)  # fmt: skip
+            match = next((name for name, one in waiting.items() if one.size == figures.size and not (
+                is_other_form and self._confirmed.is_known(one, False))), None)  # fmt: skip
             is_one_type = own.operator.op_type == other.operator.op_type and how != BY_VALUES
-            if match is None and slot in waiting and is_one_type and own.part != "backward":
+            if match is None and slot in waiting and is_one_type and not is_other_form:
                 match = slot  # another shape is a difference
             if match is not None:
                 self._note_likeness(((slot, figures),), ((match, waiting[match]),))
@@ -469,6 +469,12 @@ def _swapped(own: Placed, places: Sequence[tuple[Slot, Slot]]) -> tuple[Slot, ..
     shapes = {slot: host_shape(own.operator.inputs[slot]) for slot, _ in places}
     pairs = itertools.combinations(places, 2)
     return next(((x[0], y[0]) for x, y in pairs if shapes[x[0]] == shapes[y[0]] and x[1] > y[1]), ())
+
+
+def _is_other_form(own: Placed, other: Placed) -> bool:
+    """Whether two gradients are made of other tensors than each other, as of a picture with zeros in between."""
+    sizes = [sorted(one.size for _, one in placed.inputs if not one.is_plain) for placed in (own, other)]
+    return own.part == "backward" and not own.is_mover and sizes[0] != sizes[1]
 
 
 def _last_type(operator: Operator) -> str:

@@ -4,6 +4,7 @@ edges of a graph, the tokens that one expert is given.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -49,8 +50,10 @@ def _may_share_rows(one: Figures, other: Figures, tolerance: float | None) -> bo
     small, large = (one, other) if one.size <= other.size else (other, one)
     bounds = bounds_of(one.dtype, other.dtype, tolerance)
     slack = bounds.worst * max(-large.lowest, large.largest)
-    if small.size == large.size and small.length < (1 - bounds.relative) * large.length:
-        return False
+    if small.size == large.size:
+        shapes = host_shape(one.tensor), host_shape(other.tensor)
+        if shapes[0] != shapes[1] or small.length < (1 - bounds.relative) * large.length:
+            return False
     return (
         small.length <= (1 + bounds.relative) * large.length
         and small.largest <= large.largest + slack
@@ -63,7 +66,11 @@ def _has_rows_of(small: Figures, large: Figures, tolerance: float | None) -> boo
         x, y = (one.tensor.load_host().astype(np.float64) for one in (small, large))
     except (FormatError, OSError):
         return False
-    x, y = (array.reshape(-1, array.shape[-1]) for array in (x, y))
+    # What exchanges other axes than the first is an order of channels, which no index explains.
+    length = math.prod(x.shape[1:]) if small.size == large.size else x.shape[-1]
+    if y.size % length:
+        return False
+    x, y = (array.reshape(-1, length) for array in (x, y))
     bounds = bounds_of(small.dtype, large.dtype, tolerance)
     with np.errstate(invalid="ignore"):
         x = x[np.linalg.norm(x, axis=1) > bounds.relative * np.abs(x).max(initial=0.0)]
