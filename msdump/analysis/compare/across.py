@@ -334,7 +334,8 @@ class _Iteration:
             found = roles.get(output_role(_last_type(own.operator), slot.number))
             if found is not None and (index == 0 or is_of_one_size(tensor, found[1])):
                 outputs[slot] = found[1]
-        is_without = own.part == "backward" and own.is_mover and not inputs and is_one_size(own, other)
+        is_read = any(slot in inputs and not figures.is_plain for slot, figures in own.read)
+        is_without = own.part == "backward" and own.is_mover and not is_read and is_one_size(own, other)
         if how == BY_KIND and (is_without or _is_other_form(own, other)):
             outputs = {}  # what is made of such gradients shows whether they are right
         self._note_likeness(own.outputs, other.outputs)
