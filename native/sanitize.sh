@@ -8,7 +8,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 python=${PYTHON:-python}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-cp -r "$here/src" "$here/tests" "$here/setup.py" "$here/pyproject.toml" "$here/msdump_native.py" "$here/_msdump_native_cuda.py" "$folder"
+cp -r "$here/src" "$here/tests" "$here"/*.py "$here/pyproject.toml" "$folder"
 cd "$folder"
 MSDUMP_NATIVE_FLAGS="-fsanitize=$kinds -fno-sanitize-recover=undefined -fno-omit-frame-pointer -O1" \
     MAX_JOBS=1 "$python" setup.py -q build --build-lib "$folder/lib"

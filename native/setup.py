@@ -1,14 +1,19 @@
 """Builds `msdump-native` against the installed PyTorch: `pip install --no-build-isolation ./native`."""
 
-import glob
 import os
+import sys
+from pathlib import Path
 
-from setuptools import setup
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, os.fspath(HERE))  # a build backend does not
+import compiling  # noqa: E402
+
 try:
-    import torch
-    from torch.utils.cpp_extension import BuildExtension, CppExtension
+    import torch  # noqa: F401
 except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
@@ -17,20 +22,6 @@ except ModuleNotFoundError as error:
         "let the build see it: pip install --no-build-isolation ./native"
     ) from None
 
-# The sources are C++17; which standard the headers of a PyTorch need, its own tools know.
-FLAGS = [
-    "-O3",
-    "-DNDEBUG",  # as PyTorch is built: its headers have other members without
-    "-ffp-contract=off",  # products are fused with sums only where it is written
-    "-fvisibility=hidden",
-    "-Wall",
-    "-Wextra",
-    "-Wno-psabi",
-    "-Wno-unused-parameter",
-    "-g0",
-]
-EXTRA = os.environ.get("MSDUMP_NATIVE_FLAGS", "").split()
-
 
 class BuildPy(build_py):
     """Notes what it is built for, where it can be read before the compiled part is loaded."""
@@ -38,8 +29,19 @@ class BuildPy(build_py):
     def run(self):
         super().run()
         os.makedirs(self.build_lib, exist_ok=True)
-        with open(os.path.join(self.build_lib, "_msdump_native_built.py"), "w", encoding="utf-8") as file:
-            file.write(f"TORCH_VERSION = {str(torch.__version__)!r}\n")
+        Path(self.build_lib, compiling.BUILT).write_text(compiling.built_text(), encoding="utf-8")
+
+
+class BuildExt(build_ext):
+    """As `msdump native` compiles it."""
+
+    def build_extension(self, ext):
+        if why := compiling.missing():
+            raise SystemExit(f"msdump-native: {why}")
+        try:
+            compiling.compile_into(HERE / "src", Path(self.get_ext_fullpath(ext.name)), Path(self.build_temp))
+        except compiling.CompileError as error:
+            raise SystemExit(f"msdump-native: {error.first}\n{error.log}") from None
 
 
 setup(
@@ -48,16 +50,7 @@ setup(
     description="Sees the operators of eager PyTorch, and measures their tensors, in compiled code.",
     python_requires=">=3.10",
     install_requires=["numpy"],
-    py_modules=["msdump_native", "_msdump_native_cuda"],
-    ext_modules=[
-        CppExtension(
-            "_msdump_native",
-            sorted(glob.glob("src/*.cpp")),
-            depends=sorted(glob.glob("src/*.h")),
-            extra_compile_args=FLAGS + EXTRA,
-            extra_link_args=EXTRA,
-            define_macros=[("MSDUMP_TORCH_VERSION", f'"{torch.__version__}"')],
-        )
-    ],
-    cmdclass={"build_ext": BuildExtension.with_options(use_ninja=False), "build_py": BuildPy},
+    py_modules=[name.removesuffix(".py") for name in compiling.MODULES],
+    ext_modules=[Extension(compiling.EXTENSION, sorted(map(str, Path("src").glob("*.cpp"))))],
+    cmdclass={"build_ext": BuildExt, "build_py": BuildPy},
 )

@@ -3,18 +3,21 @@
 namespace msdump {
 namespace {
 
-template <class Form, bool has_avx, bool is_wide>
+// Block by block, through the compiled function of one: code that is here twice would be compiled twice.
+template <class Form, RowFunction block_of>
 MSDUMP_INLINE void large_row(const void* data, int64_t count, void* scratch, Row& row) {
   const typename Form::Key* values = static_cast<const typename Form::Key*>(data);
   for (int64_t start = 0; start < count; start += kBlock) {
-    block<Form, has_avx, is_wide>(values + start, count - start < kBlock ? count - start : kBlock, scratch, row);
+    block_of(values + start, count - start < kBlock ? count - start : kBlock, scratch, row);
   }
 }
 
 #define MSDUMP_KERNELS_OF(NAME, FORM, TARGET, AVX, WIDE)                                                    \
   TARGET void small_##NAME(const void* v, int64_t n, void* s, Row& r) { small_row<FORM, AVX>(v, n, s, r); }     \
-  TARGET void block_##NAME(const void* v, int64_t n, void* s, Row& r) { block<FORM, AVX, WIDE>(v, n, s, r); }  \
-  TARGET void large_##NAME(const void* v, int64_t n, void* s, Row& r) { large_row<FORM, AVX, WIDE>(v, n, s, r); }
+  TARGET __attribute__((noinline)) void block_##NAME(const void* v, int64_t n, void* s, Row& r) {               \
+    block<FORM, AVX, WIDE>(v, n, s, r);                                                                         \
+  }                                                                                                             \
+  TARGET void large_##NAME(const void* v, int64_t n, void* s, Row& r) { large_row<FORM, block_##NAME>(v, n, s, r); }
 
 #define MSDUMP_KERNELS(TARGET, AVX, WIDE)                             \
   MSDUMP_KERNELS_OF(float64, Float64, TARGET, AVX, WIDE)              \
