@@ -37,6 +37,39 @@ def cache_folder(name: str) -> Path:
     raise WriteError(f"{name}: expected a folder for caches in XDG_CACHE_HOME, ~/.cache or TMPDIR, got none to write.")
 
 
+def existing_cache_folder(name: str) -> Path | None:
+    """The folder that `cache_folder` has made before; None where it has made none. Nothing is made or changed.
+
+    Raises: WriteError where another user could change what is in it.
+    """
+    for base, is_shared in _bases():
+        folder = base / name
+        if not os.path.lexists(folder):
+            continue
+        # A link of another user may lead elsewhere later.
+        for each in (base, folder):
+            why = why_not_private(each, follows_links=each == base and not is_shared)
+            if why:
+                raise WriteError(why)
+        return folder
+    return None
+
+
+def why_not_private(path: Path, follows_links: bool = False) -> str:
+    """Why what lies there is not taken for this user's own; "" where this user alone can have written it."""
+    try:
+        status = os.stat(path, follow_symlinks=follows_links)
+    except OSError as error:
+        return f"{path}: expected a file or folder of this user, got: {error.strerror}."
+    if not (stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)):
+        return f"{path}: expected a file or folder, got a link or something else. Remove it."
+    if status.st_uid != os.geteuid():
+        return f"{path}: expected what belongs to user {os.geteuid()}, got that of user {status.st_uid}. Remove it."
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"{path}: expected what this user alone can write, got what others can write too. Remove it."
+    return ""
+
+
 def _bases() -> Iterator[tuple[Path, bool]]:
     """Folders in the order in which they are tried, and whether other users may make files beside them."""
     root = os.environ.get("XDG_CACHE_HOME", "")

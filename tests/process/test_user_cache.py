@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from msdump.errors import WriteError
-from msdump.process.user_cache import cache_folder
+from msdump.process.user_cache import cache_folder, existing_cache_folder
 
 
 @pytest.fixture
@@ -56,3 +56,36 @@ def test_what_the_group_may_write_becomes_private(home: Path) -> None:
     base.chmod(0o775)
     cache_folder("index")
     assert base.stat().st_mode & 0o077 == 0
+
+
+def test_a_look_for_a_folder_makes_none(home: Path) -> None:
+    assert existing_cache_folder("native") is None
+    assert not home.exists()
+    made = cache_folder("native")
+    assert existing_cache_folder("native") == made
+    assert existing_cache_folder("index") is None
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o702, 0o777])
+@pytest.mark.parametrize("place", ["native", "."])
+def test_a_folder_that_others_can_write_is_not_looked_into(place: str, mode: int, home: Path) -> None:
+    made = cache_folder("native")
+    (made.parent / place).chmod(mode)
+    with pytest.raises(WriteError, match="this user alone can write"):
+        existing_cache_folder("native")
+
+
+def test_a_folder_of_another_user_is_not_looked_into(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache_folder("native")
+    own = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: own + 1)
+    with pytest.raises(WriteError, match=f"expected what belongs to user {own + 1}, got that of user {own}"):
+        existing_cache_folder("native")
+
+
+def test_a_link_is_not_looked_into(home: Path, tmp_path: Path) -> None:
+    made = cache_folder("native")
+    made.rename(tmp_path / "elsewhere")
+    made.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(WriteError, match="a link"):
+        existing_cache_folder("native")
