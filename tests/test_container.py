@@ -111,7 +111,7 @@ def test_the_build_gets_what_the_wheel_is_made_of() -> None:
     lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     assert "*" in lines
     named = {line[1:].split("/")[0] for line in lines if line.startswith("!")}
-    needed = {"setup.py", "setup.cfg", "pyproject.toml", "README.md", "LICENSE", "msdump", "docs", "docker"}
+    needed = {"setup.py", "setup.cfg", "pyproject.toml", "README.md", "LICENSE", "msdump", "docs", "native", "docker"}
     if not (ROOT / "msdump").is_dir():
         pytest.skip("the package is not in this tree")
     needed |= {path.resolve().relative_to(ROOT).parts[0] for path in (ROOT / "msdump").rglob("*") if path.is_symlink()}

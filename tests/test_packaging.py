@@ -66,7 +66,14 @@ def test_the_wheel_holds_the_package_and_the_pages_that_it_searches(tmp_path: Pa
         packed = {name for name in archive.namelist() if ".dist-info/" not in name}
         archive.extractall(tmp_path / "site")
     pages = {f"msdump/pages/{name[5:]}" for name in names if re.match(r"docs/(?!zh/).*\.md$", name)}
-    assert packed == pages | {name for name in names if re.match(r"msdump/", name)}
+    assert packed == pages | {name for name in names if re.match(r"msdump/", name)} | {"msdump/native.zip"}
+    with zipfile.ZipFile(tmp_path / "site" / "msdump" / "native.zip") as archive:
+        # What `msdump native` compiles: no more, no less than in a clone.
+        compiled = {name: archive.read(name) for name in archive.namelist()}
+    assert "src/module.cpp" in compiled and "compiling.py" in compiled and "setup.py" not in compiled
+    assert compiled == {name: (ROOT / "native" / name).read_bytes() for name in compiled}
+    sources = [name.removeprefix("native/") for name in names if re.fullmatch(r"native/(src/\w+\.\w+|\w+\.py)", name)]
+    assert set(sources) - {"setup.py"} == set(compiled)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
     answer = subprocess.run(
         [sys.executable, "-m", "msdump", "docs", "loss", "is", "NaN"],
