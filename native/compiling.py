@@ -39,7 +39,7 @@ _FLAGS = (
     "-Wno-unused-parameter",
     "-g0",
 )
-# Loops over elements, and what Python calls: pybind11's templates compile a third faster so, and wait for Python anyway.
+# Loops over elements; and what Python calls: pybind11's templates compile a fifth faster so, and wait for Python.
 _LEVELS = {"kernels.cpp": "-O3", "statistics.cpp": "-O3", "module.cpp": "-O1"}
 # They read the same headers of PyTorch, which take most of the time of each: they are compiled as one.
 _TOGETHER = ("observer.cpp", "tensors.cpp", "operators.cpp", "device_statistics.cpp", "elements.cpp")

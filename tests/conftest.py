@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import itertools
 import os
@@ -18,8 +19,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from msdump.errors import KernelNotFoundError
+from msdump.errors import KernelNotFoundError, WriteError
 from msdump.process.front_ends import is_installed
+from msdump.process.user_cache import cache_folder
 from tests.slow import is_slow
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -154,6 +156,21 @@ os.environ["TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS"] = "0"
 def inductor_compiles_anew(tmp_path_factory: pytest.TempPathFactory) -> None:
     """What a run of the tests that was killed left half written is not found."""
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.fspath(tmp_path_factory.mktemp("inductor"))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_build_of_native_is_found(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Whatever the user has built: operators come to a dispatch mode, or to a package that is installed for the tests.
+
+    Machine code is taken from the user's cache all the same.
+    """
+    if not {"HOME", "XDG_CACHE_HOME"} & os.environ.keys():
+        return  # as the user would have none
+    cache = tmp_path_factory.mktemp("cache")
+    (cache / "msdump").mkdir(mode=0o700)
+    with contextlib.suppress(WriteError):
+        (cache / "msdump" / "code").symlink_to(cache_folder("code"))
+    os.environ["XDG_CACHE_HOME"] = os.fspath(cache)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -63,6 +63,12 @@ BY_COMMAND: Mapping[str, Mapping[int, str]] = {
     "init": {FINE: "written, and the configuration holds", **{status: _PLAN[status] for status in (REFUSED, NOTHING)}},
     "plan": _PLAN,
     "schema": {FINE: "printed"},
+    "native": {
+        FINE: "built, or built before; it was checked, and works",
+        REFUSED: "wrong usage, or PyTorch, a compiler, headers or room on the disk are missing, or it does not "
+        "compile, or does not work",
+        NOTHING: "of --check and --remove: nothing was built",
+    },
     "ls": {FINE: "listed", NOTHING: _NO_DUMP, INCOMPLETE: "listed, and there are damaged files"},
     "show": {FINE: "shown", NOTHING: _NO_OPERATOR, INCOMPLETE: "shown, and a file of the operator is damaged"},
     "where": {FINE: "found", NOTHING: "no operator comes from such a line, or there is no graph file"},

@@ -68,6 +68,7 @@ UNLISTED_COMMANDS = {
     "repro": "write a stand-alone script for an operator: see replay",
     "query": "query the tables of a job: see ranks",
     "skill": "print a file that teaches an agent to use msdump: see mcp",
+    "native": "build compiled code for dumps of eager PyTorch, once",
     "trigger": "make a job with a flight recorder keep its last steps",
     "unpack": "make folders of packs again: see pack",
     "recover": "complete packs whose writer was killed: see pack",

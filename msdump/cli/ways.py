@@ -25,7 +25,11 @@ def add_way_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="let torch.compile capture nn.RNN, nn.LSTM and nn.GRU, which PyTorch leaves out by default",
     )
-    add("--torch-eager", action="store_true", help="dump every operator of PyTorch as it runs, without torch.compile")
+    add(
+        "--torch-eager",
+        action="store_true",
+        help="dump every operator of PyTorch as it runs, without torch.compile; `msdump native` makes it cheap",
+    )
     add(
         "--torch-module",
         metavar="NAME",

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +80,7 @@ def rows(text: str) -> list[tuple[str, int]]:
 IN_PROCESS = rows(f"""
     schema acl                                  {FINE}
     completion bash                             {FINE}
+    native --remove                             {NOTHING if find_spec("torch") else REFUSED}
     completion                                  {REFUSED}
     plan fine.json                              {FINE}
     plan wrong.json                             {REFUSED}

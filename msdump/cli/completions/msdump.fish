@@ -81,7 +81,7 @@ complete -c msdump -n '_shtab_msdump_using run' -l no-dump -d 'run the script, a
 complete -c msdump -n '_shtab_msdump_using run' -l real-mindspore -d '`import mindspore` gives the installed MindSpore, not msdump'"'"'s'
 complete -c msdump -n '_shtab_msdump_using run' -l torch-backend -x -d 'backend of every torch.compile of the script, such as msdump'
 complete -c msdump -n '_shtab_msdump_using run' -l torch-rnn -d 'let torch.compile capture nn.RNN, nn.LSTM and nn.GRU, which PyTorch leaves out by default'
-complete -c msdump -n '_shtab_msdump_using run' -l torch-eager -d 'dump every operator of PyTorch as it runs, without torch.compile'
+complete -c msdump -n '_shtab_msdump_using run' -l torch-eager -d 'dump every operator of PyTorch as it runs, without torch.compile; `msdump native` makes it cheap'
 complete -c msdump -n '_shtab_msdump_using run' -l torch-module -x -d 'compile a module that the script does not: an instance in its namespace, or a class'
 complete -c msdump -n '_shtab_msdump_using run' -l as -xka "msprobe" -d '`import msprobe` gives msdump'"'"'s: PrecisionDebugger of the script dumps, into msprobe'"'"'s files'
 complete -c msdump -n '_shtab_msdump_using run' -l tables -xka "(__fish_complete_path (commandline -ct))" -d 'write a table part for each dumped iteration, as `msdump stat --tables` does, when the script has ended'

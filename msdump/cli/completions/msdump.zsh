@@ -332,7 +332,7 @@ _shtab_msdump_run_options=(
   "--real-mindspore[\`import mindspore\` gives the installed MindSpore, not msdump\'s]"
   "--torch-backend[backend of every torch.compile of the script, such as msdump]:NAME:"
   "--torch-rnn[let torch.compile capture nn.RNN, nn.LSTM and nn.GRU, which PyTorch leaves out by default]"
-  "--torch-eager[dump every operator of PyTorch as it runs, without torch.compile]"
+  "--torch-eager[dump every operator of PyTorch as it runs, without torch.compile\; \`msdump native\` makes it cheap]"
   "--torch-module[compile a module that the script does not\: an instance in its namespace, or a class]:NAME:"
   "--as[\`import msprobe\` gives msdump\'s\: PrecisionDebugger of the script dumps, into msprobe\'s files]:as:(msprobe)"
   "--tables[write a table part for each dumped iteration, as \`msdump stat --tables\` does, when the script has ended]:FOLDER:_files"

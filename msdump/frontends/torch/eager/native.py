@@ -1,8 +1,8 @@
 """Operators seen by `msdump_native`, compiled code around PyTorch's own callbacks, in the place of a dispatch mode.
 
 The callbacks keep numbers of what runs; Python is asked where another part of a step begins, and tells observers of
-all operators of a part when it ends. The package is optional: without it, and where it cannot be used, the dispatch
-mode sees the operators.
+all operators of a part when it ends. It is optional, installed as a package or built by `msdump native`: without it,
+and where it cannot be used, the dispatch mode sees the operators.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from msdump.config.environment import is_native_used
+from msdump.errors import WriteError
+from msdump.frontends.torch.eager import native_builds
 from msdump.frontends.torch.eager.call_sites import OWN_FOLDERS, PASSED_FILES, STOPS
 from msdump.frontends.torch.eager.listening import tells_of_compiling
 from msdump.frontends.torch.eager.native_calls import NativeCalls, overload_named
@@ -33,18 +35,38 @@ _MAX_FRAMES = 16
 _INTERFACE = 2
 
 
+BUILD_COMMAND = "msdump native"
+_MISSING = "msdump-native is not there"
+
+
 @functools.cache
 def why_not_native() -> str:
-    """Why `msdump_native` cannot be used in this process; "" where it can."""
+    """Why `msdump_native` cannot be used in this process; "" where it can. A package comes before a build."""
+    if not tells_of_compiling():
+        return f"PyTorch {torch.__version__} does not tell when it compiles. Install a newer one."
     try:
         import msdump_native
     except ImportError:
-        return "msdump-native is not installed"
+        return _why_not_built()
     if getattr(msdump_native, "INTERFACE", 1) != _INTERFACE:
         return "msdump-native was built for another release of msdump. Install that of this one."
-    if not tells_of_compiling():
-        return f"PyTorch {torch.__version__} does not tell when it compiles. Install a newer one."
     return str(msdump_native.check())
+
+
+def _why_not_built() -> str:
+    try:
+        folder = native_builds.existing_build()
+    except WriteError as error:
+        return f"msdump-native is not loaded. {error}"
+    if folder is None:
+        return _MISSING
+    why = native_builds.why_damaged(folder)
+    if not why:
+        native_builds.offer(folder)
+        import msdump_native
+
+        why = msdump_native.check()
+    return f"{why} Build it again: {BUILD_COMMAND}" if why else ""
 
 
 @functools.cache
