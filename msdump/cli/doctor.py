@@ -95,15 +95,22 @@ def _versions() -> list[Row]:
 
 
 def _native(problems: list[str]) -> list[Row]:
-    """Whether compiled code sees the operators of eager PyTorch; nothing where it is not installed."""
-    if importlib.util.find_spec("msdump_native") is None:
+    """Whether compiled code sees the operators of eager PyTorch; nothing without PyTorch, and where it is off."""
+    if importlib.util.find_spec("torch") is None or not _uses_native():
         return []
-    from msdump.frontends.torch.eager.native import why_not_native
+    from msdump.frontends.torch.eager.native import lacks_native, native_sentence
 
-    why = why_not_native()
-    if why:
-        problems.append(why)
-    return [("msdump-native", "cannot be used" if why else "is used for statistics of eager PyTorch")]
+    sentence = native_sentence()
+    if sentence and not lacks_native():
+        problems.append(f"{sentence}.")
+    return [("msdump-native", sentence or "is used for dumps of eager PyTorch")]
+
+
+def _uses_native() -> bool:
+    try:
+        return is_native_used()
+    except ConfigError:
+        return False  # `_environment` says so
 
 
 def _machine() -> list[Row]:

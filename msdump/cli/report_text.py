@@ -78,7 +78,7 @@ def _times(steps: StepTimes) -> str:
     if steps.plain:
         times = steps.usual / steps.plain
         text += f"; it takes {times:.3g} times as long as a plain step of this run ({1e3 * steps.plain:.3g} ms)"
-    return text
+    return f"{text}; {steps.advice}" if steps.advice else text
 
 
 def _unseen(report: Report) -> str:

@@ -73,6 +73,7 @@ class StepTimes:
     seconds  all of them, and `own_seconds` of that the dump and its callbacks
     usual    the median of one
     plain    the median of steps of this run that were not dumped; None where there was none
+    advice   what would make them cheaper, or why that was not used; "" where there is nothing to say
     """
 
     count: int
@@ -80,6 +81,7 @@ class StepTimes:
     own_seconds: float
     usual: float
     plain: float | None
+    advice: str = ""
 
 
 @dataclass(frozen=True, slots=True)

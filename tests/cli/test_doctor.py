@@ -56,3 +56,34 @@ def test_as_json_and_without_what_is_private(
 def test_a_folder_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", str(tmp_path / "no")]) == 2
     assert "DIR: expected a folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("sentence", "is_missing", "status"),
+    [
+        ("`msdump native`, once, builds it", True, 0),
+        ("msdump-native was not used: it is old.", False, 1),
+        ("", False, 0),
+    ],
+)
+def test_what_a_report_says_of_compiled_code(
+    sentence: str,
+    is_missing: bool,
+    status: int,
+    dump: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """That it is missing is no problem."""
+    pytest.importorskip("torch")
+    from msdump.frontends.torch.eager import native
+
+    monkeypatch.setattr(native, "native_sentence", lambda: sentence)
+    monkeypatch.setattr(native, "lacks_native", lambda: is_missing)
+    assert main(["doctor", str(dump), "--json", "-"]) == status
+    value = json.loads(capsys.readouterr().out)
+    assert value["native"] == {"msdump-native": sentence or "is used for dumps of eager PyTorch"}
+    assert len(value["problems"]) == status
+    monkeypatch.setenv("MSDUMP_NATIVE", "0")
+    assert main(["doctor", str(dump), "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["native"] == {}

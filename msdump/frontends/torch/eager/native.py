@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from msdump.config.environment import is_native_used
 from msdump.errors import WriteError
 from msdump.frontends.torch.eager import native_builds
 from msdump.frontends.torch.eager.call_sites import OWN_FOLDERS, PASSED_FILES, STOPS
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     import msdump_native
 
     from msdump.engine.graphs import GraphSession
+    from msdump.process.report import StepTimes
 
 log = logging.getLogger("msdump")
 
@@ -36,7 +36,10 @@ _INTERFACE = 2
 
 
 BUILD_COMMAND = "msdump native"
+_BUILT = "compiled code that makes dumps of eager PyTorch several times cheaper"
 _MISSING = "msdump-native is not there"
+# What a dump must take of its steps before a line of the report is worth it: a share, and seconds.
+_WORTH_SHARE, _WORTH_SECONDS = 0.25, 1.0
 
 
 @functools.cache
@@ -69,22 +72,45 @@ def _why_not_built() -> str:
     return f"{why} Build it again: {BUILD_COMMAND}" if why else ""
 
 
+def lacks_native() -> bool:
+    """Whether nothing was installed or built, which is no fault."""
+    return why_not_native() == _MISSING
+
+
+def native_sentence(times: StepTimes | None = None, refusal: str = "", has_seen: bool = False) -> str:
+    """Whether compiled code makes a dump of eager PyTorch cheap, and what to do where it does not; for the report of a
+    run, and for `msdump doctor`.
+
+    times     of the run where it is missing; None: no run is meant
+    refusal   why the run was not for it, in words; `has_seen`: whether that began after a while
+    Edges:    "" where there is nothing to say: it was used, or it is missing and the run was cheap or not for it.
+    """
+    why = why_not_native()
+    if lacks_native():
+        is_costly = times is None or times.own_seconds >= max(_WORTH_SECONDS, _WORTH_SHARE * times.seconds)
+        return f"`{BUILD_COMMAND}`, once, builds {_BUILT}" if is_costly and not refusal else ""
+    if why or refusal:
+        since = " any more" if has_seen else ""
+        return f"msdump-native was not used{since}: {why or refusal}"
+    return ""
+
+
 @functools.cache
 def why_not_on(device: torch.device) -> str:
     """Why tensors of a device cannot be measured by it; "" where they can."""
-    if device.type != "cuda":
-        return "" if device.type in ("cpu", "meta") else f"msdump-native does not measure tensors on {device.type}"
+    if device.type != "cuda" or lacks_native():
+        is_known = device.type in ("cpu", "meta", "cuda")
+        return "" if is_known else f"it does not measure tensors on {device.type}"
     import msdump_native
 
     return str(msdump_native.use_cuda(torch.cuda.current_device() if device.index is None else device.index))
 
 
-def uses_native() -> bool:
-    """Whether programs of this process are seen by `msdump_native` where it can see all that is wanted.
-
-    Raises: ConfigError for a wrong MSDUMP_NATIVE.
-    """
-    return is_native_used() and not why_not_native()
+def why_not_shown(devices: Collection[torch.device], keeps: bool) -> str:
+    """Why it cannot measure, or copy, tensors that lie there; "" where it can."""
+    if keeps and any(device.type != "cpu" for device in devices):
+        return "it copies no tensors of other devices than the CPU"
+    return next(filter(None, map(why_not_on, devices)), "")
 
 
 class NativeLook:
@@ -94,6 +120,7 @@ class NativeLook:
                 begin; returns the stage that it belongs to, None where it belongs to none, and whether the next one may
                 begin another
     optimizers  names of those whose steps are under way
+    refusal     why what ran last did not come to it, in words; set by the program
     """
 
     def __init__(
@@ -119,22 +146,17 @@ class NativeLook:
         self._blind_depth = 0
         self._numbers: dict[tuple[str, bool], int] = {}
         self._texts: list[tuple[str, bool]] = []
-        # Why some devices are not for it.
-        self._devices: list[str] = []
+        # Why what runs now is not for it, or what ran last was not.
+        self.refusal = ""
         self._observer: msdump_native.Observer = msdump_native.Observer(
             stops=STOPS, passed_files=PASSED_FILES, own_folders=OWN_FOLDERS, max_frames=_MAX_FRAMES
         )
         self._observer.set_handler(self._ask)
 
-    def can_show(self, devices: Collection[torch.device], keeps: bool) -> bool:
-        """Whether it can measure, or copy, what lies there."""
-        if keeps and any(device.type != "cpu" for device in devices):
-            return False
-        for device in devices:
-            why = why_not_on(device)
-            if why and why not in self._devices:
-                self._devices.append(why)
-        return not any(map(why_not_on, devices))
+    @property
+    def has_seen(self) -> bool:
+        """Whether operators of any iteration came from here."""
+        return self._iterations > 0
 
     def look(self, is_on: bool) -> bool:
         """See operators, or no longer.   Returns: whether it sees them"""
@@ -174,10 +196,10 @@ class NativeLook:
         """What the report says of it."""
         if self.failure:
             return (f"msdump-native stopped: {self.failure}. The dispatch mode took its place.",)
-        if self._devices:
-            return tuple(f"{why}. The dispatch mode took its place." for why in self._devices)
         count = self._iterations
-        return (f"operators of {count} iteration{'s' * (count > 1)} were seen by msdump-native.",) if count else ()
+        seen = f"operators of {count} iteration{'s' * (count > 1)} were seen by msdump-native." if count else ""
+        sentence = native_sentence(refusal=self.refusal, has_seen=self.has_seen)
+        return tuple(filter(None, (seen, f"{sentence}." if sentence else "")))
 
     def blind(self, is_blind: bool) -> None:
         """While it is blind, it sees nothing that runs: PyTorch compiles, and runs operators of its own for that."""

@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,7 +20,7 @@ from msdump.frontends.torch.eager.learning import LearningRecord
 from msdump.frontends.torch.eager.listening import is_compiled_node, listening
 from msdump.frontends.torch.eager.messages import Messages
 from msdump.frontends.torch.eager.mode import StackedMode
-from msdump.frontends.torch.eager.native import NativeLook
+from msdump.frontends.torch.eager.native import NativeLook, native_sentence, why_not_native, why_not_shown
 from msdump.frontends.torch.eager.native_calls import NativeCalls
 from msdump.frontends.torch.eager.operands import TRACED, CallOperands
 from msdump.frontends.torch.eager.operators import Operators
@@ -96,6 +97,9 @@ class EagerProgram:
         self._messages = Messages(self._operands, self._book, session.count_skipped)
         self._shardings = OperandShardings(self._book, self._operands, session.recorder)
         self.native: NativeLook | None = None
+        # Whether it would be used if it were there, but for the reason that was noted last.
+        self._lacks_native = False
+        self._refusal = ""
         self.mode = StackedMode(self)
         self._device_state: tuple[int, bool] | None = None
         self._found_devices: Collection[torch.device] = ()
@@ -117,7 +121,12 @@ class EagerProgram:
     # -- native -----------------------------------------------------------------------------------
 
     def use_native(self) -> None:
-        """Operators come to `msdump_native` where that can see all of them, from the first call of a module on."""
+        """Operators come to `msdump_native` where that can see all of them, from the first call of a module on. Where
+        it is missing, the report says how to have it.
+        """
+        if why_not_native():
+            self._lacks_native = True
+            return
         calls = NativeCalls(self.stages[FORWARD], self._operands, self._operator_scopes, self.session.count_skipped)
         self.native = NativeLook(self.session, calls, self._scopes, self._ask, lambda: self._iterations.optimizers)
         self.session.add_notes(self.native.notes)
@@ -125,19 +134,27 @@ class EagerProgram:
     @property
     def prefers_native(self) -> bool:
         """Whether what runs next is to come to `native`; where an operator is being shown, nothing can change that."""
-        native, plan = self.native, self._plan
-        if native is None or native.failure or plan is None:
+        native = self.native
+        if native is None or native.failure or self._plan is None or self._iterations.is_setup:
             return False
+        native.refusal = self._why_not_seen(self._plan)
+        return not native.refusal and (native.is_on or self._is_between_operators)
+
+    def _why_not_seen(self, plan: Plan) -> str:
+        """Why what runs now is not for `msdump_native`, in words; "" where it is."""
         keeps = not plan.measures_only
-        if keeps and not _has_room_for_all(plan):
-            return False
-        if plan.recorder is not None or plan.trigger.exception or self._counts.has_run or self._iterations.is_setup:
-            return False
+        why = _why_no_room(plan) if keeps else ""
+        if why:
+            return why
+        if plan.recorder is not None:
+            return "a flight recorder keeps the tensors"
+        if plan.trigger.exception:
+            return "the dump waits for an operator that raises"
+        if self._counts.has_run:
+            return "the program runs what torch.compile has made"
         if torch.distributed.is_available() and torch.distributed.is_initialized():
-            return False
-        if not native.can_show(self._devices(), keeps):
-            return False
-        return native.is_on or self._is_between_operators
+            return "torch.distributed is in use"
+        return why_not_shown(self._devices(), keeps)
 
     def _devices(self) -> Collection[torch.device]:
         """Where parameters lie, and what is made by default."""
@@ -186,6 +203,8 @@ class EagerProgram:
 
     def end(self) -> None:
         """Write the last iteration, and listen no more."""
+        if self._lacks_native:
+            self._note_refusal()
         self.has_ended = True
         self.cost.end_step()
         self._steps.lead(None)
@@ -219,7 +238,18 @@ class EagerProgram:
 
     def _step_times(self) -> StepTimes | None:
         """Operators that come to `native` are not timed."""
-        return self.cost.so_far() if self.native is None else None
+        times = self.cost.so_far()
+        if times is None or (self.native is not None and self.native.has_seen):
+            return None
+        if not self._lacks_native:
+            return times
+        return replace(times, advice=native_sentence(times, self._note_refusal()))
+
+    def _note_refusal(self) -> str:
+        """Why a run without `msdump_native` is not for it; after the end, why it was not."""
+        if self._plan is not None and not self.has_ended:
+            self._refusal = self._why_not_seen(self._plan)
+        return self._refusal
 
     def pause(self) -> None:
         """What runs from here to `resume` is no part of any iteration. Only between two of them."""
@@ -631,10 +661,17 @@ class _Regions(threading.local):
 _programs: weakref.WeakSet[EagerProgram] = weakref.WeakSet()
 
 
-def _has_room_for_all(plan: Plan) -> bool:
-    """Whether a dump holds copies of all tensors of a step, as `msdump_native` does until it knows what is selected."""
-    is_held = plan.how.engine == SYNC and not plan.trigger.op_debug_mode and not plan.trigger.is_watcher
-    return is_held and plan.which.selectors is None and not plan.which.takes_marked
+def _why_no_room(plan: Plan) -> str:
+    """Why a dump does not hold copies of all tensors of a step, as `msdump_native` does until it knows what is
+    selected; "" where it does.
+    """
+    if plan.trigger.op_debug_mode or plan.trigger.is_watcher:
+        return "the dump looks for overflows, or for who overwrites an output"
+    if plan.which.selectors is not None or plan.which.takes_marked:
+        return "it would copy the tensors of all operators, and the configuration selects some"
+    if plan.how.engine != SYNC:
+        return "the dump is asynchronous, and saves more than statistics without MD5"
+    return ""
 
 
 def _note_fork() -> None:

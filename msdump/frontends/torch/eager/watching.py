@@ -9,9 +9,9 @@ from types import TracebackType
 
 import torch
 
+from msdump.config.environment import is_native_used
 from msdump.engine import opening
 from msdump.errors import ConfigError
-from msdump.frontends.torch.eager.native import uses_native
 from msdump.frontends.torch.eager.program import EagerProgram
 from msdump.frontends.torch.session import open_session, steps_of
 from msdump.graph.graph import Graph
@@ -64,7 +64,7 @@ class Watch(contextlib.ContextDecorator):
                 raise
         if session is not None:
             self._program = EagerProgram(session, steps_of(session), self._model, has_setup=self._is_whole_script)
-            if uses_native():
+            if is_native_used():
                 self._program.use_native()
             self._program.begin()
         self._thread = threading.get_ident()

@@ -451,7 +451,25 @@ def test_tensors_of_a_selection_come_from_the_mode(tmp_path: Path) -> None:
         for number in range(STEPS):
             step(number)
     report = watch.report()
-    assert report is not None and not report.notes and report.tensors_written
+    assert report is not None and report.tensors_written
+    (note,) = report.notes
+    assert note.startswith("msdump-native was not used: it would copy the tensors of all operators")
+    assert report.steps is not None and not report.steps.advice
+
+
+def test_a_program_that_begins_to_run_compiled_code_is_told(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model, x = nn.Linear(3, 3), torch.randn(2, 3)
+    compiled = torch.compile(model, backend="eager")
+    with msdump.watch(config=configuration(tmp_path)) as watch:
+        for number in range(STEPS):
+            (compiled if number > 1 else model)(x).sum().backward()
+            watch.step()
+    report = watch.report()
+    assert report is not None and report.notes == (
+        "operators of 2 iterations were seen by msdump-native.",
+        "msdump-native was not used any more: the program runs what torch.compile has made.",
+    )
 
 
 @pytest.mark.parametrize("program", [mlp, data_made_between, accumulated], ids=lambda program: program.__name__)
