@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from msdump.analysis.find._health import HealthTable
 from msdump.analysis.find._infinity_flow import CAME_IN, UNSET_MEMORY
@@ -11,8 +11,21 @@ from msdump.analysis.graph_info import GraphFiles, GraphNode, Origin
 from msdump.analysis.steps import Step, StepKey
 from msdump.operators.traits import makes_unset, only_moves, unread_inputs
 
-if TYPE_CHECKING:
-    from msdump.analysis.find.nan import NonFinite
+
+class First(Protocol):
+    """What is asked of the first finding."""
+
+    @property
+    def step(self) -> StepKey: ...
+
+    @property
+    def maker(self) -> object: ...
+
+    @property
+    def how(self) -> str: ...
+
+    @property
+    def parameter(self) -> str | None: ...
 
 
 def allocation_of(origin: Origin | None, key: StepKey, graphs: GraphFiles) -> GraphNode | None:
@@ -41,9 +54,7 @@ def allocation_of(origin: Origin | None, key: StepKey, graphs: GraphFiles) -> Gr
     return None
 
 
-def bad_from_the_start(
-    found: NonFinite, steps: Sequence[Step], health: HealthTable, graphs: GraphFiles
-) -> tuple[str, ...]:
+def bad_from_the_start(found: First, steps: Sequence[Step], health: HealthTable, graphs: GraphFiles) -> tuple[str, ...]:
     """Names of parameters that were not finite when the first step of a rank began.
 
     found   the first finding: in the step that reads them, or in what ran before it
