@@ -48,7 +48,7 @@ from msdump.operators.kinds import (
     kind_of,
     output_role,
 )
-from msdump.operators.traits import is_random
+from msdump.operators.traits import is_random, reads_shape_only
 
 _MAX_CANDIDATES = 64  # operators with one result that are tried for one
 _KNOWN_SHARE = 0.5
@@ -347,6 +347,8 @@ class _Iteration:
         """Inputs of golden by slots of mine: those that agree, then those of one size, in their order; and slots of
         two that have changed their places.
         """
+        if reads_shape_only(own.operator.op_type):
+            return {}, ()
         waiting = dict(other.inputs)
         found: dict[Slot, DumpedTensor] = {}
         places: list[tuple[Slot, Slot]] = []

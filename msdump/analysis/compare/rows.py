@@ -15,7 +15,7 @@ from msdump.analysis.compare.values import Figures
 from msdump.errors import FormatError
 from msdump.tensors.arrays import Array
 
-_LEAST = 8  # numbers of a value whose rows are looked up
+_LEAST = 4  # numbers of a value whose rows are looked up
 _LONG = 4  # numbers in a row that agree by chance in no value
 _FEW = 0.1  # numbers of a value that agree with any one by chance, so that shorter rows tell something
 _MAX_CANDIDATES = 12
@@ -26,7 +26,7 @@ _MAX_ELEMENTS = 1 << 22
 def same_rows(figures: Figures, others: Iterable[Figures], tolerance: float | None) -> Figures | None:
     """The first of some values that has all rows of one, or of which it has all rows; None where none has.
 
-    Rows are those along the last axis; at least two that differ are needed. Rows of zeros, as padding is, need none.
+    Rows are those along the last axis; one is enough if it is long. Rows of zeros, as padding is, need none.
     """
     fitting = [one for one in others if _may_share_rows(figures, one, tolerance)]
     fitting.sort(key=lambda one: abs(one.size - figures.size))
@@ -41,7 +41,7 @@ def has_rows(figures: Figures) -> bool:
     """Whether a value has rows that tell something."""
     shape = host_shape(figures.tensor)
     is_readable = figures.has_elements and not figures.is_plain and _LEAST <= figures.size <= _MAX_ELEMENTS
-    return figures.is_float and is_readable and len(shape) > 1 and figures.size > shape[-1]
+    return figures.is_float and is_readable and len(shape) > 1
 
 
 def _may_share_rows(one: Figures, other: Figures, tolerance: float | None) -> bool:
@@ -74,7 +74,7 @@ def _has_rows_of(small: Figures, large: Figures, tolerance: float | None) -> boo
     bounds = bounds_of(small.dtype, large.dtype, tolerance)
     with np.errstate(invalid="ignore"):
         x = x[np.linalg.norm(x, axis=1) > bounds.relative * np.abs(x).max(initial=0.0)]
-    if len(x) < 2 or not np.isfinite(x).all() or not np.isfinite(y).all() or np.ptp(x, axis=0).max() == 0.0:
+    if x.size < _LEAST or not np.isfinite(x).all() or not np.isfinite(y).all() or np.ptp(x) == 0.0:
         return False
     if x.shape[1] < _LONG and y.size * bounds.relative > _FEW:
         return False

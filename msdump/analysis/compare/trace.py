@@ -166,8 +166,15 @@ class Trace:
         return next(iter(self._scaled_losses), 1.0)
 
     def is_scaled(self, value: Value) -> bool:
-        """Whether the scale of a loss is in a value of an iteration that has one: of gradients, and of that loss."""
-        return "backward" in self.parts.get(value, ()) or value in self._scaled_losses.values()
+        """Whether the scale of a loss is in a value of an iteration that has one: of gradients, and of that loss.
+
+        Edges: what no operator made and the backward pass alone reads is a gradient that no operator shows.
+        """
+        parts = self.parts.get(value)
+        if not parts:
+            readers = self.readers.get(value, ())
+            return bool(readers) and all(self.row[reader].part == "backward" for reader in readers)
+        return "backward" in parts or value in self._scaled_losses.values()
 
     @functools.cached_property
     def _scaled_losses(self) -> dict[float, Value]:

@@ -234,7 +234,7 @@ class Matches:
             x, y = mine.tensor.load_host(), golden.tensor.load_host()
         except (FormatError, OSError):
             return None
-        metrics = compare_arrays(x.astype(np.float32).reshape(-1) * np.float32(mine.factor), y.reshape(-1), False)
+        metrics = compare_arrays(_scaled(x, mine.factor).reshape(-1), y.reshape(-1), False)
         bounds = bounds_of(mine.dtype, golden.dtype, self._tolerance)
         return Likeness((), False, metrics, reason_to_differ(metrics, bounds), mine.factor)
 
@@ -300,7 +300,7 @@ def _likeness_of_numbers(mine: Figures, golden: Figures, tolerance: float | None
     except (FormatError, OSError):
         return None
     if mine.factor != 1:
-        x = x.astype(np.float32) * np.float32(mine.factor)
+        x = _scaled(x, mine.factor)
     bounds = bounds_of(mine.dtype, golden.dtype, tolerance)
     top = max(abs(golden.lowest), abs(golden.largest))
     for axes, is_of_golden in _orders(x, y):
@@ -324,6 +324,11 @@ def _likeness_of_numbers(mine: Figures, golden: Figures, tolerance: float | None
         if not reason_to_differ(metrics, bounds):
             return Likeness(axes, is_of_golden, metrics)
     return None
+
+
+def _scaled(array: Array, factor: float) -> Array:
+    with np.errstate(over="ignore", invalid="ignore"):  # memory that nobody wrote
+        return array.astype(np.float32) * np.float32(factor)
 
 
 def is_row_of(array: Array, figures: Figures, tolerance: float | None) -> bool:
