@@ -372,16 +372,30 @@ def _joined_by_values(
         for j in range(len(shorter)):
             best[i][j] = shared[i][j] + (max(best[i + 1][j:]) if i + 1 < len(longer) else 0)
     groups: dict[int, list[Step]] = {}
-    start = 0
+    start = last = 0
     for i in range(len(longer)):
         start = max(range(start, len(shorter)), key=lambda j, row=best[i]: row[j])  # type: ignore[misc]
         if shared[i][start]:
             groups.setdefault(start, []).extend(longer[i])
+            last = i
+    groups |= _in_order(groups, longer[last + 1 :], len(shorter))
     counts = {j: len({step.key.iteration for step in steps}) for j, steps in groups.items()}
     if max(counts.values(), default=1) < 2 or len(groups) < len(shorter):
         return []
     pairs = [(steps, shorter[j]) for j, steps in groups.items()]
     return pairs if is_mine_longer else [(own, other) for other, own in pairs]
+
+
+def _in_order(groups: Mapping[int, list[Step]], rest: Sequence[list[Step]], count: int) -> dict[int, list[Step]]:
+    """Groups of the iterations after the last one that shares anything, as runs that have gone apart have: as many in
+    each as there are left of the other side, where that comes out even.
+    """
+    matched = len(groups)
+    left = count - matched
+    if not matched or set(groups) != set(range(matched)) or left <= 0 or len(rest) % left:
+        return {}
+    size = len(rest) // left
+    return {matched + at: [step for one in rest[at * size : (at + 1) * size] for step in one] for at in range(left)}
 
 
 def _results(steps: Iterable[Step], look: Look) -> Iterator[Figures]:
