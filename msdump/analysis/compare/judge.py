@@ -205,9 +205,17 @@ class _Judge:
 
     def _unseen(self, result: OperatorResult) -> tuple[Operand, ...]:
         """Inputs of mine's operator that no file holds, that golden does not have, or that were not compared."""
-        if self._comparison.hashes is not None or result.pair.mine.parts or result.pair.golden_step is not None:
+        if self._comparison.hashes is not None or result.pair.mine.parts:
             return ()
         seen = {tensor.slot for tensor in result.inputs if tensor.status != NOT_COMPARED}
+        if result.pair.golden_step is not None:
+            # Values paired them: operands that another kind of operator has not were looked for, those of its own not.
+            golden = result.pair.golden
+            if kind_of(result.pair.mine.op_type) != kind_of(golden.op_type) and not golden.parts:
+                return ()
+            tensors = result.pair.mine.inputs.items()
+            missing = [slot for slot, one in tensors if slot not in seen and math.prod(host_shape(one)) > 1]
+            return tuple(self._operand(result, result.pair.mine, slot) for slot in sorted(missing))
         node = self._files(MINE).node(result.step, result.pair.mine)
         read = {Slot(number) for number, origin in enumerate(() if node is None else node.inputs)
                 if origin is not None and not origin.is_constant}  # fmt: skip
