@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from msdump.analysis.graph_info import GraphNode
-from msdump.analysis.learning.series import Made, Series, count_of, is_zero
+from msdump.analysis.graph_info import GraphFile, GraphNode
+from msdump.analysis.learning.series import Loss, Made, Series, count_of, is_zero
 from msdump.analysis.steps import Operator, Slot, Step, StepKey
 from msdump.formats.learning_json import Cut, Learning
 from msdump.graph.types import SourceLine
@@ -24,6 +25,7 @@ _BILINEAR = frozenset(("mul", "_foreach_mul", "matmul", "batch_matmul", "linear"
 _SUMS = frozenset(("add", "add_n"))
 _PRODUCTS = frozenset(("mul", "div"))
 _MOST = 100_000
+_NOT_REACHED = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +138,33 @@ def apart_of(series: Series, iteration: int) -> Cause | None:
 def cut_of(series: Series, learning: Learning, name: str, iteration: int) -> Cause | None:
     """Where the way from a parameter to the loss is cut; None where it does not lead there, or is whole."""
     loss = series.losses.get(iteration)
-    if loss is None:
+    found = None if loss is None else _ways_of(series, learning, name, iteration, loss)
+    if loss is None or found is None:
         return None
+    graph, reached = found
+    if loss.operator.label in reached:
+        return reached[loss.operator.label]
+    # Where it leaves PyTorch, as by `numpy`, nothing reads what was cut off.
+    read = {origin.name for node in graph.nodes for origin in node.inputs if origin is not None}
+    return next((cause for name, cause in reached.items() if name not in read and _is_detach(cause)), None)
+
+
+def leads_to(series: Series, learning: Learning, name: str, iteration: int, loss: Loss) -> bool:
+    """Whether a loss is made of a parameter, on a way that nothing cuts."""
+    found = _ways_of(series, learning, name, iteration, loss)
+    return found is not None and found[1].get(loss.operator.label, _NOT_REACHED) is None
+
+
+def _ways_of(
+    series: Series, learning: Learning, name: str, iteration: int, loss: Loss
+) -> tuple[GraphFile, Mapping[str, Cause | None]] | None:
+    """The graph of a loss, and of what depends on the parameter there: where that was cut, None where it was not."""
     cuts = {(cut.graph, cut.operator): cut for cut in learning.cuts}
     by_graph = {step.key.graph_id: step for step in series.by_iteration[iteration]}
     step = by_graph.get(loss.key.graph_id)
     graph = None if step is None else series.graph(step)
     if step is None or graph is None:
         return None
-    # Of what depends on the parameter: where that was cut, None where it was not.
     reached: dict[str, Cause | None] = {}
     for node in graph.nodes[:_MOST]:
         sources = [
@@ -160,11 +180,7 @@ def cut_of(series: Series, learning: Learning, name: str, iteration: int) -> Cau
             found = series.find(iteration, step.key.graph_id, node.full_name)
             cause = None if found is None else _cut_at(step, found[1], node, cuts.get((graph.graph_id, node.full_name)))
         reached[node.full_name] = cause
-    if loss.operator.label in reached:
-        return reached[loss.operator.label]
-    # Where it leaves PyTorch, as by `numpy`, nothing reads what was cut off.
-    read = {origin.name for node in graph.nodes for origin in node.inputs if origin is not None}
-    return next((cause for name, cause in reached.items() if name not in read and _is_detach(cause)), None)
+    return graph, reached
 
 
 def _is_detach(cause: Cause | None) -> bool:

@@ -13,6 +13,7 @@ from msdump.analysis.learning.buffers import thrown_away, unchanged_statistics
 from msdump.analysis.learning.data import one_class, one_value, same_rows
 from msdump.analysis.learning.factors import decays, gains, too_small
 from msdump.analysis.learning.gradients import (
+    cleared_by_the_next,
     frozen,
     never_stepped,
     strays,
@@ -91,7 +92,18 @@ def _of_rank(series: Series) -> Iterator[LearningFinding]:
 
 def _of_optimizers(series: Series, learning: Learning) -> Iterator[LearningFinding]:
     for look in (
-        *(without_gradient, without_optimizer, never_stepped, frozen, strays, skipped, cleared, evaluation, renewed),
+        *(
+            without_gradient,
+            cleared_by_the_next,
+            without_optimizer,
+            never_stepped,
+            frozen,
+            strays,
+            skipped,
+            cleared,
+            evaluation,
+            renewed,
+        ),
         *(alike, gains),
     ):
         yield from look(series, learning)

@@ -7,8 +7,9 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 
-from msdump.analysis.learning.causes import Cause, apart_of, cut_of, who_made_zero
+from msdump.analysis.learning.causes import Cause, apart_of, cut_of, leads_to, who_made_zero
 from msdump.analysis.learning.kinds import (
+    EMPTY,
     FROZEN,
     LEAST_ZERO,
     NEVER_STEPPED,
@@ -20,9 +21,10 @@ from msdump.analysis.learning.kinds import (
 )
 from msdump.analysis.learning.places import line_of, order_of_use, place_of
 from msdump.analysis.learning.readings import read_as_number, unread_loss
-from msdump.analysis.learning.series import Made, Series, is_zero
+from msdump.analysis.learning.series import Loss, Made, Series, is_zero
 from msdump.analysis.learning.updates import never_changes, steps_in
 from msdump.formats.learning_json import GradientSpan, Learning, LearningParameter
+from msdump.graph.types import SourceLine
 
 # Iterations, all that there are, in which no element of a batch meets the condition that a loss is multiplied by.
 # test: blind_padding_alone_counts
@@ -53,11 +55,14 @@ def without_gradient(series: Series, learning: Learning) -> Iterator[LearningFin
     if len(series.backwards) < LEAST_ZERO:
         return
     groups: dict[tuple[str, str], list[tuple[LearningParameter, Cause]]] = {}
+    earlier = series.earlier_losses
     nothing_learns = not any(span.has for row in learning.parameters for _, span in series.spans(row))
     for row in learning.parameters:
         spans = list(series.spans(row))
         if row.optimizer is None or not all(span.asks and not span.has for _, span in spans) or len(spans) < LEAST_ZERO:
             continue
+        if any(leads_to(series, learning, row.name, spans[0][0], loss) for loss, _ in earlier(spans[0][0])):
+            continue  # it had one: `cleared_by_the_next`
         cause = cut_of(series, learning, row.name, spans[0][0])
         if cause is None:
             cause = (
@@ -73,6 +78,29 @@ def without_gradient(series: Series, learning: Learning) -> Iterator[LearningFin
         yield LearningFinding(
             NO_GRADIENT, names, cause.step, series.backwards[-1], cause.operator, cause.line, cause.how
         )
+
+
+def cleared_by_the_next(series: Series, learning: Learning) -> Iterator[LearningFinding]:
+    """Parameters whose gradients are those of one backward pass of several in an iteration, that have none behind the
+    last one, and that stay what they are: no step of their optimizer stands in between.
+    """
+    groups: dict[tuple[int, str], tuple[Loss, SourceLine | None, list[str]]] = {}
+    for row in learning.parameters:
+        spans = list(series.spans(row))
+        is_without = all(span.asks and not span.has for _, span in spans) and len(spans) >= LEAST_ZERO
+        if row.optimizer is None or not is_without or not never_changes(series, row.name, row.since):
+            continue
+        if steps_in(learning.optimizers[row.optimizer].steps, spans[0][0], spans[-1][0]) < LEAST_ZERO:
+            continue
+        for loss, line in series.earlier_losses(spans[0][0]):
+            if leads_to(series, learning, row.name, spans[0][0], loss):
+                groups.setdefault((row.optimizer, loss.operator.label), (loss, line, []))[2].append(row.name)
+                break
+    for (number, _), (loss, line, names) in groups.items():
+        yield LearningFinding(
+            EMPTY, tuple(names), loss.key, series.backwards[-1], loss.operator, line,
+            optimizer=learning.optimizers[number].name,
+        )  # fmt: skip
 
 
 def zero_gradients(series: Series) -> Iterator[LearningFinding]:

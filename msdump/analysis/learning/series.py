@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -267,6 +268,13 @@ class Series:
     def count_backwards(self, iteration: int) -> int:
         """Backward passes of an iteration: those whose gradients are added up."""
         return len(list(self._seeds(iteration)))
+
+    def earlier_losses(self, iteration: int) -> Iterator[tuple[Loss, SourceLine | None]]:
+        """Losses of all backward passes of an iteration but the last one, each with the line that begins the pass."""
+        for step, operator in itertools.islice(self._seeds(iteration), 1, None):
+            loss, node = self._loss(step, operator), self.node(step, operator)
+            if loss is not None:
+                yield loss, None if node is None else node.own_line
 
     def backward_line(self, iteration: int) -> SourceLine | None:
         """The line that begins the last one of them."""

@@ -157,6 +157,35 @@ def test_gradients_that_are_gone_or_that_stay(tmp_path: Path) -> None:
     assert [one.kind for one in findings(tmp_path / "never")] == ["never cleared"]
 
 
+@pytest.mark.parametrize("is_stepped", [False, True])
+def test_gradients_of_one_loss_that_the_next_one_clears(is_stepped: bool, tmp_path: Path) -> None:
+    class Heads(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body, self.one, self.other = nn.Linear(3, 4), nn.Linear(4, 1), nn.Linear(4, 1)
+
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            y = torch.tanh(self.body(x))
+            return self.one(y), self.other(y.detach() if is_stepped else y)
+
+    def in_turn(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
+        one, other = model(torch.randn(5, 3))
+        optimizer.zero_grad()
+        one.square().mean().backward(retain_graph=True)
+        if is_stepped:
+            optimizer.step()
+        optimizer.zero_grad()
+        other.square().mean().backward()
+        optimizer.step()
+
+    learned(tmp_path, Heads(), in_turn)
+    found = findings(tmp_path)
+    assert [(one.kind, one.parameters) for one in found] == (
+        [] if is_stepped else [("cleared too early", ("one.weight", "one.bias"))]
+    )
+    assert all(one.line is not None and "one.square().mean().backward" in one.line.code for one in found)
+
+
 def test_layers_that_no_module_has(tmp_path: Path) -> None:
     class Hidden(nn.Module):
         def __init__(self) -> None:
