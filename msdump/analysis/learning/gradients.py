@@ -21,9 +21,10 @@ from msdump.analysis.learning.kinds import (
 )
 from msdump.analysis.learning.places import line_of, order_of_use, place_of
 from msdump.analysis.learning.readings import read_as_number, unread_loss
-from msdump.analysis.learning.series import Loss, Made, Series, is_zero
+from msdump.analysis.learning.series import Loss, Made, Series, content_of, is_zero
 from msdump.analysis.learning.updates import never_changes, steps_in
-from msdump.formats.learning_json import GradientSpan, Learning, LearningParameter
+from msdump.analysis.steps import Slot
+from msdump.formats.learning_json import GradientSpan, Learning, LearningParameter, Stray
 from msdump.graph.types import SourceLine
 
 # Iterations, all that there are, in which no element of a batch meets the condition that a loss is multiplied by.
@@ -244,11 +245,13 @@ def _frozen_from(spans: Mapping[int, GradientSpan]) -> int | None:
 
 
 def strays(series: Series, learning: Learning) -> Iterator[LearningFinding]:
-    """Parameters that operators read and that have gradients, in no module and in no optimizer."""
+    """Parameters that operators read and that have gradients, in no module and in no optimizer, and that stay what they
+    are: a script may step some by hand.
+    """
     if not learning.optimizers or not any(row.optimizer is not None for row in learning.parameters):
         return
     for stray in learning.strays:
-        if stray.optimizer:
+        if stray.optimizer or not _stays(series, stray):
             continue
         for iteration in series.backwards[:1]:
             found = series.find(iteration, stray.graph, stray.operator)
@@ -260,6 +263,18 @@ def strays(series: Series, learning: Learning) -> Iterator[LearningFinding]:
                     STRAY, (), step.key, series.backwards[-1], operator, line, "", {}, "", (stray.shape,)
                 )
         return  # the others are of the same cause, as a rule
+
+
+def _stays(series: Series, stray: Stray) -> bool:
+    """Whether an operator reads one of such a shape that is the same in all iterations; or the dump does not tell."""
+    contents: dict[Slot, set[object]] = {}
+    for iteration in series.backwards:
+        found = series.find(iteration, stray.graph, stray.operator)
+        for slot, tensor in found[1].inputs.items() if found is not None else ():
+            numbers = series.numbers(tensor) if tuple(tensor.shape) == stray.shape else None
+            if numbers is not None:
+                contents.setdefault(slot, set()).add(content_of(numbers))
+    return not contents or any(len(each) == 1 for each in contents.values())
 
 
 def _count(row: LearningParameter) -> int:

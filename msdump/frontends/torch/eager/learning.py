@@ -60,7 +60,11 @@ class LearningRecord:
         self._optimizers: list[_Optimizer] = []
         self._by_id: dict[int, _Optimizer] = {}
         self._cuts: dict[str, Cut] = {}
-        # Parameters without a name that operators read, by identity.
+        # Modules that were called from outside, by identity; and whether a script computes gradients of its own choice,
+        # as of the data of a differential equation.
+        self._called: dict[int, weakref.ref[torch.nn.Module]] = {}
+        self._chooses = False
+        # Parameters, and tensors that a module has, without a name that operators read, by identity.
         self._strays: dict[int, _Stray] = {}
         # Parameters whose names have become those of other tensors, by identity.
         self._replaced: dict[int, weakref.ref[torch.Tensor]] = {}
@@ -75,6 +79,9 @@ class LearningRecord:
 
     def note_call(self, module: torch.nn.Module) -> None:
         """An outermost module is called. A loss has no parameters, and stays in training mode."""
+        if id(module) not in self._called:
+            self._called = {key: each for key, each in self._called.items() if each() is not None}
+            self._called[id(module)] = weakref.ref(module)
         if module.training and torch.is_grad_enabled() and not self._is_training:
             self._is_training = next(module.parameters(), None) is not None
 
@@ -91,10 +98,25 @@ class LearningRecord:
                     # PyTorch does so by itself with what a function saves, where it is called.
                     self._cuts[call.name] = Cut(stage.graph.graph_id, call.name, "detach")
             for each in call.tensors:
-                if isinstance(each.tensor, torch.nn.Parameter) and len(self._strays) < MAX_ROWS:
+                if id(each.tensor) in self._strays or len(self._strays) >= MAX_ROWS:
+                    continue
+                is_parameter = isinstance(each.tensor, torch.nn.Parameter)
+                if is_parameter or (each.tensor.requires_grad and each.tensor.is_leaf and self._is_held(each.tensor)):
                     self._strays.setdefault(
-                        id(each.tensor), _Stray(weakref.ref(each.tensor), stage.graph.graph_id, call.operator)
+                        id(each.tensor),
+                        _Stray(weakref.ref(each.tensor), stage.graph.graph_id, call.operator, is_parameter),
                     )
+
+    def _is_held(self, tensor: torch.Tensor) -> bool:
+        """Whether a module has a tensor as an attribute, or in a list or a dict that is one."""
+        for reference in self._called.values():
+            module = reference()
+            for part in () if module is None else module.modules():
+                for value in vars(part).values():
+                    inner = value.values() if type(value) is dict else value if type(value) in (list, tuple) else ()
+                    if value is tensor or any(one is tensor for one in inner):
+                        return True
+        return False
 
     def note_backward(self, iteration: int) -> None:
         """A backward pass has left its gradients."""
@@ -150,6 +172,10 @@ class LearningRecord:
             for each in self._optimizers:
                 each.is_to_be_asked = True
         return row
+
+    def note_choice(self) -> None:
+        """Gradients of what a script names are about to be computed, which stay in no tensor."""
+        self._chooses = True
 
     def begin_backward(self) -> None:
         """A backward pass is about to leave gradients: have those of the last step been cleared?"""
@@ -243,7 +269,7 @@ class LearningRecord:
             tuple(
                 Stray(row.graph, row.operator.name, row.shape, row.optimizer)
                 for row in self._strays.values()
-                if row.has_gradient and not row.is_named
+                if row.has_gradient and not row.is_named and (row.is_parameter or not self._chooses)
             ),
             self._trainings.all,
         )  # fmt: skip
@@ -352,6 +378,7 @@ class _Stray:
     tensor: weakref.ref[torch.Tensor]
     graph: int
     operator: Named
+    is_parameter: bool
     shape: tuple[int, ...] = ()
     has_gradient: bool = False
     is_named: bool = False

@@ -608,6 +608,8 @@ class EagerProgram:
         with unseen:
             if accumulates and not self._iterations.is_running_backward:
                 self._learning.begin_backward()
+            if not accumulates and not self._iterations.is_running_backward:
+                self._learning.note_choice()
             self._iterations.enter_backward(accumulates)
         self._accumulates |= accumulates
 

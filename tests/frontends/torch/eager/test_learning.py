@@ -202,6 +202,38 @@ def test_layers_that_no_module_has(tmp_path: Path) -> None:
     assert found.kind == "not in the model" and found.line is not None and "layers[0]" in found.line.code
 
 
+@pytest.mark.parametrize(
+    ("how", "is_found"), [("plain", True), ("list", True), ("stepped", False), ("chosen", False), ("data", False)]
+)
+def test_a_plain_tensor_that_a_module_has(how: str, is_found: bool, tmp_path: Path) -> None:
+    prompt = torch.randn(1, 3).requires_grad_()
+
+    class Prompted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = nn.Linear(3, 1)
+            self.prompt = [prompt] if how == "list" else None if how == "data" else prompt
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            result: torch.Tensor = self.body(torch.tanh(x + prompt))
+            return result
+
+    def prompted(model: nn.Module, optimizer: torch.optim.Optimizer, _: int) -> None:
+        optimizer.zero_grad()
+        loss = model(torch.randn(5, 3)).square().mean()
+        if how == "chosen":
+            loss = loss + torch.autograd.grad(loss, prompt, create_graph=True)[0].square().mean()
+        loss.backward()
+        optimizer.step()
+        if how == "stepped":
+            prompt.data -= 0.01 * prompt.grad
+
+    learned(tmp_path, Prompted(), prompted)
+    found = findings(tmp_path)
+    assert [one.kind for one in found] == ["not in the model"] * is_found
+    assert all(one.line is not None and "x + prompt" in one.line.code for one in found)
+
+
 @pytest.mark.parametrize(("layers", "is_listed"), [(2, False), (4, True), (20, False)])
 def test_many_parameters_are_counted_not_listed(tmp_path: Path, layers: int, is_listed: bool) -> None:
     """A line names four, the next one up to a dozen, and nothing prints a whole model."""
