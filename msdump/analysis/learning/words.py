@@ -117,6 +117,10 @@ def _of_values(finding: LearningFinding, names: Message, when: Message) -> Messa
             "dead: all that {operator} makes is {value:g}, whatever it reads, {when}",
             operator=operator, value=numbers["value"], when=when,
         )  # fmt: skip
+    if finding.kind == ALIKE and finding.how == "start":
+        return message(
+            "all units are alike: {names} begin with one value for all of them, {when}", names=names, when=when
+        )
     if finding.kind == ALIKE:
         return message(
             "all units are alike: {names} have one value for all of them, which changes, {when}", names=names, when=when

@@ -212,7 +212,18 @@ def test_units_that_are_all_alike(apart: float, is_found: bool, tmp_path: Path) 
         for each in model.parameters():
             each.copy_(0.1 + apart * torch.randn_like(each))
     found = run(tmp_path, model, lambda _: (model(torch.randn(5, 3)) - 1).square().mean(), 5, sgd(model))
-    assert found == ["all alike"] * is_found
+    assert found == ["start"] * is_found
+    for one in findings(tmp_path):
+        assert one.parameters == ("0.weight", "2.weight")
+        assert one.line is not None and "model(torch.randn(5, 3))" in one.line.code
+
+
+def test_units_that_become_alike(tmp_path: Path) -> None:
+    """Weights that begin apart are not named."""
+    model = net(1)
+    optimizer = sgd(model)
+    optimizer.register_step_post_hook(lambda *_: model[0].bias.data.fill_(model[0].bias.data.mean()))
+    assert run(tmp_path, model, lambda _: (model(torch.randn(5, 3)) - 1).square().mean(), 5, optimizer) == ["all alike"]
 
 
 @pytest.mark.parametrize(("factor", "is_found"), [(1.25, True), (1.02, False)])
