@@ -1,4 +1,4 @@
-"""Iterations of two runs that count them differently: by what they compute, and in order once the runs have gone apart."""
+"""Iterations of two runs that count them differently: by what they compute, and in order once the runs are apart."""
 
 from __future__ import annotations
 
