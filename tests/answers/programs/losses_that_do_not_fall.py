@@ -92,7 +92,7 @@ ANSWER = {
         "constant_start": {
             "goes_wrong": "All weights begin with 0.1, and all units of a layer stay alike.",
             "says": ["alike"],
-            "wants": "the units, which are all alike, the line of the step",
+            "wants": "the weights that make all units alike, the line that calls their layer",
         },
         "statistics_kept": {
             "goes_wrong": "A batch norm has a momentum of 0: its running statistics stay 0 and 1.",
@@ -167,7 +167,7 @@ class Net(nn.Module):
     def hidden(self, x):
         x = self.table(x)  # fault unknown_words
         x = x.mean(1) if WHICH == "unknown_words" else x
-        x = self.drop(self.body(x))  # fault one_number evaluated_since
+        x = self.drop(self.body(x))  # fault one_number evaluated_since constant_start
         return torch.tanh(self.norm(x))  # fault statistics_kept evaluated_at_first
 
     def forward(self, x):
@@ -271,7 +271,7 @@ for epoch in range(5):
             if WHICH in ("cleared_once", "zeros_between", "made_anew", "clipped_away"):
                 optimizer.step()  # fault cleared_once zeros_between made_anew clipped_away
             else:
-                optimizer.step()  # fault decayed rate_per_batch constant_start huge_rate
+                optimizer.step()  # fault decayed rate_per_batch huge_rate
             if "rate_per_batch" in WRONG:
                 schedule.step()
             if WHICH == "accumulated_too_far":
