@@ -16,13 +16,13 @@ from msdump.operators.traits import only_moves
 from msdump.tensors import dtypes
 
 # Iterations, all that there are, and labels in each of them: a small batch may be of one class.
-# test: blind_scores_cast_to_labels, test_labels_that_are_one_class
+# test: blind_scores_cast_to_labels, losses_that_do_not_fall_labels_of_a_loader
 LEAST_ALIKE, LEAST_LABELS = 4, 4
 # Elements of an input, and rows of a table of words, one of which is read alone: one of kinds of words has two rows.
-# test: test_inputs_that_are_one_number
+# test: losses_that_do_not_fall_one_number
 LEAST_ELEMENTS, LEAST_WORDS = 16, 8
 # Iterations with the same rows, and by how much all rows are more: a script may take the half that it trains on anew in
-# each iteration.   test: blind_first_batch_again, test_rows_that_are_the_same
+# each iteration.   test: blind_first_batch_again, losses_that_do_not_fall_first_rows
 LEAST_REPEATED, MANY_ROWS = 8, 4
 _SCALES = frozenset(("add", "sub", "mul", "div", "cast"))
 _MOST = 64

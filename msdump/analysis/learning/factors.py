@@ -19,10 +19,10 @@ from msdump.operators.traits import memory_use
 # Steps in each of which it is so.
 LEAST_STEPS = 4
 # The share of a weight that a decay takes in each step, and what is left of their norm in the end: with a rate of 0.01
-# a decay of 0.1 takes a thousandth.   test: test_a_decay_that_takes_too_much
+# a decay of 0.1 takes a thousandth.   test: losses_that_do_not_fall_decayed
 LARGE_DECAY, LEAST_LEFT = 0.02, 0.5
 # The share of its size by which a step changes a weight, and steps: a million of these change it once.
-# test: test_steps_that_are_far_too_small
+# test: losses_that_do_not_fall_clipped_away
 SMALL_SHARE, LEAST_SMALL = 1e-6, 8
 
 

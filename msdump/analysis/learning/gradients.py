@@ -31,13 +31,13 @@ from msdump.graph.types import SourceLine
 # test: blind_padding_alone_counts
 LEAST_MASKED = 4
 # How many times more elements are left out than are trained, where a script freezes what it does not train.
-# test: dozen_half_of_the_adapter, test_half_of_what_is_not_frozen
+# test: dozen_half_of_the_adapter
 MANY_LEFT_OUT = 10
 # Iterations with gradients and without a step: a script may add up those of many batches.
-# test: test_an_optimizer_that_never_makes_a_step
+# test: losses_that_do_not_fall_unstepped
 LEAST_UNSTEPPED = 16
 # Steps behind the iteration in which most elements that an optimizer trains are frozen, and their share.
-# test: dozen_body_frozen_in_the_wrong_epoch, test_most_is_frozen_in_the_middle
+# test: dozen_body_frozen_in_the_wrong_epoch
 LEAST_FROZEN, MOST_FROZEN = 8, 0.9
 _DIGITS = re.compile(r"[0-9]+")
 

@@ -13,7 +13,7 @@ from msdump.operators.kinds import kind_of
 from msdump.operators.traits import only_moves
 
 # Iterations, all that there are, in each of which it is so.
-# test: test_what_a_loss_is_not_made_for
+# test: losses_that_do_not_fall_softmax_twice
 LEAST_WRONG = 4
 # A logarithm of a probability is 0 at most; one to which a little is added, for the sake of 0, is hardly more.
 LARGEST_LOG = 0.1

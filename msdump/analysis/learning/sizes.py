@@ -22,7 +22,7 @@ LEAST_RISES, RISE, TOTAL_RISE = 3, 1.5, 100.0
 # test: blind_factors_multiplied
 LEAST_RISES_WITH_RATE, RISE_WITH_RATE, TOTAL_RISE_WITH_RATE, RATE_FACTOR = 4, 1.05, 4.0, 10.0
 # Iterations, and by how much the mean of the last third is higher than that of the first, where no loss of the last
-# third is as low as one of the first.   test: test_a_loss_that_rises
+# third is as low as one of the first.   test: losses_that_do_not_fall_maximised
 LEAST_THIRDS, RISE_OF_THIRDS = 12, 1.5
 # What is left of a weight that falls in each iteration: a decay takes a hundredth of a weight, as a rule.
 # test: report_weights_that_decay, healthy_trainings_norm

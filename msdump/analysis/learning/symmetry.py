@@ -12,7 +12,7 @@ from msdump.analysis.steps import Operator, Slot, Step
 from msdump.formats.learning_json import Learning, LearningParameter
 
 # Iterations, all that there are, units, and how far these may lie apart, as a share: rounding tells them apart.
-# test: test_units_that_are_all_alike
+# test: losses_that_do_not_fall_constant_start
 LEAST_ALIKE, LEAST_UNITS, APART = 4, 4, 1e-4
 
 

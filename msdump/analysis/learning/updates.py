@@ -29,13 +29,13 @@ LEAST_STILL = 3
 # test: scaler_skips_first_steps, report_steps_that_are_all_skipped
 LEAST_SKIPPED = 10
 # Steps at the end, none of which changes anything, though gradients are no less than this share of the largest.
-# test: test_gradients_that_are_gone_or_that_stay, healthy_trainings_converged
+# test: losses_that_do_not_fall_clipped_away, healthy_trainings_converged
 LEAST_LOST, LEAST_SHARE, LEAST_GRADIENT = 4, 0.01, 1e-6
 # What is left of the highest learning rate, before how many steps, and for how many at least: one that falls until the
 # end of a training is that low in its last steps alone. One that waits for a loss falls behind some steps without it.
-# test: test_a_rate_that_falls_at_once, blind_healthy_trainings_cosine
+# test: losses_that_do_not_fall_rate_per_batch, blind_healthy_trainings_cosine
 LOW_RATE, MOST_BEFORE, LEAST_LOW, LEAST_WAITED = 1e-3, 100, 10, 3
-# Optimizers of one step each.   test: test_an_optimizer_that_is_made_anew
+# Optimizers of one step each.   test: losses_that_do_not_fall_made_anew
 LEAST_RENEWED = 8
 # A float32 that is 1 stays 1 where less than half of its last bit is added.
 _HALF_BIT = {"float32": 2.0**-25, "float16": 2.0**-12, "bfloat16": 2.0**-9}

@@ -50,13 +50,13 @@ def why_not_native() -> str:
     try:
         import msdump_native
     except ImportError:
-        return _why_not_built()
+        return why_not_built()
     if getattr(msdump_native, "INTERFACE", 1) != _INTERFACE:
         return "msdump-native was built for another release of msdump. Install that of this one."
     return str(msdump_native.check())
 
 
-def _why_not_built() -> str:
+def why_not_built() -> str:
     try:
         folder = native_builds.existing_build()
     except WriteError as error:

@@ -151,7 +151,7 @@ def _build_anew(root: Path) -> Path:
 
 
 def _compile(place: Path, ready: Path, root: Path) -> None:
-    compiling = _compiling(place / "source" / "compiling.py")
+    compiling = recipe(place / "source" / "compiling.py")
     why = compiling.missing()
     if why:
         raise ConfigError(why)
@@ -169,7 +169,7 @@ def _compile(place: Path, ready: Path, root: Path) -> None:
         raise ConfigError(f"the compiler: {error.first}.{advice} All that it said: {log}") from None
 
 
-def _compiling(file: Path) -> Any:
+def recipe(file: Path) -> Any:
     """The module that compiles, of the sources: `native/compiling.py`."""
     spec = importlib.util.spec_from_file_location("msdump_native_compiling", file)
     assert spec is not None and spec.loader is not None

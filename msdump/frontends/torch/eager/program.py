@@ -137,10 +137,10 @@ class EagerProgram:
         native = self.native
         if native is None or native.failure or self._plan is None or self._iterations.is_setup:
             return False
-        native.refusal = self._why_not_seen(self._plan)
+        native.refusal = self.why_not_seen(self._plan)
         return not native.refusal and (native.is_on or self._is_between_operators)
 
-    def _why_not_seen(self, plan: Plan) -> str:
+    def why_not_seen(self, plan: Plan) -> str:
         """Why what runs now is not for `msdump_native`, in words; "" where it is."""
         keeps = not plan.measures_only
         why = _why_no_room(plan) if keeps else ""
@@ -248,7 +248,7 @@ class EagerProgram:
     def _note_refusal(self) -> str:
         """Why a run without `msdump_native` is not for it; after the end, why it was not."""
         if self._plan is not None and not self.has_ended:
-            self._refusal = self._why_not_seen(self._plan)
+            self._refusal = self.why_not_seen(self._plan)
         return self._refusal
 
     def pause(self) -> None:

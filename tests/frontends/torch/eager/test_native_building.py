@@ -96,7 +96,7 @@ def test_every_source_is_compiled_and_linked(tools: Path) -> None:
     assert "-shared" in linked and all(each in linked for each in objects)
     alone = {line.partition(" -c ")[2].split()[0].rpartition("/")[2] for line in compiled}
     units = {name.removeprefix("src/") for name in native_builds.sources() if name.endswith(".cpp")}
-    compiling = native_building._compiling(ROOT / "native" / "compiling.py") if (ROOT / "native").is_dir() else None
+    compiling = native_building.recipe(ROOT / "native" / "compiling.py") if (ROOT / "native").is_dir() else None
     if compiling is not None:
         assert (alone - {"together.cpp"}) | set(compiling._TOGETHER) == units
 

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("torch")
 
 from msdump.frontends.torch.eager.listening import tells_of_compiling
-from msdump.frontends.torch.eager.native_building import _compiling
+from msdump.frontends.torch.eager.native_building import recipe
 
 ROOT = Path(__file__).resolve().parents[4]
 SCRIPT = """
@@ -40,7 +40,7 @@ def msdump(folder: Path, *words: str, **variables: str) -> subprocess.CompletedP
 
 def test_a_build_is_made_used_and_found_broken(tmp_path: Path) -> None:
     file = ROOT / "native" / "compiling.py"
-    if not tells_of_compiling() or not file.is_file() or _compiling(file).missing():
+    if not tells_of_compiling() or not file.is_file() or recipe(file).missing():
         pytest.skip("needs a newer PyTorch, a C++ compiler and the headers of Python")
     (tmp_path / "cache").mkdir()
     (tmp_path / "train.py").write_text(SCRIPT)

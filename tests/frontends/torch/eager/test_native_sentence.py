@@ -12,10 +12,10 @@ torch = pytest.importorskip("torch")
 import msdump  # noqa: E402
 from msdump.cli.report_text import report_rows  # noqa: E402
 from msdump.config.environment import NATIVE  # noqa: E402
-from msdump.config.plan import Plan  # noqa: E402
 from msdump.errors import WriteError  # noqa: E402
 from msdump.frontends.torch.eager import native, native_builds, program  # noqa: E402
 from msdump.frontends.torch.eager.native import _MISSING, native_sentence  # noqa: E402
+from msdump.frontends.torch.eager.program import EagerProgram  # noqa: E402
 from msdump.process.report import Report, StepTimes  # noqa: E402
 from tests.frontends.torch.eager.test_watch import config, pytestmark  # noqa: E402, F401
 
@@ -63,9 +63,9 @@ def test_a_build_that_is_not_trusted_is_not_loaded(monkeypatch: pytest.MonkeyPat
         raise WriteError("its folder is another user's")
 
     monkeypatch.setattr(native_builds, "existing_build", refuse)
-    assert native._why_not_built() == "msdump-native is not loaded. its folder is another user's"
+    assert native.why_not_built() == "msdump-native is not loaded. its folder is another user's"
     monkeypatch.setattr(native_builds, "existing_build", lambda: None)
-    assert native._why_not_built() == _MISSING
+    assert native.why_not_built() == _MISSING
 
 
 def test_it_joins_what_the_report_says_of_steps() -> None:
@@ -88,15 +88,18 @@ def test_the_report_of_a_run(value: str, said: str, tmp_path: Path, monkeypatch:
     assert steps is not None and steps.advice == said
 
 
-def _refusal(folder: Path, **settings: Any) -> str:
-    """Why a run of a small network with these settings is not for compiled code."""
-    net = torch.nn.Linear(3, 3)
-    with msdump.watch(net, config(folder, **settings)) as watch:
-        net(torch.ones(2, 3)).sum().backward()
-        watch.step()
-        inner = watch._program
-        assert inner is not None and isinstance(inner._plan, Plan)
-        return inner._why_not_seen(inner._plan)
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[EagerProgram]:
+    """The programs that begin in a test."""
+    programs: list[EagerProgram] = []
+    begin = EagerProgram.begin
+
+    def noted(program: EagerProgram) -> None:
+        programs.append(program)
+        begin(program)
+
+    monkeypatch.setattr(EagerProgram, "begin", noted)
+    return programs
 
 
 STATISTICS = {"saved_data": "statistic", "statistic_category": ["max"]}
@@ -116,20 +119,21 @@ STATISTICS = {"saved_data": "statistic", "statistic_category": ["max"]}
     ],
     ids=str,
 )
-def test_the_reasons_have_words(settings: dict[str, Any], said: str, tmp_path: Path) -> None:
-    text = _refusal(tmp_path, **settings)
+def test_the_reasons_have_words(settings: dict[str, Any], said: str, tmp_path: Path, begun: list[EagerProgram]) -> None:
+    net = torch.nn.Linear(3, 3)
+    with msdump.watch(net, config(tmp_path, **settings)) as watch:
+        net(torch.ones(2, 3)).sum().backward()
+        watch.step()
+        text = begun[0].why_not_seen(begun[0].session.plan)
     assert said in text and bool(said) == bool(text)
 
 
 @pytest.mark.usefixtures("is_missing")
-def test_a_job_of_several_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_of_several_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: list[EagerProgram]) -> None:
     net = torch.nn.Linear(3, 3)
-    with msdump.watch(net, config(tmp_path, **STATISTICS)) as watch:
-        inner = watch._program
-        assert inner is not None
-        with monkeypatch.context() as patch:
-            patch.setattr(torch.distributed, "is_initialized", lambda: True)
-            assert inner._why_not_seen(inner.session.plan) == "torch.distributed is in use"
+    with msdump.watch(net, config(tmp_path, **STATISTICS)), monkeypatch.context() as patch:
+        patch.setattr(torch.distributed, "is_initialized", lambda: True)
+        assert begun[0].why_not_seen(begun[0].session.plan) == "torch.distributed is in use"
 
 
 @pytest.mark.usefixtures("is_missing")
