@@ -352,8 +352,11 @@ class Confirmation:
 
     def _join_rows(self) -> bool:
         """Find results of mine that golden has not, and whose rows it has in another order or among others: in all of
-        mine if one of the first is such a result. True where there are some.
+        mine if one of the first is such a result. True where there are some; False where the order is that of the data
+        or of a parameter, which is what differs then.
         """
+        if self._has_other_entries():
+            return False
         tries = 0
         found = False
         others: dict[str, list[Figures]] = {}
@@ -372,6 +375,15 @@ class Confirmation:
                 self._joined[True].add(other.value)
                 found = True
         return found
+
+    def _has_other_entries(self) -> bool:
+        """Whether mine reads tensors of floats that no operator made and that golden has not."""
+        side = self.sides[0]
+        return any(
+            figures.is_float and figures.size > 1 and not figures.is_plain and not self.is_known(figures, True)
+            and side.maker_before(figures.value, place) is None
+            for place, placed in enumerate(side.row) for _, figures in placed.read
+        )  # fmt: skip
 
     def _results_beside(self, part: str) -> list[Figures]:
         """What operators of a part make in golden; neither draws, nor memory that nobody wrote, nor what mine has as it

@@ -68,7 +68,7 @@ INPUT = rng.standard_normal((8, 6), dtype=np.float32)
 
 
 def rows_of(order: list[int], gain: float = 1.0) -> Rows:
-    """A layer whose rows are picked before it, and summed up behind it."""
+    """A layer whose rows are picked before it, and summed up after it."""
     picked = INPUT[order]
     made = picked @ WEIGHT
     active = (np.tanh(made) * np.float32(gain)).astype(np.float32)
@@ -98,3 +98,24 @@ def test_rows_in_another_order_are_right_as_far_as_they_are_equal(tmp_path: Path
     assert compare_dumps(write_dump(tmp_path / "right", rows_of(order)), golden).is_agreeing
     first = headline(compare_dumps(write_dump(tmp_path / "wrong", rows_of(order, 1.5)), golden))[0]
     assert "Default/aten_tanh_default-op3" in first
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_data_in_another_order_or_less_of_them_are_other_data(tmp_path: Path, is_whole: bool) -> None:
+    order = [5, 2, 7, 0, 1, 6, 3, 4][: 8 if is_whole else 5]
+    made = INPUT[order] @ WEIGHT
+    mine: Rows = [
+        ("Default/aten_mm_default-op0", {A: INPUT[order], B: WEIGHT, OUT: made}),
+        ("Default/aten_tanh_default-op1", {A: made, OUT: np.tanh(made)}),
+        (
+            "Default/aten_mul_Tensor-op2",
+            {A: np.tanh(made), B: INPUT[: len(order)], OUT: np.tanh(made) * INPUT[: len(order)]},
+        ),
+    ]
+    golden: Rows = [
+        ("Default/MatMul-op0", {A: INPUT, B: WEIGHT, OUT: INPUT @ WEIGHT}),
+        ("Default/Tanh-op1", {A: INPUT @ WEIGHT, OUT: np.tanh(INPUT @ WEIGHT)}),
+        ("Default/Mul-op2", {A: np.tanh(INPUT @ WEIGHT), B: INPUT, OUT: np.tanh(INPUT @ WEIGHT) * INPUT}),
+    ]
+    said = headline(compare_dumps(write_dump(tmp_path / "mine", mine), write_dump(tmp_path / "golden", golden)))
+    assert any("aten_mm_default-op0" in line and line.startswith("first") for line in said)
