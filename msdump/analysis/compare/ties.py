@@ -35,7 +35,6 @@ from msdump.analysis.compare.result import (
     AGREES,
     AMPLIFIED,
     DIFFERS,
-    NOT_COMPARED,
     OperatorResult,
     StepResult,
     TensorResult,
@@ -215,9 +214,6 @@ class _Search:
                     (_error(tensor) <= came_in and _keeps_the_rest(result, tensor)) or _is_sum_of(tensor, result.inputs)
                 ),
             )
-            if self.forms is not None and came_in:
-                # Of another shape is what it makes in another form: what is made of that shows whether it is right.
-                outputs = tuple(_as_unknown(one) if one.metrics is None else one for one in outputs)
         settled = dataclasses.replace(result, inputs=inputs, outputs=outputs)
         if settled.is_agreeing:
             self._note_reached(result.pair.mine, settled.outputs)
@@ -383,10 +379,6 @@ def _why(op_type: str) -> str:
     if kind_of(op_type) == _PRODUCT:
         return MULTIPLIED
     return CANCELLED if _adds(op_type) else NORMALISED if has(op_type, "normalises") else AT_BORDER
-
-
-def _as_unknown(tensor: TensorResult) -> TensorResult:
-    return dataclasses.replace(tensor, status=NOT_COMPARED)
 
 
 def _as_agreeing(tensor: TensorResult, why: str = AT_BORDER) -> TensorResult:
