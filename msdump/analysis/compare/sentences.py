@@ -97,7 +97,18 @@ def _agreeing(comparison: Comparison, verdict: Verdict) -> list[str]:
         return [message("agree: all {count} pairs of operators agree by their hashes ({names}).",
             count=count, names=names)]  # fmt: skip
     agreeing = message("agree: all {count} pairs of operators and parameters agree.", count=count)
-    return [agreeing, *_tie_lines(comparison)]
+    return [agreeing, *_form_notes(comparison), *_tie_lines(comparison)]
+
+
+def _form_notes(comparison: Comparison) -> list[str]:
+    """How many operators make something in another form than their partners, which was not compared."""
+    count = sum(bool(one.pair.mine.outputs) and not one.outputs for one in comparison.operators)
+    if not count:
+        return []
+    text = message(
+        "not compared: {count}, which both write in their own form, and of which the same is made", count=count
+    )
+    return ["  " + text]
 
 
 def _tie_lines(comparison: Comparison) -> list[str]:

@@ -160,7 +160,7 @@ def _begins(series: Series, draw: _Draw) -> bool:
 
 
 def _draw_at(series: Series, step: Step, operator: Operator, place: int) -> _Draw | None:
-    """Who has drawn what an operator reads, in this iteration or behind the step of the one before."""
+    """Who has drawn what an operator reads, in this iteration or after the step of the one before."""
     node, tensor = series.node(step, operator), operator.inputs.get(Slot(place))
     origin = node.inputs[place] if node is not None and place < len(node.inputs) else None
     if not _is_of_script(series, origin):

@@ -36,7 +36,7 @@ MANY_LEFT_OUT = 10
 # Iterations with gradients and without a step: a script may add up those of many batches.
 # test: losses_that_do_not_fall_unstepped
 LEAST_UNSTEPPED = 16
-# Steps behind the iteration in which most elements that an optimizer trains are frozen, and their share.
+# Steps after the iteration in which most elements that an optimizer trains are frozen, and their share.
 # test: dozen_body_frozen_in_the_wrong_epoch
 LEAST_FROZEN, MOST_FROZEN = 8, 0.9
 _DIGITS = re.compile(r"[0-9]+")
@@ -82,7 +82,7 @@ def without_gradient(series: Series, learning: Learning) -> Iterator[LearningFin
 
 
 def cleared_by_the_next(series: Series, learning: Learning) -> Iterator[LearningFinding]:
-    """Parameters whose gradients are those of one backward pass of several in an iteration, that have none behind the
+    """Parameters whose gradients are those of one backward pass of several in an iteration, that have none after the
     last one, and that stay what they are: no step of their optimizer stands in between.
     """
     groups: dict[tuple[int, str], tuple[Loss, SourceLine | None, list[str]]] = {}

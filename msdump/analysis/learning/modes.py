@@ -66,14 +66,14 @@ def _never_trained(series: Series, learning: Learning) -> Iterator[LearningFindi
 
 
 def _no_more_drawn(series: Series, before: list[int], tail: list[int]) -> tuple[Step, Operator] | None:
-    """An operator that draws numbers in each iteration of training, where none does so in those behind them."""
+    """An operator that draws numbers in each iteration of training, where none does so in those after them."""
     for step in series.by_iteration[before[-1]]:
         for operator in step.operators:
             if not is_random(operator.op_type) or operator.stage != "forward" or not _is_in_module(operator):
                 continue
             found = [series.find(at, step.key.graph_id, operator.label) for at in before]
-            behind = [each for at in tail for one in series.by_iteration[at] for each in one.operators]
-            is_drawn = any(is_random(each.op_type) and _is_in_module(each) for each in behind)
+            later = [each for at in tail for one in series.by_iteration[at] for each in one.operators]
+            is_drawn = any(is_random(each.op_type) and _is_in_module(each) for each in later)
             return (step, operator) if all(found) and not is_drawn else None
     return None
 

@@ -64,7 +64,7 @@ def growth(series: Series) -> Iterator[LearningFinding]:
 def rises(series: Series, learning: Learning) -> Iterator[LearningFinding]:
     """A loss of data that a script gives, which lies higher in the last third of a training than ever in the first.
 
-    One optimizer makes all steps, behind one backward pass each: where two play against each other, one loses.
+    One optimizer makes all steps, after one backward pass each: where two play against each other, one loses.
     """
     iterations = list(series.backwards)
     if len(iterations) < LEAST_THIRDS or len([each for each in learning.optimizers if each.steps]) > 1:

@@ -173,7 +173,7 @@ def _why_still(finding: LearningFinding) -> Message:
         return message("the learning rate is 0")
     if finding.how == "lost":
         return message(
-            "gradients become 0 before the step of {optimizer}, or weights are put back behind it",
+            "gradients become 0 before the step of {optimizer}, or weights are put back after it",
             optimizer=finding.optimizer,
         )  # fmt: skip
     if finding.how == "small":

@@ -1,6 +1,6 @@
 """A bound of 0 was meant to turn the clipping off; it multiplies all gradients with 0.
 
-People report a recurrent net whose gradients are all 0 behind the clipping and whose loss stays the same.
+People report a recurrent net whose gradients are all 0 after the clipping and whose loss stays the same.
 """
 
 import sys

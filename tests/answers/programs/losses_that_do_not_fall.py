@@ -50,7 +50,7 @@ ANSWER = {
             "wants": "the loss, which grows, its line",
         },
         "unstepped": {
-            "goes_wrong": "The parentheses behind 'optimizer.step' are missing.",
+            "goes_wrong": "The parentheses after 'optimizer.step' are missing.",
             "says": ["never makes a step"],
             "wants": "that the optimizer never makes a step, the line of the backward pass or of the step",
         },
@@ -105,7 +105,7 @@ ANSWER = {
             "wants": "the statistics, or that the model is trained in evaluation mode",
         },
         "evaluated_since": {
-            "goes_wrong": "The model stays in evaluation mode behind the first epoch, and its dropout is off.",
+            "goes_wrong": "The model stays in evaluation mode after the first epoch, and its dropout is off.",
             "says": ["evaluation mode"],
             "wants": "the dropout, or that the model stays in evaluation mode",
         },

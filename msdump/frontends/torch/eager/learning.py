@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _DETACH = "aten.detach.default"
 # Code between an operator and what calls it.
 _PASSED = (__file__.rpartition("/frontends/")[0], *PASSED_FILES)
-# Backward passes behind which optimizers without a step are looked for, and again each time that they have doubled.
+# Backward passes after which optimizers without a step are looked for, and again each time that they have doubled.
 _FIRST_LOOK = 16
 _CHECKPOINT = os.path.join(torch.__path__[0], "utils", "checkpoint.py")
 
@@ -79,7 +79,8 @@ class LearningRecord:
 
     def note_call(self, module: torch.nn.Module) -> None:
         """An outermost module is called. A loss has no parameters, and stays in training mode."""
-        if id(module) not in self._called:
+        known = self._called.get(id(module))
+        if known is None or known() is not module:
             self._called = {key: each for key, each in self._called.items() if each() is not None}
             self._called[id(module)] = weakref.ref(module)
         if module.training and torch.is_grad_enabled() and not self._is_training:

@@ -128,7 +128,7 @@ class _BuildFinder(importlib.abc.MetaPathFinder):
 def offer(folder: Path, is_first: bool = False) -> None:
     """Let `import msdump_native` find a build, and keep that from being removed as old.
 
-    is_first  whether it comes before an installed package; behind it otherwise
+    is_first  whether it comes before an installed package; after it otherwise
     """
     with contextlib.suppress(OSError):
         os.utime(folder)
