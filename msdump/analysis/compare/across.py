@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
@@ -256,6 +256,7 @@ class _Iteration:
 
     def _join_by_inputs(self, mine: Sequence[Placed], golden: Sequence[Placed]) -> tuple[list[Placed], list[Placed]]:
         """Pair what is left and computes something else out of the same."""
+        left = {id(placed.operator) for placed in golden}
         return self._join_each(
             mine,
             golden,
@@ -263,8 +264,8 @@ class _Iteration:
             lambda own, other: (
                 self._updates_the_same(own, other)
                 or (
-                    not self._is_inserted(own, other, golden)
-                    and self._confirmed.shares(own, other)
+                    self._confirmed.shares(own, other)
+                    and not self._is_inserted(own, other, left)
                     and is_mover(own.operator.op_type) == is_mover(other.operator.op_type)
                     and (is_one_size(own, other) or _reduces(own) == _reduces(other) != "")
                 )
@@ -278,18 +279,33 @@ class _Iteration:
         how: str,
         fits: Callable[[Placed, Placed], bool],
     ) -> tuple[list[Placed], list[Placed]]:
-        """Pair each operator with which mine begins to differ with the first one that fits it."""
-        rest = []
-        left, one_part = list(golden), self._confirmed.are_of_one_part
+        """Pair each operator with which mine begins to differ with the first one that fits it.
+
+        fits    says so of no two operators that read no value that both sides have
+        """
+        rest, used = [], set()
+        one_part = self._confirmed.are_of_one_part
+        readers: dict[Value, list[int]] = defaultdict(list)
+        for index, other in enumerate(golden):
+            for _, figures in other.inputs:
+                readers[figures.value].append(index)
         for own in mine:
-            candidates = left if self._confirmed.begins(own, True) else []
-            partner = next((other for other in candidates if one_part(own, other) and fits(own, other)), None)
-            if partner is None:
+            values = {value for _, figures in own.inputs for value in self._partners[figures.value]}
+            candidates = {index for value in values for index in readers.get(value, ())} - used
+            found = next(
+                (
+                    index
+                    for index in (sorted(candidates) if self._confirmed.begins(own, True) else ())
+                    if one_part(own, golden[index]) and fits(own, golden[index])
+                ),
+                None,
+            )
+            if found is None:
                 rest.append(own)
             else:
-                left.remove(partner)
-                self._add(own, partner, how)
-        return rest, left
+                used.add(found)
+                self._add(own, golden[found], how)
+        return rest, [other for index, other in enumerate(golden) if index not in used]
 
     def _updates_the_same(self, own: Placed, other: Placed) -> bool:
         """Whether both are updates of one parameter, which frameworks make out of other numbers of operators."""
@@ -297,13 +313,15 @@ class _Iteration:
             return False
         return other.inputs[0][1].value in self._partners[own.inputs[0][1].value]
 
-    def _is_inserted(self, own: Placed, other: Placed, golden: Sequence[Placed]) -> bool:
-        """Whether an operator of golden stands before the one that golden has for mine's."""
+    def _is_inserted(self, own: Placed, other: Placed, left: Collection[int]) -> bool:
+        """Whether an operator of golden stands before the one that golden has for mine's.
+
+        left    ids of the operators of golden that have no partner
+        """
         if own.kind == other.kind or own.is_mover:
             return False
         side = self._golden
         place = side.place[id((other.operator.parts or (other.operator,))[-1])]
-        left = {id(one.operator) for one in golden}
         readers = (side.row[reader] for reader in side.readers_of(place))
         return any(id(one.operator) in left and are_of_one_use(own, one) and is_one_size(own, one) for one in readers)
 

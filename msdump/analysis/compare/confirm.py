@@ -14,7 +14,7 @@ from msdump.analysis.compare.bounds import bounds_of
 from msdump.analysis.compare.inner import inner_values
 from msdump.analysis.compare.pairing import host_shape
 from msdump.analysis.compare.pieces import pieces_of
-from msdump.analysis.compare.rows import has_rows, same_rows
+from msdump.analysis.compare.rows import ValuesWithRows, has_rows, same_rows
 from msdump.analysis.compare.trace import Placed, Trace
 from msdump.analysis.compare.values import Figures, Likeness, Matches, Value, is_row_of
 from msdump.analysis.steps import Slot
@@ -359,7 +359,7 @@ class Confirmation:
             return False
         tries = 0
         found = False
-        others: dict[str, list[Figures]] = {}
+        others: dict[str, ValuesWithRows] = {}
         for placed in self.sides[0].row:
             figures = placed.telling
             if figures is None or not has_rows(figures) or self.is_known(figures, True):
@@ -368,7 +368,7 @@ class Confirmation:
                 continue
             tries += 1
             if placed.part not in others:
-                others[placed.part] = self._results_beside(placed.part)
+                others[placed.part] = ValuesWithRows(self._results_beside(placed.part))
             other = same_rows(figures, others[placed.part], self.tolerance)
             if other is not None:
                 self._joined[False].add(figures.value)
@@ -391,7 +391,7 @@ class Confirmation:
         """
         rows = (one for one in self.sides[1].row if one.part == part and not one.is_random)
         made = (one.telling for one in rows if not makes_unset(one.operator.op_type))
-        return [one for one in made if one is not None and has_rows(one) and one.value not in self._known]
+        return [one for one in made if one is not None and one.value not in self._known]
 
     def open_values(self, is_mine: bool) -> dict[Value, Figures]:
         """Values, larger than one element, that the other side has not."""

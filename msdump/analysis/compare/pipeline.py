@@ -294,10 +294,11 @@ def _is_written_anew(comparison: Comparison) -> bool:
     """Whether runs that were paired by their names differ, and have operators that the other one has not: then names
     tell little, and values tell which operator is which.
 
-    Edges: False where the first that differs computes, and was given the very same numbers.
+    Edges: False where the first that differs computes, and was given the very same numbers. What agrees by its name
+    tells nothing of the operators that only one side has, as of a function that has become a module.
     """
     steps = comparison.steps
-    if comparison.is_agreeing or any(step.faults is not None for step in steps):
+    if any(step.faults is not None for step in steps):
         return False
     first = comparison.first_differing
     computes = first is not None and first.is_wrong and not is_mover(first.pair.mine.op_type)

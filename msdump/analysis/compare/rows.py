@@ -4,8 +4,11 @@ edges of a graph, the tokens that one expert is given.
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import defaultdict
 from collections.abc import Iterable
+from operator import attrgetter
 
 import numpy as np
 
@@ -21,14 +24,40 @@ _FEW = 0.1  # numbers of a value that agree with any one by chance, so that shor
 _MAX_CANDIDATES = 12
 _NEIGHBOURS = 3  # rows of nearly one projection that are looked at
 _MAX_ELEMENTS = 1 << 22
+_numbers_of = attrgetter("size", "length", "lowest", "largest")
 
 
-def same_rows(figures: Figures, others: Iterable[Figures], tolerance: float | None) -> Figures | None:
+class ValuesWithRows:
+    """Values in which rows of others are looked for."""
+
+    def __init__(self, values: Iterable[Figures]) -> None:
+        self._listed: dict[tuple[int, str], list[Figures]] = defaultdict(list)  # by length of a row and dtype
+        for one in values:
+            if has_rows(one):
+                self._listed[host_shape(one.tensor)[-1], one.dtype].append(one)
+        self._numbers = {key: np.array(list(map(_numbers_of, values))) for key, values in self._listed.items()}
+
+    def like(self, figures: Figures, tolerance: float | None) -> list[Figures]:
+        """Those that may have the rows of one, or whose rows it may have, by their figures alone."""
+        found: list[Figures] = []
+        shape = host_shape(figures.tensor)
+        for (length, dtype), values in self._listed.items():
+            if length == shape[-1]:
+                may = _may_share_rows(figures, dtype, self._numbers[length, dtype], tolerance)
+                found += (
+                    one
+                    for one in itertools.compress(values, may)
+                    if one.size != figures.size or host_shape(one.tensor)[0] == shape[0]
+                )
+        return found
+
+
+def same_rows(figures: Figures, others: ValuesWithRows, tolerance: float | None) -> Figures | None:
     """The first of some values that has all rows of one, or of which it has all rows; None where none has.
 
     Rows are those along the last axis; one is enough if it is long. Rows of zeros, as padding is, need none.
     """
-    fitting = [one for one in others if _may_share_rows(figures, one, tolerance)]
+    fitting = others.like(figures, tolerance)
     fitting.sort(key=lambda one: abs(one.size - figures.size))
     for other in fitting[:_MAX_CANDIDATES]:
         small, large = (figures, other) if figures.size <= other.size else (other, figures)
@@ -44,21 +73,24 @@ def has_rows(figures: Figures) -> bool:
     return figures.is_float and is_readable and len(shape) > 1
 
 
-def _may_share_rows(one: Figures, other: Figures, tolerance: float | None) -> bool:
-    if not has_rows(other) or host_shape(one.tensor)[-1] != host_shape(other.tensor)[-1]:
-        return False
-    small, large = (one, other) if one.size <= other.size else (other, one)
-    bounds = bounds_of(one.dtype, other.dtype, tolerance)
-    slack = bounds.worst * max(-large.lowest, large.largest)
-    if small.size == large.size:
-        shapes = host_shape(one.tensor), host_shape(other.tensor)
-        if shapes[0] != shapes[1] or small.length < (1 - bounds.relative) * large.length:
-            return False
-    return (
-        small.length <= (1 + bounds.relative) * large.length
-        and small.largest <= large.largest + slack
-        and small.lowest >= large.lowest - slack
+def _may_share_rows(figures: Figures, dtype: str, others: Array, tolerance: float | None) -> Array:
+    """bool [values]: whether the smaller value of each pair is within the bounds of the larger one.
+
+    others  float64 [values, 4]: `_numbers_of` values of one dtype
+    """
+    bounds = bounds_of(figures.dtype, dtype, tolerance)
+    own = np.array(_numbers_of(figures))
+    is_smaller = others[:, :1] >= own[0]
+    small, large = np.where(is_smaller, own, others), np.where(is_smaller, others, own)
+    slack = bounds.worst * np.maximum(-large[:, 2], large[:, 3])
+    is_as_long = (small[:, 0] < large[:, 0]) | (small[:, 1] >= (1 - bounds.relative) * large[:, 1])
+    found: Array = (
+        is_as_long
+        & (small[:, 1] <= (1 + bounds.relative) * large[:, 1])
+        & (small[:, 3] <= large[:, 3] + slack)
+        & (small[:, 2] >= large[:, 2] - slack)
     )
+    return found
 
 
 def _has_rows_of(small: Figures, large: Figures, tolerance: float | None) -> bool:

@@ -13,6 +13,7 @@ import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import numpy as np
 
@@ -67,6 +68,13 @@ class Figures:
     def is_float(self) -> bool:
         return self.dtype.startswith(("float", "bfloat"))
 
+    def of_tensor(self, tensor: DumpedTensor) -> Figures:
+        """Those of another tensor with the same bytes."""
+        return Figures(
+            tensor, self.value, self.size, self.dtype, self.total, self.absolute, self.length, self.lowest,
+            self.largest, self.is_plain, self.is_noise, self.has_elements, self.factor,
+        )  # fmt: skip
+
     def scaled(self, factor: float) -> Figures:
         """Of the same numbers, multiplied by a positive factor."""
         size, checksum, dtype, total, length = self.value
@@ -75,6 +83,9 @@ class Figures:
             self, value=value, total=factor * self.total, absolute=factor * self.absolute, length=factor * self.length,
             lowest=factor * self.lowest, largest=factor * self.largest, factor=factor * self.factor,
         )  # fmt: skip
+
+
+_numbers_of = attrgetter("length", "total", "absolute", "lowest", "largest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +127,7 @@ def figures_of(tensor: DumpedTensor) -> Figures | None:
         if known is not None:
             _recent[key] = known
         return known
-    return known if known.tensor is tensor else replace(known, tensor=tensor)
+    return known if known.tensor is tensor else known.of_tensor(tensor)
 
 
 def _figures(tensor: DumpedTensor, array: Array, flat: Array, checksum: int) -> Figures | None:
@@ -199,10 +210,12 @@ class Matches:
                 self._values.add(figures.value)
                 self._listed.setdefault(figures.size, {}).setdefault(figures.dtype, []).append(figures)
         self._lengths: dict[tuple[int, str], list[float]] = {}
+        self._numbers: dict[tuple[int, str], Array] = {}  # `_numbers_of` each, in the order of their lengths
         for size, dtypes in self._listed.items():
             for dtype, listed in dtypes.items():
                 listed.sort(key=lambda figures: figures.length)
                 self._lengths[size, dtype] = [figures.length for figures in listed]
+                self._numbers[size, dtype] = np.array([_numbers_of(figures) for figures in listed])
         self._known: dict[Value, tuple[Value, ...]] = {}
         self._alike: dict[tuple[Value, Value], Likeness | None] = {}
 
@@ -266,23 +279,33 @@ class Matches:
             if last - first > _MAX_LOOKS:
                 middle = bisect_left(lengths, mine.length)
                 first, last = max(first, middle - _MAX_LOOKS // 2), min(last, middle + _MAX_LOOKS // 2)
-            fitting += [golden for golden in listed[first:last] if _may_agree(mine, golden, self._tolerance)]
+            if last > first:
+                may = _may_agree(mine, dtype, self._numbers[mine.size, dtype][first:last], self._tolerance)
+                fitting += itertools.compress(listed[first:last], may)
         fitting.sort(key=lambda golden: abs(golden.length - mine.length) + abs(golden.total - mine.total))
         return fitting[:_MAX_CANDIDATES]
 
 
-def _may_agree(mine: Figures, golden: Figures, tolerance: float | None) -> bool:
-    bounds = bounds_of(mine.dtype, golden.dtype, tolerance)
-    if bounds.relative == 0.0 and {mine.dtype, golden.dtype} & {"float32", "float64"}:
-        return False  # a number of one side is a whole number of the other by chance
-    top = max(abs(mine.lowest), abs(mine.largest), abs(golden.lowest), abs(golden.largest))
-    return (
-        abs(mine.length - golden.length) <= bounds.relative * golden.length
-        and abs(mine.total - golden.total) <= bounds.relative * math.sqrt(mine.size) * golden.length
-        and not abs(mine.absolute - golden.absolute) > bounds.relative * math.sqrt(mine.size) * golden.length
-        and abs(mine.lowest - golden.lowest) <= bounds.worst * top
-        and abs(mine.largest - golden.largest) <= bounds.worst * top
+def _may_agree(mine: Figures, dtype: str, golden: Array, tolerance: float | None) -> list[bool]:
+    """Whether values of golden may agree with one of mine, by their figures alone.
+
+    golden  float64 [values, 5]: `_numbers_of` values of one dtype and of mine's size
+    """
+    bounds = bounds_of(mine.dtype, dtype, tolerance)
+    if bounds.relative == 0.0 and {mine.dtype, dtype} & {"float32", "float64"}:
+        return [False] * len(golden)  # a number of one side is a whole number of the other by chance
+    length, total, absolute, lowest, largest = golden.T
+    top = np.maximum(np.abs(lowest), np.abs(largest)).clip(max(abs(mine.lowest), abs(mine.largest)))
+    slack = bounds.relative * math.sqrt(mine.size) * length
+    may = (
+        (np.abs(mine.length - length) <= bounds.relative * length)
+        & (np.abs(mine.total - total) <= slack)
+        & ~(np.abs(mine.absolute - absolute) > slack)
+        & (np.abs(mine.lowest - lowest) <= bounds.worst * top)
+        & (np.abs(mine.largest - largest) <= bounds.worst * top)
     )
+    found: list[bool] = may.tolist()
+    return found
 
 
 def _likeness(mine: Figures, golden: Figures, tolerance: float | None) -> Likeness | None:
@@ -294,7 +317,8 @@ def _likeness_of_numbers(mine: Figures, golden: Figures, tolerance: float | None
     if mine.value == golden.value:
         return Likeness()
     if not (mine.has_elements and golden.has_elements):
-        return Likeness() if _may_agree(mine, golden, tolerance) else None
+        (may,) = _may_agree(mine, golden.dtype, np.array([_numbers_of(golden)]), tolerance)
+        return Likeness() if may else None
     try:
         x, y = mine.tensor.load_host(), golden.tensor.load_host()
     except (FormatError, OSError):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msdump.analysis.compare.dumps import compare_dumps
-from msdump.analysis.compare.rows import has_rows, same_rows
+from msdump.analysis.compare.rows import ValuesWithRows, has_rows, same_rows
 from msdump.analysis.compare.sentences import headline
 from msdump.analysis.compare.values import Figures, figures_of
 from msdump.formats.dump_dir import DumpDir
@@ -38,9 +38,9 @@ def test_rows_in_any_order_and_among_others_are_found(
     rounded = (part * np.float32(1 + 1e-6)).astype(np.float32)
     one, other = figures(tmp_path_factory.mktemp("rows"), whole.reshape(3, 3, length), rounded)
     expected = other if has_rows(one) and has_rows(other) else None
-    assert same_rows(one, [other] if has_rows(one) else [], None) is expected
+    assert same_rows(one, ValuesWithRows([other] if has_rows(one) else []), None) is expected
     if expected is not None:
-        assert same_rows(other, [one], None) is one
+        assert same_rows(other, ValuesWithRows([one]), None) is one
 
 
 def test_one_row_that_is_another_is_not_the_same(tmp_path: Path) -> None:
@@ -48,13 +48,13 @@ def test_one_row_that_is_another_is_not_the_same(tmp_path: Path) -> None:
     part = whole[[3, 1, 7]].copy()
     part[1, 2] *= np.float32(1.01)
     one, other = figures(tmp_path, whole, part)
-    assert same_rows(one, [other], None) is None
+    assert same_rows(one, ValuesWithRows([other]), None) is None
 
 
 def test_single_numbers_of_many_agree_by_chance(tmp_path: Path) -> None:
     whole = rng.standard_normal((100_000, 1), dtype=np.float32)
     one, other = figures(tmp_path, whole, whole[50:90].copy())
-    assert same_rows(one, [other], None) is None
+    assert same_rows(one, ValuesWithRows([other]), None) is None
 
 
 def test_whole_numbers_and_a_short_row_have_none(tmp_path: Path) -> None:
