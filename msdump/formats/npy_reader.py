@@ -25,6 +25,7 @@ from msdump.tensors.records import MAX_NDIM
 _MAX_HEADER_BYTES = 1 << 16
 _SMALL_BYTES = 2048  # of a file that takes hardly more memory than what its name says
 _MANY_AXES = 32  # one more than this is more than numpy before 2.0 can have
+_KNOWN_CONTENTS = 16384  # of at most _SMALL_BYTES each
 _KNOWN_HEADERS = 4096  # in the cache
 # Blanks are those of Python's source: other characters that Unicode calls blank part no numbers.
 _HEADER = re.compile(
@@ -134,7 +135,18 @@ def scan_npy(path: str) -> tuple[NpyHeader, SmallNpy | None]:
     identity = file.identity
     if identity is None or file.size > len(file.head):
         return header, None
-    return header, _small_npy(header, file.head, *identity)
+    return header, _small_npy(header, _shared(file.head), *identity)
+
+
+# What small files hold: those of the tensors that an operator hands on, one of which is the link of the other.
+_contents: dict[bytes, bytes] = {}
+
+
+def _shared(content: bytes) -> bytes:
+    """Equal bytes that were read before, where they are still known."""
+    if len(_contents) >= _KNOWN_CONTENTS:
+        _contents.clear()
+    return _contents.setdefault(content, content)
 
 
 # By the bytes before the data, of version 1.0: most files of a dump share a few headers.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import re
@@ -105,6 +106,7 @@ def _one_line(text: str) -> str:
     return _LINE_END.sub(lambda match: repr(match[0])[1:-1], encodable)
 
 
+@functools.lru_cache(maxsize=8192)
 def parse_source_line(text: str) -> SourceLine | None:
     """Inverse of `format_source_line` with its `# In file` mark; None for any other line."""
     text = text.strip()

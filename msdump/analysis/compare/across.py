@@ -283,7 +283,8 @@ class _Iteration:
 
         fits    says so of no two operators that read no value that both sides have
         """
-        rest, used = [], set()
+        rest: list[Placed] = []
+        used: set[int] = set()
         one_part = self._confirmed.are_of_one_part
         readers: dict[Value, list[int]] = defaultdict(list)
         for index, other in enumerate(golden):

@@ -6,13 +6,17 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.compare.mapping import OperatorMap, is_spelled
 from msdump.analysis.steps import Operator, Slot, Step, StepKey
+from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.tables.messages import messages
 from msdump.tensors.makers import maker
@@ -469,12 +473,13 @@ def _by_use(mine: Sequence[Operator], golden: Sequence[Operator]) -> list[tuple[
     is_one_to_one = len(mine) == len(golden)
     if is_one_to_one and len(mine) == 1:
         return [(mine[0], golden[0])]
+    prints: dict[int, int] = {}
     pairs = []
     left = list(golden)
     rest = []
     for operator in mine:
         # The next one in execution order is the likeliest.
-        partner = next((each for each in left[:_MAX_LOOKS] if _reads_the_same(operator, each)), None)
+        partner = next((each for each in left[:_MAX_LOOKS] if _reads_the_same(operator, each, prints)), None)
         if partner is None:
             rest.append(operator)
         else:
@@ -496,9 +501,11 @@ def in_other_order(pairs: Sequence[OperatorPair]) -> dict[int, OperatorPair]:
         if kind is not None and kind == _kind_in_scope(pair.golden) and not pair.mine.parts and not pair.golden.parts:
             kinds[kind].append(index)
     found: dict[int, OperatorPair] = {}
+    prints: dict[int, int] = {}
     for indices in kinds.values():
         mine, golden = ([getattr(pairs[index], side) for index in indices] for side in ("mine", "golden"))
-        if len(indices) < 2 or not any(_reads_the_same(one, other) for one in mine for other in golden[:_MAX_LOOKS]):
+        looks = itertools.product(mine, golden[:_MAX_LOOKS])
+        if len(indices) < 2 or not any(_reads_the_same(one, other, prints) for one, other in looks):
             continue
         others = {id(one): other for one, other in _by_use(mine, golden)}
         for index in indices:
@@ -508,9 +515,25 @@ def in_other_order(pairs: Sequence[OperatorPair]) -> dict[int, OperatorPair]:
     return found
 
 
-def _reads_the_same(mine: Operator, golden: Operator) -> bool:
+def _reads_the_same(mine: Operator, golden: Operator, prints: dict[int, int]) -> bool:
+    """Whether the inputs that both have hold the same bytes.
+
+    prints  checksums by id of the tensor, kept here, as one is looked at for many operators
+    """
     inputs = [(left, right) for io, _, left, right in common_tensors(mine, golden) if io == INPUT]
-    return bool(inputs) and all(has_same_bytes(left, right) for left, right in inputs)
+    return bool(inputs) and all(
+        _print_of(left, prints) == _print_of(right, prints) and has_same_bytes(left, right) for left, right in inputs
+    )
+
+
+def _print_of(tensor: DumpedTensor, prints: dict[int, int]) -> int:
+    """A checksum of its bytes; 0 where it cannot be read."""
+    if id(tensor) not in prints:
+        try:
+            prints[id(tensor)] = zlib.crc32(np.ascontiguousarray(tensor.load()).view(np.uint8).data)
+        except (OSError, FormatError):
+            prints[id(tensor)] = 0
+    return prints[id(tensor)]
 
 
 def _is_meant(operator: Operator, name: str, by_name: bool) -> bool:

@@ -30,6 +30,7 @@ import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from sys import intern
 
 from msdump.formats.exception import parse_core_file_name
 from msdump.formats.paths.acl import BinFileName, parse_async_path, parse_bin_file_name, parse_overflow_json_name
@@ -188,9 +189,10 @@ def _npy(text: str) -> DumpName:
     if pieces is not None:
         op_type, op_name, task, stream, time, io, slot, tensor_format, dtype, _ = pieces
         is_shape = tensor_format[0] in "0123456789" and _SHAPE_FORMAT.fullmatch(tensor_format)
+        # The tensors of an operator share its names, and many thousands of names are held.
         return _dump_name(
-            NPY, op_type, op_name, int(task), int(stream), int(time), io, int(slot), None,
-            None if is_shape else tensor_format, dtype,
+            NPY, intern(op_type), intern(op_name), int(task), int(stream), int(time), intern(io), int(slot), None,
+            None if is_shape else intern(tensor_format), dtype,
         )  # fmt: skip
     fx = _fx(text)
     if fx is not None:

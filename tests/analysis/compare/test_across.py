@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 from msdump.analysis.compare.across import is_between_frameworks
+from msdump.analysis.compare.confirm import Confirmation
 from msdump.analysis.compare.dumps import compare_dumps
 from msdump.analysis.compare.pairing import BY_INPUTS, BY_KIND, BY_VALUES
 from msdump.analysis.compare.report import json_text
 from msdump.analysis.compare.result import AGREES, DIFFERS, IDENTICAL, Comparison
 from msdump.analysis.compare.sentences import headline
+from msdump.analysis.compare.trace import Placed
 from msdump.analysis.steps import read_steps
 from msdump.cli.main import main
 from msdump.formats.dump_dir import DumpDir
@@ -254,6 +256,45 @@ def test_parts_of_a_step_in_other_graphs_meet(tmp_path: Path) -> None:
     comparison = compare_dumps(mine, golden)
     assert comparison.is_agreeing and not comparison.only_golden
     assert named(comparison)["MatMul-op10"] == ("aten_mm_default-op0", BY_VALUES)
+
+
+def test_a_name_that_agrees_does_not_stand_for_what_only_one_side_has_in_that_graph(tmp_path: Path) -> None:
+    """A function that has become a module is in another graph, and the names of the few operators before it agree."""
+    before: Rows = [("Default/aten_exp_default-op0", {A: X, OUT: np.exp(X)})]
+    wrong = ACTIVE * np.float32(1.5)
+    for hidden, is_right in ((ACTIVE, True), (wrong, False)):
+        mine = write_dump(tmp_path / f"mine{is_right}", before, graph=3)
+        after: Rows = [
+            *TORCH[:2],
+            ("Default/aten_tanh_default-op0", {A: HIDDEN, OUT: hidden}),
+            ("Default/aten_sum_dim_IntList-op0", {A: hidden, OUT: hidden.sum(1)}),
+        ]
+        write_dump(mine, after, graph=0)
+        golden = write_dump(tmp_path / f"golden{is_right}", [*before, *TORCH], graph=3)
+        comparison = compare_dumps(mine, golden)
+        assert comparison.is_agreeing is is_right
+        assert is_right or "aten_tanh_default-op0" in headline(comparison)[0]
+
+
+def test_operators_that_are_left_over_are_looked_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not each with each: 200 operators that differ, and 400 that golden has more of."""
+    asked = 0
+    are_of_one_part = Confirmation.are_of_one_part
+
+    def counted(self: Confirmation, own: Placed, other: Placed) -> bool:
+        nonlocal asked
+        asked += 1
+        return are_of_one_part(self, own, other)
+
+    monkeypatch.setattr(Confirmation, "are_of_one_part", counted)
+    sides: list[Rows] = []
+    for count, off in ((200, 1.5), (600, 1.0)):
+        values = [rng.standard_normal(5).astype(np.float32) for rng in map(np.random.default_rng, range(count))]
+        rows = [(f"Default/aten_tanh_default-op{at}", {A: x, OUT: off * np.tanh(x)}) for at, x in enumerate(values)]
+        sides.append([*rows, ("Default/aten_exp_default-op0", {A: X, OUT: np.exp(X)})])
+    sides[0] = [(name.replace("tanh", "sin") if "tanh" in name else name, tensors) for name, tensors in sides[0]]
+    assert not compared(tmp_path, *sides).is_agreeing
+    assert 0 < asked <= 4 * 800
 
 
 def test_a_mapping_file_is_for_what_remains(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
