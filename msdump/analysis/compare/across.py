@@ -20,6 +20,7 @@ from msdump.analysis.compare.chains import reads_others
 from msdump.analysis.compare.confirm import Confirmation
 from msdump.analysis.compare.doubts import Doubts
 from msdump.analysis.compare.faults import Fault, faults_of
+from msdump.analysis.compare.iterations import iterations_of
 from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.compare.operands import Met
 from msdump.analysis.compare.pairing import (
@@ -33,8 +34,9 @@ from msdump.analysis.compare.pairing import (
     pair_by_mapping,
 )
 from msdump.analysis.compare.states import States
-from msdump.analysis.compare.trace import Look, Placed, Trace, are_of_one_use, iterations_of
+from msdump.analysis.compare.trace import Look, Placed, Trace, are_of_one_use
 from msdump.analysis.compare.values import Figures, Likeness, Value, figures_of
+from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.memory_state import Moment
 from msdump.analysis.steps import PARAMETER, Operator, Slot, Step, StepKey
 from msdump.formats.dump_tensor import DumpedTensor
@@ -125,16 +127,19 @@ def cross(
     mapping: OperatorMap | None,
     tolerance: float | None,
     looks: tuple[Look, Look] = (figures_of, figures_of),
+    graphs: tuple[GraphFiles | None, GraphFiles | None] = (None, None),
 ) -> list[Crossing]:
     """Pair the operators of two dumps by their values, iteration by iteration, in mine's order.
 
-    looks   figures of a tensor of mine and of golden
+    looks    figures of a tensor of mine and of golden
+    graphs   of both, where they are known
     """
     crossings: list[Crossing] = []
     traces: list[Trace | None] = [None, None]
     states = States()
     for my_steps, golden_steps in iterations_of(mine, golden, looks):
-        own, other = Trace(my_steps, traces[0], looks[0]), Trace(golden_steps, traces[1], looks[1])
+        own = Trace(my_steps, traces[0], looks[0], graphs[0])
+        other = Trace(golden_steps, traces[1], looks[1], graphs[1])
         crossings += _Iteration(own, other, states, tolerance).paired(mapping)
         traces = [own, other]
     return crossings

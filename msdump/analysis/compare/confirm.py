@@ -7,14 +7,15 @@ or behind what is wrong.
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 
 from msdump.analysis.compare.bounds import bounds_of
 from msdump.analysis.compare.inner import inner_values
 from msdump.analysis.compare.pairing import host_shape
-from msdump.analysis.compare.pieces import pieces_of
-from msdump.analysis.compare.rows import ValuesWithRows, has_rows, same_rows
+from msdump.analysis.compare.pieces import may_have_part, parts_of, pieces_of
+from msdump.analysis.compare.rows import ValuesWithRows, has_rows
 from msdump.analysis.compare.trace import Placed, Trace
 from msdump.analysis.compare.values import Figures, Likeness, Matches, Value, is_row_of
 from msdump.analysis.steps import Slot
@@ -23,6 +24,7 @@ from msdump.operators.traits import makes_unset, memory_use
 
 # Bounds of half precisions are above.
 _COARSE = 1e-3
+_MAX_WHOLES = 64  # values that later operators read in which a part that was written is looked for
 _MAX_TRIES = 64  # results that golden has not whose rows are looked up, as long as none is found
 
 
@@ -160,6 +162,7 @@ class Confirmation:
         side = self.side(is_mine)
         right: list[bool | None] = [None] * len(side.row)
         idle: set[int] = set()
+        loose: set[int] = set()  # hands on what nothing reads, as the last state of a cell
         for index in range(len(side.row) - 1, -1, -1):
             placed = side.row[index]
             telling = placed.telling
@@ -177,14 +180,21 @@ class Confirmation:
                 right[index] = True
                 continue
             readers = self.readers(side, index, hands_on)
-            answers = {right[reader] for reader in readers}
+            answers = {right[reader] for reader in readers if reader not in loose}
+            is_view = (
+                placed.is_mover and placed.part == "forward" and not memory_use(placed.operator.op_type).overwrites
+            )
+            if is_view and not is_made and readers <= loose:
+                loose.add(index)
             if not readers and (is_made or self._is_written_into_known(side, index, telling, is_mine)):
                 right[index] = True
             elif readers and all(reader in idle or _leaves_nothing(side.row[reader]) for reader in readers):
                 idle.add(index)  # nothing is left of it: it is multiplied by zero
             else:
-                # What is handed on is right where one reader makes the right thing of it.
-                right[index] = True in answers and (False not in answers or (is_made and hands_on))
+                # What is handed on is right where one reader makes the right thing of it, and so are known values that
+                # are put into another form: weights that are joined, and used once for each word.
+                is_form = placed.is_mover and all(self.is_known(one, is_mine) for _, one in placed.read)
+                right[index] = True in answers and (False not in answers or is_form or (is_made and hands_on))
         return right
 
     def readers(self, side: Trace, index: int, is_past_movers: bool) -> set[int]:
@@ -204,21 +214,17 @@ class Confirmation:
         return found - movers
 
     def _is_written_into_known(self, side: Trace, index: int, result: Figures, is_mine: bool) -> bool:
-        """Whether a copy fills a row of memory that a later operator reads as a whole, and that the other side has."""
+        """Whether a copy fills a part of memory that a later operator reads as a whole, and that the other side has."""
         placed, shape = side.row[index], host_shape(result.tensor)
         if not placed.is_mover or not memory_use(placed.operator.op_type).overwrites or not result.has_elements:
             return False
-        seen: set[Value] = set()
-        for later in side.row[index + 1 :]:
-            for _, whole in later.read:
-                if whole.value in seen or whole.is_plain or host_shape(whole.tensor)[1:] != shape:
-                    continue
-                seen.add(whole.value)
-                if self.is_known(whole, is_mine) and any(
-                    is_row_of(row, result, self.tolerance) for row in whole.tensor.load_host()
-                ):
-                    return True
-        return False
+        wholes = side.read_after(index, lambda whole: may_have_part(whole, shape))
+        return any(
+            is_row_of(part, result, self.tolerance)
+            for whole in itertools.islice(wholes, _MAX_WHOLES)
+            if self.is_known(whole, is_mine)
+            for part in parts_of(whole.tensor.load_host(), shape)
+        )
 
     def only_hands_on(self, placed: Placed, result: Figures, is_mine: bool) -> bool:
         """Whether what it computes is what it reads: then that the other side has it does not show that it has the
@@ -368,8 +374,8 @@ class Confirmation:
                 continue
             tries += 1
             if placed.part not in others:
-                others[placed.part] = ValuesWithRows(self._results_beside(placed.part))
-            other = same_rows(figures, others[placed.part], self.tolerance)
+                others[placed.part] = ValuesWithRows(self._results_beside(placed.part), self.tolerance)
+            other = others[placed.part].with_rows_of(figures)
             if other is not None:
                 self._joined[False].add(figures.value)
                 self._joined[True].add(other.value)
@@ -381,8 +387,8 @@ class Confirmation:
         side = self.sides[0]
         return any(
             figures.is_float and figures.size > 1 and not figures.is_plain and not self.is_known(figures, True)
-            and side.maker_before(figures.value, place) is None
-            for place, placed in enumerate(side.row) for _, figures in placed.read
+            and side.is_entry(place, slot, figures.value)
+            for place, placed in enumerate(side.row) for slot, figures in placed.read
         )  # fmt: skip
 
     def _results_beside(self, part: str) -> list[Figures]:

@@ -16,6 +16,7 @@ from msdump.analysis.compare._measure import Measurer
 from msdump.analysis.compare.across import is_between_frameworks
 from msdump.analysis.compare.bounds import Bounds, Errors, bounds_of, coarser, errors_of, is_noise, reason_to_differ
 from msdump.analysis.compare.hashes import compare_hashes
+from msdump.analysis.compare.iterations import coarse_paths
 from msdump.analysis.compare.mapping import OperatorMap, gathered, read_mapping, unused_rules
 from msdump.analysis.compare.metrics import PairMetrics
 from msdump.analysis.compare.named import is_named_only, without_inputs
@@ -48,7 +49,6 @@ from msdump.analysis.compare.result import (
 )
 from msdump.analysis.compare.rounded import MIXED, half_share
 from msdump.analysis.compare.ties import settle_ties
-from msdump.analysis.compare.trace import coarse_paths
 from msdump.analysis.compare.written import in_written_order
 from msdump.analysis.graph_info import GraphFiles, with_inputs
 from msdump.analysis.steps import Operator, Slot, Step, nothing_selected, opened, read_steps, with_own_operators

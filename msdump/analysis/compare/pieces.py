@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -91,3 +91,28 @@ def _is_tile(array: Array, axis: int, start: int, piece: Figures, tolerance: flo
     """Whether a piece is what an array holds from a place on an axis on."""
     end = start + piece.tensor.shape[axis]
     return end <= array.shape[axis] and is_row_of(np.take(array, range(start, end), axis), piece, tolerance)
+
+
+def may_have_part(whole: tuple[int, ...], part: tuple[int, ...]) -> bool:
+    """Whether a part of that shape may be a slice of a whole along one axis, as the next word in a cache of keys, or of
+    a row of it.
+    """
+    rest = whole[len(whole) - len(part) :]
+    if len(rest) != len(part) or len(whole) > len(part) + 1:
+        return False
+    apart = [(one, other) for one, other in zip(rest, part, strict=True) if one != other]
+    return len(apart) == 1 and apart[0][0] > apart[0][1] if apart else len(whole) > len(part)
+
+
+def parts_of(whole: Array, part: tuple[int, ...]) -> Iterator[Array]:
+    """Each slice of a whole that has the shape of a part, by `may_have_part`."""
+    if whole.shape == part:
+        yield whole
+        return
+    if whole.ndim > len(part):
+        for row in whole:
+            yield from parts_of(np.asarray(row), part)
+        return
+    axis = next(axis for axis, length in enumerate(part) if length != whole.shape[axis])
+    for first in range(whole.shape[axis] - part[axis] + 1):
+        yield whole.take(range(first, first + part[axis]), axis)

@@ -100,7 +100,8 @@ def cross_sides(
     mine: ComparedSide, golden: ComparedSide, mapping: OperatorMap | None, tolerance: float | None
 ) -> list[StepPair]:
     """`pair_sides` of dumps of two frameworks, which may have other graphs."""
-    return _crossed((mine, golden), cross(mine.steps, golden.steps, mapping, tolerance, (mine.look, golden.look)))
+    looks, graphs = (mine.look, golden.look), (mine.graphs, golden.graphs)
+    return _crossed((mine, golden), cross(mine.steps, golden.steps, mapping, tolerance, looks, graphs))
 
 
 def name_sides(

@@ -14,7 +14,7 @@ import numpy as np
 
 from msdump.analysis.compare.bounds import bounds_of
 from msdump.analysis.compare.pairing import host_shape
-from msdump.analysis.compare.values import Figures
+from msdump.analysis.compare.values import Figures, Value
 from msdump.errors import FormatError
 from msdump.tensors.arrays import Array
 
@@ -30,20 +30,35 @@ _numbers_of = attrgetter("size", "length", "lowest", "largest")
 class ValuesWithRows:
     """Values in which rows of others are looked for."""
 
-    def __init__(self, values: Iterable[Figures]) -> None:
+    def __init__(self, values: Iterable[Figures], tolerance: float | None) -> None:
+        self._tolerance = tolerance
         self._listed: dict[tuple[int, str], list[Figures]] = defaultdict(list)  # by length of a row and dtype
         for one in values:
             if has_rows(one):
                 self._listed[host_shape(one.tensor)[-1], one.dtype].append(one)
         self._numbers = {key: np.array(list(map(_numbers_of, values))) for key, values in self._listed.items()}
+        self._sums: dict[tuple[Value, int], Array] = {}
 
-    def like(self, figures: Figures, tolerance: float | None) -> list[Figures]:
+    def with_rows_of(self, figures: Figures) -> Figures | None:
+        """The first value that has all rows of one, or of which it has all rows; None where none has.
+
+        Rows are those along the last axis; one is enough if it is long. Rows of zeros, as padding is, need none.
+        """
+        fitting = self._like(figures)
+        fitting.sort(key=lambda one: abs(one.size - figures.size))
+        likely = (pair for one in fitting if (pair := self._likely(figures, one)) is not None)
+        for small, large in itertools.islice(likely, _MAX_CANDIDATES):
+            if _has_rows_of(small, large, self._tolerance):
+                return large if small is figures else small
+        return None
+
+    def _like(self, figures: Figures) -> list[Figures]:
         """Those that may have the rows of one, or whose rows it may have, by their figures alone."""
         found: list[Figures] = []
         shape = host_shape(figures.tensor)
         for (length, dtype), values in self._listed.items():
             if length == shape[-1]:
-                may = _may_share_rows(figures, dtype, self._numbers[length, dtype], tolerance)
+                may = _may_share_rows(figures, dtype, self._numbers[length, dtype], self._tolerance)
                 found += (
                     one
                     for one in itertools.compress(values, may)
@@ -51,19 +66,31 @@ class ValuesWithRows:
                 )
         return found
 
-
-def same_rows(figures: Figures, others: ValuesWithRows, tolerance: float | None) -> Figures | None:
-    """The first of some values that has all rows of one, or of which it has all rows; None where none has.
-
-    Rows are those along the last axis; one is enough if it is long. Rows of zeros, as padding is, need none.
-    """
-    fitting = others.like(figures, tolerance)
-    fitting.sort(key=lambda one: abs(one.size - figures.size))
-    for other in fitting[:_MAX_CANDIDATES]:
+    def _likely(self, figures: Figures, other: Figures) -> tuple[Figures, Figures] | None:
+        """The smaller and the larger value, where the larger one has a row with the sum of a row of the other."""
         small, large = (figures, other) if figures.size <= other.size else (other, figures)
-        if _has_rows_of(small, large, tolerance):
-            return other
-    return None
+        length = _row_length(small, large)
+        own, others = self._sums_of(small, length), self._sums_of(large, length)
+        if not own.size or not others.size:
+            return None
+        wanted = own[np.abs(own).argmax()]
+        at = int(np.searchsorted(others, wanted))
+        nearest = min(abs(wanted - others[max(at - 1, 0)]), abs(wanted - others[min(at, others.size - 1)]))
+        # Of a row within the bounds the sum is no further off than the weights and the row are long.
+        slack = bounds_of(small.dtype, large.dtype, self._tolerance).relative * math.sqrt(length) * small.length
+        return (small, large) if nearest <= slack else None
+
+    def _sums_of(self, figures: Figures, length: int) -> Array:
+        """The sums of its rows, in ascending order; none where it cannot be read, or has other rows."""
+        key = figures.value, length
+        if key not in self._sums:
+            try:
+                rows = figures.tensor.load_host().astype(np.float64).reshape(-1, length)
+            except (FormatError, OSError, ValueError):
+                rows = np.empty((0, length))
+            with np.errstate(all="ignore"):
+                self._sums[key] = np.sort(_sums(rows))
+        return self._sums[key]
 
 
 def has_rows(figures: Figures) -> bool:
@@ -93,13 +120,24 @@ def _may_share_rows(figures: Figures, dtype: str, others: Array, tolerance: floa
     return found
 
 
+def _row_length(small: Figures, large: Figures) -> int:
+    """Elements in a row; what exchanges other axes than the first is an order of channels, which no index explains."""
+    shape = host_shape(small.tensor)
+    return math.prod(shape[1:]) if small.size == large.size else shape[-1]
+
+
+def _sums(rows: Array) -> Array:
+    """Of each row the sum of its elements, with weights of at most 1 that tell them apart."""
+    sums: Array = rows @ np.cos(np.arange(1, rows.shape[1] + 1) * 0.618)
+    return sums
+
+
 def _has_rows_of(small: Figures, large: Figures, tolerance: float | None) -> bool:
     try:
         x, y = (one.tensor.load_host().astype(np.float64) for one in (small, large))
     except (FormatError, OSError):
         return False
-    # What exchanges other axes than the first is an order of channels, which no index explains.
-    length = math.prod(x.shape[1:]) if small.size == large.size else x.shape[-1]
+    length = _row_length(small, large)
     if y.size % length:
         return False
     x, y = (array.reshape(-1, length) for array in (x, y))
@@ -118,10 +156,9 @@ def _nearest(x: Array, y: Array) -> float:
 
     Rows are looked up by their sums with weights that tell elements apart.
     """
-    weights = np.cos(np.arange(1, x.shape[1] + 1) * 0.618)
-    sums = y @ weights
+    sums = _sums(y)
     order = np.argsort(sums)
-    places = np.searchsorted(sums[order], x @ weights)
+    places = np.searchsorted(sums[order], _sums(x))
     best = np.full(len(x), np.inf)
     for shift in range(-_NEIGHBOURS, _NEIGHBOURS):
         rows = y[order[np.clip(places + shift, 0, len(y) - 1)]]

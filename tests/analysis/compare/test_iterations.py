@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from msdump.analysis.compare.trace import iterations_of
+from msdump.analysis.compare.iterations import iterations_of
 from msdump.analysis.steps import Step, read_steps
 from msdump.formats.dump_dir import DumpDir
 from tests.analysis.small_dump import Array, write_dump

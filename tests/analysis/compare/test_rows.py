@@ -9,10 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from msdump.analysis.compare.confirm import Confirmation
 from msdump.analysis.compare.dumps import compare_dumps
-from msdump.analysis.compare.rows import ValuesWithRows, has_rows, same_rows
+from msdump.analysis.compare.rows import ValuesWithRows, has_rows
 from msdump.analysis.compare.sentences import headline
+from msdump.analysis.compare.trace import Trace
 from msdump.analysis.compare.values import Figures, figures_of
+from msdump.analysis.steps import read_steps
 from msdump.formats.dump_dir import DumpDir
 from tests.analysis.compare.test_across import OUT, A, B, Rows
 from tests.analysis.small_dump import Array, write_dump
@@ -38,9 +41,9 @@ def test_rows_in_any_order_and_among_others_are_found(
     rounded = (part * np.float32(1 + 1e-6)).astype(np.float32)
     one, other = figures(tmp_path_factory.mktemp("rows"), whole.reshape(3, 3, length), rounded)
     expected = other if has_rows(one) and has_rows(other) else None
-    assert same_rows(one, ValuesWithRows([other] if has_rows(one) else []), None) is expected
+    assert ValuesWithRows([other] if has_rows(one) else [], None).with_rows_of(one) is expected
     if expected is not None:
-        assert same_rows(other, ValuesWithRows([one]), None) is one
+        assert ValuesWithRows([one], None).with_rows_of(other) is one
 
 
 def test_one_row_that_is_another_is_not_the_same(tmp_path: Path) -> None:
@@ -48,13 +51,67 @@ def test_one_row_that_is_another_is_not_the_same(tmp_path: Path) -> None:
     part = whole[[3, 1, 7]].copy()
     part[1, 2] *= np.float32(1.01)
     one, other = figures(tmp_path, whole, part)
-    assert same_rows(one, ValuesWithRows([other]), None) is None
+    assert ValuesWithRows([other], None).with_rows_of(one) is None
 
 
 def test_single_numbers_of_many_agree_by_chance(tmp_path: Path) -> None:
     whole = rng.standard_normal((100_000, 1), dtype=np.float32)
     one, other = figures(tmp_path, whole, whole[50:90].copy())
-    assert same_rows(one, ValuesWithRows([other]), None) is None
+    assert ValuesWithRows([other], None).with_rows_of(one) is None
+
+
+def test_a_value_is_found_among_many_of_its_shape(tmp_path: Path) -> None:
+    """As one word among those of many layers: what has no such row is not looked at."""
+    values = [rng.standard_normal((6, 8), dtype=np.float32) for _ in range(60)]
+    word, *others = sorted(figures(tmp_path, *values, values[41][2:3].copy()), key=lambda one: one.size)
+    found = ValuesWithRows(others, None).with_rows_of(word)
+    assert found is not None and np.array_equal(found.tensor.load()[2:3], word.tensor.load())
+
+
+WORDS = rng.standard_normal((2, 6, 4), dtype=np.float32)
+KEYS = np.tanh(WORDS)
+
+
+def test_a_word_that_is_written_into_a_cache_is_that_of_a_whole_sentence(tmp_path: Path) -> None:
+    """The keys of one word after another, each written into memory that is read as a whole in the end."""
+    mine: Rows = []
+    for word in range(6):
+        key = KEYS[:, word : word + 1]
+        mine = [
+            *mine,
+            (f"Default/aten_tanh_default-op{word}", {A: WORDS[:, word : word + 1], OUT: key}),
+            (f"Default/aten_copy__default-op{word}", {A: np.zeros_like(key), B: key, OUT: key}),
+        ]
+    readers: list[Rows] = [[("Default/aten_exp_default-op0", {A: KEYS, OUT: np.exp(off * KEYS)})] for off in (1, 2)]
+    golden: Rows = [("Default/aten_tanh_default-op0", {A: WORDS, OUT: KEYS}), *readers[0]]
+    other = write_dump(tmp_path / "golden", golden)
+    right, wrong = (write_dump(tmp_path / f"mine{at}", [*mine, *reader]) for at, reader in enumerate(readers))
+    assert compare_dumps(right, other).is_agreeing
+    assert headline(compare_dumps(wrong, other))[0].startswith("first wrong operator: Default/aten_exp_default-op0")
+
+
+def test_a_state_that_nothing_reads_says_nothing_of_what_made_it(tmp_path: Path) -> None:
+    """The last state of a cell: what computes with it agrees, and it is stacked for nobody."""
+    state = np.sin(WORDS)
+    before: Rows = [("Default/aten_sin_default-op0", {A: WORDS, OUT: state})]
+    mine: Rows = [
+        *before,
+        ("Default/aten_add_Tensor-op0", {A: state, OUT: state + 1}),
+        ("Default/aten_exp_default-op0", {A: state + 1, OUT: np.exp(state + 1)}),
+        ("Default/aten_stack_default-op0", {A: state + 1, OUT: np.stack([state + 1] * 2)}),
+    ]
+    golden: Rows = [
+        *before,
+        ("Default/aten_exp_default-op1", {A: state, OUT: np.exp(state)}),
+        ("Default/aten_mul_Tensor-op0", {A: np.exp(state), B: np.full(3, np.e), OUT: np.exp(state + 1)}),
+    ]
+    traces = [
+        Trace(read_steps(DumpDir(write_dump(tmp_path / name, rows))))
+        for name, rows in (("mine", mine), ("golden", golden))
+    ]
+    confirmed = Confirmation(traces[0], traces[1], None)
+    right = {placed.operator.op_name: confirmed.is_right(placed, True) for placed in traces[0].row}
+    assert right["aten_add_Tensor-op0"] is True and right["aten_stack_default-op0"] is False
 
 
 def test_whole_numbers_and_a_short_row_have_none(tmp_path: Path) -> None:
