@@ -176,7 +176,8 @@ class _Iteration:
             self._expected += [placed.operator for placed, is_open in zip(row, is_left, strict=True) if not is_open]
             open_rows.append([placed for placed, is_open in zip(row, is_left, strict=True) if is_open])
         left_rows = self._with_chains(open_rows)
-        for join in (self._join_what_reads_the_same, self._join_in_order, self._join_by_inputs):
+        joins = self._join_what_reads_the_same, self._join_what_shares, self._join_in_order, self._join_by_inputs
+        for join in joins:
             left_rows = join(*left_rows)
         left_rows = self._without_makeshift(left_rows[0]), self._without_makeshift(left_rows[1])
         return self._crossings(*left_rows)
@@ -256,6 +257,20 @@ class _Iteration:
             BY_KIND,
             lambda own, other: (
                 own.kind == other.kind and self._confirmed.shares(own, other) and not is_another_part(own, other)
+            ),
+        )
+
+    def _join_what_shares(self, mine: Sequence[Placed], golden: Sequence[Placed]) -> tuple[list[Placed], list[Placed]]:
+        """Pair operators of one kind and size that have an operand in common, as noise that is scaled otherwise."""
+        return self._join_each(
+            mine,
+            golden,
+            BY_KIND,
+            lambda own, other: (
+                own.kind == other.kind
+                and is_one_size(own, other)
+                and self._confirmed.shared_inputs(own, other) > 0
+                and not is_another_part(own, other)
             ),
         )
 

@@ -3,16 +3,18 @@ in from outside, and make what the other side has not."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from msdump.analysis.compare.bounds import bounds_of
 from msdump.analysis.compare.confirm import Confirmation
-from msdump.analysis.compare.forms import Form, forms_of, place_in
+from msdump.analysis.compare.forms import Form, forms_of, loss_read, losses_of, place_in, results_of
 from msdump.analysis.compare.instead import another_of_mine, holder_in_mine, is_step_of_noise, maker_in_mine
 from msdump.analysis.compare.operands import Met, Source, reordered, source_of, turned
 from msdump.analysis.compare.progress import PARTS, Progress
 from msdump.analysis.compare.trace import Placed, Trace, are_of_one_use
-from msdump.analysis.compare.values import Figures, Value
+from msdump.analysis.compare.values import Value
 from msdump.analysis.steps import Operator, StepKey
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.operators.kinds import has
@@ -73,6 +75,9 @@ def faults_of(confirmed: Confirmation, pairs: Sequence[Met], forgiven: Collectio
         if figures.size == 1 and abs(figures.largest) != 1
     })  # fmt: skip
     ordered = sorted(read or faults, key=lambda fault: fault.order)
+    multiplied = _multiplied_loss(confirmed, pairs, ordered[0]) if ordered else None
+    if multiplied is not None:
+        ordered.insert(0, multiplied)
     if ordered and ordered[0].paired is None:
         first = ordered[0]
         goes_on = first.ends[0] if first.ends else None if first.around[1] is None else first.around[1][1]
@@ -80,6 +85,28 @@ def faults_of(confirmed: Confirmation, pairs: Sequence[Met], forgiven: Collectio
         forms, met = forms_of(confirmed, pairs, first.operator, first.side == "mine", facing, goes_on)
         ordered[0] = replace(first, forms=forms, ends=first.ends if met is None else (met,))
     return tuple(replace(fault, starts=starts) if fault.order[0] == 1 else fault for fault in ordered)
+
+
+def _multiplied_loss(confirmed: Confirmation, pairs: Sequence[Met], first: Fault) -> Fault | None:
+    """The operator of one side alone that multiplies the loss, where the first gradient that differs is as many times
+    that of the other side; None where that is not so, or where the run divides its gradients again.
+    """
+    pair = next((one for one in pairs if one.mine.operator is first.paired and one.mine.part == "backward"), None)
+    if pair is None or pair.mine.result is None or pair.golden.result is None or not pair.golden.result.length:
+        return None
+    share = pair.mine.result.length / pair.golden.result.length
+    near = bounds_of(pair.mine.result.dtype, pair.golden.result.dtype, confirmed.tolerance).relative
+    for side, own, other, times in (("mine", *confirmed.sides, share), ("golden", *confirmed.sides[::-1], 1 / share)):
+        found = own.multiplied_loss
+        if (
+            found
+            and other.multiplied_loss is None
+            and own.loss_scale == 1
+            and math.isclose(times, found[0], rel_tol=near)
+        ):
+            placed = own.row[found[1]]
+            return Fault(side, placed.step.key, placed.operator, (0, found[1], 0.0), ends=(pair.mine.operator,))
+    return None
 
 
 @dataclass(slots=True)
@@ -126,7 +153,7 @@ class _Search:
                 (is_mine, placed.part, confirmed.open_lead(placed, is_mine, {at for at, _ in placed.inputs} - slots))
                 for is_mine, placed, slots in sides
             ]
-            if any(_is_frommaker_in_mine(confirmed, *lead) for lead in leads):
+            if any(_is_of_an_earlier_part(confirmed, *lead) for lead in leads):
                 continue  # a gradient of what differs already
             if any(self._pair_of.get(one, number) != number for _, _, lead in leads for one in lead):
                 continue  # it reads what follows from another pair that differs
@@ -182,14 +209,14 @@ class _Search:
                 facing = placed.step.key, placed.operator
                 fault = Fault("mine", own.step.key, own.operator, self._places.of(own, True), facing=facing)
             holder = None if is_mine or ends else holder_in_mine(confirmed, placed)
-            results = _losses(confirmed, placed, is_mine)
+            results = losses_of(confirmed, placed, is_mine)
             around = (None, None) if is_mine else (maker_in_mine(confirmed, placed), None)
             self.found.append(_Found(replace(fault, results=results, holder=holder, around=around), read, ends))
         elif met.fault.paired is None and self._stands_before(placed, met.fault):
             goes_on = met.fault.step, met.fault.operator
             met.fault = replace(fault, ends=(), around=(maker_in_mine(confirmed, placed), goes_on))
         elif met.fault.paired is None and met.fault.facing is None:
-            results = _results(confirmed, met.fault, placed)
+            results = results_of(confirmed, met.fault.operator, placed)
             met.fault = replace(met.fault, facing=(fault.step, fault.operator), results=results)
 
     def _stands_before(self, placed: Placed, fault: Fault) -> bool:
@@ -271,37 +298,10 @@ def _is_unread(confirmed: Confirmation, fault: Fault) -> bool:
     return True
 
 
-def _is_frommaker_in_mine(confirmed: Confirmation, is_mine: bool, part: str, lead: set[int]) -> bool:
+def _is_of_an_earlier_part(confirmed: Confirmation, is_mine: bool, part: str, lead: set[int]) -> bool:
     """Whether some operators run in an earlier part of a training step."""
     side = confirmed.side(is_mine)
     return any(PARTS.index(side.row[side.place[one]].part) < PARTS.index(part) for one in lead)
-
-
-def _results(confirmed: Confirmation, mine: Fault, golden: Placed) -> tuple[DumpedTensor, DumpedTensor] | None:
-    """What two forms of one computation end in, where that is one tensor on each side and they have one size."""
-    trace = confirmed.sides[0]
-    own = _last_results(confirmed, trace.row[trace.place[id(mine.operator)]], True)
-    other = _last_results(confirmed, golden, False)
-    if len(own) != 1 or len(other) != 1 or own[0].size != other[0].size:
-        return None
-    return own[0].tensor, other[0].tensor
-
-
-def _last_results(confirmed: Confirmation, placed: Placed, is_mine: bool) -> list[Figures]:
-    """Results, of operators that one leads to in its part of the step, which nothing there reads."""
-    side, right = confirmed.side(is_mine), confirmed.right[not is_mine]
-    waiting, seen, found = [side.place[id(placed.operator)]], set[int](), []
-    while waiting:
-        index = waiting.pop()
-        if index in seen:
-            continue
-        seen.add(index)
-        readers = [reader for reader in side.readers_of(index) if side.row[reader].part == placed.part]
-        waiting += readers
-        result = side.row[index].telling
-        if not readers and result is not None and right[index] is False and not side.row[index].is_mover:
-            found.append(result)
-    return list({figures.value: figures for figures in found}.values())
 
 
 def _next_pairs(confirmed: Confirmation, placed: Placed, is_mine: bool, pair_of: Mapping[int, int]) -> set[int]:
@@ -392,7 +392,7 @@ def _is_idle(confirmed: Confirmation, placed: Placed, is_mine: bool, sizes: Coll
         if shows_updates and side.is_update(index) and _writes_known(confirmed, side.row[index], is_mine):
             return False  # a parameter of both, which the next iteration reads
         readers = side.readers_of(index)
-        if any(right[reader] for reader in readers) or _loss_read(confirmed, side.row[index], is_mine) is not None:
+        if any(right[reader] for reader in readers) or loss_read(confirmed, side.row[index], is_mine) is not None:
             return False
         result = side.row[index].result
         is_left = bool(sizes) and (result is None or result.size != 1)
@@ -413,29 +413,3 @@ def _writes_known(confirmed: Confirmation, placed: Placed, is_mine: bool) -> boo
     """Whether it overwrites what the other side has as well."""
     written = memory_use(placed.operator.op_type).overwrites
     return any(slot.number in written and confirmed.is_known(figures, is_mine) for slot, figures in placed.inputs)
-
-
-def _loss_read(confirmed: Confirmation, placed: Placed, is_mine: bool) -> Figures | None:
-    """The number with which the forward pass of the other side ends, where an operator goes on with it."""
-    other = confirmed.side(not is_mine)
-    for _, figures in placed.inputs:
-        for value in confirmed.counterparts(figures, is_mine):
-            maker = other.makers.get(value)
-            if figures.size == 1 and not other.readers[value] and maker is not None:
-                return other.row[maker].result
-    return None
-
-
-def _losses(confirmed: Confirmation, placed: Placed, is_mine: bool) -> tuple[DumpedTensor, DumpedTensor] | None:
-    """The losses of both sides, where one of them goes on from that of the other with what an operator leads to."""
-    side = confirmed.side(is_mine)
-    ends = _last_results(confirmed, placed, is_mine)
-    if placed.part != "forward" or len(ends) != 1 or ends[0].size != 1:
-        return None
-    maker = side.makers[ends[0].value]
-    before = range(side.place[id(placed.operator)], maker + 1)
-    found = (_loss_read(confirmed, side.row[index], is_mine) for index in before)
-    other = next((one for one in found if one is not None), None)
-    if other is None:
-        return None
-    return (ends[0].tensor, other.tensor) if is_mine else (other.tensor, ends[0].tensor)

@@ -7,8 +7,10 @@ from typing import TypeAlias
 
 from msdump.analysis.compare.confirm import Confirmation
 from msdump.analysis.compare.operands import Met
-from msdump.analysis.compare.trace import Trace
+from msdump.analysis.compare.trace import Placed, Trace
+from msdump.analysis.compare.values import Figures
 from msdump.analysis.steps import Operator, StepKey
+from msdump.formats.dump_tensor import DumpedTensor
 
 Form: TypeAlias = "tuple[tuple[StepKey, Operator], ...]"
 
@@ -98,3 +100,56 @@ def _all_readers(side: Trace, place: int) -> set[int]:
     plain = (figures for _, figures in side.row[place].outputs if figures.is_plain and figures.size > 1)
     later = (reader for figures in plain for reader in side.readers[figures.value] if reader > place)
     return {*side.readers_of(place), *later}
+
+
+def results_of(confirmed: Confirmation, mine: Operator, golden: Placed) -> tuple[DumpedTensor, DumpedTensor] | None:
+    """What two forms of one computation end in, where that is one tensor on each side and they have one size."""
+    trace = confirmed.sides[0]
+    own = _last_results(confirmed, trace.row[trace.place[id(mine)]], True)
+    other = _last_results(confirmed, golden, False)
+    if len(own) != 1 or len(other) != 1 or own[0].size != other[0].size:
+        return None
+    return own[0].tensor, other[0].tensor
+
+
+def _last_results(confirmed: Confirmation, placed: Placed, is_mine: bool) -> list[Figures]:
+    """Results, of operators that one leads to in its part of the step, which nothing there reads."""
+    side, right = confirmed.side(is_mine), confirmed.right[not is_mine]
+    waiting, seen, found = [side.place[id(placed.operator)]], set[int](), []
+    while waiting:
+        index = waiting.pop()
+        if index in seen:
+            continue
+        seen.add(index)
+        readers = [reader for reader in side.readers_of(index) if side.row[reader].part == placed.part]
+        waiting += readers
+        result = side.row[index].telling
+        if not readers and result is not None and right[index] is False and not side.row[index].is_mover:
+            found.append(result)
+    return list({figures.value: figures for figures in found}.values())
+
+
+def losses_of(confirmed: Confirmation, placed: Placed, is_mine: bool) -> tuple[DumpedTensor, DumpedTensor] | None:
+    """The losses of both sides, where one of them goes on from that of the other with what an operator leads to."""
+    side = confirmed.side(is_mine)
+    ends = _last_results(confirmed, placed, is_mine)
+    if placed.part != "forward" or len(ends) != 1 or ends[0].size != 1:
+        return None
+    maker = side.makers[ends[0].value]
+    before = range(side.place[id(placed.operator)], maker + 1)
+    found = (loss_read(confirmed, side.row[index], is_mine) for index in before)
+    other = next((one for one in found if one is not None), None)
+    if other is None:
+        return None
+    return (ends[0].tensor, other.tensor) if is_mine else (other.tensor, ends[0].tensor)
+
+
+def loss_read(confirmed: Confirmation, placed: Placed, is_mine: bool) -> Figures | None:
+    """The number with which the forward pass of the other side ends, where an operator goes on with it."""
+    other = confirmed.side(not is_mine)
+    for _, figures in placed.inputs:
+        for value in confirmed.counterparts(figures, is_mine):
+            maker = other.makers.get(value)
+            if figures.size == 1 and not other.readers[value] and maker is not None:
+                return other.row[maker].result
+    return None

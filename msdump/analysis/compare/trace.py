@@ -221,17 +221,25 @@ class Trace:
         return "backward" in parts or value in self._scaled_losses.values()
 
     @functools.cached_property
-    def _scaled_losses(self) -> dict[float, Value]:
-        """The scale, and what it makes of the loss; {} without one."""
+    def multiplied_loss(self) -> tuple[float, int] | None:
+        """By what the one number in which the forward pass ends is multiplied, and where; None where none is."""
         scales = {
-            figures.total / read.total: figures.value
+            figures.total / read.total: place
             for place, placed in enumerate(self.row[: self._last_gradient])
             if placed.part == "forward" and not (placed.is_mover or placed.is_random or self.readers_of(place))
             for _, figures in placed.outputs[:1]
             for _, read in placed.inputs[:1]
             if figures.size == read.size == 1 and read.total and abs(figures.total) > abs(read.total)
         }
-        return scales if len(scales) == 1 and self._takes_off(next(iter(scales))) else {}
+        return next(iter(scales.items())) if len(scales) == 1 else None
+
+    @functools.cached_property
+    def _scaled_losses(self) -> dict[float, Value]:
+        """The scale, and what it makes of the loss; {} without one."""
+        if self.multiplied_loss is None or not self._takes_off(self.multiplied_loss[0]):
+            return {}
+        scale, place = self.multiplied_loss
+        return {scale: self.row[place].outputs[0][1].value}
 
     def _takes_off(self, scale: float) -> bool:
         """Whether a gradient is divided by a number after the backward pass."""

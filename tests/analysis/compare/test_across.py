@@ -297,6 +297,58 @@ def test_operators_that_are_left_over_are_looked_up(tmp_path: Path, monkeypatch:
     assert 0 < asked <= 4 * 800
 
 
+def test_what_shares_an_operand_is_paired_before_what_stands_there(tmp_path: Path) -> None:
+    """Noise times the deviation, whose logarithm one side does not halve; both need the variance elsewhere."""
+    spread, noise = X, rng.standard_normal(X.shape, dtype=np.float32)
+    half, variance = np.float32(0.5) * spread, np.exp(spread)
+    mine: Rows = [
+        ("Default/aten_exp_default-op0", {A: spread, OUT: variance}),
+        ("Default/aten_mul_Tensor-op0", {A: noise, B: variance, OUT: noise * variance}),
+        ("Default/aten_tanh_default-op0", {A: noise * variance, OUT: np.tanh(noise * variance)}),
+    ]
+    drawn = noise * np.exp(half)
+    golden: Rows = [
+        ("Default/aten_mul_Tensor-op0", {A: spread, OUT: half}),
+        ("Default/aten_exp_default-op0", {A: half, OUT: np.exp(half)}),
+        ("Default/aten_mul_Tensor-op1", {A: noise, B: np.exp(half), OUT: drawn}),
+        ("Default/aten_tanh_default-op0", {A: drawn, OUT: np.tanh(drawn)}),
+        ("Default/aten_exp_default-op1", {A: spread, OUT: variance}),
+    ]
+    text = headline(compared(tmp_path, mine, golden))[0]
+    assert "of mine goes on without Default/aten_mul_Tensor-op0" in text
+
+
+@pytest.mark.parametrize("is_taken_off", [False, True])
+def test_a_loss_that_is_multiplied_and_never_divided_again_is_named(tmp_path: Path, is_taken_off: bool) -> None:
+    loss, scale, ones = (
+        TOTAL.mean(),
+        np.float32(64),
+        np.linspace(1, 2, ACTIVE.size, dtype=np.float32).reshape(ACTIVE.shape),
+    )
+    gradient = ones * (1 - ACTIVE**2)
+    weight = gradient.T @ X
+
+    def training(factor: np.float32) -> Rows:
+        return [
+            *TORCH,
+            ("Default/aten_mean_default-op0", {A: TOTAL, OUT: loss}),
+            *([("Default/aten_mul_Tensor-op0", {A: loss, OUT: factor * loss})] if factor != 1 else []),
+            ("Gradients/Default/aten_tanh_backward_default-op0", {A: factor * ones, B: ACTIVE, OUT: factor * gradient}),
+            ("Gradients/Default/aten_mm_default-op0", {A: factor * gradient.T, B: X, OUT: factor * weight}),
+        ]
+
+    def update(used: Array) -> Rows:
+        return [("Default/aten_sub__Tensor-op0", {A: W, B: used, OUT: W - used})]
+
+    divided: Rows = [("Default/aten_div_Tensor-op0", {A: scale * weight, OUT: weight})]
+    mine = [*training(scale), *(divided if is_taken_off else []), *update(weight if is_taken_off else scale * weight)]
+    comparison = compared(tmp_path, mine, [*training(np.float32(1)), *update(weight)])
+    assert comparison.is_agreeing is is_taken_off
+    assert is_taken_off or headline(comparison)[0].startswith(
+        "first difference: only mine has Default/aten_mul_Tensor-op0"
+    )
+
+
 def test_a_mapping_file_is_for_what_remains(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mine, golden = write_dump(tmp_path / "mine", TORCH), write_dump(tmp_path / "golden", mindspore())
     rules = tmp_path / "rules.json"
