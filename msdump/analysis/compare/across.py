@@ -13,7 +13,6 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 
 from msdump.analysis.compare.alignment import aligned, chained, is_another_part, is_one_size
 from msdump.analysis.compare.chains import reads_others
@@ -38,67 +37,18 @@ from msdump.analysis.compare.trace import Look, Placed, Trace, are_of_one_use
 from msdump.analysis.compare.values import Figures, Likeness, Value, figures_of
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.memory_state import Moment
-from msdump.analysis.steps import PARAMETER, Operator, Slot, Step, StepKey
+from msdump.analysis.steps import Operator, Slot, Step, StepKey
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.operators.kinds import (
-    ATEN,
-    dialects_of,
     has_same_slots,
     inputs_apart,
     is_commutative,
     is_mover,
-    kind_of,
     output_role,
 )
 from msdump.operators.traits import is_random, reads_shape_only
 
 _MAX_CANDIDATES = 64  # operators with one result that are tried for one
-_KNOWN_SHARE = 0.5
-# Below it two programs of PyTorch are one that was taken apart in two ways.
-_ALIKE_SHARE = 0.6
-
-
-def is_between_frameworks(mine: Sequence[Step], golden: Sequence[Step]) -> bool:
-    """Whether two dumps call their operators in the words of different frameworks, or are of PyTorch and take them
-    apart in other ways (eager against compiled by Inductor, exported).
-
-    Edges: False where either side has few words that one framework alone has, and for operators of a compiler.
-    """
-    dialects = [_dialects(side) for side in (mine, golden)]
-    if not all(dialects):
-        return False
-    return not dialects[0] & dialects[1] or (
-        dialects == [{ATEN}, {ATEN}] and _common_share(mine, golden) < _ALIKE_SHARE
-    )
-
-
-def _common_share(mine: Sequence[Step], golden: Sequence[Step]) -> float:
-    """Share of the operators of the larger side whose kinds both sides have as often."""
-    counts = [
-        Counter(
-            kind_of(operator.op_type)
-            for step in steps
-            for operator in step.operators
-            if not operator.is_parameter and not is_mover(operator.op_type) and not is_random(operator.op_type)
-        )
-        for steps in (mine, golden)
-    ]
-    return (counts[0] & counts[1]).total() / max(1, *(count.total() for count in counts))
-
-
-def _dialects(steps: Sequence[Step]) -> set[str]:
-    """Whose words most operators of a dump are; several where nothing tells them apart."""
-    operators = [operator for step in steps for operator in step.operators]
-    if any(original is not None for original in map(attrgetter("original"), operators)):
-        return set()
-    types = Counter(map(attrgetter("op_type"), operators))
-    types.pop(PARAMETER, None)
-    total = types.total()
-    counts: Counter[str] = Counter()
-    for op_type, count in types.items():
-        counts.update(dict.fromkeys(dialects_of(op_type), count))
-    most = max(counts.values(), default=0)
-    return {dialect for dialect, count in counts.items() if count == most and count >= _KNOWN_SHARE * total}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from msdump.analysis.compare._measure import Measurer
-from msdump.analysis.compare.across import is_between_frameworks
 from msdump.analysis.compare.bounds import Bounds, Errors, bounds_of, coarser, errors_of, is_noise, reason_to_differ
+from msdump.analysis.compare.dialects import is_between_frameworks
 from msdump.analysis.compare.hashes import compare_hashes
 from msdump.analysis.compare.iterations import coarse_paths
 from msdump.analysis.compare.mapping import OperatorMap, gathered, read_mapping, unused_rules

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from msdump.analysis._payload import has_same_bytes
-from msdump.analysis.compare.across import Crossing, cross, is_between_frameworks
+from msdump.analysis.compare.across import Crossing, cross
+from msdump.analysis.compare.dialects import is_between_frameworks
 from msdump.analysis.compare.faults import Fault
 from msdump.analysis.compare.in_order import align
 from msdump.analysis.compare.mapping import OperatorMap

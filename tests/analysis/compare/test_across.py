@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from msdump.analysis.compare.across import is_between_frameworks
 from msdump.analysis.compare.confirm import Confirmation
+from msdump.analysis.compare.dialects import is_between_frameworks
 from msdump.analysis.compare.dumps import compare_dumps
 from msdump.analysis.compare.pairing import BY_INPUTS, BY_KIND, BY_VALUES
 from msdump.analysis.compare.report import json_text
