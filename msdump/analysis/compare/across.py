@@ -16,22 +16,14 @@ from dataclasses import dataclass, field
 
 from msdump.analysis.compare.alignment import aligned, chained, is_another_part, is_one_size
 from msdump.analysis.compare.chains import reads_others
+from msdump.analysis.compare.common_tensors import host_shape, is_of_one_size
 from msdump.analysis.compare.confirm import Confirmation
 from msdump.analysis.compare.doubts import Doubts
 from msdump.analysis.compare.faults import Fault, faults_of
 from msdump.analysis.compare.iterations import iterations_of
 from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.compare.operands import Met
-from msdump.analysis.compare.pairing import (
-    BY_INPUTS,
-    BY_KIND,
-    BY_VALUES,
-    OperatorPair,
-    Pairing,
-    host_shape,
-    is_of_one_size,
-    pair_by_mapping,
-)
+from msdump.analysis.compare.pairing import BY_INPUTS, BY_KIND, BY_VALUES, OperatorPair, Pairing, pair_by_mapping
 from msdump.analysis.compare.states import States
 from msdump.analysis.compare.trace import Look, Placed, Trace, are_of_one_use
 from msdump.analysis.compare.values import Figures, Likeness, Value, figures_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from msdump.analysis.compare.chains import CHAINS
-from msdump.analysis.compare.pairing import host_shape, merged
+from msdump.analysis.compare.common_tensors import host_shape
+from msdump.analysis.compare.merged_operators import merged
 from msdump.analysis.compare.trace import Placed, Trace
 from msdump.analysis.steps import Slot
 from msdump.operators.kinds import dialects_of

@@ -21,8 +21,9 @@ import numpy as np
 
 from msdump.analysis._payload import Progress, has_same_bytes, key_of
 from msdump.analysis.compare.bounds import bounds_of
+from msdump.analysis.compare.common_tensors import common_tensors, host_shape, is_of_one_size
 from msdump.analysis.compare.mapping import OperatorMap, read_mapping, unused_rules
-from msdump.analysis.compare.pairing import OperatorPair, common_tensors, host_shape, is_of_one_size
+from msdump.analysis.compare.pairing import OperatorPair
 from msdump.analysis.compare.pipeline import ComparedSide, StepPair, align_sides, compare_pairs
 from msdump.analysis.compare.result import AGREES, DIFFERS, NOT_COMPARED, Comparison, Hashes, TensorResult
 from msdump.analysis.graph_info import GraphFiles, with_inputs

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from msdump.analysis.compare.across import Crossing
+from msdump.analysis.compare.common_tensors import host_shape
 from msdump.analysis.compare.mapping import OperatorMap
-from msdump.analysis.compare.pairing import OperatorPair, Pairing, host_shape, pair_by_mapping
+from msdump.analysis.compare.pairing import OperatorPair, Pairing, pair_by_mapping
 from msdump.analysis.steps import Operator, Step, StepKey, as_they_ran
 from msdump.tables.messages import message
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from msdump.analysis.compare.common_tensors import host_shape
 from msdump.analysis.compare.faults import Fault
 from msdump.analysis.compare.laws import other_law, scaled, smoothed
 from msdump.analysis.compare.operands import Source
-from msdump.analysis.compare.pairing import host_shape
 from msdump.analysis.compare.repetition import Repetition, differing_repetition
 from msdump.analysis.compare.result import (
     DIFFERS,

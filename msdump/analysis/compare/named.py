@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from msdump.analysis.compare.across import Crossing
+from msdump.analysis.compare.common_tensors import host_shape
 from msdump.analysis.compare.iterations import iterations_of
 from msdump.analysis.compare.mapping import OperatorMap
-from msdump.analysis.compare.pairing import BY_NAME, BY_VALUES, OperatorPair, Pairing, host_shape, pair_by_mapping
+from msdump.analysis.compare.pairing import BY_NAME, BY_VALUES, OperatorPair, Pairing, pair_by_mapping
 from msdump.analysis.compare.values import Figures, Matches, figures_of
 from msdump.analysis.full_names import layer_of
 from msdump.analysis.steps import Operator, Slot, Step

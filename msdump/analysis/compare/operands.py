@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from msdump.analysis.compare.common_tensors import host_shape
 from msdump.analysis.compare.confirm import Confirmation
-from msdump.analysis.compare.pairing import host_shape
 from msdump.analysis.compare.trace import Placed, Trace
 from msdump.analysis.compare.values import Figures
 from msdump.analysis.steps import Operator, Slot, StepKey

@@ -3,9 +3,7 @@ and order."""
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
-import math
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -14,13 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from msdump.analysis._payload import has_same_bytes
-from msdump.analysis.compare.mapping import OperatorMap, is_spelled
+from msdump.analysis.compare.common_tensors import common_tensors, host_shape, is_of_one_size, sizes_of
+from msdump.analysis.compare.mapping import OperatorMap
+from msdump.analysis.compare.merged_operators import aligned_with, chains_of, fits_chain, is_meant
 from msdump.analysis.steps import Operator, Slot, Step, StepKey
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.tables.messages import messages
 from msdump.tensors.makers import maker
-from msdump.tensors.records import INPUT, OUTPUT
+from msdump.tensors.records import INPUT
 
 # How a pair was found.
 BY_MAPPING, BY_ORIGINAL, BY_NAME, BY_SCOPE, BY_TYPE, BY_VALUES, BY_KIND, BY_INPUTS = messages(
@@ -62,108 +62,6 @@ class Pairing:
     only_mine: tuple[Operator, ...]
     only_golden: tuple[Operator, ...]
     expected: tuple[Operator, ...] = ()
-
-
-def pair_steps(mine: Sequence[Step], golden: Sequence[Step]) -> list[tuple[Step, Step]]:
-    """Steps that belong together, in mine's order: by rank, graph and iteration; graph ids may differ when a rank has
-    one graph per iteration, and where a process numbers all that it compiles: their operators identify graphs then;
-    two single steps always belong together, and so do two single ranks."""
-    if len(mine) == 1 and len(golden) == 1:
-        return [(mine[0], golden[0])]
-    ranks = [{step.key.rank_id for step in steps} for steps in (mine, golden)]
-    if ranks[0] != ranks[1] and len(ranks[0]) == len(ranks[1]) == 1:
-        (rank_id,) = ranks[0]
-        renamed = [dataclasses.replace(step, key=step.key._replace(rank_id=rank_id)) for step in golden]
-        by_id = {id(new): step for new, step in zip(renamed, golden, strict=True)}
-        return [(left, by_id[id(right)]) for left, right in _pair_steps_of_ranks(mine, renamed)]
-    return _pair_steps_of_ranks(mine, golden)
-
-
-def _pair_steps_of_ranks(mine: Sequence[Step], golden: Sequence[Step]) -> list[tuple[Step, Step]]:
-    """Steps that belong together where equal ranks do."""
-    by_key = {step.key: step for step in golden}
-    counterpart = _graphs_by_operators(mine, golden)
-    keys = [(step, step.key._replace(graph_id=counterpart.get(_graph(step), step.key.graph_id))) for step in mine]
-    pairs = [(step, by_key[key]) for step, key in keys if key in by_key]
-    if not pairs:
-        pairs = _joined(mine, golden, lambda step: (step.key.rank_id, step.key.iteration))
-    return pairs or _joined(mine, golden, lambda step: step.key.iteration)
-
-
-def _graph(step: Step) -> tuple[int | None, int | None]:
-    return step.key.rank_id, step.key.graph_id
-
-
-def _graphs_by_operators(
-    mine: Sequence[Step], golden: Sequence[Step]
-) -> dict[tuple[int | None, int | None], int | None]:
-    """(rank, graph id) of mine -> id of the golden graph that shares most operators with it, each taken once.
-
-    Empty except for graphs whose steps are identified by time. Among equal graphs, those with the same id are paired,
-    then those with the same index among the graphs of their process.
-    """
-    # A compiler's operators have types of their own.
-    has_types = not any(is_gathered(steps) for steps in (mine, golden))
-    sides = [_operators_by_graph(steps, has_types) for steps in (mine, golden)]
-    orders = [_indices(side) for side in sides]
-    candidates = []
-    for my_graph, names in sides[0].items():
-        for golden_graph, others in sides[1].items():
-            if my_graph[0] == golden_graph[0] and names & others:
-                likeness = len(names & others) / len(names | others)
-                candidates.append(
-                    (
-                        -likeness,
-                        my_graph != golden_graph,
-                        abs(orders[0][my_graph] - orders[1][golden_graph]),
-                        my_graph,
-                        golden_graph,
-                    )
-                )
-    counterparts: dict[tuple[int | None, int | None], int | None] = {}
-    used = set()
-    for *_, my_graph, golden_graph in sorted(candidates):
-        if my_graph not in counterparts and golden_graph not in used:
-            counterparts[my_graph] = golden_graph[1]
-            used.add(golden_graph)
-    # A graph without a counterpart must not meet another one that happens to have its number.
-    return counterparts if not counterparts else {side: counterparts.get(side, -1) for side in sides[0]}
-
-
-def _operators_by_graph(
-    steps: Sequence[Step], has_types: bool
-) -> dict[tuple[int | None, int | None], frozenset[tuple[str, str]]]:
-    """Names of the operators of each graph, as its first step has them, and their types unless those say nothing."""
-    graphs: dict[tuple[int | None, int | None], frozenset[tuple[str, str]]] = {}
-    for step in steps:
-        if step.time_us is not None and _graph(step) not in graphs:
-            graphs[_graph(step)] = frozenset(
-                (name, operator.op_type if has_types else "")
-                for operator in step.operators
-                if (name := written_name(operator)) is not None
-            )
-    return graphs
-
-
-def _indices(graphs: Iterable[tuple[int | None, int | None]]) -> dict[tuple[int | None, int | None], int]:
-    """Place of each graph among those of its process."""
-    counts: dict[int | None, int] = defaultdict(int)
-    indices = {}
-    for graph in graphs:
-        indices[graph] = counts[graph[0]]
-        counts[graph[0]] += 1
-    return indices
-
-
-def _joined(mine: Sequence[Step], golden: Sequence[Step], key: Callable[[Step], Hashable]) -> list[tuple[Step, Step]]:
-    """Steps with equal keys where each key is there once on either side."""
-    tables: list[dict[Hashable, Step]] = []
-    for steps in (mine, golden):
-        table = {key(step): step for step in steps}
-        if len(table) != len(steps):
-            return []
-        tables.append(table)
-    return [(step, tables[1][name]) for name, step in tables[0].items() if name in tables[1]]
 
 
 def pair_operators(mine: Sequence[Operator], golden: Sequence[Operator], mapping: OperatorMap | None = None) -> Pairing:
@@ -230,7 +128,7 @@ def _op_name(operator: Operator) -> str:
 
 def _kind(operator: Operator) -> tuple[str, tuple[int, ...]] | None:
     """Type and sizes of the outputs; None for what is no operator."""
-    return None if operator.is_parameter else (operator.op_type, _sizes(operator.outputs.values()))
+    return None if operator.is_parameter else (operator.op_type, sizes_of(operator.outputs.values()))
 
 
 def _kind_in_scope(operator: Operator) -> Hashable | None:
@@ -242,7 +140,11 @@ def _kind_in_scope(operator: Operator) -> Hashable | None:
 
 def _kind_with_inputs(operator: Operator) -> Hashable | None:
     """The same, and sizes of the inputs."""
-    return _kind(operator) and (_kind(operator), _sizes(operator.inputs.values()))
+    return _kind(operator) and (_kind(operator), sizes_of(operator.inputs.values()))
+
+
+_KeyOf = Callable[[Operator], Hashable | None]
+_Fits = Callable[[Operator, Operator], bool]
 
 
 def _named(name_of: Callable[[Operator], str]) -> _KeyOf:
@@ -268,42 +170,9 @@ def _has_equal_shapes(mine: Operator, golden: Operator) -> bool:
     return all(host_shape(left) == host_shape(right) for _, _, left, right in common_tensors(mine, golden))
 
 
-def common_tensors(mine: Operator, golden: Operator) -> list[tuple[str, Slot, DumpedTensor, DumpedTensor]]:
-    """Side, slot, mine and golden of the tensors that both operators have, inputs first."""
-    found = []
-    for io, tensors, others in ((INPUT, mine.inputs, golden.inputs), (OUTPUT, mine.outputs, golden.outputs)):
-        for slot, tensor in tensors.items():
-            partner = others.get(slot)
-            if partner is not None:
-                found.append((io, slot, tensor, partner))
-    return found
-
-
-def is_of_one_size(left: DumpedTensor, right: DumpedTensor) -> bool:
-    """True when both have as many elements: two frameworks may see one tensor in two shapes."""
-    if left is right:
-        return True
-    shapes = host_shape(left), host_shape(right)
-    return shapes[0] == shapes[1] or math.prod(shapes[0]) == math.prod(shapes[1])
-
-
-def _sizes(tensors: Iterable[DumpedTensor]) -> tuple[int, ...]:
-    """Numbers of elements: two frameworks may see one tensor in two shapes."""
-    return tuple(math.prod(host_shape(tensor)) for tensor in tensors)
-
-
 def is_gathered(steps: Iterable[Step]) -> bool:
     """True for a compiled graph whose operators were gathered under the names of the program."""
     return any(operator.original is not None for step in steps for operator in step.operators)
-
-
-def host_shape(tensor: DumpedTensor) -> tuple[int, ...]:
-    """Shape without the padding of a device layout, as far as the file tells."""
-    return tensor.shape if tensor.original_shape is None else tensor.original_shape
-
-
-_KeyOf = Callable[[Operator], Hashable | None]
-_Fits = Callable[[Operator, Operator], bool]
 
 
 def _looked_up(operators: Iterable[Operator], keys: Iterable[Hashable]) -> _KeyOf:
@@ -420,18 +289,18 @@ class _OperatorPairing:
                     self._apply_rule(side, name, chain, by_name)
 
     def _apply_rule(self, side: int, name: str, chain: tuple[str, ...], by_name: bool) -> None:
-        operators = [operator for operator in self._sides[side] if _is_meant(operator, name, by_name)]
+        operators = [operator for operator in self._sides[side] if is_meant(operator, name, by_name)]
         if not operators or not chain:
             return
-        chains = _chains(self._sides[1 - side], chain, by_name)
+        chains = chains_of(self._sides[1 - side], chain, by_name)
         used: set[int] = set()
         for has_inputs in (True, False):
             for operator in operators:
                 if id(operator) in used:
                     continue
                 for merged in chains:
-                    if not used & {id(part) for part in merged.parts} and _fits(operator, merged, has_inputs):
-                        golden = _aligned(merged, operator) if len(merged.parts) > 1 else merged.parts[0]
+                    if not used & {id(part) for part in merged.parts} and fits_chain(operator, merged, has_inputs):
+                        golden = aligned_with(merged, operator) if len(merged.parts) > 1 else merged.parts[0]
                         pair = (operator, golden) if side == 0 else (golden, operator)
                         self._pairs.append(OperatorPair(*pair, BY_MAPPING))
                         used |= {id(operator), *(id(part) for part in merged.parts)}
@@ -442,9 +311,7 @@ class _OperatorPairing:
         """Take out what is left over and needs no counterpart."""
         for by_name, rules in ((True, mapping.operators), (False, mapping.types)):
             for name in (name for name, chain in rules.items() if not chain):
-                operators = [
-                    operator for side in self._sides for operator in side if _is_meant(operator, name, by_name)
-                ]
+                operators = [operator for side in self._sides for operator in side if is_meant(operator, name, by_name)]
                 self._expected += operators
                 self._drop({id(operator) for operator in operators})
 
@@ -534,97 +401,3 @@ def _print_of(tensor: DumpedTensor, prints: dict[int, int]) -> int:
         except (OSError, FormatError):
             prints[id(tensor)] = 0
     return prints[id(tensor)]
-
-
-def _is_meant(operator: Operator, name: str, by_name: bool) -> bool:
-    return name in operator.names if by_name else is_spelled(name, (operator.op_type,))
-
-
-def _fits(operator: Operator, merged: Operator, has_inputs: bool) -> bool:
-    # One side may have outputs more: indices of maxima, a mask.
-    sizes = zip(_sizes(operator.outputs.values()), _sizes(merged.outputs.values()), strict=False)
-    if any(mine != golden for mine, golden in sizes):
-        return False
-    return not has_inputs or _sizes(operator.inputs.values()) == _sizes(merged.inputs.values())
-
-
-def _aligned(merged: Operator, single: Operator) -> Operator:
-    """The chain with its inputs in the slots of those of the whole operator; it may read more, such as the scale and
-    the zero point of a quantisation, and those are left out."""
-    if len(merged.inputs) <= len(single.inputs):
-        return merged
-    waiting = list(merged.inputs.values())
-    inputs: dict[Slot, DumpedTensor] = {}
-    for slot, tensor in single.inputs.items():
-        size = math.prod(host_shape(tensor))
-        match = next((candidate for candidate in waiting if math.prod(host_shape(candidate)) == size), None)
-        if match is None:
-            return merged
-        waiting.remove(match)
-        inputs[slot] = match
-    return dataclasses.replace(merged, inputs=inputs)
-
-
-def _chains(operators: Sequence[Operator], names: tuple[str, ...], by_name: bool) -> list[Operator]:
-    """Chains of operators of these types or names, each as one operator: every next one reads what the one before it
-    made. No operator is in two chains."""
-    chains: list[Operator] = []
-    used: set[int] = set()
-    for start, operator in enumerate(operators):
-        if id(operator) in used or not _is_meant(operator, names[0], by_name):
-            continue
-        links: list[tuple[Operator, Slot | None]] = [(operator, None)]
-        last_index = start
-        for name in names[1:]:
-            step = _next_link(operators, last_index, links[-1][0], name, by_name, used)
-            if step is None:
-                break
-            last_index, slot = step
-            links.append((operators[last_index], slot))
-        if len(links) == len(names):
-            used |= {id(part) for part, _ in links}
-            chains.append(merged(links))
-    return chains
-
-
-def _next_link(
-    operators: Sequence[Operator], last_index: int, before: Operator, name: str, by_name: bool, used: set[int]
-) -> tuple[int, Slot | None] | None:
-    """Nearest later operator that reads the first output of `before`, and the input that does so."""
-    output = next(iter(before.outputs.values()), None)
-    guesses: list[tuple[int, Slot | None]] = []
-    for later in range(last_index + 1, len(operators)):
-        operator = operators[later]
-        if id(operator) in used or not _is_meant(operator, name, by_name):
-            continue
-        if output is None or not operator.inputs:
-            return later, None
-        for slot, tensor in operator.inputs.items():
-            if tensor.shape != output.shape:
-                continue
-            if len(guesses) < _MAX_LOOKS and has_same_bytes(tensor, output):
-                return later, slot
-            guesses.append((later, slot))
-    # Where nothing holds the same bytes (an operator between them was left out), shape and order have to do.
-    return guesses[0] if guesses else None
-
-
-def merged(links: Sequence[tuple[Operator, Slot | None]]) -> Operator:
-    """The chain as one operator: outputs of the last one, and every input that no part of the chain made."""
-    parts = tuple(operator for operator, _ in links)
-    outer = [
-        tensor
-        for operator, inner in links
-        for slot, tensor in operator.inputs.items()
-        if inner is None or slot != inner
-    ]
-    if len(parts) == 1:
-        inputs = parts[0].inputs
-    else:
-        inputs = {Slot(index): tensor for index, tensor in enumerate(outer)}
-    last = parts[-1]
-    op_type = "+".join(part.op_type for part in parts)
-    name = " + ".join(part.op_name for part in parts)
-    return Operator(
-        op_type, name, last.full_name, last.position, last.task_id, last.stream_id, inputs, last.outputs, parts
-    )

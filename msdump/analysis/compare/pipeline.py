@@ -10,21 +10,13 @@ from pathlib import Path
 
 from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.compare.across import Crossing, cross
+from msdump.analysis.compare.common_tensors import common_tensors, host_shape
 from msdump.analysis.compare.dialects import is_between_frameworks
 from msdump.analysis.compare.faults import Fault
 from msdump.analysis.compare.in_order import align
 from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.compare.named import pair_named
-from msdump.analysis.compare.pairing import (
-    BY_MAPPING,
-    OperatorPair,
-    Pairing,
-    common_tensors,
-    host_shape,
-    in_other_order,
-    pair_operators,
-    pair_steps,
-)
+from msdump.analysis.compare.pairing import BY_MAPPING, OperatorPair, Pairing, in_other_order, pair_operators
 from msdump.analysis.compare.result import (
     AGREES,
     DIFFERS,
@@ -36,6 +28,7 @@ from msdump.analysis.compare.result import (
     TensorResult,
     operator_result,
 )
+from msdump.analysis.compare.step_pairs import pair_steps
 from msdump.analysis.compare.trace import Look
 from msdump.analysis.compare.values import Likeness, figures_of, likeness_of
 from msdump.analysis.graph_info import GraphFiles

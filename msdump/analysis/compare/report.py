@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from msdump.analysis import json_values
+from msdump.analysis.compare.common_tensors import host_shape
 from msdump.analysis.compare.judge import verdict_of
 from msdump.analysis.compare.metrics import METRICS, PairMetrics, metric_text
-from msdump.analysis.compare.pairing import host_shape
 from msdump.analysis.compare.result import (
     AGREES,
     DIFFERS,

@@ -13,7 +13,7 @@ from operator import attrgetter
 import numpy as np
 
 from msdump.analysis.compare.bounds import bounds_of
-from msdump.analysis.compare.pairing import host_shape
+from msdump.analysis.compare.common_tensors import host_shape
 from msdump.analysis.compare.values import Figures, Value
 from msdump.errors import FormatError
 from msdump.tensors.arrays import Array

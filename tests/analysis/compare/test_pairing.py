@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import msdump
 from msdump.analysis.compare.mapping import OperatorMap, read_mapping
-from msdump.analysis.compare.pairing import Pairing, pair_operators, pair_steps
+from msdump.analysis.compare.pairing import Pairing, pair_operators
+from msdump.analysis.compare.step_pairs import pair_steps
 from msdump.analysis.steps import Operator, Slot, Step, StepKey, read_steps
 from msdump.errors import ConfigError
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor

@@ -9,14 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from msdump.analysis.compare.common_tensors import host_shape
 from msdump.analysis.compare.mapping import OperatorMap
-from msdump.analysis.compare.pairing import host_shape, pair_steps
 from msdump.analysis.compare.pipeline import ComparedSide, StepPair
 from msdump.analysis.compare.quantised.float_form import FloatForm, float_form
 from msdump.analysis.compare.quantised.pairs import QuantisedPairing, pair_forms, prepared_weights
 from msdump.analysis.compare.quantised.signs import quantised_types
 from msdump.analysis.compare.quantised.verdict import settled, verdict_on
 from msdump.analysis.compare.result import Comparison
+from msdump.analysis.compare.step_pairs import pair_steps
 from msdump.analysis.memory_state import Moment, UnsetTensors
 from msdump.analysis.steps import Operator, Step, as_they_ran
 from msdump.operators.codes import computes_on_codes, family, has_weight, quantises

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from msdump.analysis.compare.pairing import host_shape
+from msdump.analysis.compare.common_tensors import host_shape
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.storage import files

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from msdump.analysis.compare.common_tensors import host_shape
 from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.compare.pairing import (
     BY_MAPPING,
@@ -18,7 +19,6 @@ from msdump.analysis.compare.pairing import (
     BY_TYPE,
     OperatorPair,
     Pairing,
-    host_shape,
     pair_operators,
 )
 from msdump.analysis.compare.quantised.float_form import FloatForm, Rounding, code_levels

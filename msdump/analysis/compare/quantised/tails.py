@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from msdump.analysis.compare.chains import CHAINS
-from msdump.analysis.compare.pairing import host_shape, merged
+from msdump.analysis.compare.common_tensors import host_shape
+from msdump.analysis.compare.merged_operators import merged
 from msdump.analysis.compare.quantised.float_form import FloatForm
 from msdump.analysis.compare.quantised.noise import relative_error
 from msdump.analysis.compare.quantised.numbers import count_of, loaded
