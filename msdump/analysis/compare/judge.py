@@ -19,7 +19,6 @@ from msdump.analysis.compare.result import (
     NOT_COMPARED,
     Comparison,
     OperatorResult,
-    StepResult,
     TensorResult,
 )
 from msdump.analysis.compare.rounded import rounded_by
@@ -436,16 +435,17 @@ class _Judge:
         if result.pair.golden_step is not None:
             return tuple(self._evidence_across(result))
         step = next((step for step in self._comparison.steps if result in step.operators), None)
-        return (*self._attributes(result, step), *_other_dtype(result), *self._rounded(result))
+        golden_step = None if step is None else step.golden
+        return (*self._attributes(result, golden_step), *_other_dtype(result), *self._rounded(result))
 
     def _rounded(self, result: OperatorResult) -> Iterator[Rounded]:
         found = rounded_by(self._comparison, self._files, result) if result.is_wrong else None
         if found is not None:
             yield Rounded(self._place(*found), next(iter(found[2].outputs.values())).true_dtype)
 
-    def _attributes(self, result: OperatorResult, step: StepResult | None) -> Iterator[OtherAttribute]:
+    def _attributes(self, result: OperatorResult, golden_step: StepKey | None) -> Iterator[OtherAttribute]:
         mine = self._files(MINE).node(result.step, result.pair.mine)
-        other = None if step is None else self._files(GOLDEN).node(step.golden, result.pair.golden)
+        other = None if golden_step is None else self._files(GOLDEN).node(golden_step, result.pair.golden)
         if mine is None or other is None or mine.attrs is None or other.attrs is None:
             return
         names = [name for name in dict.fromkeys((*mine.attrs, *other.attrs)) if name not in _NO_ATTRIBUTES]
@@ -480,6 +480,9 @@ class _Judge:
             for other in sides[1]
             for texts in differing_attributes(mine, other)
         ]
+        if found and pair.mine.op_type == pair.golden.op_type:
+            # Both call them alike.
+            found = list(self._attributes(result, pair.golden_step)) or found
         if result.is_wrong and pair.swapped:
             found.append(Swapped(tuple(self._operand(result, pair.mine, slot) for slot in pair.swapped)))
         found += self._other_layout(result, sides)
