@@ -154,11 +154,13 @@ def compare_sides(
             f"{paths[0]} and {paths[-1]}: expected operators in common, got none. "
             "Say with a mapping file which operator is which (--mapping FILE)."
         )
-    comparison = compared(pairs)
-    if not is_free or not _is_written_anew(comparison):
-        return comparison
+    comparison = None
+    if not is_free or not _leaves_out(pairs) or not _is_apart_before(pairs, compared):
+        comparison = compared(pairs)
+        if not is_free or not _is_written_anew(comparison):
+            return comparison
     crossed = compared(cross_sides(mine, golden, mapping, tolerance))
-    return crossed if any(crossed.operators) else comparison
+    return crossed if any(crossed.operators) else comparison or compared(pairs)
 
 
 def compare_pairs(
@@ -285,6 +287,37 @@ def _is_paired(pairs: Sequence[StepPair]) -> bool:
     return any(pair.pairing.pairs for pair in pairs)
 
 
+def _leaves_out(pairs: Sequence[StepPair]) -> bool:
+    """Whether one run has operators that compute and that no name of the other one is: then names tell little."""
+    return any(
+        _is_missed(operator) for pair in pairs for operator in (*pair.pairing.only_mine, *pair.pairing.only_golden)
+    )
+
+
+def _is_missed(operator: Operator) -> bool:
+    return not is_mover(operator.op_type) and not is_random(operator.op_type) and not _TRIP.search(operator.label)
+
+
+def _is_apart_before(pairs: Sequence[StepPair], compared: Callable[[Sequence[StepPair]], Comparison]) -> bool:
+    """Whether the first pair whose results are other bytes differs, and was given other numbers; True where there is
+    none. It is found without a measure of all others.
+    """
+    for step in pairs:
+        for pair in step.pairing.pairs:
+            common = common_tensors(pair.mine, pair.golden)
+            if all(has_same_bytes(mine, golden) for io, _, mine, golden in common if io == OUTPUT):
+                continue
+            alone = compared([replace(step, pairing=Pairing((pair,), (), ()))])
+            return alone.first_differing is not None and not _is_given_the_same(alone.first_differing)
+    return True
+
+
+def _is_given_the_same(result: OperatorResult) -> bool:
+    """Whether an operator goes wrong that computes, and was given the very same numbers."""
+    computes = result.is_wrong and not is_mover(result.pair.mine.op_type)
+    return computes and all(tensor.status == IDENTICAL for tensor in result.inputs)
+
+
 def _is_written_anew(comparison: Comparison) -> bool:
     """Whether runs that were paired by their names differ, and have operators that the other one has not: then names
     tell little, and values tell which operator is which.
@@ -296,11 +329,6 @@ def _is_written_anew(comparison: Comparison) -> bool:
     if any(step.faults is not None for step in steps):
         return False
     first = comparison.first_differing
-    computes = first is not None and first.is_wrong and not is_mover(first.pair.mine.op_type)
-    if first is not None and computes and all(tensor.status == IDENTICAL for tensor in first.inputs):
+    if first is not None and _is_given_the_same(first):
         return False
-    alone = (operator for step in steps for operator in (*step.only_mine, *step.only_golden))
-    return any(
-        not is_mover(operator.op_type) and not is_random(operator.op_type) and not _TRIP.search(operator.label)
-        for operator in alone
-    )
+    return any(map(_is_missed, (one for step in steps for one in (*step.only_mine, *step.only_golden))))
