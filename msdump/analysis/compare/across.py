@@ -210,6 +210,7 @@ class _Iteration:
             BY_KIND,
             lambda own, other: (
                 own.kind == other.kind
+                and not own.is_random
                 and is_one_size(own, other)
                 and self._confirmed.shared_inputs(own, other) > 0
                 and not is_another_part(own, other)
