@@ -30,6 +30,8 @@ _SMALL_BYTES = 1 << 16
 # Numbers that many tensors have: a mask of two values, zeros, ones. They tell nothing about who made them.
 _FEW_WHOLE = 2
 _SAMPLE = 4096
+_BLOCK = 1 << 20  # elements that are looked at at once
+_OF_MASKS = ((0, 0), (1, 1), (0, 1))
 _MAX_CANDIDATES = 12
 _MAX_LOOKS = 64  # values of nearly one length whose other figures are looked at
 _TINY = 1e-30
@@ -131,15 +133,23 @@ def figures_of(tensor: DumpedTensor) -> Figures | None:
 
 
 def _figures(tensor: DumpedTensor, array: Array, flat: Array, checksum: int) -> Figures | None:
+    lowest, largest, total, absolute, square, count = math.inf, -math.inf, 0.0, 0.0, 0.0, 0
+    is_mask = True
     with np.errstate(all="ignore"):
-        numbers = flat.astype(np.float64)
-        if not np.isfinite(numbers).all():
-            numbers = numbers[np.isfinite(numbers)]
-        if numbers.size == 0:
-            return None
-        lowest, largest = float(numbers.min()), float(numbers.max())
-        total, absolute = float(numbers.sum()), float(np.abs(numbers).sum())
-        length = float(np.sqrt(np.square(numbers).sum()))
+        for start in range(0, flat.size, _BLOCK):
+            numbers = flat[start : start + _BLOCK].astype(np.float64)
+            if not np.isfinite(numbers).all():
+                numbers = numbers[np.isfinite(numbers)]
+                if numbers.size == 0:
+                    continue
+            count += numbers.size
+            lowest, largest = min(lowest, float(numbers.min())), max(largest, float(numbers.max()))
+            is_mask = is_mask and (lowest, largest) in _OF_MASKS and bool(np.all((numbers == 0) | (numbers == 1)))
+            total, absolute = total + float(numbers.sum()), absolute + float(np.abs(numbers).sum())
+            square += float(np.square(numbers).sum())
+    if count == 0:
+        return None
+    length = math.sqrt(square)
     # Among many tensors of one size a checksum of 32 bits alone would meet another one by chance.
     value = flat.size, checksum, flat.dtype.str, total, length
     return Figures(
@@ -152,8 +162,18 @@ def _figures(tensor: DumpedTensor, array: Array, flat: Array, checksum: int) -> 
         length,
         lowest,
         largest,
-        _is_plain(numbers, flat.dtype.kind in "iub"),
+        _is_whole_plain(flat) if flat.dtype.kind in "iub" else _is_plain(count, lowest, largest, is_mask),
     )
+
+
+def _is_whole_plain(flat: Array) -> bool:
+    return np.unique(flat[:_SAMPLE]).size <= _FEW_WHOLE
+
+
+def _is_plain(count: int, lowest: float, largest: float, is_mask: bool) -> bool:
+    if count > 1:
+        return lowest == largest or (is_mask and (lowest, largest) == (0, 1))
+    return not int(np.float32(lowest).view(np.uint32)) & _LOW_BITS
 
 
 def figures_of_row(tensor: DumpedTensor, row: StatisticRow) -> Figures | None:
@@ -175,16 +195,6 @@ def figures_of_row(tensor: DumpedTensor, row: StatisticRow) -> Figures | None:
     return Figures(
         tensor, value, size, row.dtype, mean * size, math.nan, length, lowest, largest, is_plain, has_elements=False
     )
-
-
-def _is_plain(numbers: Array, is_whole: bool) -> bool:
-    if is_whole:
-        return np.unique(numbers[:_SAMPLE]).size <= _FEW_WHOLE
-    if numbers.size > 1:
-        lowest, largest = numbers.min(), numbers.max()
-        is_mask = (lowest, largest) == (0, 1)
-        return bool(lowest == largest or (is_mask and np.all((numbers == 0) | (numbers == 1))))
-    return not int(np.float32(numbers[0]).view(np.uint32)) & _LOW_BITS
 
 
 def likeness_of(mine: DumpedTensor, golden: DumpedTensor, tolerance: float | None = None) -> Likeness | None:
@@ -340,7 +350,7 @@ def _likeness_of_numbers(mine: Figures, golden: Figures, tolerance: float | None
             continue
         if np.array_equal(a, b):
             return Likeness(axes, is_of_golden)
-        if not axes and a.dtype == b.dtype == np.float32:
+        if not axes and a.dtype == b.dtype == np.float32 and a.size <= _BLOCK:
             if _is_near(a, b, bounds, top):
                 return Likeness()
             continue

@@ -111,3 +111,22 @@ def test_the_nearest_of_several_comes_first(tmp_path: Path) -> None:
     golden = figures(tmp_path / "golden", array * np.float32(1 + 5e-5), array)
     (mine,) = figures(tmp_path / "mine", array * np.float32(1 + 1e-6))
     assert Matches(golden).of(mine) == (golden[1].value, golden[0].value)
+
+
+def test_figures_of_a_large_tensor_are_those_of_all_its_elements(tmp_path: Path) -> None:
+    """It is looked at in blocks."""
+    size = (1 << 21) + 7
+    numbers = np.random.default_rng(0).standard_normal(size, dtype=np.float32)
+    numbers[[5, size - 2]] = np.nan, -9.0
+    mask = np.zeros(size, np.float32)
+    mask[size - 1] = 1
+    spoiled = mask.copy()
+    spoiled[3] = 0.5
+    of_numbers, of_mask, of_spoiled = figures(tmp_path, numbers, mask, spoiled)
+    finite = numbers[np.isfinite(numbers)].astype(np.float64)
+    assert of_numbers.total == pytest.approx(finite.sum()) and of_numbers.length == pytest.approx(
+        np.linalg.norm(finite)
+    )
+    assert (of_numbers.lowest, of_numbers.largest) == (-9.0, finite.max()) and not of_numbers.is_plain
+    assert of_mask.is_plain and not of_spoiled.is_plain
+    assert are_alike(tmp_path / "alike", numbers[10:], (numbers[10:] * np.float32(1 + 1e-6)))
