@@ -155,9 +155,10 @@ def compare_sides(
             "Say with a mapping file which operator is which (--mapping FILE)."
         )
     comparison = None
-    if not is_free or not _leaves_out(pairs) or not _is_apart_before(pairs, compared):
+    missed = _Missed.of(sides, pairs) if is_free else _Missed(False, False)
+    if not missed.by_one or not _is_apart_before(pairs, compared):
         comparison = compared(pairs)
-        if not is_free or not _is_written_anew(comparison):
+        if not _is_written_anew(comparison, missed):
             return comparison
     crossed = compared(cross_sides(mine, golden, mapping, tolerance))
     return crossed if any(crossed.operators) else comparison or compared(pairs)
@@ -287,11 +288,36 @@ def _is_paired(pairs: Sequence[StepPair]) -> bool:
     return any(pair.pairing.pairs for pair in pairs)
 
 
-def _leaves_out(pairs: Sequence[StepPair]) -> bool:
-    """Whether one run has operators that compute and that no name of the other one is: then names tell little."""
-    return any(
-        _is_missed(operator) for pair in pairs for operator in (*pair.pairing.only_mine, *pair.pairing.only_golden)
-    )
+@dataclass(frozen=True, slots=True)
+class _Missed:
+    """Whether runs have operators that compute and that no name of the other one is.
+
+    by_one    in a step that both have
+    by_both   each of them, such a step or a graph of its own in an iteration that both have: what only one side has may
+              have been chosen for its dump
+    """
+
+    by_one: bool
+    by_both: bool
+
+    @staticmethod
+    def of(sides: tuple[ComparedSide, ComparedSide], pairs: Sequence[StepPair]) -> _Missed:
+        paired = {id(step) for pair in pairs for step in (pair.mine, pair.golden)}
+        iterations = [{step.key.iteration for step in side.steps} for side in sides]
+        in_steps = [
+            any(_is_missed(one) for pair in pairs for one in pair.pairing.only_mine),
+            any(_is_missed(one) for pair in pairs for one in pair.pairing.only_golden),
+        ]
+        alone = [
+            any(
+                _is_missed(one)
+                for step in side.steps
+                if id(step) not in paired and step.key.iteration in iterations[0] & iterations[1]
+                for one in step.operators
+            )
+            for side in sides
+        ]
+        return _Missed(any(in_steps), all(here or there for here, there in zip(in_steps, alone, strict=True)))
 
 
 def _is_missed(operator: Operator) -> bool:
@@ -299,8 +325,8 @@ def _is_missed(operator: Operator) -> bool:
 
 
 def _is_apart_before(pairs: Sequence[StepPair], compared: Callable[[Sequence[StepPair]], Comparison]) -> bool:
-    """Whether the first pair whose results are other bytes differs, and was given other numbers; True where there is
-    none. It is found without a measure of all others.
+    """Whether the first pair whose results are other bytes differs, and was given other numbers. It is found without a
+    measure of all others.
     """
     for step in pairs:
         for pair in step.pairing.pairs:
@@ -309,7 +335,7 @@ def _is_apart_before(pairs: Sequence[StepPair], compared: Callable[[Sequence[Ste
                 continue
             alone = compared([replace(step, pairing=Pairing((pair,), (), ()))])
             return alone.first_differing is not None and not _is_given_the_same(alone.first_differing)
-    return True
+    return False
 
 
 def _is_given_the_same(result: OperatorResult) -> bool:
@@ -318,17 +344,14 @@ def _is_given_the_same(result: OperatorResult) -> bool:
     return computes and all(tensor.status == IDENTICAL for tensor in result.inputs)
 
 
-def _is_written_anew(comparison: Comparison) -> bool:
-    """Whether runs that were paired by their names differ, and have operators that the other one has not: then names
-    tell little, and values tell which operator is which.
+def _is_written_anew(comparison: Comparison, missed: _Missed) -> bool:
+    """Whether runs that were paired by their names have operators that the other one has not: then names tell little,
+    and values tell which operator is which.
 
     Edges: False where the first that differs computes, and was given the very same numbers. What agrees by its name
-    tells nothing of the operators that only one side has, as of a function that has become a module.
+    tells nothing of what both runs have alone, as where a function has become a module.
     """
-    steps = comparison.steps
-    if any(step.faults is not None for step in steps):
-        return False
+    if comparison.is_agreeing:
+        return missed.by_both
     first = comparison.first_differing
-    if first is not None and _is_given_the_same(first):
-        return False
-    return any(map(_is_missed, (one for step in steps for one in (*step.only_mine, *step.only_golden))))
+    return missed.by_one and (first is None or not _is_given_the_same(first))
