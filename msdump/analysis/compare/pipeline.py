@@ -3,6 +3,7 @@ compares the tensors that both sides have, and what one side cannot show is not 
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -293,8 +294,8 @@ class _Missed:
     """Whether runs have operators that compute and that no name of the other one is.
 
     by_one    in a step that both have
-    by_both   each of them, such a step or a graph of its own in an iteration that both have: what only one side has may
-              have been chosen for its dump
+    by_both   each of them, with inputs, in such a step or a graph of its own in an iteration that both have: what only
+              one side has may have been chosen for its dump, and results alone tell no place
     """
 
     by_one: bool
@@ -305,19 +306,23 @@ class _Missed:
         paired = {id(step) for pair in pairs for step in (pair.mine, pair.golden)}
         iterations = [{step.key.iteration for step in side.steps} for side in sides]
         in_steps = [
-            any(_is_missed(one) for pair in pairs for one in pair.pairing.only_mine),
-            any(_is_missed(one) for pair in pairs for one in pair.pairing.only_golden),
+            [one for pair in pairs for one in pair.pairing.only_mine if _is_missed(one)],
+            [one for pair in pairs for one in pair.pairing.only_golden if _is_missed(one)],
         ]
         alone = [
-            any(
-                _is_missed(one)
+            (
+                one
                 for step in side.steps
                 if id(step) not in paired and step.key.iteration in iterations[0] & iterations[1]
                 for one in step.operators
+                if _is_missed(one)
             )
             for side in sides
         ]
-        return _Missed(any(in_steps), all(here or there for here, there in zip(in_steps, alone, strict=True)))
+        with_inputs = (
+            any(one.inputs for one in itertools.chain(here, there)) for here, there in zip(in_steps, alone, strict=True)
+        )
+        return _Missed(any(in_steps), all(with_inputs))
 
 
 def _is_missed(operator: Operator) -> bool:
