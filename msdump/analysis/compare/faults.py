@@ -92,10 +92,12 @@ def _multiplied_loss(confirmed: Confirmation, pairs: Sequence[Met], first: Fault
     that of the other side; None where that is not so, or where the run divides its gradients again.
     """
     pair = next((one for one in pairs if one.mine.operator is first.paired and one.mine.part == "backward"), None)
-    if pair is None or pair.mine.result is None or pair.golden.result is None or not pair.golden.result.length:
+    own_result, other_result = (None, None) if pair is None else (pair.mine.result, pair.golden.result)
+    # A gradient of zero is no multiple.
+    if pair is None or not (own_result and own_result.length and other_result and other_result.length):
         return None
-    share = pair.mine.result.length / pair.golden.result.length
-    near = bounds_of(pair.mine.result.dtype, pair.golden.result.dtype, confirmed.tolerance).relative
+    share = own_result.length / other_result.length
+    near = bounds_of(own_result.dtype, other_result.dtype, confirmed.tolerance).relative
     for side, own, other, times in (("mine", *confirmed.sides, share), ("golden", *confirmed.sides[::-1], 1 / share)):
         found = own.multiplied_loss
         if (

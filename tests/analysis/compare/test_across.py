@@ -349,6 +349,18 @@ def test_a_loss_that_is_multiplied_and_never_divided_again_is_named(tmp_path: Pa
     )
 
 
+def test_a_gradient_of_zero_is_no_multiple_of_another(tmp_path: Path) -> None:
+    ones = np.linspace(1, 2, ACTIVE.size, dtype=np.float32).reshape(ACTIVE.shape)
+
+    def training(gradient: Array, weight: Array) -> Rows:
+        kind = "aten_native_layer_norm_backward_default"
+        return [*TORCH, (f"Gradients/Default/{kind}-op0", {A: ones, B: ACTIVE, OUT: gradient, ("output", 1): weight})]
+
+    golden = [*training(ones * ACTIVE, W), ("Default/aten_cos_default-op0", {A: TOTAL, OUT: np.cos(TOTAL)})]
+    mine = [*training(0 * ACTIVE, 2 * W), ("Default/aten_neg_default-op0", {A: TOTAL, OUT: -TOTAL})]
+    assert not compared(tmp_path, mine, golden).is_agreeing
+
+
 def test_a_mapping_file_is_for_what_remains(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mine, golden = write_dump(tmp_path / "mine", TORCH), write_dump(tmp_path / "golden", mindspore())
     rules = tmp_path / "rules.json"
