@@ -351,14 +351,16 @@ def test_a_loss_that_is_multiplied_and_never_divided_again_is_named(tmp_path: Pa
 
 def test_a_gradient_of_zero_is_no_multiple_of_another(tmp_path: Path) -> None:
     ones = np.linspace(1, 2, ACTIVE.size, dtype=np.float32).reshape(ACTIVE.shape)
-
-    def training(gradient: Array, weight: Array) -> Rows:
-        kind = "aten_native_layer_norm_backward_default"
-        return [*TORCH, (f"Gradients/Default/{kind}-op0", {A: ones, B: ACTIVE, OUT: gradient, ("output", 1): weight})]
-
-    golden = [*training(ones * ACTIVE, W), ("Default/aten_cos_default-op0", {A: TOTAL, OUT: np.cos(TOTAL)})]
-    mine = [*training(0 * ACTIVE, 2 * W), ("Default/aten_neg_default-op0", {A: TOTAL, OUT: -TOTAL})]
-    assert not compared(tmp_path, mine, golden).is_agreeing
+    weight, gain = ("output", 1), np.linspace(3, 4, 4, dtype=np.float32)
+    wrong: Rows = [("Gradients/Default/LayerNormGrad-op9", {A: ACTIVE, B: HIDDEN, OUT: 0 * ones, weight: 2 * gain})]
+    right: Rows = [
+        (
+            "Gradients/Default/aten_native_layer_norm_backward_default-op0",
+            {A: ACTIVE, B: HIDDEN, OUT: ones * HIDDEN, weight: gain},
+        )
+    ]
+    comparison = compared(tmp_path, [*mindspore(), *wrong], [*TORCH, *right])
+    assert not comparison.is_agreeing and "LayerNormGrad-op9" in "".join(headline(comparison))
 
 
 def test_a_mapping_file_is_for_what_remains(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
