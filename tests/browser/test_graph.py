@@ -184,6 +184,7 @@ def test_two_dumps_are_two_sides_of_a_box(served: Served, look: Look, tmp_path: 
     sight.rest()
     assert "no partner" in sight.page.text_content("a.node.alone")
     sight.page.get_by_role("button", name="close all").click()
+    sight.rest()
     assert "+ 1 only in golden" in sight.page.text_content(".stage")
     sight.page.locator(".node.scope", has_text="layers.0-Block").click()
     sight.rest()
@@ -205,6 +206,7 @@ def test_the_way_of_a_nan_is_a_graph_and_a_list(bad: Path, served: Served, look:
     assert sight.page.locator(".node.way").count() > 1 and sight.page.locator(".flow.red").count() > 0
     assert not sight.page.locator("ol.chain").first.is_visible()
     sight.page.locator("details summary", has_text="as a list").click()
+    sight.rest()
     assert sight.page.locator("ol.chain").first.is_visible()
 
 

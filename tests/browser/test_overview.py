@@ -152,6 +152,7 @@ def test_keys_walk_over_the_cells_and_say_what_they_are(training: Path, served: 
     said = sight.page.inner_text(".picture [role=status]")
     assert "Log-op9" in said and f"iteration {BAD_ITERATION}" in said and "not finite made here" in said
     sight.page.keyboard.press("ArrowLeft")
+    sight.rest()
     assert f"iteration {BAD_ITERATION - 1}" in sight.page.inner_text(".picture [role=status]")
     sight.page.keyboard.press("ArrowRight")
     sight.page.keyboard.press("Enter")

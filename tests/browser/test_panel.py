@@ -80,6 +80,7 @@ def test_it_covers_a_narrow_page(dumps: Callable[[str], Path], served: Served, l
     assert page["x"] + page["width"] <= panel["x"] + 1
     sight.page.locator(".handle").focus()
     sight.page.keyboard.press("ArrowLeft")
+    sight.rest()
     assert sight.page.locator(PANEL).bounding_box()["width"] == panel["width"] + 40
     sight.page.set_viewport_size({"width": 420, "height": 800})
     sight.rest()

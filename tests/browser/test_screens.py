@@ -245,6 +245,7 @@ def test_keys(dumps: Callable[[str], Path], served: Served, look: Look) -> None:
     assert 0 < sight.page.locator("tr.row").count() < 10 and "q=log" in sight.page.url
     sight.page.locator("h1, .title").first.click()
     sight.page.keyboard.press(".")
+    sight.rest()
     assert sight.page.evaluate("document.documentElement.dataset.theme") in ("dark", "light")
 
 
@@ -275,6 +276,7 @@ def test_keys_between_pages(series: Path, served: Served, look: Look) -> None:
     sight.rest()
     assert "b=" not in after("b") and sight.page.locator(".bookmarks").count() == 0
     sight.page.keyboard.press("?")
+    sight.rest()
     assert sight.page.locator("[role=dialog] kbd").count() > 15
     after("?")
     assert sight.page.locator("[role=dialog]").count() == 0
@@ -310,6 +312,7 @@ def test_chinese(dumps: Callable[[str], Path], served: Served, look: Look) -> No
     sight = look(served(dumps("mindspore")), language="zh-CN")
     assert "概览" in sight.page.inner_text("nav") and "Overview" not in sight.page.inner_text("nav")
     sight.page.get_by_role("button", name="English").click()
+    sight.rest()
     assert "Overview" in sight.page.inner_text("nav")
 
 
