@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from msdump.analysis.graph_info import Origin
 from msdump.analysis.learning.activations import products
-from msdump.analysis.learning.kinds import LOSSES, ONE_CLASS, ONE_VALUE, SAME_ROWS, LearningFinding
+from msdump.analysis.learning.kinds import LOSSES, ONE_CLASS, ONE_VALUE, OTHER_ROWS, SAME_ROWS, LearningFinding
 from msdump.analysis.learning.series import Made, Numbers, Series, content_of, count_of
 from msdump.analysis.steps import Operator, Slot, Step
 from msdump.formats.dump_tensor import DumpedTensor
@@ -103,6 +103,57 @@ def same_rows(series: Series) -> Iterator[LearningFinding]:
         repeated += few
     draw = repeated[0]
     yield _finding(series, SAME_ROWS, draw.made, {"count": draw.taken, "rows": draw.rows})
+
+
+def other_rows(series: Series) -> Iterator[LearningFinding]:
+    """Labels that a script takes by other indices than all of its data, in each iteration: of as many rows."""
+    iterations = list(series.backwards)[1:]  # what the first one draws before a module is called is no part of it
+    for step, operator, _ in _alike(series, LOSSES) if len(iterations) >= LEAST_ALIKE else ():
+        each = _each(series, Made(step, operator, 0), iterations)
+        found = [_apart(series, *one) for one in each]
+        if found and len(found) == len(iterations) and found[0] is not None and None not in found:
+            draw = found[0]
+            yield _finding(series, OTHER_ROWS, draw.made, {"count": draw.taken, "rows": draw.rows})
+            return
+
+
+def _apart(series: Series, step: Step, loss: Operator) -> _Draw | None:
+    """Who takes the labels of a loss, where other rows of as many are taken as well, and none by the same indices."""
+    node = series.node(step, loss)
+    labels = _draw_of(series, step, node.inputs[1]) if node is not None and len(node.inputs) > 1 else None
+    if labels is None or labels.taken == labels.rows:
+        return None
+    own, source, others = _indices(series, labels.made), _source(series, labels.made), []
+    for one in step.operators:
+        if (
+            one.stage == "forward"
+            and one is not labels.made.operator
+            and kind_of(one.op_type) in ("embedding", "slice")
+        ):
+            draw = _drawn_by(series, Made(step, one, 0))
+            is_own = draw is not None and draw.made.operator is one and draw[1:] == labels[1:]
+            if draw is not None and is_own and _source(series, draw.made) != source:
+                others.append(_indices(series, draw.made))
+    return labels if own is not None and others and None not in others and own not in others else None
+
+
+def _source(series: Series, made: Made) -> object:
+    """What an operator takes rows of."""
+    node = series.node(made.step, made.operator)
+    origin = node.inputs[0] if node is not None and node.inputs else None
+    return _content(series, made.operator.inputs.get(Slot(0))) or (None if origin is None else origin.name)
+
+
+def _indices(series: Series, made: Made) -> object:
+    """Which rows an operator takes, in their order; None where the dump does not tell."""
+    node, index = series.node(made.step, made.operator), made.operator.inputs.get(Slot(1))
+    if kind_of(made.operator.op_type) == "slice":
+        attrs = {} if node is None else node.attrs or {}
+        return attrs.get("start"), attrs.get("end"), attrs.get("step")
+    if node is None or index is None or len(node.inputs) < 2 or node.inputs[1] is None:
+        return None
+    origin = node.inputs[1]
+    return (origin.name, _content(series, index)) if origin.slot is None else _content(series, index)
 
 
 def _finding(series: Series, kind: str, made: Made, numbers: dict[str, float]) -> LearningFinding:

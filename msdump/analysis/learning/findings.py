@@ -9,8 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.learning.activations import dead, explosion
+from msdump.analysis.learning.averages import forgetting
+from msdump.analysis.learning.axes import mixed_axes
 from msdump.analysis.learning.buffers import thrown_away, unchanged_statistics
-from msdump.analysis.learning.data import one_class, one_value, same_rows
+from msdump.analysis.learning.data import one_class, one_value, other_rows, same_rows
 from msdump.analysis.learning.factors import decays, gains, too_small
 from msdump.analysis.learning.gradients import (
     cleared_by_the_next,
@@ -73,7 +75,10 @@ def _of_rank(series: Series) -> Iterator[LearningFinding]:
     yield from shrunk
     yield from one_class(series)
     yield from one_value(series)
+    yield from other_rows(series)
     yield from wrong_losses(series)
+    yield from mixed_axes(series)
+    yield from forgetting(series)
     yield from thrown_away(series)
     yield from unchanged_statistics(series)
     yield from (one for one in large_updates(series) if not grown or one.first < grown[0].first)

@@ -12,12 +12,12 @@ from msdump.graph.types import SourceLine
 (
     NO_OPTIMIZER, NEVER_STEPPED, NO_GRADIENT, FROZEN, ZERO, DEAD, STRAY, EMPTY, KEPT, RENEWED, DEPTH, ALIKE,
     THROWN_AWAY, GAINS, FALLEN, STILL, EVALUATION, SKIPPED, LARGE_UPDATE, DECAYS, SHRINKS, WRONG_LOSS, GROWS,
-    ONE_CLASS, ONE_VALUE, REPEATS, SAME_ROWS, LOSS_STILL,
+    ONE_CLASS, ONE_VALUE, OTHER_ROWS, MIXED, FORGETS, REPEATS, SAME_ROWS, LOSS_STILL,
 ) = KINDS = (
     "no optimizer", "never stepped", "no gradient", "frozen", "zero gradient", "dead", "not in the model",
     "cleared too early", "never cleared", "made anew", "depth", "all alike", "thrown away", "steps grow", "rate falls",
     "stands still", "in evaluation", "skipped", "large update", "decays", "shrinks", "wrong loss", "grows",
-    "one class", "one value", "repeats", "same rows", "loss stands still",
+    "one class", "one value", "other rows", "axes mixed up", "forgets", "repeats", "same rows", "loss stands still",
 )  # fmt: skip
 
 # Kinds of operators that compare what a model gives with what is wanted.

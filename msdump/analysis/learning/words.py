@@ -10,16 +10,19 @@ from msdump.analysis.learning.kinds import (
     EMPTY,
     EVALUATION,
     FALLEN,
+    FORGETS,
     FROZEN,
     GAINS,
     GROWS,
     KEPT,
     LARGE_UPDATE,
+    MIXED,
     NEVER_STEPPED,
     NO_GRADIENT,
     NO_OPTIMIZER,
     ONE_CLASS,
     ONE_VALUE,
+    OTHER_ROWS,
     RENEWED,
     REPEATS,
     SAME_ROWS,
@@ -155,6 +158,31 @@ def _of_values(finding: LearningFinding, names: Message, when: Message) -> Messa
         return message(
             "all labels are {label:g}, {when}: {operator} makes it of {least:.4g} to {most:.4g}",
             label=numbers["label"], when=when, operator=operator, least=numbers["least"], most=numbers["most"],
+        )  # fmt: skip
+    if finding.kind == OTHER_ROWS:
+        return message(
+            "labels are of other rows than the data: {operator} takes {count} of {rows} by indices of its own, {when}",
+            operator=operator, count=int(numbers["count"]), rows=int(numbers["rows"]), when=when,
+        )  # fmt: skip
+    if finding.kind == FORGETS and finding.how == "statistics":
+        return message(
+            "running statistics forget: {operator} keeps {share:.2g} of them for each batch, {when}",
+            operator=operator, share=numbers["share"], when=when,
+        )  # fmt: skip
+    if finding.kind == FORGETS:
+        return message(
+            "an average forgets: {operator} keeps {share:.2g} of it and takes the rest from the weights, {when}",
+            operator=operator, share=numbers["share"], when=when,
+        )  # fmt: skip
+    if finding.kind == MIXED and finding.how == "reshape":
+        return message(
+            "{operator} mixes up axes: it makes {after} of {before}, which moves no axis, {when}",
+            operator=operator, before=list(finding.outside[0]), after=list(finding.outside[1]), when=when,
+        )  # fmt: skip
+    if finding.kind == MIXED:
+        return message(
+            "{operator} makes shares along axis {shares}, the product after it sums along axis {product}, {when}",
+            operator=operator, shares=int(numbers["shares"]), product=int(numbers["product"]), when=when,
         )  # fmt: skip
     if finding.kind == WRONG_LOSS:
         return joined(COMMA, (_misuse(finding), when))

@@ -1,0 +1,234 @@
+"""Axes that are mixed up: a reshape where a transpose was meant, and attention whose shares sum to 1 along another axis
+than the one along which its product sums.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from msdump.analysis.graph_info import Origin
+from msdump.analysis.learning.kinds import LOSSES, MIXED, LearningFinding
+from msdump.analysis.learning.series import Made, Series
+from msdump.analysis.steps import Slot, Step
+from msdump.operators.kinds import is_product, kind_of
+from msdump.operators.traits import only_moves
+
+# Iterations, all that there are, in each of which it is so.
+# test: trainings_that_mix_up_reshaped_time
+LEAST_MIXED = 4
+# Rows of a batch: an axis of fewer may have its length by chance.
+# test: trainings_that_mix_up_reshaped_states
+LEAST_ROWS = 4
+# What a product may read after a softmax: nothing that makes other shares of it.
+_KEEPS = frozenset(("dropout", "cast", "copy", "expand", "detach"))
+# What is added to scores, or blots them out, before the softmax.
+_MASKS = frozenset(("add", "sub", "mul", "div", "masked_fill", "where", "select", *_KEEPS))
+# What puts a row or a column beside others: some code shifts rows by a reshape of what is padded.
+_PADS = frozenset(("concat", "pad"))
+_MOST = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """how: "reshape", "attention"; shapes: before and after; axes: along which shares sum to 1, and the product sums"""
+
+    how: str
+    made: Made
+    shapes: tuple[tuple[int, ...], ...] = ()
+    axes: tuple[int, ...] = ()
+
+
+def mixed_axes(series: Series) -> Iterator[LearningFinding]:
+    """The first operator of the forward pass that is so in all iterations alike."""
+    iterations = list(series.backwards)
+    rows = _rows_of_batch(series, iterations[-1]) if len(iterations) >= LEAST_MIXED else 0
+    for step in series.by_iteration[iterations[-1]] if rows else ():
+        for operator in step.operators:
+            if operator.stage != "forward" or _mix(series, Made(step, operator, 0), rows) is None:
+                continue
+            each = [series.find(at, step.key.graph_id, operator.label) for at in iterations]
+            found = [_mix(series, Made(*one, 0), rows) for one in each if one is not None]
+            first = found[0]
+            # What runs before a module is called for the first time is not dumped.
+            if first is None or None in found or len(found) < max(LEAST_MIXED, len(iterations) - 1):
+                continue
+            node = series.node(first.made.step, first.made.operator)
+            numbers = dict(zip(("shares", "product"), map(float, first.axes), strict=False))
+            yield LearningFinding(
+                MIXED, (), first.made.step.key, iterations[-1], first.made.operator,
+                None if node is None else node.own_line, first.how, numbers, outside=first.shapes,
+            )  # fmt: skip
+            return  # the others are of the same cause
+
+
+def _rows_of_batch(series: Series, iteration: int) -> int:
+    """Rows of what a loss compares; 0 where the dump shows none."""
+    lengths = [
+        tensor.shape[0]
+        for step in series.by_iteration[iteration]
+        for operator in step.operators
+        if operator.stage == "forward" and kind_of(operator.op_type) in LOSSES
+        if (tensor := operator.inputs.get(Slot(0))) is not None and tensor.shape
+    ]
+    return lengths[-1] if lengths else 0
+
+
+def _mix(series: Series, made: Made, rows: int) -> Mix | None:
+    kind = kind_of(made.operator.op_type)
+    if kind == "reshape":
+        return _of_reshape(series, made, rows)
+    return _of_attention(series, made) if is_product(made.operator.op_type) else None
+
+
+def _of_reshape(series: Series, made: Made, rows: int) -> Mix | None:
+    """A reshape that the script calls, after which axes of the same lengths stand in another order; or the batch, which
+    stood elsewhere, stands first.
+    """
+    node, read = series.node(made.step, made.operator), made.operator.inputs.get(Slot(0))
+    if node is None or read is None or node.inner_line is not None or not node.inputs:
+        return None
+    before, after = tuple(read.shape), made.shape
+    own, other = ([length for length in shape if length != 1] for shape in (before, after))
+    if len(own) < 2 or own == other:
+        return None
+    is_turned = sorted(own) == sorted(other)
+    is_batch = (
+        rows >= LEAST_ROWS
+        and len(other) > 1
+        and other[0] == rows
+        and own[0] != rows
+        and own.count(rows) == 1
+        and len(own) > 2
+    )
+    if not is_turned and not is_batch:
+        return None
+    maker = series.before_moves(made.step, node.inputs[0])
+    # The order of numbers that a script makes up means nothing.
+    is_shifted = is_turned and _is_padded(series, made.step, node.inputs[0])
+    if is_shifted or (maker is not None and not maker.operator.inputs):
+        return None
+    return Mix("reshape", made, (before, after))
+
+
+def _is_padded(series: Series, step: Step, origin: Origin | None) -> bool:
+    for _ in range(_MOST):
+        made = series.maker(step, origin)
+        node = None if made is None else series.node(made.step, made.operator)
+        if made is None or node is None or not node.inputs:
+            return False
+        if kind_of(made.operator.op_type) in _PADS:
+            return True
+        if not only_moves(made.operator.op_type):
+            return False
+        step, origin = made.step, node.inputs[0]
+    return False
+
+
+def _of_attention(series: Series, product: Made) -> Mix | None:
+    """A product of shares that sum to 1 along an axis that it does not sum along.
+
+    Edges: only of scores that are a product themselves of two values that are no parameters; others, as of a layer that
+    gives each place to some clusters, are summed over places by intent.
+    """
+    node = series.node(product.step, product.operator)
+    for place, from_end in enumerate((1, 2)) if node is not None and len(node.inputs) == 2 else ():
+        read = product.operator.inputs.get(Slot(place))
+        if node is None or read is None or len(read.shape) < 2:
+            continue
+        found = _shares(series, product.step, node.inputs[place], len(read.shape) - from_end)
+        if found is not None and _are_scores(series, found[0]):
+            softmax, along, summed = found
+            return Mix("attention", softmax, (), (along, summed)) if along != summed else None
+    return None
+
+
+def _shares(series: Series, step: Step, origin: Origin | None, axis: int) -> tuple[Made, int, int] | None:
+    """The softmax that makes an operand, its axis, and the one of its result that is a given axis of the operand; None
+    where another operator makes it, or that axis is cut up on the way.
+    """
+    for _ in range(_MOST):
+        made = series.maker(step, origin)
+        node = None if made is None else series.node(made.step, made.operator)
+        read = None if made is None else made.operator.inputs.get(Slot(0))
+        if made is None or node is None or not node.inputs or read is None:
+            return None
+        kind, attrs = kind_of(made.operator.op_type), node.attrs or {}
+        if kind == "softmax":
+            along = attrs.get("dim")
+            return (made, along % len(made.shape), axis) if isinstance(along, int) and made.shape else None
+        before = _axis_before(kind, attrs, tuple(read.shape), made.shape, axis)
+        is_dropout = kind == "mul" and len(node.inputs) == 2 and _is_random_mask(series, made.step, node.inputs[1])
+        if before is None or not (kind in _KEEPS or kind in ("transpose", "reshape") or is_dropout):
+            return None
+        step, origin, axis = made.step, node.inputs[0], before
+    return None
+
+
+def _axis_before(
+    kind: str, attrs: Mapping[str, Any], before: tuple[int, ...], after: tuple[int, ...], axis: int
+) -> int | None:
+    """Which axis an operator reads as one of its result; None where that one is made of several, or of a part."""
+    if kind == "transpose":
+        order = list(range(len(before)))
+        dims = [attrs.get(name) for name in ("dim0", "dim1")]
+        if isinstance(attrs.get("dims"), list | tuple):
+            order = [one % len(before) for one in attrs["dims"]]
+        elif all(isinstance(one, int) for one in dims):
+            first, second = (one % len(before) for one in dims if one is not None)
+            order[first], order[second] = order[second], order[first]
+        else:
+            order.reverse()  # `t`
+        return order[axis]
+    if kind == "reshape":
+        size = math.prod(after[:axis])
+        fits = (at for at, length in enumerate(before) if length == after[axis] and math.prod(before[:at]) == size)
+        return next(fits, None)
+    return axis + len(before) - len(after)
+
+
+def _is_random_mask(series: Series, step: Step, origin: Origin | None) -> bool:
+    for _ in range(_MOST):
+        made = series.maker(step, origin)
+        node = None if made is None else series.node(made.step, made.operator)
+        if made is None or node is None:
+            return False
+        if kind_of(made.operator.op_type) == "dropout":
+            return True
+        if not node.inputs:
+            return False
+        step, origin = made.step, node.inputs[0]
+    return False
+
+
+def _are_scores(series: Series, softmax: Made) -> bool:
+    """Whether each of two values meets each of the other's: a product of what is no parameter, scaled and masked."""
+    node = series.node(softmax.step, softmax.operator)
+    step, origin = softmax.step, node.inputs[0] if node is not None and node.inputs else None
+    for _ in range(_MOST):
+        made = series.maker(step, origin)
+        node = None if made is None else series.node(made.step, made.operator)
+        if made is None or node is None or not node.inputs:
+            return False
+        if is_product(made.operator.op_type):
+            return len(node.inputs) == 2 and not any(_is_parameter(series, made.step, one) for one in node.inputs)
+        if kind_of(made.operator.op_type) not in _MASKS and not only_moves(made.operator.op_type):
+            return False
+        # A choice reads its condition first.
+        chosen = kind_of(made.operator.op_type) == "where" and len(node.inputs) > 1
+        step, origin = made.step, node.inputs[1] if chosen else node.inputs[0]
+    return False
+
+
+def _is_parameter(series: Series, step: Step, origin: Origin | None) -> bool:
+    for _ in range(_MOST):
+        if origin is not None and origin.name in series.parameters:
+            return True
+        made = series.maker(step, origin)
+        node = None if made is None else series.node(made.step, made.operator)
+        if made is None or node is None or not node.inputs or not only_moves(made.operator.op_type):
+            return False
+        step, origin = made.step, node.inputs[0]
+    return False
