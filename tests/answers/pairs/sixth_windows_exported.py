@@ -74,12 +74,14 @@ class Attention(nn.Module):
         self.is_shifted = is_shifted
 
     def forward(self, x):
-        index = apart[..., 0] * (2 * WINDOW - 1) + apart[..., 1]
-        bias = self.table[index].permute(2, 0, 1)
-        if self.is_shifted:
-            bias = (bias + regions()[:, None]).repeat(len(x) // len(regions()), 1, 1, 1)
         q, k, v = self.qkv(x).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
-        h = F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+        scores = (q * (WIDTH // HEADS) ** -0.5) @ k.transpose(-2, -1)
+        index = apart[..., 0] * (2 * WINDOW - 1) + apart[..., 1]
+        scores = scores + self.table[index].permute(2, 0, 1)
+        if self.is_shifted:
+            mask = regions()
+            scores = (scores.unflatten(0, (-1, len(mask))) + mask[:, None]).flatten(0, 1)
+        h = scores.softmax(-1) @ v
         return self.out(h.transpose(1, 2).flatten(2))
 
 
