@@ -84,8 +84,7 @@ class _Judge:
         if differing is None:
             return Verdict(Outcome.INCOMPLETE if comparison.damaged else Outcome.AGREES)
         if quantised is not None and self._is_lost():
-            first = comparison.differing[0]
-            return Verdict(Outcome.DIFFERS, (Finding(Reason.LOST, self._place_of(first), first),))
+            return Verdict(Outcome.DIFFERS, (self._lost(comparison.differing[0]),))
         return self._differing(differing)
 
     def _by_faults(self, faults: Sequence[tuple[Fault, OperatorResult | None]]) -> Verdict:
@@ -148,6 +147,17 @@ class _Judge:
             return False
         ranking = () if comparison.quantised is None else comparison.quantised.ranking
         return any(one.is_quantised and one.added is not None for one in ranking)
+
+    def _lost(self, first: OperatorResult) -> Finding:
+        """Of the first operator with an error that is too large, or of who moves what it reads."""
+        # Only these need it.
+        from msdump.analysis.compare.quantised.movers import mover_before
+
+        step = next(one for one in self._comparison.steps if one.mine == first.step)
+        mover = mover_before(self._comparison, (*step.expected, *step.only_mine), first)
+        if mover is None:
+            return Finding(Reason.LOST, self._place_of(first), first)
+        return Finding(Reason.LOST, self._place(MINE, first.step, mover), first, reader=self._place_of(first))
 
     def _differing(self, differing: OperatorResult) -> Verdict:
         comparison = self._comparison

@@ -152,7 +152,8 @@ def _finding(comparison: Comparison, verdict: Verdict, finding: Finding) -> list
         from msdump.analysis.compare.quantised import words
 
         if finding.reason is Reason.LOST:
-            return words.lost_lines(comparison, quantised)
+            mover = None if finding.reader is None else finding.place.operator
+            return words.lost_lines(comparison, quantised, mover)
         assert quantised.finding is not None
         graphs = comparison.graphs_of(quantised.side == "mine")
         return words.finding_lines(quantised, quantised.finding, graphs)

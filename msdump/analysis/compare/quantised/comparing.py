@@ -103,7 +103,8 @@ class _Forms:
 
 def _steps_of_work(mine: Sequence[Step], golden: Sequence[Step], is_mine: bool) -> list[tuple[Step, Step]]:
     """Steps that belong together: those that multiply the same, and where they can those that do so on codes, because a
-    model that is quantised while a script runs has steps more than the other one, to measure and to round.
+    model that is quantised while a script runs has steps more than the other one, to measure and to round; so has one
+    in floats that sets its weights before it calls its modules.
 
     is_mine   whether mine is the side with codes
     """
@@ -117,6 +118,9 @@ def _steps_of_work(mine: Sequence[Step], golden: Sequence[Step], is_mine: bool) 
         return on_codes[id(codes)] and shared > 0, shared
 
     oriented = [pair if is_mine else pair[::-1] for pair in pairs]
+    floats_of = golden if is_mine else mine
+    if not oriented:
+        oriented = [(step, other) for step in candidates if work[id(step)] for other in floats_of[:1]]
     found: list[tuple[Step, Step]] = []
     taken: set[int] = set()
     for codes, floats in oriented:
@@ -125,6 +129,9 @@ def _steps_of_work(mine: Sequence[Step], golden: Sequence[Step], is_mine: bool) 
         if id(codes) in taken or likeness(best, floats) > likeness(codes, floats):
             codes = best
         taken.add(id(codes))
+        alike = [step for step in floats_of if step.key[::2] == floats.key[::2] and id(step) not in taken]
+        floats = max(alike, key=lambda step, codes=codes: likeness(codes, step), default=floats)  # type: ignore[misc]
+        taken.add(id(floats))
         found.append((codes, floats))
     return [pair if is_mine else pair[::-1] for pair in found]
 

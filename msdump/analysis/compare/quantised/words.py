@@ -18,7 +18,7 @@ from msdump.analysis.compare.quantised.ranking import Contribution, QuantisedVer
 from msdump.analysis.compare.result import DIFFERS, Comparison
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.json_values import location_value
-from msdump.analysis.steps import has_several_graphs
+from msdump.analysis.steps import Operator, has_several_graphs
 from msdump.operators.codes import family, is_of_quantised_model
 from msdump.tables.messages import COLON, COMMA, SEMICOLON, Message, counted, joined, message, messages
 
@@ -47,8 +47,11 @@ def finding_lines(verdict: QuantisedVerdict, finding: Contribution, graphs: Grap
     return lines
 
 
-def lost_lines(comparison: Comparison, verdict: QuantisedVerdict) -> list[str]:
-    """That an error is too large for what it was, and none adds out of proportion; [] where something else differs."""
+def lost_lines(comparison: Comparison, verdict: QuantisedVerdict, mover: Operator | None = None) -> list[str]:
+    """That an error is too large for what it was, and none adds out of proportion; [] where something else differs.
+
+    mover   who moves what the first operator with such an error reads
+    """
     differing = [tensor for result in comparison.differing for tensor in result.tensors if tensor.status == DIFFERS]
     if any(tensor.metrics is None or tensor.metrics.mismatched for tensor in differing):
         return []
@@ -61,6 +64,12 @@ def lost_lines(comparison: Comparison, verdict: QuantisedVerdict) -> list[str]:
         "{name} ({type}), {where} has an error of {error:.3g}, and no operator adds out of proportion",
         name=label, type=first.pair.mine.op_type, where=first.step, error=error,
     )  # fmt: skip
+    if mover is not None:
+        text = message(
+            "{name} ({type}), {where} moves what has an error of {error:.3g} when {reader} reads it, and no operator "
+            "before it adds out of proportion",
+            name=mover.label, type=mover.op_type, where=first.step, error=error, reader=label,
+        )  # fmt: skip
     largest = message(
         "{name} adds {added} of {total:.3g}, the most",
         name=most.operator.label, added=_number(most.added), total=verdict.total,
