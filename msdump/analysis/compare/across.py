@@ -32,6 +32,7 @@ from msdump.analysis.memory_state import Moment
 from msdump.analysis.steps import Operator, Slot, Step, StepKey
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.operators.kinds import (
+    has,
     has_same_slots,
     inputs_apart,
     is_commutative,
@@ -117,6 +118,7 @@ class _Iteration:
             is_left = [self._confirmed.is_right(placed, is_mine) is False for placed in row]
             self._expected += [placed.operator for placed, is_open in zip(row, is_left, strict=True) if not is_open]
             open_rows.append([placed for placed, is_open in zip(row, is_left, strict=True) if is_open])
+        self._join_each(*([one for one in row if _decides(one)] for row in rows), BY_KIND, self._decides_otherwise)
         left_rows = self._with_chains(open_rows)
         joins = self._join_what_reads_the_same, self._join_what_shares, self._join_in_order, self._join_by_inputs
         for join in joins:
@@ -161,12 +163,21 @@ class _Iteration:
                 rest.append(placed)
                 continue
             # Results of layers that add next to nothing agree with each other: what they read tells them apart.
-            partner = min(
-                candidates, key=lambda one: (one.kind != placed.kind, -self._confirmed.shared_inputs(placed, one))
-            )
+            partner = candidates[0] if len(candidates) == 1 else min(
+                candidates, key=lambda one: (
+                    one.kind != placed.kind, self._is_turned(placed, one), -self._confirmed.shared_inputs(placed, one)
+                )
+            )  # fmt: skip
             used.add(id(partner))
             self._add(placed, partner, BY_VALUES)
         return rest, [placed for placed in golden if id(placed) not in used]
+
+    def _is_turned(self, own: Placed, other: Placed) -> bool:
+        """Whether two results agree with their axes in another order only."""
+        if own.result is None or other.result is None or own.result.is_plain:
+            return False
+        likeness = self._confirmed.likeness(own.result, other.result)
+        return likeness is not None and bool(likeness.axes)
 
     def _values_to_meet(self, placed: Placed) -> tuple[Value, ...]:
         """Values of golden that a result may be."""
@@ -201,6 +212,11 @@ class _Iteration:
                 own.kind == other.kind and self._confirmed.shares(own, other) and not is_another_part(own, other)
             ),
         )
+
+    def _decides_otherwise(self, own: Placed, other: Placed) -> bool:
+        """Whether two comparisons of the same numbers say other things: at a border both may be right."""
+        is_same = own.result is None or other.result is None or own.result.value == other.result.value
+        return not is_same and own.kind == other.kind and is_one_size(own, other) and self._confirmed.shares(own, other)
 
     def _join_what_shares(self, mine: Sequence[Placed], golden: Sequence[Placed]) -> tuple[list[Placed], list[Placed]]:
         """Pair operators of one kind and size that have an operand in common, as noise that is scaled otherwise."""
@@ -441,7 +457,10 @@ class _Iteration:
             if id(placed) not in found:
                 found[id(placed)] = placed
                 stack += [makers[figures.value] for _, figures in placed.inputs if figures.value in makers]
-        order = (placed for placed in waiting if id(placed) in found and not is_mover(placed.operator.op_type))
+        order = [placed for placed in waiting if id(placed) in found and not is_mover(placed.operator.op_type)]
+        computing = (one for one in order if not any(has(one.operator.op_type, each) for each in ("moves", "chooses")))
+        if not any(one.telling is not None and one.telling.is_float for one in computing):
+            return ()  # it only chooses, and keeps what it chose, as the next word
         return tuple((placed.step.key, placed.operator) for placed in order)
 
 
@@ -455,6 +474,11 @@ def _swapped(own: Placed, places: Sequence[tuple[Slot, Slot]]) -> tuple[Slot, ..
     shapes = {slot: host_shape(own.operator.inputs[slot]) for slot, _ in places}
     pairs = itertools.combinations(places, 2)
     return next(((x[0], y[0]) for x, y in pairs if shapes[x[0]] == shapes[y[0]] and x[1] > y[1]), ())
+
+
+def _decides(placed: Placed) -> bool:
+    """Whether its result jumps where two numbers are equal."""
+    return has(placed.operator.op_type, "compares")
 
 
 def _is_other_form(own: Placed, other: Placed) -> bool:

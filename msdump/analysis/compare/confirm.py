@@ -346,12 +346,14 @@ class Confirmation:
         found = False
         for is_mine in (True, False):
             pieces: dict[tuple[int, ...], list[Figures]] = defaultdict(list)
-            for piece in self.open_values(not is_mine).values():
+            for piece in self.open_values(not is_mine, 1).values():
                 pieces[piece.tensor.shape].append(piece)
             for whole in self.open_values(is_mine).values():
                 tiles, is_whole = pieces_of(whole, pieces, self.tolerance)
                 if is_whole:
                     self._joined[not is_mine].add(whole.value)
+                else:
+                    tiles = [tile for tile in tiles if tile.size > 1]  # one number alone proves nothing
                 self._joined[is_mine].update(tile.value for tile in tiles)
                 found = found or bool(tiles)
         return found
@@ -399,14 +401,14 @@ class Confirmation:
         made = (one.telling for one in rows if not makes_unset(one.operator.op_type))
         return [one for one in made if one is not None and one.value not in self._known]
 
-    def open_values(self, is_mine: bool) -> dict[Value, Figures]:
-        """Values, larger than one element, that the other side has not."""
+    def open_values(self, is_mine: bool, least: int = 2) -> dict[Value, Figures]:
+        """Values of so many elements, or more, that the other side has not."""
         side = self.side(is_mine)
         return {
             figures.value: figures
             for placed in side.row
             for _, figures in (*placed.inputs, *placed.outputs)
-            if figures.size > 1 and figures.has_elements and not figures.is_plain
+            if figures.size >= least and figures.has_elements and not figures.is_plain
             if not self.is_known(figures, is_mine)
         }
 

@@ -124,7 +124,7 @@ def _compared(kind: str, arguments: Sequence[Both], output: Both) -> Array | Non
         near = np.broadcast_to(near, output.mine.shape).reshape(-1)
         return flipped if bool(near[flipped].all()) else None
     only = arguments[0]
-    if only.mine.size != output.mine.size:
+    if only.mine.size != output.mine.size or kind in ("eq", "ne"):
         return None
     is_less = kind.lower().startswith("l")
     borders = [_border(x.reshape(-1), (said != is_less).reshape(-1)) for x, said in (
