@@ -118,7 +118,8 @@ class _Iteration:
             is_left = [self._confirmed.is_right(placed, is_mine) is False for placed in row]
             self._expected += [placed.operator for placed, is_open in zip(row, is_left, strict=True) if not is_open]
             open_rows.append([placed for placed, is_open in zip(row, is_left, strict=True) if is_open])
-        self._join_each(*([one for one in row if _decides(one)] for row in rows), BY_KIND, self._decides_otherwise)
+        deciding = [[placed for placed in row if _decides(placed)] for row in rows]
+        self._join_each(deciding[0], deciding[1], BY_KIND, self._decides_otherwise)
         left_rows = self._with_chains(open_rows)
         joins = self._join_what_reads_the_same, self._join_what_shares, self._join_in_order, self._join_by_inputs
         for join in joins:

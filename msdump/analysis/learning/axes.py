@@ -1,19 +1,22 @@
-"""Axes that are mixed up: a reshape where a transpose was meant, and attention whose shares sum to 1 along another axis
-than the one along which its product sums.
+"""Axes and masks that are mixed up: a reshape where a transpose was meant, attention whose shares sum to 1 along an
+axis that its product does not sum along, a mask that leaves out all that it should keep, time along a batch.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from msdump.analysis.graph_info import Origin
+from msdump.analysis.learning.data import draw_at
 from msdump.analysis.learning.kinds import LOSSES, MIXED, LearningFinding
 from msdump.analysis.learning.series import Made, Series
 from msdump.analysis.steps import Slot, Step
 from msdump.operators.kinds import is_product, kind_of
+from msdump.operators.table import library_name
 from msdump.operators.traits import only_moves
 
 # Iterations, all that there are, in each of which it is so.
@@ -29,11 +32,20 @@ _MASKS = frozenset(("add", "sub", "mul", "div", "masked_fill", "where", "select"
 # What puts a row or a column beside others: some code shifts rows by a reshape of what is padded.
 _PADS = frozenset(("concat", "pad"))
 _MOST = 16
+_CELLS = frozenset(("lstm", "gru", "rnn"))
+_NOTHING = -1e4  # what is added to a score that is to count for nothing is less
+_NUMBERS = {"choice": ("axis", "count"), "mask": ("padding",), "attention": ("shares", "product")}
 
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """how: "reshape", "attention"; shapes: before and after; axes: along which shares sum to 1, and the product sums"""
+    """An operator that mixes up axes.
+
+    how      "reshape", "choice", "rows", "mask", "time", "attention"
+    shapes   of a reshape: before and after
+    axes     of attention: along which shares sum to 1, and the product sums; of a choice: along which elements are
+             chosen, and how many the other axis has
+    """
 
     how: str
     made: Made
@@ -51,12 +63,13 @@ def mixed_axes(series: Series) -> Iterator[LearningFinding]:
                 continue
             each = [series.find(at, step.key.graph_id, operator.label) for at in iterations]
             found = [_mix(series, Made(*one, 0), rows) for one in each if one is not None]
-            first = found[0]
-            # What runs before a module is called for the first time is not dumped.
-            if first is None or None in found or len(found) < max(LEAST_MIXED, len(iterations) - 1):
+            # Of the first two iterations the dump may not hold what ran before a module was called.
+            found = list(itertools.dropwhile(lambda one: one is None, found))
+            first = found[0] if found else None
+            if first is None or None in found or len(found) < max(LEAST_MIXED, len(iterations) - 2):
                 continue
             node = series.node(first.made.step, first.made.operator)
-            numbers = dict(zip(("shares", "product"), map(float, first.axes), strict=False))
+            numbers = dict(zip(_NUMBERS.get(first.how, ()), map(float, first.axes), strict=True))
             yield LearningFinding(
                 MIXED, (), first.made.step.key, iterations[-1], first.made.operator,
                 None if node is None else node.own_line, first.how, numbers, outside=first.shapes,
@@ -80,7 +93,79 @@ def _mix(series: Series, made: Made, rows: int) -> Mix | None:
     kind = kind_of(made.operator.op_type)
     if kind == "reshape":
         return _of_reshape(series, made, rows)
+    if library_name(made.operator.op_type) == "gather":
+        return _of_choice(series, made)
+    if kind == "add":
+        return _of_rows(series, made, rows)
+    if kind in _CELLS:
+        return _of_time(series, made)
+    if kind == "masked_fill":
+        return _of_mask(series, made)
     return _of_attention(series, made) if is_product(made.operator.op_type) else None
+
+
+def _of_rows(series: Series, made: Made, rows: int) -> Mix | None:
+    """A sum that gives each of a batch another row of what a module keeps, as the positions of words."""
+    node, sides = series.node(made.step, made.operator), [made.operator.inputs.get(Slot(at)) for at in (0, 1)]
+    if node is None or sides[0] is None or sides[1] is None or len(node.inputs) != 2:
+        return None
+    shape, other = tuple(sides[0].shape), tuple(sides[1].shape)
+    cut = series.maker(made.step, node.inputs[1])
+    maker = None if cut is None else series.node(cut.step, cut.operator)
+    is_one_each = len(shape) == len(other) == 3 and shape[0] == other[0] == rows and other[1] == 1 < shape[1]
+    if not is_one_each or cut is None or maker is None or kind_of(cut.operator.op_type) != "slice":
+        return None
+    attrs, kept = maker.attrs or {}, maker.inputs[0]
+    is_kept = kept is not None and kept.name in series.parameters
+    return Mix("rows", made, (shape, other)) if is_kept and not attrs.get("dim") and not attrs.get("start") else None
+
+
+def _of_time(series: Series, made: Made) -> Mix | None:
+    """A recurrent layer that takes a batch for time: axis 0 is that of the rows which the script takes of its data."""
+    read = made.operator.inputs.get(Slot(0))
+    if read is None or len(read.shape) != 3:
+        return None
+    reader: Made | None = made
+    place, lengths = 0, tuple(read.shape[:2])
+    for _ in range(_MOST):
+        node = None if reader is None else series.node(reader.step, reader.operator)
+        if reader is None or node is None or place >= len(node.inputs):
+            return None
+        draw = draw_at(series, reader.step, reader.operator, place)
+        if draw is not None:
+            return Mix("time", made, (tuple(read.shape),)) if draw.made.shape[:2] == lengths else None
+        reader = series.maker(reader.step, node.inputs[place])
+        places = () if reader is None else (
+            slot.number for slot, tensor in reader.operator.inputs.items() if _has_lengths(tensor.shape, lengths)
+        )  # fmt: skip
+        place = next(iter(places), len(node.inputs))
+        if reader is None or not _has_lengths(reader.shape, lengths):
+            return None
+    return None
+
+
+def _has_lengths(shape: Sequence[int], lengths: tuple[int, ...]) -> bool:
+    """Whether the first axes have two lengths, or the first one both."""
+    return tuple(shape[:2]) == lengths or tuple(shape[:1]) == (math.prod(lengths),)
+
+
+def _of_mask(series: Series, made: Made) -> Mix | None:
+    """A fill with -Inf of all words but those that their table takes for padding."""
+    node = series.node(made.step, made.operator)
+    value = None if node is None else (node.attrs or {}).get("value")
+    if node is None or len(node.inputs) < 2 or not isinstance(value, int | float) or value > _NOTHING:
+        return None
+    told = series.before_moves(made.step, node.inputs[1])
+    test = None if told is None else series.node(told.step, told.operator)
+    if told is None or test is None or kind_of(told.operator.op_type) != "ne" or not test.inputs:
+        return None
+    words, padding = test.inputs[0], (test.attrs or {}).get("other")
+    for operator in told.step.operators:
+        reader = series.node(told.step, operator) if kind_of(operator.op_type) == "embedding" else None
+        is_reader = reader is not None and len(reader.inputs) > 1 and reader.inputs[1] == words
+        if reader is not None and is_reader and (reader.attrs or {}).get("padding_idx") == padding:
+            return Mix("mask", told, (), (int(padding or 0),))
+    return None
 
 
 def _of_reshape(series: Series, made: Made, rows: int) -> Mix | None:
@@ -111,6 +196,17 @@ def _of_reshape(series: Series, made: Made, rows: int) -> Mix | None:
     if is_shifted or (maker is not None and not maker.operator.inputs):
         return None
     return Mix("reshape", made, (before, after))
+
+
+def _of_choice(series: Series, made: Made) -> Mix | None:
+    """A choice of elements along one axis, which leaves out all but the first of the other one."""
+    node, sides = series.node(made.step, made.operator), [made.operator.inputs.get(Slot(at)) for at in (0, 1)]
+    axis = None if node is None else (node.attrs or {}).get("dim")
+    if sides[0] is None or sides[1] is None or len(sides[0].shape) != 2 or not isinstance(axis, int):
+        return None
+    other = 1 - axis % 2
+    is_first = sides[1].shape[other] == 1 < sides[0].shape[other]
+    return Mix("choice", made, (), (axis % 2, sides[0].shape[other])) if is_first else None
 
 
 def _is_padded(series: Series, step: Step, origin: Origin | None) -> bool:

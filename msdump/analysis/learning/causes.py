@@ -77,7 +77,10 @@ def who_made_zero(series: Series, made: Made) -> Cause | None:
             numbers = series.numbers(tensor)
             if tensor is None or numbers is None:
                 if tensor is None and origin is not None and not origin.is_constant:
-                    return None  # of no elements, or not dumped
+                    # One that was dumped, and made no elements, chose nothing.
+                    is_empty = _has_no_elements(series.maker(made.step, origin))
+                    line = node.own_line
+                    return Cause(made.step.key, made.operator, line, "", False, False, True) if is_empty else None
                 continue
             kind = dtypes.BY_NAME.get(tensor.dtype)
             is_parameter = origin is not None and origin.name in series.parameters
@@ -102,6 +105,10 @@ def who_made_zero(series: Series, made: Made) -> Cause | None:
         is_choice = chooses or kind_of(node.op_type) in _CHOICES
         is_sum = not zeros and kind_of(node.op_type) in _SUMS
         return Cause(made.step.key, made.operator, node.own_line, how, is_choice, is_sum)
+
+
+def _has_no_elements(made: Made | None) -> bool:
+    return made is not None and Slot(made.slot) in made.operator.outputs and 0 in made.shape
 
 
 def _mask_of(series: Series, made: Made, node: GraphNode) -> Cause | None:

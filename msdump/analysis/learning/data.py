@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from msdump.analysis.graph_info import Origin
 from msdump.analysis.learning.activations import products
 from msdump.analysis.learning.kinds import LOSSES, ONE_CLASS, ONE_VALUE, OTHER_ROWS, SAME_ROWS, LearningFinding
+from msdump.analysis.learning.losses import is_data
 from msdump.analysis.learning.series import Made, Numbers, Series, content_of, count_of
 from msdump.analysis.steps import Operator, Slot, Step
 from msdump.formats.dump_tensor import DumpedTensor
@@ -21,6 +23,9 @@ LEAST_ALIKE, LEAST_LABELS = 4, 4
 # Elements of an input, and rows of a table of words, one of which is read alone: one of kinds of words has two rows.
 # test: losses_that_do_not_fall_one_number
 LEAST_ELEMENTS, LEAST_WORDS = 16, 8
+# From the smallest to the largest of data, of the largest one: less is what should have been scaled otherwise.
+# test: late_pictures_mean_of_bytes
+LEAST_RANGE = 0.01
 # Iterations with the same rows, and by how much all rows are more: a script may take the half that it trains on anew in
 # each iteration.   test: blind_first_batch_again, losses_that_do_not_fall_first_rows
 LEAST_REPEATED, MANY_ROWS = 8, 4
@@ -28,7 +33,7 @@ _SCALES = frozenset(("add", "sub", "mul", "div", "cast"))
 _MOST = 64
 
 
-class _Draw(NamedTuple):
+class Draw(NamedTuple):
     """An operator that takes some rows of what the script has, how many, and how many there are."""
 
     made: Made
@@ -77,6 +82,13 @@ def one_value(series: Series) -> Iterator[LearningFinding]:
                 value = (0.0 if read[0] is None else read[0].max) or 0.0
                 yield _finding(series, ONE_VALUE, Made(*found[0], 0), {"value": value})
                 return
+            graph = series.graph(step)
+            origin = None if node is None else node.inputs[place]
+            is_close = len(read) >= LEAST_ALIKE and all(map(_hardly_differ, read))
+            if is_close and graph is not None and origin is not None and is_data(series, graph, origin):
+                numbers = {"least": (read[0] and read[0].min) or 0.0, "most": (read[0] and read[0].max) or 0.0}
+                yield replace(_finding(series, ONE_VALUE, Made(*found[0], 0), numbers), how="hardly")
+                return
 
 
 def same_rows(series: Series) -> Iterator[LearningFinding]:
@@ -90,12 +102,10 @@ def same_rows(series: Series) -> Iterator[LearningFinding]:
         return
     readers = [Made(first.step, first.operator, 0)]
     readers += [Made(step, operator, 1) for step, operator, _ in _alike(series, LOSSES)]
-    repeated: list[_Draw] = []
+    repeated: list[Draw] = []
     for reader in readers:
         slots = [slot.number for slot in reader.operator.inputs if slot.number >= reader.slot]
-        places = [
-            (at, draw) for at in slots if (draw := _draw_at(series, reader.step, reader.operator, at)) is not None
-        ]
+        places = [(at, draw) for at in slots if (draw := draw_at(series, reader.step, reader.operator, at)) is not None]
         same = [draw for at, draw in places if _repeats(series, reader, at, iterations)]
         few = [draw for draw in same if MANY_ROWS * draw.taken <= draw.rows]
         if len(few) < len(places) or not (repeated or few):
@@ -117,7 +127,7 @@ def other_rows(series: Series) -> Iterator[LearningFinding]:
             return
 
 
-def _apart(series: Series, step: Step, loss: Operator) -> _Draw | None:
+def _apart(series: Series, step: Step, loss: Operator) -> Draw | None:
     """Who takes the labels of a loss, where other rows of as many are taken as well, and none by the same indices."""
     node = series.node(step, loss)
     labels = _draw_of(series, step, node.inputs[1]) if node is not None and len(node.inputs) > 1 else None
@@ -188,6 +198,14 @@ def _is_one(numbers: Numbers | None, least: int = LEAST_LABELS) -> bool:
     return numbers is not None and numbers.max == numbers.min and count_of(numbers) >= least
 
 
+def _hardly_differ(numbers: Numbers | None) -> bool:
+    """Whether some values lie close to each other, and far from 0."""
+    if numbers is None or numbers.min is None or numbers.max is None or count_of(numbers) < LEAST_ELEMENTS:
+        return False
+    largest = max(abs(numbers.min), abs(numbers.max))
+    return 0 < numbers.max - numbers.min <= LEAST_RANGE * largest
+
+
 def _are_one(each: Sequence[Numbers | None], least: int) -> bool:
     """Whether tensors of several iterations are one number, the same in each."""
     values = {numbers.max for numbers in each if numbers is not None}
@@ -198,19 +216,19 @@ def _are_drawn(series: Series, found: Sequence[tuple[Step, Operator]], place: in
     """Whether an operator reads rows of data in all iterations but two, of which the dump may not hold who took them,
     and not always the first rows: a script may shorten what it has written down.
     """
-    draws = [_draw_at(series, step, operator, place) for step, operator in found[1:]]
+    draws = [draw_at(series, step, operator, place) for step, operator in found[1:]]
     known = [draw for draw in draws if draw is not None]
     is_all_there = len(known) >= max(len(found) - 2, LEAST_ALIKE - 1)
     return is_all_there and not all(_begins(series, draw) for draw in known)
 
 
-def _begins(series: Series, draw: _Draw) -> bool:
+def _begins(series: Series, draw: Draw) -> bool:
     node = series.node(draw.made.step, draw.made.operator)
     is_slice = kind_of(draw.made.operator.op_type) == "slice"
     return is_slice and node is not None and not (node.attrs or {}).get("start")
 
 
-def _draw_at(series: Series, step: Step, operator: Operator, place: int) -> _Draw | None:
+def draw_at(series: Series, step: Step, operator: Operator, place: int) -> Draw | None:
     """Who has drawn what an operator reads, in this iteration or after the step of the one before."""
     node, tensor = series.node(step, operator), operator.inputs.get(Slot(place))
     origin = node.inputs[place] if node is not None and place < len(node.inputs) else None
@@ -230,13 +248,13 @@ def _content(series: Series, tensor: DumpedTensor | None) -> object:
     return None if numbers is None or tensor is None else (tuple(tensor.shape), content_of(numbers))
 
 
-def _draw_of(series: Series, step: Step, origin: Origin | None) -> _Draw | None:
+def _draw_of(series: Series, step: Step, origin: Origin | None) -> Draw | None:
     """Who takes rows of data, on the way to an operand; None where nobody does."""
     made = series.maker(step, origin)
     return None if made is None else _drawn_by(series, made)
 
 
-def _drawn_by(series: Series, last: Made) -> _Draw | None:
+def _drawn_by(series: Series, last: Made) -> Draw | None:
     """The same, of what an operator has made."""
     made: Made | None = last
     for _ in range(_MOST):
@@ -247,10 +265,10 @@ def _drawn_by(series: Series, last: Made) -> _Draw | None:
         source = node.inputs[0]
         if kind == "stack":
             rows = _draw_of(series, made.step, source)
-            return None if rows is None else _Draw(made, len(node.inputs), rows.rows)
+            return None if rows is None else Draw(made, len(node.inputs), rows.rows)
         if kind in ("embedding", "slice") and read is not None and read.shape and _is_of_script(series, source):
             is_first_axis = not (node.attrs or {}).get("dim")
-            return _Draw(made, made.shape[0] if made.shape else 1, read.shape[0]) if is_first_axis else None
+            return Draw(made, made.shape[0] if made.shape else 1, read.shape[0]) if is_first_axis else None
         if kind not in _SCALES and not only_moves(made.operator.op_type):
             return None
         made = series.maker(made.step, source)

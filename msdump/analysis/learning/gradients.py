@@ -126,7 +126,7 @@ def zero_gradients(series: Series) -> Iterator[LearningFinding]:
         if loss is not None and loss.value == 0 and any(each.value for each in series.losses.values()):
             continue  # it has nothing more to learn
         blame = who_made_zero(series, one)
-        if blame is None or (blame.is_sum and living):
+        if blame is None or (blame.is_sum and living and len(one.shape) < 2):
             continue  # what cancels out, as the bias of a difference
         if blame.is_mask and name not in always:
             continue  # some batches have no such element
@@ -172,7 +172,10 @@ def without_optimizer(series: Series, learning: Learning) -> Iterator[LearningFi
     outside = [one for one in learning.optimizers if one.outside and one.steps]
     order = order_of_use(series)
     first_trained = min((order.get(row.name, -1) for row in trained), default=-1)
-    if not outside and trained:
+    # What was frozen at first and is trained later is left out by no intent.
+    thawed = [row for row in left if trained and row.name in _thawed(series, left)]
+    left = thawed or left
+    if not outside and trained and not thawed:
         left = [row for row in left if order.get(row.name, -1) > first_trained]
         if not left or _is_choice(learning, left, trained):
             return
@@ -185,6 +188,12 @@ def without_optimizer(series: Series, learning: Learning) -> Iterator[LearningFi
     yield LearningFinding(
         NO_OPTIMIZER, names, step, series.backwards[-1], operator, line, "", {}, one.name, one.outside
     )
+
+
+def _thawed(series: Series, rows: list[LearningParameter]) -> set[str]:
+    """Names of those that ask for a gradient until the end, and did not in the beginning."""
+    spans = {row.name: [span.asks for _, span in series.spans(row)] for row in rows}
+    return {name for name, asks in spans.items() if asks and not asks[0] and asks[-1]}
 
 
 def _is_choice(learning: Learning, left: list[LearningParameter], trained: list[LearningParameter]) -> bool:

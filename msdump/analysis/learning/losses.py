@@ -9,7 +9,7 @@ from msdump.analysis.graph_info import GraphFile, GraphNode, Origin
 from msdump.analysis.learning.kinds import ERRORS, LOSSES, WRONG_LOSS, LearningFinding
 from msdump.analysis.learning.series import Made, Series
 from msdump.analysis.steps import Slot
-from msdump.operators.kinds import kind_of
+from msdump.operators.kinds import is_product, kind_of
 from msdump.operators.traits import only_moves
 
 # Iterations, all that there are, in each of which it is so.
@@ -17,6 +17,11 @@ from msdump.operators.traits import only_moves
 LEAST_WRONG = 4
 # A logarithm of a probability is 0 at most; one to which a little is added, for the sake of 0, is hardly more.
 LARGEST_LOG = 0.1
+# What a score is at most, of classes so many times as likely for it as others at the best: no more is learned.
+# test: late_scores_times_the_temperature
+LARGEST_SCORE, LEAST_CLASSES = 0.5, 8
+# What products of two vectors of length 1 are at most, but for rounding.
+_COSINE = 1.001
 # Rows of a batch: one is no batch, and few may be the channels of something else.
 LEAST_ROWS = 4
 _LOGITS = {"bce_with_logits": ("sigmoid", "softmax"), "bce": ("sigmoid",)}
@@ -30,7 +35,11 @@ _MOST = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Misuse:
-    """how: "twice", "no logarithm", "axis", "shapes", "reach"; made: the operator that is to blame"""
+    """A loss that is given what it is not made for.
+
+    how    "twice", "no logarithm", "axis", "shapes", "reach", "chances", "scale"
+    made   the operator that is to blame
+    """
 
     how: str
     made: Made
@@ -74,6 +83,9 @@ def _misuse(series: Series, graph: GraphFile, kind: str, loss: Made) -> Misuse |
     if kind == "nll_loss":
         return _of_classes(series, node, loss)
     if kind in _LOGITS:
+        beyond = _beyond_chances(series, loss)
+        if beyond is not None:
+            return beyond
         read = series.before_moves(loss.step, node.inputs[0])
         if kind == "bce":  # it reads probabilities, made by one function
             read = read if read is not None and _is_of(read, ("sigmoid",)) else None
@@ -115,6 +127,8 @@ def _of_classes(series: Series, node: GraphNode, loss: Made) -> Misuse | None:
     before = _source(series, read)
     if before is not None and _is_of(before, ("softmax",)):
         return Misuse("twice", read)
+    if before is not None and (scale := _scale_of_cosines(series, before)):
+        return Misuse("scale", before, {"most": scale})
     maker = series.node(read.step, read.operator)
     axis = None if maker is None else (maker.attrs or {}).get("dim")
     is_as_made = read.shape == tuple(scores.shape)
@@ -123,6 +137,32 @@ def _of_classes(series: Series, node: GraphNode, loss: Made) -> Misuse | None:
         if axis != 1 and _only_copies(series, loss, node.inputs[0]):
             return Misuse("axis", read, {"axis": float(axis)})
     return None
+
+
+def _beyond_chances(series: Series, loss: Made) -> Misuse | None:
+    """Targets of a binary cross entropy of which some are no probabilities: it has no least value."""
+    numbers = series.numbers(loss.operator.inputs.get(Slot(1)))
+    if numbers is None or numbers.min is None or numbers.max is None or 0 <= numbers.min <= numbers.max <= 1:
+        return None
+    return Misuse("chances", loss, {"least": float(numbers.min), "most": float(numbers.max)})
+
+
+def _scale_of_cosines(series: Series, scores: Made) -> float:
+    """A number below 1 that multiplies products of vectors of length 1 into scores of many classes; 0 where none does.
+    Where it was meant to divide them, all classes stay nearly as likely as each other.
+    """
+    node = series.node(scores.step, scores.operator)
+    kind, shape = kind_of(scores.operator.op_type), scores.shape
+    if node is None or kind not in ("mul", "div") or len(shape) != 2 or shape[1] < LEAST_CLASSES:
+        return 0.0
+    number = (node.attrs or {}).get("other")
+    if not isinstance(number, int | float) or number <= 0:
+        return 0.0
+    factor = float(number) if kind == "mul" else 1 / number
+    cosines = series.before_moves(scores.step, node.inputs[0])
+    if cosines is None or not is_product(cosines.operator.op_type) or factor > LARGEST_SCORE:
+        return 0.0
+    return factor if 0 < series.largest(cosines) <= _COSINE else 0.0
 
 
 def _only_copies(series: Series, loss: Made, origin: Origin | None) -> bool:

@@ -138,6 +138,11 @@ def _of_values(finding: LearningFinding, names: Message, when: Message) -> Messa
             "a new value of {names} is thrown away: {operator} does not write it, {when}",
             names=names, operator=operator, when=when,
         )  # fmt: skip
+    if finding.kind == ONE_VALUE and finding.how == "hardly":
+        return message(
+            "data that {operator} reads hardly differ: all lie between {least:.4g} and {most:.4g}, {when}",
+            operator=operator, least=numbers["least"], most=numbers["most"], when=when,
+        )  # fmt: skip
     if finding.kind == ONE_VALUE:
         return message(
             "all data that {operator} reads are {value:g}, {when}", operator=operator, value=numbers["value"], when=when
@@ -173,6 +178,26 @@ def _of_values(finding: LearningFinding, names: Message, when: Message) -> Messa
         return message(
             "an average forgets: {operator} keeps {share:.2g} of it and takes the rest from the weights, {when}",
             operator=operator, share=numbers["share"], when=when,
+        )  # fmt: skip
+    if finding.kind == MIXED and finding.how == "choice":
+        return message(
+            "{operator} chooses along axis {axis} alone in the first of {count} of the other one, {when}",
+            operator=operator, axis=int(numbers["axis"]), count=int(numbers["count"]), when=when,
+        )  # fmt: skip
+    if finding.kind == MIXED and finding.how == "mask":
+        return message(
+            "{operator} leaves out all words but {padding}, which their table takes for padding, {when}",
+            operator=operator, padding=int(numbers["padding"]), when=when,
+        )  # fmt: skip
+    if finding.kind == MIXED and finding.how == "time":
+        return message(
+            "{operator} takes axis 0 of {read} for time, and the script takes it for the batch, {when}",
+            operator=operator, read=list(finding.outside[0]), when=when,
+        )  # fmt: skip
+    if finding.kind == MIXED and finding.how == "rows":
+        return message(
+            "{operator} adds another row to each of a batch, and the same along axis 1: {given} and {kept}, {when}",
+            operator=operator, given=list(finding.outside[0]), kept=list(finding.outside[1]), when=when,
         )  # fmt: skip
     if finding.kind == MIXED and finding.how == "reshape":
         return message(
@@ -247,6 +272,16 @@ def _misuse(finding: LearningFinding) -> Message:
         return message(
             "{operator} makes probabilities along axis {axis}, the loss has its classes in axis 1",
             operator=operator, axis=int(numbers["axis"]),
+        )  # fmt: skip
+    if finding.how == "chances":
+        return message(
+            "{operator} expects targets from 0 to 1, and reads {least:.4g} to {most:.4g}",
+            operator=operator, least=numbers["least"], most=numbers["most"],
+        )  # fmt: skip
+    if finding.how == "scale":
+        return message(
+            "{operator} makes scores between {least:.4g} and {most:.4g} of vectors of length 1: all classes stay alike",
+            operator=operator, least=-numbers["most"], most=numbers["most"],
         )  # fmt: skip
     if finding.how == "shapes":
         given, wanted = finding.outside

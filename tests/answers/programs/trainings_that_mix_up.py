@@ -37,6 +37,11 @@ ANSWER = {
             "says": ["sums along axis"],
             "wants": "the softmax, its line",
         },
+        "batch_for_time": {
+            "goes_wrong": "An LSTM has not been told that the batch comes first: it runs over sentences.",
+            "says": ["for time"],
+            "wants": "the LSTM, which takes the batch for time, its line",
+        },
         "labels_of_other_rows": {
             "goes_wrong": "Labels are drawn by a second permutation, not by that of the data.",
             "says": ["other rows"],
@@ -57,6 +62,7 @@ class Net(nn.Module):
         self.ask, self.asked, self.value = (nn.Linear(12, 12) for _ in range(3))
         momentum = 0.9 if FAULT and WHICH == "momentum_of_another_framework" else 0.1
         self.norm, self.cell = nn.BatchNorm1d(12, momentum=momentum), nn.GRU(12, 12, 2)
+        self.memory = nn.LSTM(12, 12, batch_first=not (FAULT and WHICH == "batch_for_time"))
         self.head = nn.Linear(24 if WHICH == "reshaped_states" else 12, 3)
 
     def forward(self, x):
@@ -65,6 +71,8 @@ class Net(nn.Module):
             scores = self.ask(h) @ self.asked(h).transpose(1, 2) / 12**0.5
             shares = functional.softmax(scores, 1 if FAULT else 2)  # fault attention_axis
             h = functional.dropout(shares, 0.1, self.training) @ self.value(h)
+        if WHICH == "batch_for_time":
+            h = self.memory(functional.dropout(h, 0.1, self.training))[0]  # fault batch_for_time
         if WHICH == "reshaped_time":
             h = h.view(WORDS, len(x), 12) if FAULT else h.transpose(0, 1)  # fault reshaped_time
             return self.head(self.cell(h)[0][-1])
