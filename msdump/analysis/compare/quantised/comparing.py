@@ -129,8 +129,9 @@ def _steps_of_work(mine: Sequence[Step], golden: Sequence[Step], is_mine: bool) 
         if id(codes) in taken or likeness(best, floats) > likeness(codes, floats):
             codes = best
         taken.add(id(codes))
-        alike = [step for step in floats_of if step.key[::2] == floats.key[::2] and id(step) not in taken]
-        floats = max(alike, key=lambda step, codes=codes: likeness(codes, step), default=floats)  # type: ignore[misc]
+        if not pairs:
+            alike = [step for step in floats_of if step.key[::2] == floats.key[::2] and id(step) not in taken]
+            floats = max(alike, key=lambda step, codes=codes: likeness(codes, step), default=floats)  # type: ignore[misc]
         taken.add(id(floats))
         found.append((codes, floats))
     return [pair if is_mine else pair[::-1] for pair in found]
