@@ -15,7 +15,7 @@ from msdump.analysis.compare.operands import Met, Source, reordered, source_of, 
 from msdump.analysis.compare.progress import PARTS, Progress
 from msdump.analysis.compare.trace import Placed, Trace, are_of_one_use
 from msdump.analysis.compare.values import Value
-from msdump.analysis.steps import Operator, StepKey
+from msdump.analysis.steps import Operator, Slot, StepKey
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.operators.kinds import has
 from msdump.operators.traits import memory_use
@@ -147,10 +147,16 @@ class _Search:
     def look_at_pairs(self) -> None:
         confirmed = self._confirmed
         for number, pair in enumerate(self._pairs):
-            sides = ((True, pair.mine, set(pair.operands)), (False, pair.golden, set(pair.operands.values())))
-            if not all(_is_open(confirmed, placed, is_mine) and confirmed.begins(placed, is_mine, slots)
-                       for is_mine, placed, slots in sides):  # fmt: skip
+            sides = [(True, pair.mine, set(pair.operands)), (False, pair.golden, set(pair.operands.values()))]
+            if not all(_is_open(confirmed, placed, is_mine) for is_mine, placed, _ in sides):
                 continue
+            if not all(confirmed.begins(placed, is_mine, slots) for is_mine, placed, slots in sides):
+                sides = [
+                    (is_mine, placed, slots - _made_up(confirmed, placed, is_mine, slots))
+                    for is_mine, placed, slots in sides
+                ]
+                if not all(confirmed.begins(placed, is_mine, slots) for is_mine, placed, slots in sides):
+                    continue
             leads = [
                 (is_mine, placed.part, confirmed.open_lead(placed, is_mine, {at for at, _ in placed.inputs} - slots))
                 for is_mine, placed, slots in sides
@@ -162,7 +168,14 @@ class _Search:
             self._begun.append(pair)
             ends = _next_pairs(confirmed, pair.mine, True, self._pair_of)
             self.found.append(_Found(self._of_pair(pair), set(), ends))
-            self._covered |= {one for _, _, lead in leads for one in lead}
+            self._covered |= {one for is_mine, _, lead in leads for one in self._with_twins(lead, is_mine)}
+
+    def _with_twins(self, lead: set[int], is_mine: bool) -> set[int]:
+        """Ids of some operators, and of those that make up the same as one of them, as two counts to one number."""
+        row = self._confirmed.side(is_mine).row
+        made = {one.result.value for one in row if one.result and not one.read and id(one.operator) in lead}
+        twins = (one for one in row if made and not one.read and one.result and one.result.value in made)
+        return lead | {id(one.operator) for one in twins}
 
     def _of_pair(self, pair: Met) -> Fault:
         mine, order = pair.mine, self._places.of(pair.mine, True)
@@ -264,6 +277,22 @@ class _Behind:
             return False
         makers = (self._side.maker_before(figures.value, reader) for _, figures in self._side.row[reader].inputs)
         return any(maker in self._reached for maker in makers)
+
+
+def _made_up(confirmed: Confirmation, placed: Placed, is_mine: bool, slots: set[Slot]) -> set[Slot]:
+    """Those of some inputs of an operator that a script computes of nothing that it was given, as indices: an exporter
+    writes them down as constants.
+    """
+    side = confirmed.side(is_mine)
+    found = set[Slot]()
+    for slot, figures in placed.inputs:
+        if slot not in slots or figures.is_plain or confirmed.is_known(figures, is_mine):
+            continue
+        lead = [side.row[side.place[one]] for one in confirmed.open_lead(placed, is_mine, {slot})]
+        made = {one.value for each in lead for _, one in each.outputs}
+        if lead and all(one.is_plain or one.value in made for each in lead for _, one in each.read):
+            found.add(slot)
+    return found
 
 
 def _computing(side: Trace, place: int) -> set[int]:
