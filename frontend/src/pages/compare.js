@@ -9,6 +9,7 @@ import { say } from "../words.js";
 
 const measures = { error: "relative error", max_abs_error: "max |Δ|", angle: "1 − cosine" };
 const FLOOR = 1e-9; // what is below it is drawn there
+const looks = { agrees: "good", differs: "bad" }; // what is incomplete is neither
 const RANKS = { differs: 0, "not compared": 2 };
 
 /** Rows in the order that is asked for, those that differ first and what was not compared last; see the tests. */
@@ -61,7 +62,7 @@ export function Compare({ compare, step, parts }) {
   const isThat = isOpen(parts);
   const reasons = [...new Set(tensors.reason.filter((_, index) => tensors.status[index] === "not compared"))].filter(Boolean).slice(0, 5);
   return html`<main class="full">
-    <details class=${compare.headline.length ? "verdict bad" : "verdict good"} open=${compare.headline.length <= 6 && innerWidth >= 700}><summary>${say(compare.headline[0] ?? "agrees")}</summary>
+    <details class=${`verdict ${looks[compare.outcome] ?? ""}`} open=${compare.headline.length <= 6 && innerWidth >= 700}><summary>${say(compare.headline[0])}</summary>
       <pre>${compare.headline.slice(1).map(say).join("\n")}</pre></details>
     <${Errors} tensors=${tensors} parts=${parts} names=${names} measure=${m in measures ? m : "error"} range=${range} />
     <div class="tools">

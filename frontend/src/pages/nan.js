@@ -8,7 +8,7 @@ import { say } from "../words.js";
 
 export function NanPath({ nan }) {
   const { query } = place.value;
-  if (nan.found.length === 0) return html`<main><p>${say("nothing found")}</p></main>`;
+  if (nan.found.length === 0) return html`<main><p>${say(nan.text)}</p></main>`;
   const chosen = nan.found.find(({ step }) => stepParts(step).join("/") === query.step) ?? nan.found[0];
   return html`<${Way} key=${stepParts(chosen.step).join("/")} found=${nan.found} one=${chosen} />`;
 }

@@ -14,7 +14,7 @@ export function Overview({ overview }) {
   return html`<main class="overview"><div class="front">
     <${Headline} overview=${overview} />
     <div>${frame === undefined ? html`<p aria-busy="true" class="quiet">…</p>` : frame !== null && frame.iterations.length > 0 && html`<${HealthMap} frame=${frame} overview=${overview} />`}</div>
-    <${Cards} overview=${overview} cards=${frame?.cards ?? []} isReady=${frame !== undefined} />
+    <${Cards} overview=${overview} cards=${frame?.cards ?? []} isReady=${frame !== undefined && overview.verdict.kind === "ok"} />
     <div class="wide-row">
       ${overview.notes?.map((one) => html`<p class="note" key=${one}>${say(one)}</p>`)}
       <${Provenance} overview=${overview} provenance=${frame?.provenance} />

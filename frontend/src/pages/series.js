@@ -66,7 +66,7 @@ export function Series({ series, kind, group, marked }) {
       <label><input type="checkbox" checked=${scale !== "row"} onChange=${(event) => setQuery({ scale: event.currentTarget.checked ? "" : "row" })} /> ${say("one colour scale")}</label>
       ${shared !== null && html`<${Legend} shared=${shared} title=${`|${title}|`} />`}
       <span>${order.length} ${say("of")} ${count(tensors)}${leftOut > 0 ? `, ${leftOut} ${say("left out")}` : ""}</span>
-      ${kind === "ranks" && html`<span>${say("alike on all ranks")}: ${values.filter((row) => row.every((one) => one === row[0])).length}</span>`}
+      ${kind === "ranks" && html`<span>${say("alike on all ranks")}: ${alike(values)}</span>`}
       ${[...marked].map(([rank, some]) => html`<b key=${rank} class="outvoted">≠ ${say("outvoted")}: ${say("rank")} ${rank}, ${some} ${say("tensors")}</b>`)}
     </div>
     ${picked.length > 0 ? html`<section class="picked"><div class="tools"><label><input type="checkbox" checked=${isLog} onChange=${(event) => setQuery({ log: event.currentTarget.checked ? "1" : "0" })} /> ${say("log scale")}</label>
@@ -77,6 +77,12 @@ export function Series({ series, kind, group, marked }) {
     <${Table} columns=${shownColumns} order=${order} health=${(index) => tensors.health[index]} label=${say(kind === "trend" ? "Trend" : "Ranks")}
       isCurrent=${(index) => picked.includes(index)} sort=${sort} onSort=${(name) => setQuery({ sort: name })} onOpen=${pick} />
   </main>`;
+}
+
+/** How many rows have one number on all ranks, of those that have a number at all: "3 of 8". */
+export function alike(values) {
+  const measured = values.filter((row) => row.some((one) => one !== null));
+  return `${measured.filter((row) => row.every((one) => one === row[0])).length} ${say("of")} ${measured.length}`;
 }
 
 /** The curves of a rank over its iterations, as they stand above the map of the first page. */
