@@ -59,6 +59,15 @@ def test_ranks_that_agree_have_no_distance(sizes: Any) -> None:
     assert (np.nan_to_num(distances_of(same)) == 0).all()
 
 
+def test_what_msprobe_records_is_in_its_own_part_and_has_no_time() -> None:
+    frame = Pages(Contents(Path(__file__).parents[1] / "golden" / "msprobe" / "nan")).get("map")
+    parts = {frame["parts"][part] for part in frame["rows"]["part"]}
+    assert parts == {"forward", "backward"}
+    for part, name in zip(frame["rows"]["part"], frame["rows"]["name"], strict=True):
+        assert frame["parts"][part] == ("backward" if "backward" in name or "grad" in name else "forward")
+    assert (frame["provenance"]["begin"], frame["provenance"]["end"]) == (None, None)
+
+
 def test_one_rank_of_four_stands_out() -> None:
     sizes = np.full((4, 1, 1), 2.0)
     sizes[2] = 3.0

@@ -29,7 +29,7 @@ function Way({ found, one }) {
   const all = [one.origin, ...lists.flatMap(([title, name = title]) => one[name])];
   const way = new Set(all.map(({ operator }) => operator).filter((operator) => operator !== null));
   const head = html`<div class="origin"><h1>${titleOf(one)}</h1>
-    ${found.length > 1 && html`<label>${say("Steps")} <select onChange=${(event) => setQuery({ step: stepParts(found[event.currentTarget.selectedIndex].step).join("/"), open: undefined, sel: undefined })}>${
+    ${found.length > 1 && html`<label>${say("iteration")} <select onChange=${(event) => setQuery({ step: stepParts(found[event.currentTarget.selectedIndex].step).join("/"), open: undefined, sel: undefined })}>${
       found.map((other) => html`<option key=${other.step.join()} selected=${other === one}>${titleOf(other)}</option>`)}</select></label>`}
     <span>${say("origin")}: <${At} at=${one.origin} /> (${say(one.how)}${one.parameter === null ? "" : `, ${one.parameter}`})</span></div>
     <${Line} line=${one.line} />`;
