@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { limits } from "../src/exponents.js";
 import { headRoom, lossOf } from "../src/pages/overflow.js";
-import { alike, growth, spread } from "../src/pages/series.js";
+import { alike, firstNotFinite, growth, spread } from "../src/pages/series.js";
 
 test("growth is the last value over the first", () => {
   assert.deepEqual([[2, null, -6], [0, 0], [0, 1], [null, 3, 3]].map(growth), [3, 1, Infinity, 1]);
@@ -47,4 +47,11 @@ test("counts of exponents tell both", () => {
   assert.deepEqual(loss(tensor(0, 2, [0, [1, 1], [0, 0]], 2)), { isOver: false, over: 0, under: 0 });
   assert.deepEqual(loss(tensor(0, 0, [0, [], []], 4)), { isOver: false, over: 0, under: 0 });
   assert.equal(loss(tensor(0, 1e-9, [-30, [4], [0]])).under, 1);
+});
+
+test("where a tensor goes bad first", () => {
+  const one = (nan, l2norm, max) => ({ nan: [nan], l2norm: [l2norm], max: [max], min: [[null, null, null]] });
+  assert.equal(firstNotFinite(one([0, 1, 1], [1, 2, 3], [1, 1, 1]), 0), 1);
+  assert.equal(firstNotFinite(one([0, 0, 0], [1, 2, "inf"], [1, 1, "inf"]), 0), 2);
+  assert.equal(firstNotFinite(one([null, 0, 0], [null, 2, 3], [1, 1, 1]), 0), 3);
 });

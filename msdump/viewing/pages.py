@@ -22,7 +22,9 @@ from msdump.analysis.compare.judge import verdict_of
 from msdump.analysis.compare.result import NOT_COMPARED, Comparison, StepResult
 from msdump.analysis.compare.sentences import headline
 from msdump.analysis.compare.verdict import Outcome
+from msdump.analysis.find.hints import whole_program_line
 from msdump.analysis.find.nan import HOW, NonFinite
+from msdump.analysis.missing import OUTSIDE
 from msdump.analysis.overview.contents import Contents, ExportedOperator
 from msdump.analysis.overview.findings import Finding, findings
 from msdump.analysis.overview.flow import flow_of
@@ -235,6 +237,8 @@ class Pages:
                     "{count} tensors have no numbers to judge by",
                 )
             )
+        if whole_program_line(self._contents.dump.path):
+            parts.append(OUTSIDE)
         return judged, tuple(parts) or (message("no tensors to judge"),)
 
     @property
@@ -272,6 +276,7 @@ class Pages:
             "kind": finding.kind,
             "title": finding.title,
             "text": finding.text,
+            "why": list(finding.why),
             "line": _line(finding.line),
             "lines": lines_around(self._contents, finding.line),
             "at": at,
@@ -315,21 +320,27 @@ class Pages:
         )
         rows = []
         for result in step.operators:
-            at = self._at(step.mine, result.pair.mine)
+            number = self._at(step.mine, result.pair.mine)["operator"]
             for tensor in result.tensors:
                 metrics = tensor.metrics
                 rows.append(
-                    (at["operator"], tensor.io, str(tensor.slot), tensor.status, tensor.reason, _number(tensor.error),
+                    (number, tensor.io, str(tensor.slot), tensor.status, tensor.reason, _number(tensor.error),
                      _number(getattr(metrics, "cosine", None)), _number(getattr(metrics, "max_absolute_error", None)),
                      result.pair.golden.label, bounds_of(tensor.mine.true_dtype, tensor.golden.true_dtype).relative)
                 )  # fmt: skip
         verdict = verdict_of(comparison)
         lines = headline(comparison, verdict)
+        found = next((one for one in self._found if one.kind in ("first-wrong", "first-difference")), None)
+        finding: Answer | None = None
+        if found is not None:
+            at = self._at(found.step, found.operator)
+            finding = {"title": found.title, "why": list(found.why), "at": at}
         tensors = _table(names, rows)
         return {
             "headline": lines,
+            "finding": finding,
             "outcome": (verdict.outcome if self._is_compared else Outcome.INCOMPLETE).value,
-            "words": translations([lines, tensors["reason"]]),
+            "words": translations([lines, finding or {}, tensors["reason"]]),
             "tensors": tensors,
             "only_mine": [operator.label for operator in step.only_mine],
             "only_golden": [operator.label for operator in step.only_golden],

@@ -68,6 +68,20 @@ def test_what_msprobe_records_is_in_its_own_part_and_has_no_time() -> None:
     assert (frame["provenance"]["begin"], frame["provenance"]["end"]) == (None, None)
 
 
+def test_a_weight_that_is_dequantised_is_no_row_of_the_forward_part(tmp_path: Path) -> None:
+    codes, more = np.array([1, 2, 3], np.int8), np.array([4, 5, 6], np.int8)
+    named = [
+        ("DequantizeLinear-op0", {IN: codes, OUT: floats(1, 2, 3)}),
+        ("QuantizeLinear-op1", {IN: floats(4, 5, 6), OUT: more}),
+        ("DequantizeLinear-op2", {IN: more, OUT: floats(4.5, 5, 6)}),
+    ]
+    frame = Pages(Contents(write_dump(tmp_path / "dump", named))).get("map")
+    parts = [frame["parts"][part] for part in frame["rows"]["part"]]
+    assert dict(zip(frame["rows"]["name"], parts, strict=True)) == {
+        "DequantizeLinear-op0": "construction", "QuantizeLinear-op1": "forward", "DequantizeLinear-op2": "forward",
+    }  # fmt: skip
+
+
 def test_one_rank_of_four_stands_out() -> None:
     sizes = np.full((4, 1, 1), 2.0)
     sizes[2] = 3.0

@@ -40,5 +40,5 @@ function Way({ found, one }) {
       <ul class="chain">${one.parameters.map((name) => html`<li key=${name}>${name}</li>`)}</ul>`}</details>`;
   if (step === null) return html`<main aria-busy=${isAsked ? "true" : null}>${head}${text}</main>`;
   const { operator } = one.origin;
-  return html`<${Graph} step=${step} parts=${parts} targets=${operator === null ? [...way].slice(0, 1) : [operator]} way=${way} first="nan" head=${head}>${text}<//>`;
+  return html`<${Graph} step=${step} parts=${parts} targets=${operator === null ? [...way].slice(0, 1) : [operator]} way=${way} first=${one.kind.toLowerCase()} head=${head}>${text}<//>`;
 }

@@ -38,6 +38,7 @@ function Headline({ overview }) {
   const command = nextCommand(overview);
   return html`<section class="verdict headline wide-row ${looks}" aria-label=${say("verdict")}>
     <h1>${mark} ${href === null ? say(verdict.text) : html`<a href=${href}>${say(verdict.text)}</a>`}${verdict.at !== null && html`<span class="where"> ${whereOf(verdict.at.step)}</span>`}</h1>
+    ${first?.why.map((one) => html`<p class="why" key=${one}>${say(one)}</p>`)}
     ${first !== undefined && html`<${Source} finding=${first} />`}
     <div class="next">${href !== null && html`<a class="go" href=${href}>${say("go there")} →</a>`}
       ${command !== null && html`<code>${command}</code><${Copy} text=${command} label="copy" />`}</div>
