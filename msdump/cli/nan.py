@@ -69,9 +69,11 @@ def run(args: argparse.Namespace) -> int:
     if not write_json(args, lambda: _value(report), is_brief=not args.shows_all):
         if args.brief:
             _print_brief(report, status)
+            _print_outside(args.dump)
             say_lost(report.lost)
         else:
             _print_findings(report, args.dump, args.shows_all, status)
+            _print_outside(args.dump)
             say_lost(report.lost)
             say_next(_next_steps(report, args.dump))
     complain_of_damaged(report.damaged)
@@ -124,10 +126,20 @@ def _counts(report: NonFiniteReport) -> dict[str, Message]:
 
 
 def _next_steps(report: NonFiniteReport, dump: str) -> Iterator[tuple[str, str]]:
-    from msdump.analysis.find.hints import command_line, inside_line, operator_line, path_word, zoom_line
+    from msdump.analysis.find.hints import (
+        command_line,
+        inside_line,
+        operator_line,
+        path_word,
+        whole_program_line,
+        zoom_line,
+    )  # fmt: skip
     from msdump.analysis.steps import STATISTIC
 
     first = report.first
+    whole = whole_program_line(dump)
+    if whole:
+        yield whole, message("all of the program, outside of compiled regions too")
     if first is None and report.learning:
         one = report.learning[0]
         yield operator_line("show", dump, one.operator, one.step), message("its tensors, attributes and source")
@@ -226,6 +238,15 @@ def _print_learning(found: Sequence[LearningFinding], is_brief: bool = False) ->
             say(f"  {one.line}  {one.line.code.strip()}")
         for text in () if is_brief else details(one):
             say("  " + text)
+
+
+def _print_outside(dump: str) -> None:
+    """That the program has more than the dump."""
+    from msdump.analysis.find.hints import whole_program_line
+    from msdump.analysis.missing import OUTSIDE
+
+    if whole_program_line(dump):
+        say(OUTSIDE)
 
 
 def _print_untold(report: NonFiniteReport) -> None:
