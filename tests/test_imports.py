@@ -70,6 +70,7 @@ ALLOWED = {
     "sklearn": ("mindspore/dataset/digits.py",),
     "torch": (
         "analysis/replay/",
+        "cli/samples/",
         "analysis/convert/_tensor_form.py",
         "frontends/torch/",
         "frontends/msprobe/",

@@ -20,7 +20,7 @@ import { Palette } from "./palette.js";
 import { isPanelOver, Panel } from "./panel/panel.js";
 import { isFramed, progress } from "./source.js";
 import { bytes } from "./format.js";
-import { followByHand, link, parsed, place } from "./state.js";
+import { followByHand, link, panelLink, parsed, place } from "./state.js";
 import { NotFound, Where } from "./overview/where.js";
 import { count, html, openingStep, outvotedRanks } from "./view.js";
 import { language, say } from "./words.js";
@@ -90,7 +90,8 @@ function Page({ overview, chosen }) {
   if (page === "nan") return html`<${NanPath} nan=${answers[0]} />`;
   if (page === "compare") return html`<${Compare} compare=${answers[0]} step=${answers[1]} parts=${chosen} />`;
   if (page === "operators") return html`<${Operators} step=${answers[0]} parts=${chosen} />`;
-  if (group !== undefined) return html`<${Series} key=${page} series=${answers[0]} kind=${page} group=${group} marked=${page === "ranks" ? outvotedRanks(overview) : new Map()} />`;
+  if (group !== undefined) return html`<${Series} key=${page} series=${answers[0]} kind=${page} group=${group} marked=${page === "ranks" ? outvotedRanks(overview) : new Map()}
+    headline=${page === "ranks" && overview.verdict.kind === "rank" ? html`<a href=${panelLink(overview.verdict.at.step.map((one) => one ?? "-"), overview.verdict.at.operator)}>${say(overview.verdict.text)}</a>` : null} />`;
   if (page === "graph") return html`<${Graph} step=${answers[0]} parts=${chosen} />`;
   if (page === "overflow") return html`<${Overflow} step=${answers[0]} parts=${chosen} />`;
   if (page === "bytes") return html`<${Bytes} step=${answers[0]} parts=${chosen} />`;

@@ -4,13 +4,13 @@ import { html } from "./view.js";
 import { number } from "./format.js";
 import { say } from "./words.js";
 
-// Exponent of the largest number, of the smallest normal one and of the smallest subnormal one. IEEE 754; OCP 8-bit
-// Floating Point Specification 1.0 for the two of 8 bits.
+// Exponent of the largest number, of the smallest normal one and of the smallest subnormal one, and the largest number.
+// IEEE 754; OCP 8-bit Floating Point Specification 1.0 for the two of 8 bits.
 export const limits = {
-  float16: [15, -14, -24],
-  bfloat16: [127, -126, -133],
-  float8_e4m3fn: [8, -6, -9],
-  float8_e5m2: [15, -14, -16],
+  float16: [15, -14, -24, 65504],
+  bfloat16: [127, -126, -133, 255 * 2 ** 120],
+  float8_e4m3fn: [8, -6, -9, 448],
+  float8_e5m2: [15, -14, -16, 57344],
 };
 
 /** Shares of the counted elements that a dtype has no room for: above its largest, below its smallest power of two. */
@@ -65,7 +65,7 @@ export function Exponents({ counts, golden = null }) {
     }}</${Frame}>
     <figcaption><span class="key positive">■ ${say("positive")}</span><span class="key negative">■ ${say("negative")}</span>${golden !== null && html`<span class="key golden">━ ${say("golden")}</span>`}
       <span title=${say("Dashed lines are the largest and the smallest power of two of a format: what lies outside overflows, or becomes 0.")}>┆ ${say("limits of formats")} ⓘ</span></figcaption>
-    <figcaption>${Object.entries(limits).map(([name, limit]) => {
+    <figcaption>${positive.length > 0 && Object.entries(limits).map(([name, limit]) => {
       const [over, under] = lost(counts, limit);
       if (over === 0 && under === 0) return html`<span key=${name} class="fits">${name} ✓</span>`;
       const parts = [over && `${say("overflow")} ${number(100 * over)} %`, under && `${say("underflow")} ${number(100 * under)} %`];

@@ -7,9 +7,9 @@ const SPARE = 8; // rows above and below those in sight
 
 /**
  * columns: [{name, title, cell: (index) => what, end: whether it is aligned to the end}], order: indices of rows,
- * health: index -> its health, onOpen: what a click or Enter does, isCurrent: whether a row is that of the open operator
+ * health: index -> its health, start: place in the order that is in sight at first, onOpen: what a click or Enter does, isCurrent: whether a row is that of the open operator
  */
-export function Table({ columns, order, health, onOpen, sort, onSort, label, isCurrent = () => false }) {
+export function Table({ columns, order, health, onOpen, sort, onSort, label, isCurrent = () => false, start = 0 }) {
   const frame = useRef(null);
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(600);
@@ -19,6 +19,9 @@ export function Table({ columns, order, health, onOpen, sort, onSort, label, isC
     sized.observe(frame.current);
     return () => sized.disconnect();
   }, []);
+  useEffect(() => {
+    if (start > 0) frame.current.scrollTop = Math.max(0, start * ROW - frame.current.clientHeight / 3);
+  }, [start]);
   const first = Math.max(0, Math.floor(top / ROW) - SPARE);
   const last = Math.min(order.length, Math.ceil((top + height) / ROW) + SPARE);
   const shown = order.slice(first, last);

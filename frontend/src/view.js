@@ -19,9 +19,12 @@ export const marks = {
 };
 export const isBad = (health) => !["ok", "not written yet", "not measured"].includes(health);
 
+/** What a health means, where its name does not say it. */
+export const meanings = { suspicious: "all elements alike, or near the largest value of the dtype" };
+
 export function Health({ health }) {
   const [name, sign] = marks[health] ?? ["unmeasured", "–"];
-  return html`<span class="health ${name}" title=${say(health)}><b aria-hidden="true">${sign}</b> ${say(health)}</span>`;
+  return html`<span class="health ${name}" title=${say(meanings[health] ?? health)}><b aria-hidden="true">${sign}</b> ${say(health)}</span>`;
 }
 
 /** A link to an operator where its number is known, else its name. */

@@ -76,3 +76,9 @@ test("entries have all words, and those that begin with them are first", () => {
   assert.deepEqual(matching(entries, " FC  operator").map(({ label }) => label), ["net/fc"]);
   assert.equal(matching(entries, "", 3).length, 3);
 });
+
+test("a tolerance that what agrees exceeds is not the one that judges", () => {
+  const one = { status: ["agrees", "differs"], error: [0.04, 0.06], tolerance: [1e-4, 1e-4] };
+  assert.equal(commonTolerance(one), null);
+  assert.equal(commonTolerance({ ...one, error: [5e-5, 0.06] }), 1e-4);
+});

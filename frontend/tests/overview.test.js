@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hit, layoutOf } from "../src/overview/drawing.js";
-import { curvesOf, openingView } from "../src/overview/map.js";
-import { arranged, bucketOf, decodedHealth, decodedLogs, domainOf, layersOf, NO_CELL, pooled, rangeOf, zoomed, rangeText, valueOf, worstOf } from "../src/overview/model.js";
+import { curvesOf, legendOf, openingView } from "../src/overview/map.js";
+import { arranged, bucketOf, decodedHealth, decodedLogs, domainOf, labelsOf, layersOf, MEANT, NO_CELL, NOTHING, pooled, rangeOf, zoomed, rangeText, valueOf, worstOf, ZERO } from "../src/overview/model.js";
 import { shade } from "../src/overview/palette.js";
 import { choices, nearest, stepsOf } from "../src/overview/where.js";
 
@@ -80,6 +80,33 @@ test("a range of values", () => {
   assert.deepEqual(domainOf([NaN, Infinity, -Infinity, 1, 3]), [1, 3]);
   assert.deepEqual(domainOf([2, 2]), [1.975, 2.025]);
   assert.equal(domainOf([NaN, -Infinity]), null);
+});
+
+test("a few extremes do not take the colours of all", () => {
+  const values = Float32Array.from({ length: 100 }, (_, at) => (at === 0 ? -30 : at === 99 ? 30 : at / 100));
+  const [low, high] = domainOf(values);
+  assert.ok(low >= 0.01 && low < 0.1 && high > 0.9 && high < 1);
+  const [, most] = domainOf(new Float32Array(1_000_000).fill(2));
+  assert.ok(most < 2.1);
+});
+
+test("each colour of a map has its entry in the legend", () => {
+  const health = Uint8Array.from([0, 1, 2, 3, 4, 5, 6, NO_CELL]);
+  const whole = ["not finite made here", "not finite came in", "differs", "suspicious", "ok", "not written yet", "not measured"];
+  assert.deepEqual(legendOf("health", health, null), whole);
+  const finite = Float32Array.from({ length: 8 }, () => 1);
+  assert.deepEqual(legendOf("l2", health, finite), whole.slice(0, 2)); // their signs stand on the scale
+  assert.deepEqual(legendOf("l2", health, Float32Array.from([1, 1, Infinity, Infinity, Infinity, NaN, -Infinity, Infinity])), [...whole.slice(0, 4), NOTHING, ZERO, MEANT]);
+});
+
+test("an operator stands with its module, and as a whole where another one is called alike", () => {
+  const name = ["Default/0-Linear/mm-op0", "Default/2-Sequential/0-Linear/t-op1", "Default/3-Sequential/0-Linear/t-op1", "Default/loss-op2", "Gradients/Default/loss-op2", "/blocks.0/fc/MatMul", "/blocks.1/fc/MatMul"];
+  const some = { parts: ["forward", "backward"], rows: { name, part: [0, 0, 0, 0, 1, 1, 1], graph: name.map(() => 0) } };
+  const arrangement = arranged(some);
+  const labels = labelsOf(layersOf(arrangement, 0, name.length, 40), some, arrangement);
+  assert.deepEqual(labels, ["0-Linear/mm-op0", name[1], name[2], "loss-op2", "loss-op2", name[5], name[6]]);
+  const layers = [{ from: 1, to: 2, part: 0, path: ["Default", "2-Sequential", "0-Linear"], shared: 1, isOperator: false }];
+  assert.deepEqual(labelsOf(layers, some, arrangement), ["2-Sequential/0-Linear"]);
 });
 
 test("a range in the address", () => {

@@ -27,6 +27,9 @@ def lost_lines(lost: Mapping[int, Lost]) -> list[str]:
     ]  # fmt: skip
 
 
+OUTSIDE = message("code outside of compiled regions is not in this dump")
+
+
 def lost_values(lost: Mapping[int, Lost]) -> list[dict[str, Any]]:
     """For JSON."""
     return [{"rank": rank, "tensors": one.tensors, "reason": one.reason} for rank, one in lost.items()]

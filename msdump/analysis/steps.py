@@ -177,10 +177,12 @@ def operator_id(step: StepKey, operator: Operator) -> str:
 
 
 def place_text(operator: Operator, where: object) -> Message:
-    """An operator, its type where it has one, and where it is."""
-    if not operator.op_type:
-        return message("{name}, {where}", name=operator.label, where=where)
-    return message("{name} ({type}), {where}", name=operator.label, type=operator.op_type, where=where)
+    """An operator, its type where it has one, and where it is, unless no folder tells a step."""
+    name = operator.label
+    if operator.op_type:
+        name = message("{name} ({type})", name=name, type=operator.op_type)
+    place = where if isinstance(where, str) else str(where)
+    return joined(COMMA, [name] if place == str(StepKey(None, None, None)) else [name, place])
 
 
 def opened(dump: DumpDir | str | os.PathLike[str]) -> DumpDir:

@@ -1,10 +1,12 @@
 """`msdump demo`: trains AlexNet for a few steps on real pictures, as it is and with a planted fault, and shows what
-msdump says of both; or dumps all tensors of a step, and shows what is there."""
+msdump says of both, and of the same fault in PyTorch where that is installed; or dumps all tensors of a step, and shows
+what is there."""
 
 from __future__ import annotations
 
 import argparse
 import importlib.resources
+import importlib.util
 import json
 import os
 import subprocess
@@ -13,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
-from msdump.cli.exit_status import FINE
+from msdump.cli.exit_status import FINE, FOUND
 from msdump.cli.options import add_output_option
 from msdump.cli.printing import print_table, say, say_next
 from msdump.config.environment import CONTAINER, DUMP_CONFIG, STRICT, UPLOAD, format_size
@@ -31,6 +33,12 @@ HEALTHY, FAULTY, FAULTY_SCRIPT, REPORT = "healthy", "faulty", "train_alexnet_fau
 BEFORE_FAULT = "        x = self.flatten(x)\n"
 FAULT = "        x = ops.log(x - x.mean())  # the planted fault: half of these numbers are negative\n"
 _IMPORTS = "from mindspore import nn\n"
+TORCH_SCRIPT, TORCH_FAULTY_SCRIPT, TORCH_FAULTY = (
+    "train_alexnet_torch.py",
+    "train_alexnet_torch_faulty.py",
+    "faulty_torch",
+)
+TORCH_FAULT = FAULT.replace("ops.log", "torch.log")
 # What one dumped step needs: weights and momenta before and after, gradients (five times 58.3 million floats), and what
 # each picture adds. 1.27 GB were measured with a batch of 8.
 STATISTICS_BYTES = 50_000_000
@@ -71,7 +79,7 @@ def _show_fault(folder: Path, training: list[str], _: int) -> int:
     (folder / FAULTY_SCRIPT).write_text(faulty, encoding="utf-8")
     line = faulty[: faulty.index(FAULT)].count("\n") + 1
     healthy_dump, faulty_dump = (_unused(folder, name).name for name in (HEALTHY, FAULTY))
-    say(f"In {folder}:")
+    say(f"In {folder}, in about a minute:")
     status = _run(folder, ["run", "--out", healthy_dump, SCRIPT, *training])
     if status == FINE:
         say(f"\nThe same with a fault, in line {line} of {FAULTY_SCRIPT}:\n  {FAULT.strip()}\n")
@@ -81,6 +89,25 @@ def _show_fault(folder: Path, training: list[str], _: int) -> int:
         status = _run(folder, ["report", faulty_dump, "-o", REPORT])
     if status == FINE:
         say(f"\nOpen it in a browser: {(folder / REPORT).as_uri()}")
+    if status == FINE and importlib.util.find_spec("torch") is not None:
+        status = _show_torch(folder, training)
+    if status == FINE:
+        say("\nNow your own: msdump run train.py")
+    return status
+
+
+def _show_torch(folder: Path, training: list[str]) -> int:
+    """The same fault in the same training with PyTorch: the finding alone."""
+    source = (folder / TORCH_SCRIPT).read_text(encoding="utf-8")
+    (folder / TORCH_FAULTY_SCRIPT).write_text(
+        source.replace(BEFORE_FAULT, BEFORE_FAULT + TORCH_FAULT), encoding="utf-8"
+    )
+    dump = _unused(folder, TORCH_FAULTY).name
+    say("\nThe same training and fault with PyTorch:\n")
+    status = _run(folder, ["run", "--out", dump, TORCH_FAULTY_SCRIPT, *training], is_silent=True)
+    if status == FINE:
+        say()
+        status = _run(folder, ["nan", "--brief", dump], found=2)
     return status
 
 
@@ -108,13 +135,26 @@ def _show_tensors(folder: Path, training: list[str], batch_size: int) -> int:
     return FINE
 
 
-def _run(folder: Path, command: list[str]) -> int:
-    """Say a command of msdump and run it."""
+def _run(folder: Path, command: list[str], is_silent: bool = False, found: int | None = None) -> int:
+    """Say a command of msdump and run it.
+
+    is_silent  what it prints is shown where it fails alone
+    found      only so many lines of its answer, which a finding is no failure of
+    """
     say(f"$ msdump {' '.join(command)}", flush=True)
-    status = subprocess.run(
-        [sys.executable, "-m", "msdump", *command], cwd=folder, env=_environment(), check=False
-    ).returncode
-    return status if status >= 0 else 128 - status
+    is_shown = not is_silent and found is None
+    done = subprocess.run(
+        [sys.executable, "-m", "msdump", *command],
+        cwd=folder, env=_environment(), check=False, text=True, errors="backslashreplace",
+        stdout=None if is_shown else subprocess.PIPE, stderr=None if is_shown else subprocess.STDOUT,
+    )  # fmt: skip
+    status = done.returncode if done.returncode >= 0 else 128 - done.returncode
+    if found is not None and status == FOUND:
+        status = FINE
+        say("\n".join(done.stdout.splitlines()[:found]))
+    elif not is_shown and status != FINE:
+        say(done.stdout)
+    return status
 
 
 def _prepare(folder: Path, needed_bytes: int) -> Path:
@@ -132,8 +172,9 @@ def _prepare(folder: Path, needed_bytes: int) -> Path:
         )
     front_end("mindspore", "dataset.digits").write_digits_as_cifar10(folder / DIGITS)
     try:
-        source = importlib.resources.files("msdump.cli.samples").joinpath(SCRIPT)
-        (folder / SCRIPT).write_bytes(source.read_bytes())
+        for name in (SCRIPT, TORCH_SCRIPT):
+            source = importlib.resources.files("msdump.cli.samples").joinpath(name)
+            (folder / name).write_bytes(source.read_bytes())
     except OSError as error:
         raise FolderError(f"{folder}: expected to write the demo there, got {error.strerror}. Try --output.") from error
     return folder

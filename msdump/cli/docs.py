@@ -6,7 +6,7 @@ import argparse
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import msdump
@@ -25,6 +25,7 @@ _COMMON = frozenset(
     ("a", "an", "and", "are", "can", "do", "does", "for", "how", "i", "in", "is", "it", "my", "of", "on", "or", "the")
     + ("to", "what", "when", "which", "why", "with")
 )
+_OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
 _TITLE = re.compile(r"(#{1,4}) +(.+)")
 _COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
 # A word in the title counts as eight in the text.
@@ -132,6 +133,7 @@ def _anchor(title: str) -> str:
 def found_sections(sections: Sequence[Section], text: str, most: int = _MOST) -> list[Section]:
     """The sections that say most of some words, the best first, each with an excerpt as its text.
 
+    Edges:  of an option, such as `--tensors`, first those that have it, and of these one with a row for it in a table.
     Raises: NothingFoundError when none has any of them.
     """
     said = re.findall(r"\w+", text)
@@ -147,15 +149,27 @@ def found_sections(sections: Sequence[Section], text: str, most: int = _MOST) ->
     database.executemany("INSERT INTO sections VALUES (?, ?, ?, ?)", rows)
     query = " OR ".join(f'"{word}"' for word in words)
     levels = {(section.page, section.anchor): section.level for section in sections}
-    found: dict[tuple[str, str], Section] = {}
+    found = {(section.page, section.anchor): section for section in _of_options(sections, text)[:most]}
     for page, anchor, title, part in database.execute(_SEARCH, (query, _LAST)) if words else ():
-        found.setdefault((page, anchor), Section(page, anchor, levels[page, anchor], title, part))
         if len(found) == most:
             break
+        found.setdefault((page, anchor), Section(page, anchor, levels[page, anchor], title, part))
     database.close()
     if not found:
         raise NothingFoundError(f"TEXT: expected words of the documentation, got {text!r}. Try others.")
     return list(found.values())
+
+
+def _of_options(sections: Sequence[Section], text: str) -> list[Section]:
+    """Sections that have all options which some words name, each with the line of one as its text."""
+    options = [re.compile(rf"(?<![\w-]){option}(?![\w-])") for option in _OPTION.findall(text)]
+    found: list[tuple[bool, bool, Section]] = []
+    for section in sections if options else ():
+        lines = [line for line in section.text.splitlines() if any(option.search(line) for option in options)]
+        if all(option.search(section.text) for option in options):
+            rows = [line for line in lines if line.startswith("|") and options[0].search(line.split("|")[1])]
+            found.append((not rows, section.page in _LAST, replace(section, text=(rows or lines)[0])))
+    return [section for *_, section in sorted(found, key=lambda entry: entry[:2])]
 
 
 def _parts(text: str) -> Iterator[str]:

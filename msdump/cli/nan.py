@@ -69,9 +69,11 @@ def run(args: argparse.Namespace) -> int:
     if not write_json(args, lambda: _value(report), is_brief=not args.shows_all):
         if args.brief:
             _print_brief(report, status)
+            _print_outside(args.dump)
             say_lost(report.lost)
         else:
             _print_findings(report, args.dump, args.shows_all, status)
+            _print_outside(args.dump)
             say_lost(report.lost)
             say_next(_next_steps(report, args.dump))
     complain_of_damaged(report.damaged)
@@ -119,15 +121,25 @@ def _counts(report: NonFiniteReport) -> dict[str, Message]:
     """How many tensors were looked at, in how many steps."""
     return {
         "tensors": counted(report.tensor_count - sum(report.untold.values()), "{count} tensor", "{count} tensors"),
-        "steps": counted(report.step_count, "{count} step", "{count} steps"),
+        "steps": counted(report.step_count, "{count} iteration", "{count} iterations"),
     }
 
 
 def _next_steps(report: NonFiniteReport, dump: str) -> Iterator[tuple[str, str]]:
-    from msdump.analysis.find.hints import command_line, inside_line, operator_line, path_word, zoom_line
+    from msdump.analysis.find.hints import (
+        command_line,
+        inside_line,
+        operator_line,
+        path_word,
+        whole_program_line,
+        zoom_line,
+    )  # fmt: skip
     from msdump.analysis.steps import STATISTIC
 
     first = report.first
+    whole = whole_program_line(dump)
+    if whole:
+        yield whole, message("all of the program, outside of compiled regions too")
     if first is None and report.learning:
         one = report.learning[0]
         yield operator_line("show", dump, one.operator, one.step), message("its tensors, attributes and source")
@@ -148,6 +160,7 @@ def _next_steps(report: NonFiniteReport, dump: str) -> Iterator[tuple[str, str]]
 def _print_findings(report: NonFiniteReport, dump: str, shows_all: bool, status: int) -> None:
     from msdump.analysis.find.nan import INF, NAN, initial_text
 
+    shown: list[NonFinite] = []
     _print_between(report.between)
     if not report.steps:
         _print_learning(report.learning)
@@ -169,6 +182,7 @@ def _print_findings(report: NonFiniteReport, dump: str, shows_all: bool, status:
         kinds = {NAN: (message("no NaN"), report.nan), INF: (message("no unexpected Inf"), report.inf)}
         for first in report.firsts:
             _, results = kinds.pop(first.kind)
+            shown += results if shows_all else [first]
             for result in results if shows_all else [first]:
                 _print_first(result, dump, is_all=report.between is None)
                 if result is report.first and report.initial:
@@ -185,15 +199,33 @@ def _print_findings(report: NonFiniteReport, dump: str, shows_all: bool, status:
         _print_growth(report.grew, message("what grew first"))
     elif report.grew is not None and shows_all:
         _print_growth(report.grew, message("no finding, but this rose"))
+    _print_infected(shown)
+
+
+def _print_infected(found: Sequence[NonFinite]) -> None:
+    """Each operator once, however many of the findings have reached it and in however many iterations."""
+    origins = {result.operator.label for result in found}
+    infected = {operator.label: operator for result in found for operator in result.infected}
+    operators = [operator for label, operator in infected.items() if label not in origins]
+    if operators:
+        count = counted(len(operators), "{count} operator", "{count} operators")
+        say(joined(COLON, (message("infects"), count)))
+        for operator in operators[:_INFECTED]:
+            say(f"  {operator.label}")
+        if len(operators) > _INFECTED:
+            say("  " + message("and {count} more", count=len(operators) - _INFECTED))
 
 
 def _print_others(report: NonFiniteReport) -> None:
     """How much more there is than the first findings."""
     others = report.bad_step_count - 1
     if others > 0:
-        say(counted(others, "{count} more step holds NaN or Inf (--all)", "{count} more steps hold NaN or Inf (--all)"))
+        text = counted(
+            others, "{count} more iteration holds NaN or Inf (--all)", "{count} more iterations hold NaN or Inf (--all)"
+        )
+        say(text)
     elif len(report.steps) > 1:
-        say(message("other graphs or ranks of this step hold NaN or Inf, too (--all)"))
+        say(message("other graphs or ranks of this iteration hold NaN or Inf, too (--all)"))
 
 
 def _print_learning(found: Sequence[LearningFinding], is_brief: bool = False) -> None:
@@ -206,6 +238,15 @@ def _print_learning(found: Sequence[LearningFinding], is_brief: bool = False) ->
             say(f"  {one.line}  {one.line.code.strip()}")
         for text in () if is_brief else details(one):
             say("  " + text)
+
+
+def _print_outside(dump: str) -> None:
+    """That the program has more than the dump."""
+    from msdump.analysis.find.hints import whole_program_line
+    from msdump.analysis.missing import OUTSIDE
+
+    if whole_program_line(dump):
+        say(OUTSIDE)
 
 
 def _print_untold(report: NonFiniteReport) -> None:
@@ -260,7 +301,6 @@ def _print_first(result: NonFinite, dump: str, is_all: bool) -> None:
         say("  " + message("what came in, and what was there before: {command}", command=line))
     for label, operators in (
         (message("made of the Inf of"), result.sources),
-        (message("infects"), result.infected),
         (message("stops at"), result.stopped),
         (message("comes back with the gradient, in"), result.returns),
         (message("made elsewhere too"), result.also_made),
@@ -312,7 +352,7 @@ def _print_benign(benign: Sequence[BenignInf], shows_all: bool) -> None:
     shown = list(steps.items()) if shows_all else list(steps.items())[:_SHOWN]
     for line, keys in shown:
         count = count_iterations(keys)
-        say(message("{benign} (in {count} steps)", benign=line, count=count) if count > 1 else line)
+        say(message("{benign} (in {count} iterations)", benign=line, count=count) if count > 1 else line)
     if len(shown) < len(steps):
         say(message("benign: {count} more operators (--all)", count=len(steps) - len(shown)))
 
@@ -356,6 +396,7 @@ def _print_growth(growth: Growth, what: str) -> None:
 
 
 _SHOWN = 10
+_INFECTED = 5
 _HEADS = {
     "came in": message("came in from outside; the first operator that reads it"),
     "data": message("came in with the data; the first operator that reads it"),

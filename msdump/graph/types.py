@@ -78,8 +78,13 @@ class SourceLine:
     line: int
     code: str
 
+    @property
+    def shown_path(self) -> str:
+        """The path from the working folder, where the file lies below it."""
+        return _from_here(self.path)
+
     def __str__(self) -> str:
-        return f"{_from_here(self.path)}:{self.line}"
+        return f"{self.shown_path}:{self.line}"
 
 
 def _from_here(path: str) -> str:

@@ -20,8 +20,8 @@ def number(value: Any) -> Any:
 
 
 def line(source: SourceLine | None) -> list[Any] | None:
-    """[path, line, code]."""
-    return None if source is None else [source.path, source.line, source.code.strip()]
+    """[path, line, code]; the path as commands print it."""
+    return None if source is None else [source.shown_path, source.line, source.code.strip()]
 
 
 def attributes(node: GraphNode | None) -> list[list[str]] | None:

@@ -20,6 +20,7 @@ from msdump.process.command import PYTHON, Command
 from msdump.viewing.health_map import HealthMap
 
 _LINES_AROUND = 2
+_IS_TIME = 10**15  # microseconds, in 2001: msprobe's records have their places instead
 Answer = dict[str, Any]
 At = Callable[[StepKey, Operator], Answer]
 
@@ -82,7 +83,7 @@ def lines_around(contents: Contents, line: SourceLine | None) -> list[list[Any]]
         for other in () if one.node is None else one.node.source:
             if other.path == line.path and abs(other.line - line.line) <= _LINES_AROUND:
                 found.setdefault(other.line, other)
-    return [[one.path, one.line, one.code.rstrip()] for _, one in sorted(found.items())]
+    return [[one.shown_path, one.line, one.code.rstrip()] for _, one in sorted(found.items())]
 
 
 def provenance(contents: Contents) -> Answer:
@@ -105,7 +106,7 @@ def provenance(contents: Contents) -> Answer:
         if command is not None:
             answer["command"], answer["folder"] = command_text(command), command.folder
         break
-    times = [time for row in contents.statistics.rows if (time := row.tensor.timestamp_us)]
+    times = [time for row in contents.statistics.rows if (time := row.tensor.timestamp_us or 0) > _IS_TIME]
     hosts = {sharding.host for sharding in dump.layouts.values() if sharding.host is not None}
     return {**answer, "hosts": sorted(hosts), "begin": min(times, default=None), "end": max(times, default=None)}
 

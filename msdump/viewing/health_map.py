@@ -16,10 +16,12 @@ import numpy as np
 
 from msdump.analysis.overview.contents import Contents, ExportedOperator
 from msdump.analysis.overview.curves import Curves, largest_of, magnitude, size_of
+from msdump.analysis.overview.flow import flow_of
 from msdump.analysis.overview.health import Health
 from msdump.analysis.overview.parts import BACKWARD, CONSTRUCTION, FORWARD, PARAMETERS, PARTS, graph_parts, part_of
 from msdump.analysis.stat.rows import TensorStatistics
 from msdump.analysis.steps import StepKey
+from msdump.operators.codes import dequantises
 from msdump.tensors import dtypes
 from msdump.tensors.records import OUTPUT
 
@@ -63,7 +65,23 @@ class HealthMap:
         return sorted(shown, key=first.__getitem__)
 
     def _row(self, one: ExportedOperator) -> _Row:
-        return _Row(part_of(one, self.parts), one.step.graph_id, one.operator.label)
+        part = CONSTRUCTION if one.operator.label in self._of_weights else part_of(one, self.parts)
+        return _Row(part, one.step.graph_id, one.operator.label)
+
+    @cached_property
+    def _of_weights(self) -> set[str]:
+        """Operators that make numbers of a weight's codes: no operator has made what they read."""
+        steps: dict[StepKey, list[ExportedOperator]] = {}
+        for one in self._operators:
+            steps.setdefault(one.step, []).append(one)
+        found: set[str] = set()
+        for operators in steps.values():
+            if any(dequantises(one.operator.op_type) for one in operators):
+                flow = flow_of(operators)
+                for one, sources, reads in zip(operators, flow.sources, flow.reads, strict=True):
+                    if dequantises(one.operator.op_type) and not reads and all(source is None for source in sources):
+                        found.add(one.operator.label)
+        return found
 
     # -- answers -----------------------------------------------------------------------------------------------------
 

@@ -18,9 +18,13 @@ from typing import Any
 
 from msdump._version import __version__
 from msdump.analysis.compare.bounds import bounds_of
-from msdump.analysis.compare.result import Comparison, StepResult
+from msdump.analysis.compare.judge import verdict_of
+from msdump.analysis.compare.result import NOT_COMPARED, Comparison, StepResult
 from msdump.analysis.compare.sentences import headline
+from msdump.analysis.compare.verdict import Outcome
+from msdump.analysis.find.hints import whole_program_line
 from msdump.analysis.find.nan import HOW, NonFinite
+from msdump.analysis.missing import OUTSIDE
 from msdump.analysis.overview.contents import Contents, ExportedOperator
 from msdump.analysis.overview.findings import Finding, findings
 from msdump.analysis.overview.flow import flow_of
@@ -210,10 +214,9 @@ class Pages:
         part = self._map.parts[key.rank_id, key.graph_id]
         return (*key, len(operators), len(rows), size, worst, [counts[health] for health in _HEALTHS], part)
 
-    def _verdict(self, found: list[Finding]) -> Answer:
-        if found:
-            first = found[0]
-            return {"kind": first.kind, "text": first.title, "at": self._at(first.step, first.operator)}
+    @cached_property
+    def _judged(self) -> tuple[int, tuple[str, ...]]:
+        """How many tensors have numbers that tell NaN and Inf, and the sentences about these and the others."""
         operators = self._contents.operators
         tensors = sum(len(operator.tensors) for operator in operators)
         unmeasured = sum(operator.healths.count(Health.NOT_MEASURED) for operator in operators)
@@ -226,10 +229,6 @@ class Pages:
                 operators=counted(len(operators), "{count} operator", "{count} operators"),
             )
             parts.append(told)
-        if self._contents.comparison is not None:
-            parts.append(message("all that were compared agree with the golden dump"))
-        elif self._contents.golden is not None:
-            parts.append(message("the golden dump is not compared yet"))
         if unmeasured:
             parts.append(
                 counted(
@@ -238,16 +237,36 @@ class Pages:
                     "{count} tensors have no numbers to judge by",
                 )
             )
+        if whole_program_line(self._contents.dump.path):
+            parts.append(OUTSIDE)
+        return judged, tuple(parts) or (message("no tensors to judge"),)
+
+    @property
+    def _is_compared(self) -> bool:
+        """Whether a tensor was compared with one of the golden dump."""
+        comparison = self._contents.comparison
+        return comparison is not None and any(
+            tensor.status != NOT_COMPARED for operator in comparison.operators for tensor in operator.tensors
+        )
+
+    def _verdict(self, found: list[Finding]) -> Answer:
+        if found:
+            first = found[0]
+            return {"kind": first.kind, "text": first.title, "at": self._at(first.step, first.operator)}
+        judged, sentences = self._judged
+        parts = [*sentences]
+        if self._contents.comparison is not None:
+            compared = message("all that were compared agree with the golden dump")
+            parts.append(compared if self._is_compared else message("nothing was compared with the golden dump"))
+        elif self._contents.golden is not None:
+            parts.append(message("the golden dump is not compared yet"))
         damaged = len(self._contents.damaged)
         if damaged:
             parts.append(counted(damaged, "{count} file is damaged", "{count} files are damaged"))
-        if not parts:
-            parts.append(message("no tensors to judge"))
         lost = self._contents.non_finite.lost
         if lost:
             parts.append(message("the dump is not complete"))
-        is_compared = self._contents.golden is None or self._contents.comparison is not None
-        is_known = judged > 0 and is_compared and not damaged and not lost
+        is_known = judged > 0 and (self._contents.golden is None or self._is_compared) and not damaged and not lost
         kind = "ok" if is_known else "unknown"
         return {"kind": kind, "text": message("{text}.", text=joined(SEMICOLON, parts)), "at": None}
 
@@ -257,6 +276,7 @@ class Pages:
             "kind": finding.kind,
             "title": finding.title,
             "text": finding.text,
+            "why": list(finding.why),
             "line": _line(finding.line),
             "lines": lines_around(self._contents, finding.line),
             "at": at,
@@ -264,7 +284,8 @@ class Pages:
 
     def _nan(self) -> Answer:
         found = [self._origin(step) for step in self._contents.non_finite.steps]
-        return {"found": found, "words": translations([one["how"] for one in found])}
+        text = message("{text}.", text=joined(SEMICOLON, self._judged[1]))
+        return {"found": found, "text": text, "words": translations([text, *(one["how"] for one in found)])}
 
     def _origin(self, origin: NonFinite) -> Answer:
         def at_all(operators: Iterable[Operator]) -> list[Any]:
@@ -299,19 +320,27 @@ class Pages:
         )
         rows = []
         for result in step.operators:
-            at = self._at(step.mine, result.pair.mine)
+            number = self._at(step.mine, result.pair.mine)["operator"]
             for tensor in result.tensors:
                 metrics = tensor.metrics
                 rows.append(
-                    (at["operator"], tensor.io, str(tensor.slot), tensor.status, tensor.reason, _number(tensor.error),
+                    (number, tensor.io, str(tensor.slot), tensor.status, tensor.reason, _number(tensor.error),
                      _number(getattr(metrics, "cosine", None)), _number(getattr(metrics, "max_absolute_error", None)),
                      result.pair.golden.label, bounds_of(tensor.mine.true_dtype, tensor.golden.true_dtype).relative)
                 )  # fmt: skip
-        lines = headline(comparison)
+        verdict = verdict_of(comparison)
+        lines = headline(comparison, verdict)
+        found = next((one for one in self._found if one.kind in ("first-wrong", "first-difference")), None)
+        finding: Answer | None = None
+        if found is not None:
+            at = self._at(found.step, found.operator)
+            finding = {"title": found.title, "why": list(found.why), "at": at}
         tensors = _table(names, rows)
         return {
             "headline": lines,
-            "words": translations([lines, tensors["reason"]]),
+            "finding": finding,
+            "outcome": (verdict.outcome if self._is_compared else Outcome.INCOMPLETE).value,
+            "words": translations([lines, finding or {}, tensors["reason"]]),
             "tensors": tensors,
             "only_mine": [operator.label for operator in step.only_mine],
             "only_golden": [operator.label for operator in step.only_golden],

@@ -9,6 +9,7 @@ import hashlib
 import html
 import importlib.resources
 import os
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -165,53 +166,73 @@ def _digest(text: str) -> str:
 
 # GitHub takes 65,536 characters in a comment.
 LARGEST = 60_000
-_MOST_STEPS = 50
+_MOST_LINES, _MOST_COLUMNS = 40, 100  # what fits into a comment without a scroll bar
+_MOST_STEPS, _MOST_FINDINGS, _MOST_TOLD, _MOST_NOTES = 10, 2, 4, 2
 _MARKS = {"ok": "✅", "unknown": "❔"}  # kinds of verdicts that are no finding
 _ACTIVE = frozenset("\\`*_[]<>|#!@&~")
 
 
 def markdown(overview: Answer) -> str:
-    """Verdict, findings with their lines, steps, and files that could not be read; at most LARGEST characters.
+    """Verdict, findings with their lines, the steps that are worst, and files that could not be read.
 
     overview  the answer of `Pages` for that path
+    Edges:    at most _MOST_LINES lines, and LARGEST characters; none is longer than _MOST_COLUMNS but that of
+              a name. What there is no room for is counted.
     """
-    verdict = overview["verdict"]
-    parts = [f"### {_MARKS.get(verdict['kind'], '❌')} {_code(overview['dump'])}", _prose(verdict["text"])]
-    for finding in overview["findings"]:
+    verdict, found, damaged = overview["verdict"], overview["findings"], overview["damaged"]
+    parts = [f"### {_MARKS.get(verdict['kind'], '❌')} {_code(overview['dump'])}"]
+    if not found:
+        parts.append(_prose(verdict["text"]))
+    for finding in found[:_MOST_FINDINGS]:
         line = finding["line"]
-        parts.append(f"**{_prose(finding['title'])}**\n\n{_block(finding['text'])}")
+        told = _block(finding["text"]).splitlines()
         if line is not None:
-            parts.append(_block(f"{line[0]}:{line[1]}: {line[2]}"))
-    parts += [_prose(note) for note in overview["notes"]]
+            told = [*told[:_MOST_TOLD], *_block(f"{line[0]}:{line[1]}: {line[2]}").splitlines()[:2]]
+        parts.append("\n".join([f"**{_prose(finding['title'])}**", "", *told[: _MOST_TOLD + 2]]))
+    parts += _some(found, _MOST_FINDINGS, "finding")
+    parts += [_prose(note) for note in overview["notes"][:_MOST_NOTES]]
+    parts += _some(overview["notes"], _MOST_NOTES, "note")
+    if damaged:
+        shown = [f"- {_code(file)}: {_prose(reason)}" for file, reason in damaged[:_MOST_NOTES]]
+        parts.append("\n".join([f"Damaged files: {len(damaged)}", "", *shown]))
     if overview["disk_bytes"] is not None:
         parts.append(f"{format_size(overview['disk_bytes'])} on disk.")
-    parts.append(_steps(overview["steps"]))
-    damaged = overview["damaged"]
-    if damaged:
-        shown = [f"- {_code(file)}: {_prose(reason)}" for file, reason in damaged[:20]]
-        parts.append(f"{len(damaged)} files are damaged:\n\n" + "\n".join(shown))
+    used = len("\n\n".join(parts).splitlines())
+    parts.append(_steps(overview["steps"], overview["healths"], min(_MOST_STEPS, _MOST_LINES - used - 5)))
     text = "\n\n".join(parts) + "\n"
     return text if len(text) <= LARGEST else text[: LARGEST - 40] + "\n\n(cut: too long for a comment)\n"
 
 
-def _steps(steps: dict[str, list[Any]]) -> str:
+def _some(values: list[Any], most: int, name: str) -> list[str]:
+    """How many are not shown."""
+    count = len(values) - most
+    return [f"{count} more {name}{'' if count == 1 else 's'}."] if count > 0 else []
+
+
+def _steps(steps: dict[str, list[Any]], healths: list[str], most: int) -> str:
+    """A table of the steps that are worst, in their order."""
     names = ("rank", "graph", "iteration", "operators", "tensors")
     lines = [
         "| rank | graph | iteration | operators | tensors | bytes of tensors | health |",
         "|---|---|---|---|---|---|---|",
     ]
     count = len(steps["rank"])
-    for index in range(min(count, _MOST_STEPS)):
+    worst = sorted(range(count), key=lambda index: healths.index(steps["health"][index]))[: max(0, most)]
+    for index in sorted(worst):
         cells = ["-" if steps[name][index] is None else str(steps[name][index]) for name in names]
         lines.append(f"| {' | '.join(cells)} | {format_size(steps['size_bytes'][index])} | {steps['health'][index]} |")
-    if count > _MOST_STEPS:
-        lines.append(f"\n{count - _MOST_STEPS} more rows are not shown.")
-    return "\n".join(lines)
+    return "\n".join(lines + ([f"\n{count - len(worst)} more rows are not shown."] if count > len(worst) else []))
 
 
 def _block(text: str) -> str:
     """A block of code that no run of backticks inside can end."""
-    return "\n".join(f"    {line}" for line in printable(text, LINE_ENDS).splitlines())
+    room = _MOST_COLUMNS - 4
+    lines = (
+        part
+        for line in printable(text, LINE_ENDS).splitlines()
+        for part in textwrap.wrap(line, room, subsequent_indent="    ", break_on_hyphens=False) or [""]
+    )
+    return "\n".join(f"    {line}" for line in lines)
 
 
 def _code(text: str) -> str:
@@ -220,4 +241,5 @@ def _code(text: str) -> str:
 
 def _prose(text: str) -> str:
     """Text of strangers that Markdown and HTML must not act on."""
-    return "".join(f"&#{ord(letter)};" if letter in _ACTIVE else letter for letter in printable(text))
+    escaped = "".join(f"&#{ord(letter)};" if letter in _ACTIVE else letter for letter in printable(text))
+    return textwrap.fill(escaped, _MOST_COLUMNS - 4, break_long_words=False, break_on_hyphens=False)

@@ -27,7 +27,7 @@ RIGHT = """first NaN, made out of finite inputs: Default/aten.log.default-op0 (a
   output 0: float32 [5, 3], 1 NaN, 0 Inf
 no unexpected Inf
 """
-FINITE = Said(0, "finite: 3 tensors of 1 step hold no NaN and no Inf.\n")
+FINITE = Said(0, "finite: 3 tensors of 1 iteration hold no NaN and no Inf.\n")
 
 
 @pytest.fixture

@@ -216,7 +216,7 @@ def served(tmp_path: Path) -> Iterator[Callable[..., str]]:
 # -- dumps ---------------------------------------------------------------------------------------------------------
 
 
-def _run(folder: Path, *command: str) -> None:
+def run(folder: Path, *command: str) -> None:
     done = subprocess.run(
         [sys.executable, *command],
         cwd=folder,
@@ -228,10 +228,11 @@ def _run(folder: Path, *command: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def _configuration(folder: Path, saved_data: str = "tensor") -> Path:
+def configuration(folder: Path, saved_data: str = "tensor", **more: Any) -> Path:
+    """Write `dump.json` of a dump of all iterations; the folder of the dump."""
     settings = {
         "dump_mode": 0, "path": str(folder / "dump"), "net_name": "Net", "iteration": "all", "saved_data": saved_data,
-        "input_output": 0, "kernels": [], "support_device": [0],
+        "input_output": 0, "kernels": [], "support_device": [0], **more,
     }  # fmt: skip
     config = {"common_dump_settings": settings, "e2e_dump_settings": {"enable": True, "trans_flag": True}}
     (folder / "dump.json").write_text(json.dumps(config))
@@ -240,34 +241,34 @@ def _configuration(folder: Path, saved_data: str = "tensor") -> Path:
 
 @pytest.fixture(scope="session")
 def dumps(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Callable[[str], Path]:
-    """A dump of each front end, made when a test first wants it; each holds a NaN."""
+    """A dump of each front end, made when a test first wants it; each holds a NaN. Of "hashes" nothing is measured."""
     made: dict[str, Path] = {}
 
-    def torch_dump(folder: Path, setup: str, *options: str) -> Path:
+    def torch_dump(folder: Path, setup: str, *options: str, **more: Any) -> Path:
         pytest.importorskip("torch")
-        dump = _configuration(folder)
+        dump = configuration(folder, **more)
         (folder / "train.py").write_text(TORCH.replace("{setup}", setup))
-        _run(folder, "-m", "msdump", "run", "--config", "dump.json", *options, "train.py")
+        run(folder, "-m", "msdump", "run", "--config", "dump.json", *options, "train.py")
         return dump
 
     def onnx_dump(folder: Path) -> Path:
         pytest.importorskip("onnx")
         pytest.importorskip("onnxruntime")
         (folder / "make.py").write_text(ONNX)
-        _run(folder, "make.py")
+        run(folder, "make.py")
         settings = {"dump_path": str(folder / "dump"), "dump_mode": "all", "dump_list": [{"model_name": "net"}]}
         (folder / "acl.json").write_text(json.dumps({"dump": settings}))
         (folder / "dump").mkdir()
-        _run(folder, "-m", "msdump", "acl", "run", "net.onnx", "--input", "x.npy", "--dump", "acl.json")
+        run(folder, "-m", "msdump", "acl", "run", "net.onnx", "--input", "x.npy", "--dump", "acl.json")
         return folder / "dump"
 
     def statistics(folder: Path) -> Path:
-        dump = _configuration(folder, "statistic")
+        dump = configuration(folder, "statistic")
         source = request.getfixturevalue("nan_dump").parent
         (folder / "train.py").write_text((source / "train.py").read_text())
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("MIDDLE", "log")
-            _run(folder, "-m", "msdump", "run", "--config", "dump.json", "train.py")
+            run(folder, "-m", "msdump", "run", "--config", "dump.json", "train.py")
         return dump
 
     makers: dict[str, Callable[[Path], Path]] = {
@@ -276,6 +277,9 @@ def dumps(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
         "torch-eager": lambda folder: torch_dump(folder, "", "--torch-eager"),
         "onnx": onnx_dump,
         "statistics": statistics,
+        "hashes": lambda folder: torch_dump(
+            folder, "", "--torch-eager", saved_data="statistic", statistic_category=["md5"]
+        ),
     }
 
     def dump_of(name: str) -> Path:

@@ -17,6 +17,7 @@ from msdump.analysis.stat.statistics import tensor_statistics
 from msdump.viewing.report_file import write_report
 from tests.analysis.exporting.conftest import HOSTILE
 from tests.analysis.small_dump import write_dump
+from tests.browser.conftest import configuration, run
 
 OUT = ("output", 0)
 FRONT_ENDS = ("mindspore", "torch-compiled", "torch-eager", "onnx", "statistics")
@@ -111,6 +112,53 @@ def test_pages_can_be_used_by_everyone(
 
 VIOLATIONS = """axe.run(document, {resultTypes: ["violations"]}).then(({violations}) =>
     violations.flatMap(({id, nodes}) => nodes.map(({html}) => `${id}: ${html.slice(0, 200)}`)))"""
+
+
+SAYS_ALL_IS_WELL = ".verdict.good, .cards .ok, .health.ok, .fits, .fill-ok:not([width='0'])"
+
+
+def test_no_page_judges_what_nothing_was_measured_of(
+    dumps: Callable[[str], Path], served: Served, look: Look, tmp_path: Path
+) -> None:
+    dump = dumps("hashes")
+    write_report(Contents(dump), tmp_path / "r.html")
+    for sight in (look(served(dump)), look((tmp_path / "r.html").as_uri(), is_offline=True)):
+        step = first_step(sight)
+        pages = [*screens(sight), f"#/operator/{step}/0", f"#/overview?op={step}%2F0", "#/overview?by=health"]
+        for fragment in pages:
+            text = sight.go(fragment)
+            assert not re.search("[✔✓]", text), fragment
+            assert sight.page.locator(SAYS_ALL_IS_WELL).count() == 0, fragment
+        assert "have no numbers to judge by" in sight.go("#/nan")
+        assert "nothing to judge by" in sight.go(f"#/overflow/{step}")
+
+
+def test_minimum_and_maximum_judge_what_overflows(served: Served, look: Look, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    dump = configuration(folder, "statistic")
+    (folder / "train.py").write_text("import torch\n\n(torch.tensor([1e6, 2e-9]) * 3).log()\n")
+    run(folder, "-m", "msdump", "run", "--config", "dump.json", "--torch-eager", "train.py")
+    sight = look(served(dump))
+    text = sight.go(f"#/overflow/{first_step(sight)}")
+    assert "5 of 6 tensors overflow: float16" in text and "underflow is not known" in text and "✔" not in text
+    sight.page.get_by_role("button", name="bfloat16").click()
+    text = sight.rest()
+    assert "0 of 6 tensors overflow: bfloat16" in text and "✔" not in text
+
+
+def test_the_headline_of_a_comparison_is_red_where_dumps_differ_alone(
+    served: Served, look: Look, tmp_path: Path
+) -> None:
+    values = np.arange(6, dtype=np.float32)
+    mine, same, other = (
+        write_dump(tmp_path / name, [("Net/Add-op0", {OUT: values + shift})])
+        for name, shift in (("mine", 0), ("same", 0), ("other", 1))
+    )
+    for golden, looks in ((same, "verdict good"), (other, "verdict bad")):
+        sight = look(served(mine, golden))
+        sight.go(f"#/compare/{first_step(sight)}")
+        assert sight.page.get_attribute("main details", "class") == looks
 
 
 def test_numbers_are_those_of_the_dump(dumps: Callable[[str], Path], served: Served, look: Look) -> None:

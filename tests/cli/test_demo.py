@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import importlib.util
 import io
 import json
 import os
@@ -136,8 +137,18 @@ def test_demo_finds_the_fault_that_it_has_planted(tmp_path: Path) -> None:
     assert f"The same with a fault, in line {number} of {demo.FAULTY_SCRIPT}:" in done.stdout
     assert done.stderr.count("\nfinite: ") == done.stderr.count("\nfirst NaN, made out of finite inputs: ") == 1
     assert f"{demo.FAULTY_SCRIPT}:{number}  {lines[number - 1].strip()}" in done.stderr
-    address = done.stdout.split()[-1]
-    assert address == (out / "report.html").as_uri() and (out / "report.html").is_file()
+    assert (
+        f"Open it in a browser: {(out / 'report.html').as_uri()}\n" in done.stdout and (out / "report.html").is_file()
+    )
+    assert "in about a minute:" in done.stdout.splitlines()[0]
+    assert done.stdout.endswith("\nNow your own: msdump run train.py\n")
+    if importlib.util.find_spec("torch") is not None:
+        _, _, of_torch = done.stdout.partition("with PyTorch:")
+        lines = (out / demo.TORCH_FAULTY_SCRIPT).read_text().splitlines()
+        (number,) = [number for number, line in enumerate(lines, 1) if "the planted fault" in line]
+        finding, line = of_torch.splitlines()[4:6]
+        assert finding.startswith("first NaN, made out of finite inputs: Default/aten.log.default-op0")
+        assert line == f"  {demo.TORCH_FAULTY_SCRIPT}:{number}  {lines[number - 1].strip()}"
     assert sum(path.stat().st_size for path in out.rglob("*") if path.is_file()) < 100e6
 
 

@@ -46,6 +46,9 @@ def test_code_and_comments_hold_no_titles() -> None:
         ("sampling", "configuration.md#sampling"),
         ("how do I dump a pytorch model", "torch.md"),
         ('"; DROP TABLE sections (', ""),
+        ("--tensors", "without-a-file.md#what-else-it-can-do"),
+        ("what does --ops do", "without-a-file.md#what-else-it-can-do"),
+        ("--replicated", "ranks.md#jobs-that-declare-nothing"),
     ],
 )
 def test_words_find_their_section(words: str, place: str) -> None:

@@ -45,7 +45,7 @@ def test_commands_take_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert titles[:4] == ["verdict", "operator", "tensor", "iteration"]
     assert [(line[0], int(line[4])) for line in lines] == [("ok", 0), ("ok", 5), ("ok", 6), ("ok", 7)]
     assert main(["nan", str(tmp_path), "--iteration", "5-8"]) == 0
-    assert capsys.readouterr().out.startswith("finite: 4 tensors of 4 steps")
+    assert capsys.readouterr().out.startswith("finite: 4 tensors of 4 iterations")
     with pytest.raises(SystemExit, match="2"):
         main(["stat", str(tmp_path), "--iteration", "5-"])
     assert 'argument --iteration: expected "all" or numbers and ranges such as "0|5-8"' in capsys.readouterr().err

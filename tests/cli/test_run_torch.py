@@ -11,6 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from msdump.analysis.overview.contents import Contents
+from msdump.cli.main import main
+from msdump.viewing.pages import Pages
+
 pytest.importorskip("torch")
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,6 +76,33 @@ def test_the_model_is_dumped_from_its_first_step(tmp_path: Path, compiled: str, 
     for graph in ("0", "1"):
         assert sorted(path.name for path in (net / graph).iterdir()) == ["0", "1"]
     assert len(list((net / "0" / "0").glob("Parameter.fc.weight.*"))) == 1
+
+
+OUTSIDE = "code outside of compiled regions is not in this dump"
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_a_dump_of_compiled_regions_says_that_it_is_one(
+    tmp_path: Path, is_whole: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loss is NaN, and what makes it is no part of the compiled model."""
+    options = ["--torch-eager"] if is_whole else []
+    done = run(tmp_path, "torch.compile(net)", *options, "--torch-backend", "msdump", saved_data="statistic")
+    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(tmp_path)
+    texts = []
+    for command in (
+        ["nan", "dump"],
+        ["nan", "dump", "--brief"],
+        ["report", "dump", "-o", "page.html", "--md", "page.md"],
+    ):
+        assert main(command) == 0
+        texts.append(capsys.readouterr().out)
+    texts.append((tmp_path / "page.md").read_text())
+    pages = Pages(Contents(tmp_path / "dump"))
+    texts += [pages.get("overview")["verdict"]["text"], pages.get("nan")["text"]]
+    assert [OUTSIDE in " ".join(text.split()) for text in texts] == [not is_whole] * 6
+    assert ("msdump run train.py  # all of the program" in texts[0]) != is_whole
 
 
 def test_a_script_whose_model_nobody_compiles_is_told_so(tmp_path: Path) -> None:

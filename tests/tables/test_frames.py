@@ -96,5 +96,5 @@ def test_results_show_themselves(dump: Path, tmp_path: Path) -> None:
         assert set(Tags(text).tags) <= TAGS
     assert "<td>2</td>" in shown["dump"] and str(dump) in shown["dump"]
     assert "<td>input</td>" in shown["statistics"] and "<th>l2norm</th>" in shown["statistics"]
-    assert "1 of 1 steps have a NaN" in shown["nan"] and "&lt;img" in shown["nan"]
+    assert "1 of 1 iterations have a NaN" in shown["nan"] and "&lt;img" in shown["nan"]
     assert "1 tensors differ in 1 pairs" in shown["comparison"] and "all 1 pairs agree" in shown["agreement"]

@@ -59,6 +59,29 @@ def test_ranks_that_agree_have_no_distance(sizes: Any) -> None:
     assert (np.nan_to_num(distances_of(same)) == 0).all()
 
 
+def test_what_msprobe_records_is_in_its_own_part_and_has_no_time() -> None:
+    frame = Pages(Contents(Path(__file__).parents[1] / "golden" / "msprobe" / "nan")).get("map")
+    parts = {frame["parts"][part] for part in frame["rows"]["part"]}
+    assert parts == {"forward", "backward"}
+    for part, name in zip(frame["rows"]["part"], frame["rows"]["name"], strict=True):
+        assert frame["parts"][part] == ("backward" if "backward" in name or "grad" in name else "forward")
+    assert (frame["provenance"]["begin"], frame["provenance"]["end"]) == (None, None)
+
+
+def test_a_weight_that_is_dequantised_is_no_row_of_the_forward_part(tmp_path: Path) -> None:
+    codes, more = np.array([1, 2, 3], np.int8), np.array([4, 5, 6], np.int8)
+    named = [
+        ("DequantizeLinear-op0", {IN: codes, OUT: floats(1, 2, 3)}),
+        ("QuantizeLinear-op1", {IN: floats(4, 5, 6), OUT: more}),
+        ("DequantizeLinear-op2", {IN: more, OUT: floats(4.5, 5, 6)}),
+    ]
+    frame = Pages(Contents(write_dump(tmp_path / "dump", named))).get("map")
+    parts = [frame["parts"][part] for part in frame["rows"]["part"]]
+    assert dict(zip(frame["rows"]["name"], parts, strict=True)) == {
+        "DequantizeLinear-op0": "construction", "QuantizeLinear-op1": "forward", "DequantizeLinear-op2": "forward",
+    }  # fmt: skip
+
+
 def test_one_rank_of_four_stands_out() -> None:
     sizes = np.full((4, 1, 1), 2.0)
     sizes[2] = 3.0

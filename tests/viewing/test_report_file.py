@@ -142,9 +142,30 @@ def test_markdown_is_short_and_inert(hostile_dump):
     assert any(line.startswith("### ❌") for line in prose)
 
 
+def test_markdown_fits_into_a_comment(nan_dump, moved_dump, golden_dump_folder):
+    for contents in (Contents(nan_dump), Contents(moved_dump, golden_dump_folder)):
+        overview = Pages(contents).get("overview")
+        many = {
+            **overview,
+            "findings": [{**finding, "text": "\n".join([finding["text"]] * 20)} for finding in overview["findings"]]
+            * 9,
+            "steps": {name: column * 60 for name, column in overview["steps"].items()},
+            "notes": ["a note of some words"] * 9,
+            "damaged": [["file", "reason " * 20]] * 9,
+        }
+        for answer in (overview, many):
+            lines = markdown(answer).splitlines()
+            assert len(lines) <= 40 and max(map(len, lines)) <= 100
+        assert lines[-1].endswith(" more rows are not shown.") and "more findings." in markdown(many)
+        table = [line for line in lines if line.startswith("| ") and "rank" not in line]
+        assert all(
+            line.endswith(f"| {min(overview['steps']['health'], key=overview['healths'].index)} |") for line in table
+        )
+
+
 def test_markdown_is_cut_where_github_would(nan_dump):
     overview = Pages(Contents(nan_dump)).get("overview")
-    many = {**overview, "damaged": [["f" * 5000, "r" * 5000]] * 30}
+    many = {**overview, "damaged": [["f" * 5000, "r" * 50000]] * 2}
     assert LARGEST - 100 < len(markdown(many)) <= LARGEST
 
 

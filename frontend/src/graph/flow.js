@@ -14,11 +14,14 @@ export function isView(type) {
   return VIEWS.has(name) || (/^aten[._]/.test(type) && VIEWS.has(name.replace(/_(default|int|dim|dims|dtype|scalar|tensor|dimname|memory_format)$/, "")));
 }
 
+/** Whether operators of a type make numbers of codes: of a weight, where no operator has made these. */
+const isPrepared = (type) => /dequantize/i.test(type);
+
 const madeHere = "not finite made here";
 
 /**
  * {edges: [{from, to, tensors: [rows], views: [operators]}], hidden: set of operators that are not shown}. Parameters are
- * hidden; `shownViews` false folds views into edges, but for those that made what is not finite and those of `kept`.
+ * hidden; `shownViews` false folds views into edges, and leaves out what makes numbers of a weight's codes, but for those that made what is not finite and those of `kept`.
  */
 export function flowOf({ operators, tensors }, { shownViews = false, kept = new Set() } = {}) {
   const all = count(operators);
@@ -41,6 +44,7 @@ export function flowOf({ operators, tensors }, { shownViews = false, kept = new 
   const folded = new Set();
   if (!shownViews && isKnown) {
     for (let index = 0; index < all; index += 1) {
+      if (!kept.has(index) && isPrepared(operators.type[index]) && into[index].length === 0) folded.add(index); // a weight
       const isOne = new Set(into[index].map(([maker]) => maker)).size <= 1;
       if (isOne && !hidden.has(index) && !kept.has(index) && operators.health[index] !== madeHere && isView(operators.type[index])) folded.add(index);
     }

@@ -131,6 +131,7 @@ export function Graph({ step, parts, compare = null, golden = null, targets = []
         <defs>${["", "-red"].map((name) => html`<marker key=${name} id=${`flow-end${name}`} class=${`flow-end${name}`} viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0L8 4L0 8z" /></marker>`)}</defs>
         <${Moved} camera=${camera}>${layout && shown && html`<${Picture} sight=${shown.sight} faces=${shown.faces} texts=${shown.texts} layout=${layout} view=${view} />`}<//>
       </svg>
+      ${!layout && !state.error && html`<p class="waiting" role="status">${say("The graph is being laid out …")}</p>`}
       <${Buttons} camera=${camera} onFit=${onFit} />
       ${layout && shown && html`<${Minimap} camera=${camera} boxes=${worst} fill=${fill} />`}
     </div>

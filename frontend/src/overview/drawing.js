@@ -2,13 +2,14 @@
 import { number } from "../format.js";
 import { marks } from "../view.js";
 import { say } from "../words.js";
-import { bucketOf, HEALTH, NO_CELL, valueOf } from "./model.js";
+import { besideScale, bucketOf, HEALTH, MEANT, NO_CELL, NOTHING, valueOf, ZERO } from "./model.js";
 import { css, shade } from "./palette.js";
 
 const CURVE = 46;
 const GAP = 10;
 const TITLE = 18;
 const AXIS = 30;
+const NUMBERS = 24;
 const RIGHT = 14;
 const SIGN = 11; // px from which a cell has room for a sign
 export const healthNames = Object.keys(marks);
@@ -27,6 +28,9 @@ export function layoutOf({ width, frame, layers, range, curves }) {
     y += CURVE + GAP;
     return own;
   });
+  // Above the cells as well: where they end is often below the fold.
+  const numbers = columns < 2 ? null : y;
+  if (numbers !== null) y += NUMBERS;
   let ranks = null;
   if (frame.ranks.length > 1) {
     const shown = Math.min(frame.ranks.length, MAX_RANK_ROWS);
@@ -47,7 +51,7 @@ export function layoutOf({ width, frame, layers, range, curves }) {
     y += height;
     bands.at(-1).end = y;
   });
-  return { width, left, plot, columns, buckets, lines, ranks, bands, placed, rowHeight: height, axis: y, height: y + AXIS, range, isNarrow };
+  return { width, left, plot, columns, buckets, lines, numbers, ranks, bands, placed, rowHeight: height, axis: y, height: y + AXIS, range, isNarrow };
 }
 
 export const bucketX = (at, bucket) => at.left + (bucket * at.plot) / at.buckets;
@@ -81,7 +85,8 @@ export function draw(ctx, at, { frame, by, pooledBy, pooledHealth, domain, rank,
     drawRow(ctx, at, one, row, { by, pooledBy, pooledHealth, domain, colours });
     if (at.rowHeight >= 11) text(ctx, fitted(ctx, labels[row], at.left - 14), at.left - 8, one.y + one.height / 2, colours.quiet, "11.5px", "right");
   });
-  drawAxis(ctx, at, frame, colours);
+  drawAxis(ctx, at, frame, colours, at.axis);
+  if (at.numbers !== null) drawAxis(ctx, at, frame, colours, at.numbers);
 }
 
 function drawRow(ctx, at, { y, height }, row, { by, pooledBy, pooledHealth, domain, colours }) {
@@ -96,12 +101,12 @@ function drawRow(ctx, at, { y, height }, row, { by, pooledBy, pooledHealth, doma
     let fill = colours.health[health];
     let share = 1;
     if (by !== HEALTH) {
-      const log = pooledBy?.[base + bucket];
-      if (pooledBy === null || Number.isNaN(log)) fill = colours.none;
-      else if (log !== Infinity) {
-        share = domain === null || log === -Infinity ? 0 : (log - domain[0]) / (domain[1] - domain[0]);
-        fill = log === -Infinity ? colours.zero : css(shade(share));
-      } else if (health > 3) fill = colours.health[3];
+      const log = pooledBy?.[base + bucket] ?? NaN;
+      const word = besideScale(log, health, healthNames);
+      if (word === null) {
+        share = domain === null ? 0 : Math.min(1, Math.max(0, (log - domain[0]) / (domain[1] - domain[0])));
+        fill = css(shade(share));
+      } else fill = { [NOTHING]: colours.none, [ZERO]: colours.zero, [MEANT]: colours.health[5] }[word] ?? fill;
     }
     // Whole pixels: between two halves the page would shine through.
     const x = Math.round(at.left + bucket * width);
@@ -128,7 +133,7 @@ function drawCurve(ctx, at, { curve, y, height }, colours) {
   const yOf = (one) => y + 4 + (1 - (high === low ? 0.5 : (scaled(one) - low) / (high - low))) * (height - 8);
   const shown = [...finite].sort((one, other) => one - other);
   if (finite.length > 0) text(ctx, fitted(ctx, `${short(shown[0])} … ${short(shown.at(-1))}${isLog ? " log" : ""}`, at.left - 8), at.left - 8, y + 29, colours.quiet, "11px", "right");
-  ctx.strokeStyle = colours.lines[curve.line];
+  ctx.strokeStyle = colours.line;
   ctx.lineWidth = 1.6;
   ctx.beginPath();
   let isDrawing = false;
@@ -146,7 +151,7 @@ function drawCurve(ctx, at, { curve, y, height }, colours) {
   }
   ctx.stroke();
   if (at.columns <= 60) {
-    ctx.fillStyle = colours.lines[curve.line];
+    ctx.fillStyle = colours.line;
     for (const [x, top] of points) {
       ctx.beginPath();
       ctx.arc(x, top, 2.4, 0, 7);
@@ -174,6 +179,7 @@ function drawRanks(ctx, at, { frame, rank, ranks, colours }) {
         }
       }
       if (worst === NO_CELL) continue;
+      if (worst === 3) worst = 4; // what is suspicious of one tensor says nothing of a rank
       const [x, top] = [at.left + bucket * width, y + row * height];
       const isOut = votes > 0 && worst > 2;
       ctx.fillStyle = isOut ? colours.health[2] : colours.health[worst];
@@ -189,17 +195,18 @@ function drawRanks(ctx, at, { frame, rank, ranks, colours }) {
   }
 }
 
-function drawAxis(ctx, at, frame, colours) {
+/** Numbers of iterations; y: of the line that their ticks hang from. */
+function drawAxis(ctx, at, frame, colours, y) {
   const most = Math.max(1, Math.floor(at.plot / 64));
   const step = [1, 2, 5].flatMap((one) => [1, 10, 100, 1000, 10_000, 100_000].map((ten) => one * ten)).sort((one, other) => one - other).find((one) => at.columns / one <= most) ?? at.columns;
   for (let column = at.range[0]; column < at.range[1]; column += 1) {
     if ((column - at.range[0]) % step !== 0) continue;
     const x = columnX(at, column);
     ctx.fillStyle = colours.border;
-    ctx.fillRect(x, at.axis, 1, 4);
-    text(ctx, String(frame.iterations[column] ?? "–"), x, at.axis + 12, colours.quiet, "11px", "center");
+    ctx.fillRect(x, y, 1, 4);
+    text(ctx, String(frame.iterations[column] ?? "–"), x, y + 12, colours.quiet, "11px", "center");
   }
-  text(ctx, say("iteration"), at.left - 8, at.axis + 12, colours.quiet, "11px", "right");
+  text(ctx, say("iteration"), at.left - 8, y + 12, colours.quiet, "11px", "right");
 }
 
 function text(ctx, words, x, y, fill, font, align = "left") {

@@ -5,10 +5,10 @@ import { color } from "../chart.js";
 import { number } from "../format.js";
 import { get } from "../source.js";
 import { follow, link, panelLink, place, setQuery, stepParts } from "../state.js";
-import { html, marks } from "../view.js";
+import { html, marks, meanings } from "../view.js";
 import { language, say } from "../words.js";
 import { bucketX, draw, drawOver, healthNames, hit, layoutOf, shownValue } from "./drawing.js";
-import { arranged, bucketOf, decodedHealth, decodedLogs, domainOf, HEALTH, layerLabel, layersOf, NO_CELL, pooled, rangeOf, rangeText, worstOf, zoomed } from "./model.js";
+import { arranged, besideScale, bucketOf, decodedHealth, decodedLogs, domainOf, HEALTH, labelsOf, layersOf, MEANT, NO_CELL, NOTHING, pooled, rangeOf, rangeText, worstOf, ZERO, zoomed } from "./model.js";
 import { gradient } from "./palette.js";
 
 export const titles = { [HEALTH]: "health", l2: "L2", max: "largest value", nan: "NaN and Inf", zero: "share of zeros", saturated: "share near the limit of the dtype", error: "error", distance: "distance between ranks" };
@@ -64,7 +64,7 @@ export function HealthMap({ frame, overview }) {
   const range = rangeOf(query.cols, frame.iterations.length);
   const isDense = query.dense === "1" || (query.dense !== "0" && !hasLayers(arrangement, rows));
   const layers = useMemo(() => layersOf(arrangement, rows[0], rows[1], isDense ? DENSE : MOST_LAYERS, isDense), [arrangement, rows.join(), isDense]);
-  const labels = useMemo(() => layers.map((one) => layerLabel(one, frame, arrangement) || say("model")), [layers, language.value]);
+  const labels = useMemo(() => labelsOf(layers, frame, arrangement).map((one) => one || say("model")), [layers, language.value]);
   const curves = curvesOf(frame.curves[rank]);
   const at = size > 0 ? layoutOf({ width: size, frame, layers, range, curves }) : null;
   const key = `${size} ${rows.join()} ${range.join()} ${isDense} ${shownLines}`;
@@ -86,7 +86,7 @@ export function HealthMap({ frame, overview }) {
         <button aria-pressed=${isDense} onClick=${() => setQuery({ dense: "1" })}>${say("Operators")}</button></span>
       ${isZoomed && html`<button onClick=${() => setQuery({ rows: "", cols: "" })}>↺ ${say("show all")}</button>`}
       ${hidden >= 0 && html`<label><input type="checkbox" checked=${query.construction === "1"} onChange=${(event) => setQuery({ construction: event.currentTarget.checked ? "1" : "", rows: "" })} /> ${say("construction")}</label>`}
-      <${Legend} by=${by} domain=${domain} present=${pooledHealth} />
+      <${Legend} by=${by} domain=${domain} health=${pooledHealth} values=${pooledBy} />
     </div>
     ${range[1] - range[0] === 1 && curves.length > 0 && html`<dl class="now">${curves.map(({ title, values }) => html`<div key=${title}><dt>${say(title)}</dt><dd>${number(values[range[0]])}</dd></div>`)}</dl>`}
     <div class="canvases" ref=${root} style=${{ height: `${at?.height ?? 300}px` }}>${at !== null && html`<${Canvases} ...${shared} />`}</div>
@@ -114,18 +114,29 @@ function votesOf(frame) {
 /** The curves that a rank has, in the order in which they stand above the map. */
 export function curvesOf({ loss, gradient_norm: gradientNorm, largest }) {
   return [
-    ...(loss === null ? [] : [{ title: "loss", values: loss.values, line: 0 }]),
-    ...(gradientNorm === null ? [] : [{ title: "gradient norm", values: gradientNorm, line: 1 }]),
-    ...(largest.every((one) => one === null) ? [] : [{ title: "largest value", values: largest, line: 2 }]),
+    ...(loss === null ? [] : [{ title: "loss", values: loss.values }]),
+    ...(gradientNorm === null ? [] : [{ title: "gradient norm", values: gradientNorm }]),
+    ...(largest.every((one) => one === null) ? [] : [{ title: "largest value", values: largest }]),
   ];
 }
 
-function Legend({ by, domain, present }) {
-  // Beside a statistic only what has no value is shown by its health.
-  const shown = by === HEALTH ? healthNames : healthNames.slice(0, 2);
-  const there = present === null ? [] : shown.filter((_, code) => present.includes(code));
-  return html`<span class="legend">${by !== HEALTH && domain !== null && html`<span class="key">${shownValue(domain[0])} <i class="ramp" style=${{ background: gradient }}></i> ${shownValue(domain[1])}</span>`}
-    ${there.map((name) => html`<span key=${name} class="key"><i class="swatch fill-${marks[name][0]}">${marks[name][1]}</i> ${say(name)}</span>`)}</span>`;
+/** All that the cells of a map show: what is named has a colour and a sign of its own. */
+export function legendOf(by, health, values) {
+  const there = new Set();
+  health.forEach((code, at) => {
+    if (code === NO_CELL) return;
+    if (by === HEALTH || code <= 1) there.add(healthNames[code]); // the worst have their signs on any scale
+    if (by !== HEALTH) there.add(besideScale(values[at], code, healthNames));
+  });
+  return [...healthNames, ZERO, MEANT].filter((name) => there.has(name));
+}
+
+const swatches = { [ZERO]: ["zero", "0"], [MEANT]: ["unmeasured", "∞"] };
+
+function Legend({ by, domain, health, values }) {
+  const there = useMemo(() => (health === null || (by !== HEALTH && values === null) ? [] : legendOf(by, health, values)), [by, health, values]);
+  return html`<span class="legend">${by !== HEALTH && domain !== null && html`<span class="key" title=${say("from the 5th to the 95th of a hundred cells")}>≤ ${shownValue(domain[0])} <i class="ramp" style=${{ background: gradient }}></i> ≥ ${shownValue(domain[1])}</span>`}
+    ${there.map((name) => html`<span key=${name} class="key"><i class="swatch fill-${by !== HEALTH && name === NOTHING ? "none" : (swatches[name] ?? marks[name])[0]}">${(swatches[name] ?? marks[name])[1]}</i> ${say(name)}${meanings[name] && html` <span class="meaning">(${say(meanings[name])})</span>`}</span>`)}</span>`;
 }
 
 /** Colours of the theme as a canvas needs them. */
@@ -133,7 +144,7 @@ function themeOf(element) {
   const of = (name) => color(element, name);
   return {
     text: of("text"), quiet: of("quiet"), border: of("border"), page: of("page"), link: of("link"), differs: of("differs"), zero: of("zero"), none: of("panel"),
-    health: healthNames.map((name) => of(marks[name][0])), lines: ["link", "came", "differs"].map(of),
+    health: healthNames.map((name) => of(marks[name][0])), line: of("link"),
   };
 }
 

@@ -216,16 +216,26 @@ export function worstOf(cells, width, arrangement, layer, [begin, end]) {
   return best;
 }
 
-/** Least and largest finite logarithm; null without one. Less than a twentieth of a decade is widened: rounding is no trend. */
+/**
+ * The 5th and the 95th of a hundred finite logarithms, so that a few extremes do not take the colours of all; null without one.
+ * Less than a twentieth of a decade is widened: rounding is no trend. Of many values a part is enough.
+ */
 export function domainOf(values) {
-  let [low, high] = [Infinity, -Infinity];
-  for (const value of values) {
-    if (!Number.isFinite(value)) continue;
-    if (value < low) low = value;
-    if (value > high) high = value;
-  }
-  if (low > high) return null;
+  const every = Math.max(1, Math.floor(values.length / MOST_SORTED));
+  const found = Float32Array.from(values.filter((value, at) => at % every === 0 && Number.isFinite(value))).sort();
+  if (found.length === 0) return null;
+  const [low, high] = [0.05, 0.95].map((share) => found[Math.round(share * (found.length - 1))]);
   return high - low < 0.05 ? [low - 0.025, high + 0.025] : [low, high];
+}
+const MOST_SORTED = 20_000;
+
+export const [NOTHING, ZERO, MEANT] = ["not measured", "zero", "not finite, as it was meant"];
+
+/** What a cell of a statistic shows beside the scale: the name of a health, NOTHING, ZERO or MEANT; null for a colour of the scale. */
+export function besideScale(log, health, names) {
+  if (Number.isNaN(log)) return NOTHING;
+  if (log === -Infinity) return ZERO;
+  return log !== Infinity ? null : health <= 3 ? names[health] : MEANT;
 }
 
 /** Two numbers of a query, "3-9": [from, to) within 0..length; all of it for anything else. */
@@ -248,13 +258,31 @@ export function zoomed([from, to], anchor, factor, length) {
 
 export const rangeText = ([from, to], length) => (from === 0 && to === length ? "" : `${from}-${to - 1}`);
 
-/** A scope as people call it: "blocks.0-Block" is blocks.0. */
-export const scopeLabel = (scope) => scope.replace(/-[A-Z]\w*$/, "");
+/** A scope as people call it: "blocks.0-Block" is blocks.0; "0-Linear" of a Sequential has no other name. */
+export const scopeLabel = (scope) => scope.replace(/^(?!\d+-)(.*)-[A-Z]\w*$/, "$1");
 
-/** What stands beside a layer; "" for the operators of the model itself. */
-export function layerLabel(layer, frame, arrangement) {
+/**
+ * What stands beside each layer; "" for the operators of the model itself. An operator stands with the module around it, and
+ * with all of them where another one of its part would be called alike.
+ */
+export function labelsOf(layers, frame, arrangement) {
+  const labels = layers.map((layer) => layerLabel(layer, frame, arrangement));
+  const counts = new Map();
+  const key = (at) => `${layers[at].part} ${labels[at]}`;
+  labels.forEach((_, at) => counts.set(key(at), (counts.get(key(at)) ?? 0) + 1));
+  return labels.map((label, at) => (layers[at].isOperator && counts.get(key(at)) > 1 ? frame.rows.name[arrangement.order[layers[at].from]] : label));
+}
+
+const ROOTS = new Set(["Default", "Gradients"]); // scopes of all operators
+
+function layerLabel(layer, frame, arrangement) {
   const name = frame.rows.name[arrangement.order[layer.from]];
-  if (layer.isOperator) return name.split("/").filter(Boolean).at(-1) ?? name;
+  if (layer.isOperator) {
+    const parts = name.split("/").filter(Boolean);
+    const scope = arrangement.paths[layer.from].at(-1);
+    const isInModule = scope !== undefined && !ROOTS.has(scope) && parts.length > 1;
+    return isInModule ? `${scopeLabel(scope)}/${parts.at(-1)}` : parts.at(-1) ?? name;
+  }
   if (layer.path === null) return name;
   const own = layer.path.slice(layer.shared).map(scopeLabel);
   return own.length > 0 ? own.join("/") : "";

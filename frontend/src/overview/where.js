@@ -1,6 +1,6 @@
 // Which step is looked at, as three controls with words: rank, part of a training step, iteration.
 import { follow, link, place, stepParts } from "../state.js";
-import { count, html, marks, outvotedRanks, row } from "../view.js";
+import { count, Health, html, outvotedRanks, row } from "../view.js";
 import { say } from "../words.js";
 
 /** All steps: [{parts: [rank, graph, iteration] of a link, part: word, health}]. */
@@ -62,7 +62,7 @@ export function Where({ overview, chosen: asked }) {
       <label> ${say("iteration")} <input type="number" list="iterations" min=${iterations[0]} max=${iterations.at(-1)} value=${iteration}
         onChange=${(event) => go([rank, graph, String(Math.trunc(Number(event.currentTarget.value)))])} /></label> <span class="quiet">${say("of")} ${iterations[0]}–${iterations.at(-1)}</span>
       <button disabled=${at < 0 || at >= iterations.length - 1} aria-label=${say("iteration after")} title="]" onClick=${() => go([rank, graph, iterations[at + 1]])}>›</button></span>`}
-    ${!isTrend && own[at] !== undefined && html`<span class="health ${marks[own[at].health]?.[0]}">${marks[own[at].health]?.[1]} ${say(own[at].health)}</span>`}
+    ${!isTrend && own[at] !== undefined && html`<${Health} health=${own[at].health} />`}
   </div>`;
 }
 

@@ -1,7 +1,7 @@
 // A step beside that of the golden dump: error over execution order, and all tensors that were compared.
 import { number, sortable } from "../format.js";
 import { Chart } from "../chart.js";
-import { follow, isOpen, panelLink, place, setQuery } from "../state.js";
+import { follow, isOpen, panelLink, place, setQuery, stepParts } from "../state.js";
 import { Pairing } from "../pairing.js";
 import { Table } from "../table.js";
 import { count, html, Num, shortened } from "../view.js";
@@ -9,6 +9,7 @@ import { say } from "../words.js";
 
 const measures = { error: "relative error", max_abs_error: "max |Δ|", angle: "1 − cosine" };
 const FLOOR = 1e-9; // what is below it is drawn there
+const looks = { agrees: "good", differs: "bad" }; // what is incomplete is neither
 const RANKS = { differs: 0, "not compared": 2 };
 
 /** Rows in the order that is asked for, those that differ first and what was not compared last; see the tests. */
@@ -29,15 +30,16 @@ export function rangeOf(text) {
   return match === null ? null : [Number(match[1]), Number(match[2])];
 }
 
-/** The tolerance that most tensors have; null where none has one. */
+/** The tolerance that most tensors have; null where none has one, and where others decide: what is above it agrees all the same. */
 export function commonTolerance(tensors) {
+  if (tensors.tolerance?.some((one, index) => tensors.status[index] === "agrees" && tensors.error[index] > one)) return null;
   const counts = new Map();
   tensors.tolerance?.forEach((one, index) => { if (one > 0 && tensors.status[index] !== "not compared") counts.set(one, (counts.get(one) ?? 0) + 1); });
   return [...counts].sort((one, other) => other[1] - one[1])[0]?.[0] ?? null;
 }
 
 export function Compare({ compare, step, parts }) {
-  const { tensors } = compare;
+  const { tensors, finding } = compare;
   const names = step.operators.name;
   const { sort = "", bad = "", q = "", range: picked, nc = "", m = "error" } = place.value.query;
   const some = (status) => tensors.status.filter((one) => one === status).length;
@@ -61,8 +63,9 @@ export function Compare({ compare, step, parts }) {
   const isThat = isOpen(parts);
   const reasons = [...new Set(tensors.reason.filter((_, index) => tensors.status[index] === "not compared"))].filter(Boolean).slice(0, 5);
   return html`<main class="full">
-    <details class=${compare.headline.length ? "verdict bad" : "verdict good"} open=${compare.headline.length <= 6 && innerWidth >= 700}><summary>${say(compare.headline[0] ?? "agrees")}</summary>
-      <pre>${compare.headline.slice(1).map(say).join("\n")}</pre></details>
+    <details class=${`verdict ${looks[compare.outcome] ?? ""}`} open=${compare.headline.length <= 6 && innerWidth >= 700}><summary>${finding === null ? say(compare.headline[0])
+      : html`<a href=${panelLink(stepParts(finding.at.step), finding.at.operator)}>${say(finding.title)}</a>${finding.why.map((one) => html` <span class="why" key=${one}>${say(one)}</span>`)}`}</summary>
+      <pre>${compare.headline.slice(finding === null ? 1 : 0).filter((line) => !finding?.why.includes(line)).map(say).join("\n")}</pre></details>
     <${Errors} tensors=${tensors} parts=${parts} names=${names} measure=${m in measures ? m : "error"} range=${range} />
     <div class="tools">
       <input id="search" type="search" value=${q} placeholder=${say("search")} title="/" aria-label=${say("search")} onInput=${(event) => setQuery({ q: event.currentTarget.value })} />

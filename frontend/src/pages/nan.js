@@ -8,7 +8,7 @@ import { say } from "../words.js";
 
 export function NanPath({ nan }) {
   const { query } = place.value;
-  if (nan.found.length === 0) return html`<main><p>${say("nothing found")}</p></main>`;
+  if (nan.found.length === 0) return html`<main><p>${say(nan.text)}</p></main>`;
   const chosen = nan.found.find(({ step }) => stepParts(step).join("/") === query.step) ?? nan.found[0];
   return html`<${Way} key=${stepParts(chosen.step).join("/")} found=${nan.found} one=${chosen} />`;
 }
@@ -29,7 +29,7 @@ function Way({ found, one }) {
   const all = [one.origin, ...lists.flatMap(([title, name = title]) => one[name])];
   const way = new Set(all.map(({ operator }) => operator).filter((operator) => operator !== null));
   const head = html`<div class="origin"><h1>${titleOf(one)}</h1>
-    ${found.length > 1 && html`<label>${say("Steps")} <select onChange=${(event) => setQuery({ step: stepParts(found[event.currentTarget.selectedIndex].step).join("/"), open: undefined, sel: undefined })}>${
+    ${found.length > 1 && html`<label>${say("iteration")} <select onChange=${(event) => setQuery({ step: stepParts(found[event.currentTarget.selectedIndex].step).join("/"), open: undefined, sel: undefined })}>${
       found.map((other) => html`<option key=${other.step.join()} selected=${other === one}>${titleOf(other)}</option>`)}</select></label>`}
     <span>${say("origin")}: <${At} at=${one.origin} /> (${say(one.how)}${one.parameter === null ? "" : `, ${one.parameter}`})</span></div>
     <${Line} line=${one.line} />`;
@@ -40,5 +40,5 @@ function Way({ found, one }) {
       <ul class="chain">${one.parameters.map((name) => html`<li key=${name}>${name}</li>`)}</ul>`}</details>`;
   if (step === null) return html`<main aria-busy=${isAsked ? "true" : null}>${head}${text}</main>`;
   const { operator } = one.origin;
-  return html`<${Graph} step=${step} parts=${parts} targets=${operator === null ? [...way].slice(0, 1) : [operator]} way=${way} first="nan" head=${head}>${text}<//>`;
+  return html`<${Graph} step=${step} parts=${parts} targets=${operator === null ? [...way].slice(0, 1) : [operator]} way=${way} first=${one.kind.toLowerCase()} head=${head}>${text}<//>`;
 }

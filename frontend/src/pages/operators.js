@@ -1,8 +1,9 @@
 // All operators of a step in execution order, with the numbers of their worst output.
 import { bytes, shape, sortable } from "../format.js";
+import { firstBad } from "../graph/graph.js";
 import { follow, isOpen, panelLink, place, setQuery } from "../state.js";
 import { Table } from "../table.js";
-import { count, Health, html, isBad, Num, shortened } from "../view.js";
+import { count, Health, html, isBad, Num, shortened, withoutCommonParts } from "../view.js";
 import { say } from "../words.js";
 
 export function Operators({ step, parts }) {
@@ -11,13 +12,14 @@ export function Operators({ step, parts }) {
   const shown = step.shownTensor ??= Array.from({ length: count(operators) }, (_, index) => worstTensor(step, index));
   const of = (name) => (index) => (shown[index] === null ? null : tensors[name][shown[index]]);
   const numbers = [["max", "max"], ["min", "min"], ["avg", "mean"], ["l2norm", "L2"], ["nan", "NaN"]];
+  const type = step.shownType ??= withoutCommonParts(operators.type);
   const all = [
     { name: "number", title: "#", end: true, value: (index) => index, cell: (index) => index },
     { name: "health", title: say("health"), value: (index) => isBad(operators.health[index]) ? 1 : 0,
       cell: (index) => html`<${Health} health=${operators.health[index]} />` },
     { name: "name", title: say("name"), value: (index) => operators.name[index],
       cell: (index) => html`<a class="name" title=${operators.name[index]} href=${panelLink(parts, index)}>${shortened(operators.name[index])}</a>` },
-    { name: "type", title: say("type"), value: (index) => operators.type[index], cell: (index) => operators.type[index] },
+    { name: "type", title: say("type"), value: (index) => operators.type[index], cell: (index) => html`<span title=${operators.type[index]}>${type(operators.type[index])}</span>` },
     { name: "dtype", title: say("dtype"), value: of("dtype"), cell: (index) => of("dtype")(index) ?? "–" },
     { name: "shape", title: say("shape"), value: (index) => of("size_bytes")(index), cell: (index) => shape(of("shape")(index)) },
     ...numbers.map(([name, title]) => ({ name, title: say(title), end: true, value: (index) => sortable(of(name)(index)),
@@ -29,6 +31,7 @@ export function Operators({ step, parts }) {
   // In a narrow window the numbers are in sight, and not what the name tells already.
   const columns = globalThis.innerWidth < 700 ? all.filter(({ name }) => !["type", "dtype", "shape"].includes(name)) : all;
   const order = ordered(operators, columns, { q, sort, bad });
+  const start = q === "" && sort === "" ? order.indexOf(firstBad(step)) : 0;
   return html`<main class="full">
     <div class="tools">
       <input id="search" type="search" placeholder=${say("search name, type or scope")} value=${q}
@@ -37,7 +40,7 @@ export function Operators({ step, parts }) {
         setQuery({ bad: event.currentTarget.checked ? "1" : "" })} /> ${say("bad only")}</label>
       <span aria-live="polite">${order.length} ${say("of")} ${count(operators)}</span>
     </div>
-    <${Table} columns=${columns} order=${order} health=${(index) => operators.health[index]} label=${say("Operators")}
+    <${Table} columns=${columns} order=${order} health=${(index) => operators.health[index]} label=${say("Operators")} start=${start}
       isCurrent=${isOpen(parts)} sort=${sort} onSort=${(name) => setQuery({ sort: name })} onOpen=${(index) => follow(panelLink(parts, index))} />
   </main>`;
 }

@@ -14,7 +14,7 @@ export function Overview({ overview }) {
   return html`<main class="overview"><div class="front">
     <${Headline} overview=${overview} />
     <div>${frame === undefined ? html`<p aria-busy="true" class="quiet">…</p>` : frame !== null && frame.iterations.length > 0 && html`<${HealthMap} frame=${frame} overview=${overview} />`}</div>
-    <${Cards} overview=${overview} cards=${frame?.cards ?? []} isReady=${frame !== undefined} />
+    <${Cards} overview=${overview} cards=${frame?.cards ?? []} isReady=${frame !== undefined && overview.verdict.kind === "ok"} />
     <div class="wide-row">
       ${overview.notes?.map((one) => html`<p class="note" key=${one}>${say(one)}</p>`)}
       <${Provenance} overview=${overview} provenance=${frame?.provenance} />
@@ -38,6 +38,7 @@ function Headline({ overview }) {
   const command = nextCommand(overview);
   return html`<section class="verdict headline wide-row ${looks}" aria-label=${say("verdict")}>
     <h1>${mark} ${href === null ? say(verdict.text) : html`<a href=${href}>${say(verdict.text)}</a>`}${verdict.at !== null && html`<span class="where"> ${whereOf(verdict.at.step)}</span>`}</h1>
+    ${first?.why.map((one) => html`<p class="why" key=${one}>${say(one)}</p>`)}
     ${first !== undefined && html`<${Source} finding=${first} />`}
     <div class="next">${href !== null && html`<a class="go" href=${href}>${say("go there")} →</a>`}
       ${command !== null && html`<code>${command}</code><${Copy} text=${command} label="copy" />`}</div>
@@ -72,16 +73,19 @@ const quoted = (text) => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("
 const onDisk = ({ disk_bytes: size }) => (size === null || size === undefined ? [] : [bytes(size)]);
 
 const kinds = {
-  nan: ["made", "✖", "steps with a NaN"], inf: ["came", "▼", "steps with an Inf"], skipped: ["suspicious", "?", "steps that the loss scaler skipped"],
-  outvoted: ["differs", "≠", "tensors in which a rank is outvoted"], differs: ["differs", "≠", "operators that differ"],
-  grew: ["suspicious", "↗", "times larger than one iteration before"], dead: ["suspicious", "0", "operators whose outputs are always zero"], damaged: ["made", "!", "damaged files"],
+  nan: ["made", "✖", "iterations with a NaN", "iteration with a NaN"], inf: ["came", "▼", "iterations with an Inf", "iteration with an Inf"],
+  skipped: ["suspicious", "?", "iterations that the loss scaler skipped", "iteration that the loss scaler skipped"],
+  outvoted: ["differs", "≠", "tensors in which a rank is outvoted", "tensor in which a rank is outvoted"], differs: ["differs", "≠", "operators that differ", "operator that differs"],
+  grew: ["suspicious", "↗", "times larger than one iteration before"],
+  dead: ["suspicious", "0", "operators whose outputs are always zero", "operator whose outputs are always zero"], damaged: ["made", "!", "damaged files", "damaged file"],
 };
 
 function Cards({ overview, cards, isReady }) {
   const { steps } = overview;
   const totals = `${sum(steps.operators)} ${say("operators")} · ${sum(steps.tensors)} ${say("tensors")} (${bytes(sum(steps.size_bytes))})${onDisk(overview).map((size) => ` · ${size} ${say("on disk")}`).join("")}`;
   return html`<aside class="findings" aria-label=${say("findings")}>${cards.map(({ kind, count: some, text, at }) => {
-    const [name, sign, words] = kinds[kind] ?? ["unmeasured", "–", kind];
+    const [name, sign, many, one = many] = kinds[kind] ?? ["unmeasured", "–", kind];
+    const words = some === 1 ? one : many;
     const what = html`<span class="health ${name}">${sign}</span> <b>${kind === "grew" ? `×${number(some)}` : some}</b>${say(words)}<small>${kind === "outvoted" ? `${say("rank")} ${text}` : text}</small>`;
     const href = hrefOf(at);
     return href === null ? html`<div key=${kind + text} class=${name}>${what}</div>` : html`<a key=${kind + text} class=${name} href=${href}>${what}</a>`;
@@ -101,13 +105,13 @@ function Provenance({ overview, provenance }) {
     ${configuration !== null && html`<details><summary>${say("configuration")}</summary><pre tabindex="0">${configuration}</pre></details>`}</section>`;
 }
 
-/** Steps that the program has run: each graph and each rank has a row of every iteration. */
+/** How many iterations there are: each graph and each rank has a row of every one. */
 const iterations = ({ iteration }) => new Set(iteration.filter((one) => one !== null)).size || new Set(iteration).size;
 
 /** All steps as a table, folded: what the map shows, for those who read rather than look. */
 function Steps({ overview }) {
   const { steps, healths } = overview;
-  return html`<details class="steps-table"><summary>${say("Steps")} (${iterations(steps)})</summary><div class="scroll" tabindex="0">
+  return html`<details class="steps-table"><summary>${say("Iterations")} (${iterations(steps)})</summary><div class="scroll" tabindex="0">
     <table class="plain"><thead><tr>${["rank", "part", "graph", "iteration", "operators", "tensors", "bytes", "health"].map(
       (name) => html`<th key=${name} scope="col">${say(name)}</th>`)}</tr></thead>
       <tbody>${Array.from({ length: Math.min(MOST_ROWS, count(steps)) }, (_, index) => {

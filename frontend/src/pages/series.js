@@ -14,9 +14,9 @@ const titles = { avg: "mean", l2norm: "L2", nan: "NaN" };
 const MAX_LINES = 8;
 
 /** kind: trend or ranks; group: the two parts that all columns share; marked: outvoted ranks -> tensors */
-export function Series({ series, kind, group, marked }) {
+export function Series({ series, kind, group, marked, headline = null }) {
   const { columns, tensors, left_out: leftOut } = series;
-  const { s = "l2norm", q = "", sort = "", bad = "", lines = "", log = "", scale = "" } = place.value.query;
+  const { s = "l2norm", q = "", sort = "", bad: asked = "", lines = "", log = "", scale = "" } = place.value.query;
   const statistic = statistics.includes(s) ? s : "l2norm";
   const values = series.statistics[statistic];
   const picked = lines.split(",").filter(Boolean).map(Number).filter((index) => index < count(tensors));
@@ -40,10 +40,14 @@ export function Series({ series, kind, group, marked }) {
       cell: (index) => html`<${Cells} values=${values[index]} columns=${columns} marked=${marked} shared=${shared} onPick=${(column) => open(column, index)} />` },
     { name: "measure", title: say(kind === "trend" ? "last / first" : "largest deviation"), end: true, value: (index) => measure(values[index]),
       cell: (index) => { const value = measure(values[index]); return Number.isFinite(value) ? html`<${Num} value=${value} />` : value === Infinity ? "∞" : "–"; } },
-    { name: "last", title: `${title} ${columns.at(-1)}`, end: true, value: (index) => sortable(values[index].at(-1)), cell: (index) => html`<${Num} value=${values[index].at(-1)} />` },
+    { name: "last", title: `${title}${say(kind === "trend" ? " of iteration" : " of rank")} ${columns.at(-1)}`, end: true, value: (index) => sortable(values[index].at(-1)), cell: (index) => html`<${Num} value=${values[index].at(-1)} />` },
     { name: "parameter", title: say("parameter"), value: (index) => tensors.parameter[index] ?? "", cell: (index) => `${tensors.is_gradient[index] ? "∂ " : ""}${tensors.parameter[index] ?? ""}` },
   ];
-  let order = Array.from({ length: count(tensors) }, (_, index) => index).filter((index) => (bad !== "1" || isBad(tensors.health[index]))
+  // What is wrong is what one looks for here: over the iterations what went wrong first is on top.
+  const bads = tensors.health.map(isBad);
+  const bad = asked === "" ? (kind === "ranks" && bads.includes(true) ? "1" : "") : asked;
+  const firstBad = (index) => (bads[index] ? (kind === "trend" ? firstNotFinite(series.statistics, index) : 0) : Infinity);
+  let order = Array.from({ length: count(tensors) }, (_, index) => index).filter((index) => (bad !== "1" || bads[index])
     && q.toLowerCase().split(/\s+/).every((word) => `${label(index)} ${tensors.parameter[index] ?? ""}`.toLowerCase().includes(word)));
   const column = shownColumns.find(({ name }) => name === sort.replace(/^-/, ""));
   if (column !== undefined) {
@@ -51,22 +55,24 @@ export function Series({ series, kind, group, marked }) {
     const keys = new Map(order.map((index) => [index, column.value(index)]));
     order = order.sort((one, other) => way * (keys.get(one) < keys.get(other) ? -1 : keys.get(one) > keys.get(other) ? 1 : 0) || one - other);
   }
+  else order.sort((one, other) => firstBad(one) - firstBad(other) || one - other);
   const pick = (index) => setQuery({ lines: (picked.includes(index) ? picked.filter((one) => one !== index) : [...picked, index].slice(-MAX_LINES)).join(",") });
   const drawn = picked.map((index) => ({ label: label(index), values: values[index] }));
   const isLog = log === "" ? isWide(drawn) : log === "1";
   const outvoted = columns.filter((one) => marked.has(String(one))).map((one) => ({ x: one, label: `≠ ${say("outvoted")}` }));
   return html`<main class="full">
+    ${headline !== null && html`<section class="verdict bad"><h1>${headline}</h1></section>`}
     ${kind === "trend" && html`<${Training} group=${group} />`}
     <div class="tools">
       <input id="search" type="search" value=${q} placeholder=${say("search name, type or scope")} title="/" aria-label=${say("search name, type or scope")}
         onInput=${(event) => setQuery({ q: event.currentTarget.value })} />
       <label>${say("statistic")} <select onChange=${(event) => setQuery({ s: statistics[event.currentTarget.selectedIndex] })}>${statistics.map(
         (name) => html`<option key=${name} selected=${name === statistic}>${say(titles[name] ?? name)}</option>`)}</select></label>
-      <label><input type="checkbox" checked=${bad === "1"} onChange=${(event) => setQuery({ bad: event.currentTarget.checked ? "1" : "" })} /> ${say("bad only")}</label>
+      <label><input type="checkbox" checked=${bad === "1"} onChange=${(event) => setQuery({ bad: event.currentTarget.checked ? "1" : "0" })} /> ${say("bad only")}</label>
       <label><input type="checkbox" checked=${scale !== "row"} onChange=${(event) => setQuery({ scale: event.currentTarget.checked ? "" : "row" })} /> ${say("one colour scale")}</label>
       ${shared !== null && html`<${Legend} shared=${shared} title=${`|${title}|`} />`}
       <span>${order.length} ${say("of")} ${count(tensors)}${leftOut > 0 ? `, ${leftOut} ${say("left out")}` : ""}</span>
-      ${kind === "ranks" && html`<span>${say("alike on all ranks")}: ${values.filter((row) => row.every((one) => one === row[0])).length}</span>`}
+      ${kind === "ranks" && html`<span>${say("alike on all ranks")}: ${alike(values)}</span>`}
       ${[...marked].map(([rank, some]) => html`<b key=${rank} class="outvoted">≠ ${say("outvoted")}: ${say("rank")} ${rank}, ${some} ${say("tensors")}</b>`)}
     </div>
     ${picked.length > 0 ? html`<section class="picked"><div class="tools"><label><input type="checkbox" checked=${isLog} onChange=${(event) => setQuery({ log: event.currentTarget.checked ? "1" : "0" })} /> ${say("log scale")}</label>
@@ -77,6 +83,18 @@ export function Series({ series, kind, group, marked }) {
     <${Table} columns=${shownColumns} order=${order} health=${(index) => tensors.health[index]} label=${say(kind === "trend" ? "Trend" : "Ranks")}
       isCurrent=${(index) => picked.includes(index)} sort=${sort} onSort=${(name) => setQuery({ sort: name })} onOpen=${pick} />
   </main>`;
+}
+
+/** The first column in which a tensor is not finite; as many as there are where it never is. */
+export function firstNotFinite({ l2norm, max, min, nan }, index) {
+  const found = l2norm[index].findIndex((_, at) => nan[index][at] > 0 || [l2norm, max, min].some((all) => typeof all[index][at] === "string"));
+  return found < 0 ? l2norm[index].length : found;
+}
+
+/** How many rows have one number on all ranks, of those that have a number at all: "3 of 8". */
+export function alike(values) {
+  const measured = values.filter((row) => row.some((one) => one !== null));
+  return `${measured.filter((row) => row.every((one) => one === row[0])).length} ${say("of")} ${measured.length}`;
 }
 
 /** The curves of a rank over its iterations, as they stand above the map of the first page. */

@@ -27,6 +27,7 @@ _LITERAL = {letter: f"[{letter}]" for letter in "*?["}
 _LEVELS = 8
 # How the eager dump calls what `torch.compile` made, before the name of the function.
 _COMPILED, _BACKEND = "compiled.", "--torch-backend"
+_EAGER, _COMPILING = "--torch-eager", frozenset((_BACKEND, "--torch-module"))
 
 
 def command_line(*words: PathLike) -> str:
@@ -128,8 +129,23 @@ def plain_line(command: Command) -> str:
 
 def command_of(operator: Operator) -> Command:
     """How the dump was made that holds an operator; UNKNOWN where it does not tell."""
-    commands = (read_command(folder) for folder in _metadata_folders(_place(operator)[1]))
+    return _command_above(_place(operator)[1])
+
+
+def _command_above(path: str) -> Command:
+    commands = (read_command(folder) for folder in _metadata_folders(path))
     return next((command for command in commands if command is not None), UNKNOWN)
+
+
+def whole_program_line(dump: PathLike) -> str:
+    """The command that dumps all of a program of which a dump has compiled regions alone, by the options that made it.
+
+    "" for any other dump, and where it is not known how it was made.
+    """
+    command = _command_above(os.path.join(os.fspath(dump), "*"))
+    if command.entry != RUN or _EAGER in command.options or not _COMPILING.intersection(command.options):
+        return ""
+    return _in_its_folder(command, command_line("run", *_program(replace(command, options=()))))
 
 
 def _program(command: Command) -> Sequence[str]:

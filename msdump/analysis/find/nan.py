@@ -245,7 +245,7 @@ class NonFiniteReport:
 
     @property
     def _summary(self) -> str:
-        return f"{self.bad_step_count} of {self.step_count} steps have a NaN, or an Inf that was not meant"
+        return f"{self.bad_step_count} of {self.step_count} iterations have a NaN, or an Inf that was not meant"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the first one of each step."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from msdump.analysis.compare.judge import verdict_of
 from msdump.analysis.compare.result import Comparison
-from msdump.analysis.compare.sentences import headline
+from msdump.analysis.compare.sentences import evidence_texts, headline
 from msdump.analysis.compare.verdict import MINE, Place, Reason
 from msdump.analysis.find.nan import HOW, MADE, NAN, NonFinite, initial_text
 from msdump.analysis.learning.words import details, sentence
@@ -40,6 +40,7 @@ class Finding:
     kind   of KINDS
     title  kind and operator
     text   what was seen, of several lines
+    why    the cause, where it is known: what two operators have that is not alike, what ranks disagree about
     line   of the user's script; None where the dump does not tell it
     """
 
@@ -49,6 +50,7 @@ class Finding:
     step: StepKey
     operator: Operator
     line: SourceLine | None
+    why: tuple[str, ...] = ()
 
 
 def findings(contents: Contents) -> list[Finding]:
@@ -75,19 +77,20 @@ def _of_job(contents: Contents) -> Iterator[Finding]:
     if job is None:
         return
     from msdump.analysis.ranks.job import rows_as_values
-    from msdump.analysis.ranks.words import verdict
+    from msdump.analysis.ranks.words import headlines, verdict
 
     first = job.first_disagreement
     places = [] if first is None else [(first["name"], first["iteration"], first["suspects"], first["graph"])]
     if job.undeclared.rows:
         row = rows_as_values(job.undeclared)[0]
         places.append((row["name"], row["iteration"], row["suspects"] or row["ranks"], None))
-    for text, (name, iteration, ranks, graph) in zip(verdict(job), places, strict=True):
+    sentences = zip(headlines(job), verdict(job), places, strict=True)
+    for title, text, (name, iteration, ranks, graph) in sentences:
         for each in contents.operators:
             names = each.operator.full_name, each.operator.op_name
             is_there = each.step.rank_id == ranks[0] and each.step.iteration == iteration and name in names
             if is_there and graph in (None, each.step.graph_id):
-                yield Finding("rank", text, text, each.step, each.operator, each.line)
+                yield Finding("rank", title, text, each.step, each.operator, each.line)
                 break
 
 
@@ -130,9 +133,19 @@ def _of_comparison(comparison: Comparison) -> Iterator[Finding]:
             return
         place = Place(MINE, fault.result.step, fault.result.pair.mine, fault.reader_line)
     kind = "first-wrong" if fault.reason in (Reason.WRONG, Reason.QUANTISED) else "first-difference"
-    yield _finding(kind, headline(comparison, verdict), place.step, place.operator, place.line)
+    lines = headline(comparison, verdict)
+    # What codes of a model cost is said in its first line.
+    why = [lines[0]] if fault.reason is Reason.QUANTISED else evidence_texts(fault)
+    yield _finding(kind, lines, place.step, place.operator, place.line, tuple(why))
 
 
-def _finding(kind: str, lines: list[str], step: StepKey, operator: Operator, line: SourceLine | None) -> Finding:
+def _finding(
+    kind: str,
+    lines: list[str],
+    step: StepKey,
+    operator: Operator,
+    line: SourceLine | None,
+    why: tuple[str, ...] = (),
+) -> Finding:
     title = message("{finding}: {name}", finding=KINDS[kind][0], name=operator.label)
-    return Finding(kind, title, joined("\n", lines), step, operator, line)
+    return Finding(kind, title, joined("\n", lines), step, operator, line, why)

@@ -24,11 +24,13 @@ def graph_parts(operators: Iterable[ExportedOperator]) -> dict[_Graph, str]:
     Where the backward pass has a graph of its own, one with operators of an optimizer is the optimizer's: it holds the
     clipping of gradients too, whose names have no optimizer in them.
     Edges: a forward graph that ran in the first iteration alone, where others ran in more, or before a forward graph of
-           a lower number, is the construction of the model. A graph of nothing but parameters is "parameters".
+           a lower number, is the construction of the model. A graph of nothing but parameters is "parameters". A graph
+           of msprobe holds several parts where the names of its records do.
     """
     stages: dict[_Graph, Counter[str]] = {}
     iterations: dict[_Graph, set[int | None]] = {}
     began: dict[_Graph, int] = {}
+    named: set[_Graph] = set()
     for one in operators:
         graph = one.step.rank_id, one.step.graph_id
         times = [time for row in one.tensors if (time := row.tensor.timestamp_us) is not None]
@@ -36,6 +38,8 @@ def graph_parts(operators: Iterable[ExportedOperator]) -> dict[_Graph, str]:
             began[graph] = min(began.get(graph, times[0]), *times)
         iterations.setdefault(graph, set()).add(one.step.iteration)
         counts = stages.setdefault(graph, Counter())
+        if msprobe_forward(one.operator.label) != one.operator.label:
+            named.add(graph)
         if not one.operator.is_parameter:
             counts[_stage(one)] += 1
     first = {rank: min(_numbers(iterations, rank), default=None) for rank, _ in stages}
@@ -44,7 +48,7 @@ def graph_parts(operators: Iterable[ExportedOperator]) -> dict[_Graph, str]:
     for graph, counts in stages.items():
         part = PARAMETERS
         if counts:
-            part = _most(counts)
+            part = WHOLE_STEP if graph in named and len(counts) > 1 else _most(counts)
             others = (count for (rank, _), count in stages.items() if rank == graph[0] and count is not counts)
             if counts[OPTIMIZER] and not counts[BACKWARD] and any(count[BACKWARD] for count in others):
                 part = OPTIMIZER

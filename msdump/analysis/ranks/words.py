@@ -37,6 +37,21 @@ def verdict(report: JobReport) -> list[str]:
     return sentences
 
 
+def headlines(report: JobReport) -> list[str]:
+    """`verdict` at a glance: who has what from which iteration on."""
+    found: list[str] = []
+    first = report.first_disagreement
+    if first is not None:
+        what = first["name"] if first["subject"] is None else shown_subject(first["subject"])
+        of_rank = {"ranks": _ranks(first["suspects"]), "name": what, "iteration": first["iteration"]}
+        later = {row["iteration"] for row in rows_as_values(report.unequal) if row["subject"] == first["subject"]}
+        if len(later) > 1:
+            found.append(message("{ranks}: {name} differs from iteration {iteration} on", **of_rank))
+        else:
+            found.append(message("{ranks}: {name} differs in iteration {iteration}", **of_rank))
+    return found + verdict(report)[len(found) :]
+
+
 def shown_subject(subject: str) -> str:
     """What a tensor is: a parameter by its name, or its gradient."""
     if subject.startswith(GRADIENT_OF):

@@ -136,7 +136,7 @@ def test_command_answers_two_questions(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["nan", str(write_dump(tmp_path / "mask", attention(MASKED, MORE)))]) == 0
     text = capsys.readouterr().out
     assert text.startswith(
-        "finite: 9 tensors of 1 step hold no NaN and no Inf that was not meant.\nbenign Inf: D/aten_"
+        "finite: 9 tensors of 1 iteration hold no NaN and no Inf that was not meant.\nbenign Inf: D/aten_"
     )
     assert "from a constant; stopped by D/Softmax-op4" in text
     bad = [*attention(MASKED, MORE), ("D/Exp-op5", {IN: MORE, OUT: HUGE}), ("D/Sub-op6", {IN: HUGE, OUT: BAD})]

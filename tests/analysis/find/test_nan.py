@@ -107,7 +107,7 @@ def test_what_is_finite_is_told_with_what_is_missing(tmp_path: Path, capsys: pyt
     for option, answer in (("--all", "that are there hold no NaN and no Inf."), ("--brief", "that are there.")):
         assert main(["nan", str(tmp_path), option]) == 4
         text = capsys.readouterr().out
-        assert re.match("incomplete: .*2 tensors of 1 step ", text) and answer in text and missing in text
+        assert re.match("incomplete: .*2 tensors of 1 iteration ", text) and answer in text and missing in text
         assert "finite:" not in text
     assert main(["nan", str(tmp_path), "--json", "-"]) == 4
     value = json.loads(capsys.readouterr().out)
@@ -192,6 +192,24 @@ def test_inputs_come_from_the_graph_when_only_outputs_were_dumped(own_dump: Path
     assert [operator.op_name for operator in found.infected] == ["MaxPool-op5"]
 
 
+def test_operators_that_a_nan_reaches_are_listed_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """After all else and before the next commands, five of them at most, though an Inf and the NaN of it reach them."""
+    bad = [(f"D/Mul-op{number}", {("input", 0): floats(np.nan), OUT: floats(np.nan)}) for number in range(3, 12)]
+    chain = [
+        ("D/Exp-op1", {("input", 0): floats(1e3), OUT: floats(np.inf)}),
+        ("D/Sub-op2", {("input", 0): floats(np.inf), OUT: floats(np.nan)}),
+        *bad,
+    ]
+    write_dump(tmp_path / "bad", chain)
+    assert main(["nan", str(tmp_path / "bad")]) == 1
+    text = capsys.readouterr().out
+    assert text.count("D/Mul-op3") == text.count("infects: ") == 1
+    _, _, listed = text.partition("infects: 9 operators\n")
+    lines = listed.splitlines()
+    assert [line.strip() for line in lines[:5]] == [f"D/Mul-op{number}" for number in range(3, 8)]
+    assert lines[5:8] == ["  and 4 more", "", "next:"]
+
+
 def test_command(tmp_path: Path) -> None:
     write_dump(tmp_path / "bad", CHAIN)
     write_dump(tmp_path / "good", CHAIN[:1])
@@ -206,13 +224,13 @@ def test_command(tmp_path: Path) -> None:
     assert code == 1
     assert text.startswith("first NaN, made out of finite inputs: D/Log-op2 (Log), rank 0, graph 0")
     assert "\nfirst unexpected Inf, made out of finite inputs: D/Div-op5 (Div), rank 0, graph 0" in text
-    assert "output 0: float32 [2], 1 NaN, 0 Inf" in text and "infects: 1 operator\n    D/Mul-op3" in text
+    assert "output 0: float32 [2], 1 NaN, 0 Inf" in text and "infects: 1 operator\n  D/Mul-op3" in text
     write_statistic_files(tmp_path / "bad", tmp_path / "statistics")
     assert "msdump zoom" not in text
     quoted = shlex.quote(f"{tmp_path}/statistics")
     assert f"\n  msdump zoom {quoted} Log-op2  # " in nan(f"{tmp_path}/statistics")[1]
     code, text = nan(str(tmp_path / "good"))
-    assert code == 0 and text.startswith("finite: 2 tensors of 1 step hold no NaN and no Inf.\n\nnext:\n")
+    assert code == 0 and text.startswith("finite: 2 tensors of 1 iteration hold no NaN and no Inf.\n\nnext:\n")
     code, text = nan(str(tmp_path / "missing"))
     assert code == 2 and text.startswith("msdump nan: ")
 
@@ -272,14 +290,14 @@ def test_a_step_is_an_iteration(good: int, bad: int, graphs: int, ranks: int) ->
             write_dump(Path(folder), made, iteration, graph, rank)
         found = find_non_finite(folder)
         assert (found.step_count, found.bad_step_count) == (good + bad, bad)
-        assert f"<NonFiniteReport: {bad} of {good + bad} steps" in repr(found)
+        assert f"<NonFiniteReport: {bad} of {good + bad} iterations" in repr(found)
         with contextlib.redirect_stdout(io.StringIO()) as out:
             assert main(["nan", folder]) == (1 if bad else 0)
         text = out.getvalue()
         if not bad:
-            assert text.startswith(f"finite: {graphs * ranks * good * 2} tensors of {good} step")
-        assert (f"{bad - 1} more step" in text) == (bad > 1)
-        assert ("other graphs or ranks of this step" in text) == (bad == 1 and graphs * ranks > 1)
+            assert text.startswith(f"finite: {graphs * ranks * good * 2} tensors of {good} iteration")
+        assert (f"{bad - 1} more iteration" in text) == (bad > 1)
+        assert ("other graphs or ranks of this iteration" in text) == (bad == 1 and graphs * ranks > 1)
         with contextlib.redirect_stdout(io.StringIO()) as out:
             main(["nan", folder, "--json", "-"])
         value = json.loads(out.getvalue())
@@ -299,5 +317,5 @@ def test_complex_numbers_of_statistics_are_not_known(tmp_path: Path, capsys: pyt
     for words in ([], ["--brief"]):
         assert main(["nan", str(tmp_path), *words]) == 0
         out = capsys.readouterr().out
-        assert out.startswith("finite: 2 tensors of 1 step")
+        assert out.startswith("finite: 2 tensors of 1 iteration")
         assert "not known: 1 tensor of complex64, which have no statistics" in out

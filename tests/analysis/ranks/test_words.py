@@ -15,6 +15,7 @@ pytest.importorskip("duckdb")
 from msdump.analysis.graph_info import GraphFile, GraphNode, Origin
 from msdump.analysis.overview.contents import Contents
 from msdump.analysis.ranks.subjects import gradients_in
+from msdump.analysis.ranks.words import headlines
 from msdump.analysis.stat.statistics import write_statistic_files
 from msdump.cli.main import main
 from msdump.formats.sharding_json import (
@@ -72,10 +73,15 @@ def test_the_first_line_names_rank_iteration_and_parameter(tmp_path: Path, capsy
     assert lines[0] == "rank 2 is outvoted, first in iteration 1: head (graph 0), which ranks 0, 1, 2, 3 must share"
 
 
+def test_a_headline_says_from_when_on(tmp_path: Path) -> None:
+    job = make_job(tmp_path / "job", lambda rank, iteration, name: rank == 1 and name == "head")
+    assert headlines(Contents(job, is_job=True).job) == ["rank 1: head differs from iteration 0 on"]
+
+
 def test_the_report_of_a_job_opens_with_the_vote(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job = make_job(tmp_path / "job", lambda *at: at == (2, 1, "head"))
     assert main(["report", str(job), "-o", str(tmp_path / "report.html"), "--md", str(tmp_path / "report.md")]) == 0
-    words = "rank 2 is outvoted, first in iteration 1: head (graph 0), which ranks 0, 1, 2, 3 must share"
+    words = "rank 2: head differs in iteration 1"
     assert capsys.readouterr().out.splitlines()[0] == words
     contents = Contents(job, is_job=True)
     at = Pages(contents).get("overview")["verdict"]["at"]
