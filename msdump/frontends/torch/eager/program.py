@@ -40,6 +40,7 @@ from msdump.process import sessions
 from msdump.tensors.unseen import beside_operator, unseen
 
 if TYPE_CHECKING:
+    import msdump_native
     from torch.autograd.graph import Node
 
     from msdump.config.plan import Plan
@@ -127,7 +128,11 @@ class EagerProgram:
         if why_not_native():
             self._lacks_native = True
             return
-        calls = NativeCalls(self.stages[FORWARD], self._operands, self._operator_scopes, self.session.count_skipped)
+
+        def calls(observer: msdump_native.Observer) -> NativeCalls:
+            forward, skipped = self.stages[FORWARD], self.session.count_skipped
+            return NativeCalls(observer, forward, self._operands, self._operator_scopes, skipped)
+
         self.native = NativeLook(self.session, calls, self._scopes, self._ask, lambda: self._iterations.optimizers)
         self.session.add_notes(self.native.notes)
 
@@ -182,7 +187,10 @@ class EagerProgram:
     def _settle(self) -> None:
         """What has run so far is told of."""
         if self.native is not None and self.native.is_on:
-            with unseen:
+            if self.native.has_news:
+                with unseen:
+                    self.native.flush()
+            else:
                 self.native.flush()
 
     # -- beginning and end ------------------------------------------------------------------------
