@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from msdump.config.plan import SYNC
 from msdump.frontends.torch.eager.call_sites import call_lines, call_stack
 from msdump.frontends.torch.eager.cost import StepCost, taken
+from msdump.frontends.torch.eager.engines import Situation, why_mode
 from msdump.frontends.torch.eager.iterations import Iterations
 from msdump.frontends.torch.eager.learning import LearningRecord
 from msdump.frontends.torch.eager.listening import is_compiled_node, listening
@@ -147,19 +147,9 @@ class EagerProgram:
 
     def why_not_seen(self, plan: Plan) -> str:
         """Why what runs now is not for `msdump_native`, in words; "" where it is."""
-        keeps = not plan.measures_only
-        why = _why_no_room(plan) if keeps else ""
-        if why:
-            return why
-        if plan.recorder is not None:
-            return "a flight recorder keeps the tensors"
-        if plan.trigger.exception:
-            return "the dump waits for an operator that raises"
-        if self._counts.has_run:
-            return "the program runs what torch.compile has made"
-        if torch.distributed.is_available() and torch.distributed.is_initialized():
-            return "torch.distributed is in use"
-        return why_not_shown(self._devices(), keeps)
+        is_distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
+        why = why_mode(Situation(plan, self._counts.has_run, is_distributed))
+        return why or why_not_shown(self._devices(), keeps=not plan.measures_only)
 
     def _devices(self) -> Collection[torch.device]:
         """Where parameters lie, and what is made by default."""
@@ -669,19 +659,6 @@ class _Regions(threading.local):
 
 
 _programs: weakref.WeakSet[EagerProgram] = weakref.WeakSet()
-
-
-def _why_no_room(plan: Plan) -> str:
-    """Why a dump does not hold copies of all tensors of a step, as `msdump_native` does until it knows what is
-    selected; "" where it does.
-    """
-    if plan.trigger.op_debug_mode or plan.trigger.is_watcher:
-        return "the dump looks for overflows, or for who overwrites an output"
-    if plan.which.selectors is not None or plan.which.takes_marked:
-        return "it would copy the tensors of all operators, and the configuration selects some"
-    if plan.how.engine != SYNC:
-        return "the dump is asynchronous, and saves more than statistics without MD5"
-    return ""
 
 
 def _note_fork() -> None:
