@@ -21,7 +21,7 @@ import msdump
 from msdump._version import FOLDER
 
 
-def config(folder: Path) -> dict[str, Any]:
+def config(folder: Path, **settings: Any) -> dict[str, Any]:
     common = {
         "dump_mode": 0,
         "path": str(folder),
@@ -31,11 +31,17 @@ def config(folder: Path) -> dict[str, Any]:
         "input_output": 0,
         "kernels": [],
         "support_device": [0],
+        **settings,
     }
     return {"common_dump_settings": common, "e2e_dump_settings": {"enable": True, "trans_flag": True}}
 
 
-def eager(folder: Path) -> Callable[[], Any]:
+def native(folder: Path) -> Callable[[], Any]:
+    """The second time that the compiled observer sees the same."""
+    return eager(folder, saved_data="statistic", statistic_category=["max"])
+
+
+def eager(folder: Path, **settings: Any) -> Callable[[], Any]:
     import torch
 
     class Net(torch.nn.Module):
@@ -43,7 +49,7 @@ def eager(folder: Path) -> Callable[[], Any]:
             return x.sin()
 
     net, x = Net(), torch.ones(3)
-    watch = msdump.watch(net, config(folder))
+    watch = msdump.watch(net, config(folder, **settings))
     watch.__enter__()
 
     def step() -> None:
@@ -93,7 +99,7 @@ def compare(folder: Path) -> Callable[[], Any]:
     return lambda: msdump.compare(dump, dump)
 
 
-PROGRAMS = {program.__name__: program for program in (mindspore, compiled, eager, nan, compare)}
+PROGRAMS = {program.__name__: program for program in (mindspore, compiled, eager, native, nan, compare)}
 
 
 def visited(name: str, folder: Path) -> list[str]:
