@@ -37,6 +37,8 @@ _INPUT, _RESULT_MEMORY, _OUTPUT, _WRITTEN = range(4)
 _MAX_PROGRAMS = 4
 # In which one of them is known.
 _MAX_STATES = 16
+# Parts of a step whose parameters are known at a time.
+_MAX_ENDS = 64
 # Versions of what was written in ways that were not counted.
 _UNKNOWN = 1 << 40
 # The state of an iteration that has told of nothing.
@@ -165,6 +167,8 @@ class _ParametersNow:
             places.append(shown.place)
         if len(found) == count:
             self.state = self._stage.part, count, self._calls.state
+            if len(self._calls.ends) >= _MAX_ENDS:
+                self._calls.ends.clear()
             self._calls.ends[self.state] = _End(found, self._shown, tensors, places)
 
     def is_readable(self, tensor: torch.Tensor, name: str) -> bool:
@@ -253,6 +257,8 @@ class NativeCalls:
 
     def begin(self) -> None:
         """An iteration begins."""
+        # Where nobody else holds them, numbers of the next iteration take the memory of these.
+        del self._iteration
         self._observer.begin_iteration()
         self._observer.keep(self.keeps)
         self._iteration = Iteration(self._observer.numbers, self.keeps)

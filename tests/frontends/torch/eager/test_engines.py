@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tempfile
 import threading
 from collections.abc import Callable
@@ -166,6 +167,27 @@ def test_each_step_has_the_same_rows_again(step: str, tmp_path: Path, monkeypatc
     assert ours.keys() == theirs.keys()
     for name in theirs:
         assert alike(ours[name]) == alike(theirs[name]), name
+
+
+def test_steps_that_repeat_leave_nothing_to_the_collector(tmp_path: Path) -> None:
+    collections = 0
+
+    def note(phase: str, _: object) -> None:
+        nonlocal collections
+        collections += phase == "start"
+
+    program = Program()
+    with msdump.watch(config=configuration(tmp_path)):
+        for _ in range(6):
+            program.plain()
+        gc.callbacks.append(note)
+        try:
+            for _ in range(60):
+                program.plain()
+        finally:
+            gc.callbacks.remove(note)
+    # One begins when there are 700 objects more than at the last.
+    assert collections <= 3
 
 
 def count_anew(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
