@@ -7,6 +7,7 @@ docs/reading-order.md lists walks through the code; tests/test_architecture.py f
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import threading
@@ -19,6 +20,7 @@ import numpy as np
 
 import msdump
 from msdump._version import FOLDER
+from msdump.config.environment import NATIVE
 
 
 def config(folder: Path, **settings: Any) -> dict[str, Any]:
@@ -38,10 +40,16 @@ def config(folder: Path, **settings: Any) -> dict[str, Any]:
 
 def native(folder: Path) -> Callable[[], Any]:
     """The second time that the compiled observer sees the same."""
-    return eager(folder, saved_data="statistic", statistic_category=["max"])
+    return _watched(folder, saved_data="statistic", statistic_category=["max"])
 
 
-def eager(folder: Path, **settings: Any) -> Callable[[], Any]:
+def eager(folder: Path) -> Callable[[], Any]:
+    """From the dispatch mode, also where the compiled observer is installed."""
+    os.environ[NATIVE] = "0"
+    return _watched(folder)
+
+
+def _watched(folder: Path, **settings: Any) -> Callable[[], Any]:
     import torch
 
     class Net(torch.nn.Module):
