@@ -124,4 +124,10 @@ def _small(is_quick: bool) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
     return Transformer(64, 4, 128), torch.randint(0, 1000, (4, 16)), torch.randint(0, 10, (4,))
 
 
-_MODELS = {"alexnet": _alexnet, "resnet50": _resnet50, "transformer": _transformer, "small": _small}
+def _mlp(is_quick: bool) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
+    # Of some 45 operators a step: what is done for each part of a step is most of the time.
+    model = nn.Sequential(nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 8))
+    return model, torch.randn(16, 32), torch.randint(0, 8, (16,))
+
+
+_MODELS = {"alexnet": _alexnet, "resnet50": _resnet50, "transformer": _transformer, "small": _small, "mlp": _mlp}

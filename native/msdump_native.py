@@ -11,7 +11,7 @@ import math
 import torch
 
 # Counts up when msdump gives the observer other arguments than before.
-INTERFACE = 2
+INTERFACE = 3
 
 
 def _why_not_loaded() -> str:
@@ -101,7 +101,7 @@ def use_cuda(index: int) -> str:
 
 
 def __getattr__(name: str) -> object:
-    if name in ("Observer", "measure", "row_texts", "INSTRUCTIONS", "REASONS", "TORCH_VERSION"):
+    if name in ("Observer", "Numbers", "Frames", "measure", "INSTRUCTIONS", "REASONS", "TORCH_VERSION"):
         why = _why_not_loaded()
         if why:
             raise ImportError(why)

@@ -47,24 +47,43 @@ def use_cuda(index: int) -> str:
     The first call compiles the kernels for that kind of device, and measures a tensor.
     """
 
-def row_texts(
-    heads: list[str],
-    tails: list[str],
-    first_stamp: int,
-    places: list[int],
-    tables: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]],
-    attributes: list[str],
-    end: str,
-) -> str:
-    """Lines of one text each: head, time stamp, tail, numbers with commas between, and the end.
+class Numbers:
+    """Statistics by place. Those of an iteration grow while it runs; an empty one is for tests."""
 
-    first_stamp  of the first line; each has one more than the one before
-    places       in all tables together, of the tensor of each line
-    tables       `measurements` of batches, and bools: which of them are integers
-    attributes   of `msdump.statistics.stats.Statistics`; max, min, avg and l2norm as `%g` prints them, `null` for the
-                 first three where no value is finite, the others as `%d`
-    Raises:      ValueError for lists of other lengths, and places and attributes that are none.
+    def __len__(self) -> int: ...
+    def since(self, first: int, last: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Copies of `measurements` from a place to before another one, and bools: which of them are integers."""
+    def add(self, numbers: np.ndarray[Any, Any], are_integers: np.ndarray[Any, Any]) -> None:
+        """Raises: ValueError for two arrays of other lengths."""
+    def put(self, place: int, record: np.ndarray[Any, Any], is_integer: bool) -> None:
+        """In the place of what is there, as of a tensor that compiled code does not measure."""
+
+class Frames:
+    """What stands in rows beside time stamps and numbers: heads, tails, and the place in `Numbers` of each tensor.
+
+    Raises:  ValueError for lists of other lengths, TypeError for what is no text.
     """
+
+    def __init__(self, heads: list[str], tails: list[str], places: list[int]) -> None: ...
+    def lines(self, numbers: Numbers, first_stamp: int, attributes: Sequence[str], end: str) -> str:
+        """Lines of one text each: head, time stamp, tail, numbers with commas between, and the end.
+
+        first_stamp  of the first line; each has one more than the one before
+        attributes   of `msdump.statistics.stats.Statistics`; max, min, avg and l2norm as `%g` prints them, `null` for
+                     the first three where no value is finite, the others as `%d`
+        Raises:      ValueError for places and attributes that are none.
+        """
+
+class Key:
+    """What was seen from one `take` or `drop` to the next. Equal ones give the same names, edges and rows.
+
+    Addresses are no part of it, but for those of parameters that have a number. Sequence numbers count from the first
+    of the iteration.
+    """
+
+    def __eq__(self, other: object) -> bool: ...
+    def changed(self, other: Key) -> list[int]:
+        """Operators whose floats are others than those of an equal key."""
 
 class Observer:
     """Sees operators of the thread that enables it, and of threads that autograd runs parts of it in.
@@ -120,6 +139,19 @@ class Observer:
 
     def take(self) -> Batch:
         """What was seen since the last call."""
+    def key(self, state: str) -> Key:
+        """Of what would be taken; `state`: what else it depends on."""
+    def drop(self) -> None:
+        """Forget the operators that would be taken. Their tensors are taken the next time."""
+    def name_parameters(self, numbers: dict[int, int]) -> None:
+        """Parameters by `tensor._cdata`: keys tell them apart by their numbers."""
+    def lie_at(self, tensors: list[torch.Tensor], places: list[int]) -> bool:
+        """Whether each tensor lies in the storage in which the tensor of the iteration at its place lay."""
+    count: int  # of operators that would be taken
+    has_kept: bool  # whether there are tensors among them that were copied
+    failure: str  # as of `Batch`
+    first_sequence: int  # number of autograd with which the iteration began
+    numbers: Numbers  # of the iteration
 
 class Arguments:
     """Arguments of the operators of a batch that are no tensors; objects are made when they are asked for."""

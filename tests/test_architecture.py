@@ -57,14 +57,16 @@ PROGRAMS = {
 
 
 def test_every_program_has_its_walk() -> None:
-    assert set(PROGRAMS) == {"eager", "compiled", "mindspore", "nan", "compare"}
+    assert set(PROGRAMS) == {"eager", "native", "compiled", "mindspore", "nan", "compare"}
 
 
 @pytest.mark.usefixtures("needs_mindspore")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_walk_is_short_and_a_program_takes_it(name: str) -> None:
-    if name in ("eager", "compiled"):
+    if name in ("eager", "native", "compiled"):
         pytest.importorskip("torch")
+    if name == "native":
+        pytest.importorskip("msdump_native")
     assert len(PROGRAMS[name]) == len(set(PROGRAMS[name])) <= 24
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "tests.walks", name],

@@ -7,6 +7,7 @@ docs/reading-order.md lists walks through the code; tests/test_architecture.py f
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import threading
@@ -19,9 +20,10 @@ import numpy as np
 
 import msdump
 from msdump._version import FOLDER
+from msdump.config.environment import NATIVE
 
 
-def config(folder: Path) -> dict[str, Any]:
+def config(folder: Path, **settings: Any) -> dict[str, Any]:
     common = {
         "dump_mode": 0,
         "path": str(folder),
@@ -31,11 +33,23 @@ def config(folder: Path) -> dict[str, Any]:
         "input_output": 0,
         "kernels": [],
         "support_device": [0],
+        **settings,
     }
     return {"common_dump_settings": common, "e2e_dump_settings": {"enable": True, "trans_flag": True}}
 
 
+def native(folder: Path) -> Callable[[], Any]:
+    """The second time that the compiled observer sees the same."""
+    return _watched(folder, saved_data="statistic", statistic_category=["max"])
+
+
 def eager(folder: Path) -> Callable[[], Any]:
+    """From the dispatch mode, also where the compiled observer is installed."""
+    os.environ[NATIVE] = "0"
+    return _watched(folder)
+
+
+def _watched(folder: Path, **settings: Any) -> Callable[[], Any]:
     import torch
 
     class Net(torch.nn.Module):
@@ -43,7 +57,7 @@ def eager(folder: Path) -> Callable[[], Any]:
             return x.sin()
 
     net, x = Net(), torch.ones(3)
-    watch = msdump.watch(net, config(folder))
+    watch = msdump.watch(net, config(folder, **settings))
     watch.__enter__()
 
     def step() -> None:
@@ -93,7 +107,7 @@ def compare(folder: Path) -> Callable[[], Any]:
     return lambda: msdump.compare(dump, dump)
 
 
-PROGRAMS = {program.__name__: program for program in (mindspore, compiled, eager, nan, compare)}
+PROGRAMS = {program.__name__: program for program in (mindspore, compiled, eager, native, nan, compare)}
 
 
 def visited(name: str, folder: Path) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -185,6 +186,69 @@ def small(bench: Bench) -> Iterator[Mapping[str, Sample]]:
                 # Beside each a plain one: a round takes ten seconds, in which the machine changes.
                 base = steps()
                 values[name] = call(), base
+            yield values
+
+
+STEP_AIMS = {
+    "small": ("small transformer, statistics without MD5", 1.4, 1.6),
+    "small_none": ("small transformer, no operator is selected", 1.15, 1.25),
+    "mlp": ("perceptron of 45 operators, statistics without MD5", 2.0, 2.5),
+    "idle": ("small transformer, steps that are not dumped after a dumped one", 1.0, 1.02),
+    "mode": ("small transformer, statistics without MD5, dispatch mode", 8, 8),
+}
+
+
+@row(
+    "eager-steps",
+    SECTION,
+    {
+        f"{name}_{which}": Line(f"{what}: the {which} step, processor time", "that of plain steps", f"<= {aim}")
+        for name, (what, *aims) in STEP_AIMS.items()
+        for which, aim in zip(("shortest", "median"), aims, strict=True)
+    },
+    seconds=240.0,
+    least=3,
+)  # fmt: skip
+def single_steps(bench: Bench) -> Iterator[Mapping[str, Sample]]:
+    """Processor time of single steps of a dump that goes on, beside as many plain ones before it, by one thread."""
+    import torch
+
+    import msdump
+    from benchmarks.torch_models import training_step
+
+    torch.set_num_threads(1)
+    count = 20 if bench.is_quick else 100
+    steps = {model: training_step(model, bench.is_quick) for model in ("small", "mlp")}
+
+    def times(step: Callable[[], Any], count: int = count, warm: int = 0) -> list[float]:
+        found = []
+        for _ in range(warm + count):
+            started = time.process_time()
+            step()
+            found.append(time.process_time() - started)
+        return found[warm:]
+
+    with scratch() as folder:
+        numbers: dict[str, Any] = {"saved_data": "statistic", "statistic_category": COLUMNS}
+        every = write_config(folder, "all", **numbers)
+        none = write_config(folder, "all", name="none", dump_mode=1, kernels=["Default/none-op0"], **numbers)
+        first = write_config(folder, "0", name="first", **numbers)
+        cases = {"small": every, "small_none": none, "mlp": every, "idle": first, "mode": every}
+        for step in steps.values():
+            times(step)
+        for _ in range(100):
+            values: dict[str, Sample] = {}
+            for name, config in cases.items():
+                if name != "mode" and not has_compiled_observer():
+                    continue
+                step = steps["mlp" if name == "mlp" else "small"]
+                plain = times(step)
+                with observer(name != "mode"), msdump.watch(config=config):
+                    # Those under a dispatch mode take as long as twenty plain ones.
+                    dumped = times(step, count // 5 if name == "mode" else count, 2 + WARM)
+                shutil.rmtree(config.with_suffix(""), ignore_errors=True)
+                values[f"{name}_shortest"] = min(dumped), min(plain)
+                values[f"{name}_median"] = statistics.median(dumped), statistics.median(plain)
             yield values
 
 

@@ -248,13 +248,17 @@ class WatchedGraph(GraphMemory):
         """
         if not step.graph.is_open:
             return self.parameters
-        if self._shown[0] != step.iteration:
-            self._shown = step.iteration, {}
-        shown = self._shown[1]
+        shown = self.shown_in(step.iteration)
         keys = {value.id: self.final_key(value, step) for value in self.parameters}
         new = [value for value in self.parameters if keys[value.id] not in (None, shown.get(value.id))]
         shown.update(keys)
         return new
+
+    def shown_in(self, iteration: int) -> dict[int, TensorKey | None]:
+        """By number of a parameter of an open graph: the key with which this iteration has shown it already."""
+        if self._shown[0] != iteration:
+            self._shown = iteration, {}
+        return self._shown[1]
 
     def final_key(self, value: Value, step: FinishedStep) -> TensorKey | None:
         """Key of a parameter as the step left it."""

@@ -267,11 +267,10 @@ class LimitedWriter:
         """As `write`, of `measured_writer`."""
         writer, sample = self.measured_writer, rows.sample
         assert writer is not None
-        self._guard.reserve(rows.size_bytes)
+        self._guard.reserve(rows.frames.size_bytes)
         with self._lock:
-            self._open.setdefault(
-                (sample.graph_id, sample.iteration), _OpenIteration()
-            ).promised_bytes += rows.size_bytes
+            iteration = self._open.setdefault((sample.graph_id, sample.iteration), _OpenIteration())
+            iteration.promised_bytes += rows.frames.size_bytes
         if self._rotation is not None and self._directory is not None:
             names = self._footprint.names(sample)
             self._rotation.expect(self._directory(sample), names, sample.graph_id, sample.iteration)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 
 import numpy as np
 
 from msdump.config.plan import DUMP_INPUT, Plan
-from msdump.dumpers.capture import Clock, SelectedOperand, WatchedGraph, op_records, parameter_record
+from msdump.dumpers.capture import Clock, WatchedGraph, op_records, parameter_record
 from msdump.dumpers.delivery import batches
 from msdump.dumpers.dumper import Dumper
 from msdump.dumpers.limits import LimitedWriter, row_bytes
@@ -23,6 +23,7 @@ from msdump.formats.writer import Writer, takers_of
 from msdump.graph.graph import Graph, Value
 from msdump.graph.run import FinishedStep, MeasuredCalls, MeasuredEvents
 from msdump.process.termination import in_thread
+from msdump.statistics.measured import RowFrames
 from msdump.tensors.c_order import c_copy, copy_elements
 from msdump.tensors.records import (
     BEFORE,
@@ -81,10 +82,10 @@ class SyncDumper(Dumper):
         # Open graphs that have operators which the file of the graph lacks.
         self._grown: set[int] = set()
         self._threads = ThreadPoolExecutor(_THREADS, "msdump-sync")
-        # By the identity of their operators.
-        self._frames: dict[int, RowFrames] = {}
-        # By graph, and number of a parameter.
-        self._parameter_frames: dict[tuple[int, int], tuple[str, str]] = {}
+        # By graph, and state of the step.
+        self._measured: dict[tuple[int, Hashable], _MeasuredStep] = {}
+        # By identities of the operators of each part.
+        self._frames: dict[tuple[int, ...], _OperatorRows] = {}
 
     def on_graph(self, graph: Graph) -> Sequence[int]:
         watched = WatchedGraph(graph, self._plan, any(writer.takes_empty for writer in self._writers))
@@ -128,22 +129,24 @@ class SyncDumper(Dumper):
             return
         graph_id, iteration = step.graph.graph_id, step.iteration
         watched = self._watched[graph_id]
-        parameters = watched.parameters_of(step)
-        measured = self._measured_writer(step)
+        rows_writer = self._measured_writer(step)
+        measured = None if rows_writer is None else self._measured_step(step, watched)
+        parameters: Sequence[Value]
         if measured is not None:
-            size = sum(len(self._frames_of(part, watched).heads) for part in measured[1].parts) + len(parameters)
+            parameters = measured.others
+            size = len(measured.frames) + len(parameters)
         else:
+            parameters = watched.parameters_of(step)
             size = _size_of(step, watched, len(parameters)) if step.graph.is_open else _records_of(watched)
         with self._dumping(size) as attempt:
             if step.graph.is_open:
                 self._record_open(step)
             self._write_constants(watched, graph_id, iteration, attempt)
             records: list[TensorRecord] = []
-            if measured is None:
+            if rows_writer is None or measured is None:
                 records = self._step_records(step, watched)
             else:
-                self._write_measured(*measured, watched, attempt)
-                parameters = self._write_measured_parameters(*measured, parameters, step, attempt)
+                self._write_measured(rows_writer, measured, step, attempt)
             self._write([*records, *self._parameter_records(watched, parameters, step)], attempt)
             for writer in (*self._writers, self._constants):
                 writer.end_iteration(graph_id, iteration)
@@ -185,75 +188,51 @@ class SyncDumper(Dumper):
                     records[record_index] = replace(record, format=DEFAULT_FORMAT, sub_format=0)
         return records
 
-    def _measured_writer(self, step: FinishedStep) -> tuple[LimitedWriter, MeasuredEvents] | None:
-        """Who writes rows of a step of known statistics, and these; None where a step has others, or files."""
-        events = step.events
+    def _measured_writer(self, step: FinishedStep) -> LimitedWriter | None:
+        """Who writes rows of a step of known statistics; None where a step has others, or files."""
         writer = self._writers[0] if len(self._writers) == 1 else None
-        if not isinstance(events, MeasuredEvents) or not isinstance(writer, LimitedWriter) or not len(events):
+        if not isinstance(step.events, MeasuredEvents) or not isinstance(writer, LimitedWriter) or not step.events.ops:
             return None
-        is_known = all(-1 not in part.places for part in events.parts)
-        return (writer, events) if is_known and writer.measured_writer is not None else None
+        return writer if writer.measured_writer is not None else None
 
-    def _frames_of(self, part: MeasuredCalls, watched: WatchedGraph) -> RowFrames:
-        known = self._frames.get(id(part.ops))
-        if known is None or known.ops is not part.ops:
-            if len(self._frames) >= _MAX_FRAMES:
+    def _measured_step(self, step: FinishedStep, watched: WatchedGraph) -> _MeasuredStep | None:
+        """The rows of a step of known statistics; None where some of its tensors have none."""
+        shown = watched.shown_in(step.iteration)
+        # What this iteration has shown already depends on more than what it has run.
+        name = None if step.state is None or shown else (step.graph.graph_id, step.state)
+        known = None if name is None else self._measured.get(name)
+        if known is not None:
+            shown.update(known.keys)
+            return known
+        assert isinstance(step.events, MeasuredEvents)
+        parts = step.events.parts
+        if any(-1 in part.places or part.numbers is not parts[0].numbers for part in parts):
+            return None
+        ids = tuple([id(part.ops) for part in parts])
+        rows = self._frames.get(ids)
+        if rows is None:
+            if len(self._frames) >= _MAX_MEASURED:
                 self._frames.clear()
-            known = self._frames[id(part.ops)] = RowFrames(part.ops, watched.operands)
-        return known
+            rows = self._frames[ids] = _OperatorRows(parts, watched)
+        found = _MeasuredStep(rows, watched, step)
+        if name is not None and not found.others:
+            if len(self._measured) >= _MAX_MEASURED:
+                self._measured.clear()
+            self._measured[name] = found
+        return found
 
     def _write_measured(
-        self, writer: LimitedWriter, events: MeasuredEvents, watched: WatchedGraph, attempt: Attempt
+        self, writer: LimitedWriter, measured: _MeasuredStep, step: FinishedStep, attempt: Attempt
     ) -> None:
-        for part in events.parts:
-            known = self._frames_of(part, watched)
-            if known.empty_count:
-                self._tally.count_skipped("empty tensor", known.empty_count)
-            if not known.heads:
-                continue
-            first = next(op for op in part.ops if watched.operands[op.index])
-            sample = parameter_record(first.full_name, "float32", _NO_VALUES, None, events.iteration, first.graph_id, 0)
-            stamp = self._clock.first_of(len(known.heads))
-            places = part.places
-            chosen = [places[place] for place in known.places]
-            writer.write_measured(
-                MeasuredRows(sample, known.heads, known.tails, stamp, chosen, part.numbers, known.size_bytes)
-            )
-            attempt.count_written(len(known.heads))
-
-    def _write_measured_parameters(
-        self,
-        writer: LimitedWriter,
-        events: MeasuredEvents,
-        parameters: Sequence[Value],
-        step: FinishedStep,
-        attempt: Attempt,
-    ) -> Sequence[Value]:
-        """Returns: those that were not measured."""
-        heads, tails, places = [], [], []
-        others = []
-        size, graph_id = 0, step.graph.graph_id
-        for value in parameters:
-            place = step.measured(value)
-            if place is None or 0 in value.type.shape:
-                others.append(value)
-                continue
-            frame = self._parameter_frames.get((graph_id, value.id))
-            if frame is None:
-                type = value.type
-                frame = self._parameter_frames[graph_id, value.id] = row_frame(
-                    "Parameter", value.name, OUTPUT, 0, type.dtype, type.shape, is_parameter=True
-                )
-            heads.append(frame[0])
-            tails.append(frame[1])
-            places.append(place)
-            size += row_bytes(value.name)
-        if heads:
+        if measured.empty_count:
+            self._tally.count_skipped("empty tensor", measured.empty_count)
+        frames, graph_id = measured.frames, step.graph.graph_id
+        if len(frames):
             sample = parameter_record("Parameter", "float32", _NO_VALUES, None, step.iteration, graph_id, 0)
-            stamp = self._clock.first_of(len(heads))
-            writer.write_measured(MeasuredRows(sample, heads, tails, stamp, places, events.parts[0].numbers, size))
-            attempt.count_written(len(heads))
-        return others
+            stamp = self._clock.first_of(len(frames))
+            assert isinstance(step.events, MeasuredEvents)
+            writer.write_measured(MeasuredRows(sample, frames, stamp, step.events.parts[0].numbers))
+            attempt.count_written(len(frames))
 
     def _write(self, records: Sequence[TensorRecord], attempt: Attempt) -> None:
         """All records of a step: those without elements, every distinct tensor once, over all threads, then those
@@ -342,33 +321,53 @@ class SyncDumper(Dumper):
 
 _NO_VALUES = np.empty((0,), np.float32)
 # As many as programs may do by turns.
-_MAX_FRAMES = 64
+_MAX_MEASURED = 64
 
 
-class RowFrames:
-    """Texts of the rows of operators that run in each iteration, and the place of each operand among all of them."""
+class _OperatorRows:
+    """Rows of operators that run in each iteration.   empty_count: of inputs without elements, which have none"""
 
-    def __init__(self, ops: Sequence[OpInfo], operands: Sequence[Sequence[SelectedOperand]]) -> None:
-        self.ops = ops
-        self.heads: list[str] = []
-        self.tails: list[str] = []
-        self.places: list[int] = []
-        self.size_bytes = 0
+    def __init__(self, parts: Sequence[MeasuredCalls], watched: WatchedGraph) -> None:
+        self.frames = RowFrames()
         self.empty_count = 0
-        start = 0
-        for op in ops:
-            for operand in operands[op.index]:
-                if 0 in operand.info.shape and operand.io == INPUT:
-                    self.empty_count += 1  # of tensors without elements, outputs alone have rows
-                    continue
-                head, tail = row_frame(
-                    op.op_type, op.full_name, operand.io, operand.slot, operand.info.dtype, operand.info.shape
-                )
-                self.heads.append(head)
-                self.tails.append(tail)
-                self.places.append(start + operand.slot + (0 if operand.io == INPUT else len(op.inputs)))
-                self.size_bytes += row_bytes(op.full_name)
-            start += len(op.inputs) + len(op.outputs)
+        # As long as these are there, no others have their identities.
+        self._ops = [part.ops for part in parts]
+        for part in parts:
+            start = 0
+            for op in part.ops:
+                for operand in watched.operands[op.index]:
+                    if 0 in operand.info.shape and operand.io == INPUT:
+                        self.empty_count += 1
+                        continue
+                    place = start + operand.slot + (0 if operand.io == INPUT else len(op.inputs))
+                    frame = row_frame(
+                        op.op_type, op.full_name, operand.io, operand.slot, operand.info.dtype, operand.info.shape
+                    )
+                    self.frames.add(frame, part.places[place], row_bytes(op.full_name))
+                start += len(op.inputs) + len(op.outputs)
+
+
+class _MeasuredStep:
+    """Rows of a step of an open graph whose tensors were measured as they ran.
+
+    frames       of operators, then of parameters
+    others       parameters that were not measured
+    keys         with which parameters were shown, by number
+    """
+
+    def __init__(self, rows: _OperatorRows, watched: WatchedGraph, step: FinishedStep) -> None:
+        self.frames = rows.frames.copy()
+        self.empty_count = rows.empty_count
+        self.others: list[Value] = []
+        for value in watched.parameters_of(step):
+            place = step.measured(value)
+            if place is None or 0 in value.type.shape:
+                self.others.append(value)
+                continue
+            type = value.type
+            frame = row_frame("Parameter", value.name, OUTPUT, 0, type.dtype, type.shape, is_parameter=True)
+            self.frames.add(frame, place, row_bytes(value.name))
+        self.keys = dict(watched.shown_in(step.iteration))
 
 
 def _size_of(step: FinishedStep, watched: WatchedGraph, parameters: int) -> int:

@@ -16,13 +16,13 @@ from pathlib import Path
 
 from msdump.errors import ConfigError, FormatError, WriteError
 from msdump.formats.append_file import AppendFile
-from msdump.formats.atomic import make_dirs
+from msdump.formats.atomic import Folder, make_dirs
 from msdump.formats.pack import MemberText, PackFolder
 from msdump.formats.paths.sync import KEPT_NAMES, STATISTIC_FILE, op_name_in_files, safe_op_type
 from msdump.formats.statistic_row import StatisticForm, StatisticRow
 from msdump.formats.writer import Counter, WriteCounts, finish_all
 from msdump.statistics.batches import MeasuredTensor, measure_all
-from msdump.statistics.measured import MeasuredNumbers, NumberColumns
+from msdump.statistics.measured import MeasuredNumbers, NumberColumns, RowFrames
 from msdump.statistics.stats import REAL_DTYPES, STATISTIC_CATEGORIES, StatisticCategory
 from msdump.storage.files import read_file
 from msdump.storage.plain import GRAPH_BYTES
@@ -115,20 +115,14 @@ def _quoted(text: str) -> str:
 class MeasuredRows:
     """Rows of one iteration of a graph whose statistics are known; none of an MD5.
 
-    sample        a record of them, for their folder
-    heads, tails  text of each row before its time stamp and behind it, as `row_frame` makes them
-    first_stamp   microseconds since the epoch; each has one more than the one before
-    places        in `numbers`, of each
-    size_bytes    that they take at most
+    sample       a record of them, for their folder
+    first_stamp  microseconds since the epoch; each has one more than the one before
     """
 
     sample: TensorRecord
-    heads: Sequence[str]
-    tails: Sequence[str]
+    frames: RowFrames
     first_stamp: int
-    places: Sequence[int]
     numbers: MeasuredNumbers
-    size_bytes: int
 
 
 def row_frame(
@@ -148,9 +142,10 @@ class _MeasuredIteration:
 
     def __init__(self) -> None:
         self.measured: dict[Hashable, str] = {}
+        # Those that are open. A file of rows that are all known when the iteration ends is written at once.
         self.files: dict[Path, AppendFile | MemberText] = {}
-        # Of each file: time stamps, numbers and texts of rows, or of several whose stamps follow each other.
-        self.lines: dict[AppendFile | MemberText, list[tuple[int, int, str]]] = {}
+        # Of each folder: time stamps, numbers and texts of rows, or of several whose stamps follow each other.
+        self.lines: dict[Path, list[tuple[int, int, str]]] = {}
         self.lock = threading.Lock()
 
 
@@ -215,19 +210,17 @@ class StatisticWriter:
         """As `write`, of tensors whose statistics are known.   Raises: WriteError."""
         with self._lock:
             iteration = self._iterations.setdefault(_step_key(rows.sample), _MeasuredIteration())
-        file = self._file(iteration, self._directory(rows.sample))
-        text = rows.numbers.rows(
-            rows.heads, rows.tails, rows.first_stamp, rows.places, self._number_columns, self._row_end
-        )
+        folder = self._directory(rows.sample)
+        text = rows.numbers.rows(rows.frames, rows.first_stamp, self._number_columns, self._row_end)
         with iteration.lock:
-            iteration.lines[file].append((rows.first_stamp, len(rows.heads), text))
+            iteration.lines.setdefault(folder, []).append((rows.first_stamp, len(rows.frames), text))
 
     def end_iteration(self, graph_id: int, iteration: int) -> None:
         with self._lock:
             ended = self._iterations.pop((graph_id, iteration), None)
         if ended is None:
             return
-        finish_all([functools.partial(self._finish, file, ended.lines[file]) for file in ended.files.values()])
+        finish_all([functools.partial(self._finish, folder, ended) for folder in ended.lines])
 
     def close(self) -> None:
         ends = [functools.partial(self.end_iteration, *step) for step in list(self._iterations)]
@@ -240,33 +233,53 @@ class StatisticWriter:
 
     # -- parts ------------------------------------------------------------------------------------
 
-    def _finish(self, file: AppendFile | MemberText, lines: list[tuple[int, int, str]]) -> None:
-        """Append the rows that wait and close the file.
+    def _finish(self, folder: Path, ended: _MeasuredIteration) -> None:
+        """Write the rows that wait, and close the file.
 
         Raises: WriteError; where closing fails, no row is sure to be there.
         """
+        lines = ended.lines[folder]
+        lines.sort(key=itemgetter(0))
+        text = "".join([text for _, _, text in lines])
         try:
+            file = ended.files.get(folder)
+            if file is None:
+                if self._write_whole(folder, text):
+                    return
+                file = self._open(folder)
             try:
                 if lines:
-                    lines.sort(key=itemgetter(0))
-                    size = file.append("".join([text for _, _, text in lines]))
+                    size = file.append(text)
                     self._counter.add(bytes_named=size, bytes_written=size)
             finally:
                 file.close()
         except WriteError as error:
             raise WriteError(str(error), sum(count for _, count, _ in lines)) from error
 
+    def _write_whole(self, folder: Path, text: str) -> bool:
+        """Publish a file with its header; False where rows are added to one that is there, or to a pack."""
+        if self._open_folder is not None:
+            return False
+        make_dirs(folder)
+        with Folder(folder) as opened:
+            if opened.has(STATISTIC_FILE):
+                return False
+            data = f"{self._header}\n{text}".encode(errors="backslashreplace")
+            opened.write(STATISTIC_FILE, [data], self._mode)
+        self._counter.file(len(data))
+        return True
+
     def _write_iteration(self, records: Sequence[TensorRecord]) -> None:
         with self._lock:
             iteration = self._iterations.setdefault(_step_key(records[0]), _MeasuredIteration())
         # Before the first measurement: a file that cannot be opened ends the dump.
-        files = self._files(iteration, records)
+        folders = self._opened(iteration, records)
         texts, end = self._measure_all(iteration, records), self._row_end
         with iteration.lock:
-            for record, file, text in zip(records, files, texts, strict=True):
+            for record, folder, text in zip(records, folders, texts, strict=True):
                 identity = _identity_text(record)
                 row = f"{identity},{text}{end}" if text else identity + end
-                iteration.lines[file].append((record.timestamp_us, 1, row))
+                iteration.lines[folder].append((record.timestamp_us, 1, row))
 
     def _measure_all(self, iteration: _MeasuredIteration, records: Sequence[TensorRecord]) -> list[str]:
         """Text of the chosen columns for each record."""
@@ -327,27 +340,16 @@ class StatisticWriter:
                 self._pool = ThreadPoolExecutor(self._thread_count - 1, "msdump-statistics")
             return self._pool
 
-    def _files(self, iteration: _MeasuredIteration, records: Sequence[TensorRecord]) -> list[AppendFile | MemberText]:
-        folder = self._directory(records[0])
-        file = self._file(iteration, folder)
-        files = []
-        for record in records:
-            own = self._directory(record)
-            if own is not folder:
-                folder, file = own, self._file(iteration, own)
-            files.append(file)
-        return files
-
-    def _file(self, iteration: _MeasuredIteration, folder: Path) -> AppendFile | MemberText:
-        """The open file of a folder, with its header."""
-        found = iteration.files.get(folder)
-        if found is not None:
-            return found
-        with iteration.lock:
+    def _opened(self, iteration: _MeasuredIteration, records: Sequence[TensorRecord]) -> list[Path]:
+        """Folders of records, whose files are open."""
+        folders = [self._directory(record) for record in records]
+        for folder in dict.fromkeys(folders):
             if folder not in iteration.files:
-                file = iteration.files[folder] = self._open(folder)
-                iteration.lines[file] = []
-            return iteration.files[folder]
+                with iteration.lock:
+                    if folder not in iteration.files:
+                        iteration.files[folder] = self._open(folder)
+                        iteration.lines.setdefault(folder, [])
+        return folders
 
     def _open(self, folder: Path) -> AppendFile | MemberText:
         head = f"{self._header}\n"

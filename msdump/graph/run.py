@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
@@ -29,6 +29,7 @@ class FinishedStep:
     key   of a parameter of an open graph, as the step left it; None where it has other values of its name by then
     measured  number of a parameter in `numbers` of measured calls, as the step left it; None where it has none
     attributes  of operators of an open graph, by full name, where they are others than in the iteration before
+    state  equal for two iterations that have run the same measured calls, and left the same parameters; None: not known
     """
 
     graph: Graph
@@ -38,6 +39,7 @@ class FinishedStep:
     key: Callable[[Value], TensorKey | None]
     attributes: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     measured: Callable[[Value], int | None] = lambda _: None
+    state: Hashable = None
 
     @property
     def ops(self) -> Sequence[OpInfo]:
@@ -182,7 +184,7 @@ class Calls(ABC):
 
     ops             what observers know of each call; None for a call that they do not see
     is_late         whether arrays are complete only some time after the call that made them, as copies from a device
-    attributes      as of `FinishedStep`, when the iteration has ended
+    attributes      as of `FinishedStep`, when the iteration has ended, as is `state`
     is_before_told  whether observers hear of an operator before it runs; False where what they see is never
                     overwritten, so that there is nothing for them to save
     """
@@ -191,6 +193,7 @@ class Calls(ABC):
     is_late = False
     is_before_told = True
     attributes: Mapping[str, Mapping[str, object]] = MappingProxyType({})
+    state: Hashable = None
 
     @abstractmethod
     def launch(self, number: int) -> None:
@@ -413,8 +416,10 @@ class WatchedRun:
     def finish(self, calls: Calls) -> None:
         """Tell the observers that the iteration ended, with the arrays of the operators that they keep."""
         calls.settle()
+        events = self._events()
+        state = calls.state if isinstance(events, MeasuredEvents) else None
         step = FinishedStep(
-            self._seen.graph, self._iteration, self._events(), calls.array, calls.key, calls.attributes, calls.measured
+            self._seen.graph, self._iteration, events, calls.array, calls.key, calls.attributes, calls.measured, state
         )
         for observer in self._watching:
             observer.on_iteration_end(step)

@@ -69,7 +69,7 @@ py::list sites_of(const std::vector<CallSites::Site>& sites) {
 
 std::string_view text_of(PyObject* value) {
   if (!PyUnicode_Check(value)) {
-    throw py::type_error("msdump_native.row_texts: expected texts in `heads` and `tails`, got something else.");
+    throw py::type_error("msdump_native.Frames: expected texts in `heads` and `tails`, got something else.");
   }
   Py_ssize_t size = 0;
   const char* data = PyUnicode_AsUTF8AndSize(value, &size);
@@ -77,59 +77,110 @@ std::string_view text_of(PyObject* value) {
   return {data, size_t(size)};
 }
 
-// Lines: what stands before the time stamp, this, what stands behind it, the columns of a measured tensor, and the end.
-py::str row_texts(
-    const py::list& heads, const py::list& tails, int64_t first_stamp, const py::list& places,
-    const std::vector<std::pair<py::array_t<Statistics, 0>, py::array_t<bool, 0>>>& tables,
-    const std::vector<std::string>& attributes, const std::string& end) {
-  const size_t count = heads.size();
-  if (tails.size() != count || places.size() != count) {
-    throw py::value_error("msdump_native.row_texts: expected `heads`, `tails` and `places` of one length.");
+// Numbers of the tensors of an iteration, as Python holds them.
+struct Numbers {
+  std::shared_ptr<Measurements> own;
+
+  size_t size() const {
+    const std::lock_guard<std::mutex> lock(own->mutex);
+    return own->numbers.size();
   }
-  std::vector<Column> columns;
-  for (const std::string& each : attributes) {
-    const auto* found = std::find(std::begin(kColumns), std::end(kColumns), each);
-    if (found == std::end(kColumns)) {
-      throw py::value_error("msdump_native.row_texts: expected attributes of Statistics, got " + each + ".");
-    }
-    columns.push_back(Column(found - std::begin(kColumns)));
+
+  // Copies.
+  py::tuple since(size_t first, size_t last) const {
+    const std::lock_guard<std::mutex> lock(own->mutex);
+    last = std::min(last, own->numbers.size()), first = std::min(first, last);
+    const py::ssize_t count = py::ssize_t(last - first);
+    return py::make_tuple(
+        py::array_t<Statistics>(count, own->numbers.data() + first),
+        py::array_t<bool>(count, reinterpret_cast<const bool*>(own->are_integers.data()) + first));
   }
-  struct Measured {
-    const Statistics* numbers;
-    bool is_integer;
-  };
-  std::vector<Measured> measured;
-  for (const auto& [numbers, is_integer] : tables) {
-    if (numbers.ndim() != 1 || is_integer.ndim() != 1 || numbers.size() != is_integer.size()) {
-      throw py::value_error("msdump_native.row_texts: expected pairs of arrays of one length in `tables`.");
+
+  void add(const py::array_t<Statistics, 0>& numbers, const py::array_t<bool, 0>& are_integers) {
+    if (numbers.ndim() != 1 || are_integers.ndim() != 1 || numbers.size() != are_integers.size()) {
+      throw py::value_error("msdump_native.Numbers.add: expected two arrays of one length.");
     }
+    const std::lock_guard<std::mutex> lock(own->mutex);
     for (py::ssize_t each = 0; each < numbers.size(); ++each) {
-      measured.push_back({numbers.data(each), *is_integer.data(each)});
+      own->numbers.push_back(*numbers.data(each));
+      own->are_integers.push_back(*are_integers.data(each));
     }
   }
-  // A tensor stands in several rows: from where to where its text is in `columns_text`.
-  std::vector<std::pair<size_t, size_t>> known(measured.size(), {0, 0});
-  std::string columns_text, text;
-  text.reserve(count * 160);
-  for (size_t row = 0; row < count; ++row) {
-    const size_t place = PyLong_AsSize_t(PyList_GET_ITEM(places.ptr(), py::ssize_t(row)));
-    if (PyErr_Occurred()) throw py::error_already_set();
-    if (place >= measured.size()) {
-      throw py::value_error("msdump_native.row_texts: expected `places` in the tables, got " + std::to_string(place));
-    }
-    auto& [first, last] = known[place];
-    if (last == 0) {
-      first = columns_text.size();
-      append_columns(columns_text, *measured[place].numbers, measured[place].is_integer, columns);
-      columns_text += end;
-      last = columns_text.size();
-    }
-    text += text_of(PyList_GET_ITEM(heads.ptr(), py::ssize_t(row)));
-    text += std::to_string(first_stamp + int64_t(row));
-    text += text_of(PyList_GET_ITEM(tails.ptr(), py::ssize_t(row)));
-    text.append(columns_text, first, last - first);
+
+  void put(size_t place, const py::array_t<Statistics, 0>& record, bool is_integer) {
+    const std::lock_guard<std::mutex> lock(own->mutex);
+    own->numbers.at(place) = *record.data(0);
+    own->are_integers.at(place) = is_integer;
   }
-  return py::str(text);
+};
+
+// Lines: what stands before the time stamp, this, what stands behind it, the columns of a measured tensor, and the end.
+struct Frames {
+  std::string text;            // heads and tails by turns
+  std::vector<size_t> ends;    // of these
+  std::vector<size_t> places;  // of the tensor of each line
+
+  Frames(const py::list& heads, const py::list& tails, std::vector<size_t> places_) : places(std::move(places_)) {
+    if (tails.size() != heads.size() || places.size() != heads.size()) {
+      throw py::value_error("msdump_native.Frames: expected `heads`, `tails` and `places` of one length.");
+    }
+    for (size_t row = 0; row < places.size(); ++row) {
+      for (const py::list* each : {&heads, &tails}) {
+        text += text_of(PyList_GET_ITEM(each->ptr(), py::ssize_t(row)));
+        ends.push_back(text.size());
+      }
+    }
+  }
+
+  py::str lines(const Numbers& numbers, int64_t first_stamp, const std::vector<std::string>& attributes,
+                const std::string& end) const {
+    std::vector<Column> columns;
+    for (const std::string& each : attributes) {
+      const auto* found = std::find(std::begin(kColumns), std::end(kColumns), each);
+      if (found == std::end(kColumns)) {
+        throw py::value_error("msdump_native.Frames.lines: expected attributes of Statistics, got " + each + ".");
+      }
+      columns.push_back(Column(found - std::begin(kColumns)));
+    }
+    const std::lock_guard<std::mutex> lock(numbers.own->mutex);
+    const std::vector<Statistics>& measured = numbers.own->numbers;
+    // A tensor stands in several rows: from where to where its text is in `columns_text`.
+    std::vector<std::pair<size_t, size_t>> known(measured.size(), {0, 0});
+    std::string columns_text, result;
+    result.reserve(text.size() + places.size() * (20 + 14 * columns.size()));
+    for (size_t row = 0; row < places.size(); ++row) {
+      const size_t place = places[row];
+      if (place >= measured.size()) {
+        throw py::value_error("msdump_native.Frames.lines: expected places of numbers, got " + std::to_string(place));
+      }
+      auto& [first, last] = known[place];
+      if (last == 0) {
+        first = columns_text.size();
+        append_columns(columns_text, measured[place], numbers.own->are_integers[place], columns);
+        columns_text += end;
+        last = columns_text.size();
+      }
+      const size_t start = row ? ends[2 * row - 1] : 0;
+      result.append(text, start, ends[2 * row] - start);
+      result += std::to_string(first_stamp + int64_t(row));
+      result.append(text, ends[2 * row], ends[2 * row + 1] - ends[2 * row]);
+      result.append(columns_text, first, last - first);
+    }
+    return py::str(result);
+  }
+};
+
+// Operators whose floats are others than those of another batch with an equal key; NaN is equal to itself.
+std::vector<size_t> changed(const Observer::Key& key, const Observer::Key& other) {
+  std::vector<size_t> result;
+  size_t index = 0;
+  for (size_t place = 0; place < key.numbers.size() && place < other.numbers.size(); ++place) {
+    const double one = key.numbers[place], two = other.numbers[place];
+    if (one == two || (one != one && two != two)) continue;
+    while (key.ends[index] <= place) ++index;
+    if (result.empty() || result.back() != index) result.push_back(index);
+  }
+  return result;
 }
 
 // What Python holds: when it lets go, the observer is off, even where a callback holds it for a moment more.
@@ -300,8 +351,19 @@ PYBIND11_MODULE(_msdump_native, module) {
   module.def("load_cuda", [](int device, const py::bytes& binary) {
     DeviceStatistics::load(device, std::string(binary));
   }, py::arg("device"), py::arg("binary"));
-  module.def("row_texts", &row_texts, py::arg("heads"), py::arg("tails"), py::arg("first_stamp"), py::arg("places"),
-             py::arg("tables"), py::arg("attributes"), py::arg("end"));
+  py::class_<Numbers>(module, "Numbers")
+      .def(py::init([] { return Numbers{std::make_shared<Measurements>()}; }))
+      .def("__len__", &Numbers::size)
+      .def("since", &Numbers::since, py::arg("first"), py::arg("last"))
+      .def("add", &Numbers::add, py::arg("numbers"), py::arg("are_integers"))
+      .def("put", &Numbers::put, py::arg("place"), py::arg("record"), py::arg("is_integer"));
+  py::class_<Frames>(module, "Frames")
+      .def(py::init<const py::list&, const py::list&, std::vector<size_t>>(), py::arg("heads"), py::arg("tails"),
+           py::arg("places"))
+      .def("lines", &Frames::lines, py::arg("numbers"), py::arg("first_stamp"), py::arg("attributes"), py::arg("end"));
+  py::class_<Observer::Key>(module, "Key")
+      .def("__eq__", [](const Observer::Key& one, const Observer::Key& other) { return one.bytes == other.bytes; })
+      .def("changed", &changed, py::arg("other"));
   py::class_<Arguments>(module, "Arguments").def("of", &Arguments::at);
   py::class_<Handle>(module, "Observer")
       .def(py::init(&make_observer), py::kw_only(), py::arg("measures") = true, py::arg("stops") = py::tuple(),
@@ -311,11 +373,34 @@ PYBIND11_MODULE(_msdump_native, module) {
       .def("disable", [](Handle& handle) { handle.own->disable(); })
       .def("begin_iteration", [](Handle& handle) { handle.own->begin_iteration(); })
       .def("take", &take)
-      .def("expect", [](Handle& handle, std::vector<uint64_t> keys, std::vector<uint8_t> are_measured) {
-        if (keys.size() != are_measured.size()) {
-          throw py::value_error("msdump_native.Observer.expect: expected two lists of one length.");
+      .def("key", [](Handle& handle, const std::string& state) {
+        {
+          const py::gil_scoped_release released;
+          handle.own->settle();
         }
-        handle.own->expect(std::move(keys), std::move(are_measured));
+        return handle.own->key(state);
+      }, py::arg("state"))
+      .def("drop", [](Handle& handle) { handle.own->drop(); })
+      .def("name_parameters", [](Handle& handle, std::unordered_map<uint64_t, uint32_t> numbers) {
+        handle.own->name_parameters(std::move(numbers));
+      }, py::arg("numbers"))
+      .def("lie_at", [](Handle& handle, const py::list& tensors, const std::vector<uint32_t>& places) {
+        for (size_t each = 0; each < places.size(); ++each) {
+          if (!handle.own->lies_at(tensor_of(tensors[each]), places[each])) return false;
+        }
+        return true;
+      }, py::arg("tensors"), py::arg("places"))
+      .def_property_readonly("count", [](const Handle& handle) { return handle.own->count(); })
+      .def_property_readonly("has_kept", [](const Handle& handle) { return handle.own->has_kept(); })
+      .def_property_readonly("failure", [](const Handle& handle) { return handle.own->failure(); })
+      .def_property_readonly("first_sequence", [](const Handle& handle) { return handle.own->first_sequence(); })
+      .def_property_readonly("numbers", [](const Handle& handle) { return Numbers{handle.own->measurements()}; })
+      .def("expect", [](Handle& handle, const py::array_t<uint64_t>& keys, const py::array_t<uint8_t>& are_measured) {
+        if (keys.size() != are_measured.size()) {
+          throw py::value_error("msdump_native.Observer.expect: expected two arrays of one length.");
+        }
+        handle.own->expect({keys.data(), keys.data() + keys.size()},
+                           {are_measured.data(), are_measured.data() + are_measured.size()});
       }, py::arg("keys"), py::arg("are_measured"))
       .def("keep", [](Handle& handle, bool keeps) { handle.own->keep(keeps); }, py::arg("keeps"))
       .def("set_handler", [](Handle& handle, py::object handler) {

@@ -372,6 +372,51 @@ Observer::Batch Observer::take() {
   return batch;
 }
 
+Observer::Key Observer::key(const std::string& state) {
+  std::lock_guard<std::mutex> lock(mutex);
+  Key key;
+  std::string& text = key.bytes;
+  text.reserve(state.size() + 64 * records_.size() + 80 * operands_.size());
+  const auto append = [&](const auto& value) { text.append(reinterpret_cast<const char*>(&value), sizeof value); };
+  text = state;
+  append(records_.size());
+  for (const OperatorRecord& each : records_) {
+    // Threads of autograd count for themselves, and go on from iteration to iteration.
+    append(each.node_sequence < 0 ? int64_t(-1) : each.node_sequence - first_sequence_);
+    append(each.has_grad ? each.last_sequence - first_sequence_ : int64_t(0));
+    append(each.site), append(each.name), append(each.operand_count), append(each.number_count), append(each.scope);
+    append(uint8_t(each.has_grad | each.has_raised << 1 | each.is_from_autograd << 2 | (each.node != 0) << 3));
+    key.ends.push_back(each.first_number + each.number_count);
+  }
+  for (const OperandRecord& each : operands_) {
+    const auto known = parameters_.find(each.implementation);
+    append(known == parameters_.end() ? kNone : known->second);
+    append(each.tensor), append(each.element), append(each.argument), append(each.role), append(each.is_written);
+    append(each.reason);
+    if (each.tensor != kNone && !tensors_.is_new(each.tensor)) tensors_.append_one(text, each.tensor);
+  }
+  tensors_.append_new(text);
+  key.numbers = numbers_;
+  return key;
+}
+
+void Observer::drop() {
+  std::lock_guard<std::mutex> lock(mutex);
+  expected_.clear();
+  records_.clear(), operands_.clear(), numbers_.clear(), arguments_.clear(), of_.clear();
+  tensors_.mark();
+}
+
+bool Observer::lies_at(const at::Tensor& tensor, uint32_t place) const {
+  std::lock_guard<std::mutex> lock(mutex);
+  return tensors_.lies_at(tensor, place);
+}
+
+void Observer::name_parameters(std::unordered_map<uint64_t, uint32_t> parameters) {
+  std::lock_guard<std::mutex> lock(mutex);
+  parameters_ = std::move(parameters);
+}
+
 void Observer::add_operand(
     Frame& frame, const at::Tensor& tensor, size_t place, int32_t element, Role role, bool is_written) {
   OperandRecord operand{reinterpret_cast<uintptr_t>(tensor.unsafeGetTensorImpl()), kNone, element, uint16_t(place), role, is_written, kRead};

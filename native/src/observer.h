@@ -82,6 +82,25 @@ class Observer : public std::enable_shared_from_this<Observer> {
     std::string failure;
   };
   Batch take();
+
+  // What names, edges and rows of all that was seen since the last `take` or `drop` follow from, and its floats.
+  struct Key {
+    std::string bytes;
+    std::vector<double> numbers;
+    std::vector<uint32_t> ends;  // of the numbers of each operator
+  };
+  Key key(const std::string& state);
+  // All of that is known: the operators are forgotten, and tensors wait for the next `take`.
+  void drop();
+  size_t count() const { return records_.size(); }
+  int64_t first_sequence() const { return first_sequence_; }
+  // Parameters by the address of their own object, each with a number.
+  void name_parameters(std::unordered_map<uint64_t, uint32_t> parameters);
+  std::shared_ptr<Measurements> measurements() const { return tensors_.measurements(); }
+  std::string failure() const { return failure_; }
+  bool has_kept() const { return tensors_.has_kept(); }
+  bool lies_at(const at::Tensor& tensor, uint32_t place) const;
+
   // Wait for devices that measure; without the GIL.
   void settle();
 
@@ -114,6 +133,7 @@ class Observer : public std::enable_shared_from_this<Observer> {
   std::vector<const Operator*> of_;
   std::unordered_map<std::type_index, uint32_t> node_places_;
   std::vector<std::string> node_names_;
+  std::unordered_map<uint64_t, uint32_t> parameters_;
   std::string failure_;
 };
 

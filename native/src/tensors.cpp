@@ -151,7 +151,13 @@ uint32_t Tensors::add(const at::Tensor& tensor, bool measures, uint8_t& reason) 
 
 // Views that show all elements of one piece of memory, in whatever order, have the same statistics.
 uint32_t Tensors::measured(const at::TensorImpl& tensor, const Key& key, bool has_own_memory, Reason& reason) {
-  const uint32_t next = uint32_t(measurements_.size());
+  std::vector<Statistics>& numbers = measurements_->numbers;
+  const uint32_t next = uint32_t(numbers.size());
+  const auto add = [&](const Statistics& own, bool is_integer) {
+    const std::lock_guard<std::mutex> lock(measurements_->mutex);
+    numbers.push_back(own);
+    measurements_->are_integers.push_back(is_integer);
+  };
   const bool is_dense = has_own_memory && tensor.is_non_overlapping_and_dense();
   if (is_dense) {
     uint64_t hash = mixed(mixed(mixed(key.memory, key.version), key.offset), key.count);
@@ -169,10 +175,10 @@ uint32_t Tensors::measured(const at::TensorImpl& tensor, const Key& key, bool ha
   const auto before = std::chrono::steady_clock::now();
   if (tensor.device_type() != c10::kCPU) {
     // The device fills it in.
-    measurements_.push_back(without_values(key.count, item_size));
+    add(without_values(key.count, item_size), c10::isIntegralType(dtype, true));
     if (key.count) reason = on_devices_.queue(tensor, start, next);
   } else if (keeps || is_for_python(dtype) || key.is_negative) {
-    measurements_.push_back(without_values(key.count, item_size));
+    add(without_values(key.count, item_size), false);
     if (key.count) {
       const bool is_flat = is_dense || !keeps;
       Elements elements(start, tensor.sizes(), tensor.strides(), item_size, is_flat);
@@ -183,7 +189,7 @@ uint32_t Tensors::measured(const at::TensorImpl& tensor, const Key& key, bool ha
       kept_.push_back({next, std::move(copy), key.is_negative});
     }
   } else {
-    measurements_.push_back(measure(start, dtype, tensor.sizes(), tensor.strides()));
+    add(measure(start, dtype, tensor.sizes(), tensor.strides()), c10::isIntegralType(dtype, true));
   }
   measure_ns += std::chrono::nanoseconds(std::chrono::steady_clock::now() - before).count();
   measurement_keys_.push_back(key);
@@ -201,8 +207,34 @@ void Tensors::clear() {
   memories_.clear();
   memory_places_.clear(), tensor_places_.clear(), measurement_places_.clear();
   tensors_.clear(), memory_of_tensor_.clear(), unmeasured_.clear(), dimensions_.clear();
-  measurements_.clear(), measurement_keys_.clear(), kept_.clear(), on_devices_.clear();
-  taken_tensors_ = taken_measurements_ = taken_dimensions_ = 0;
+  measurement_keys_.clear(), kept_.clear(), on_devices_.clear();
+  if (measurements_.use_count() > 1) measurements_ = std::make_shared<Measurements>();
+  else measurements_->numbers.clear(), measurements_->are_integers.clear();
+  taken_tensors_ = taken_measurements_ = taken_dimensions_ = marked_ = 0;
+}
+
+void Tensors::settle() {
+  const std::lock_guard<std::mutex> lock(measurements_->mutex);
+  on_devices_.fill(measurements_->numbers);
+}
+
+void Tensors::append_one(std::string& text, uint32_t place) const {
+  const TensorRecord& own = tensors_[place];
+  const auto append = [&](const auto& value) { text.append(reinterpret_cast<const char*>(&value), sizeof value); };
+  append(own.offset), append(own.version), append(own.measurement), append(own.memory), append(own.dimension_count);
+  append(own.dtype), append(own.is_conjugate), append(own.is_negative);
+  const int64_t* dimensions = dimensions_.data() + own.first_dimension;
+  text.append(reinterpret_cast<const char*>(dimensions), 2 * own.dimension_count * sizeof *dimensions);
+}
+
+void Tensors::append_new(std::string& text) const {
+  for (size_t place = marked_; place < tensors_.size(); ++place) append_one(text, uint32_t(place));
+}
+
+bool Tensors::lies_at(const at::Tensor& tensor, uint32_t place) const {
+  if (place >= tensors_.size() || !tensor.has_storage()) return false;
+  const auto address = reinterpret_cast<uintptr_t>(tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
+  return tensors_[place].storage == address;
 }
 
 Tensors::New Tensors::taken() {
@@ -210,9 +242,11 @@ Tensors::New Tensors::taken() {
   settle();
   result.kept.swap(kept_);
   result.tensors.assign(tensors_.begin() + taken_tensors_, tensors_.end());
-  result.measurements.assign(measurements_.begin() + taken_measurements_, measurements_.end());
+  const std::vector<Statistics>& numbers = measurements_->numbers;
+  result.measurements.assign(numbers.begin() + taken_measurements_, numbers.end());
   result.dimensions.assign(dimensions_.begin() + taken_dimensions_, dimensions_.end());
-  taken_tensors_ = tensors_.size(), taken_measurements_ = measurements_.size(), taken_dimensions_ = dimensions_.size();
+  taken_tensors_ = tensors_.size(), taken_measurements_ = numbers.size(), taken_dimensions_ = dimensions_.size();
+  mark();
   return result;
 }
 

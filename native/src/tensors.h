@@ -4,6 +4,9 @@
 #include <ATen/core/Tensor.h>
 
 #include <array>
+#include <memory>
+#include <mutex>
+#include <string>
 #include <vector>
 
 #include "device_statistics.h"
@@ -12,6 +15,13 @@
 #include "statistics.h"
 
 namespace msdump {
+
+// Numbers of the tensors of one iteration, by place. Python holds it longer than the iteration lasts.
+struct Measurements {
+  std::mutex mutex;  // of both; what holds it waits for nothing
+  std::vector<Statistics> numbers;
+  std::vector<uint8_t> are_integers;  // whether extremes are those of integers
+};
 
 class Tensors {
  public:
@@ -37,7 +47,18 @@ class Tensors {
   bool keeps = false;
 
   // Waits for devices that measure.
-  void settle() { on_devices_.fill(measurements_); }
+  void settle();
+
+  std::shared_ptr<Measurements> measurements() const { return measurements_; }
+
+  // Appends what names and rows follow from of the tensors that were met since `mark`, or of one: all but addresses.
+  void append_new(std::string& text) const;
+  void append_one(std::string& text, uint32_t place) const;
+  bool is_new(uint32_t place) const { return place >= marked_; }
+  void mark() { marked_ = tensors_.size(); }
+
+  // Whether a tensor lies in the storage that the tensor at a place lay in.
+  bool lies_at(const at::Tensor& tensor, uint32_t place) const;
 
   // New since `taken` was called last, settled; `first_*` are their places in the iteration.
   struct New {
@@ -52,6 +73,7 @@ class Tensors {
   std::array<int64_t, kReasonCount> skipped{};
   int64_t measure_ns = 0;
   size_t memory_count() const { return memories_.size(); }
+  bool has_kept() const { return !kept_.empty(); }
 
  private:
   struct Memory {
@@ -77,11 +99,11 @@ class Tensors {
   std::vector<Reason> unmeasured_;  // by tensor: why it cannot be measured
   std::vector<uint32_t> memory_of_tensor_;
   std::vector<int64_t> dimensions_;
-  std::vector<Statistics> measurements_;
+  std::shared_ptr<Measurements> measurements_ = std::make_shared<Measurements>();
   std::vector<Key> measurement_keys_;
   std::vector<Kept> kept_;
   DeviceStatistics on_devices_;
-  size_t taken_tensors_ = 0, taken_measurements_ = 0, taken_dimensions_ = 0;
+  size_t taken_tensors_ = 0, taken_measurements_ = 0, taken_dimensions_ = 0, marked_ = 0;
 };
 
 }  // namespace msdump

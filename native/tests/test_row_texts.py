@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from msdump.formats.statistic_csv import number_columns
-from msdump.statistics.measured import MeasuredNumbers
+from msdump.frontends.torch.eager.native_tables import CompiledTable
+from msdump.statistics.measured import MeasuredNumbers, RowFrames
 from msdump.statistics.stats import STATISTIC_CATEGORIES
 
 native = pytest.importorskip("msdump_native")
@@ -32,44 +33,46 @@ NAMES = st.text(st.characters(codec="utf-8"), max_size=4)
     st.data(),
 )
 def test_lines_are_those_of_python(batches, categories, data) -> None:
-    numbers, compiled = MeasuredNumbers(), MeasuredNumbers(native.row_texts)
+    numbers, table_of_all = MeasuredNumbers(), native.Numbers()
+    compiled = MeasuredNumbers(CompiledTable(table_of_all))
     count = 0
     for batch in batches:
         tables = [native.measure(torch.from_numpy(array)) for array in batch if array.size]
         is_integer = np.array([array.dtype.kind != "f" for array in batch if array.size], bool)
         table = np.concatenate(tables) if tables else native.measure(torch.ones(1))[:0]
-        for each in (numbers, compiled):
-            each.add(table, is_integer)
+        numbers.add(table, is_integer)
+        table_of_all.add(table, is_integer)
         count += len(table)
+        compiled.count = count
     places = data.draw(st.lists(st.integers(0, count - 1), max_size=8)) if count else []
-    heads, tails = ([data.draw(NAMES) for _ in places] for _ in range(2))
+    frames = RowFrames(*([data.draw(NAMES) for _ in places] for _ in range(2)), places)
     columns = number_columns(categories)
-    expected = numbers.rows(heads, tails, 1_700_000_000_000_000, places, columns, ",\n")
-    assert compiled.rows(heads, tails, 1_700_000_000_000_000, places, columns, ",\n") == expected
+    for stamp in (1_700_000_000_000_000, 5):  # the second time by the same frames
+        assert compiled.rows(frames, stamp, columns, ",\n") == numbers.rows(frames, stamp, columns, ",\n")
+    assert all(compiled[place] == numbers[place] or np.isnan(numbers[place].l2norm) for place in range(count))
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
         ({"tails": []}, "one length"),
-        ({"places": [1]}, "in the tables, got 1"),
-        ({"places": [-1]}, "negative|convert"),
-        ({"places": ["0"]}, "int"),
+        ({"places": [1]}, "of numbers, got 1"),
+        ({"places": [-1]}, "negative|incompatible"),
+        ({"places": ["0"]}, "incompatible"),
         ({"heads": [b"x"]}, "expected texts"),
         ({"attributes": ["md5"]}, "got md5"),
-        ({"tables": [(native.measure(torch.ones(1)), np.zeros(2, bool))]}, "one length"),
     ],
 )
 def test_mistakes_are_named(changed, message: str) -> None:
-    right = {
-        "heads": ["a"],
-        "tails": ["b"],
-        "first_stamp": 1,
-        "places": [0],
-        "tables": [(native.measure(torch.ones(1)), np.zeros(1, bool))],
-        "attributes": ["max"],
-        "end": "\n",
-    }
-    assert native.row_texts(**right) == "a1b1\n"
+    numbers = native.Numbers()
+    numbers.add(native.measure(torch.ones(1)), np.zeros(1, bool))
+    right = {"heads": ["a"], "tails": ["b"], "places": [0], "attributes": ["max"]}
+
+    def lines(heads, tails, places, attributes) -> str:
+        return native.Frames(heads, tails, places).lines(numbers, 1, attributes, "\n")
+
+    assert lines(**right) == "a1b1\n"
     with pytest.raises((ValueError, TypeError, OverflowError), match=message):
-        native.row_texts(**(right | changed))
+        lines(**(right | changed))
+    with pytest.raises(ValueError, match="one length"):
+        numbers.add(native.measure(torch.ones(1)), np.zeros(2, bool))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from msdump.statistics.measured import MeasuredNumbers, NumberColumns
+from msdump.statistics.measured import MeasuredNumbers, NumberColumns, RowFrames
 from msdump.statistics.stats import Statistics, statistics
 from msdump.tensors.arrays import Array
 
@@ -66,7 +66,8 @@ def test_rows_and_texts_are_those_of_the_statistics(batches: list[list[Array]]) 
         numbers.add(table_of(measured, is_integer), is_integer)
         expected += measured
         heads = [f"{place}:" for place in range(len(expected))]
-        rows = numbers.rows(heads, ["|"] * len(heads), 5, range(len(heads)), COLUMNS, "\n")
+        frames = RowFrames(heads, ["|"] * len(heads), list(range(len(heads))))
+        rows = numbers.rows(frames, 5, COLUMNS, "\n")
         assert rows.splitlines() == [f"{at}:{at + 5}|{text_of(each)}" for at, each in enumerate(expected)]
     for place, each in enumerate(expected):
         found = numbers[place]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -15,9 +16,12 @@ class TensorMap(Generic[T]):
     """Values by tensor, which is itself, not its elements. No tensor is kept alive by it.
 
     A dict of ids would give the value of a tensor that is gone to the next one at its address.
+
+    state   another one whenever the map has changed; equal where equal entries were added in the same order
     """
 
     def __init__(self) -> None:
+        self.state: object = None
         self._entries: dict[int, tuple[weakref.ref[torch.Tensor], T]] = {}
 
     def get(self, tensor: object) -> T | None:
@@ -29,11 +33,13 @@ class TensorMap(Generic[T]):
         return entry is not None and entry[0]() is tensor
 
     def set(self, tensor: torch.Tensor, value: T) -> None:
+        self.state = object()
         self._entries[id(tensor)] = weakref.ref(tensor), value
 
     def drop(self, tensor: torch.Tensor) -> None:
         """The tensor has no value any more."""
         if tensor in self:
+            self.state = object()
             del self._entries[id(tensor)]
 
     def tensors(self) -> list[torch.Tensor]:
@@ -44,5 +50,17 @@ class TensorMap(Generic[T]):
         """Those that live, with their values."""
         return [(tensor, value) for reference, value in self._entries.values() if (tensor := reference()) is not None]
 
+    def entries(self, tensors: Iterable[torch.Tensor]) -> dict[int, tuple[weakref.ref[torch.Tensor], T]]:
+        """Those of tensors that have values, for `add`."""
+        return {id(tensor): self._entries[id(tensor)] for tensor in tensors}
+
+    def add(self, entries: dict[int, tuple[weakref.ref[torch.Tensor], T]], mark: object) -> None:
+        """Entries of tensors that live.   mark: an object that no other entries have"""
+        if not entries:
+            return
+        self.state = (self.state, mark)
+        self._entries.update(entries)
+
     def clear(self) -> None:
+        self.state = None
         self._entries.clear()

@@ -191,10 +191,10 @@ class Listening:
             self.quiet_thread = 0
 
     def concerned(self) -> tuple[Listener, ...]:
-        return tuple(listener for listener in self.listeners if listener.is_concerned())
+        return tuple([listener for listener in self.listeners if listener.is_concerned()])
 
     def concerned_with_steps(self) -> tuple[StepListener, ...]:
-        return tuple(each for each in (*self.listeners, *self._step_listeners) if each.is_concerned())
+        return tuple([each for each in (*self.listeners, *self._step_listeners) if each.is_concerned()])
 
     def _install_steps(self) -> None:
         if not self._of_steps:

@@ -21,6 +21,7 @@ from msdump.frontends.torch.eager.listening import tells_of_compiling
 from msdump.frontends.torch.eager.native_calls import NativeCalls, overload_named
 from msdump.frontends.torch.eager.scopes import Scopes
 from msdump.frontends.torch.eager.stage import Stage
+from msdump.frontends.torch.places import ROOT
 
 if TYPE_CHECKING:
     import msdump_native
@@ -32,7 +33,7 @@ log = logging.getLogger("msdump")
 
 # Frames that tell call sites apart, as `call_site` takes them.
 _MAX_FRAMES = 16
-_INTERFACE = 2
+_INTERFACE = 3
 
 
 BUILD_COMMAND = "msdump native"
@@ -126,14 +127,13 @@ class NativeLook:
     def __init__(
         self,
         session: GraphSession,
-        calls: NativeCalls,
+        calls: Callable[[msdump_native.Observer], NativeCalls],
         scopes: Scopes,
         enter: Callable[[torch._ops.OpOverload, bool], tuple[Stage | None, bool]],
         optimizers: Callable[[], Sequence[str]],
     ) -> None:
         import msdump_native
 
-        self.calls = calls
         self.is_on = False
         self.failure = ""
         self._session = session
@@ -144,7 +144,7 @@ class NativeLook:
         self._stage: Stage | None = None
         self._is_busy = self._is_asked = self._ends = False
         self._blind_depth = 0
-        self._numbers: dict[tuple[str, bool], int] = {}
+        self._numbers: dict[str | None, int] = {}
         self._texts: list[tuple[str, bool]] = []
         # Why what runs now is not for it, or what ran last was not.
         self.refusal = ""
@@ -152,11 +152,17 @@ class NativeLook:
             stops=STOPS, passed_files=PASSED_FILES, own_folders=OWN_FOLDERS, max_frames=_MAX_FRAMES
         )
         self._observer.set_handler(self._ask)
+        self.calls = calls(self._observer)
 
     @property
     def has_seen(self) -> bool:
         """Whether operators of any iteration came from here."""
         return self._iterations > 0
+
+    @property
+    def has_news(self) -> bool:
+        """Whether operators have run since the last call of `flush`."""
+        return bool(self._observer.count)
 
     def look(self, is_on: bool) -> bool:
         """See operators, or no longer.   Returns: whether it sees them"""
@@ -176,6 +182,7 @@ class NativeLook:
             self._ends = True  # its callback runs: it sees nothing more, and is removed by the next flush
         else:
             self.flush()
+            self.calls.break_off()
             self.is_on = False
             self._observer.disable()
         return is_on
@@ -189,8 +196,6 @@ class NativeLook:
     def begin(self) -> None:
         """An iteration begins."""
         self.calls.begin()
-        self._observer.begin_iteration()
-        self._observer.keep(self.calls.keeps)
 
     def notes(self) -> tuple[str, ...]:
         """What the report says of it."""
@@ -208,40 +213,46 @@ class NativeLook:
 
     def note_scope(self) -> None:
         """A module was called or left."""
-        key = self._scopes.current, self._scopes.is_inside
-        number = self._numbers.get(key)
+        text = self._scopes.innermost
+        number = self._numbers.get(text)
         if number is None:
-            number = self._numbers[key] = len(self._texts)
-            self._texts.append(key)
+            number = self._numbers[text] = len(self._texts)
+            self._texts.append((ROOT if text is None else text, text is not None))
         self._observer.scope = number
 
     def flush(self) -> None:
         """Tell observers of what has run since the last call; before anything changes that its names depend on."""
         if not self.is_on or self._is_busy:
             return
+        observer = self._observer
+        observer.asks = True
+        count = observer.count
         self._is_busy = True
-        batch = self._observer.take()
         try:
-            self._observer.asks = True
-            if batch["failure"] and not self.failure:
-                self.failure = str(batch["failure"])
-                log.error("msdump-native has stopped, the rest of the iteration is not dumped: %s", self.failure)
-                self._session.count_lost(1)
-            if self._stage is not None and self._stage.is_watched and len(batch["operators"]):
+            if not count:
+                observer.drop()
+            elif self._stage is None or not self._stage.is_watched:
+                self.calls.skip()
+            else:
                 # Inside of a transform of `torch.func`, what reads a tensor would be transformed as well.
                 with torch._C._DisableFuncTorch():
-                    self.calls.show(self._stage, batch, self._texts, self._optimizers())
+                    self.calls.show(self._stage, self._texts, self._optimizers())
                 self._iterations += self._stage.iteration != self._last
                 self._last = self._stage.iteration
+            if observer.failure and not self.failure:
+                self.failure = observer.failure
+                log.error("msdump-native has stopped, the rest of the iteration is not dumped: %s", self.failure)
+                self._session.count_lost(1)
         except Exception as error:
             # Whatever it is: it is the script whose line this is, and that goes on.
             log.debug("msdump-native", exc_info=True)
             self.failure = self.failure or f"{type(error).__name__}: {error}"
-            self._session.count_lost(len(batch["operands"]))
+            self._session.count_lost(count)
             self._session.fail(RuntimeError(self.failure))
         finally:
             self._is_busy = False
         if self._ends and not self._is_asked:
+            self.calls.break_off()
             self._ends = self.is_on = False
             self._observer.disable()
 

@@ -18,7 +18,7 @@ from msdump.frontends.torch.convert import TOO_DEEP
 from msdump.frontends.torch.eager.call_sites import Lines, Site, lines_of
 from msdump.frontends.torch.eager.native_tables import NONE, Iteration, shown_as
 from msdump.frontends.torch.eager.operands import CallOperands
-from msdump.frontends.torch.eager.scopes import OperatorScopes
+from msdump.frontends.torch.eager.scopes import Made, OperatorScopes
 from msdump.frontends.torch.eager.signatures import Tensor, signature_of
 from msdump.frontends.torch.eager.stage import Call, Named, ParametersNow, ReadParameters, Stage
 from msdump.frontends.torch.operators import plain
@@ -28,20 +28,21 @@ from msdump.tensors.arrays import Array
 from msdump.tensors.records import MAX_NDIM, OpInfo, TensorInfo
 
 if TYPE_CHECKING:
+    import msdump_native
+
     from msdump.config.plan import Plan
 
 _INPUT, _RESULT_MEMORY, _OUTPUT, _WRITTEN = range(4)
-_OPERATOR_KEYS = (
-    "name", "operand_count", "number_count", "site", "scope", "has_grad", "has_raised", "is_from_autograd",
-)  # fmt: skip
-_TENSOR_KEYS = (
-    "offset", "version", "first_dimension", "measurement", "memory", "dimension_count", "dtype", "is_conjugate",
-    "is_negative",
-)  # fmt: skip
 # Of one part of a step that are known at a time: a script may do several by turns.
 _MAX_PROGRAMS = 4
+# In which one of them is known.
+_MAX_STATES = 16
+# Parts of a step whose parameters are known at a time.
+_MAX_ENDS = 64
 # Versions of what was written in ways that were not counted.
 _UNKNOWN = 1 << 40
+# The state of an iteration that has told of nothing.
+_BEGUN = object()
 
 
 class _Shown(NamedTuple):
@@ -57,19 +58,21 @@ class _Shown(NamedTuple):
 class _Program:
     """A batch of calls that was told of once, to be known again where the same code has run the same.
 
-    key         bytes of all that names, edges and rows follow from
+    key         all that names, edges and rows follow from
     ops         what observers know of each call that is shown
     operators   by call
-    places      tensor of each operand of each call; numbers: its statistics, -1 without
+    firsts      of the operands of each call that is shown, in `places`: tensors, and `numbers`: statistics, -1 without
     callers     who ran how many of them
     nodes       of autograd that the calls have made: numbers, from the first of the iteration; scopes; operators
     parameters  that were read, by identity and memory: the name, itself, and its tensor
     read        what the stage knows of them
     latest      by identity of a parameter, what showed it last
     written     memory -> the last call that has written it, counted as in `_Shown`; order: of its first call
+    infos, origins  of tensors and of memories, as the tables of the iteration have them
+    states      state of the iteration before the batch -> state after it, where all of this is so
     """
 
-    def __init__(self, key: Sequence[bytes]) -> None:
+    def __init__(self, key: object) -> None:
         self.key = key
         self.ops: list[OpInfo] = []
         self.operators: list[Named | None] = []
@@ -77,7 +80,7 @@ class _Program:
         self.places: list[int] = []
         self.numbers: list[int] = []
         self.callers: Counter[Any] = Counter()
-        self.nodes: tuple[list[int], list[str], list[Named | None]] = [], [], []
+        self.nodes: Made = [], [], []
         self.parameters: dict[tuple[int, int], tuple[str, torch.Tensor, int]] = {}
         self.read = ReadParameters()
         self.latest: dict[int, _Shown] = {}
@@ -86,9 +89,15 @@ class _Program:
         self.infos: dict[int, TensorInfo] = {}
         self.origins: dict[int, Hashable] = {}
         self.skipped: list[tuple[str, str]] = []
-        self.floats: Array = np.empty(0)
-        self.of_parameters = 0
         self.expected: tuple[Array, Array] | None = None
+        self.states: dict[object, object] = {}
+
+    def note_state(self, before: object) -> object:
+        """What this is so in.   Returns: the state after it"""
+        if len(self.states) >= _MAX_STATES:
+            self.states.clear()
+        state = self.states[before] = object()
+        return state
 
 
 class _Measured:
@@ -105,6 +114,7 @@ class _Measured:
     def arrays(self, number: int) -> tuple[Sequence[Array], Sequence[Array]]:
         op = self.ops[number]
         first = self._program.firsts[number]
+        self._calls.catch_up()
         arrays = [
             self._calls.array(self._tables, place)
             for place in self._program.places[first : first + len(op.inputs) + len(op.outputs)]
@@ -112,16 +122,54 @@ class _Measured:
         return arrays[: len(op.inputs)], arrays[len(op.inputs) :]
 
 
+class _End(NamedTuple):
+    """Parameters as a part of a step has left them, all of which were measured as it ran.
+
+    found    as `Stage` finds them
+    shown    what showed each, by its identity
+    tensors, places   themselves, and the tensors that showed them
+    """
+
+    found: Mapping[int, Any]
+    shown: dict[int, _Shown | None]
+    tensors: list[torch.Tensor]
+    places: list[int]
+
+
 class _ParametersNow:
     """As of `ParametersNow`, where operators were measured as they ran."""
 
     def __init__(self, calls: NativeCalls, stage: Stage, tables: Iteration, operands: CallOperands) -> None:
+        self.state: Hashable = None
         self._calls = calls
         self._stage = stage
         self._tables = tables
         self._operands = operands
         # By identity of a parameter.
         self._shown: dict[int, _Shown | None] = {}
+
+    def known(self, count: int) -> Mapping[int, Any] | None:
+        name = self._stage.part, count, self._calls.state
+        end = self._calls.ends.get(name)
+        if end is None or not self._calls.lie_at(end.tensors, end.places):
+            self._calls.catch_up()
+            return None
+        self._shown, self.state = end.shown, name
+        return end.found
+
+    def note(self, count: int, found: Mapping[int, Any]) -> None:
+        tensors, places = [], []
+        for _, tensor, kept in found.values():
+            shown = self._shown[id(tensor)] if kept is None else None
+            if shown is None or shown.number == NONE or self._tables.keeps:
+                return
+            tensors.append(tensor)
+            places.append(shown.place)
+        if len(found) == count:
+            self.state = self._stage.part, count, self._calls.state
+            if len(self._calls.ends) >= _MAX_ENDS:
+                self._calls.ends.clear()
+            self._calls.ends[self.state] = _End(found, self._shown, tensors, places)
 
     def is_readable(self, tensor: torch.Tensor, name: str) -> bool:
         shown = self._shown[id(tensor)] = self._calls.shown(self._stage, tensor)
@@ -147,23 +195,36 @@ class _ParametersNow:
 
 
 class NativeCalls:
-    """Of one program.   count_skipped: as of `CallOperands`"""
+    """Of one program.
+
+    observer       whose operators they are
+    count_skipped  as of `CallOperands`
+    state          of the iteration: two that have told of the same batches, in the same order, have the same
+    ends           by part of a step, how many parameters it knows, and state
+    """
 
     def __init__(
-        self, forward: Stage, operands: CallOperands, scopes: OperatorScopes, count_skipped: Callable[..., None]
+        self,
+        observer: msdump_native.Observer,
+        forward: Stage,
+        operands: CallOperands,
+        scopes: OperatorScopes,
+        count_skipped: Callable[..., None],
     ) -> None:
+        self._observer = observer
         self._forward = forward
         self._operands = operands
         self._scopes = scopes
         self._count_skipped = count_skipped
         self._plan: Plan | None = None
-        self._iteration = Iteration()
+        self._iteration = Iteration(observer.numbers)
         self._sites: dict[int, tuple[Site, Lines]] = {0: ((), ())}
         # Lines that run a backward pass, which its operators have where autograd itself runs them.
         self.engine_lines: Lines = ()
-        # Parameters by the address of their own object.
+        # Parameters by the address of their own object, as of a state of the names; and numbers by name and identity.
         self._parameters: dict[int, torch.Tensor] = {}
-        self._parameter_count = -1
+        self._named: object = None
+        self._parameter_numbers: dict[tuple[str, int], int] = {}
         # Part of a step -> parameter by its identity -> what showed it last there.
         self._latest: defaultdict[int, dict[int, _Shown]] = defaultdict(dict)
         # The same, in any part.
@@ -172,6 +233,12 @@ class NativeCalls:
         self._storages: dict[int, int] = {}
         # By part of a step, and which of its batches it is.
         self._programs: dict[tuple[int, int], list[_Program]] = {}
+        self.state: object = _BEGUN
+        self.ends: dict[Hashable, _End] = {}
+        # Programs that ran again, of which the tables do not know yet.
+        self._waiting: list[tuple[Stage, _Program]] = []
+        # What was taken since the last call of `show`.
+        self._batch: Mapping[str, Any] | None = None
 
     @property
     def keeps(self) -> bool:
@@ -186,82 +253,135 @@ class NativeCalls:
     def forget(self) -> None:
         """Forget what operators are called; between two iterations."""
         self._programs.clear()
+        self.ends.clear()
 
     def begin(self) -> None:
         """An iteration begins."""
-        self._iteration = Iteration(self.keeps)
-        self._parameter_count = -1
+        # Where nobody else holds them, numbers of the next iteration take the memory of these.
+        del self._iteration
+        self._observer.begin_iteration()
+        self._observer.keep(self.keeps)
+        self._iteration = Iteration(self._observer.numbers, self.keeps)
+        self.state = _BEGUN
+        self._waiting.clear()
         self._latest.clear()
         self._latest_of_all.clear()
         self._storages.clear()
 
-    def show(
-        self, stage: Stage, batch: Mapping[str, Any], scopes: Sequence[tuple[str, bool]], optimizers: Sequence[str]
-    ) -> None:
-        """Tell the observers of a stage of all calls of a batch.
+    def lie_at(self, tensors: list[torch.Tensor], places: list[int]) -> bool:
+        """Whether these still lie where those of the iteration lay that have shown them."""
+        return bool(self._observer.lie_at(tensors, places))
+
+    def skip(self) -> None:
+        """What has run is no part of a step."""
+        self._batch = None
+        self._take()
+        self.break_off()
+
+    def break_off(self) -> None:
+        """Others may write what the iteration has shown: its state is none that was met before."""
+        self.catch_up()
+        self.state = object()
+
+    def show(self, stage: Stage, scopes: Sequence[tuple[str, bool]], optimizers: Sequence[str]) -> None:
+        """Tell the observers of a stage of all calls that have run since the last time.
 
         scopes  by number: what `Scopes.current` was, and whether a module was being called
         """
         tables = self._iteration
-        tables.add(batch)
-        for number, inner_count, frames in batch["sites"]:
-            parts: Site = ()
-            for name, _, first_line, _, instruction in frames[:inner_count]:
-                parts += (name, first_line, instruction)
-            self._sites[number] = parts, lines_of([(name, line) for name, _, _, line, _ in frames])
+        tables.first = self._observer.first_sequence
+        self._batch = None
         self._find_parameters()
         ordinal = stage.part, tables.batches[stage.part]
         tables.batches[stage.part] += 1
         known = self._programs.setdefault(ordinal, [])
-        key = [*_key_of(batch, tables.first or 0, f"{tables.order} {'/'.join(optimizers)}"), *tables.rows_before(batch)]
-        program = next((each for each in known if each.key == key), None)
-        if program is not None and self._show_again(stage, program, batch):
-            # What has run last is what is expected.
-            known.remove(program)
-            known.insert(0, program)
+        key = self._observer.key(f"{tables.order} {'/'.join(optimizers)}")
+        program = self._known_one([each for each in known if each.key == key])
+        if program is None:
+            batch = self._take()
+            self.catch_up()
+            self._show_anew(stage, _Program(key), batch, scopes, optimizers, known)
             return
-        self._show_anew(stage, _Program(key), batch, scopes, optimizers, known)
+        # What has run last is what is expected.
+        known.remove(program)
+        known.insert(0, program)
+        self._show_again(stage, program, key)
 
-    def _show_again(self, stage: Stage, program: _Program, batch: Mapping[str, Any]) -> bool:
-        """Tell of a program that is known; False where its parameters are others."""
+    def _known_one(self, programs: Sequence[_Program]) -> _Program | None:
+        """That of some with equal keys whose memories are what they were when it was told of."""
+        for program in programs:
+            if self.state in program.states:
+                return program
+        for program in programs:
+            self._take()
+            self.catch_up()
+            if self._iteration.take_origins(program.origins):
+                program.note_state(self.state)
+                return program
+        return None
+
+    def _take(self) -> Mapping[str, Any]:
+        """What has run since the last time that something was taken; the tables know the tensors."""
+        batch = self._batch
+        if batch is None:
+            batch = self._batch = self._observer.take()
+            self._iteration.add(batch)
+            self._iteration.complete()
+            for number, inner_count, frames in batch["sites"]:
+                parts: Site = ()
+                for name, _, first_line, _, instruction in frames[:inner_count]:
+                    parts += (name, first_line, instruction)
+                self._sites[number] = parts, lines_of([(name, line) for name, _, _, line, _ in frames])
+        return batch
+
+    def catch_up(self) -> None:
+        """The tables know what programs have done that have run again, while no other operators wait."""
+        if not self._waiting:
+            return
+        self._take()
+        waiting, self._waiting = self._waiting, []
         tables = self._iteration
-        if _count_of(batch["operands"]["implementation"], self._parameters) != program.of_parameters:
-            return False
-        name_of = self._operands.names.get
-        memories: dict[int, int] = {}
-        read = program.parameters.values()
-        for (name, tensor, _), storage in zip(read, tables.storages([place for *_, place in read]), strict=True):
-            memory = memories[id(tensor)] = tensor.untyped_storage()._cdata
-            if name_of(tensor) != name or storage != memory:
-                return False
-        if not tables.take_origins(program.origins):
-            return False
-        self._note_floats(stage, program, batch)
-        tables.infos.update(program.infos)
-        stage.count_again(program.callers)
-        numbers, node_scopes, operators = program.nodes
-        self._scopes.note_all([(tables.first or 0) + number for number in numbers], node_scopes, operators)
-        stage.add_parameters_again(program.read, memories)
+        for stage, program in waiting:
+            tables.take_origins(program.origins)
+            tables.infos.update(program.infos)
+            stage.count_again(program.callers)
+            read = program.parameters.values()
+            storages = tables.storages([place for *_, place in read])
+            memories = {id(tensor): storage for (_, tensor, _), storage in zip(read, storages, strict=True)}
+            stage.add_parameters_again(program.read, memories)
+            self._latest[stage.part].update(program.latest)
+            self._latest_of_all.update(program.latest)
+            self._storages.update(memories)
+            self._note_written(stage, program.written)
+
+    def _show_again(self, stage: Stage, program: _Program, key: Any) -> None:
+        """Tell of a program that is known."""
+        tables = self._iteration
+        changed = key.changed(program.key)
+        if self._batch is None and not changed and not tables.keeps and not self._observer.has_kept:
+            self._observer.drop()
+            tables.complete()
+        else:
+            self._take()
+        if changed:
+            program.key = key
+            self._note_floats(stage, program, changed)
+        self._waiting.append((stage, program))
+        self.state = program.states[self.state]
+        self._scopes.begin_part(tables.first, program.nodes)
         tables.order += len(program.operators)
-        self._latest[stage.part].update(program.latest)
-        self._latest_of_all.update(program.latest)
-        self._storages.update(memories)
-        self._note_written(stage, program.written)
+        if tables.keeps:
+            self.catch_up()
         for reason, name in program.skipped:
             self._count_skipped(reason, name=name)
         if program.ops:
             stage.show_measured(_Measured(program, self, tables), stage.may_wait(program.ops))
-        return True
 
-    def _note_floats(self, stage: Stage, program: _Program, batch: Mapping[str, Any]) -> None:
-        floats = batch["numbers"]
-        changed = np.flatnonzero((floats != program.floats) & ~(np.isnan(floats) & np.isnan(program.floats)))
-        if not len(changed):
-            return
-        program.floats = floats
-        ends = batch["operators"]["first_number"] + batch["operators"]["number_count"]
-        values = floats.tolist()
-        for index in np.unique(np.searchsorted(ends, changed, side="right")).tolist():
+    def _note_floats(self, stage: Stage, program: _Program, changed: Sequence[int]) -> None:
+        """Operators have run with other floats than before."""
+        batch = self._take()
+        values = batch["numbers"].tolist()
+        for index in changed:
             operator = program.operators[index]
             if operator is not None:
                 row = batch["operators"][index]
@@ -281,7 +401,7 @@ class NativeCalls:
     ) -> None:
         tables = self._iteration
         program.order = tables.order
-        node_count = self._scopes.node_count
+        program.nodes = self._scopes.begin_part(tables.first)
         operators, operands = batch["operators"].tolist(), batch["operands"].tolist()
         numbers, arguments = batch["numbers"].tolist(), batch["arguments"]
         fields = {name: place for place, name in enumerate(batch["operators"].dtype.names)}
@@ -299,15 +419,13 @@ class NativeCalls:
                 scopes[record["scope"]],
                 optimizers,
             )
-        made, node_scopes, node_operators = self._scopes.made_since(node_count)
-        program.nodes = [number - (tables.first or 0) for number in made], node_scopes, node_operators
+        self._scopes.begin_part(0)
         program.infos = {place: tables.infos[place] for place in program.places}
         program.origins = {
             memory: tables.origins[memory] for memory in (tables.tensor(place)[5] for place in program.places)
         }
-        program.floats = batch["numbers"]
         program.expected = _expected(batch["operators"], program)
-        program.of_parameters = _count_of(batch["operands"]["implementation"], self._parameters)
+        self.state = program.note_state(self.state)
         tables.order += len(program.operators)
         known.insert(0, program)
         del known[_MAX_PROGRAMS:]
@@ -358,10 +476,14 @@ class NativeCalls:
         return _text_of(reason) if reason else ""
 
     def _find_parameters(self) -> None:
-        tensors = self._operands.names.tensors()
-        if len(tensors) != self._parameter_count:
-            self._parameter_count = len(tensors)
-            self._parameters = {tensor._cdata: tensor for tensor in tensors}
+        names = self._operands.names
+        if names.state != self._named:
+            self._named = names.state
+            self._parameters = {tensor._cdata: tensor for tensor in names.tensors()}
+            numbers = self._parameter_numbers
+            self._observer.name_parameters({
+                tensor._cdata: numbers.setdefault((name, id(tensor)), len(numbers)) for tensor, name in names.items()
+            })  # fmt: skip
 
     def _selects(self, operator: Named) -> bool:
         assert self._plan is not None
@@ -523,18 +645,6 @@ def _floats(values: Iterable[float]) -> tuple[object, ...]:
     return tuple(["nan" if value != value else value for value in values])
 
 
-def _key_of(batch: Mapping[str, Any], first: int, state: str) -> list[bytes]:
-    operators, operands, tensors = batch["operators"], batch["operands"], batch["tensors"]
-    sequence = operators["node_sequence"]
-    # Threads of autograd count for themselves, and go on from iteration to iteration.
-    made = np.where(operators["has_grad"] != 0, operators["last_sequence"] - first, 0)
-    relative = np.where(sequence < 0, -1, sequence - first), made, operators["node"] != 0
-    columns = [operators[name] for name in _OPERATOR_KEYS]
-    columns += [operands[name] for name in operands.dtype.names if name != "implementation"]
-    columns += [tensors[name] for name in _TENSOR_KEYS]
-    return [state.encode(), *(column.tobytes() for column in (*relative, *columns, batch["dimensions"]))]
-
-
 def _expected(operators: Array, program: _Program) -> tuple[Array, Array] | None:
     """As of `NativeCalls.expected`, in the order in which operators begin."""
     is_wanted = np.array([operator is not None for operator in program.operators], bool)
@@ -544,15 +654,6 @@ def _expected(operators: Array, program: _Program) -> tuple[Array, Array] | None
         return None
     order = np.argsort(operators["start_ns"], kind="stable")
     return operators["key"][order], is_wanted[order].astype(np.uint8)
-
-
-def _count_of(addresses: Array, parameters: Mapping[int, object]) -> int:
-    """How many of these are parameters."""
-    known = np.fromiter(parameters, np.uint64, len(parameters))
-    if not len(known):
-        return 0
-    known.sort()
-    return int(np.count_nonzero(known[np.searchsorted(known[:-1], addresses)] == addresses))
 
 
 @functools.cache

@@ -12,7 +12,7 @@ import torch
 
 from msdump.frontends.torch.convert import array_of
 from msdump.frontends.torch.eager.tensors import Part
-from msdump.statistics.measured import MeasuredNumbers, RowTexts
+from msdump.statistics.measured import MeasuredNumbers, RowFrames
 from msdump.statistics.stats import statistics
 from msdump.tensors.arrays import Array
 from msdump.tensors.records import TensorInfo
@@ -28,14 +28,8 @@ _DTYPE_NAMES = {
 _DTYPES: dict[int, torch.dtype] = {
     code: getattr(torch, name) for code, name in _DTYPE_NAMES.items() if hasattr(torch, name)
 }
-# What tells tensors apart, memory and sizes aside.
-_TENSOR_KEYS = (
-    "offset", "version", "measurement", "memory", "dimension_count", "dtype", "is_conjugate", "is_negative",
-)  # fmt: skip
 # Place of what is not there.
 NONE = 0xFFFFFFFF
-# By code.
-_IS_INTEGER = np.array([code in _DTYPES and not _DTYPES[code].is_floating_point for code in range(256)])
 
 
 class Iteration:
@@ -48,13 +42,15 @@ class Iteration:
               forward pass
     """
 
-    def __init__(self, keeps: bool = False) -> None:
+    def __init__(self, numbers: Any, keeps: bool = False) -> None:
+        """numbers: as of `msdump_native.Observer`"""
         self.keeps = keeps
+        self._compiled = numbers
         self.infos: dict[int, TensorInfo] = {}
         self.arrays: dict[int, Array] = {}
         self.origins: dict[int, Hashable] = {}
-        self.numbers = MeasuredNumbers(_row_texts())
-        self.first: int | None = None
+        self.numbers = MeasuredNumbers(CompiledTable(numbers))
+        self.first = 0
         self.batches: Counter[int] = Counter()
         self.order = 0
         self.written: dict[int, int] = {}
@@ -67,23 +63,21 @@ class Iteration:
         self._dimensions: list[int] = []
 
     def add(self, batch: Mapping[str, Any]) -> None:
-        if self.first is None and len(batch["operators"]):
-            self.first = int(batch["operators"]["first_sequence"][0])
-        tensors = batch["tensors"]
-        self._rows.add(tensors)
+        """Rows of tensors that were met since rows were added last."""
+        self._rows.add(batch["tensors"])
         self._sizes.add(batch["dimensions"])
-        is_integer = np.zeros(len(batch["measurements"]), bool)
-        if self.keeps:
-            for number, elements, is_negative in batch["kept"]:
-                self._kept[number] = elements.neg() if is_negative else elements
-            return
-        measured = tensors[tensors["measurement"] != NONE]
-        own = measured["measurement"].astype(np.int64) - batch["first_measurement"]
-        is_integer[own[own >= 0]] = _IS_INTEGER[measured["dtype"][own >= 0]]
         for number, elements, is_negative in batch["kept"]:
-            own_place = number - batch["first_measurement"]
-            is_integer[own_place] = _measure(batch["measurements"][own_place], elements, is_negative)
-        self.numbers.add(batch["measurements"], is_integer)
+            if self.keeps:
+                self._kept[number] = elements.neg() if is_negative else elements
+            else:
+                own = number - batch["first_measurement"]
+                record = batch["measurements"][own : own + 1]
+                is_integer = _measure(record[0], elements, is_negative)
+                self._compiled.put(number, record, is_integer)
+
+    def complete(self) -> None:
+        """All that was measured so far has its numbers."""
+        self.numbers.count = len(self._compiled)
 
     def name_memory(self, memory: int, origin: Hashable) -> Hashable:
         """Call a memory by what it comes from; others may come from the like.   Returns: what it is called"""
@@ -105,17 +99,6 @@ class Iteration:
         known.update(origins)
         memories.update(zip(origins.values(), origins.keys(), strict=True))
         return True
-
-    def rows_before(self, batch: Mapping[str, Any]) -> list[bytes]:
-        """All that is known of those operands of a batch that an earlier batch has told of, but for their memory."""
-        places = np.unique(batch["operands"]["tensor"])
-        rows = self._rows.all[places[places < batch["first_tensor"]]]
-        if not len(rows):
-            return []
-        counts = 2 * rows["dimension_count"].astype(np.int64)
-        starts = rows["first_dimension"] - (np.cumsum(counts) - counts)
-        sizes = self._sizes.all[np.repeat(starts, counts) + np.arange(counts.sum())]
-        return [*(rows[name].tobytes() for name in _TENSOR_KEYS), sizes.tobytes()]
 
     def storages(self, places: Sequence[int]) -> list[int]:
         """Addresses of the storages of tensors."""
@@ -195,9 +178,20 @@ def _measure(record: Any, elements: torch.Tensor, is_negative: bool) -> bool:
     return is_integer
 
 
-@functools.cache
-def _row_texts() -> RowTexts:
-    import msdump_native
+class CompiledTable:
+    """The numbers of `msdump_native`, as `CompiledNumbers`."""
 
-    found: RowTexts = msdump_native.row_texts
-    return found
+    def __init__(self, compiled: Any) -> None:
+        self._compiled = compiled
+
+    def since(self, first: int, last: int) -> tuple[Array, Array]:
+        found: tuple[Array, Array] = self._compiled.since(first, last)
+        return found
+
+    def lines(self, frames: RowFrames, first_stamp: int, attributes: Sequence[str], end: str) -> str:
+        import msdump_native
+
+        compiled = frames.compiled
+        if compiled is None:
+            compiled = frames.compiled = msdump_native.Frames(frames.heads, frames.tails, frames.places)
+        return str(compiled.lines(self._compiled, first_stamp, attributes, end))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import torch
 from torch._subclasses import FakeTensor
@@ -32,6 +32,8 @@ class CallOperands:
     keeps          whether arrays stay as they are until the iteration ends
     """
 
+    state: Hashable = None
+
     def __init__(self, count_skipped: Callable[..., None], keeps: bool) -> None:
         self.names: TensorMap[str] = TensorMap()
         self.table = TensorTable()
@@ -54,6 +56,12 @@ class CallOperands:
     def array(self, info: TensorInfo, tensor: torch.Tensor) -> Array:
         """Of a parameter when a part of a step has ended."""
         return self.values.at_end(info, tensor)
+
+    def known(self, count: int) -> None:
+        """As of `ParametersNow`."""
+
+    def note(self, count: int, found: object) -> None:
+        """The same."""
 
     def number(self, tensor: torch.Tensor) -> None:
         """As of `ParametersNow`: nothing was measured as it ran."""

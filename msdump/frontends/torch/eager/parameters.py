@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from msdump.frontends.torch.eager.module_parts import ModuleParts, parts_of, plain_name
 from msdump.frontends.torch.eager.operands import CallOperands
-from msdump.frontends.torch.eager.scopes import plain_name
 from msdump.frontends.torch.eager.stage import Call, Stage
 from msdump.frontends.torch.eager.tensors import memory_of
 from msdump.tensors.arrays import Array
@@ -29,6 +29,8 @@ class Parameters:
         # tensor that has a name.
         self._beginnings: dict[int, tuple[weakref.ref[torch.nn.Module], str]] = {}
         self._holders: dict[str, weakref.ref[torch.Tensor]] = {}
+        # Of each of these modules, by its identity: its parts, and the names of its tensors, as they were last time.
+        self._named: dict[int, tuple[ModuleParts, dict[int, tuple[weakref.ref[torch.Tensor], str]]]] = {}
 
     def name(self, module: torch.nn.Module) -> None:
         """A module is called: its parameters and buffers have their names in it.
@@ -36,6 +38,10 @@ class Parameters:
         Where another module that is called, and that lives, has a tensor of such a name, all names of this one begin
         with its class and a number, in every iteration: `Critic_1.0.weight`.
         """
+        parts, known = parts_of(module), self._named.get(id(module))
+        if known is not None and known[0] is parts:
+            self._operands.names.add(known[1], parts)
+            return
         tensors = dict(_named_tensors(module))
         reference, beginning = self._beginnings.get(id(module), (None, ""))
         if reference is None or reference() is not module:
@@ -47,19 +53,24 @@ class Parameters:
             self._beginnings[id(module)] = weakref.ref(module), beginning
             self._holders |= {beginning + name: weakref.ref(tensor) for name, tensor in tensors.items()}
         names, holders = self._operands.names, self._holders
+        self._named.pop(id(module), None)
         for name, tensor in tensors.items():
             whole = beginning + name
             held = holders.get(whole)
             holder = None if held is None else held()
             if holder is not tensor:
+                self._named.clear()
                 # The module has another one in its place, as from `load_state_dict(..., assign=True)`.
                 holders[whole] = weakref.ref(tensor)
                 if holder is not None and names.get(holder) == whole:
                     names.drop(holder)
             names.set(tensor, whole)
+        if parts is not None:
+            self._named[id(module)] = parts, names.entries(tensors.values())
 
     def _forget_the_dead(self) -> None:
         """A script may make a module for each step."""
+        self._named.clear()
         self._beginnings = {key: each for key, each in self._beginnings.items() if each[0]() is not None}
         self._holders = {name: holder for name, holder in self._holders.items() if holder() is not None}
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from msdump.config.plan import SYNC
 from msdump.frontends.torch.eager.call_sites import call_lines, call_stack
 from msdump.frontends.torch.eager.cost import StepCost, taken
+from msdump.frontends.torch.eager.engines import Situation, why_mode
 from msdump.frontends.torch.eager.iterations import Iterations
 from msdump.frontends.torch.eager.learning import LearningRecord
 from msdump.frontends.torch.eager.listening import is_compiled_node, listening
@@ -40,6 +40,7 @@ from msdump.process import sessions
 from msdump.tensors.unseen import beside_operator, unseen
 
 if TYPE_CHECKING:
+    import msdump_native
     from torch.autograd.graph import Node
 
     from msdump.config.plan import Plan
@@ -127,7 +128,11 @@ class EagerProgram:
         if why_not_native():
             self._lacks_native = True
             return
-        calls = NativeCalls(self.stages[FORWARD], self._operands, self._operator_scopes, self.session.count_skipped)
+
+        def calls(observer: msdump_native.Observer) -> NativeCalls:
+            forward, skipped = self.stages[FORWARD], self.session.count_skipped
+            return NativeCalls(observer, forward, self._operands, self._operator_scopes, skipped)
+
         self.native = NativeLook(self.session, calls, self._scopes, self._ask, lambda: self._iterations.optimizers)
         self.session.add_notes(self.native.notes)
 
@@ -142,19 +147,9 @@ class EagerProgram:
 
     def why_not_seen(self, plan: Plan) -> str:
         """Why what runs now is not for `msdump_native`, in words; "" where it is."""
-        keeps = not plan.measures_only
-        why = _why_no_room(plan) if keeps else ""
-        if why:
-            return why
-        if plan.recorder is not None:
-            return "a flight recorder keeps the tensors"
-        if plan.trigger.exception:
-            return "the dump waits for an operator that raises"
-        if self._counts.has_run:
-            return "the program runs what torch.compile has made"
-        if torch.distributed.is_available() and torch.distributed.is_initialized():
-            return "torch.distributed is in use"
-        return why_not_shown(self._devices(), keeps)
+        is_distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
+        why = why_mode(Situation(plan, self._counts.has_run, is_distributed))
+        return why or why_not_shown(self._devices(), keeps=not plan.measures_only)
 
     def _devices(self) -> Collection[torch.device]:
         """Where parameters lie, and what is made by default."""
@@ -182,7 +177,10 @@ class EagerProgram:
     def _settle(self) -> None:
         """What has run so far is told of."""
         if self.native is not None and self.native.is_on:
-            with unseen:
+            if self.native.has_news:
+                with unseen:
+                    self.native.flush()
+            else:
                 self.native.flush()
 
     # -- beginning and end ------------------------------------------------------------------------
@@ -661,19 +659,6 @@ class _Regions(threading.local):
 
 
 _programs: weakref.WeakSet[EagerProgram] = weakref.WeakSet()
-
-
-def _why_no_room(plan: Plan) -> str:
-    """Why a dump does not hold copies of all tensors of a step, as `msdump_native` does until it knows what is
-    selected; "" where it does.
-    """
-    if plan.trigger.op_debug_mode or plan.trigger.is_watcher:
-        return "the dump looks for overflows, or for who overwrites an output"
-    if plan.which.selectors is not None or plan.which.takes_marked:
-        return "it would copy the tensors of all operators, and the configuration selects some"
-    if plan.how.engine != SYNC:
-        return "the dump is asynchronous, and saves more than statistics without MD5"
-    return ""
 
 
 def _note_fork() -> None:

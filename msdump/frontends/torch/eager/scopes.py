@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 import torch
 from torch._dynamo import OptimizedModule
 
+from msdump.frontends.torch.eager.module_parts import ModuleParts, parts_of
 from msdump.frontends.torch.eager.stage import FORWARD, SETUP, UPDATE, Named
 from msdump.frontends.torch.places import BACKWARD_ROOT, ROOT
 
 if TYPE_CHECKING:
     from torch.autograd.graph import Node
 
-# `torch.compile` puts a module into another one, under this name.
-_COMPILED = "_orig_mod"
 # Operators of earlier iterations whose backward may still come.
 _MAX_NODES = 1 << 17
 
@@ -41,6 +40,12 @@ class Scopes:
         """Modules around what runs now, outermost first: `Default/features-Sequential/0-Conv2d`."""
         texts = self._threads.texts
         return texts[-1] if texts else ROOT
+
+    @property
+    def innermost(self) -> str | None:
+        """The same; None where no module is being called in this thread."""
+        texts = self._threads.texts
+        return texts[-1] if texts else None
 
     @property
     def is_inside(self) -> bool:
@@ -67,7 +72,8 @@ class Scopes:
             calls.inner = shown = module._orig_mod
         if not texts:
             self._on_enter(shown)
-            calls.paths = _paths(shown) if self.is_looking else {}
+            parts = (parts_of(shown) or ModuleParts(shown)) if self.is_looking else None
+            calls.paths, calls.scopes = ({}, {}) if parts is None else (parts.paths, parts.scopes)
             texts.append(ROOT)
             calls.names.append("")
             return
@@ -76,6 +82,18 @@ class Scopes:
             texts.append(ROOT)
             calls.names.append(above)
             return
+        around = texts[-1]
+        known = calls.scopes.get((around, id(module)))
+        if known is None:
+            known = self._scope_of(module, shown, around, above)
+            if id(module) in calls.paths:  # as long as these are so, no other module has its identity
+                calls.scopes[around, id(module)] = known
+        texts.append(known[0])
+        calls.names.append(known[1])
+
+    def _scope_of(self, module: torch.nn.Module, shown: torch.nn.Module, around: str, above: str) -> tuple[str, str]:
+        """Scope and name.   above: the name of the module around it"""
+        calls = self._threads
         kind = type(shown).__name__
         name = calls.paths.get(id(module))
         if name is None:
@@ -83,8 +101,7 @@ class Scopes:
         else:
             own = name[len(above) + 1 :] if above and name.startswith(f"{above}.") else name
             text = f"{own}-{kind}"
-        texts.append(f"{texts[-1]}/{text.replace('/', '_')}")
-        calls.names.append(name)
+        return f"{around}/{text.replace('/', '_')}", name
 
     def leave(self) -> None:
         """The last module that was entered has been left, be it by an exception."""
@@ -95,20 +112,10 @@ class Scopes:
             calls.names.pop()
 
 
-def plain_name(name: str) -> str:
-    """Of a part of a module, without the modules that `torch.compile` put around parts of it."""
-    if _COMPILED not in name:
-        return name
-    return ".".join(part for part in name.split(".") if part != _COMPILED)
-
-
-def _paths(module: torch.nn.Module) -> dict[int, str]:
-    return {id(part): plain_name(name) for name, part in module.named_modules()}
-
-
 class _Calls(threading.local):
     """The calls that are under way in a thread: scopes, names below the outermost module, and the names of that.
 
+    paths, scopes  as of `ModuleParts`, of the outermost module
     inner   the module that is about to be called by the one around it, which `torch.compile` made
     """
 
@@ -116,7 +123,12 @@ class _Calls(threading.local):
         self.texts: list[str] = []
         self.names: list[str] = []
         self.paths: dict[int, str] = {}
+        self.scopes: dict[tuple[str, int], tuple[str, str]] = {}
         self.inner: torch.nn.Module | None = None
+
+
+# Numbers of nodes, and the scope and operator of each.
+Made = tuple[list[int], list[str], list["Named | None"]]
 
 
 class NodeOperators:
@@ -127,36 +139,65 @@ class NodeOperators:
     """
 
     def __init__(self) -> None:
-        self._lasts: list[int] = []
-        # Beside each other: as pairs they would be one object more for each operator that runs.
-        self._scopes: list[str] = []
-        self._operators: list[Named | None] = []
+        # Entries in pieces, so that what a program makes in each iteration is there once: of each piece what its
+        # numbers count from, and its last number.
+        self._pieces: list[Made] = []
+        self._firsts: list[int] = []
+        self._ends: list[int] = []
+        self._count = 0
 
     def __len__(self) -> int:
-        return len(self._lasts)
+        return self._count
+
+    def begin(self, first: int = 0, made: Made | None = None) -> Made:
+        """A further piece.
+
+        first   what its numbers count from
+        made    its entries, of nodes whose numbers rise, and are larger than all before; None: they come one by one
+        """
+        piece: Made = ([], [], []) if made is None else made
+        last = self._ends[-1] if self._ends else -1
+        self._pieces.append(piece)
+        self._firsts.append(first)
+        self._ends.append(first + piece[0][-1] if piece[0] else last)
+        self._count += len(piece[0])
+        return piece
 
     def note(self, number: int, scope: str, operator: Named | None) -> None:
         """The nodes up to this number of which nothing is known yet were made for this operator."""
-        lasts = self._lasts
-        if not lasts or number > lasts[-1]:
-            lasts.append(number)
-            self._scopes.append(scope)
-            self._operators.append(operator)
+        if not self._pieces:
+            self.begin()
+        if number > self._ends[-1]:
+            self._ends[-1] = number
+            self._count += 1
+            numbers, scopes, operators = self._pieces[-1]
+            numbers.append(number - self._firsts[-1])
+            scopes.append(scope)
+            operators.append(operator)
 
     def find(self, number: int) -> tuple[str, Named | None]:
         """Scope and operator; `ROOT` and None where they are not known."""
-        index = bisect_left(self._lasts, number)
-        return (self._scopes[index], self._operators[index]) if index < len(self._lasts) else (ROOT, None)
-
-    def note_all(self, numbers: Sequence[int], scopes: Sequence[str], operators: Sequence[Named | None]) -> None:
-        """As `note`, of nodes whose numbers rise, and are larger than all before."""
-        self._lasts += numbers
-        self._scopes += scopes
-        self._operators += operators
+        piece = bisect_left(self._ends, number)
+        while piece < len(self._ends) and not self._pieces[piece][0]:
+            piece += 1
+        if piece == len(self._ends):
+            return ROOT, None
+        numbers, scopes, operators = self._pieces[piece]
+        index = bisect_left(numbers, number - self._firsts[piece])
+        return scopes[index], operators[index]
 
     def forget(self, kept: int) -> None:
         """Keep so many entries, the newest; between two iterations, as a backward pass may reach back over some."""
-        del self._lasts[:-kept], self._scopes[:-kept], self._operators[:-kept]
+        old = 0
+        while old < len(self._pieces) and self._count - len(self._pieces[old][0]) >= kept:
+            self._count -= len(self._pieces[old][0])
+            old += 1
+        del self._pieces[:old], self._firsts[:old], self._ends[:old]
+        more = self._count - kept
+        if more > 0:
+            numbers, scopes, operators = self._pieces[0]
+            self._pieces[0] = numbers[more:], scopes[more:], operators[more:]
+            self._count = kept
 
 
 class OperatorScopes:
@@ -175,6 +216,7 @@ class OperatorScopes:
     def begin(self) -> None:
         """An iteration begins."""
         self._nodes.forget(_MAX_NODES)
+        self._nodes.begin()
 
     def find(self, part: int, node: Node | None, optimizers: Sequence[str]) -> str:
         """Of an operator that is about to run.
@@ -214,18 +256,9 @@ class OperatorScopes:
             # The first operator since a node of autograd was made is that of the node.
             self.note_made(_sequence_number() - 1, operator)
 
-    def made_since(self, count: int) -> tuple[list[int], list[str], list[Named | None]]:
-        """Numbers, scopes and operators of the entries since there were so many."""
-        nodes = self._nodes
-        return nodes._lasts[count:], nodes._scopes[count:], nodes._operators[count:]
-
-    @property
-    def node_count(self) -> int:
-        return len(self._nodes)
-
-    def note_all(self, numbers: Sequence[int], scopes: Sequence[str], operators: Sequence[Named | None]) -> None:
-        """As `NodeOperators.note_all`."""
-        self._nodes.note_all(numbers, scopes, operators)
+    def begin_part(self, first: int, made: Made | None = None) -> Made:
+        """As `NodeOperators.begin`."""
+        return self._nodes.begin(first, made)
 
     def note_made(self, number: int, operator: Named | None) -> None:
         """As `note_nodes`, of nodes up to this number."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -244,7 +244,10 @@ class Stage:
         """The iteration has ended."""
         run, self._run, self.is_watched = self._run, None, False
         if run is not None:
-            parameters = self._parameters_at_end(now)
+            parameters = now.known(len(self._parameters))
+            if parameters is None:
+                parameters = self._parameters_at_end(now)
+                now.note(len(self._parameters), parameters)
             with lock:
                 run.finish(_End(parameters, now, self._attributes))
             self._overwritten.clear()
@@ -368,7 +371,18 @@ class ReadParameters:
 
 
 class ParametersNow(Protocol):
-    """Parameters of a model as they are at the moment."""
+    """Parameters of a model as they are at the moment.
+
+    state   as of `FinishedStep`, after `known` or `note`
+    """
+
+    state: Hashable
+
+    def known(self, count: int) -> Mapping[int, _Final] | None:
+        """Those of a stage that knows so many, by number, as `note` was given them; None where that is not known."""
+
+    def note(self, count: int, found: Mapping[int, _Final]) -> None:
+        """What this has found."""
 
     def is_readable(self, tensor: torch.Tensor, name: str) -> bool:
         """Whether `info` knows it; the report counts it where not."""
@@ -424,6 +438,7 @@ class _End(Calls):
         attributes: Mapping[str, Mapping[str, object]],
     ) -> None:
         self.attributes = attributes
+        self.state = now.state
         self._parameters = parameters
         self._now = now
 
