@@ -22,5 +22,5 @@ def test_a_result_is_one_line(tmp_path: Path) -> None:
     ]
     assert repr(msdump.stat(mine)) == "<StatisticReport: 2 tensors, 0 damaged files>"
     shown = repr(msdump.find_nan(mine))
-    assert shown.startswith("<NonFiniteReport: 1 of 1 steps") and "first NaN: Log-op0" in shown
+    assert shown.startswith("<NonFiniteReport: 1 of 1 iterations") and "first NaN: Log-op0" in shown
     assert repr(msdump.compare(mine, golden)).endswith("1 tensors differ in 1 pairs of operators>")

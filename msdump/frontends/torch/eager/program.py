@@ -40,7 +40,6 @@ from msdump.process import sessions
 from msdump.tensors.unseen import beside_operator, unseen
 
 if TYPE_CHECKING:
-    import msdump_native
     from torch.autograd.graph import Node
 
     from msdump.config.plan import Plan
@@ -129,11 +128,15 @@ class EagerProgram:
             self._lacks_native = True
             return
 
-        def calls(observer: msdump_native.Observer) -> NativeCalls:
-            forward, skipped = self.stages[FORWARD], self.session.count_skipped
-            return NativeCalls(observer, forward, self._operands, self._operator_scopes, skipped)
-
-        self.native = NativeLook(self.session, calls, self._scopes, self._ask, lambda: self._iterations.optimizers)
+        self.native = NativeLook(
+            self.session,
+            lambda observer: NativeCalls(
+                observer, self.stages[FORWARD], self._operands, self._operator_scopes, self.session.count_skipped
+            ),
+            self._scopes,
+            self._ask,
+            lambda: self._iterations.optimizers,
+        )
         self.session.add_notes(self.native.notes)
 
     @property
