@@ -127,7 +127,7 @@ def test_the_attribute_that_differs_is_in_the_headline(served: Served, look: Loo
     assert sight.page.inner_text(".headline .why") == why
     sight.page.locator("nav a", has_text="Compare").click()
     sight.rest()
-    assert sight.page.inner_text("main summary .why") == why
-    sight.page.locator("main summary a").click()
+    assert sight.page.inner_text("main .answer .why") == why
+    sight.page.locator("main .answer a").click()
     sight.rest()
     assert "gelu" in sight.page.inner_text(".panel h2") and "tanh" in sight.page.inner_text(".panel .attributes")

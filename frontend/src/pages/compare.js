@@ -62,10 +62,12 @@ export function Compare({ compare, step, parts }) {
   const health = (index) => ({ differs: "differs", "not compared": "not measured" })[tensors.status[index]] ?? "ok";
   const isThat = isOpen(parts);
   const reasons = [...new Set(tensors.reason.filter((_, index) => tensors.status[index] === "not compared"))].filter(Boolean).slice(0, 5);
+  const look = `verdict ${looks[compare.outcome] ?? ""}`, isShort = compare.headline.length <= 6 && innerWidth >= 700;
+  const rest = compare.headline.slice(finding === null ? 1 : 0).filter((line) => !finding?.why.includes(line)).map(say).join("\n");
   return html`<main class="full">
-    <details class=${`verdict ${looks[compare.outcome] ?? ""}`} open=${compare.headline.length <= 6 && innerWidth >= 700}><summary>${finding === null ? say(compare.headline[0])
-      : html`<a href=${panelLink(stepParts(finding.at.step), finding.at.operator)}>${say(finding.title)}</a>${finding.why.map((one) => html` <span class="why" key=${one}>${say(one)}</span>`)}`}</summary>
-      <pre>${compare.headline.slice(finding === null ? 1 : 0).filter((line) => !finding?.why.includes(line)).map(say).join("\n")}</pre></details>
+    ${finding === null ? html`<details class=${look} open=${isShort}><summary>${say(compare.headline[0])}</summary><pre>${rest}</pre></details>`
+      : html`<div class=${look}><p class="answer"><a href=${panelLink(stepParts(finding.at.step), finding.at.operator)}>${say(finding.title)}</a>${finding.why.map((one) => html` <span class="why" key=${one}>${say(one)}</span>`)}</p>
+        <details open=${isShort}><summary>${say("details")}</summary><pre>${rest}</pre></details></div>`}
     <${Errors} tensors=${tensors} parts=${parts} names=${names} measure=${m in measures ? m : "error"} range=${range} />
     <div class="tools">
       <input id="search" type="search" value=${q} placeholder=${say("search")} title="/" aria-label=${say("search")} onInput=${(event) => setQuery({ q: event.currentTarget.value })} />
