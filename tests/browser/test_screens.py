@@ -158,7 +158,7 @@ def test_the_headline_of_a_comparison_is_red_where_dumps_differ_alone(
     for golden, looks in ((same, "verdict good"), (other, "verdict bad")):
         sight = look(served(mine, golden))
         sight.go(f"#/compare/{first_step(sight)}")
-        assert sight.page.get_attribute("main details", "class") == looks
+        assert sight.page.get_attribute("main .verdict", "class") == looks
 
 
 def test_numbers_are_those_of_the_dump(dumps: Callable[[str], Path], served: Served, look: Look) -> None:
