@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from msdump.analysis.graph_info import GraphNode, Origin
+from msdump.analysis.graph_info import Origin
 from msdump.analysis.learning.kinds import FORGETS, LearningFinding
 from msdump.analysis.learning.series import Series
 from msdump.analysis.steps import Operator, Slot, Step
 from msdump.operators.kinds import kind_of
-from msdump.operators.traits import only_moves
 
 # Iterations, the last ones, in each of which it is so: an average may begin as a copy.
 # test: trainings_that_mix_up_swapped_average
@@ -19,7 +18,6 @@ LEAST_FORGETTING = 4
 # test: trainings_that_mix_up_swapped_average, trainings_that_mix_up_momentum_of_another_framework
 MOST_KEPT = 0.1
 _CLOSE = 1e-3  # two shares of an average are 1 in all
-_MOST = 16
 
 
 def forgetting(series: Series) -> Iterator[LearningFinding]:
@@ -93,29 +91,15 @@ def _scaled(series: Series, step: Step, origin: Origin | None) -> tuple[float, S
 
 def _is_entry(series: Series, step: Step, origin: Origin | None) -> bool:
     """Whether an operand is what a script keeps, and no optimizer steps."""
-    before = _before_moves(series, step, origin)
-    row = None if before is None else series.rows.get(before.name)
-    return before is not None and before.slot is None and (row is None or row.optimizer is None)
+    entry = series.entry_of(step, origin)
+    row = None if entry is None else series.rows.get(entry.name)
+    return entry is not None and (row is None or row.optimizer is None)
 
 
 def _is_trained(series: Series, step: Step, origin: Origin | None) -> bool:
     """Whether an operand is a parameter that an optimizer steps, or what its step has made."""
     made = series.before_moves(step, origin)
-    if made is not None:
-        return made.operator.stage == "optimizer"
-    before = _before_moves(series, step, origin)
-    row = None if before is None else series.rows.get(before.name)
-    return row is not None and row.optimizer is not None
-
-
-def _before_moves(series: Series, step: Step, origin: Origin | None) -> Origin | None:
-    """What an operand was before it was moved, where no operator of the iteration has made it."""
-    for _ in range(_MOST):
-        made = series.maker(step, origin)
-        node: GraphNode | None = None if made is None else series.node(made.step, made.operator)
-        if made is None or made.operator.stage == "optimizer":
-            return origin
-        if node is None or not node.inputs or not only_moves(made.operator.op_type):
-            return None
-        step, origin = made.step, node.inputs[0]
-    return None
+    entry = None if made is not None else series.entry_of(step, origin)
+    row = None if entry is None else series.rows.get(entry.name)
+    is_stepped = row is not None and row.optimizer is not None
+    return is_stepped if made is None else made.operator.stage == "optimizer"

@@ -28,7 +28,7 @@ LEAST_ROWS = 4
 # What a product may read after a softmax: nothing that makes other shares of it.
 _KEEPS = frozenset(("dropout", "cast", "copy", "expand", "detach"))
 # What is added to scores, or blots them out, before the softmax.
-_MASKS = frozenset(("add", "sub", "mul", "div", "masked_fill", "where", "select", *_KEEPS))
+_MASKS = frozenset(("add", "sub", "mul", "div", "masked_fill", *_KEEPS))
 # What puts a row or a column beside others: some code shifts rows by a reshape of what is padded.
 _PADS = frozenset(("concat", "pad"))
 _MOST = 16
@@ -210,16 +210,9 @@ def _of_choice(series: Series, made: Made) -> Mix | None:
 
 
 def _is_padded(series: Series, step: Step, origin: Origin | None) -> bool:
-    for _ in range(_MOST):
-        made = series.maker(step, origin)
-        node = None if made is None else series.node(made.step, made.operator)
-        if made is None or node is None or not node.inputs:
-            return False
-        if kind_of(made.operator.op_type) in _PADS:
-            return True
-        if not only_moves(made.operator.op_type):
-            return False
-        step, origin = made.step, node.inputs[0]
+    for made, _ in series.way_back(step, origin):
+        if kind_of(made.operator.op_type) in _PADS or not only_moves(made.operator.op_type):
+            return kind_of(made.operator.op_type) in _PADS
     return False
 
 
@@ -245,21 +238,16 @@ def _shares(series: Series, step: Step, origin: Origin | None, axis: int) -> tup
     """The softmax that makes an operand, its axis, and the one of its result that is a given axis of the operand; None
     where another operator makes it, or that axis is cut up on the way.
     """
-    for _ in range(_MOST):
-        made = series.maker(step, origin)
-        node = None if made is None else series.node(made.step, made.operator)
-        read = None if made is None else made.operator.inputs.get(Slot(0))
-        if made is None or node is None or not node.inputs or read is None:
-            return None
-        kind, attrs = kind_of(made.operator.op_type), node.attrs or {}
+    for made, node in series.way_back(step, origin):
+        read, kind, attrs = made.operator.inputs.get(Slot(0)), kind_of(made.operator.op_type), node.attrs or {}
         if kind == "softmax":
             along = attrs.get("dim")
             return (made, along % len(made.shape), axis) if isinstance(along, int) and made.shape else None
-        before = _axis_before(kind, attrs, tuple(read.shape), made.shape, axis)
-        is_dropout = kind == "mul" and len(node.inputs) == 2 and _is_random_mask(series, made.step, node.inputs[1])
+        before = None if read is None else _axis_before(kind, attrs, tuple(read.shape), made.shape, axis)
+        is_dropout = kind == "mul" and len(node.inputs) == 2 and _is_drawn(series, made.step, node.inputs[1])
         if before is None or not (kind in _KEEPS or kind in ("transpose", "reshape") or is_dropout):
             return None
-        step, origin, axis = made.step, node.inputs[0], before
+        axis = before
     return None
 
 
@@ -285,46 +273,18 @@ def _axis_before(
     return axis + len(before) - len(after)
 
 
-def _is_random_mask(series: Series, step: Step, origin: Origin | None) -> bool:
-    for _ in range(_MOST):
-        made = series.maker(step, origin)
-        node = None if made is None else series.node(made.step, made.operator)
-        if made is None or node is None:
-            return False
-        if kind_of(made.operator.op_type) == "dropout":
-            return True
-        if not node.inputs:
-            return False
-        step, origin = made.step, node.inputs[0]
-    return False
+def _is_drawn(series: Series, step: Step, origin: Origin | None) -> bool:
+    """Whether an operand is the mask of a dropout."""
+    return any(kind_of(made.operator.op_type) == "dropout" for made, _ in series.way_back(step, origin))
 
 
 def _are_scores(series: Series, softmax: Made) -> bool:
     """Whether each of two values meets each of the other's: a product of what is no parameter, scaled and masked."""
     node = series.node(softmax.step, softmax.operator)
-    step, origin = softmax.step, node.inputs[0] if node is not None and node.inputs else None
-    for _ in range(_MOST):
-        made = series.maker(step, origin)
-        node = None if made is None else series.node(made.step, made.operator)
-        if made is None or node is None or not node.inputs:
-            return False
+    for made, maker in series.way_back(softmax.step, node.inputs[0] if node is not None and node.inputs else None):
         if is_product(made.operator.op_type):
-            return len(node.inputs) == 2 and not any(_is_parameter(series, made.step, one) for one in node.inputs)
+            entries = [series.entry_of(made.step, one) for one in maker.inputs]
+            return len(entries) == 2 and not any(one is not None and one.name in series.parameters for one in entries)
         if kind_of(made.operator.op_type) not in _MASKS and not only_moves(made.operator.op_type):
             return False
-        # A choice reads its condition first.
-        chosen = kind_of(made.operator.op_type) == "where" and len(node.inputs) > 1
-        step, origin = made.step, node.inputs[1] if chosen else node.inputs[0]
-    return False
-
-
-def _is_parameter(series: Series, step: Step, origin: Origin | None) -> bool:
-    for _ in range(_MOST):
-        if origin is not None and origin.name in series.parameters:
-            return True
-        made = series.maker(step, origin)
-        node = None if made is None else series.node(made.step, made.operator)
-        if made is None or node is None or not node.inputs or not only_moves(made.operator.op_type):
-            return False
-        step, origin = made.step, node.inputs[0]
     return False

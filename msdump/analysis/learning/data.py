@@ -133,18 +133,17 @@ def _apart(series: Series, step: Step, loss: Operator) -> Draw | None:
     labels = _draw_of(series, step, node.inputs[1]) if node is not None and len(node.inputs) > 1 else None
     if labels is None or labels.taken == labels.rows:
         return None
-    own, source, others = _indices(series, labels.made), _source(series, labels.made), []
-    for one in step.operators:
-        if (
-            one.stage == "forward"
-            and one is not labels.made.operator
-            and kind_of(one.op_type) in ("embedding", "slice")
-        ):
+    own, source, is_apart = _indices(series, labels.made), _source(series, labels.made), False
+    for one in step.operators if own is not None else ():
+        if one.stage == "forward" and kind_of(one.op_type) in ("embedding", "slice"):
             draw = _drawn_by(series, Made(step, one, 0))
-            is_own = draw is not None and draw.made.operator is one and draw[1:] == labels[1:]
-            if draw is not None and is_own and _source(series, draw.made) != source:
-                others.append(_indices(series, draw.made))
-    return labels if own is not None and others and None not in others and own not in others else None
+            is_drawn_here = draw is not None and draw.made.operator is one and draw[1:] == labels[1:]
+            if draw is not None and is_drawn_here and _source(series, draw.made) != source:
+                indices = _indices(series, draw.made)
+                if indices is None or indices == own:
+                    return None
+                is_apart = True
+    return labels if is_apart else None
 
 
 def _source(series: Series, made: Made) -> object:

@@ -173,7 +173,7 @@ def without_optimizer(series: Series, learning: Learning) -> Iterator[LearningFi
     order = order_of_use(series)
     first_trained = min((order.get(row.name, -1) for row in trained), default=-1)
     # What was frozen at first and is trained later is left out by no intent.
-    thawed = [row for row in left if trained and row.name in _thawed(series, left)]
+    thawed = [row for row in left if trained and _is_thawed(series, row)]
     left = thawed or left
     if not outside and trained and not thawed:
         left = [row for row in left if order.get(row.name, -1) > first_trained]
@@ -190,10 +190,10 @@ def without_optimizer(series: Series, learning: Learning) -> Iterator[LearningFi
     )
 
 
-def _thawed(series: Series, rows: list[LearningParameter]) -> set[str]:
-    """Names of those that ask for a gradient until the end, and did not in the beginning."""
-    spans = {row.name: [span.asks for _, span in series.spans(row)] for row in rows}
-    return {name for name, asks in spans.items() if asks and not asks[0] and asks[-1]}
+def _is_thawed(series: Series, row: LearningParameter) -> bool:
+    """Whether it asks for a gradient at the end, and did not in the beginning."""
+    asks = [span.asks for _, span in series.spans(row)]
+    return bool(asks) and asks[-1] and not asks[0]
 
 
 def _is_choice(learning: Learning, left: list[LearningParameter], trained: list[LearningParameter]) -> bool:

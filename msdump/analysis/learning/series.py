@@ -26,6 +26,7 @@ Numbers: TypeAlias = "Statistics | StatisticRow"
 _SEED = "aten.ones_like."
 # Of the norm of what is added up: some last bits of a float32.   test: healthy_trainings_bias_before_norm
 _ROUNDING = 2.0**-20
+_LONGEST_WAY = 16  # operators one after the other
 _SUMS, _SUM_OF_CONV = ("sum", "bias_add_grad"), ("conv_backward", 2)
 
 
@@ -166,6 +167,26 @@ class Series:
             node = self.node(made.step, made.operator)
             made = self.maker(made.step, node.inputs[0]) if node is not None and node.inputs else None
         return made
+
+    def way_back(self, step: Step, origin: Origin | None) -> Iterator[tuple[Made, GraphNode]]:
+        """Who made an input, who made the first one of its own inputs, and so on: the last ones of them."""
+        for _ in range(_LONGEST_WAY):
+            made = self.maker(step, origin)
+            node = None if made is None else self.node(made.step, made.operator)
+            if made is None or node is None:
+                return
+            yield made, node
+            if not node.inputs:
+                return
+            step, origin = made.step, node.inputs[0]
+
+    def entry_of(self, step: Step, origin: Origin | None) -> Origin | None:
+        """What an input was before it was moved, where no operator of the iteration has made that."""
+        for made, node in self.way_back(step, origin):
+            if not only_moves(made.operator.op_type) or not node.inputs:
+                return None
+            step, origin = made.step, node.inputs[0]
+        return origin if self.maker(step, origin) is None else None
 
     # -- parameters -------------------------------------------------------------------------------
 

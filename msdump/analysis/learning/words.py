@@ -39,6 +39,7 @@ from msdump.tables.messages import COLON, COMMA, Message, counted, joined, messa
 
 _SIZES = (LARGE_UPDATE, SHRINKS, GROWS, DEPTH)
 _STEPS = (RENEWED, FALLEN, DECAYS, GAINS)
+_MIXES = (OTHER_ROWS, FORGETS, MIXED)
 _SHOWN = 4
 _MOST_SHOWN = 12  # of a line; --json names all
 
@@ -109,6 +110,8 @@ def sentence(finding: LearningFinding) -> Message:
         return joined(COLON, (text, _maker_of_zero(finding)))
     if finding.kind in _STEPS:
         return _of_steps(finding, names, when)
+    if finding.kind in _MIXES:
+        return _of_mixes(finding, when)
     return _of_sizes(finding, names, when) if finding.kind in _SIZES else _of_values(finding, names, when)
 
 
@@ -164,6 +167,21 @@ def _of_values(finding: LearningFinding, names: Message, when: Message) -> Messa
             "all labels are {label:g}, {when}: {operator} makes it of {least:.4g} to {most:.4g}",
             label=numbers["label"], when=when, operator=operator, least=numbers["least"], most=numbers["most"],
         )  # fmt: skip
+    if finding.kind == WRONG_LOSS:
+        return joined(COMMA, (_misuse(finding), when))
+    if finding.kind == REPEATS:
+        return message(
+            "random numbers are the same in each iteration: {operator}, {when}", operator=operator, when=when
+        )
+    return message(
+        "loss stands still: {loss:.4g}, {when}, though optimizers make steps: {operator}",
+        loss=numbers["loss"], when=when, operator=operator,
+    )  # fmt: skip
+
+
+def _of_mixes(finding: LearningFinding, when: Message) -> Message:
+    """Of axes, rows, masks and the two sides of an average."""
+    operator, numbers = finding.operator.label, finding.numbers
     if finding.kind == OTHER_ROWS:
         return message(
             "labels are of other rows than the data: {operator} takes {count} of {rows} by indices of its own, {when}",
@@ -179,45 +197,34 @@ def _of_values(finding: LearningFinding, names: Message, when: Message) -> Messa
             "an average forgets: {operator} keeps {share:.2g} of it and takes the rest from the weights, {when}",
             operator=operator, share=numbers["share"], when=when,
         )  # fmt: skip
-    if finding.kind == MIXED and finding.how == "choice":
+    if finding.how == "choice":
         return message(
             "{operator} chooses along axis {axis} alone in the first of {count} of the other one, {when}",
             operator=operator, axis=int(numbers["axis"]), count=int(numbers["count"]), when=when,
         )  # fmt: skip
-    if finding.kind == MIXED and finding.how == "mask":
+    if finding.how == "mask":
         return message(
             "{operator} leaves out all words but {padding}, which their table takes for padding, {when}",
             operator=operator, padding=int(numbers["padding"]), when=when,
         )  # fmt: skip
-    if finding.kind == MIXED and finding.how == "time":
+    if finding.how == "time":
         return message(
             "{operator} takes axis 0 of {read} for time, and the script takes it for the batch, {when}",
             operator=operator, read=list(finding.outside[0]), when=when,
         )  # fmt: skip
-    if finding.kind == MIXED and finding.how == "rows":
+    if finding.how == "rows":
         return message(
             "{operator} adds another row to each of a batch, and the same along axis 1: {given} and {kept}, {when}",
             operator=operator, given=list(finding.outside[0]), kept=list(finding.outside[1]), when=when,
         )  # fmt: skip
-    if finding.kind == MIXED and finding.how == "reshape":
+    if finding.how == "reshape":
         return message(
             "{operator} mixes up axes: it makes {after} of {before}, which moves no axis, {when}",
             operator=operator, before=list(finding.outside[0]), after=list(finding.outside[1]), when=when,
         )  # fmt: skip
-    if finding.kind == MIXED:
-        return message(
-            "{operator} makes shares along axis {shares}, the product after it sums along axis {product}, {when}",
-            operator=operator, shares=int(numbers["shares"]), product=int(numbers["product"]), when=when,
-        )  # fmt: skip
-    if finding.kind == WRONG_LOSS:
-        return joined(COMMA, (_misuse(finding), when))
-    if finding.kind == REPEATS:
-        return message(
-            "random numbers are the same in each iteration: {operator}, {when}", operator=operator, when=when
-        )
     return message(
-        "loss stands still: {loss:.4g}, {when}, though optimizers make steps: {operator}",
-        loss=numbers["loss"], when=when, operator=operator,
+        "{operator} makes shares along axis {shares}, the product after it sums along axis {product}, {when}",
+        operator=operator, shares=int(numbers["shares"]), product=int(numbers["product"]), when=when,
     )  # fmt: skip
 
 
