@@ -3,6 +3,7 @@ in from outside, and make what the other side has not."""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from msdump.analysis.compare.instead import another_of_mine, holder_in_mine, is_
 from msdump.analysis.compare.operands import Met, Source, reordered, source_of, turned
 from msdump.analysis.compare.progress import PARTS, Progress
 from msdump.analysis.compare.trace import Placed, Trace, are_of_one_use
-from msdump.analysis.compare.values import Value
+from msdump.analysis.compare.values import Figures, Value
 from msdump.analysis.steps import Operator, Slot, StepKey
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.operators.kinds import has
@@ -172,10 +173,20 @@ class _Search:
 
     def _with_twins(self, lead: set[int], is_mine: bool) -> set[int]:
         """Ids of some operators, and of those that make up the same as one of them, as two counts to one number."""
-        row = self._confirmed.side(is_mine).row
-        made = {one.result.value for one in row if one.result and not one.read and id(one.operator) in lead}
-        twins = (one for one in row if made and not one.read and one.result and one.result.value in made)
-        return lead | {id(one.operator) for one in twins}
+        side = self._confirmed.side(is_mine)
+        made_up = [one.result.value for one in map(side.row.__getitem__, map(side.place.__getitem__, lead))
+                   if one.result and not one.read]  # fmt: skip
+        return lead | {id(one) for value in made_up for one in self._made_of_nothing[is_mine].get(value, ())}
+
+    @functools.cached_property
+    def _made_of_nothing(self) -> Mapping[bool, Mapping[Value, list[Operator]]]:
+        """Of either side, by value: the operators that make it and read nothing."""
+        found: dict[bool, dict[Value, list[Operator]]] = {True: {}, False: {}}
+        for is_mine, made in found.items():
+            for one in self._confirmed.side(is_mine).row:
+                if one.result and not one.read:
+                    made.setdefault(one.result.value, []).append(one.operator)
+        return found
 
     def _of_pair(self, pair: Met) -> Fault:
         mine, order = pair.mine, self._places.of(pair.mine, True)
@@ -283,16 +294,30 @@ def _made_up(confirmed: Confirmation, placed: Placed, is_mine: bool, slots: set[
     """Those of some inputs of an operator that a script computes of nothing that it was given, as indices: an exporter
     writes them down as constants.
     """
+    place = confirmed.place_of(placed, is_mine)
+    return {
+        slot
+        for slot, figures in placed.inputs
+        if slot in slots and not figures.is_plain and _is_made_of_nothing(confirmed, is_mine, place, figures)
+    }
+
+
+def _is_made_of_nothing(confirmed: Confirmation, is_mine: bool, place: int, figures: Figures) -> bool:
+    """Whether neither an entry, nor a value that the other side has, is among what a value is computed of."""
     side = confirmed.side(is_mine)
-    found = set[Slot]()
-    for slot, figures in placed.inputs:
-        if slot not in slots or figures.is_plain or confirmed.is_known(figures, is_mine):
-            continue
-        lead = [side.row[side.place[one]] for one in confirmed.open_lead(placed, is_mine, {slot})]
-        made = {one.value for each in lead for _, one in each.outputs}
-        if lead and all(one.is_plain or one.value in made for each in lead for _, one in each.read):
-            found.add(slot)
-    return found
+    waiting, seen = [(place, figures)], set[int]()
+    while waiting:
+        place, figures = waiting.pop()
+        maker = None if confirmed.is_known(figures, is_mine) else side.maker_before(figures.value, place)
+        if maker is None:
+            return False
+        if maker not in seen:
+            seen.add(maker)
+            read = [(maker, one) for _, one in side.row[maker].read if not one.is_plain]
+            if any(confirmed.is_known(one, is_mine) for _, one in read):
+                return False
+            waiting += read
+    return True
 
 
 def _computing(side: Trace, place: int) -> set[int]:

@@ -187,7 +187,8 @@ class Finding:
     reached    of DRAW: how many other operators and parameters differ
     unseen     inputs that were not compared: that the inputs agree is said of the others alone
     reader_line  of ONLY_ONE: line of the pair, which reads what the operator made
-    reader     of ONLY_ONE: mine's operator that what it made comes to, or that goes on without it
+    reader     of ONLY_ONE: mine's operator that what it made comes to, or that goes on without it; of LOST: the first
+               operator with such an error, where another one moves what it reads
     before     of ONLY_ONE, of golden's operator: mine's operator that made what it reads
     holder     of ONLY_ONE, where golden alone writes a tensor: mine's operator that computes with it
     golden_maker  of INPUT without a maker: golden's operator that made what golden reads there
