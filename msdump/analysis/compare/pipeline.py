@@ -157,9 +157,10 @@ def compare_sides(
         )
     comparison = None
     missed = _Missed.of(sides, pairs) if is_free else _Missed(False, False)
-    if not missed.by_one or not _is_apart_before(pairs, compared):
+    if not missed.by_one or not _is_apart(pairs, compared):
         comparison = compared(pairs)
-        if not _is_written_anew(comparison, missed):
+        # What agrees by its name tells nothing of what both runs have alone, as where a function has become a module.
+        if not (missed.by_both if comparison.is_agreeing else missed.by_one):
             return comparison
     crossed = compared(cross_sides(mine, golden, mapping, tolerance))
     return crossed if any(crossed.operators) else comparison or compared(pairs)
@@ -291,11 +292,12 @@ def _is_paired(pairs: Sequence[StepPair]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Missed:
-    """Whether runs have operators that compute and that no name of the other one is.
+    """Whether runs have operators that compute, with inputs, and that no name of the other one is: results alone tell no
+    place.
 
-    by_one    in a step that both have
-    by_both   each of them, with inputs, in such a step or a graph of its own in an iteration that both have: what only
-              one side has may have been chosen for its dump, and results alone tell no place
+    by_one    one of them in a step that both have
+    by_both   each of them in such a step, or a graph of its own in an iteration that both have: what only one side has
+              may have been chosen for its dump
     """
 
     by_one: bool
@@ -322,41 +324,19 @@ class _Missed:
         with_inputs = (
             any(one.inputs for one in itertools.chain(here, there)) for here, there in zip(in_steps, alone, strict=True)
         )
-        return _Missed(any(in_steps), all(with_inputs))
+        return _Missed(any(one.inputs for one in itertools.chain(*in_steps)), all(with_inputs))
 
 
 def _is_missed(operator: Operator) -> bool:
     return not is_mover(operator.op_type) and not is_random(operator.op_type) and not _TRIP.search(operator.label)
 
 
-def _is_apart_before(pairs: Sequence[StepPair], compared: Callable[[Sequence[StepPair]], Comparison]) -> bool:
-    """Whether the first pair whose results are other bytes differs, and was given other numbers. It is found without a
-    measure of all others.
-    """
+def _is_apart(pairs: Sequence[StepPair], compared: Callable[[Sequence[StepPair]], Comparison]) -> bool:
+    """Whether the first pair whose results are other bytes differs. It is found without a measure of all others."""
     for step in pairs:
         for pair in step.pairing.pairs:
             common = common_tensors(pair.mine, pair.golden)
-            if all(has_same_bytes(mine, golden) for io, _, mine, golden in common if io == OUTPUT):
-                continue
-            alone = compared([replace(step, pairing=Pairing((pair,), (), ()))])
-            return alone.first_differing is not None and not _is_given_the_same(alone.first_differing)
+            if not all(has_same_bytes(mine, golden) for io, _, mine, golden in common if io == OUTPUT):
+                alone = compared([replace(step, pairing=Pairing((pair,), (), ()))])
+                return alone.first_differing is not None
     return False
-
-
-def _is_given_the_same(result: OperatorResult) -> bool:
-    """Whether an operator goes wrong that computes, and was given the very same numbers."""
-    computes = result.is_wrong and not is_mover(result.pair.mine.op_type)
-    return computes and all(tensor.status == IDENTICAL for tensor in result.inputs)
-
-
-def _is_written_anew(comparison: Comparison, missed: _Missed) -> bool:
-    """Whether runs that were paired by their names have operators that the other one has not: then names tell little,
-    and values tell which operator is which.
-
-    Edges: False where the first that differs computes, and was given the very same numbers. What agrees by its name
-    tells nothing of what both runs have alone, as where a function has become a module.
-    """
-    if comparison.is_agreeing:
-        return missed.by_both
-    first = comparison.first_differing
-    return missed.by_one and (first is None or not _is_given_the_same(first))

@@ -371,6 +371,29 @@ def test_a_mapping_file_is_for_what_remains(tmp_path: Path, capsys: pytest.Captu
     assert "agree: all 3 pairs" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("factor", [1.0, 1.1])
+def test_one_operator_is_written_as_two(factor: float, tmp_path: Path) -> None:
+    """A product has the name of golden's, reads the same and makes something else: another way to write it, if what
+    follows is the same.
+    """
+    kept = np.float32(factor) * (ACTIVE - np.float32(0.3) * ACTIVE)
+    golden = [
+        *TORCH[:3],
+        ("Default/aten_mul_Tensor-op0", {A: ACTIVE, OUT: np.float32(0.7) * ACTIVE}),
+        (
+            "Default/aten_add_Tensor-op0",
+            {A: np.float32(0.7) * ACTIVE, B: HIDDEN, OUT: np.float32(0.7) * ACTIVE + HIDDEN},
+        ),
+    ]
+    mine = [
+        *TORCH[:3],
+        ("Default/aten_mul_Tensor-op0", {A: ACTIVE, OUT: np.float32(0.3) * ACTIVE}),
+        ("Default/aten_sub_Tensor-op0", {A: ACTIVE, B: np.float32(0.3) * ACTIVE, OUT: kept}),
+        ("Default/aten_add_Tensor-op0", {A: kept, B: HIDDEN, OUT: kept + HIDDEN}),
+    ]
+    assert compared(tmp_path, mine, golden).is_agreeing is (factor == 1.0)
+
+
 def test_when_two_frameworks_are_compared(tmp_path: Path) -> None:
     rows: dict[str, Rows] = {
         "torch": TORCH,
