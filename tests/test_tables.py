@@ -27,7 +27,7 @@ DTYPES = {
     ("mindspore/ops/elementary.py", "invert"): "dtypes for which PyTorch has no bitwise_not",
     ("mindspore/kernels/torch_operator.py", "_signed"): "dtypes for which PyTorch lacks kernels",
     (
-        "analysis/compare/bounds.py",
+        "analysis/distance/bounds.py",
         "BOUNDS",
     ): "how far apart two results of a dtype may be: a judgement, no fact of the dtype",
     ("formats/debug_log.py", "_NAMED_DTYPES"): "dtypes as PyTorch's DebugMode writes them",

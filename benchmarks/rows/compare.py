@@ -55,7 +55,7 @@ def _usual_numpy(x: Array, y: Array) -> None:
     },
 )
 def metrics(bench: Bench) -> Iterator[Mapping[str, Sample]]:
-    from msdump.analysis.compare.metrics import compare_arrays
+    from msdump.analysis.distance.metrics import compare_arrays
 
     size = (4 if bench.is_quick else 64) << 20
     rng = np.random.default_rng(0)
@@ -120,7 +120,7 @@ for _medium in MEDIA:
 )
 def first(bench: Bench) -> Iterator[Mapping[str, Sample]]:
     """It pays for the compiler's cache; there is one in a process."""
-    from msdump.analysis.compare.metrics import compare_arrays
+    from msdump.analysis.distance.metrics import compare_arrays
 
     x = np.random.default_rng(0).standard_normal(1 << 20).astype(np.float32)
     yield {"seconds": timed(lambda: compare_arrays(x, x + 1))}

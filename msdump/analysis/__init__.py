@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from msdump.analysis.compare.dumps import compare_dumps
     from msdump.analysis.compare.mapping import OperatorMap, read_mapping
-    from msdump.analysis.compare.metrics import PairMetrics, compare_arrays, metric_text
     from msdump.analysis.compare.report import csv_text, json_text
     from msdump.analysis.compare.result import Comparison, OperatorResult, StepResult, TensorResult
     from msdump.analysis.compare.sentences import headline
     from msdump.analysis.compare.statistics import compare_statistics
     from msdump.analysis.convert.files import convert_dump
+    from msdump.analysis.distance.metrics import PairMetrics, compare_arrays, metric_text
     from msdump.analysis.find.look_up import find_source_line, show_operator
     from msdump.analysis.find.nan import NonFiniteReport, find_non_finite
     from msdump.analysis.overview.listing import DumpListing, ListedStep, list_dump
@@ -32,12 +32,12 @@ _MODULE_BY_NAME = {
     "NonFiniteReport": "find.nan",
     "OperatorMap": "compare.mapping",
     "OperatorResult": "compare.result",
-    "PairMetrics": "compare.metrics",
+    "PairMetrics": "distance.metrics",
     "Replay": "replay.replay",
     "StatisticReport": "stat.rows",
     "StepResult": "compare.result",
     "TensorResult": "compare.result",
-    "compare_arrays": "compare.metrics",
+    "compare_arrays": "distance.metrics",
     "compare_dumps": "compare.dumps",
     "compare_statistics": "compare.statistics",
     "convert_dump": "convert.files",
@@ -47,7 +47,7 @@ _MODULE_BY_NAME = {
     "headline": "compare.sentences",
     "json_text": "compare.report",
     "list_dump": "overview.listing",
-    "metric_text": "compare.metrics",
+    "metric_text": "distance.metrics",
     "read_mapping": "compare.mapping",
     "replay_operator": "replay.replay",
     "show_operator": "find.look_up",

@@ -77,7 +77,7 @@ def _add_file_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _compare_files(args: argparse.Namespace) -> int:
     """Two npy files, eight metrics, one text file."""
-    from msdump.analysis.compare.metrics import METRICS
+    from msdump.analysis.distance.metrics import METRICS
     from msdump.analysis.msaccucmp.accuracy import AccuracyRequest, compare_files
 
     for path in (args.mine, args.golden):

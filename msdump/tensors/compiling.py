@@ -23,7 +23,7 @@ from msdump.process.user_cache import cache_folder
 _PACKAGE = Path(__file__).parent.parent
 # All that machine code is made from, below the package: what was compiled from other text is not used.
 SOURCES = (
-    "analysis/compare/_pair_rows.py",
+    "analysis/distance/_pair_rows.py",
     "tensors/compiling.py",
     "tensors/float_bits.py",
     "statistics/md5_lanes.py",

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from msdump.analysis.compare.bounds import real_dtype
+from msdump.analysis.distance.bounds import real_dtype
 from msdump.errors import ConfigError
 from msdump.tensors import dtypes
 from msdump.tensors.arrays import Array

@@ -17,11 +17,11 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from msdump._version import __version__
-from msdump.analysis.compare.bounds import bounds_of
 from msdump.analysis.compare.judge import verdict_of
 from msdump.analysis.compare.result import NOT_COMPARED, Comparison, StepResult
 from msdump.analysis.compare.sentences import headline
 from msdump.analysis.compare.verdict import Outcome
+from msdump.analysis.distance.bounds import bounds_of
 from msdump.analysis.find.hints import whole_program_line
 from msdump.analysis.find.nan import HOW, NonFinite
 from msdump.analysis.missing import OUTSIDE

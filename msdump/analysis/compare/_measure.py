@@ -16,8 +16,8 @@ from msdump.analysis._payload import (
     is_small_copy,
     key_of,
 )
-from msdump.analysis.compare.bounds import largest, real_dtype
-from msdump.analysis.compare.metrics import PairMetrics, compare_arrays
+from msdump.analysis.distance.bounds import largest, real_dtype
+from msdump.analysis.distance.metrics import PairMetrics, compare_arrays
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.tensors.arrays import Array

@@ -11,13 +11,13 @@ import itertools
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 
-from msdump.analysis.compare.bounds import bounds_of
 from msdump.analysis.compare.common_tensors import host_shape
 from msdump.analysis.compare.inner import inner_values
 from msdump.analysis.compare.pieces import may_have_part, parts_of, pieces_of
 from msdump.analysis.compare.rows import ValuesWithRows, has_rows
 from msdump.analysis.compare.trace import Placed, Trace
 from msdump.analysis.compare.values import Figures, Likeness, Matches, Value, is_row_of
+from msdump.analysis.distance.bounds import bounds_of
 from msdump.analysis.steps import Slot
 from msdump.operators.kinds import has
 from msdump.operators.traits import makes_unset, memory_use

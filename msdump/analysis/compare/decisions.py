@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from msdump.analysis.compare.bounds import ROUNDINGS, Bounds, bounds_of, reason_to_differ, small_gradients
 from msdump.analysis.compare.common_tensors import host_shape
-from msdump.analysis.compare.metrics import compare_arrays
 from msdump.analysis.compare.result import TensorResult
+from msdump.analysis.distance.bounds import ROUNDINGS, Bounds, bounds_of, reason_to_differ, small_gradients
+from msdump.analysis.distance.metrics import compare_arrays
 from msdump.analysis.steps import Operator
 from msdump.operators.kinds import has, kind_of
 from msdump.operators.traits import jumps_of

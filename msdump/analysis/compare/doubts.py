@@ -9,12 +9,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import numpy as np
 
 from msdump.analysis.compare.alignment import aligned, may_be_of_one_size
-from msdump.analysis.compare.bounds import bounds_of
 from msdump.analysis.compare.confirm import Confirmation
-from msdump.analysis.compare.metrics import compare_arrays
 from msdump.analysis.compare.pairing import BY_VALUES, OperatorPair
 from msdump.analysis.compare.trace import Placed
 from msdump.analysis.compare.values import Figures
+from msdump.analysis.distance.bounds import bounds_of
+from msdump.analysis.distance.metrics import compare_arrays
 from msdump.analysis.steps import Slot
 from msdump.operators.kinds import has
 from msdump.tensors.arrays import Array

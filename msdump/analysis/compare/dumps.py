@@ -13,13 +13,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from msdump.analysis.compare._measure import Measurer
-from msdump.analysis.compare.bounds import Bounds, Errors, bounds_of, coarser, errors_of, is_noise, reason_to_differ
 from msdump.analysis.compare.common_tensors import common_tensors, host_shape, is_of_one_size
 from msdump.analysis.compare.dialects import is_between_frameworks
 from msdump.analysis.compare.hashes import compare_hashes
 from msdump.analysis.compare.iterations import coarse_paths
 from msdump.analysis.compare.mapping import OperatorMap, gathered, read_mapping, unused_rules
-from msdump.analysis.compare.metrics import PairMetrics
 from msdump.analysis.compare.named import is_named_only, without_inputs
 from msdump.analysis.compare.pairing import OperatorPair, is_gathered, pair_operators
 from msdump.analysis.compare.pipeline import (
@@ -44,6 +42,8 @@ from msdump.analysis.compare.rounded import MIXED, half_share
 from msdump.analysis.compare.step_pairs import pair_steps
 from msdump.analysis.compare.ties import settle_ties
 from msdump.analysis.compare.written import in_written_order
+from msdump.analysis.distance.bounds import Bounds, Errors, bounds_of, coarser, errors_of, is_noise, reason_to_differ
+from msdump.analysis.distance.metrics import PairMetrics
 from msdump.analysis.graph_info import GraphFiles, with_inputs
 from msdump.analysis.steps import Operator, Slot, Step, nothing_selected, opened, read_steps, with_own_operators
 from msdump.errors import ConfigError, FormatError

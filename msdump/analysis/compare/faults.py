@@ -8,7 +8,6 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from msdump.analysis.compare.bounds import bounds_of
 from msdump.analysis.compare.confirm import Confirmation
 from msdump.analysis.compare.forms import Form, forms_of, loss_read, losses_of, place_in, results_of
 from msdump.analysis.compare.instead import another_of_mine, holder_in_mine, is_step_of_noise, maker_in_mine
@@ -16,6 +15,7 @@ from msdump.analysis.compare.operands import Met, Source, reordered, source_of, 
 from msdump.analysis.compare.progress import PARTS, Progress
 from msdump.analysis.compare.trace import Placed, Trace, are_of_one_use
 from msdump.analysis.compare.values import Figures, Value
+from msdump.analysis.distance.bounds import bounds_of
 from msdump.analysis.steps import Operator, Slot, StepKey
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.operators.kinds import has

@@ -20,12 +20,12 @@ from pathlib import Path
 import numpy as np
 
 from msdump.analysis._payload import Progress, has_same_bytes, key_of
-from msdump.analysis.compare.bounds import bounds_of
 from msdump.analysis.compare.common_tensors import common_tensors, host_shape, is_of_one_size
 from msdump.analysis.compare.mapping import OperatorMap, read_mapping, unused_rules
 from msdump.analysis.compare.pairing import OperatorPair
 from msdump.analysis.compare.pipeline import ComparedSide, StepPair, align_sides, compare_pairs
 from msdump.analysis.compare.result import AGREES, DIFFERS, NOT_COMPARED, Comparison, Hashes, TensorResult
+from msdump.analysis.distance.bounds import bounds_of
 from msdump.analysis.graph_info import GraphFiles, with_inputs
 from msdump.analysis.steps import Operator, Slot, Step, StepKey, nothing_selected, read_steps
 from msdump.errors import ConfigError, FormatError

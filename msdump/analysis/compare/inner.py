@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from msdump.analysis.compare.bounds import Bounds, bounds_of, reason_to_differ
-from msdump.analysis.compare.metrics import compare_arrays
 from msdump.analysis.compare.values import Figures, figures_of
+from msdump.analysis.distance.bounds import Bounds, bounds_of, reason_to_differ
+from msdump.analysis.distance.metrics import compare_arrays
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.tensors.arrays import Array

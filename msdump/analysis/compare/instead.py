@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from msdump.analysis.compare.bounds import small_gradients
 from msdump.analysis.compare.confirm import Confirmation
 from msdump.analysis.compare.trace import Placed
 from msdump.analysis.compare.values import Figures
+from msdump.analysis.distance.bounds import small_gradients
 from msdump.analysis.steps import Operator, StepKey
 from msdump.errors import FormatError
 from msdump.operators.kinds import kind_of_each

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from msdump.analysis import json_values
 from msdump.analysis.compare.common_tensors import host_shape
 from msdump.analysis.compare.judge import verdict_of
-from msdump.analysis.compare.metrics import METRICS, PairMetrics, metric_text
 from msdump.analysis.compare.result import (
     AGREES,
     DIFFERS,
@@ -24,6 +23,7 @@ from msdump.analysis.compare.result import (
 from msdump.analysis.compare.result_csv import NO_VALUE, ResultRow, SideCells, result_csv
 from msdump.analysis.compare.sentences import SIDES, error_text, evidence_texts, headline
 from msdump.analysis.compare.verdict import Verdict
+from msdump.analysis.distance.metrics import METRICS, PairMetrics, metric_text
 from msdump.analysis.json_values import damaged_values, location_value, operator_value, step_value
 from msdump.analysis.steps import Operator, count_iterations, has_several_graphs, operator_id
 from msdump.formats.dump_tensor import DumpedTensor

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.compare.faults import Fault
-from msdump.analysis.compare.metrics import PairMetrics
 from msdump.analysis.compare.pairing import OperatorPair
+from msdump.analysis.distance.metrics import PairMetrics
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.memory_state import UNSET, SameBytes
 from msdump.analysis.steps import Operator, Slot, StepKey

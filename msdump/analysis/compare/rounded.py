@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from msdump.analysis.compare.bounds import BOUNDS, epsilon_of
 from msdump.analysis.compare.result import Comparison, OperatorResult
 from msdump.analysis.compare.verdict import GOLDEN, MINE
+from msdump.analysis.distance.bounds import BOUNDS, epsilon_of
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.steps import Operator, StepKey
 from msdump.formats.dump_tensor import DumpedTensor

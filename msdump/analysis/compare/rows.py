@@ -12,9 +12,9 @@ from operator import attrgetter
 
 import numpy as np
 
-from msdump.analysis.compare.bounds import bounds_of
 from msdump.analysis.compare.common_tensors import host_shape
 from msdump.analysis.compare.values import Figures, Value
+from msdump.analysis.distance.bounds import bounds_of
 from msdump.errors import FormatError
 from msdump.tensors.arrays import Array
 

@@ -6,12 +6,12 @@ import os
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from msdump.analysis.compare.bounds import Bounds, bounds_of
 from msdump.analysis.compare.mapping import OperatorMap, read_mapping
 from msdump.analysis.compare.pairing import OperatorPair
 from msdump.analysis.compare.pipeline import ComparedSide, StepPair, compare_pairs, compare_sides
 from msdump.analysis.compare.result import AGREES, DIFFERS, IDENTICAL, NOT_COMPARED, Comparison, TensorResult
 from msdump.analysis.compare.values import figures_of_row
+from msdump.analysis.distance.bounds import Bounds, bounds_of
 from msdump.analysis.graph_info import GraphFiles, with_inputs
 from msdump.analysis.memory_state import has_same_statistics
 from msdump.analysis.steps import Slot, StatisticSteps, nothing_selected, opened, read_statistic_steps

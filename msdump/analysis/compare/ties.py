@@ -19,7 +19,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from msdump.analysis.compare.bounds import Bounds, bounds_of, largest
 from msdump.analysis.compare.decisions import (
     EQUAL,
     Both,
@@ -30,7 +29,6 @@ from msdump.analysis.compare.decisions import (
     normalised,
     raises_errors,
 )
-from msdump.analysis.compare.metrics import PairMetrics
 from msdump.analysis.compare.result import (
     AGREES,
     AMPLIFIED,
@@ -40,6 +38,8 @@ from msdump.analysis.compare.result import (
     TensorResult,
     Tie,
 )
+from msdump.analysis.distance.bounds import Bounds, bounds_of, largest
+from msdump.analysis.distance.metrics import PairMetrics
 from msdump.analysis.full_names import stage_of
 from msdump.analysis.graph_info import GraphFiles, Origin
 from msdump.analysis.steps import Operator, StepKey

@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
-from msdump.analysis.compare.bounds import ROUNDINGS, coarser, epsilon_of
 from msdump.analysis.compare.chains import chain_of
 from msdump.analysis.compare.common_tensors import host_shape
 from msdump.analysis.compare.values import Figures, Value, figures_of
+from msdump.analysis.distance.bounds import ROUNDINGS, coarser, epsilon_of
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.steps import Operator, Slot, Step, StepKey
 from msdump.formats.dump_tensor import DumpedTensor

@@ -17,8 +17,8 @@ from operator import attrgetter
 
 import numpy as np
 
-from msdump.analysis.compare.bounds import Bounds, bounds_of, real_dtype, reason_to_differ
-from msdump.analysis.compare.metrics import FILL, PairMetrics, beside_fill, compare_arrays
+from msdump.analysis.distance.bounds import Bounds, bounds_of, real_dtype, reason_to_differ
+from msdump.analysis.distance.metrics import FILL, PairMetrics, beside_fill, compare_arrays
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.statistic_row import StatisticRow

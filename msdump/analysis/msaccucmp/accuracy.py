@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from msdump.analysis._payload import all_in_order
-from msdump.analysis.compare.metrics import METRICS, SCALAR_NOTE, PairMetrics, compare_arrays, metric_text
 from msdump.analysis.compare.result_csv import (
     NO_VALUE,
     ResultRow,
@@ -21,6 +20,7 @@ from msdump.analysis.compare.result_csv import (
     table_csv,
 )
 from msdump.analysis.convert.target_format import CustomFormats
+from msdump.analysis.distance.metrics import METRICS, SCALAR_NOTE, PairMetrics, compare_arrays, metric_text
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
 from msdump.analysis.msaccucmp.align import FusionOrigin, align
 from msdump.analysis.msaccucmp.custom_metrics import Compare, run_custom

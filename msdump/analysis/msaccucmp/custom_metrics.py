@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from msdump.analysis.compare.metrics import METRICS
 from msdump.analysis.convert.target_format import load_function
+from msdump.analysis.distance.metrics import METRICS
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
 from msdump.tensors.arrays import Array
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from msdump.analysis.compare.metrics import compare_arrays
+from msdump.analysis.distance.metrics import compare_arrays
 from msdump.analysis.find.look_up import FoundOperator
 from msdump.analysis.replay._call import FLOAT32, FLOAT64, TORCH, DumpedCall, Runner, Script, has_halves, load_narrow
 from msdump.analysis.steps import Slot

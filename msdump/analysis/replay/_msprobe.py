@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from msdump.analysis.compare.metrics import compare_arrays
+from msdump.analysis.distance.metrics import compare_arrays
 from msdump.analysis.find.look_up import FoundOperator
 from msdump.analysis.replay import _torch_api as torch_api
 from msdump.analysis.replay._call import FLOAT32, FLOAT64, TORCH, DumpedCall, Runner, Script, has_halves, load_narrow

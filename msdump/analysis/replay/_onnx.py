@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from msdump.analysis.compare.metrics import compare_arrays
+from msdump.analysis.distance.metrics import compare_arrays
 from msdump.analysis.find.look_up import FoundOperator
 from msdump.analysis.replay._call import (
     FLOAT32,

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from msdump.analysis.compare.bounds import BOUNDS, bounds_of, reason_to_differ
-from msdump.analysis.compare.metrics import PairMetrics, compare_arrays
+from msdump.analysis.distance.bounds import BOUNDS, bounds_of, reason_to_differ
+from msdump.analysis.distance.metrics import PairMetrics, compare_arrays
 from msdump.analysis.find.look_up import FoundOperator, find_operator
 from msdump.analysis.graph_info import GraphNode
 from msdump.analysis.memory_state import Moment

@@ -209,6 +209,6 @@ def literal(value: object) -> str:
 
 
 def _bound(target: FoundOperator) -> float:
-    from msdump.analysis.compare.bounds import bounds_of
+    from msdump.analysis.distance.bounds import bounds_of
 
     return max((bounds_of(t.true_dtype, t.true_dtype).relative for t in target.operator.outputs.values()), default=0.0)

@@ -23,9 +23,9 @@ from hypothesis import strategies as st
 from msdump.analysis import Comparison, compare_dumps, csv_text, headline, json_text
 from msdump.analysis._payload import is_small_copy
 from msdump.analysis.compare._measure import Measurer
-from msdump.analysis.compare.bounds import BOUNDS, real_dtype
-from msdump.analysis.compare.metrics import METRICS
 from msdump.analysis.compare.report import summary, table_rows
+from msdump.analysis.distance.bounds import BOUNDS, real_dtype
+from msdump.analysis.distance.metrics import METRICS
 from msdump.errors import ConfigError, FormatError
 from msdump.formats.bin import bin_chunks
 from msdump.formats.dump_dir import DumpDir

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import msdump
-from msdump.analysis.compare.metrics import compare_arrays
 from msdump.analysis.compare.values import Figures, Matches, figures_of
+from msdump.analysis.distance.metrics import compare_arrays
 from msdump.analysis.steps import read_steps
 from tests.analysis.small_dump import Array, floats, write_dump
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from msdump.analysis.compare.metrics import METRICS
 from msdump.analysis.compare.result_csv import safe_cell
+from msdump.analysis.distance.metrics import METRICS
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
 from msdump.analysis.msaccucmp.accuracy import CONSISTENCY, INPUT, OVERFLOW, AdvisorRow, advise
 from msdump.analysis.msaccucmp.fusion_json import read_fusion_json

@@ -1,6 +1,6 @@
 """Metrics of two tensors: the ten of msaccucmp, and further ones for the verdict.
 
-    from msdump.analysis.compare.metrics import compare_arrays
+    from msdump.analysis.distance.metrics import compare_arrays
     pair = compare_arrays(mine, golden)
     pair.cosine, pair.relative_error, metric_text(pair, "CosineSimilarity")
 
@@ -16,8 +16,8 @@ from typing import Any, SupportsFloat
 
 import numpy as np
 
-from msdump.analysis.compare import _pair_rows as pair_rows
-from msdump.analysis.compare._pair_rows import EPSILON, PairRows
+from msdump.analysis.distance import _pair_rows as pair_rows
+from msdump.analysis.distance._pair_rows import EPSILON, PairRows
 from msdump.errors import FormatError
 from msdump.tensors.arrays import Array
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump.analysis.compare import _pair_rows as pair_rows
-from msdump.analysis.compare import metrics
-from msdump.analysis.compare.metrics import METRICS, PairMetrics, compare_arrays, metric_text
+from msdump.analysis.distance import _pair_rows as pair_rows
+from msdump.analysis.distance import metrics
+from msdump.analysis.distance.metrics import METRICS, PairMetrics, compare_arrays, metric_text
 from msdump.errors import FormatError
 from msdump.testing import tensors
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from msdump.analysis.compare.metrics import PairMetrics
+from msdump.analysis.distance.metrics import PairMetrics
 from msdump.tables.messages import message
 from msdump.tensors.arrays import Array
 
