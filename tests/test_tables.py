@@ -30,6 +30,8 @@ DTYPES = {
         "analysis/distance/bounds.py",
         "BOUNDS",
     ): "how far apart two results of a dtype may be: a judgement, no fact of the dtype",
+    ("analysis/learning/updates.py", "_HALF_BIT"): "below which share of itself a number of a dtype does not change",
+    ("frontends/torch/eager/mode.py", "_NUMBERS"): "dtypes that PyTorch gives to numbers of Python",
     ("formats/debug_log.py", "_NAMED_DTYPES"): "dtypes as PyTorch's DebugMode writes them",
     ("frontends/torch/eager/native_tables.py", "_DTYPE_NAMES"): "the numbers that PyTorch's C++ has for dtypes",
     ("statistics/stats.py", "_JOINED"): "which dtypes one call measures for many small tensors",

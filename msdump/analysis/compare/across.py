@@ -121,7 +121,10 @@ class _Iteration:
         deciding = [[placed for placed in row if _decides(placed)] for row in rows]
         self._join_each(deciding[0], deciding[1], BY_KIND, self._decides_otherwise)
         left_rows = self._with_chains(open_rows)
-        joins = self._join_what_reads_the_same, self._join_what_shares, self._join_in_order, self._join_by_inputs
+        joins = (
+            self._join_states, self._join_what_reads_the_same, self._join_what_shares, self._join_in_order,
+            self._join_by_inputs,
+        )  # fmt: skip
         for join in joins:
             left_rows = join(*left_rows)
         left_rows = self._without_makeshift(left_rows[0]), self._without_makeshift(left_rows[1])
@@ -200,6 +203,32 @@ class _Iteration:
             missing.subtract(placed.kind for placed in row)
             changed.append(chained(side, row, missing))
         return changed[0], changed[1]
+
+    def _join_states(self, mine: Sequence[Placed], golden: Sequence[Placed]) -> tuple[list[Placed], list[Placed]]:
+        """Pair what makes the state of an optimizer by the parameter that is updated with it: states themselves may be
+        far apart, and resemble those of other parameters.
+        """
+        # test: sixth_points_in_bfloat16_rates
+        left = [{id(placed.operator): placed for placed in row} for row in (mine, golden)]
+        waiting = [self._placed[id(pair.mine)] for pair in self._pairs]
+        while waiting:
+            own, other = waiting.pop()
+            if own.part != "optimizer" or own.operator.op_type != other.operator.op_type or own.operator.parts:
+                continue
+            for (_, figures), (_, others) in zip(own.inputs, other.inputs, strict=False):
+                makers = [
+                    side.maker_before(one.value, side.place[id(placed.operator)])
+                    for side, placed, one in ((self._mine, own, figures), (self._golden, other, others))
+                ]
+                if makers[0] is None or makers[1] is None or self._confirmed.agree(figures, others):
+                    continue
+                both = self._mine.row[makers[0]], self._golden.row[makers[1]]
+                is_open = id(both[0].operator) in left[0] and id(both[1].operator) in left[1]
+                if is_open and both[0].operator.op_type == both[1].operator.op_type and is_one_size(*both):
+                    del left[0][id(both[0].operator)], left[1][id(both[1].operator)]
+                    self._add(*both, BY_KIND)
+                    waiting.append(both)
+        return list(left[0].values()), list(left[1].values())
 
     def _join_what_reads_the_same(
         self, mine: Sequence[Placed], golden: Sequence[Placed]

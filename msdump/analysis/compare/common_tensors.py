@@ -7,7 +7,10 @@ from collections.abc import Iterable
 
 from msdump.analysis.steps import Operator, Slot
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.operators.kinds import has
 from msdump.tensors.records import INPUT, OUTPUT
+
+_WORKSPACE = {INPUT: "reads-workspace", OUTPUT: "makes-workspace"}
 
 
 def host_shape(tensor: DumpedTensor) -> tuple[int, ...]:
@@ -16,12 +19,13 @@ def host_shape(tensor: DumpedTensor) -> tuple[int, ...]:
 
 
 def common_tensors(mine: Operator, golden: Operator) -> list[tuple[str, Slot, DumpedTensor, DumpedTensor]]:
-    """Side, slot, mine and golden of the tensors that both operators have, inputs first."""
+    """Side, slot, mine and golden of the tensors that both operators have, inputs first; not the memory of a kernel."""
     found = []
     for io, tensors, others in ((INPUT, mine.inputs, golden.inputs), (OUTPUT, mine.outputs, golden.outputs)):
+        own = max(tensors, default=None) if has(mine.op_type, _WORKSPACE[io]) else None
         for slot, tensor in tensors.items():
             partner = others.get(slot)
-            if partner is not None:
+            if partner is not None and slot != own:
                 found.append((io, slot, tensor, partner))
     return found
 

@@ -7,9 +7,10 @@ or behind what is wrong.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from msdump.analysis.compare.common_tensors import host_shape
 from msdump.analysis.compare.inner import inner_values
@@ -24,6 +25,7 @@ from msdump.operators.traits import makes_unset, memory_use
 
 # Bounds of half precisions are above.
 _COARSE = 1e-3
+_FIRST_GRADIENTS = 4
 _MAX_WHOLES = 64  # values that later operators read in which a part that was written is looked for
 _MAX_TRIES = 64  # results that golden has not whose rows are looked up, as long as none is found
 
@@ -31,6 +33,8 @@ _MAX_TRIES = 64  # results that golden has not whose rows are looked up, as long
 class Confirmation:
     """What both sides of one iteration have in common.
 
+    takes_parts  whether a part of a known value tells as much as the whole: of a run that differs and of which nothing
+           else says where
     right  of each operator of mine and of golden: whether the other side has its result, or all that is made of it;
            None where its result tells nothing
     """
@@ -38,6 +42,7 @@ class Confirmation:
     def __init__(self, mine: Trace, golden: Trace, tolerance: float | None) -> None:
         self.sides = mine, golden
         self.tolerance = tolerance
+        self.takes_parts = False
         self._joined: tuple[set[Value], set[Value]] = (set(), set())
         self._known_ends: dict[bool, set[int]] = {}
         self._has_rows = False
@@ -56,7 +61,8 @@ class Confirmation:
         self.matches = Matches(golden.all_figures(), self.tolerance)
         self.partners: dict[Value, tuple[Value, ...]] = {}
         self._known: dict[Value, list[Value]] = {}  # values of golden that mine has, and which those are
-        for figures in mine.all_figures():
+        # Single numbers last: whether the loss tells anything, gradients show.
+        for figures in sorted(mine.all_figures(), key=lambda one: one.size == 1):
             if figures.value not in self.partners:
                 values = self.matches.of(figures) or self._of_scaled(figures)
                 self.partners[figures.value] = tuple(one for one in values if self._may_be(figures, one))
@@ -76,7 +82,22 @@ class Confirmation:
             return places[0] is places[1]
         makers = mine.row[places[0]], golden.row[places[1]]
         ends = mine.is_end(places[0]), golden.is_end(places[1])
-        return makers[0].part == makers[1].part and (makers[0].kind == makers[1].kind or ends == (True, True))
+        if makers[0].part == makers[1].part == "forward" and all(ends) and not self._has_first_gradients:
+            return False
+        return makers[0].part == makers[1].part and (makers[0].kind == makers[1].kind or all(ends))
+
+    @functools.cached_property
+    def _has_first_gradients(self) -> bool:
+        """Whether golden has the first gradients of a step of training: else a loss of a half precision is alike by
+        chance, as every loss of a net that has learned nothing yet. True without a backward pass, and where one side
+        multiplies its loss.
+        """
+        mine = self.sides[0]
+        if any(side.multiplied_loss for side in self.sides):
+            return True
+        made = (placed.telling for placed in mine.row[mine.first_gradient :] if not placed.is_mover)
+        telling = (one for one in made if one is not None and one.size > 1)
+        return all(self.partners.get(one.value) for one in itertools.islice(telling, _FIRST_GRADIENTS))
 
     def _of_scaled(self, figures: Figures) -> tuple[Value, ...]:
         """Values of golden that are the same but for the scale of the loss."""
@@ -257,9 +278,8 @@ class Confirmation:
         if not telling:
             is_made_up = not placed.inputs and not makes_unset(placed.operator.op_type)
             return placed.is_random or (is_made_up and placed.telling is not None)
-        return all(self._comes_right(side, place, figures, is_mine) for figures in telling) and any(
-            self.is_known(figures, is_mine) for figures in telling
-        )
+        origins = [one for figures in telling for one in self._origins(side, place, figures, is_mine)]
+        return False not in origins and True in origins
 
     def place_of(self, placed: Placed, is_mine: bool) -> int:
         """Its place in the row, of a chain that of its last operator."""
@@ -292,25 +312,27 @@ class Confirmation:
             }
         return self._known_ends[is_mine]
 
-    def _comes_right(self, side: Trace, reader: int, figures: Figures, is_mine: bool) -> bool:
-        """Whether no operator before a reader made it in another way than the other side: what is cut or put together
-        is right where the whole is, and what no operator made is an entry.
+    def _origins(self, side: Trace, reader: int, figures: Figures, is_mine: bool) -> Iterator[bool | None]:
+        """Of what a reader's value is cut from or put together of: True for each value that the other side has, False
+        for each that an operator made in another way, None for each entry that is cut.
         """
         seen = set()
         waiting = [(reader, figures)]
         while waiting:
+            is_whole = not seen
             reader, figures = waiting.pop()
             if self.is_known(figures, is_mine):
+                yield True if is_whole or self.takes_parts else None
                 continue
             maker = side.maker_before(figures.value, reader)
             if figures.value in side.made:
-                if maker is None or not self._is_beside(side.row[maker], figures, is_mine):
-                    return False
-                continue
-            if maker is not None and maker not in seen:
+                is_beside = maker is not None and self._is_beside(side.row[maker], figures, is_mine)
+                yield None if is_beside else False
+            elif maker is None:
+                yield None
+            elif maker not in seen:
                 seen.add(maker)
                 waiting += [(maker, one) for _, one in side.row[maker].inputs if not one.is_plain]
-        return True
 
     def _is_beside(self, placed: Placed, figures: Figures, is_mine: bool) -> bool:
         """Whether an operator whose first result is right makes a value beside it, which one side alone may need."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from msdump.analysis.compare._measure import Measurer
 from msdump.analysis.compare.common_tensors import common_tensors, host_shape, is_of_one_size
 from msdump.analysis.compare.dialects import is_between_frameworks
+from msdump.analysis.compare.explained import Explanations
 from msdump.analysis.compare.hashes import compare_hashes
 from msdump.analysis.compare.iterations import coarse_paths
 from msdump.analysis.compare.mapping import OperatorMap, gathered, read_mapping, unused_rules
@@ -167,7 +168,11 @@ def compare_dumps(
         if reference is not None:
             return comparison
         settled, tie = settle_ties(comparison.steps, graphs[0], graphs[-1], tolerance)
-        return replace(comparison, steps=settled, tie=tie)
+        comparison = replace(comparison, steps=settled, tie=tie)
+        if comparison.is_agreeing or any(map(is_named_only, ends)):
+            return comparison
+        explanations = Explanations(dumps[-1], sides[-1].steps, (graphs[0], graphs[-1]))
+        return replace(comparison, steps=explanations.settled(comparison.steps), notes=explanations.notes)
 
     pairs: Sequence[StepPair] | None = None
     if quantised is not None:
@@ -180,6 +185,7 @@ def compare_dumps(
     comparison = compare_sides(ends_of, [dump.path for dump in dumps], operator_map, tolerance, compared, pairs)
     operators = (operator for side in sides for step in side.steps for operator in step.operators)
     notes = (
+        *comparison.notes,
         *unused_rules(operator_map, operators),
         *tensors.notes,
         *_gradient_notes(gradients[0], gradients[-1], bounds_of("float32", "float32", tolerance).worst),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from msdump.analysis.compare.confirm import Confirmation
@@ -65,8 +65,11 @@ def faults_of(confirmed: Confirmation, pairs: Sequence[Met], forgiven: Collectio
     search = _Search(confirmed, pairs, forgiven)
     search.look_at_pairs()
     search.look_at_the_rest()
+    if search.misses_the_forward_pass():
+        confirmed.takes_parts = True
+        search.look_at_the_rest(_computes_forward)
     faults = [one.fault for one in search.found]
-    # What makes something of nothing, and nothing computes with it, is named only where nothing else is found.
+    # That with which nothing computes is named only where nothing else is found.
     read = [fault for fault in faults if fault.paired is not None or not _is_unread(confirmed, fault)]
     starts = tuple({
         abs(figures.largest)
@@ -149,6 +152,9 @@ class _Search:
         confirmed = self._confirmed
         for number, pair in enumerate(self._pairs):
             sides = [(True, pair.mine, set(pair.operands)), (False, pair.golden, set(pair.operands.values()))]
+            own, other = pair.mine.telling, pair.golden.telling
+            if own is not None and other is not None and confirmed.agree(own, other):
+                continue  # both hand on what they read, as a norm whose weight is one does
             if not all(_is_open(confirmed, placed, is_mine) for is_mine, placed, _ in sides):
                 continue
             if not all(confirmed.begins(placed, is_mine, slots) for is_mine, placed, slots in sides):
@@ -197,14 +203,21 @@ class _Search:
         source = source_of(self._confirmed, pair)
         return Fault("mine", mine.step.key, mine.operator, order, mine.operator, source=source)
 
-    def look_at_the_rest(self) -> None:
+    def look_at_the_rest(self, is_asked: Callable[[Placed], bool] = lambda _: True) -> None:
         confirmed = self._confirmed
         beginnings = {is_mine: list(_beginnings(confirmed, is_mine)) for is_mine in (True, False)}
         for is_mine in (True, False):
             behind = _Behind(confirmed, is_mine, self._begun)
             for placed in _without_idle(confirmed, beginnings, is_mine, self._pair_of):
-                if self._is_of_interest(placed) and not behind.meets(placed):
+                if is_asked(placed) and self._is_of_interest(placed) and not behind.meets(placed):
                     self._add(placed, is_mine)
+
+    def misses_the_forward_pass(self) -> bool:
+        """Whether something is wrong there, and nothing of what was found is."""
+        sides = zip(self._confirmed.sides, self._confirmed.right, strict=True)
+        rows = (zip(side.row, right, strict=True) for side, right in sides)
+        is_wrong = any(_computes_forward(one) and answer is False for row in rows for one, answer in row)
+        return is_wrong and all(one.fault.order[0] != 0 for one in self.found)
 
     def _is_of_interest(self, placed: Placed) -> bool:
         operator = placed.operator
@@ -251,6 +264,10 @@ class _Search:
         own = mine.placed(fault.operator)
         readers = (golden.row[one] for one in golden.readers_of(golden.place[id(placed.operator)]))
         return own.kind != placed.kind and any(are_of_one_use(own, one) for one in readers)
+
+
+def _computes_forward(placed: Placed) -> bool:
+    return placed.part == "forward" and not placed.is_mover
 
 
 class _Behind:
@@ -336,12 +353,16 @@ def _computing(side: Trace, place: int) -> set[int]:
 
 
 def _is_unread(confirmed: Confirmation, fault: Fault) -> bool:
-    """Whether it makes something of nothing, and nothing in the iteration computes with it but masks and indices: those
-    of rows in another order are other ones, and right.
+    """Whether nothing in the iteration computes with what it makes: of what it makes of nothing but masks and indices,
+    as those of rows in another order are other ones, and right; else nothing at all, as with weights of an attention
+    that are averaged to be returned.
     """
     side = confirmed.side(fault.side == "mine")
     if fault.operator.inputs:
-        return False
+        place = side.place.get(id(fault.operator))
+        if place is None or side.row[place].part != "forward" or side.is_update(place):
+            return False
+        return not side.readers_of(place)
     waiting, seen = [side.place[id(fault.operator)]], set[int]()
     while waiting:
         for reader in set(side.readers_of(waiting.pop())) - seen:

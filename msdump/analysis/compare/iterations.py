@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msdump.analysis.compare.trace import Look, Trace
-from msdump.analysis.compare.values import Figures, Matches, figures_of
+from msdump.analysis.compare.values import Figures, Matches, Value, figures_of
+from msdump.analysis.distance.bounds import coarser
 from msdump.analysis.steps import Step, as_they_ran
+from msdump.formats.dump_tensor import DumpedTensor
 
 # Iterations that are looked at where the two sides count them otherwise.
 _MAX_ITERATIONS = 64
@@ -36,14 +39,36 @@ def iterations_of(
 
 
 def coarse_paths(steps: Sequence[Step]) -> dict[int, str]:
-    """The dtype of the path of each tensor, by id, where that is coarser than its own."""
+    """The dtype of the path of each tensor, by id, where that is coarser than its own; of buffers that an operator has
+    written without showing it, as the running statistics of a batch norm, the coarsest dtype of the run.
+    """
     found: dict[int, str] = {}
     for iterations in _by_iteration(steps).values():
         trace = None
+        initial: set[Value] = set()
         for own in iterations.values():
-            trace = Trace(own, trace)
+            is_first, trace = trace is None, Trace(own, trace)
             found |= trace.coarse
+            reads = [(placed, figures) for placed in trace.row for _, figures in placed.inputs]
+            if is_first:
+                initial = {figures.value for placed, figures in reads if placed.part == "forward"}
+            dtype = functools.reduce(coarser, trace.coarse.values(), "")
+            shown = _shown(own)
+            written = {one for one in shown if one not in initial | trace.makers.keys() | trace.left.keys()}
+            found |= {id(tensor): dtype for value in written for tensor in shown[value] if dtype}
+            found |= {id(figures.tensor): dtype for _, figures in reads if dtype and figures.value in written}
     return found
+
+
+def _shown(steps: Iterable[Step]) -> Mapping[Value, list[DumpedTensor]]:
+    """The parameters and buffers that steps show, by value."""
+    shown: dict[Value, list[DumpedTensor]] = {}
+    for operator in (one for step in steps for one in step.operators if one.is_parameter):
+        for tensor in operator.outputs.values():
+            figures = figures_of(tensor)
+            if figures is not None and figures.is_float and not figures.is_plain:
+                shown.setdefault(figures.value, []).append(tensor)
+    return shown
 
 
 def _by_iteration(steps: Sequence[Step]) -> dict[int, dict[int, list[Step]]]:

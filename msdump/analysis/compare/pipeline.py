@@ -292,12 +292,11 @@ def _is_paired(pairs: Sequence[StepPair]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Missed:
-    """Whether runs have operators that compute, with inputs, and that no name of the other one is: results alone tell no
-    place.
+    """Whether runs have operators that compute and that no name of the other one is.
 
-    by_one    one of them in a step that both have
-    by_both   each of them in such a step, or a graph of its own in an iteration that both have: what only one side has
-              may have been chosen for its dump
+    by_one    in a step that both have: one with inputs, as results alone tell no place, or a parameter
+    by_both   each of them has one, with inputs, in such a step or a graph of its own in an iteration that both have:
+              what only one side has may have been chosen for its dump
     """
 
     by_one: bool
@@ -324,7 +323,8 @@ class _Missed:
         with_inputs = (
             any(one.inputs for one in itertools.chain(here, there)) for here, there in zip(in_steps, alone, strict=True)
         )
-        return _Missed(any(one.inputs for one in itertools.chain(*in_steps)), all(with_inputs))
+        by_one = any(one.inputs or one.is_parameter for one in itertools.chain(*in_steps))
+        return _Missed(by_one, all(with_inputs))
 
 
 def _is_missed(operator: Operator) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msdump.analysis._payload import has_same_bytes
+from msdump.analysis.compare.common_tensors import host_shape
 from msdump.analysis.compare.faults import Fault
 from msdump.analysis.compare.pairing import OperatorPair
 from msdump.analysis.distance.metrics import PairMetrics
@@ -19,7 +20,7 @@ from msdump.analysis.steps import Operator, Slot, StepKey
 from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.operators.kinds import has
+from msdump.operators.kinds import has, kind_of
 from msdump.operators.traits import is_random
 from msdump.tables.frames import html_table
 from msdump.tables.messages import messages
@@ -157,8 +158,17 @@ class OperatorResult:
         return output_error > _LOST or not self._keeps_the_error_of_its_terms()
 
     def _keeps_the_error_of_its_terms(self) -> bool:
-        """Whether it adds or subtracts, and its largest error is what those of its inputs can make."""
-        if not has(self.pair.mine.op_type, "termwise"):
+        """Whether it adds or subtracts, and its largest error is what those of its inputs can make, which have any sign
+        where many are added up.
+        """
+        op_type = self.pair.mine.op_type
+        if has(op_type, "sums"):
+            sizes = [math.prod(host_shape(tensors[0].mine)) for tensors in (self.inputs, self.outputs)]
+            grown = math.sqrt(sizes[0] / max(1, sizes[1]))
+            grown = 1 / grown if kind_of(op_type) == "mean" else grown
+        elif has(op_type, "termwise"):
+            grown = 1.0
+        else:
             return False
         came_in, went_out = (
             [tensor.metrics for tensor in tensors if tensor.metrics is not None]
@@ -166,9 +176,8 @@ class OperatorResult:
         )
         if any(metrics.mismatched or metrics.unequal for metrics in went_out):
             return False
-        return max(metrics.worst_error for metrics in went_out) <= AMPLIFIED * sum(
-            metrics.worst_error for metrics in came_in
-        )
+        terms = sum(metrics.worst_error for metrics in came_in)
+        return max(metrics.worst_error for metrics in went_out) <= AMPLIFIED * grown * terms
 
 
 operator_result = maker(OperatorResult)

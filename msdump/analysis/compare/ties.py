@@ -346,14 +346,26 @@ class _Forms:
         }
 
     def has_made(self, result: OperatorResult, tensor: TensorResult) -> bool:
-        """Whether such an operator made golden's operand: then the other run has a form as well, and nothing more."""
+        """Whether such an operator made golden's operand: then the other run has a form as well, and nothing more. What
+        only moves elements is no form.
+        """
         key = result.pair.golden_step
         parts = result.pair.golden.parts or (result.pair.golden,)
         node = None if key is None else self._golden.node(key, parts[0])
         slot = tensor.golden.slot
-        origin = node.inputs[slot] if node is not None and slot < len(node.inputs) else None
-        name = None if origin is None else origin.name if origin.maker is None else origin.maker[1]
-        return name is not None and name not in self._paired
+        while key is not None and node is not None and slot < len(node.inputs):
+            origin = node.inputs[slot]
+            if origin is None:
+                return False
+            graph, name = (key.graph_id, origin.name) if origin.maker is None else origin.maker[:2]
+            if name in self._paired:
+                return False
+            key, slot = key._replace(graph_id=graph), 0
+            file = self._golden.of(key)
+            node = None if file is None else file.find(name)
+            if node is None or not is_mover(node.op_type):
+                return True
+        return False
 
 
 # -- sizes of errors -----------------------------------------------------------------------------------------------

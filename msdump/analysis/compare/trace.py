@@ -301,7 +301,7 @@ class Trace:
     def _placed(self, step: Step, operator: Operator) -> Placed:
         inputs = tuple(self._known(operator.inputs, "", 0.0))
         # One number of few digits tells nothing, and may yet be a gradient that was rounded.
-        counting = (figures for _, figures in inputs if not figures.is_plain or figures.size == 1)
+        counting = (figures for _, figures in inputs if _is_rounded(figures))
         path = functools.reduce(coarser, (figures.dtype for figures in counting), "")
         path = "" if is_random(operator.op_type) else path
         part = "optimizer" if has(operator.op_type, "updates") else operator.stage
@@ -347,12 +347,21 @@ class Trace:
             is_rounding = bool(floor) and max(-figures.lowest, figures.largest) <= floor
             if is_rounding or (figures.value in self._noise and not figures.is_plain):
                 figures = dataclasses.replace(figures, is_plain=True, is_noise=True)
-            if not figures.is_plain or figures.size == 1:
+            if _is_rounded(figures):
                 dtype = coarser(figures.dtype, self._paths.get(figures.value, path))
                 if dtype != figures.dtype:
                     self._paths[figures.value] = self.coarse[id(tensor)] = dtype
                     figures = dataclasses.replace(figures, dtype=dtype)
             yield slot, figures
+
+
+def _is_rounded(figures: Figures) -> bool:
+    """Whether rounding may have changed its numbers: not zeros, ones and masks."""
+    return (
+        not figures.is_plain
+        or figures.size == 1
+        or (figures.lowest == figures.largest and abs(figures.lowest) not in (0, 1))
+    )
 
 
 def _kind(operator: Operator) -> str:

@@ -113,6 +113,8 @@ def figures_of(tensor: DumpedTensor) -> Figures | None:
         array = tensor.load_host()
     except (FormatError, OSError):
         return None
+    if array.dtype.kind == "c":
+        array = np.ascontiguousarray(array).reshape(-1).view(array.real.dtype)
     if array.size == 0 or array.dtype.kind not in "fiubV":
         return None
     flat = np.ascontiguousarray(array).reshape(-1)

@@ -168,6 +168,21 @@ def replay_operator(
     return Replay(target, call.inputs, call.outputs, runs, is_explained, reason, call.notes)
 
 
+def exact_results(dump: DumpDir, target: FoundOperator) -> dict[Slot, Array]:
+    """What an operator makes of its inputs in float64, or in its own precision where it has no run in float64, by slot
+    of the outputs of the dump; what has another size than the dump has is left out.
+
+    target   its inputs may be those of another run: the call has the attributes that the dump tells
+    Raises:  as `replay_operator`.
+    """
+    call = call_of(dump, target)
+    runner = runner_of(call)
+    run = _run(partial(runner.runs[FLOAT64 if FLOAT64 in runner.runs else runner.fresh], call), call.outputs)
+    if run.problem:
+        raise KernelNotFoundError(f"{target.operator.label}: {run.problem}")
+    return {slot: run.outputs[slot.number] for slot in run.errors}
+
+
 def call_of(dump: DumpDir, target: FoundOperator, model: str | os.PathLike[str] | None = None) -> DumpedCall:
     """The call of an operator of a dump.   model: as of `replay_operator`
 
