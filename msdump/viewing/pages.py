@@ -22,7 +22,7 @@ from msdump.analysis.compare.judge import verdict_of
 from msdump.analysis.compare.result import NOT_COMPARED, Comparison, StepResult
 from msdump.analysis.compare.sentences import headline
 from msdump.analysis.compare.verdict import Outcome
-from msdump.analysis.find.hints import whole_program_line
+from msdump.analysis.find.hints import is_compiled_only
 from msdump.analysis.find.nan import HOW, NonFinite
 from msdump.analysis.missing import OUTSIDE
 from msdump.analysis.overview.contents import Contents, ExportedOperator
@@ -237,7 +237,7 @@ class Pages:
                     "{count} tensors have no numbers to judge by",
                 )
             )
-        if whole_program_line(self._contents.dump.path):
+        if is_compiled_only(self._contents.dump.path):
             parts.append(OUTSIDE)
         return judged, tuple(parts) or (message("no tensors to judge"),)
 
