@@ -17,7 +17,6 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from msdump._version import __version__
-from msdump.analysis.compare.bounds import bounds_of
 from msdump.analysis.compare.judge import verdict_of
 from msdump.analysis.compare.result import NOT_COMPARED, Comparison, StepResult
 from msdump.analysis.compare.sentences import headline
@@ -42,6 +41,7 @@ from msdump.viewing.answer_parts import attributes as _attributes
 from msdump.viewing.answer_parts import line as _line
 from msdump.viewing.answer_parts import number as _number
 from msdump.viewing.answer_parts import table as _table
+from msdump.viewing.answer_parts import tolerance_of
 from msdump.viewing.front_page import cards, lines_around, provenance
 from msdump.viewing.golden import GoldenSide
 from msdump.viewing.health_map import HealthMap
@@ -326,7 +326,7 @@ class Pages:
                 rows.append(
                     (number, tensor.io, str(tensor.slot), tensor.status, tensor.reason, _number(tensor.error),
                      _number(getattr(metrics, "cosine", None)), _number(getattr(metrics, "max_absolute_error", None)),
-                     result.pair.golden.label, bounds_of(tensor.mine.true_dtype, tensor.golden.true_dtype).relative)
+                     result.pair.golden.label, tolerance_of(comparison, tensor))
                 )  # fmt: skip
         verdict = verdict_of(comparison)
         lines = headline(comparison, verdict)
