@@ -37,6 +37,8 @@ DTYPES = {
     ("tables/frames.py", "to_pandas"): "types of columns, as pandas names them",
     ("mindspore/common/dtype.py", "__all__"): "the names that scripts import",
     ("mindspore/common/dtype.py", "_OF_PYTHON"): "what MindSpore makes of Python's types",
+    ("frontends/torch/eager/mode.py", "_NUMBERS"): "what PyTorch makes of Python's numbers",
+    ("analysis/learning/updates.py", "_HALF_BIT"): "below what an update of a weight is lost, for what is trained in",
     ("mindspore/common/sparse_tensor.py", "_indices"): "what MindSpore takes for indices",
     ("mindspore/communication/torch_transport.py", "_CARRIERS"): "which dtypes gloo cannot carry",
     ("mindspore/mindir/forms.py", "TYPE_IDS"): "the numbers that attributes of MINDIR files have for dtypes",

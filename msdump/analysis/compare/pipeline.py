@@ -292,8 +292,8 @@ def _is_paired(pairs: Sequence[StepPair]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Missed:
-    """Whether runs have operators that compute, with inputs, and that no name of the other one is: results alone tell no
-    place.
+    """Whether runs have operators that compute, with inputs, and that no name of the other one is: results alone tell
+    no place.
 
     by_one    one of them in a step that both have
     by_both   each of them in such a step, or a graph of its own in an iteration that both have: what only one side has
