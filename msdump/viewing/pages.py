@@ -36,12 +36,11 @@ from msdump.formats.paths.sync import STATISTIC_FILE
 from msdump.graph.types import SourceLine
 from msdump.tables.messages import SEMICOLON, counted, joined, message, translations
 from msdump.viewing.answer_parts import NUMBERS as _NUMBERS
-from msdump.viewing.answer_parts import Answer
+from msdump.viewing.answer_parts import Answer, tolerance_of
 from msdump.viewing.answer_parts import attributes as _attributes
 from msdump.viewing.answer_parts import line as _line
 from msdump.viewing.answer_parts import number as _number
 from msdump.viewing.answer_parts import table as _table
-from msdump.viewing.answer_parts import tolerance_of
 from msdump.viewing.front_page import cards, lines_around, provenance
 from msdump.viewing.golden import GoldenSide
 from msdump.viewing.health_map import HealthMap

@@ -163,7 +163,9 @@ def test_four_blocks_that_are_alike_inside_stay_apart(dumps: Callable[[str], Pat
     names = sight.page.locator("td a.name").all_inner_texts()
     assert len(set(names)) == len(names) == 18
     own = [name for name in names if name.startswith("/blocks.")]
-    assert own == [f"/blocks.{block}/{part}" for block in range(4) for part in ("up/Gemm", "act/Relu", "down/Gemm", "Add")]
+    assert own == [
+        f"/blocks.{block}/{part}" for block in range(4) for part in ("up/Gemm", "act/Relu", "down/Gemm", "Add")
+    ]
     assert "loss" not in sight.go("#/overview")
     text = sight.go(str(sight.page.get_attribute("nav a[href^='#/graph']", "href")))
     assert "blocks.* × 4" in text

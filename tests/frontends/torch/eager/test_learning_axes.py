@@ -86,7 +86,9 @@ def test_attention_of_pytorch_moves_its_own_axes(tmp_path: Path) -> None:
             return scores
 
     model = Attended()
-    assert run(tmp_path, model, lambda _: classified(model(torch.randn(BATCH, WORDS, 2 * BATCH))), STEPS, sgd(model)) == []
+    assert (
+        run(tmp_path, model, lambda _: classified(model(torch.randn(BATCH, WORDS, 2 * BATCH))), STEPS, sgd(model)) == []
+    )
 
 
 def test_states_of_layers_that_become_rows(tmp_path: Path) -> None:
