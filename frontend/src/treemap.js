@@ -5,7 +5,7 @@ import { link, panelLink } from "./state.js";
 import { count, html, marks, withoutCommonParts } from "./view.js";
 import { say } from "./words.js";
 
-const [WIDTH, HEIGHT, TITLE, LETTER] = [960, 420, 15, 6.2];
+const [WIDTH, HEIGHT, TITLE] = [960, 420, 15];
 const LEAST = 1 / 4000; // share of all bytes below which an operator has no rectangle of its own
 
 /** The tree for a treemap: {name, children | size, index, health}; small operators of a type are one leaf. */
@@ -42,7 +42,14 @@ function worst(some) {
 export function Treemap({ step, parts }) {
   const root = hierarchy(bytesTree(step)).sum(({ size = 0 }) => size).sort((one, other) => other.value - one.value);
   treemap().size([WIDTH, HEIGHT]).paddingTop(({ depth }) => (depth === 1 ? TITLE : 0)).paddingInner(1)(root);
-  const short = (text, width, isEnd = false) => (width < 3 * LETTER ? "" : text.length * LETTER <= width ? text : isEnd ? `…${text.slice(1 - Math.floor(width / LETTER))}` : `${text.slice(0, Math.floor(width / LETTER) - 1)}…`);
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = `10.5px ${getComputedStyle(document.body).fontFamily}`;
+  const short = (text, width, isEnd = false) => {
+    let some = text.length;
+    const shown = () => (some === text.length ? text : isEnd ? `…${text.slice(-some)}` : `${text.slice(0, some)}…`);
+    while (some > 0 && pen.measureText(shown()).width > width) some -= 1;
+    return some > Math.min(1, text.length - 1) ? shown() : "";
+  };
   const label = withoutCommonParts(step.operators.type);
   return html`<svg class="treemap" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="group" aria-label=${say("bytes")}>
     ${(root.children ?? []).map(({ data, x0, x1, y0, y1, value }) => html`<a key=${`scope ${data.name}`} href=${link("operators", parts, { q: data.name, sort: "bytes" })}><g class="scope">

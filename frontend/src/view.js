@@ -67,8 +67,7 @@ export const row = (table, index) => Object.fromEntries(Object.keys(table).map((
 export const count = (table) => Object.values(table)[0]?.length ?? 0;
 
 /** The end of a long name, which tells more than its beginning. */
-export function shortened(name) {
-  const most = globalThis.innerWidth < 700 ? 22 : 44;
+export function shortened(name, most = globalThis.innerWidth < 700 ? 22 : 44) {
   return name.length > most ? `…${name.slice(1 - most)}` : name;
 }
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { arranged } from "../src/graph/arrange.js";
 import { boxesOf, known, measured, paired, pairsOf, share } from "../src/graph/faces.js";
-import { flowOf, isView } from "../src/graph/flow.js";
+import { flowOf, isView, leftOut, preparedOf } from "../src/graph/flow.js";
 import { ghostsOf } from "../src/graph/ghosts.js";
 import { edgeText, firstOpen, inSight, isRed, openFrom, openText, OUT, toggled } from "../src/graph/levels.js";
 import { matches } from "../src/graph/search.js";
@@ -58,6 +58,16 @@ test("chains of views are part of an edge, but for one that makes what is not fi
   assert.equal(flowOf(stepOf(rows), { shownViews: true }).edges.length, 4);
   rows[2] = ["n/Cast-op2", [1], "not finite made here"];
   assert.deepEqual([...flowOf(stepOf(rows)).hidden], [1, 4]);
+});
+
+test("what makes numbers of a weight's codes is left out of tables, but for what is not well", () => {
+  const rows = [["n/DequantizeLinear-op0", [null]], ["n/DequantizeLinear-op1", [null], "differs"], ["n/QuantizeLinear-op2", [null]],
+    ["n/DequantizeLinear-op3", [2]], ["n/Gemm-op4", [3, 0, 1]]];
+  const step = stepOf(rows);
+  assert.deepEqual([...preparedOf(step)], [0, 1]);
+  assert.deepEqual([...leftOut(step, false)], [0]);
+  assert.equal(leftOut(step, true).size, 0);
+  assert.equal(preparedOf(stepOf(rows.map(([name]) => [name, [null]]))).size, 0, "nothing is known of what flows");
 });
 
 test("a view that reads two operators is a box: folded, one of them would be lost", () => {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { limits } from "../src/exponents.js";
-import { headRoom, lossOf } from "../src/pages/overflow.js";
+import { headRoom, headRoomOf, lossOf } from "../src/pages/overflow.js";
 import { alike, firstNotFinite, growth, spread } from "../src/pages/series.js";
 
 test("growth is the last value over the first", () => {
@@ -20,6 +20,7 @@ test("head-room in bits", () => {
   assert.equal(headRoom([-3, [1, 1], [0, 0]], limits.float16), 17); // largest element below 2^-1
   assert.equal(headRoom([16, [1], [0]], limits.float16), -1);
   assert.equal(headRoom([0, [], []], limits.float16), Infinity);
+  assert.deepEqual([0.3, 65504, 70000, 0, "inf", null].map((most) => headRoomOf(most, limits.float16)), [17, 0, -1, Infinity, null, null]);
 });
 
 test("what no rank has is not alike", () => {

@@ -61,7 +61,8 @@ class Roles:
         if operator.is_parameter:
             name = operator.op_name
             return Role(name, name.rpartition(".")[0] or None, _TANGENT.fullmatch(name) is not None)
-        layer = layer_of(operator.label)
+        # Names of an exported model begin with a slash.
+        layer = layer_of(operator.label.lstrip("/"))
         graph = self._graphs.of(key)
         node = None if graph is None else graph.find(operator.full_name, operator.op_name)
         if graph is None or node is None:

@@ -242,10 +242,10 @@ def _print_learning(found: Sequence[LearningFinding], is_brief: bool = False) ->
 
 def _print_outside(dump: str) -> None:
     """That the program has more than the dump."""
-    from msdump.analysis.find.hints import whole_program_line
+    from msdump.analysis.find.hints import is_compiled_only
     from msdump.analysis.missing import OUTSIDE
 
-    if whole_program_line(dump):
+    if is_compiled_only(dump):
         say(OUTSIDE)
 
 

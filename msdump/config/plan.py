@@ -136,6 +136,8 @@ class How:
     jit_level        "" unless the script chose one; "O0" decides on the folders of a dump through ACL
     is_acl_dump      both variables of MindSpore name the same file
     has_graph_files  asynchronous: graph files lie beside the tensors; MindSpore's dump has none there
+    is_compiled_only
+                     what `torch.compile` made is dumped, and code of the program around it is not
     kernels          the library that was chosen to compute operators, "" when none was
     container        "files", or "pack" for one archive in the place of each folder of an iteration; "" when the
                      configuration does not say
@@ -146,6 +148,7 @@ class How:
     jit_level: str = ""
     is_acl_dump: bool = False
     has_graph_files: bool = False
+    is_compiled_only: bool = False
     kernels: str = ""
     container: str = ""
 

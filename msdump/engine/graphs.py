@@ -475,10 +475,12 @@ def _session(
 
 
 def _command_of(plan: Plan) -> Command:
-    """How this process was started, and whether the configuration came from outside or from the script itself."""
+    """How this process was started, where the configuration came from, and whether all of the program is dumped."""
     given, configured = plan.source.given, os.environ.get(DUMP_CONFIG)
     is_outside = bool(configured) and given == Path(os.path.abspath(configured or ""))
-    return replace(current(), configuration=OUTSIDE if is_outside else SCRIPT)
+    return replace(
+        current(), configuration=OUTSIDE if is_outside else SCRIPT, is_compiled_only=plan.how.is_compiled_only
+    )
 
 
 def _start_async(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) -> GraphSession:

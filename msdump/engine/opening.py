@@ -57,11 +57,14 @@ def open_mindspore(
     return _open_once(plan)
 
 
-def open_torch(rank_id: int | None, device_id: int, categories: tuple[str, ...]) -> GraphSession | None:
+def open_torch(
+    rank_id: int | None, device_id: int, categories: tuple[str, ...], is_compiled_only: bool = False
+) -> GraphSession | None:
     """The session for graphs of PyTorch; None when Dump is off.
 
-    rank_id     None: what the environment says
-    categories  columns of statistic.csv when the configuration chooses none
+    rank_id           None: what the environment says
+    categories        columns of statistic.csv when the configuration chooses none
+    is_compiled_only  as of `How`; what opens the session decides
     Raises: as `open_mindspore`.
     """
 
@@ -78,7 +81,7 @@ def open_torch(rank_id: int | None, device_id: int, categories: tuple[str, ...])
             plan,
             where=plan.where if rank_id is None else replace(plan.where, rank_id=rank_id),
             saved=replace(plan.saved, columns=plan.saved.columns or categories),
-            how=replace(plan.how, has_graph_files=True),
+            how=replace(plan.how, has_graph_files=True, is_compiled_only=is_compiled_only),
         )
 
     return _open_once(plan_torch)

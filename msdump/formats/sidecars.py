@@ -189,10 +189,10 @@ def read_metadata(directory: str | os.PathLike[str]) -> DumpMetadata:
 def write_command(directory: str | os.PathLike[str], command: Command) -> None:
     """Write how the dump was made, without the passwords of addresses; an earlier run's file stays.
 
-    Edges:  nothing for a command that is not known. MindSpore's readers open the two other files by their names.
+    Edges:  nothing where nothing is known of it. MindSpore's readers open the two other files by their names.
     Raises: WriteError.
     """
-    if command.target:
+    if command.target or command.is_compiled_only:
         value = value_without_secrets(command_as_value(command))
         _write_new(directory, {COMMAND_FILE: json.dumps(value, indent=1).encode()})
 

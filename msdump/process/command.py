@@ -34,6 +34,8 @@ class Command:
                    Empty: not known
     folder         in which it was typed
     configuration  OUTSIDE: it comes from the command line or the environment; SCRIPT: the program names it
+    is_compiled_only
+                   what `torch.compile` made was dumped, and code around it was not; False: so, or not known
     """
 
     entry: str
@@ -41,6 +43,7 @@ class Command:
     target: tuple[str, ...]
     folder: str
     configuration: str = OUTSIDE
+    is_compiled_only: bool = False
 
 
 UNKNOWN = Command(PYTHON, (), (), "")
@@ -101,7 +104,7 @@ def command_from_value(value: object) -> Command | None:
         return None
     if not isinstance(folder, str) or options is None or target is None or not _are_ways_in(options):
         return None
-    return Command(entry, options, target, folder, configuration)
+    return Command(entry, options, target, folder, configuration, value.get("is_compiled_only") is True)
 
 
 def _texts(value: object) -> tuple[str, ...] | None:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from msdump.analysis.compare.bounds import bounds_of
+from msdump.analysis.compare.result import Comparison, TensorResult
 from msdump.analysis.graph_info import GraphNode
 from msdump.graph.types import SourceLine
 
@@ -17,6 +19,16 @@ NUMBERS = ("max", "min", "avg", "l2norm", "count", "nan", "negative_inf", "posit
 def number(value: Any) -> Any:
     """A number; what is not finite as text."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def tolerance_of(comparison: Comparison, result: TensorResult) -> float | None:
+    """The relative error until which two tensors agree; None where no such number judges them.
+
+    Edges: of a quantised model what operators add judges, and with a reference the error of the other run.
+    """
+    if comparison.quantised is not None or result.yardstick is not None:
+        return None
+    return bounds_of(result.mine.true_dtype, result.golden.true_dtype).relative
 
 
 def line(source: SourceLine | None) -> list[Any] | None:

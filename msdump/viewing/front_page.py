@@ -103,7 +103,7 @@ def provenance(contents: Contents) -> Answer:
         answer["configuration"] = _configuration(metadata.config_text)
         answer["device"], answer["version"] = metadata.device_target, metadata.ms_version
         command = read_command(folder)
-        if command is not None:
+        if command is not None and command.target:
             answer["command"], answer["folder"] = command_text(command), command.folder
         break
     times = [time for row in contents.statistics.rows if (time := row.tensor.timestamp_us or 0) > _IS_TIME]

@@ -16,7 +16,7 @@ from msdump.errors import NothingFoundError
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.graph.types import SourceLine
 from msdump.tables.messages import translations
-from msdump.viewing.answer_parts import NUMBERS, Answer, attributes, line, number, table
+from msdump.viewing.answer_parts import NUMBERS, Answer, attributes, line, number, table, tolerance_of
 
 _TensorName = tuple[str, str, int]
 _OPERATORS = ("name", "type", "attrs", "line")
@@ -68,7 +68,8 @@ class GoldenSide:
         if result is None:
             return (None,) * len(_TENSORS)
         golden = result.golden
-        tolerance = bounds_of(result.mine.true_dtype, golden.true_dtype).relative
+        comparison = self._contents.comparison
+        tolerance = None if comparison is None else tolerance_of(comparison, result)
         row = None if result.status == IDENTICAL else self._rows.get(_name_of(golden))
         exponents = None if row is None else row.exponents
         return (

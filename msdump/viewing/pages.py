@@ -21,8 +21,7 @@ from msdump.analysis.compare.judge import verdict_of
 from msdump.analysis.compare.result import NOT_COMPARED, Comparison, StepResult
 from msdump.analysis.compare.sentences import headline
 from msdump.analysis.compare.verdict import Outcome
-from msdump.analysis.distance.bounds import bounds_of
-from msdump.analysis.find.hints import whole_program_line
+from msdump.analysis.find.hints import is_compiled_only
 from msdump.analysis.find.nan import HOW, NonFinite
 from msdump.analysis.missing import OUTSIDE
 from msdump.analysis.overview.contents import Contents, ExportedOperator
@@ -37,7 +36,7 @@ from msdump.formats.paths.sync import STATISTIC_FILE
 from msdump.graph.types import SourceLine
 from msdump.tables.messages import SEMICOLON, counted, joined, message, translations
 from msdump.viewing.answer_parts import NUMBERS as _NUMBERS
-from msdump.viewing.answer_parts import Answer
+from msdump.viewing.answer_parts import Answer, tolerance_of
 from msdump.viewing.answer_parts import attributes as _attributes
 from msdump.viewing.answer_parts import line as _line
 from msdump.viewing.answer_parts import number as _number
@@ -237,7 +236,7 @@ class Pages:
                     "{count} tensors have no numbers to judge by",
                 )
             )
-        if whole_program_line(self._contents.dump.path):
+        if is_compiled_only(self._contents.dump.path):
             parts.append(OUTSIDE)
         return judged, tuple(parts) or (message("no tensors to judge"),)
 
@@ -326,7 +325,7 @@ class Pages:
                 rows.append(
                     (number, tensor.io, str(tensor.slot), tensor.status, tensor.reason, _number(tensor.error),
                      _number(getattr(metrics, "cosine", None)), _number(getattr(metrics, "max_absolute_error", None)),
-                     result.pair.golden.label, bounds_of(tensor.mine.true_dtype, tensor.golden.true_dtype).relative)
+                     result.pair.golden.label, tolerance_of(comparison, tensor))
                 )  # fmt: skip
         verdict = verdict_of(comparison)
         lines = headline(comparison, verdict)

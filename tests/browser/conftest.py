@@ -56,6 +56,38 @@ for step in range(2):
     net(torch.randn(4, 8)).sum().backward()
     optimizer.step()
 """
+BLOCKS = """\
+import numpy as np
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.act, self.down = nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 8)
+
+    def forward(self, x):
+        return x + self.down(self.act(self.up(x)))
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(Block() for _ in range(4))
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+
+
+torch.manual_seed(0)
+x = torch.randn(4, 8)
+torch.onnx.export(Net().eval(), (x,), "net.onnx", dynamo=False, input_names=["x"], opset_version=17)
+np.save("x.npy", x.numpy())
+"""
 ONNX = """\
 import numpy as np
 from onnx import TensorProto, helper, save
@@ -241,7 +273,8 @@ def configuration(folder: Path, saved_data: str = "tensor", **more: Any) -> Path
 
 @pytest.fixture(scope="session")
 def dumps(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Callable[[str], Path]:
-    """A dump of each front end, made when a test first wants it; each holds a NaN. Of "hashes" nothing is measured."""
+    """A dump of each front end, made when a test first wants it; each holds a NaN, but for "blocks", which
+    is four blocks of a model that PyTorch exported. Of "hashes" nothing is measured."""
     made: dict[str, Path] = {}
 
     def torch_dump(folder: Path, setup: str, *options: str, **more: Any) -> Path:
@@ -251,10 +284,10 @@ def dumps(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
         run(folder, "-m", "msdump", "run", "--config", "dump.json", *options, "train.py")
         return dump
 
-    def onnx_dump(folder: Path) -> Path:
+    def onnx_dump(folder: Path, script: str = ONNX) -> Path:
         pytest.importorskip("onnx")
         pytest.importorskip("onnxruntime")
-        (folder / "make.py").write_text(ONNX)
+        (folder / "make.py").write_text(script)
         run(folder, "make.py")
         settings = {"dump_path": str(folder / "dump"), "dump_mode": "all", "dump_list": [{"model_name": "net"}]}
         (folder / "acl.json").write_text(json.dumps({"dump": settings}))
@@ -276,6 +309,7 @@ def dumps(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
         "torch-compiled": lambda folder: torch_dump(folder, 'net = torch.compile(net, backend="msdump")'),
         "torch-eager": lambda folder: torch_dump(folder, "", "--torch-eager"),
         "onnx": onnx_dump,
+        "blocks": lambda folder: onnx_dump(folder, BLOCKS),
         "statistics": statistics,
         "hashes": lambda folder: torch_dump(
             folder, "", "--torch-eager", saved_data="statistic", statistic_category=["md5"]

@@ -131,3 +131,41 @@ def test_the_attribute_that_differs_is_in_the_headline(served: Served, look: Loo
     sight.page.locator("main .answer a").click()
     sight.rest()
     assert "gelu" in sight.page.inner_text(".panel h2") and "tanh" in sight.page.inner_text(".panel .attributes")
+
+
+def write_codes(folder: Path, number: float) -> Path:
+    """A product with a weight in codes, behind rounding of what it reads."""
+    codes, x, c, w = (np.arange(6, dtype=dtype) + 2 for dtype in (np.int8, np.float32, np.int8, np.float32))
+    operators = [
+        ("Net/DequantizeLinear-op0", {IN: codes - 7, OUT: w * 3}),
+        ("Net/QuantizeLinear-op1", {IN: x, OUT: c}),
+        ("Net/DequantizeLinear-op2", {IN: c, OUT: x * 2}),
+        ("Net/Mul-op3", {IN: x * 2, ("input", 1): w * 3, OUT: x * w * 6 * number}),
+    ]
+    return write_dump(folder, operators)
+
+
+def test_numbers_of_weights_codes_are_left_out_of_tables(served: Served, look: Look, tmp_path: Path) -> None:
+    sight = look(served(*(write_codes(tmp_path / name, number) for name, number in (("mine", 1.0), ("golden", 2.0)))))
+    for page in ("operators", "compare"):
+        sight.go(f"#/{page}/0/0/0?bad=0")
+        for shown in (False, True):
+            box = sight.page.locator("label", has_text="Dequantize of weights (1)").locator("input")
+            box.set_checked(shown)
+            text = sight.rest()
+            assert ("DequantizeLinear-op0" in text) is shown and "DequantizeLinear-op2" in text and "Mul-op3" in text
+
+
+def test_four_blocks_that_are_alike_inside_stay_apart(dumps: Callable[[str], Path], served: Served, look: Look) -> None:
+    sight = look(served(dumps("blocks")))
+    sight.page.evaluate("to => { location.hash = to }", sight.page.get_attribute(".top nav a:nth-child(2)", "href"))
+    sight.rest()
+    names = sight.page.locator("td a.name").all_inner_texts()
+    assert len(set(names)) == len(names) == 18
+    own = [name for name in names if name.startswith("/blocks.")]
+    assert own == [
+        f"/blocks.{block}/{part}" for block in range(4) for part in ("up/Gemm", "act/Relu", "down/Gemm", "Add")
+    ]
+    assert "loss" not in sight.go("#/overview")
+    text = sight.go(str(sight.page.get_attribute("nav a[href^='#/graph']", "href")))
+    assert "blocks.* × 4" in text

@@ -142,6 +142,7 @@ def test_minimum_and_maximum_judge_what_overflows(served: Served, look: Look, tm
     sight = look(served(dump))
     text = sight.go(f"#/overflow/{first_step(sight)}")
     assert "5 of 6 tensors overflow: float16" in text and "underflow is not known" in text and "✔" not in text
+    assert sight.page.locator("tr.row").first.locator("td").nth(6).inner_text() == "-4"  # 1e6, the limit is below 2^16
     sight.page.get_by_role("button", name="bfloat16").click()
     text = sight.rest()
     assert "0 of 6 tensors overflow: bfloat16" in text and "✔" not in text
@@ -390,3 +391,25 @@ def test_answers_of_the_server_are_those_of_the_page(dumps: Callable[[str], Path
     assert sight.page.evaluate("fetch('api/progress', {method: 'POST'}).then(one => one.status)") == 405
     sight.problems[:] = [one for one in sight.problems if "405" not in one]
     assert "token" not in sight.page.url
+
+
+def test_names_on_rectangles_of_bytes_can_be_read(dumps: Callable[[str], Path], served: Served, look: Look) -> None:
+    """Names are dark on what is well, and light on what is not; in dark the other way round."""
+    sight = look(served(dumps("mindspore")))
+    sight.go(f"#/bytes/{first_step(sight)}")
+    for theme in ("light", "dark"):
+        sight.page.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
+        for kind in ("made", "ok"):
+            assert sight.page.evaluate(CONTRAST, f".treemap .fill-{kind} + text") > 4.5, (theme, kind)
+
+
+CONTRAST = """selector => {
+    const text = document.querySelector(selector);
+    const light = (node) => {
+        const parts = getComputedStyle(node).fill.match(/[0-9.]+/g).slice(0, 3).map((one) => one / 255);
+        const [red, green, blue] = parts.map((one) => (one <= 0.04045 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4));
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05;
+    };
+    const [one, other] = [light(text), light(text.previousElementSibling)];
+    return Math.max(one, other) / Math.min(one, other);
+}"""

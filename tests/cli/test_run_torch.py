@@ -39,6 +39,28 @@ print(type(called).__name__)
 
 
 def run(folder: Path, compiled: str, *options: str, saved_data: str = "tensor") -> subprocess.CompletedProcess[str]:
+    write_program(folder, compiled, saved_data)
+    return start(folder, "-m", "msdump", "run", "--config", "dump.json", *options, "train.py")
+
+
+def run_plain(folder: Path, compiled: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Python starts the script, and the environment says what is dumped."""
+    write_program(folder, compiled, "statistic")
+    return start(folder, "train.py", MINDSPORE_DUMP_CONFIG=str(folder / "dump.json"), **environment)
+
+
+def start(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+
+
+def write_program(folder: Path, compiled: str, saved_data: str) -> None:
     settings = {
         "common_dump_settings": {
             "dump_mode": 0,
@@ -54,9 +76,6 @@ def run(folder: Path, compiled: str, *options: str, saved_data: str = "tensor") 
     }
     (folder / "dump.json").write_text(json.dumps(settings))
     (folder / "train.py").write_text(SCRIPT.replace("COMPILED", compiled))
-    command = [sys.executable, "-m", "msdump", "run", "--config", "dump.json", *options, "train.py"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240)
 
 
 @pytest.mark.parametrize(
@@ -79,6 +98,9 @@ def test_the_model_is_dumped_from_its_first_step(tmp_path: Path, compiled: str, 
 
 
 OUTSIDE = "code outside of compiled regions is not in this dump"
+MSDUMP = "torch.compile(net, backend='msdump')"
+# no unit is dead, which were a finding
+ALIVE = "(nn.init.ones_(net.fc.weight), torch.compile(net))[1]"
 
 
 @pytest.mark.parametrize("is_whole", [False, True])
@@ -87,10 +109,48 @@ def test_a_dump_of_compiled_regions_says_that_it_is_one(
 ) -> None:
     """What is not there may hold a NaN, which no answer about the rest speaks against."""
     options = ["--torch-eager"] if is_whole else []
-    alive = "(nn.init.ones_(net.fc.weight), torch.compile(net))[1]"  # no unit is dead, which were a finding
-    done = run(tmp_path, alive, *options, "--torch-backend", "msdump", saved_data="statistic")
+    done = run(tmp_path, ALIVE, *options, "--torch-backend", "msdump", saved_data="statistic")
     assert done.returncode == 0, done.stderr
     monkeypatch.chdir(tmp_path)
+    assert_says_outside(capsys, is_said=not is_whole)
+
+
+@pytest.mark.parametrize("backend", ["msdump", "msdump-inductor"])
+def test_so_does_that_of_a_script_that_python_starts(
+    tmp_path: Path, backend: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = run_plain(tmp_path, ALIVE.replace("(net)", f"(net, backend='{backend}')"))
+    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(tmp_path)
+    assert_says_outside(capsys, is_said=True)
+
+
+def test_so_does_that_of_a_rank_though_nobody_knows_what_started_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = run_plain(tmp_path, MSDUMP, WORLD_SIZE="2")
+    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(tmp_path)
+    main(["nan", "dump"])
+    text = capsys.readouterr().out
+    assert OUTSIDE in text and "all of the program" not in text
+    pages = Pages(Contents(tmp_path / "dump"))
+    assert pages.get("map")["provenance"]["command"] is None
+
+
+def test_a_script_that_watches_all_of_itself_has_all_of_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched = f"(__import__('msdump').watch().__enter__(), {MSDUMP})[1]"
+    done = run_plain(tmp_path, watched)
+    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(tmp_path)
+    main(["nan", "dump"])
+    assert OUTSIDE not in capsys.readouterr().out
+
+
+def assert_says_outside(capsys: pytest.CaptureFixture[str], is_said: bool) -> None:
+    """Every answer about the dump in this folder says so, or none does."""
     texts = []
     for command in (
         ["nan", "dump"],
@@ -99,11 +159,11 @@ def test_a_dump_of_compiled_regions_says_that_it_is_one(
     ):
         assert main(command) == 0
         texts.append(capsys.readouterr().out)
-    texts.append((tmp_path / "page.md").read_text())
-    pages = Pages(Contents(tmp_path / "dump"))
+    texts.append(Path("page.md").read_text())
+    pages = Pages(Contents(Path("dump")))
     texts += [pages.get("overview")["verdict"]["text"], pages.get("nan")["text"]]
-    assert [OUTSIDE in " ".join(text.split()) for text in texts] == [not is_whole] * 6
-    assert ("msdump run train.py  # all of the program" in texts[0]) != is_whole
+    assert [OUTSIDE in " ".join(text.split()) for text in texts] == [is_said] * 6
+    assert ("msdump run train.py  # all of the program" in texts[0]) == is_said
 
 
 def test_a_script_whose_model_nobody_compiles_is_told_so(tmp_path: Path) -> None:

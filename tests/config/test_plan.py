@@ -142,6 +142,7 @@ def test_all_fields(folder, caplog):
         "jit_level": "",
         "is_acl_dump": False,
         "has_graph_files": False,
+        "is_compiled_only": False,
         "kernels": "",
         "container": "",
     }

@@ -155,6 +155,18 @@ def test_cells_say_what_the_tables_say(training: Path) -> None:
     assert values["nan"][names.index("Gradients/Default/a-Dense/Log-op1"), 2] == 0  # one of them
 
 
+def test_a_constant_of_a_program_that_only_runs_forward_is_no_loss(tmp_path: Path) -> None:
+    """A mean of what it makes may be one; a half and a scale are none."""
+    half = np.array(0.5, np.float32)
+    forward = [("/a/Gemm-op0", {IN: floats(1, 2), OUT: floats(3, 4)}), ("/a/Constant-op1", {OUT: half}),
+               ("/a/DequantizeLinear-op2", {IN: half, OUT: half})]  # fmt: skip
+    mean = ("/a/ReduceMean-op3", {IN: floats(3, 4), OUT: np.array(3.5, np.float32)})
+    for name, operators, loss in (("plain", forward, None), ("mean", [*forward, mean], [3.5])):
+        frame = Pages(Contents(write_dump(tmp_path / name, operators))).get("map")
+        found = frame["curves"][0]["loss"]
+        assert (found and found["values"]) == loss
+
+
 def test_what_stands_above_and_beside_the_map(training: Path) -> None:
     frame = Pages(Contents(training)).get("map")
     assert frame["curves"][0]["loss"] == {"name": "Default/MSELoss-op2", "values": [2.0, 1.0, 0.0]}

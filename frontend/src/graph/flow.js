@@ -1,5 +1,7 @@
 // What flows between the operators of a step: an edge for each tensor that one makes and another reads.
-import { count } from "../view.js";
+import { place, setQuery } from "../state.js";
+import { count, html, isBad } from "../view.js";
+import { say } from "../words.js";
 
 // Operators that hand on the elements that they read: their chains become part of an edge.
 const VIEWS = new Set(("view _unsafe_view view_as reshape _reshape_alias flatten unflatten t transpose permute expand expanddims expand_dims squeeze unsqueeze "
@@ -14,8 +16,22 @@ export function isView(type) {
   return VIEWS.has(name) || (/^aten[._]/.test(type) && VIEWS.has(name.replace(/_(default|int|dim|dims|dtype|scalar|tensor|dimname|memory_format)$/, "")));
 }
 
-/** Whether operators of a type make numbers of codes: of a weight, where no operator has made these. */
-const isPrepared = (type) => /dequantize/i.test(type);
+/** Operators that make numbers of the codes of a weight: no operator of the step has made these. None where nothing is known of what flows. */
+export function preparedOf(step) {
+  const { operators, tensors } = step;
+  const isMade = (maker) => maker !== null && !operators.is_parameter[maker];
+  const isRead = (index) => (operators.reads?.[index] ?? []).some(isMade)
+    || tensors.source.slice(operators.first[index], operators.first[index + 1]).some(isMade);
+  const isKnown = tensors.source.some(isMade) || operators.reads?.some((all) => all.some(isMade));
+  return step.prepared ??= new Set(isKnown ? operators.type.flatMap((type, index) => (/dequantize/i.test(type) && !isRead(index) ? [index] : [])) : []);
+}
+
+/** Those of `preparedOf` that tables leave out: not what went wrong. */
+export const leftOut = (step, isShown) => (isShown ? new Set() : new Set([...preparedOf(step)].filter((index) => !isBad(step.operators.health[index]))));
+
+/** The switch of a table that shows them. */
+export const Prepared = ({ step }) => preparedOf(step).size > 0 && html`<label><input type="checkbox" checked=${place.value.query.weights === "1"}
+  onChange=${(event) => setQuery({ weights: event.currentTarget.checked ? "1" : "" })} /> ${say("Dequantize of weights")} (${preparedOf(step).size})</label>`;
 
 const madeHere = "not finite made here";
 
@@ -23,7 +39,8 @@ const madeHere = "not finite made here";
  * {edges: [{from, to, tensors: [rows], views: [operators]}], hidden: set of operators that are not shown}. Parameters are
  * hidden; `shownViews` false folds views into edges, and leaves out what makes numbers of a weight's codes, but for those that made what is not finite and those of `kept`.
  */
-export function flowOf({ operators, tensors }, { shownViews = false, kept = new Set() } = {}) {
+export function flowOf(step, { shownViews = false, kept = new Set() } = {}) {
+  const { operators, tensors } = step;
   const all = count(operators);
   const hidden = new Set();
   for (let index = 0; index < all; index += 1) if (operators.is_parameter[index]) hidden.add(index);
@@ -41,10 +58,10 @@ export function flowOf({ operators, tensors }, { shownViews = false, kept = new 
     for (let at = operators.first[index]; at < end; at += 1) if (tensors.source[at] !== null) add(tensors.source[at], index, at);
     for (const maker of operators.reads?.[index] ?? []) add(maker, index, firstOutput({ operators, tensors }, maker));
   }
-  const folded = new Set();
+  const [folded, prepared] = [new Set(), preparedOf(step)];
   if (!shownViews && isKnown) {
     for (let index = 0; index < all; index += 1) {
-      if (!kept.has(index) && isPrepared(operators.type[index]) && into[index].length === 0) folded.add(index); // a weight
+      if (!kept.has(index) && prepared.has(index)) folded.add(index);
       const isOne = new Set(into[index].map(([maker]) => maker)).size <= 1;
       if (isOne && !hidden.has(index) && !kept.has(index) && operators.health[index] !== madeHere && isView(operators.type[index])) folded.add(index);
     }

@@ -23,7 +23,7 @@ export function Bytes({ step, parts }) {
   const all = tensors.size_bytes.reduce((one, other) => one + (other ?? 0), 0) || 1;
   const bars = (some, label = (name) => name) => html`<table class="plain bars"><tbody>${some.slice(0, 30).map(([name, size]) => html`<tr key=${name}>
     <th scope="row"><a href=${link("operators", parts, { q: name === "–" ? "" : name, sort: "bytes" })} title=${name}>${label(name)}</a></th><td class="end">${bytes(size)}</td>
-    <td class="wide"><svg viewBox="0 0 100 8" preserveAspectRatio="none"><rect class="fill-came" width=${(100 * size) / all} height="8" /></svg></td></tr>`)}</tbody></table>`;
+    <td class="wide"><svg viewBox="0 0 100 8" preserveAspectRatio="none"><rect class="fill-bytes" width=${(100 * size) / all} height="8" /></svg></td></tr>`)}</tbody></table>`;
   const largest = tensors.size_bytes.map((size, at) => [at, size ?? 0]).sort((one, other) => other[1] - one[1]).slice(0, 20);
   return html`<main><h1>${bytes(all)}</h1><${Treemap} step=${step} parts=${parts} />
     <section><h2>${say("by scope")}</h2>${bars(groups((index) => operators.scope[index]))}</section>

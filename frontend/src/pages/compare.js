@@ -1,6 +1,7 @@
 // A step beside that of the golden dump: error over execution order, and all tensors that were compared.
 import { number, sortable } from "../format.js";
 import { Chart } from "../chart.js";
+import { leftOut, Prepared } from "../graph/flow.js";
 import { follow, isOpen, panelLink, place, setQuery, stepParts } from "../state.js";
 import { Pairing } from "../pairing.js";
 import { Table } from "../table.js";
@@ -13,10 +14,10 @@ const looks = { agrees: "good", differs: "bad" }; // what is incomplete is neith
 const RANKS = { differs: 0, "not compared": 2 };
 
 /** Rows in the order that is asked for, those that differ first and what was not compared last; see the tests. */
-export function comparedOrder(tensors, names, { q = "", isBadOnly = false, isWhole = false, range = null, value = null, way = 1 }) {
+export function comparedOrder(tensors, names, { q = "", isBadOnly = false, isWhole = false, range = null, value = null, way = 1, hidden = new Set() }) {
   const words = q.toLowerCase().split(/\s+/).filter(Boolean);
   const rank = (index) => RANKS[tensors.status[index]] ?? 1;
-  const isShown = (index) => (rank(index) === 2 ? isWhole : !isBadOnly || rank(index) === 0)
+  const isShown = (index) => !hidden.has(tensors.operator[index]) && (rank(index) === 2 ? isWhole : !isBadOnly || rank(index) === 0)
     && (range === null || (tensors.operator[index] >= range[0] && tensors.operator[index] <= range[1]))
     && words.every((word) => `${names[tensors.operator[index]] ?? ""} ${tensors.golden[index]} ${tensors.reason[index]}`.toLowerCase().includes(word));
   const order = tensors.status.map((_, index) => index).filter(isShown);
@@ -41,7 +42,7 @@ export function commonTolerance(tensors) {
 export function Compare({ compare, step, parts }) {
   const { tensors, finding } = compare;
   const names = step.operators.name;
-  const { sort = "", bad = "", q = "", range: picked, nc = "", m = "error" } = place.value.query;
+  const { sort = "", bad = "", q = "", range: picked, nc = "", m = "error", weights = "" } = place.value.query;
   const some = (status) => tensors.status.filter((one) => one === status).length;
   const [differing, skipped] = [some("differs"), some("not compared")];
   const isBadOnly = bad === "" ? differing > 0 : bad === "1";
@@ -58,7 +59,7 @@ export function Compare({ compare, step, parts }) {
     { name: "reason", title: say("reason"), value: (index) => tensors.reason[index], cell: (index) => html`<span title=${say(tensors.reason[index])}>${say(tensors.reason[index])}</span>` },
   ];
   const column = columns.find((one) => one.name === sort.replace(/^-/, ""));
-  const order = comparedOrder(tensors, names, { q, isBadOnly, isWhole: nc === "1", range, value: column?.value ?? null, way: sort.startsWith("-") ? 1 : -1 });
+  const order = comparedOrder(tensors, names, { q, isBadOnly, isWhole: nc === "1", range, value: column?.value ?? null, way: sort.startsWith("-") ? 1 : -1, hidden: leftOut(step, weights === "1") });
   const health = (index) => ({ differs: "differs", "not compared": "not measured" })[tensors.status[index]] ?? "ok";
   const isThat = isOpen(parts);
   const reasons = [...new Set(tensors.reason.filter((_, index) => tensors.status[index] === "not compared"))].filter(Boolean).slice(0, 5);
@@ -73,6 +74,7 @@ export function Compare({ compare, step, parts }) {
       <input id="search" type="search" value=${q} placeholder=${say("search")} title="/" aria-label=${say("search")} onInput=${(event) => setQuery({ q: event.currentTarget.value })} />
       <label><input type="checkbox" checked=${isBadOnly} onChange=${(event) => setQuery({ bad: event.currentTarget.checked ? "1" : "0" })} /> ${say("bad only")} (${differing})</label>
       ${skipped > 0 && html`<label title=${reasons.map(say).join("\n")}><input type="checkbox" checked=${nc === "1"} onChange=${(event) => setQuery({ nc: event.currentTarget.checked ? "1" : "" })} /> ${say("not compared")} (${skipped})</label>`}
+      <${Prepared} step=${step} />
       ${range !== null && html`<button onClick=${() => setQuery({ range: "" })}># ${range[0]}–${range[1]} ✕</button>`}
       <span aria-live="polite">${order.length} ${say("of")} ${count(tensors)}</span>
     </div>

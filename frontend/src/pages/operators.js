@@ -1,5 +1,6 @@
 // All operators of a step in execution order, with the numbers of their worst output.
 import { bytes, shape, sortable } from "../format.js";
+import { leftOut, Prepared } from "../graph/flow.js";
 import { firstBad } from "../graph/graph.js";
 import { follow, isOpen, panelLink, place, setQuery } from "../state.js";
 import { Table } from "../table.js";
@@ -8,7 +9,7 @@ import { say } from "../words.js";
 
 export function Operators({ step, parts }) {
   const { operators, tensors } = step;
-  const { q = "", sort = "", bad = "" } = place.value.query;
+  const { q = "", sort = "", bad = "", weights = "" } = place.value.query;
   const shown = step.shownTensor ??= Array.from({ length: count(operators) }, (_, index) => worstTensor(step, index));
   const of = (name) => (index) => (shown[index] === null ? null : tensors[name][shown[index]]);
   const numbers = [["max", "max"], ["min", "min"], ["avg", "mean"], ["l2norm", "L2"], ["nan", "NaN"]];
@@ -30,7 +31,7 @@ export function Operators({ step, parts }) {
   ];
   // In a narrow window the numbers are in sight, and not what the name tells already.
   const columns = globalThis.innerWidth < 700 ? all.filter(({ name }) => !["type", "dtype", "shape"].includes(name)) : all;
-  const order = ordered(operators, columns, { q, sort, bad });
+  const order = ordered(operators, columns, { q, sort, bad, hidden: leftOut(step, weights === "1") });
   const start = q === "" && sort === "" ? order.indexOf(firstBad(step)) : 0;
   return html`<main class="full">
     <div class="tools">
@@ -38,6 +39,7 @@ export function Operators({ step, parts }) {
         aria-label=${say("search name, type or scope")} onInput=${(event) => setQuery({ q: event.currentTarget.value })} />
       <label><input type="checkbox" checked=${bad === "1"} onChange=${(event) =>
         setQuery({ bad: event.currentTarget.checked ? "1" : "" })} /> ${say("bad only")}</label>
+      <${Prepared} step=${step} />
       <span aria-live="polite">${order.length} ${say("of")} ${count(operators)}</span>
     </div>
     <${Table} columns=${columns} order=${order} health=${(index) => operators.health[index]} label=${say("Operators")} start=${start}
@@ -46,10 +48,11 @@ export function Operators({ step, parts }) {
 }
 
 /** Rows that match, in the order that was asked for; execution order without one. */
-export function ordered(operators, columns, { q, sort, bad }) {
+export function ordered(operators, columns, { q, sort, bad, hidden = new Set() }) {
   const words = q.toLowerCase().split(/\s+/).filter(Boolean);
   const order = [];
   for (let index = 0; index < operators.name.length; index += 1) {
+    if (hidden.has(index)) continue;
     if (bad === "1" && !isBad(operators.health[index])) continue;
     const text = `${operators.name[index]} ${operators.type[index]} ${operators.scope[index]}`.toLowerCase();
     if (words.every((word) => text.includes(word))) order.push(index);

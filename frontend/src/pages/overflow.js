@@ -13,6 +13,9 @@ export function headRoom([first, positive], [largest]) {
   return positive.length === 0 ? Infinity : largest - (first + positive.length - 1);
 }
 
+/** The same from the largest magnitude; null where that is no number. */
+export const headRoomOf = (most, [largest]) => (Number.isFinite(most) ? largest - Math.floor(Math.log2(most)) : null);
+
 /**
  * What a dtype would lose of a tensor: {isOver (null where nothing tells), over, under (shares; null where no exponents tell)}.
  * Minimum and maximum tell that some element overflows, but neither how many do, nor what underflows.
@@ -38,7 +41,7 @@ export function Overflow({ step, parts }) {
   const floats = owner.map((_, index) => index).filter((index) => /float/.test(tensors.dtype[index]) && tensors.health[index] !== "not written yet");
   const losses = new Map(floats.map((index) => [index, lossOf(tensors, index, limit)]));
   const loss = (index) => losses.get(index);
-  const room = (index) => (loss(index).over === null ? null : headRoom(tensors.exponents[index], limit));
+  const room = (index) => (loss(index).over === null ? headRoomOf(largest(tensors, index), limit) : headRoom(tensors.exponents[index], limit));
   const isUnder = (index) => loss(index).under > 0.01;
   const fails = (index) => loss(index).isOver === true || isUnder(index);
   // Good in and bad out is the worst that can be: the operator itself needs the wider dtype.

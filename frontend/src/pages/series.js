@@ -39,9 +39,9 @@ export function Series({ series, kind, group, marked, headline = null }) {
     { name: "cells", title: `${say(kind === "trend" ? "iteration" : "rank")} ${columns[0]} … ${columns.at(-1)}`, value: (index) => measure(values[index]),
       cell: (index) => html`<${Cells} values=${values[index]} columns=${columns} marked=${marked} shared=${shared} onPick=${(column) => open(column, index)} />` },
     { name: "measure", title: say(kind === "trend" ? "last / first" : "largest deviation"), end: true, value: (index) => measure(values[index]),
-      cell: (index) => { const value = measure(values[index]); return Number.isFinite(value) ? html`<${Num} value=${value} />` : value === Infinity ? "∞" : "–"; } },
+      cell: (index) => { const value = measure(values[index]); return Number.isFinite(value) ? html`<${Num} value=${value} />` : value === Infinity && (kind === "ranks" || typeof values[index].at(-1) === "number") ? "∞" : "–"; } },
     { name: "last", title: `${title}${say(kind === "trend" ? " of iteration" : " of rank")} ${columns.at(-1)}`, end: true, value: (index) => sortable(values[index].at(-1)), cell: (index) => html`<${Num} value=${values[index].at(-1)} />` },
-    { name: "parameter", title: say("parameter"), value: (index) => tensors.parameter[index] ?? "", cell: (index) => `${tensors.is_gradient[index] ? "∂ " : ""}${tensors.parameter[index] ?? ""}` },
+    { name: "parameter", title: say("parameter"), value: (index) => tensors.parameter[index] ?? "", cell: (index) => html`<span title=${tensors.parameter[index]}>${tensors.is_gradient[index] ? "∂ " : ""}${shortened(tensors.parameter[index] ?? "", 22)}</span>` },
   ];
   // What is wrong is what one looks for here: over the iterations what went wrong first is on top.
   const bads = tensors.health.map(isBad);

@@ -79,7 +79,7 @@ def summary(comparison: Comparison) -> list[str]:
         if keys:
             text = message(
                 "only in {side}: {count}: {steps}",
-                side=SIDES[side], count=counted(count_iterations(keys), "{count} step", "{count} steps"),
+                side=SIDES[side], count=counted(count_iterations(keys), "{count} iteration", "{count} iterations"),
                 steps=joined(SEMICOLON, map(str, keys[:5])),
             )  # fmt: skip
             lines.append(text)

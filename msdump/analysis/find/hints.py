@@ -137,13 +137,24 @@ def _command_above(path: str) -> Command:
     return next((command for command in commands if command is not None), UNKNOWN)
 
 
+def is_compiled_only(dump: PathLike) -> bool:
+    """Whether a dump has compiled regions alone of its program; False where it does not tell."""
+    return _is_compiled_only(_command_above(os.path.join(os.fspath(dump), "*")))
+
+
+def _is_compiled_only(command: Command) -> bool:
+    """Dumps of earlier versions tell it by the options that made them."""
+    is_by_option = command.entry == RUN and _COMPILING.intersection(command.options)
+    return command.is_compiled_only or (bool(is_by_option) and _EAGER not in command.options)
+
+
 def whole_program_line(dump: PathLike) -> str:
-    """The command that dumps all of a program of which a dump has compiled regions alone, by the options that made it.
+    """The command that dumps all of a program of which a dump has compiled regions alone.
 
     "" for any other dump, and where it is not known how it was made.
     """
     command = _command_above(os.path.join(os.fspath(dump), "*"))
-    if command.entry != RUN or _EAGER in command.options or not _COMPILING.intersection(command.options):
+    if not command.target or not _is_compiled_only(command):
         return ""
     return _in_its_folder(command, command_line("run", *_program(replace(command, options=()))))
 

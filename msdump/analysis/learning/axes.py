@@ -32,6 +32,8 @@ _MASKS = frozenset(("add", "sub", "mul", "div", "masked_fill", *_KEEPS))
 # What puts a row or a column beside others: some code shifts rows by a reshape of what is padded.
 _PADS = frozenset(("concat", "pad"))
 _MOST = 16
+# PyTorch's own, which has heads and rows in one axis for its product: no frame of PyTorch is in a dump to tell.
+_OF_PYTORCH = "-MultiheadAttention"
 _CELLS = frozenset(("lstm", "gru", "rnn"))
 _NOTHING = -1e4  # what is added to a score that is to count for nothing is less
 _NUMBERS = {"choice": ("axis", "count"), "mask": ("padding",), "attention": ("shares", "product")}
@@ -174,6 +176,8 @@ def _of_reshape(series: Series, made: Made, rows: int) -> Mix | None:
     """
     node, read = series.node(made.step, made.operator), made.operator.inputs.get(Slot(0))
     if node is None or read is None or node.inner_line is not None or not node.inputs:
+        return None
+    if made.operator.label.rpartition("/")[0].endswith(_OF_PYTORCH):
         return None
     before, after = tuple(read.shape), made.shape
     own, other = ([length for length in shape if length != 1] for shape in (before, after))

@@ -52,15 +52,18 @@ class Curves:
     def _losses(self, own: Sequence[ExportedOperator]) -> tuple[str | None, list[Any]]:
         """The scalar that the forward part ends with, of the same operator in all iterations.
 
-        An operator that is called a loss goes before one that is not.
+        An operator that is called a loss goes before one that is not. In a program that only runs forward such a one
+        makes a number of many: constants and scales are scalars too.
         """
+        is_trained = any(part_of(one, self.parts) in (BACKWARD, OPTIMIZER) for one in own)
         last: dict[tuple[bool, int | None], tuple[str, TensorStatistics]] = {}
         for one in own:
             if part_of(one, self.parts) != FORWARD or reads_shape_only(one.operator.op_type):
                 continue
             scalar = next((tensor for tensor in one.tensors if _is_scalar(tensor)), None)
-            if scalar is not None:
-                last[_is_loss(one.operator.op_type), one.step.iteration] = one.operator.label, scalar
+            is_loss = _is_loss(one.operator.op_type)
+            if scalar is not None and (is_loss or is_trained or any(math.prod(row.shape) > 1 for row in one.tensors)):
+                last[is_loss, one.step.iteration] = one.operator.label, scalar
         for is_loss in (True, False):
             found = {iteration: entry for (kind, iteration), entry in last.items() if kind == is_loss}
             if found:

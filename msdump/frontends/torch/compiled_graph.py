@@ -36,7 +36,7 @@ def compile_graph(
             "The file that MINDSPORE_DUMP_CONFIG names selects what is dumped."
         )
     opening.call_when_sessions_change(torch._dynamo.reset)
-    session = open_session(example_inputs)
+    session = open_session(example_inputs, is_compiled_only=True)
     if session is None:
         plain = _plain
         return _compiled(module, example_inputs, plain, plain, plain)

@@ -44,7 +44,7 @@ def compile_with_inductor(
     patches = {**(list_mode_options(mode) if mode else {}), **(options or {})}
     # It may return other things where it compiles ahead of time, which `torch.compile` does not ask for.
     inductor = cast(Callable[..., Callable[..., object]], compile_fx)
-    session = open_session(example_inputs)
+    session = open_session(example_inputs, is_compiled_only=True)
     if session is None:
         return inductor(module, example_inputs, config_patches=patches or None)
     outside.note_compilation()

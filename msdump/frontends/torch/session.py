@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 _CATEGORIES = tuple(category for category in STATISTIC_CATEGORIES if category != "md5")
 
 
-def open_session(example_inputs: Sequence[object] = ()) -> GraphSession | None:
-    """The session; None when no dump is configured.   Raises: as `opening.open_torch`."""
-    return opening.open_torch(_rank_id(), _device_id(example_inputs), _CATEGORIES)
+def open_session(example_inputs: Sequence[object] = (), is_compiled_only: bool = False) -> GraphSession | None:
+    """The session; None when no dump is configured.   Parameters and Raises: as `opening.open_torch`."""
+    return opening.open_torch(_rank_id(), _device_id(example_inputs), _CATEGORIES, is_compiled_only)
 
 
 def steps_of(session: GraphSession) -> Steps:

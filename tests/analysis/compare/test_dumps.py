@@ -274,6 +274,8 @@ def test_iterations_are_chosen_and_steps_without_counterpart_named(tmp_path: Pat
     found = compare_dumps(tmp_path / "a", tmp_path / "b")
     assert [step.mine.iteration for step in found.steps] == [1, 2] and found.is_agreeing
     assert [key.iteration for key in found.only_mine] == [0] and [key.iteration for key in found.only_golden] == [3]
+    assert "only in mine: 1 iteration: rank 0, graph 0, iteration 0" in summary(found)
+    assert "only in golden: 1 iteration: rank 0, graph 0, iteration 3" in summary(found)
     assert [step.mine.iteration for step in compare_dumps(tmp_path / "a", tmp_path / "b", iteration=2).steps] == [2]
 
 

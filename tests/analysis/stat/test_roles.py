@@ -160,3 +160,10 @@ def test_an_attribute_of_another_kind_is_no_harm(value: Any, tmp_path: Path) -> 
     path.write_bytes(model.SerializeToString())
     is_named = isinstance(value, (list, tuple)) and value[0] == "first.weight"
     assert dict(read_graph(path).gradients) == ({("Default/Mul-op0", 0): "first.weight"} if is_named else {})
+
+
+def test_layers_of_an_exported_model_do_not_begin_with_a_dot(tmp_path: Path) -> None:
+    values = np.ones(2, np.float32)
+    operators = [(name, {("output", 0): values}) for name in ("/blocks.2/up/Gemm-op0", "/Add-op1", "Net/fc/MatMul-op2")]
+    rows = rows_of(write_dump(tmp_path / "dump", operators))
+    assert [row.role.layer or "" for row in rows.values()] == ["blocks.2.up", "", "Net.fc"]

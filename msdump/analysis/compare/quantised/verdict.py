@@ -77,11 +77,23 @@ def _settled_operator(result: OperatorResult, limit: float, is_finding: bool, is
         error = tensor.error
         if tensor.status != DIFFERS or tensor.metrics is None or tensor.metrics.mismatched or error is None:
             return tensor
+        # Bounds of dtypes judge none of this.
+        is_by_bound = not tensor.metrics.unequal and tensor.yardstick is None
         if error > limit:
-            return tensor
-        return replace(tensor, status=AGREES, reason=joined(COMMA, (tensor.reason, _QUANTISED)))
+            above = message("relative error {error:.3g} > {limit:.3g}", error=error, limit=limit)
+            return replace(tensor, reason=above) if is_by_bound else tensor
+        reason = message("relative error {error:.3g}", error=error) if is_by_bound else tensor.reason
+        return replace(tensor, status=AGREES, reason=joined(COMMA, (reason, _QUANTISED)))
 
-    outputs = tuple(one if is_finding else settle(one, limit) for one in result.outputs)
+    def found(tensor: TensorResult) -> TensorResult:
+        """Of the operator that is named: by what it adds, however small the error is beside that of others."""
+        is_by_bound = tensor.metrics is not None and not tensor.metrics.unequal and tensor.yardstick is None
+        if tensor.status != DIFFERS or not is_by_bound or not math.isfinite(tensor.error or 0.0) or is_strict:
+            return tensor
+        text = message("relative error {error:.3g}; what it adds is out of proportion", error=tensor.error)
+        return replace(tensor, reason=text)
+
+    outputs = tuple(found(one) if is_finding else settle(one, limit) for one in result.outputs)
     if outputs and not is_strict and all(one.status != DIFFERS for one in outputs):
         # A small bias beside large products is rounded to nothing, and does no harm.
         limit = math.inf

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msdump.analysis.compare.quantised.noise import ActivationNoise, LostChannel
@@ -168,13 +169,15 @@ def ranking_rows(comparison: Comparison, verdict: QuantisedVerdict, shows_all: b
     """What adds most; columns `RANKING_TITLES`.   shows_all: also what adds nothing, and what has no codes"""
     tells_graph = has_several_graphs(step.mine for step in comparison.steps)
     rows = [one for one in verdict.ranking if shows_all or one.is_quantised or one is verdict.finding]
-    for one in rows if shows_all else rows[:_SHOWN]:
+    rows = rows if shows_all else rows[:_SHOWN]
+    names = telling_names({one.operator.label for one in rows})
+    for one in rows:
         weight, activation = one.weight, one.activation
         channel = None if weight is None else weight.channel
         channel = one.lost.channel if channel is None and one.lost is not None else channel
         yield (
             _WRONG if one is verdict.finding else "-",
-            "/".join(one.operator.label.split("/")[-2:]),
+            names[one.operator.label],
             "-" if one.golden is None else one.golden.op_name,
             one.step.iteration_text(tells_graph),
             _number(one.added),
@@ -184,6 +187,19 @@ def ranking_rows(comparison: Comparison, verdict: QuantisedVerdict, shows_all: b
             "-" if activation is None else f"{activation.sqnr_db:.1f}",
             "-" if activation is None else _share(activation.clipped),
         )
+
+
+def telling_names(labels: Iterable[str]) -> dict[str, str]:
+    """The last two parts of each name, and as many more as tell it from the others: blocks are alike inside."""
+    names: dict[str, str] = {}
+    alike, size = list(labels), 2
+    while alike:
+        short = {label: "/".join(label.split("/")[-size:]) for label in alike}
+        counts = Counter([*short.values(), *names.values()])
+        names.update((label, name) for label, name in short.items() if counts[name] == 1 or name == label)
+        alike = [label for label in alike if label not in names]
+        size += 1
+    return names
 
 
 def notes(verdict: QuantisedVerdict) -> list[str]:

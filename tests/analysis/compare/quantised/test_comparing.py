@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from msdump.analysis import compare_dumps, headline, json_text
 from msdump.analysis.compare.mapping import OperatorMap
+from msdump.analysis.compare.quantised.words import telling_names
 from msdump.analysis.overview.contents import Contents
 from msdump.analysis.overview.findings import findings
 from msdump.cli.main import main
@@ -260,6 +262,52 @@ def test_a_tolerance_says_what_is_no_finding(tmp_path: Path) -> None:
     assert compare_dumps(mine, golden, tolerance=0.3).is_agreeing
     assert not compare_dumps(mine, golden, tolerance=0.001).is_agreeing
     assert not compare_dumps(mine, golden, tolerance=0.01).is_agreeing
+
+
+def test_no_sentence_has_a_bound_that_does_not_judge(tmp_path: Path) -> None:
+    for number, more in enumerate(({"outlier": 2}, {"narrow": 3}, {})):
+        model = Model(**more)
+        golden = dumped(tmp_path / f"golden{number}", in_floats(model))
+        found = compare_dumps(dumped(tmp_path / f"mine{number}", in_pairs(model)), golden)
+        reasons = {(one.status, one.reason) for result in found.operators for one in result.tensors if one.reason}
+        agreeing = {reason for status, reason in reasons if status == "agrees"}
+        assert any(reason.endswith(", up to quantisation") for reason in agreeing)
+        assert not any(">" in reason for reason in agreeing)
+        assert not any("> 0.0001" in reason or "> 0.001" in reason for _, reason in reasons)
+        assert any(reason.endswith("out of proportion") for _, reason in reasons) is bool(more)
+
+
+def test_an_error_that_leaves_nothing_has_the_bound_of_that(tmp_path: Path) -> None:
+    model = Model()
+    codes, floats = in_sums(model), in_floats(model)
+    x, y = codes[-1][1]["output", 0], floats[-1][1]["output", 0]
+    codes.append(("Default/Abs-op0", {("input", 0): x, ("output", 0): x * np.float32(0.2)}))
+    floats.append(("Default/Abs-op0", {("input", 0): y, ("output", 0): y}))
+    found = compare_dumps(dumped(tmp_path / "mine", codes), dumped(tmp_path / "golden", floats))
+    reasons = [one.reason for result in found.differing for one in result.tensors if one.status == "differs"]
+    assert len(reasons) == 1 and (" > 0.5" in reasons[0] or reasons[0].endswith("out of proportion"))
+
+
+def test_blocks_with_the_same_inner_names_stay_apart_in_the_ranking(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def in_blocks(operators: Operators) -> Operators:
+        return [(re.sub(r"/l([0-9])/(?:x/)?", r"/block\1/proj/up/", name), own) for name, own in operators]
+
+    model = Model(outlier=2)
+    mine = dumped(tmp_path / "mine", in_blocks(in_pairs(model)))
+    assert main(["compare", str(mine), str(dumped(tmp_path / "golden", in_blocks(in_floats(model)))), "--all"]) == 1
+    printed = capsys.readouterr().out
+    rows = [line.split()[1] for line in printed.splitlines() if re.match("(WRONG|-) +[^ ]", line)]
+    assert rows[0].startswith("up/MatMul-op") and len(set(rows)) == len(rows)
+
+
+def test_names_of_the_ranking_are_as_long_as_tells_them_apart() -> None:
+    labels = ["/b.0/up/Gemm", "/b.1/up/Gemm", "/b.1/down/Gemm", "/x/b.1/up/Gemm", "Gemm"]
+    names = telling_names(labels)
+    assert names["/b.1/down/Gemm"] == "down/Gemm" and names["/b.0/up/Gemm"] == "b.0/up/Gemm"
+    assert names["/x/b.1/up/Gemm"] == "x/b.1/up/Gemm" and names["Gemm"] == "Gemm"
+    assert len(set(names.values())) == len(labels)
 
 
 def test_a_mapping_pairs_across_a_folded_activation(tmp_path: Path) -> None:

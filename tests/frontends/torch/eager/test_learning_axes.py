@@ -73,6 +73,24 @@ def test_axes_of_what_a_forward_pass_computes(
     )
 
 
+def test_attention_of_pytorch_moves_its_own_axes(tmp_path: Path) -> None:
+    """Of as many heads as rows it makes a shape of the same lengths in another order, and turns that later."""
+
+    class Attended(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.attention, self.head = nn.MultiheadAttention(2 * BATCH, 2, batch_first=True), nn.Linear(2 * BATCH, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            scores: torch.Tensor = self.head(self.attention(x, x, x)[0].mean(1))
+            return scores
+
+    model = Attended()
+    assert (
+        run(tmp_path, model, lambda _: classified(model(torch.randn(BATCH, WORDS, 2 * BATCH))), STEPS, sgd(model)) == []
+    )
+
+
 def test_states_of_layers_that_become_rows(tmp_path: Path) -> None:
     for name, turned in (("mixed", False), ("moved", True)):
         model = Layers(lambda h, turned=turned: (h.mT if turned else h).reshape(BATCH, -1), 2 * SIZE)  # type: ignore[misc]
