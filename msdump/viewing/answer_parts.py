@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from msdump.analysis.compare.bounds import bounds_of
 from msdump.analysis.compare.result import Comparison, TensorResult
+from msdump.analysis.distance.bounds import bounds_of
 from msdump.analysis.graph_info import GraphNode
 from msdump.graph.types import SourceLine
 

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 from msdump.analysis.compare.result import IDENTICAL, StepResult, TensorResult
-from msdump.analysis.distance.bounds import bounds_of
 from msdump.analysis.graph_info import GraphNode
 from msdump.analysis.overview.contents import Contents, ExportedOperator
 from msdump.analysis.stat.rows import TensorStatistics
