@@ -316,7 +316,7 @@ class Confirmation:
         """Of what a reader's value is cut from or put together of: True for each value that the other side has, False
         for each that an operator made in another way, None for each entry that is cut.
         """
-        seen = set()
+        seen = set[int]()
         waiting = [(reader, figures)]
         while waiting:
             is_whole = not seen
