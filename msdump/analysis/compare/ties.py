@@ -347,7 +347,7 @@ class _Forms:
 
     def has_made(self, result: OperatorResult, tensor: TensorResult) -> bool:
         """Whether such an operator made golden's operand: then the other run has a form as well, and nothing more. What
-        only moves elements is no form.
+        only moves elements of a forward pass is no form; gradients each framework moves in its own way.
         """
         key = result.pair.golden_step
         parts = result.pair.golden.parts or (result.pair.golden,)
@@ -363,7 +363,7 @@ class _Forms:
             key, slot = key._replace(graph_id=graph), 0
             file = self._golden.of(key)
             node = None if file is None else file.find(name)
-            if node is None or not is_mover(node.op_type):
+            if node is None or not is_mover(node.op_type) or result.pair.mine.stage != "forward":
                 return True
         return False
 
