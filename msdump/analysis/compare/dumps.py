@@ -171,7 +171,7 @@ def compare_dumps(
         comparison = replace(comparison, steps=settled, tie=tie)
         if comparison.is_agreeing or any(map(is_named_only, ends)):
             return comparison
-        explanations = Explanations(dumps[-1], sides[-1].steps, (graphs[0], graphs[-1]))
+        explanations = Explanations(dumps[-1], sides[-1].steps, (graphs[0], graphs[-1]), tolerance)
         return replace(comparison, steps=explanations.settled(comparison.steps), notes=explanations.notes)
 
     pairs: Sequence[StepPair] | None = None

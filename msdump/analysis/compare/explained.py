@@ -30,7 +30,7 @@ from msdump.analysis.compare.result import (
 )
 from msdump.analysis.compare.values import Value, figures_of
 from msdump.analysis.distance.bounds import bounds_of, reason_to_differ
-from msdump.analysis.distance.metrics import compare_arrays
+from msdump.analysis.distance.metrics import PairMetrics, compare_arrays
 from msdump.analysis.find.look_up import FoundOperator
 from msdump.analysis.graph_info import GraphFiles, GraphNode
 from msdump.analysis.memory_state import UNSET
@@ -44,8 +44,9 @@ from msdump.operators.traits import is_random
 from msdump.tables.messages import message
 from msdump.tensors.arrays import Array
 
-# Operators that are computed again, and bytes that they read: further on a comparison would take too long.
-_MAX_RUNS, _MAX_BYTES = 4000, 1 << 30
+# Operators that are computed again, and bytes that they read, all of them and each: further on a comparison would take
+# too long, and too much memory in float64.
+_MAX_RUNS, _MAX_BYTES, _MAX_OPERATOR = 4000, 1 << 30, 1 << 26
 # The share of elements that may lie at a border.
 _FEW = 0.05
 
@@ -56,9 +57,16 @@ class Explanations:
     largest   relative error of what was explained; 0 where nothing was
     """
 
-    def __init__(self, dump: DumpDir, steps: Sequence[Step], graphs: tuple[GraphFiles, GraphFiles]) -> None:
-        """dump, steps: of golden; graphs: of mine and golden"""
+    def __init__(
+        self,
+        dump: DumpDir,
+        steps: Sequence[Step],
+        graphs: tuple[GraphFiles, GraphFiles],
+        tolerance: float | None,
+    ) -> None:
+        """dump, steps: of golden; graphs: of mine and golden; tolerance: relative error in place of the dtype's"""
         self._dump = dump
+        self._tolerance = tolerance
         self._steps = {step.key: step for step in steps}
         self._graphs = graphs
         self._right: set[tuple[Value, Value]] = set()
@@ -80,7 +88,7 @@ class Explanations:
         """Steps in which the tensors agree that the inputs of their operators explain, with that as the reason.
 
         Edges: from an operator on that has other attributes than golden's nothing is explained, and its own outputs
-               differ where they are beyond their bound; random numbers,
+               differ where they are beyond their bound; a NaN or Inf that golden has not, random numbers,
                operators of another kind than golden's and those of which inputs are missing never are.
         """
         found = []
@@ -111,14 +119,16 @@ class Explanations:
         if has_others:
             self._is_apart = True
             # Nor does rounding excuse it, whose bound in a half precision is some per cent.
-            return dataclasses.replace(result, inputs=inputs, outputs=tuple(map(_unexcused, outputs)))
+            return dataclasses.replace(result, inputs=inputs, outputs=tuple(map(self._unexcused, outputs)))
         settled = dataclasses.replace(result, inputs=inputs, outputs=outputs)
         is_copy = is_mover(result.pair.mine.op_type)
         is_of_right = all(one.status in (IDENTICAL, AGREES) or (is_copy and one.reason == UNSET) for one in inputs)
         is_in_bounds = not settled.is_wrong or is_copy or _is_at_border(settled)
         if is_of_right and not settled.is_agreeing and is_in_bounds:
             settled = dataclasses.replace(settled, outputs=self._explained(step, settled, nodes))
-        self._right.update(both for one in settled.outputs if _is_beyond(one) and (both := _values(one)) is not None)
+        self._right.update(
+            both for one in settled.outputs if self._is_beyond(one) and (both := _values(one)) is not None
+        )
         return settled
 
     def _inherited(self, tensor: TensorResult) -> TensorResult:
@@ -141,7 +151,11 @@ class Explanations:
             outputs = []
             for tensor in result.outputs:
                 made = exact.get(slots.get(id(tensor.mine), Slot(-1)))
-                is_explained = tensor.status == DIFFERS and made is not None and _is_near(tensor.mine, made)
+                metrics = tensor.metrics
+                # What only moves elements brings no NaN; memory that nobody wrote may hold one.
+                is_number = metrics is not None and (not metrics.mismatched or is_mover(result.pair.mine.op_type))
+                is_asked = tensor.status == DIFFERS and is_number
+                is_explained = is_asked and made is not None and self._is_near(tensor.mine, made)
                 self.largest = max(self.largest, tensor.error or 0.0) if is_explained else self.largest
                 outputs.append(_agreeing(tensor) if is_explained else tensor)
             return tuple(outputs)
@@ -167,8 +181,9 @@ class Explanations:
         outputs = self._placed(original.outputs, pair.golden.outputs, pair.mine.outputs)
         if len(inputs) < len(original.inputs) or not outputs:
             return None
-        self._bytes += sum(tensor.size_bytes for tensor in inputs.values())
-        if self._runs >= _MAX_RUNS or self._bytes > _MAX_BYTES:
+        size = sum(tensor.size_bytes for tensor in inputs.values())
+        self._bytes += size
+        if self._runs >= _MAX_RUNS or self._bytes > _MAX_BYTES or size > _MAX_OPERATOR:
             return None
         operator = dataclasses.replace(original, inputs=inputs, outputs=outputs)
         return FoundOperator(self._steps[key], operator, nodes[1])
@@ -193,12 +208,23 @@ class Explanations:
         golden = self._graphs[1].node(pair.golden_step or step.golden, pair.golden)
         return None if mine is None or golden is None else (mine, golden)
 
+    def _unexcused(self, tensor: TensorResult) -> TensorResult:
+        if tensor.metrics is None or not self._is_beyond(tensor):
+            return tensor
+        return dataclasses.replace(tensor, status=DIFFERS, reason=self._reason(tensor, tensor.metrics))
 
-def _unexcused(tensor: TensorResult) -> TensorResult:
-    if tensor.metrics is None or not _is_beyond(tensor):
-        return tensor
-    bounds = bounds_of(tensor.mine.true_dtype, tensor.golden.true_dtype)
-    return dataclasses.replace(tensor, status=DIFFERS, reason=reason_to_differ(tensor.metrics, bounds))
+    def _is_beyond(self, tensor: TensorResult) -> bool:
+        """Whether a tensor agrees though it is further from golden's than its dtype allows."""
+        return tensor.status == AGREES and tensor.metrics is not None and bool(self._reason(tensor, tensor.metrics))
+
+    def _reason(self, tensor: TensorResult, metrics: PairMetrics) -> str:
+        bounds = bounds_of(tensor.mine.true_dtype, tensor.golden.true_dtype, self._tolerance)
+        return reason_to_differ(metrics, bounds)
+
+    def _is_near(self, mine: DumpedTensor, exact: Array) -> bool:
+        """Whether a result of mine is, within the bound of its dtype, what float64 makes of the same inputs."""
+        metrics = compare_arrays(mine.load_host(), exact, False)
+        return not reason_to_differ(metrics, bounds_of(mine.true_dtype, mine.true_dtype, self._tolerance))
 
 
 def _agreeing(tensor: TensorResult) -> TensorResult:
@@ -229,13 +255,6 @@ def _values(tensor: TensorResult) -> tuple[Value, Value] | None:
     return None if mine is None or golden is None else (mine.value, golden.value)
 
 
-def _is_beyond(tensor: TensorResult) -> bool:
-    """Whether a tensor agrees though it is further from golden's than its dtype allows."""
-    if tensor.status != AGREES or tensor.metrics is None:
-        return False
-    return bool(reason_to_differ(tensor.metrics, bounds_of(tensor.mine.true_dtype, tensor.golden.true_dtype)))
-
-
 def _has_other_attributes(mine: GraphNode, golden: GraphNode) -> bool:
     """Whether numbers and switches of two operators are not alike; dtypes, layouts and devices are texts."""
     if mine.attrs is None or golden.attrs is None:
@@ -250,9 +269,3 @@ def _has_other_attributes(mine: GraphNode, golden: GraphNode) -> bool:
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) or (isinstance(value, list | tuple) and any(map(_is_text, value)))
-
-
-def _is_near(mine: DumpedTensor, exact: Array) -> bool:
-    """Whether a result of mine is, within the bound of its dtype, what float64 makes of the same inputs."""
-    metrics = compare_arrays(mine.load_host(), exact, False)
-    return not reason_to_differ(metrics, bounds_of(mine.true_dtype, mine.true_dtype))

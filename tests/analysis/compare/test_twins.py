@@ -5,9 +5,11 @@ of one operator more is named.
 from __future__ import annotations
 
 import functools
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -162,3 +164,29 @@ def test_inputs_explain_no_attribute_and_no_entry(
     mine, golden = dumped(tmp_path / "mine", way, "norms first"), dumped(tmp_path / "golden", training, "norms first")
     finding = verdict_of(compare_dumps(mine, golden)).findings[0]
     assert finding.place.operator.op_type == operator
+
+
+def test_inputs_explain_no_nan(tmp_path: Path) -> None:
+    """The logarithm of a number that rounding has made negative is one."""
+    folders = []
+    for name, number in (("mine", -1e-9), ("golden", 1e-9)):
+        folders.append(tmp_path / name)
+        values = torch.tensor([*range(1, 40), number])
+        with msdump.watch(config=config(folders[-1])):
+            (values * 1.0).log()
+    finding = verdict_of(compare_dumps(*folders)).findings[0]
+    assert finding.place.operator.op_type == "aten_log_default"
+
+
+def test_the_given_tolerance_is_that_of_what_is_computed_again(tmp_path: Path) -> None:
+    """An exponential whose input is as far off as the tolerance, and whose result is further than that explains."""
+    with msdump.watch(config=config(tmp_path / "golden")):
+        torch.linspace(1, 2, 64, dtype=torch.float64).exp()
+    shutil.copytree(tmp_path / "golden", tmp_path / "mine")
+    for side, factor in (("input", 9e-12), ("output", 5e-11)):
+        (file,) = (tmp_path / "mine").rglob(f"*exp*{side}*.npy")
+        array = np.load(file) * (1 + factor)
+        file.unlink()
+        np.save(file, array)
+    assert compare_dumps(tmp_path / "mine", tmp_path / "golden").is_agreeing
+    assert not compare_dumps(tmp_path / "mine", tmp_path / "golden", tolerance=1e-11).is_agreeing
